@@ -42,7 +42,7 @@ bundle() {
 for source in crates/host-js/tests/modules/*.ts; do
     bundle "$(basename "$source" .ts)" "$source"
 done
-for name in coverage live procedures views; do
+for name in boards coverage live procedures shop views; do
     bundle $name modules/$name-ts/src/index.ts
 done
 

@@ -4,9 +4,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lightcone_engine::{CommitOutput, Datastore};
+use lightcone_engine::{CommitOutput, Datastore, MigrationWork};
 use lightcone_log::{Epoch, Frame, LocalLog, Log, LogOffset, LogOptions};
-use lightcone_schema::ModuleDef;
+use lightcone_schema::{ModuleDef, Step};
 use lightcone_snapshot::SnapshotStore;
 use lightcone_storage::sim::SimStorage;
 use lightcone_types::TableId;
@@ -19,7 +19,8 @@ fn write(target: &str, name: &str, bytes: &[u8]) {
     std::fs::write(directory.join(name), bytes).expect("the seeds can be written");
 }
 
-/// The records of a database that gets the catalog, the tables of a module, and a row that is inserted and deleted.
+/// The records of a database that gets the catalog, the tables of a module, a row that is inserted and deleted, and tables that are
+/// as those of a module without any.
 fn records() -> (Datastore, Vec<Vec<u8>>) {
     // The smallest module of chapter 02: `person(id: u64 primary key with a sequence, name: string)`.
     let module =
@@ -56,13 +57,23 @@ fn records() -> (Datastore, Vec<Vec<u8>>) {
     transaction(&mut datastore, &|datastore| {
         datastore.clear(table).expect("the table is there");
     });
+    transaction(&mut datastore, &|datastore| {
+        let mut may_go_on = || true;
+        let mut work = MigrationWork::new(u64::MAX, &mut may_go_on);
+        let step = Step::RemoveTable {
+            table: "person".to_owned(),
+        };
+        let removed = datastore.migrate(&step, &def, &mut work);
+        removed.expect("the table is empty");
+    });
     (datastore, records)
 }
 
 fn main() {
     let (mut datastore, records) = records();
     for (number, record) in records.iter().enumerate() {
-        write("log_payload", &format!("record{number}"), record);
+        // `record0` to `record3` are of the first version.
+        write("log_payload", &format!("record{number}-version3"), record);
     }
 
     let storage = Arc::new(SimStorage::new(1));

@@ -13,6 +13,8 @@ if [ -z "${LIGHTCONE_BIN:-}" ]; then
     export LIGHTCONE_BIN=$CARGO_TARGET_DIR/release/spacetime
 fi
 [ -f "$LIGHTCONE_MODULES_WASM_DIR/boards.wasm" ] && [ -f "$LIGHTCONE_MODULES_WASM_DIR/coverage.wasm" ] && [ -f "$LIGHTCONE_MODULES_WASM_DIR/rooms.wasm" ] && [ -f "$LIGHTCONE_MODULES_WASM_DIR/transfer.wasm" ] || "$root/scripts/modules.sh"
+# Only what is stale.
+"$root/scripts/js-modules.sh"
 
 cd "$here"
 npm_install

@@ -1,5 +1,6 @@
 //! The command line of `spacetime` (07 §2, §5).
 
+use std::future::Future;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -48,8 +49,8 @@ enum Command {
     Dev(Box<commands::dev::Args>),
     /// Run an SQL query
     Sql(commands::sql::Args),
-    /// Serve the Model Context Protocol on stdin and stdout (not supported yet)
-    Mcp(commands::later::Args),
+    /// Serve the Model Context Protocol on stdin and stdout, for assistants
+    Mcp(commands::mcp::Args),
     /// Give a database another name
     Rename(commands::rename::Args),
     /// Generate client code for a module
@@ -74,8 +75,14 @@ enum Command {
     Lock(commands::lock::Args),
     /// Allow a database to be deleted again
     Unlock(commands::lock::Args),
+    /// Show and change who else may do what with a database
+    Collaborators(commands::collaborators::Args),
     /// Show and manage installed versions
     Version(commands::version::Args),
+    /// Check toolchains, server, files and this machine, and say what to do
+    Doctor(commands::doctor::Args),
+    /// Print completions for a shell
+    Completions(commands::completions::Args),
 }
 
 impl Command {
@@ -100,8 +107,12 @@ impl Command {
             Self::Start(args) => commands::start::run(context, args),
             Self::Lock(args) => commands::lock::run(context, args, true).await,
             Self::Unlock(args) => commands::lock::run(context, args, false).await,
+            Self::Collaborators(args) => commands::collaborators::run(context, args).await,
             Self::Version(args) => commands::version::run(context, args),
-            Self::Mcp(_) => Err(commands::later::mcp()),
+            Self::Mcp(args) => commands::mcp::run(context, args).await,
+            Self::Doctor(_) | Self::Completions(_) => {
+                unreachable!("they run without a configuration")
+            }
         }
     }
 }
@@ -143,13 +154,28 @@ fn end_quietly_without_readers() {
 
 fn run(cli: Cli) -> Result<()> {
     let paths = Paths::new(cli.root_dir.as_deref(), |name| std::env::var_os(name));
-    let config = Config::load(&cli.config_path.unwrap_or_else(|| paths.cli_toml()))?;
-    let mut context = Context::new(paths, config, cli.allow_insecure);
+    let config_path = cli.config_path.unwrap_or_else(|| paths.cli_toml());
+    // These work, and write nothing, where the configuration is missing or broken.
+    match cli.command {
+        Command::Completions(args) => {
+            commands::completions::run(&args, Cli::command());
+            Ok(())
+        }
+        Command::Doctor(args) => in_runtime(commands::doctor::run(&paths, &config_path, args)),
+        command => {
+            let config = Config::load(&config_path)?;
+            let mut context = Context::new(paths, config, cli.allow_insecure);
+            in_runtime(command.run(&mut context))
+        }
+    }
+}
+
+fn in_runtime(command: impl Future<Output = Result<()>>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|e| Error::caused("LC0620", "cannot start the asynchronous runtime", e))?;
-    let outcome = runtime.block_on(cli.command.run(&mut context));
+    let outcome = runtime.block_on(command);
     // A question that nobody has answered must not keep a command that was told to stop.
     runtime.shutdown_background();
     outcome
@@ -172,7 +198,7 @@ mod tests {
             .collect();
         assert_eq!(
             names.join(" "),
-            "publish delete logs call describe dev sql mcp rename generate list login logout init build server subscribe start lock unlock version"
+            "publish delete logs call describe dev sql mcp rename generate list login logout init build server subscribe start lock unlock collaborators version doctor completions"
         );
     }
 }

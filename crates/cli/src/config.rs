@@ -71,6 +71,23 @@ const STRING_KEYS: [&str; 5] = [
 ];
 
 impl Config {
+    /// What the first run of a command writes.
+    pub fn initial() -> Self {
+        Self::parse(Path::new("cli.toml"), INITIAL).expect("a test reads it")
+    }
+
+    /// Reads the file and writes nothing; `None` if there is none.
+    pub fn read(path: &Path) -> Result<Option<Self>> {
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::parse(path, &text).map(|mut config| {
+                config.adopt_token();
+                Some(config)
+            }),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::file("read", path, error)),
+        }
+    }
+
     /// Reads the file; writes the initial one if there is none.
     pub fn load(path: &Path) -> Result<Self> {
         match std::fs::read_to_string(path) {

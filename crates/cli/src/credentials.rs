@@ -62,6 +62,11 @@ pub fn identity_of(token: &str) -> Result<Identity> {
     }
 }
 
+/// When a token ends, in seconds since 1970, if it says so.
+pub fn end_of(token: &str) -> Option<u64> {
+    claims_of(token).ok()?.get("exp")?.as_u64()
+}
+
 /// A token that nobody has signed.
 #[cfg(test)]
 pub fn token_for_tests(issuer: &str, subject: &str) -> String {

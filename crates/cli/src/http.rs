@@ -8,6 +8,7 @@ use lightcone_types::Identity;
 
 use crate::config::{is_loopback, origin};
 use crate::error::{Error, Result};
+use crate::progress::Progress;
 
 /// One server, and who talks to it.
 #[derive(Clone, Debug)]
@@ -81,6 +82,7 @@ impl Client {
 
     /// Sends a request; a failure to reach the server says which one and what to try.
     pub async fn send(&self, request: RequestBuilder) -> Result<Response> {
+        let _progress = Progress::start(format!("Waiting for {}", self.base));
         request.send().await.map_err(|e| self.unreachable(e))
     }
 

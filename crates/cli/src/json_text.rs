@@ -5,14 +5,26 @@ use lightcone_types::json::{write_string, Node, NodeKind};
 /// The value with two spaces per level, numbers exactly as they came.
 pub fn pretty(node: &Node<'_>) -> String {
     let mut out = String::new();
-    write(node, 0, &mut out);
+    write(node, Some(0), &mut out);
     out
 }
 
-fn write(node: &Node<'_>, depth: usize, out: &mut String) {
-    let new_line = |out: &mut String, depth: usize| {
-        out.push('\n');
-        out.extend(std::iter::repeat_n("  ", depth));
+/// The value on one line without spaces, numbers exactly as they came.
+pub fn compact(node: &Node<'_>) -> String {
+    let mut out = String::new();
+    write(node, None, &mut out);
+    out
+}
+
+/// `depth` counts the levels of indentation, if there are to be any.
+fn write(node: &Node<'_>, depth: Option<usize>, out: &mut String) {
+    let deeper = depth.map(|depth| depth + 1);
+    let colon = if depth.is_some() { ": " } else { ":" };
+    let new_line = |out: &mut String, depth: Option<usize>| {
+        if let Some(depth) = depth {
+            out.push('\n');
+            out.extend(std::iter::repeat_n("  ", depth));
+        }
     };
     match &node.kind {
         NodeKind::Null => out.push_str("null"),
@@ -26,8 +38,8 @@ fn write(node: &Node<'_>, depth: usize, out: &mut String) {
                 if index > 0 {
                     out.push(',');
                 }
-                new_line(out, depth + 1);
-                write(element, depth + 1, out);
+                new_line(out, deeper);
+                write(element, deeper, out);
             }
             new_line(out, depth);
             out.push(']');
@@ -39,10 +51,10 @@ fn write(node: &Node<'_>, depth: usize, out: &mut String) {
                 if index > 0 {
                     out.push(',');
                 }
-                new_line(out, depth + 1);
+                new_line(out, deeper);
                 write_string(key, out);
-                out.push_str(": ");
-                write(value, depth + 1, out);
+                out.push_str(colon);
+                write(value, deeper, out);
             }
             new_line(out, depth);
             out.push('}');
@@ -52,13 +64,14 @@ fn write(node: &Node<'_>, depth: usize, out: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use super::pretty;
+    use super::{compact, pretty};
 
     #[test]
     fn large_numbers_and_nesting_survive() {
         let text =
             r#"{"a":[1,340282366920938463463374607431768211455,[]],"b":{},"c":{"d":"x\"y"}}"#;
         let node = lightcone_types::json::parse(text).expect("JSON");
+        assert_eq!(compact(&node), text);
         assert_eq!(
             pretty(&node),
             "{\n  \"a\": [\n    1,\n    340282366920938463463374607431768211455,\n    []\n  ],\n  \"b\": {},\n  \"c\": {\n    \"d\": \"x\\\"y\"\n  }\n}"

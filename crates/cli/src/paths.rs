@@ -9,8 +9,17 @@ pub struct Paths {
     pub config_dir: PathBuf,
     pub bin_dir: PathBuf,
     pub data_dir: PathBuf,
+    /// What a shell finds as `spacetime`, where versions are managed.
+    pub bin_file: PathBuf,
     pub home: PathBuf,
 }
+
+/// What the program is called in its own directory.
+const BIN_FILE: &str = if cfg!(windows) {
+    "spacetime.exe"
+} else {
+    "spacetime"
+};
 
 impl Paths {
     /// Everything below `root`, or at the places that the XDG variables name.
@@ -18,11 +27,16 @@ impl Paths {
         let home = variable("HOME")
             .filter(|h| !h.is_empty())
             .map_or_else(|| PathBuf::from("."), PathBuf::from);
-        if let Some(root) = root {
+        let windows = match cfg!(windows) {
+            true => variable("LocalAppData").map(|data| PathBuf::from(data).join("SpacetimeDB")),
+            false => None,
+        };
+        if let Some(root) = root.or(windows.as_deref()) {
             return Self {
                 config_dir: root.join("config"),
                 bin_dir: root.join("bin"),
                 data_dir: root.join("data"),
+                bin_file: root.join(BIN_FILE),
                 home,
             };
         }
@@ -38,6 +52,7 @@ impl Paths {
             config_dir: xdg("XDG_CONFIG_HOME", ".config").join("spacetime"),
             bin_dir: data.join("bin"),
             data_dir: data.join("data"),
+            bin_file: xdg("XDG_BIN_HOME", ".local/bin").join(BIN_FILE),
             home,
         }
     }
@@ -70,9 +85,11 @@ mod tests {
             paths.bin_dir,
             Path::new("/home/ann/.local/share/spacetime/bin")
         );
+        assert_eq!(paths.bin_file, Path::new("/home/ann/.local/bin/spacetime"));
 
         let paths = Paths::new(Some(Path::new("/r")), variable);
         assert_eq!(paths.cli_toml(), Path::new("/r/config/cli.toml"));
         assert_eq!(paths.data_dir, Path::new("/r/data"));
+        assert_eq!(paths.bin_file, Path::new("/r/spacetime"));
     }
 }

@@ -1,10 +1,19 @@
-//! `spacetime.json`: the configuration of a project (07 §6).
+//! `spacetime.json`: the configuration of a project (07 §6). `layers` reads the files, `place` finds a mistake in them,
+//! `edit` changes them.
+
+pub mod edit;
+mod layers;
+mod place;
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
+use crate::schema::similar;
+pub use layers::parse_json5;
+use layers::{merge, normalise, Layer};
+use place::Step;
 
 /// The merged configuration of a project.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,8 +23,15 @@ pub struct Project {
     /// The files that were read, in order.
     pub files: Vec<PathBuf>,
     root: Map<String, Value>,
-    /// What each of the files says by itself: mistakes are told with the file that they are in.
-    layers: Vec<Map<String, Value>>,
+    layers: Vec<Layer>,
+}
+
+/// Some of a project's settings, and where in its files they stand.
+#[derive(Clone, Debug)]
+struct Settings<'a> {
+    project: &'a Project,
+    map: Map<String, Value>,
+    at: Vec<Step>,
 }
 
 /// One database of a project, with everything it inherits.
@@ -124,8 +140,8 @@ impl Project {
             let path = directory.join(name);
             match std::fs::read_to_string(&path) {
                 Ok(text) => {
-                    let layer = parse_layer(&path, &text)?;
-                    merge(&mut project.root, layer.clone());
+                    let layer = Layer::parse(&path, text)?;
+                    merge(&mut project.root, layer.settings.clone());
                     project.layers.push(layer);
                     project.files.push(path);
                 }
@@ -133,109 +149,102 @@ impl Project {
                 Err(error) => return Err(Error::file("read", &path, error)),
             }
         }
+        project.warn_of_missing_layer(environment);
         Ok(project)
+    }
+
+    /// A mistyped `--env` would mean the settings of everybody. `dev` is what nobody has to have (07 §6.1).
+    fn warn_of_missing_layer(&self, environment: Option<&str>) {
+        let Some(name) = environment.filter(|name| *name != "dev") else {
+            return;
+        };
+        let (shared, local) = (
+            format!("spacetime.{name}.json"),
+            format!("spacetime.{name}.local.json"),
+        );
+        if !self
+            .files
+            .iter()
+            .any(|file| file.ends_with(&shared) || file.ends_with(&local))
+        {
+            let directory = self.directory.display();
+            eprintln!("warning: there is neither {shared} nor {local} in {directory}; --env {name} changes nothing");
+        }
     }
 
     /// The root first, then its children depth first.
     pub fn targets(&self) -> Result<Vec<Target>> {
         let mut targets = Vec::new();
-        self.collect(&self.root, &Map::new(), true, &mut targets)?;
+        self.collect(&self.settings(), &Map::new(), &mut targets)?;
         Ok(targets)
+    }
+
+    fn settings(&self) -> Settings<'_> {
+        Settings {
+            project: self,
+            map: self.root.clone(),
+            at: Vec::new(),
+        }
     }
 
     /// The names of the databases with their servers, for commands that need no more: what else the file says, right or
     /// wrong, is none of their business (07 §6.2).
     pub fn databases(&self) -> Result<Vec<(String, Option<String>)>> {
         let mut databases = Vec::new();
-        self.collect_databases(&self.root, None, None, &mut databases)?;
+        collect_databases(&self.settings(), None, None, &mut databases)?;
         Ok(databases)
-    }
-
-    fn collect_databases(
-        &self,
-        own: &Map<String, Value>,
-        database: Option<&str>,
-        server: Option<&str>,
-        databases: &mut Vec<(String, Option<String>)>,
-    ) -> Result<()> {
-        let (own_database, own_server) = (self.text(own, "database")?, self.text(own, "server")?);
-        let database = own_database.as_deref().or(database);
-        let server = own_server.as_deref().or(server);
-        if let Some(database) = database {
-            databases.push((database.to_owned(), server.map(str::to_owned)));
-        }
-        let children = own.get("children").and_then(Value::as_array);
-        for child in children.into_iter().flatten().filter_map(Value::as_object) {
-            self.collect_databases(child, database, server, databases)?;
-        }
-        Ok(())
     }
 
     fn collect(
         &self,
-        own: &Map<String, Value>,
+        own: &Settings<'_>,
         inherited: &Map<String, Value>,
-        is_root: bool,
         targets: &mut Vec<Target>,
     ) -> Result<()> {
-        let sets_module = MODULE_KEYS.iter().any(|key| own.contains_key(*key));
+        let sets_module = MODULE_KEYS.iter().any(|key| own.map.contains_key(*key));
         let mut settings: Map<String, Value> = inherited
             .iter()
             .filter(|(key, _)| !(sets_module && MODULE_KEYS.contains(&key.as_str())))
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect();
-        for (key, value) in own {
-            if !KNOWN.contains(&key.as_str()) && key != "children" && !(is_root && key == "dev") {
-                let known: Vec<String> = KNOWN
-                    .iter()
-                    .chain(&["children"])
-                    .map(|k| k.replace('_', "-"))
-                    .collect();
-                return Err(self.bad_key(
+        let is_root = own.at.is_empty();
+        for (key, value) in &own.map {
+            let is_known =
+                KNOWN.contains(&key.as_str()) || key == "children" || (is_root && key == "dev");
+            if !is_known {
+                return Err(own.unknown_key(
                     key,
-                    format!(
-                        "Config key '{}' is not supported in the config file. Available keys: {}",
-                        key.replace('_', "-"),
-                        known.join(", ")
-                    ),
+                    "the config file",
+                    KNOWN.iter().chain(&["children"]),
                 ));
             }
             if key == "dev" {
-                self.check_dev(value)?;
+                own.check_dev(value)?;
             }
             if !NOT_INHERITED.contains(&key.as_str()) {
                 settings.insert(key.clone(), value.clone());
             }
         }
+        let with_inherited = Settings {
+            map: settings,
+            ..own.clone()
+        };
         targets.push(Target {
-            generate: self.generate_entries(own.get("generate"))?,
-            ..self.target(&settings)?
+            generate: own.generate_entries()?,
+            ..with_inherited.target()?
         });
-        match own.get("children") {
-            None | Some(Value::Null) => {}
-            Some(Value::Array(children)) => {
-                for child in children {
-                    let Value::Object(child) = child else {
-                        return Err(self.bad("every element of `children` must be an object"));
-                    };
-                    self.collect(child, &settings, false, targets)?;
-                }
-            }
-            Some(_) => return Err(self.bad("`children` must be an array")),
+        for child in own.elements("children")? {
+            self.collect(&child, &with_inherited.map, targets)?;
         }
         Ok(())
     }
 
-    fn check_dev(&self, value: &Value) -> Result<()> {
-        let ok = value
-            .as_object()
-            .is_some_and(|dev| dev.iter().all(|(key, v)| key == "run" && v.is_string()));
-        if ok {
-            Ok(())
-        } else {
-            Err(self
-                .bad("`dev` must be an object with the member `run`, a string, and nothing else"))
-        }
+    /// True if a file says for some database which module it is made from.
+    pub fn names_a_module(&self) -> Result<bool> {
+        let targets = self.targets()?;
+        let named =
+            |t: &Target| t.module_path.is_some() || t.bin_path.is_some() || t.js_path.is_some();
+        Ok(targets.iter().any(named))
     }
 
     /// The command that starts the client while `spacetime dev` runs.
@@ -243,41 +252,96 @@ impl Project {
         self.root.get("dev")?.get("run")?.as_str()
     }
 
-    fn generate_entries(&self, value: Option<&Value>) -> Result<Vec<GenerateEntry>> {
-        let entries = match value {
+    /// A path of the file as one that can be shown: `./module` leaves no `/./` behind.
+    fn join(&self, path: &str) -> PathBuf {
+        self.directory.join(path).components().collect()
+    }
+
+    /// An error about what a path leads to, with its place in the last of the files that has it.
+    fn bad(&self, at: &[Step], message: impl std::fmt::Display) -> Error {
+        let place = self.layers.iter().rev().find_map(|layer| layer.place(at));
+        let place = place.unwrap_or_else(|| self.directory.join(FILE).display().to_string());
+        Error::coded("LC0607", format!("{place}: {message}"))
+    }
+}
+
+fn collect_databases(
+    own: &Settings<'_>,
+    database: Option<&str>,
+    server: Option<&str>,
+    databases: &mut Vec<(String, Option<String>)>,
+) -> Result<()> {
+    let (own_database, own_server) = (own.text("database")?, own.text("server")?);
+    let database = own_database.as_deref().or(database);
+    let server = own_server.as_deref().or(server);
+    if let Some(database) = database {
+        databases.push((database.to_owned(), server.map(str::to_owned)));
+    }
+    for child in own.elements("children").unwrap_or_default() {
+        collect_databases(&child, database, server, databases)?;
+    }
+    Ok(())
+}
+
+impl Settings<'_> {
+    /// The objects of an array.
+    fn elements(&self, key: &str) -> Result<Vec<Self>> {
+        let elements = match self.map.get(key) {
             None | Some(Value::Null) => return Ok(Vec::new()),
-            Some(Value::Array(entries)) => entries,
-            Some(_) => return Err(self.bad("`generate` must be an array of objects")),
+            Some(Value::Array(elements)) => elements,
+            Some(_) => return Err(self.wrong_type(key, "an array of objects")),
         };
-        let mut parsed = Vec::new();
-        for entry in entries {
-            let Value::Object(entry) = entry else {
-                return Err(self.bad("every element of `generate` must be an object"));
-            };
-            let entry = normalise(entry.clone());
-            if let Some(key) = entry
-                .keys()
-                .find(|key| !GENERATE_KEYS.contains(&key.as_str()))
-            {
-                let known: Vec<String> =
-                    GENERATE_KEYS.iter().map(|k| k.replace('_', "-")).collect();
-                return Err(self.bad(format!(
-                    "Config key '{}' is not supported in a `generate` entry. Available keys: {}",
-                    key.replace('_', "-"),
-                    known.join(", ")
-                )));
+        let objects = elements.iter().enumerate().map(|(index, element)| {
+            let mut at = self.at_key(key);
+            at.push(Step::Index(index));
+            match element {
+                Value::Object(map) => Ok(Self {
+                    project: self.project,
+                    map: normalise(map.clone()),
+                    at,
+                }),
+                _ => {
+                    let message = format!("`{}` must be an object: {{ … }}", place::text_of(&at));
+                    Err(self.project.bad(&at, message))
+                }
             }
-            let text = |key: &str| self.text(&entry, key);
-            let path = |key: &str| Ok::<_, Error>(text(key)?.map(|p| self.join(&p)));
+        });
+        objects.collect()
+    }
+
+    fn check_dev(&self, value: &Value) -> Result<()> {
+        let ok = value
+            .as_object()
+            .is_some_and(|dev| dev.iter().all(|(key, v)| key == "run" && v.is_string()));
+        match ok {
+            true => Ok(()),
+            false => Err(self.wrong_type(
+                "dev",
+                "an object with the member `run`, a string, and nothing else",
+            )),
+        }
+    }
+
+    fn generate_entries(&self) -> Result<Vec<GenerateEntry>> {
+        let mut parsed = Vec::new();
+        for entry in self.elements("generate")? {
+            let unknown = |key: &&String| !GENERATE_KEYS.contains(&key.as_str());
+            if let Some(key) = entry.map.keys().find(unknown) {
+                return Err(entry.unknown_key(key, "a `generate` entry", GENERATE_KEYS.iter()));
+            }
+            let text = |key: &str| entry.text(key);
+            let path = |key: &str| entry.path(key);
             parsed.push(GenerateEntry {
-                language: text("language")?
-                    .ok_or_else(|| self.bad("a `generate` entry needs the key `language`"))?,
+                language: text("language")?.ok_or_else(|| {
+                    let message = "a `generate` entry needs the key `language`";
+                    self.project.bad(&entry.at, message)
+                })?,
                 out_dir: path("out_dir")?,
                 module_path: path("module_path")?,
                 bin_path: path("bin_path")?.or(path("wasm_file")?),
                 js_path: path("js_path")?.or(path("js_file")?),
                 build_options: text("build_options")?,
-                include_private: self.flag(&entry, "include_private")?.unwrap_or(false),
+                include_private: entry.flag("include_private")?.unwrap_or(false),
                 client_package: text("client_package")?,
                 namespace: text("namespace")?,
             });
@@ -285,36 +349,21 @@ impl Project {
         Ok(parsed)
     }
 
-    fn text(&self, settings: &Map<String, Value>, key: &str) -> Result<Option<String>> {
-        match settings.get(key) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(_) => Err(self.wrong_type(key, "a string")),
-        }
-    }
-
-    fn flag(&self, settings: &Map<String, Value>, key: &str) -> Result<Option<bool>> {
-        match settings.get(key) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::Bool(flag)) => Ok(Some(*flag)),
-            Some(_) => Err(self.wrong_type(key, "true or false")),
-        }
-    }
-
-    fn target(&self, settings: &Map<String, Value>) -> Result<Target> {
-        let text = |key: &str| self.text(settings, key);
-        let flag = |key: &str| self.flag(settings, key);
-        let path = |key: &str| Ok(text(key)?.map(|p| self.join(&p)));
-        if let Some(version) = text("dotnet_version")? {
-            if !matches!(version.as_str(), "8" | "10") {
-                return Err(self.wrong_type("dotnet_version", "\"8\" or \"10\""));
-            }
+    fn target(&self) -> Result<Target> {
+        let text = |key: &str| self.text(key);
+        let flag = |key: &str| self.flag(key);
+        let path = |key: &str| self.path(key);
+        let want = "\"8\" or \"10\", in quotes";
+        match self.map.get("dotnet_version") {
+            None | Some(Value::Null) => {}
+            Some(Value::String(version)) if matches!(version.as_str(), "8" | "10") => {}
+            Some(_) => return Err(self.wrong_type("dotnet_version", want)),
         }
         let csharp = crate::build::csharp_options(
             flag("native_aot")?.unwrap_or(false),
             text("dotnet_version")?.as_deref(),
         );
-        let num_replicas = match settings.get("num_replicas") {
+        let num_replicas = match self.map.get("num_replicas") {
             None | Some(Value::Null) => None,
             Some(value) => Some(
                 value
@@ -339,105 +388,62 @@ impl Project {
         })
     }
 
-    /// A path of the file as one that can be shown: `./module` leaves no `/./` behind.
-    fn join(&self, path: &str) -> PathBuf {
-        self.directory.join(path).components().collect()
+    fn text(&self, key: &str) -> Result<Option<String>> {
+        match self.map.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(_) => Err(self.wrong_type(key, "a string")),
+        }
+    }
+
+    fn path(&self, key: &str) -> Result<Option<PathBuf>> {
+        Ok(self.text(key)?.map(|path| self.project.join(&path)))
+    }
+
+    fn flag(&self, key: &str) -> Result<Option<bool>> {
+        match self.map.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
+            Some(_) => Err(self.wrong_type(key, "true or false")),
+        }
+    }
+
+    fn at_key(&self, key: &str) -> Vec<Step> {
+        let last = Step::Key(key.to_owned());
+        self.at.iter().cloned().chain([last]).collect()
     }
 
     fn wrong_type(&self, key: &str, want: &str) -> Error {
-        self.bad_key(key, format!("`{}` must be {want}", key.replace('_', "-")))
+        let at = self.at_key(key);
+        let found = match self.map.get(key) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::Array(_)) => ", not an array".to_owned(),
+            Some(Value::Object(_)) => ", not an object".to_owned(),
+            Some(value) => format!(", not {}", crate::http::shown(&value.to_string())),
+        };
+        let message = format!("`{}` must be {want}{found}", place::text_of(&at));
+        self.project.bad(&at, message)
     }
 
-    /// An error about a key, with the last of the files that has it.
-    fn bad_key(&self, key: &str, message: String) -> Error {
-        let files = self.files.iter().zip(&self.layers).rev();
-        let file = files
-            .filter(|(_, layer)| has_key(layer, key))
-            .map(|(file, _)| file.clone())
-            .next()
-            .unwrap_or_else(|| self.directory.join(FILE));
-        Error::coded("LC0607", format!("{}: {message}", file.display()))
-    }
-
-    fn bad(&self, message: impl std::fmt::Display) -> Error {
-        Error::coded(
-            "LC0607",
-            format!("{}: {message}", self.directory.join(FILE).display()),
-        )
-    }
-}
-
-/// True if the key is somewhere in a file.
-fn has_key(layer: &Map<String, Value>, key: &str) -> bool {
-    layer.contains_key(key)
-        || layer.values().any(|value| {
-            let children = value.as_array().into_iter().flatten();
-            children
-                .filter_map(Value::as_object)
-                .any(|child| has_key(&normalise(child.clone()), key))
-        })
-}
-
-/// Parses one file; keys with `-` and `_` are the same, at every level that holds targets.
-fn parse_layer(path: &Path, text: &str) -> Result<Map<String, Value>> {
-    let value: Value = json5::from_str(text).map_err(|e| {
-        Error::caused(
-            "LC0607",
-            format!(
-                "{} is not valid JSON5. Correct it, or pass --no-config to do without it",
-                path.display()
-            ),
-            e,
-        )
-    })?;
-    match value {
-        Value::Object(map) => Ok(normalise(map)),
-        _ => Err(Error::coded(
-            "LC0607",
-            format!("{} must hold an object: {{ … }}", path.display()),
-        )),
-    }
-}
-
-fn normalise(map: Map<String, Value>) -> Map<String, Value> {
-    map.into_iter()
-        // A left-over of older tools.
-        .filter(|(key, _)| key != "_source-config")
-        .map(|(key, value)| {
-            let key = key.replace('-', "_");
-            let value = match value {
-                Value::Array(children) if key == "children" => Value::Array(
-                    children
-                        .into_iter()
-                        .map(|child| match child {
-                            Value::Object(child) => Value::Object(normalise(child)),
-                            other => other,
-                        })
-                        .collect(),
-                ),
-                other => other,
-            };
-            (key, value)
-        })
-        .collect()
-}
-
-/// Later layers win key by key; `children` are merged element by element, never made longer.
-fn merge(base: &mut Map<String, Value>, overlay: Map<String, Value>) {
-    for (key, value) in overlay {
-        match (base.get_mut(&key), value) {
-            (Some(Value::Array(children)), Value::Array(overlays)) if key == "children" => {
-                for (child, overlay) in children.iter_mut().zip(overlays) {
-                    match (child, overlay) {
-                        (Value::Object(child), Value::Object(overlay)) => merge(child, overlay),
-                        (child, overlay) => *child = overlay,
-                    }
-                }
-            }
-            (_, value) => {
-                base.insert(key, value);
-            }
-        }
+    fn unknown_key<'k>(
+        &self,
+        key: &str,
+        holder: &str,
+        known: impl Iterator<Item = &'k &'static str>,
+    ) -> Error {
+        let known: Vec<String> = known.map(|known| known.replace('_', "-")).collect();
+        let key = key.replace('_', "-");
+        let near = similar(&key, known.iter().map(String::as_str));
+        let hint = match near.first() {
+            Some(near) => format!("\nDid you mean `{near}`?"),
+            None => String::new(),
+        };
+        let message = format!(
+            "Config key '{key}' is not supported in {holder}. Available keys: {}{hint}",
+            known.join(", ")
+        );
+        self.project
+            .bad(&self.at_key(&key.replace('-', "_")), message)
     }
 }
 
@@ -521,12 +527,21 @@ mod tests {
     fn mistakes_are_named() {
         for (text, part) in [
             ("{", "not valid JSON5"),
+            (&"[".repeat(100_000), "brackets inside of each other"),
+            (&format!("{{}}{}", " ".repeat(2 << 20)), "is larger than 1048576 bytes"),
             ("[]", "must hold an object"),
             ("{databse: 'x'}", "Config key 'databse' is not supported in the config file. Available keys: database, "),
             ("{'num-replicas': 300}", "`num-replicas` must be"),
             ("{'dotnet-version': 8}", "`dotnet-version` must be"),
             ("{dev: {run: 'x', more: 1}}", "`dev` must be"),
-            ("{children: [1]}", "children"),
+            ("{children: [1]}", "spacetime.json:1:13: `children[0]` must be an object"),
+            ("{children: {}}", "`children` must be an array of objects, not an object"),
+            ("{children: [{\n module_path: 1}]}", "spacetime.json:2:2: `children[0].module-path` must be a string, not 1"),
+            ("{\n  generate: [{language: 'rust'}, {language: 'rust',\n    'out-dir': []}]}", "spacetime.json:3:5: `generate[1].out-dir` must be a string, not an array"),
+            ("{generate: [{'out-dir': 'x'}]}", "spacetime.json:1:13: a `generate` entry needs the key `language`"),
+            ("{generate: [{lang: 'x'}]}", "Did you mean `language`?"),
+            ("{\n  databse: 'x'}", "spacetime.json:2:3: Config key 'databse'"),
+            ("{\n  database: }", "spacetime.json:2:13 is not valid JSON5"),
         ] {
             let error = project(&[("spacetime.json", text)], None).and_then(|p| p.targets()).expect_err(text).to_string();
             assert!(error.contains(part) && error.contains("[LC0607]"), "{error}");
@@ -542,7 +557,8 @@ mod tests {
         let project = project(&files, None).expect("readable");
         let error = project.targets().expect_err("a typo").to_string();
         assert!(
-            error.contains("spacetime.local.json: Config key 'sever'"),
+            error.contains("spacetime.local.json:1:16: Config key 'sever'")
+                && error.contains("mean `server`?"),
             "{error}"
         );
         // Who only wants to know which database is meant is not kept by it.

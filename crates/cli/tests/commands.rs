@@ -60,9 +60,6 @@ fn usage_errors_end_with_2_and_runtime_errors_with_1() {
             .contains("the following required arguments were not provided"),
         "{missing:#?}"
     );
-    let later = home.run(&["mcp", "--anything", "at", "all"]);
-    assert_eq!(later.status, 1);
-    assert!(later.stderr.contains("[LC0601]"), "{later:#?}");
 }
 
 #[test]
@@ -153,6 +150,10 @@ fn servers_are_added_chosen_edited_and_removed() {
     for again in [
         ["--url", &server.url, "other"],
         ["--url", "http://127.0.0.1:9", "mine"],
+        ["--url", "http://127.0.0.1:9/path", "path"],
+        ["--url", "http://ann:secret@127.0.0.1:9", "secret"],
+        ["--url", "http://127.0.0.1:9", "http://x"],
+        ["--url", "http://127.0.0.1:9", ""],
     ] {
         let outcome =
             home.run(&[&["server", "add", "--no-fingerprint"], again.as_slice()].concat());
@@ -220,6 +221,14 @@ fn clearing_asks_first() {
         "{nothing:#?}"
     );
     home.write("root/data/x", "");
+    // A mistyped directory is somebody's files.
+    let foreign = home.run_with(&["server", "clear", "-y"], "", &[]);
+    assert!(
+        foreign.status == 1 && foreign.stderr.contains("[LC0881]"),
+        "{foreign:#?}"
+    );
+    assert!(home.path("root/data/x").exists());
+    home.write("root/data/metadata.toml", "");
     let no = home.run_with(&["server", "clear"], "n\n", &[]).ok();
     assert!(
         no.stdout
@@ -773,6 +782,52 @@ fn delete_asks_and_rename_lock_and_list_report() {
         list.contains(&format!(" shop, bank       | {DATABASE} \n")),
         "{list}"
     );
+}
+
+#[test]
+fn collaborators_are_listed_added_and_removed() {
+    let home = Home::new();
+    let (ann, bob) = (identity("ann"), identity("bob"));
+    let path = format!("/v1/database/{DATABASE}/collaborators");
+    let (listed, owner, other) = (path.clone(), ann.clone(), bob.clone());
+    let server = mock(move |r| match r.line().as_str() {
+        line if line == format!("GET {listed}") => Some(json(format!(
+            r#"{{"owner":"{owner}","collaborators":[{{"identity":"{other}","role":"reader"}}]}}"#
+        ))),
+        line if line == format!("PUT {listed}/{other}") => Some(text(200, "")),
+        line if line == format!("DELETE {listed}/{other}") => Some(text(403, "not yours")),
+        _ => None,
+    });
+    home.log_in("ann", &server.url);
+    let run = |args: &[&str]| home.run(&[&["collaborators"], args, &["-s", &server.url]].concat());
+    assert_eq!(
+        run(&["list", "shop"])
+            .ok()
+            .stdout
+            .lines()
+            .collect::<Vec<_>>()[2..],
+        [format!(" {ann} | owner  "), format!(" {bob} | reader ")]
+    );
+    for (role, shown) in [("publisher", "a publisher"), ("owner", "an owner")] {
+        assert_eq!(
+            run(&["add", &bob, "shop", "--role", role]).ok().stdout,
+            format!("{bob} is now {shown} of {DATABASE}.\n")
+        );
+        let sent = server.requests().pop().expect("a request");
+        assert_eq!(sent.body, format!(r#"{{"role":"{role}"}}"#).into_bytes());
+        assert!(sent.authorization.is_some());
+    }
+    run(&["add", &bob, "shop"]).ok();
+    let sent = server.requests().pop().expect("a request");
+    assert_eq!(sent.body, br#"{"role":"reader"}"#);
+    let refused = run(&["remove", &bob, "shop"]);
+    assert_eq!(refused.status, 1);
+    assert!(refused.stderr.contains("not yours"), "{}", refused.stderr);
+    let asked = server.requests().len();
+    let wrong = run(&["add", "bob", "shop"]);
+    assert!(wrong.stderr.contains("[LC0875]"), "{}", wrong.stderr);
+    assert_eq!(server.requests().len(), asked, "nobody was asked");
+    assert_eq!(run(&["add", &bob, "shop", "--role", "king"]).status, 2);
 }
 
 #[test]

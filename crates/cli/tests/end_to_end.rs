@@ -4,66 +4,10 @@ mod common;
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
+use common::server::Server;
 use common::Home;
-
-/// A server of this workspace on a free port; killed at the end.
-struct Server {
-    process: Child,
-    url: String,
-    /// Keeps reading, so that the server never waits for us.
-    _output: std::thread::JoinHandle<()>,
-}
-
-impl Server {
-    fn start(home: &Home) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_spacetimedb-standalone"))
-            .args([
-                "start",
-                "--non-interactive",
-                "--listen-addr",
-                "127.0.0.1:0",
-                "--data-dir",
-            ])
-            .arg(home.path("server/data"))
-            .arg("--jwt-key-dir")
-            .arg(home.path("server/keys"))
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the server runs");
-        let mut lines = BufReader::new(process.stdout.take().expect("piped")).lines();
-        let url = loop {
-            let line = lines
-                .next()
-                .expect("the server says where it listens")
-                .expect("text");
-            if let Some((_, address)) = line.split_once("Starting SpacetimeDB listening on ") {
-                break format!("http://{}", address.trim());
-            }
-        };
-        let output = std::thread::spawn(move || lines.for_each(drop));
-        Self {
-            process,
-            url,
-            _output: output,
-        }
-    }
-
-    /// Asks it to stop and returns its status.
-    fn stop(mut self) -> i32 {
-        let id = rustix::process::Pid::from_child(&self.process);
-        rustix::process::kill_process(id, rustix::process::Signal::TERM).expect("it lives");
-        self.process.wait().expect("it ends").code().unwrap_or(-1)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
 
 fn module(name: &str) -> String {
     let directory = std::env::var_os("LIGHTCONE_MODULES_WASM_DIR").map_or_else(

@@ -496,3 +496,186 @@ fn init_asks_when_it_may() {
     let local = std::fs::read_to_string(home.path("shop/spacetime.local.json")).expect("written");
     assert!(local.contains("\"shop-db\""), "{local}");
 }
+
+/// What the files of a project say is not contradicted on the command line and forgotten again.
+#[test]
+fn development_keeps_to_the_project() {
+    let home = Home::new();
+    home.write("a/m/Cargo.toml", "[package]\nname = \"m\"\n");
+    home.write("a/deep/x", "");
+    let dev = |args: &[&str]| {
+        let all = [&["dev", "--server-only", "--project-path", "a"], args].concat();
+        home.run(&all)
+    };
+    home.write(
+        "a/spacetime.json",
+        "{ database: 'shop', 'module-path': 'm' }",
+    );
+    let contradicted = dev(&["--module-path", "a/m"]);
+    assert!(
+        contradicted.status == 1
+            && contradicted
+                .stderr
+                .contains("--module-path contradicts `module-path`")
+            && contradicted.stderr.contains("[LC0884]"),
+        "{contradicted:#?}"
+    );
+    home.write("a/spacetime.json", "{ generate: [{ language: 'rust' }] }");
+    for (args, option) in [
+        (
+            &["dev", "--project-path", "a", "--module-path", "a/m"][..],
+            "--module-path",
+        ),
+        (
+            &["dev", "--project-path", "a", "--module-bindings-path", "b"],
+            "--module-bindings-path",
+        ),
+        (&["dev", "--project-path", "a/deep"], "--project-path"),
+    ] {
+        let contradicted = home.run(args);
+        let words = format!("{option} contradicts `generate`");
+        assert!(
+            contradicted.status == 1
+                && contradicted.stderr.contains(&words)
+                && contradicted.stderr.contains("[LC0884]"),
+            "{contradicted:#?}"
+        );
+    }
+    // The directory of the file contradicts nothing; but it does not say where the module is, and nobody can be asked.
+    let unknown = dev(&[]);
+    assert!(
+        unknown.status == 1 && unknown.stderr.contains("[LC0610]"),
+        "{unknown:#?}"
+    );
+    let absolute = dev(&["--module-bindings-path", "/b"]);
+    assert_eq!(absolute.status, 2, "{absolute:#?}");
+}
+
+/// At a terminal, the path of the module is asked for, and kept in the file without losing its comments.
+#[cfg(unix)]
+#[test]
+fn development_asks_where_the_module_is() {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+    let home = Home::new();
+    home.write("m/Cargo.toml", "[package]\nname = \"m\"\n");
+    home.write(
+        "spacetime.json",
+        "{ // ours\n server: 'http://127.0.0.1:9' }",
+    );
+    let line = format!(
+        "{} --root-dir {} dev --server-only",
+        env!("CARGO_BIN_EXE_spacetime"),
+        home.path("root").display()
+    );
+    let script = Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .current_dir(home.path("."))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    // A system without `script` has no terminal to give.
+    let Ok(mut process) = script else { return };
+    let mut stdin = process.stdin.take().expect("piped");
+    stdin.write_all(b"m\n").expect("written");
+    let output = process.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("does not say where the module is"), "{said}");
+    // It goes on to the server, which is not there.
+    assert!(said.contains("[LC0602]"), "{said}");
+    let file = std::fs::read_to_string(home.path("spacetime.json")).expect("kept");
+    assert_eq!(
+        file,
+        "{\n  \"module-path\": \"m\", // ours\n server: 'http://127.0.0.1:9' }"
+    );
+}
+
+/// On a server that is not this machine's own, one of the user's databases can be chosen by its number.
+#[cfg(target_os = "linux")]
+#[test]
+fn development_offers_the_databases_there() {
+    let server = common::Mock::start_at("127.0.0.2:0", |r| match r.path.as_str() {
+        path if path.ends_with("/databases") => common::json(r#"{"identities":["c2aa","c2bb"]}"#),
+        "/v1/database/c2aa/names" => common::json(r#"{"names":["shop","store"]}"#),
+        path if path.ends_with("/names") => common::json(r#"{"names":[]}"#),
+        _ => common::text(404, ""),
+    });
+    for (input, name) in [("1\n", "shop"), ("2\n", "c2bb"), ("mine\n", "mine")] {
+        let home = Home::new();
+        home.log_in("ann", &server.url);
+        home.write("m/Cargo.toml", "[package]\nname = \"m\"\n");
+        let file = format!("{{ server: '{}', 'module-path': 'm' }}", server.url);
+        home.write("spacetime.json", &file);
+        let no_build = [("CARGO", "false"), ("CARGO_UNSTABLE_BUILD_STD", "std")];
+        let asked = home.run_with(&["dev", "--server-only"], input, &no_build);
+        assert!(
+            asked.stdout.contains("  1  shop\n  2  c2bb\n")
+                && asked
+                    .stdout
+                    .contains(&format!("The database is called {name}.")),
+            "{asked:#?}"
+        );
+        let local = std::fs::read_to_string(home.path("spacetime.local.json")).expect("written");
+        assert!(
+            local.contains(&format!("\"database\": \"{name}\"")),
+            "{local}"
+        );
+    }
+    let home = Home::new();
+    home.log_in("ann", &server.url);
+    home.write("m/Cargo.toml", "[package]\nname = \"m\"\n");
+    let file = format!("{{ server: '{}', 'module-path': 'm' }}", server.url);
+    home.write("spacetime.json", &file);
+    let wrong = home.run_with(&["dev", "--server-only"], "3\n", &[]);
+    assert!(
+        wrong.status == 1 && wrong.stderr.contains("[LC0608]"),
+        "{wrong:#?}"
+    );
+    assert!(!home.path("spacetime.local.json").exists());
+}
+
+#[test]
+fn init_offers_what_there_is() {
+    let home = Home::new();
+    let help = home.run(&["init", "--help"]).ok().stdout;
+    for absent in ["csharp", "native-aot", "dotnet"] {
+        assert!(!help.contains(absent), "{help}");
+    }
+    let later = home.run(&["init", "x", "--lang", "csharp", "--non-interactive"]);
+    assert!(
+        later.status == 1 && later.stderr.contains("[LC0601]"),
+        "{later:#?}"
+    );
+}
+
+#[test]
+fn an_environment_without_files_is_told() {
+    let home = Home::new();
+    home.write(
+        "spacetime.json",
+        "{ database: 'shop', wasm_file: 'no.wasm' }",
+    );
+    let typo = home.run(&[
+        "publish",
+        "--env",
+        "prd",
+        "--anonymous",
+        "-s",
+        "http://127.0.0.1:9",
+    ]);
+    assert!(
+        typo.stderr
+            .contains("neither spacetime.prd.json nor spacetime.prd.local.json"),
+        "{typo:#?}"
+    );
+    home.write("spacetime.prd.json", "{}");
+    let found = home.run(&[
+        "publish",
+        "--env",
+        "prd",
+        "--anonymous",
+        "-s",
+        "http://127.0.0.1:9",
+    ]);
+    assert!(!found.stderr.contains("neither"), "{found:#?}");
+}

@@ -4,6 +4,7 @@ mod common;
 
 use common::{json, text, Home, Mock, Outcome, Request, Response, DATABASE};
 
+const TABLES: &str = "GET /v1/database/shop/tables";
 const WASM: &str = "\0asm\u{1}\0\0\0";
 
 fn success(op: &str, domain: &str) -> Response {
@@ -183,7 +184,7 @@ fn deleting_data_asks_before_it_sends_anything() {
     let home = home(&server);
     let no = publish(&home, &server, &["-c", "shop"], "no\n");
     assert!(
-        no.stdout.ends_with("Aborting\n") && server.lines().is_empty(),
+        no.stdout.ends_with("Aborting\n") && server.lines() == [TABLES],
         "{no:#?}"
     );
     assert!(
@@ -195,7 +196,10 @@ fn deleting_data_asks_before_it_sends_anything() {
         no.status == 1 && no.stderr.contains("--yes=delete-data"),
         "{no:#?}"
     );
-    assert!(server.lines().iter().all(|l| l.contains("/pre_publish")));
+    assert!(server
+        .lines()
+        .iter()
+        .all(|l| l.contains("/pre_publish") || l == TABLES));
     let out = publish(&home, &server, &["-c", "-y", "shop"], "")
         .ok()
         .stdout;
@@ -206,10 +210,147 @@ fn deleting_data_asks_before_it_sends_anything() {
     assert_eq!(
         server.lines(),
         [
+            TABLES,
             "POST /v1/database/shop/pre_publish?pretty_print_style=NoColor&style=NoColor&host_type=Wasm",
+            TABLES,
+            TABLES,
             "PUT /v1/database/shop?host_type=Wasm&clear=true"
         ]
     );
+}
+
+/// Data are never deleted silently: whoever is asked knows how much it is.
+#[test]
+fn what_is_deleted_is_listed() {
+    let server = Mock::start(|request: &Request| match request.path.as_str() {
+        "/v1/database/shop/tables" => json(
+            r#"{"tables":[{"name":"cart","rows":1},{"name":"empty","rows":0},{"name":"item","rows":12}]}"#,
+        ),
+        _ => manual(),
+    });
+    let home = home(&server);
+    for args in [["-c", "shop"], ["--delete-data=on-conflict", "shop"]] {
+        let no = publish(&home, &server, &args, "");
+        assert!(
+            no.stdout.contains(
+                "ALL corresponding data.\nThese rows will be lost:\n    • cart: 1 row\n    • item: 12 rows\nAre you sure"
+            ),
+            "{no:#?}"
+        );
+        assert!(server.lines().iter().all(|line| !line.starts_with("PUT")));
+    }
+}
+
+fn with_rows(obstacles: &str, rehearsal: &str) -> Response {
+    json(format!(
+        r#"{{"AutoMigrate":{{"migrate_plan":"THE PLAN","break_clients":true,"token":"0xabc","major_version_upgrade":false,
+            "steps":[{{"kind":"RemoveTable","table":"old","rows":0}},{{"kind":"AddColumns","table":"item","columns":["price","size"],"rows":12}},
+                     {{"kind":"AddIndex","table":"item","index":"item_price_idx","rows":12}},{{"kind":"DisconnectAllUsers"}}],
+            "obstacles":[{obstacles}]{rehearsal}}}}}"#
+    ))
+}
+
+#[test]
+fn rows_are_told_before_anything_is_asked() {
+    let server = server(|| with_rows("", ""));
+    let home = home(&server);
+    let no = publish(&home, &server, &["shop"], "");
+    assert!(
+        no.stdout.contains(
+            "THE PLAN\nRows:\n    • table old (0 rows): removed\n    • table item (12 rows): rewritten with the default of \
+             price, size\n    • table item (12 rows): read for index item_price_idx\n\nThe above changes will BREAK"
+        ),
+        "{no:#?}"
+    );
+    assert_eq!(no.status, 1);
+}
+
+#[test]
+fn what_the_data_refuse_is_not_tried() {
+    let server = server(|| {
+        with_rows(
+            r#""Table old cannot be removed: it has 3 rows. [LC0225]""#,
+            "",
+        )
+    });
+    let home = home(&server);
+    let refused = publish(&home, &server, &["--yes", "shop"], "");
+    assert!(
+        refused.status == 1
+            && refused
+                .stderr
+                .contains("Table old cannot be removed: it has 3 rows.")
+            && refused.stderr.contains("[LC0867]"),
+        "{refused:#?}"
+    );
+    assert_eq!(server.lines().len(), 1, "only asked, not published");
+    // It is a conflict of module and data.
+    let asked = publish(
+        &home,
+        &server,
+        &["--delete-data=on-conflict", "shop"],
+        "y\n",
+    );
+    assert!(
+        asked
+            .ok()
+            .stdout
+            .contains("Proceeding with database clear due to --delete-data=on-conflict.\n")
+            && server
+                .lines()
+                .last()
+                .is_some_and(|line| line.ends_with("&clear=true"))
+    );
+}
+
+#[test]
+fn a_dry_run_publishes_nothing() {
+    const TRIED: &str = r#","rehearsal":{"seconds":2.5,"steps":[{"kind":"AddColumns","table":"item","rows":12,"seconds":2.5},
+        {"kind":"DisconnectAllUsers","seconds":0.0}]}"#;
+    let server = server(|| with_rows("", TRIED));
+    let home = home(&server);
+    let out = publish(&home, &server, &["--dry-run", "shop"], "")
+        .ok()
+        .stdout;
+    assert!(
+        out.contains("THE PLAN\nRows:\n")
+            && out.contains("Estimated time: 2.5 s (")
+            && out.ends_with("Nothing was changed.\n    • AddColumns item: 2.5 s\n"),
+        "{out}"
+    );
+    assert_eq!(
+        server.lines(),
+        ["POST /v1/database/shop/pre_publish?pretty_print_style=NoColor&style=NoColor&host_type=Wasm&dry_run=true"]
+    );
+    // Without a name there is nothing to compare with.
+    publish(&home, &server, &["--dry-run"], "").ok();
+    assert_eq!(server.lines().len(), 1);
+}
+
+#[test]
+fn a_dry_run_fails_where_publishing_would() {
+    let impossible = server(manual);
+    let home = home(&impossible);
+    let refused = publish(&home, &impossible, &["--dry-run", "shop"], "");
+    assert!(
+        refused.status == 1 && refused.stderr.contains("[LC0629]"),
+        "{refused:#?}"
+    );
+    let listed = publish(
+        &home,
+        &impossible,
+        &["--dry-run", "--delete-data=on-conflict", "shop"],
+        "",
+    );
+    assert!(listed
+        .ok()
+        .stdout
+        .contains("would DESTROY all data of shop"));
+    publish(&home, &impossible, &["--dry-run", "-c", "shop"], "").ok();
+    assert!(impossible
+        .lines()
+        .iter()
+        .all(|line| !line.starts_with("PUT")));
 }
 
 #[test]
@@ -394,7 +535,8 @@ fn modules_that_no_server_can_run_are_refused_by_the_build() {
     home.write(
         "cargo",
         &format!(
-            "#!/bin/sh\necho '{{\"reason\":\"compiler-artifact\",\"filenames\":[\"{}\"]}}'\n",
+            "#!/bin/sh\nif [ \"$1\" = tree ]; then echo \"$8 v1.2.3\"; echo '`-- clock v0.4'; exit; fi\n\
+             echo '{{\"reason\":\"compiler-artifact\",\"filenames\":[\"{}\"]}}'\n",
             built.display()
         ),
     );
@@ -421,7 +563,10 @@ fn modules_that_no_server_can_run_are_refused_by_the_build() {
         assert!(
             refused.status == 1
                 && refused.stderr.contains("[LC0613]")
-                && refused.stderr.contains(&format!("the module uses {part}")),
+                && refused.stderr.contains(&format!("the module uses {part}"))
+                && refused
+                    .stderr
+                    .contains(&format!("{part} v1.2.3\n`-- clock v0.4")),
             "{import:?} {export}: {refused:#?}"
         );
     }
@@ -445,7 +590,9 @@ fn a_broken_project_file() {
         let broken = home.run(command);
         assert!(
             broken.status == 1
-                && broken.stderr.contains("spacetime.json is not valid JSON5")
+                && broken
+                    .stderr
+                    .contains("spacetime.json:2:11 is not valid JSON5")
                 && broken.stderr.contains("line 2 column 11")
                 && broken.stderr.contains("--no-config")
                 && broken.stderr.contains("[LC0607]"),

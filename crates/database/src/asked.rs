@@ -29,7 +29,7 @@ pub(crate) enum Asked {
     Window(Arc<WindowRows>),
 }
 
-/// A window that is subscribed to, or is about to be.
+/// A window that is subscribed to, or is about to be. The query finds its rows where no index does.
 pub(crate) struct WindowRows {
     pub query: Query,
     pub sender: Identity,
@@ -52,6 +52,15 @@ impl Asked {
             Asked::Window(rows) => rows.shape.table.hidden_bytes(),
             // The executor gives rows as they are declared.
             Asked::Query(..) => 0,
+        }
+    }
+
+    /// The tables that it reads; some more than once.
+    pub fn read_tables(&self) -> Vec<&Arc<TableSchema>> {
+        match self {
+            Asked::Plan(plan) => vec![&plan.table],
+            Asked::Query(query, _) => query.read_tables().collect(),
+            Asked::Window(rows) => vec![&rows.shape.table],
         }
     }
 

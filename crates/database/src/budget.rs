@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 
 use crate::environment::Environment;
+use crate::error::SqlError;
 
 /// A client takes and gives back parts of the common budget of this size.
 const STEP_BYTES: usize = 64 << 10;
@@ -350,6 +351,17 @@ impl Holder {
 
     pub(crate) fn budget(&self) -> &Arc<ClientBudget> {
         &self.0
+    }
+
+    /// Holds bytes that were made elsewhere.
+    ///
+    /// # Errors
+    /// The client, or all clients together, would have too many.
+    pub fn hold(&self, bytes: Vec<u8>) -> Result<HeldBytes, SqlError> {
+        HeldBytes::new(bytes, &self.0).map_err(|exceeded| match exceeded {
+            Exceeded::Client { .. } => SqlError::Query(exceeded.to_string()),
+            Exceeded::Server => SqlError::Busy(exceeded.to_string()),
+        })
     }
 
     /// Waits until the memory is needed for others: whoever sends the bytes gives up. For one waiter.

@@ -7,11 +7,14 @@ use lightcone_host::{HttpMethod, HttpResponse};
 use lightcone_types::{Identity, Timestamp};
 
 use crate::error::NotDurable;
+use crate::rights::Rights;
 
 /// Who asks over HTTP.
 #[derive(Clone)]
 pub struct Caller {
     pub identity: Identity,
+    /// What he was granted. The owner has all rights in any case.
+    pub rights: Rights,
     pub jwt_payload: Arc<str>,
 }
 

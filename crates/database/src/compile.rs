@@ -83,7 +83,22 @@ impl SetCompiler {
         }
     }
 
+    /// Adds the text of a live query, which was admitted when it came: an index that it had then may be gone.
+    pub fn add_again(&mut self, catalog: &CatalogView, text: &str) -> Result<(), String> {
+        self.add_text(catalog, text, true, |_| Ok(()))
+    }
+
     fn add_query(&mut self, catalog: &CatalogView, text: &str, suffix: bool) -> Result<(), String> {
+        self.add_text(catalog, text, suffix, lightcone_query::admit_subscription)
+    }
+
+    fn add_text(
+        &mut self,
+        catalog: &CatalogView,
+        text: &str,
+        suffix: bool,
+        admit: impl Fn(&Query) -> Result<(), SqlError>,
+    ) -> Result<(), String> {
         if self.seen.contains(text) {
             return Ok(());
         }
@@ -93,7 +108,7 @@ impl SetCompiler {
         self.reserve(QUERY_BYTES + text.len())?;
         self.seen.insert(text.to_owned());
         let query = compile_subscription(text, catalog, &self.peer.caller()).and_then(|query| {
-            lightcone_query::admit_subscription(&query)?;
+            admit(&query)?;
             Ok(query)
         });
         let query = query.map_err(|error| {
@@ -114,16 +129,24 @@ impl SetCompiler {
         })
     }
 
-    /// Each fragment is a live query of its own.
+    /// Each fragment is a live query of its own, but for those of a window.
     fn add_fragments(&mut self, query: &Query, catalog: &CatalogView) -> Result<(), String> {
-        for fragment in &query.fragments {
-            if self.queries.len() == self.peer.queries_per_set_max {
-                return Err(too_many_queries(&self.peer));
-            }
-            let live = LiveQuery::of_fragment(query, fragment, &self.peer.identity, catalog)?;
-            self.reserve(live.memory_bytes())?;
-            self.queries.push(Arc::new(live));
+        let caller = self.peer.identity;
+        if query.is_window() {
+            return self.add_live(LiveQuery::of_window(query, &caller, catalog)?);
         }
+        for fragment in &query.fragments {
+            self.add_live(LiveQuery::of_fragment(query, fragment, &caller, catalog)?)?;
+        }
+        Ok(())
+    }
+
+    fn add_live(&mut self, live: LiveQuery) -> Result<(), String> {
+        if self.queries.len() == self.peer.queries_per_set_max {
+            return Err(too_many_queries(&self.peer));
+        }
+        self.reserve(live.memory_bytes())?;
+        self.queries.push(Arc::new(live));
         Ok(())
     }
 

@@ -15,11 +15,14 @@ use crate::module::Module;
 use crate::outgoing::{FirstTry, OutgoingQueue, OutgoingReceiver, ReadTicket};
 use crate::peer::{ConnectionNumber, Peer};
 use crate::request::{Decoded, Request};
+use crate::rights::Rights;
 use crate::shared::Shared;
 
 /// Who wants to connect, and how.
 pub struct ConnectRequest {
     pub identity: Identity,
+    /// What he was granted. The owner has all rights in any case.
+    pub rights: Rights,
     pub connection_id: ConnectionId,
     /// JSON text of the token's payload; modules can ask for it.
     pub jwt_payload: Arc<str>,

@@ -195,7 +195,7 @@ fn resolved_call(
     args: &[u8],
     base: usize,
 ) -> Request {
-    match resolve_call(module, peer.is_owner, name, args) {
+    match resolve_call(module, peer.rights, name, args) {
         Ok(reducer) => Request::Call {
             request_id,
             reducer,
@@ -218,7 +218,7 @@ fn resolved_procedure(
     args: &[u8],
     base: usize,
 ) -> Request {
-    match resolve_procedure(module, peer.is_owner, name, args) {
+    match resolve_procedure(module, peer.rights, name, args) {
         Ok(procedure) => Request::Procedure {
             request_id,
             procedure,

@@ -80,13 +80,30 @@ pub enum SqlError {
 /// Why a program was not replaced; the old one keeps running.
 #[derive(Debug)]
 pub enum UpdateError {
-    /// Lists the differences of the schema.
+    /// There is no plan: lists why.
     Rejected(String),
+    /// The policy forbids the plan, or a step of it failed.
+    Refused(String),
     /// The new program is no module.
     Module(String),
     /// No more modules are loaded now.
     Busy(String),
+    /// The database ended before the writer answered.
+    Cancelled,
     Database(String),
+}
+
+impl std::fmt::Display for UpdateError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            UpdateError::Rejected(text)
+            | UpdateError::Refused(text)
+            | UpdateError::Module(text)
+            | UpdateError::Busy(text)
+            | UpdateError::Database(text) => f.write_str(text),
+            UpdateError::Cancelled => f.write_str("the database stops"),
+        }
+    }
 }
 
 /// What a caller is told whose call was carried out, if that is not durable and never will be.

@@ -187,7 +187,7 @@ impl<'d> Finder<'d> {
         asked: &WindowRows,
         budget: &Arc<ClientBudget>,
     ) -> Result<Source, Exceeded> {
-        let entries = self.windows.entries(&asked.shape, &asked.key);
+        let entries = self.windows.entries(asked);
         let bytes = entries.iter().map(|entry| entry.bytes().len());
         let bytes = bytes.sum::<usize>() + size_of_val(entries);
         let charge = budget.reserve(bytes)?;

@@ -109,6 +109,16 @@ pub(crate) enum Event {
         /// None if the client was told already.
         answer: Option<Answer>,
     },
+    /// The queries of these sets are others from now on, on tables that have changed. Their clients hear nothing of it.
+    Resubscribed {
+        sets: Vec<(ConnectionNumber, u32, Vec<Arc<LiveQuery>>)>,
+    },
+    /// The connection ends, and the writer knows it no more.
+    Closed {
+        connection: ConnectionNumber,
+        code: u16,
+        reason: &'static str,
+    },
     Answered {
         connection: ConnectionNumber,
         answer: Answer,

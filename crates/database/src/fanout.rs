@@ -63,6 +63,8 @@ pub(crate) struct Fanout {
     poison: Option<Arc<LogError>>,
     stats: Arc<FanoutStats>,
     touched: Vec<ConnectionNumber>,
+    /// Connections that end with this batch.
+    closing: Vec<ConnectionNumber>,
     /// Of one connection, while it is looked at.
     items: Vec<Delivery>,
 }
@@ -86,6 +88,7 @@ impl Fanout {
             poison: None,
             stats,
             touched: Vec::new(),
+            closing: Vec::new(),
             items: Vec::new(),
         }
     }
@@ -211,6 +214,26 @@ impl Fanout {
                     self.stage_answer(connection, answer);
                 }
             }
+            Event::Resubscribed { sets } => {
+                // First all go: what is known of a changed table must not stay because of some of them.
+                for (connection, query_set_id, _) in &sets {
+                    self.subscriptions.unsubscribe(*connection, *query_set_id);
+                }
+                for (connection, query_set_id, queries) in &sets {
+                    let (connection, set) = (*connection, *query_set_id);
+                    self.subscriptions.subscribe(connection, set, queries);
+                }
+            }
+            Event::Closed {
+                connection,
+                code,
+                reason,
+            } => {
+                self.subscriptions.unsubscribe_all(connection);
+                let reason = reason.to_owned();
+                self.stage_item(connection, Delivery::Close { code, reason });
+                self.closing.push(connection);
+            }
             Event::Answered { connection, answer } => self.stage_answer(connection, answer),
             Event::Release { confirmed, action } => {
                 if !confirmed || self.durable_offset >= required_offset {
@@ -290,6 +313,10 @@ impl Fanout {
             Answer::Ready(batch) => Delivery::Messages(batch),
             Answer::Deferred(receiver) => Delivery::Deferred(receiver),
         };
+        self.stage_item(connection, item);
+    }
+
+    fn stage_item(&mut self, connection: ConnectionNumber, item: Delivery) {
         let Some(state) = self.connections.get_mut(&connection) else {
             return;
         };
@@ -336,6 +363,10 @@ impl Fanout {
                 }));
             }
             items.clear();
+        }
+        // What waits for them in the queue is still taken.
+        for connection in self.closing.drain(..) {
+            connections.remove(&connection);
         }
         touched.shrink_to(TOUCHED_KEPT_MAX);
         items.shrink_to(ITEMS_KEPT_MAX);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lightcone_host::ConsoleLevel;
 use lightcone_schema::ModuleDef;
-use lightcone_types::{ConnectionId, Hash, Timestamp};
+use lightcone_types::{ConnectionId, Hash, Identity, Timestamp};
 use tokio::sync::oneshot;
 
 use crate::budget::HeldBytes;
@@ -18,6 +18,7 @@ use crate::options::HostKind;
 use crate::outgoing::OutgoingQueue;
 use crate::peer::Peer;
 use crate::resolve::{find_procedure, find_reducer, RefusalReason};
+use crate::rights::Rights;
 use crate::shared::Shared;
 use crate::status::DatabaseStats;
 
@@ -63,7 +64,7 @@ impl DatabaseHandle {
         let number = shared.next_connection();
         let peer = Peer {
             identity: request.identity,
-            is_owner: request.identity == shared.options.owner,
+            rights: shared.rights_of(&request.identity, request.rights),
             protocol: request.protocol,
             queries_per_set_max: limits.queries_per_set_max,
         };
@@ -100,10 +101,10 @@ impl DatabaseHandle {
     ) -> Result<CallOutcome, CallError> {
         let shared = &self.shared;
         let module = shared.module();
-        let is_owner = caller.identity == shared.options.owner;
+        let rights = shared.rights_of(&caller.identity, caller.rights);
         let CallArgs::Json(text) = args;
         let timestamp = shared.environment().now();
-        let args = read_args(&module, is_owner, function, &text, &shared.log, timestamp);
+        let args = read_args(&module, rights, function, &text, &shared.log, timestamp);
         // The call may wait for long, and needs neither.
         drop((text, module));
         let bytes = function.len() + args.as_ref().map_or(0, Vec::len);
@@ -205,6 +206,16 @@ impl DatabaseHandle {
         }
     }
 
+    /// From now on somebody has no more than these rights: his connections that have more are ended, before anything that they
+    /// send from now on is carried out.
+    pub fn lower_rights(&self, identity: Identity, rights: Rights) {
+        // Without a writer there are no connections.
+        let _ = self
+            .shared
+            .inbox
+            .command(Command::LowerRights { identity, rights });
+    }
+
     pub fn stats(&self) -> DatabaseStats {
         self.shared.status.stats()
     }
@@ -213,13 +224,13 @@ impl DatabaseHandle {
 /// The arguments of a reducer, or of a procedure if there is no such reducer, from JSON.
 fn read_args(
     module: &Module,
-    is_owner: bool,
+    rights: Rights,
     function: &str,
     text: &str,
     log: &ModuleLog,
     now: Timestamp,
 ) -> Result<Vec<u8>, CallError> {
-    let (kind, typespace, params) = match find_reducer(module, is_owner, function) {
+    let (kind, typespace, params) = match find_reducer(module, rights, function) {
         Ok((_, reducer)) => ("reducer", &reducer.params_typespace, &reducer.params),
         Err(refusal) if refusal.reason == RefusalReason::IsLifecycle => {
             return Err(CallError::Lifecycle(refusal.message));
@@ -228,7 +239,7 @@ fn read_args(
             // As the reference does, also if there is a procedure (06 §5.13).
             log.host(ConsoleLevel::Error, Some(function), &refusal.log, now);
             let (_, procedure) =
-                find_procedure(module, is_owner, function).ok_or(CallError::NoSuchFunction)?;
+                find_procedure(module, rights, function).ok_or(CallError::NoSuchFunction)?;
             ("procedure", &procedure.params_typespace, &procedure.params)
         }
     };

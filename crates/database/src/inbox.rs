@@ -6,20 +6,24 @@
 
 use std::sync::Arc;
 
+use lightcone_engine::DatastoreSnapshot;
 use lightcone_query::WritePlan;
-use lightcone_types::{ConnectionId, Timestamp};
+use lightcone_schema::ModuleDef;
+use lightcone_types::{ConnectionId, Identity, Timestamp};
 use tokio::sync::{mpsc, oneshot, Semaphore};
 
 use crate::asked::Asked;
 use crate::calls::{CallError, CallOutcome, Caller, HandlerReply, HandlerRequest};
 use crate::error::{ConnectError, SqlError, SubmitError, UpdateError};
 use crate::evaluate::Source;
+use crate::migration::Planned;
 use crate::module::Program;
 use crate::options::Limits;
 use crate::outgoing::OutgoingQueue;
 use crate::peer::{ConnectionNumber, Peer};
 use crate::procedures::{Ended, LeaseRequest};
 use crate::request::Decoded;
+use crate::rights::Rights;
 use crate::sql::SqlStats;
 
 /// Bytes that one permit of the inbox's byte bound stands for.
@@ -68,11 +72,34 @@ pub(crate) enum Command {
         confirmed: bool,
         reply: oneshot::Sender<Result<SqlStats, SqlError>>,
     },
+    TableRows {
+        permit: InboxPermit,
+        reply: oneshot::Sender<Vec<TableRows>>,
+    },
     Replace {
         program: Box<Program>,
+        planned: Planned,
         reply: oneshot::Sender<Result<(), UpdateError>>,
     },
+    /// Connections of somebody with more rights than these end.
+    LowerRights {
+        identity: Identity,
+        rights: Rights,
+    },
+    /// The committed rows of all tables, and the definition that they have.
+    Freeze {
+        permit: InboxPermit,
+        reply: oneshot::Sender<(DatastoreSnapshot, Arc<ModuleDef>)>,
+    },
     Stop(Stop),
+}
+
+/// A table of the module and how many rows it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableRows {
+    /// The canonical name.
+    pub table: String,
+    pub rows: u64,
 }
 
 /// What other threads of the database tell the writer.

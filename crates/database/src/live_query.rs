@@ -11,7 +11,6 @@ use crate::asked::Asked;
 use crate::asked::WindowRows;
 use crate::catalog::CatalogView;
 use crate::joins::JoinShape;
-use crate::windows::WindowShape;
 
 /// Stands in the place of a column for the key of a changed row of a join or window.
 pub(crate) const KEY_COLUMN: ColId = ColId(u16::MAX);
@@ -30,8 +29,6 @@ pub(crate) struct LiveQuery {
     pub table: Arc<TableSchema>,
     /// The join that it is, if it is one: with its parameters' values as the group's.
     pub join: Option<Arc<JoinShape>>,
-    /// The window that it is, in the same way.
-    window: Option<Arc<WindowShape>>,
     pub key: Arc<QueryKey>,
     pub group: Arc<Group>,
     /// What is left to check for the rows of the group.
@@ -136,7 +133,6 @@ impl LiveQuery {
             residual,
             table: plan.table.clone(),
             join: None,
-            window: None,
             asked: Asked::Plan(Arc::new(plan)),
         }
     }
@@ -151,21 +147,21 @@ impl LiveQuery {
         caller: &Identity,
         catalog: &CatalogView,
     ) -> Result<LiveQuery, String> {
-        if query.is_window() {
-            return LiveQuery::of_window(query, fragment, caller, catalog);
-        }
         let live = LiveQuery::of_rows(query, fragment, caller, catalog);
         live.ok_or_else(|| "the query is not admissible".to_owned())
     }
 
-    fn of_window(
+    /// The live query of a window that is admitted: one of all its fragments.
+    ///
+    /// # Errors
+    /// No index helps to keep it up to date.
+    pub fn of_window(
         query: &Query,
-        fragment: &Fragment,
         caller: &Identity,
         catalog: &CatalogView,
     ) -> Result<LiveQuery, String> {
-        let window = query.live_window(fragment, caller);
-        let shape = window.and_then(|window| catalog.windows.shape_of(&window));
+        let window = query.live_window(caller);
+        let shape = window.and_then(|window| catalog.windows.shape_of(&window, &catalog.joins));
         let Some((shape, key)) = shape else {
             return Err(SqlError::Window("the first column of ORDER BY has an index without an order, which is of the kind `hash`: make it `btree`").to_string());
         };
@@ -173,9 +169,9 @@ impl LiveQuery {
         let query_key = QueryKey::new(
             &query.text,
             table.id,
-            fragment.number,
+            query.fragments.first().and_then(|first| first.number),
             Some(shape.id),
-            fragment.reads_sender(),
+            query.reads_sender(),
             caller,
         );
         let rows = WindowRows {
@@ -190,7 +186,6 @@ impl LiveQuery {
             residual: None,
             table,
             join: None,
-            window: Some(shape),
             asked: Asked::Window(Arc::new(rows)),
         })
     }
@@ -224,15 +219,28 @@ impl LiveQuery {
             residual: None,
             table,
             join: Some(shape),
-            window: None,
             asked: Asked::Query(Arc::new(query.of_fragment(fragment)), *caller),
         })
     }
 
     /// The tables whose changes concern it.
     pub fn tables(&self) -> impl Iterator<Item = TableId> + '_ {
-        let joined = self.join.iter().flat_map(|shape| shape.tables());
+        let joined = self.joins().flat_map(|(shape, _)| shape.tables());
         joined.chain(self.join.is_none().then_some(self.table.id))
+    }
+
+    /// The joins whose changes concern it, and the keys of these: what it is, or what decides what is in it.
+    pub fn joins(&self) -> impl Iterator<Item = (&Arc<JoinShape>, &[u8])> {
+        let key = self.group.equality.as_ref().map(|(_, key)| &**key);
+        let own = self.join.iter().zip(key);
+        let window = self.window().into_iter();
+        own.chain(window.flat_map(|window| window.shape.joins(&window.key)))
+    }
+
+    /// All tables that it reads.
+    pub fn read_tables(&self) -> Vec<TableId> {
+        let asked = self.asked.read_tables().into_iter().map(|table| table.id);
+        self.tables().chain(asked).collect()
     }
 
     /// What a changed row costs that the query is checked against: so many steps of a few nanoseconds.
@@ -241,16 +249,18 @@ impl LiveQuery {
         QUERY_STEPS + residual.map_or(0, |residual| residual.steps(ROW_BYTES))
     }
 
-    /// The window that it is, and whose.
-    pub fn window(&self) -> Option<(&Arc<WindowShape>, &[u8])> {
-        let (_, key) = self.group.equality.as_ref()?;
-        Some((self.window.as_ref()?, key))
+    /// The window that it is.
+    pub fn window(&self) -> Option<&Arc<WindowRows>> {
+        match &self.asked {
+            Asked::Window(rows) => Some(rows),
+            _ => None,
+        }
     }
 
     /// What it has in common with queries that are kept up to date together with it.
     pub fn shape_id(&self) -> Option<TableId> {
         let join = self.join.as_ref().map(|shape| shape.id);
-        join.or_else(|| self.window.as_ref().map(|shape| shape.id))
+        join.or_else(|| self.window().map(|window| window.shape.id))
     }
 
     /// Whether changed rows are tried for it although others have its shape.
@@ -261,7 +271,7 @@ impl LiveQuery {
     /// What a changed row costs that is looked at for its shape.
     pub fn shape_steps(&self) -> usize {
         let join = self.join.as_ref().map(|shape| shape.steps(ROW_BYTES));
-        let window = self.window.as_ref().map(|shape| shape.steps(ROW_BYTES));
+        let window = self.window().map(|window| window.shape.steps(ROW_BYTES));
         join.or(window).unwrap_or(0)
     }
 
@@ -285,7 +295,9 @@ impl LiveQuery {
             + size_of::<Group>()
             + self.asked.memory_bytes()
             + self.join.as_ref().map_or(0, |shape| shape.memory_bytes())
-            + self.window.as_ref().map_or(0, |shape| shape.memory_bytes())
+            + self
+                .window()
+                .map_or(0, |window| window.shape.memory_bytes())
             + self.key.text.len()
             + value
             + residual

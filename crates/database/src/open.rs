@@ -15,6 +15,8 @@ use lightcone_snapshot::SnapshotStore;
 
 use self::initialize::{initialize, Initialized};
 use self::threads::Opened;
+
+pub(crate) use self::threads::clients_of;
 use crate::commit::commit;
 use crate::error::Error;
 use crate::handle::DatabaseHandle;
@@ -130,18 +132,27 @@ impl DatabaseHandle {
     }
 }
 
-/// Makes the tables for the views of a database that was published by a version without views.
+/// Makes the tables for the views of a database that was published by a version without views, and those anew that are not as the
+/// loaded definition says.
 fn create_missing_views(
     options: &DatabaseOptions,
     datastore: &mut Datastore,
     program: &Program,
     log: &mut LocalLog,
 ) -> Result<(), Error> {
-    let is_there = |view: &ViewDef| datastore.view_table(&view.name).is_some();
-    if program.def.views.iter().all(is_there) {
+    let is_as_defined = |view: &ViewDef| {
+        datastore.view_table(&view.name).is_some() && !datastore.view_differs(view, &program.def)
+    };
+    if program.def.views.iter().all(is_as_defined) {
         return Ok(());
     }
     datastore.begin();
+    let mended = datastore
+        .mend_views(&program.def)
+        .map_err(|error| Error::Other(error.to_string()))?;
+    if !mended.is_empty() {
+        tracing::warn!(database = %options.identity, views = mended.join(", "), "tables of views were not as the program says, and were made anew");
+    }
     datastore
         .create_views(&program.def)
         .map_err(|error| Error::Other(error.to_string()))?;

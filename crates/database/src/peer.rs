@@ -3,6 +3,8 @@
 use lightcone_types::Identity;
 use lightcone_wire::Protocol;
 
+use crate::rights::Rights;
+
 /// Tells the connections of a database apart, as long as it is open. (A connection id is the client's, and may come again.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ConnectionNumber(pub u64);
@@ -11,7 +13,7 @@ pub(crate) struct ConnectionNumber(pub u64);
 #[derive(Clone, Copy)]
 pub(crate) struct Peer {
     pub identity: Identity,
-    pub is_owner: bool,
+    pub rights: Rights,
     pub protocol: Protocol,
     pub queries_per_set_max: usize,
 }
@@ -19,9 +21,6 @@ pub(crate) struct Peer {
 impl Peer {
     /// As whom queries are compiled.
     pub fn caller(&self) -> lightcone_query::Caller {
-        lightcone_query::Caller {
-            identity: self.identity,
-            is_owner: self.is_owner,
-        }
+        self.rights.caller(self.identity)
     }
 }

@@ -4,6 +4,7 @@ use lightcone_schema::{ProcedureDef, ReducerDef, Visibility};
 use lightcone_types::cut_name;
 
 use crate::module::Module;
+use crate::rights::Rights;
 
 /// Why a call does not reach the module: for the caller, and for the module's log.
 pub(crate) struct CallRefusal {
@@ -25,11 +26,11 @@ pub(crate) enum RefusalReason {
 #[inline]
 pub(crate) fn resolve_call(
     module: &Module,
-    is_owner: bool,
+    rights: Rights,
     name: &str,
     args: &[u8],
 ) -> Result<u32, CallRefusal> {
-    let (id, reducer) = find_reducer(module, is_owner, name)?;
+    let (id, reducer) = find_reducer(module, rights, name)?;
     match reducer.validate_args(args) {
         Ok(_) => Ok(id as u32),
         Err(error) => Err(CallRefusal {
@@ -46,7 +47,7 @@ pub(crate) fn resolve_call(
 #[inline]
 pub(crate) fn find_reducer<'m>(
     module: &'m Module,
-    is_owner: bool,
+    rights: Rights,
     name: &str,
 ) -> Result<(usize, &'m ReducerDef), CallRefusal> {
     match module.def().reducer(name) {
@@ -59,7 +60,7 @@ pub(crate) fn find_reducer<'m>(
                 message,
             })
         }
-        Some((id, reducer)) if is_owner || reducer.visibility != Visibility::Private => Ok((id, reducer)),
+        Some((id, reducer)) if rights.calls_private_functions() || reducer.visibility != Visibility::Private => Ok((id, reducer)),
         _ => Err(CallRefusal {
             reason: RefusalReason::Unknown,
             message: "no such reducer".to_owned(),
@@ -71,11 +72,11 @@ pub(crate) fn find_reducer<'m>(
 /// As [`resolve_call`], for procedures (05 §6.4).
 pub(crate) fn resolve_procedure(
     module: &Module,
-    is_owner: bool,
+    rights: Rights,
     name: &str,
     args: &[u8],
 ) -> Result<u32, CallRefusal> {
-    let Some((id, procedure)) = find_procedure(module, is_owner, name) else {
+    let Some((id, procedure)) = find_procedure(module, rights, name) else {
         return Err(CallRefusal {
             reason: RefusalReason::Unknown,
             message: "No such procedure".to_owned(),
@@ -97,9 +98,10 @@ pub(crate) fn resolve_procedure(
 /// The procedure of this name, if the caller may call it.
 pub(crate) fn find_procedure<'m>(
     module: &'m Module,
-    is_owner: bool,
+    rights: Rights,
     name: &str,
 ) -> Option<(usize, &'m ProcedureDef)> {
     let (id, procedure) = module.def().procedure(name)?;
-    (is_owner || procedure.visibility != Visibility::Private).then_some((id, procedure))
+    (rights.calls_private_functions() || procedure.visibility != Visibility::Private)
+        .then_some((id, procedure))
 }

@@ -1,4 +1,4 @@
-//! The row limit: queries of others than the owner that are estimated to look at more rows are refused (08 §16).
+//! The row limit: queries of those who may not see all rows that are estimated to look at more rows are refused (08 §16).
 
 use lightcone_engine::{Datastore, ST_VAR_ID};
 use lightcone_query::Tables;
@@ -6,6 +6,7 @@ use lightcone_table::TableView;
 use lightcone_types::{Reader, TableId};
 
 use crate::asked::Asked;
+use crate::rights::Rights;
 
 /// U64 among the variants of a variable's value (08 §12.5).
 const U64_TAG: u8 = 8;
@@ -16,10 +17,10 @@ const U64_TAG: u8 = 8;
 /// What a client is told whose queries are too much.
 pub(crate) fn check<'p>(
     datastore: &Datastore,
-    is_owner: bool,
+    rights: Rights,
     queries: impl IntoIterator<Item = &'p Asked>,
 ) -> Result<(), String> {
-    if is_owner {
+    if rights.sees_all_rows() {
         return Ok(());
     }
     let Some(limit) = row_limit(datastore) else {

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use lightcone_engine::{ScheduleAt, ScheduleKey};
-use lightcone_types::{TimeDuration, Timestamp};
+use lightcone_types::{TableId, TimeDuration, Timestamp};
 use rustc_hash::FxHashMap;
 
 /// Shorter intervals, among them 0, count as this long: one row can not keep the writer busy.
@@ -44,6 +44,20 @@ impl ScheduleQueue {
     pub fn remove(&mut self, key: ScheduleKey) {
         if let Some(due_us) = self.due_us.remove(&key) {
             self.by_time.remove(&(due_us, key));
+        }
+    }
+
+    /// The rows of a table have moved to another one, or call nothing any more.
+    pub fn move_table(&mut self, from: TableId, to: Option<TableId>) {
+        let keys: Vec<ScheduleKey> = self.due_us.keys().copied().collect();
+        for key in keys.into_iter().filter(|key| key.table == from) {
+            let Some(due_us) = self.due_us.get(&key).copied() else {
+                continue;
+            };
+            self.remove(key);
+            if let Some(table) = to {
+                self.put(ScheduleKey { table, ..key }, due_us);
+            }
         }
     }
 
@@ -97,7 +111,6 @@ fn next_on_grid(last_us: i64, step_us: i64, now_us: i64) -> i64 {
 mod tests {
     use std::collections::BTreeMap;
 
-    use lightcone_types::TableId;
     use proptest::prelude::*;
 
     use super::*;
@@ -165,6 +178,29 @@ mod tests {
         assert_eq!(queue.next_due(), Some(Timestamp(i64::MAX)));
         queue.set(key(1), time(i64::MIN), Timestamp(7));
         assert_eq!(queue.next_due(), Some(Timestamp(7)));
+    }
+
+    #[test]
+    fn what_is_planned_moves_with_its_table() {
+        let mut queue = ScheduleQueue::default();
+        for id in 1..=4 {
+            queue.set(key(id), time(100 * id as i64), Timestamp(0));
+        }
+        queue.move_table(TableId(4097), Some(TableId(5000)));
+        queue.move_table(TableId(4096), None);
+        let moved = |id| ScheduleKey {
+            table: TableId(5000),
+            id,
+        };
+        assert_eq!(
+            queue.pop_due(Timestamp(1000)),
+            Some((moved(1), Timestamp(100)))
+        );
+        assert_eq!(
+            queue.pop_due(Timestamp(1000)),
+            Some((moved(3), Timestamp(300)))
+        );
+        assert!(queue.is_empty());
     }
 
     #[test]

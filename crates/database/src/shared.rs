@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 
 use lightcone_host::HostConfig;
+use lightcone_types::Identity;
 use tokio::sync::Semaphore;
 
 use crate::budget::ClientBudget;
@@ -16,6 +17,7 @@ use crate::options::{DatabaseOptions, CLIENT_BYTES_CEILING};
 use crate::peer::ConnectionNumber;
 use crate::procedures::{ImmediateQueue, Procedures};
 use crate::reads::{Job, Owner};
+use crate::rights::Rights;
 use crate::status::{SnapshotGate, Status, FAILED_TEXT};
 
 /// Queries at a time that have no permit of the database, and that the writer is asked about whether they need one.
@@ -88,6 +90,14 @@ impl Shared {
             .module
             .write()
             .expect("no code panics while it holds the module") = module;
+    }
+
+    /// All for the owner, whatever he was granted.
+    pub fn rights_of(&self, identity: &Identity, granted: Rights) -> Rights {
+        match *identity == self.options.owner {
+            true => Rights::All,
+            false => granted,
+        }
     }
 
     pub fn next_connection(&self) -> ConnectionNumber {

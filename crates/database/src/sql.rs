@@ -20,6 +20,7 @@ use crate::error::SqlError;
 use crate::handle::DatabaseHandle;
 use crate::inbox::{Command, FoundQuery, HttpQuery, HttpWrite, QueryTurn};
 use crate::reads::Once;
+use crate::rights::Rights;
 
 pub use self::describe::Described;
 pub use self::json::JsonRows;
@@ -90,16 +91,15 @@ impl DatabaseHandle {
         let shared = &self.shared;
         let started = shared.environment().instant();
         let module = shared.module();
-        let rights = lightcone_query::Caller {
-            identity: caller.identity,
-            is_owner: caller.identity == shared.options.owner,
-        };
+        let identity = caller.identity;
+        let rights = shared.rights_of(&identity, caller.rights);
         let budget = holder.budget();
         let bytes = text.len();
         let compile = move || {
-            compile_statement(&text, &module.catalog, &rights)
-                .map(|statement| Compiled::new(statement, rights.identity))
-                .map_err(|error| SqlError::Query(error.to_string()))
+            let statement = compile_statement(&text, &module.catalog, &rights.caller(identity))
+                .map_err(|error| SqlError::Query(error.to_string()))?;
+            let statement = permitted(statement, rights, identity)?;
+            Ok(Compiled::new(statement, identity))
         };
         let statement = if bytes <= COMPILED_HERE_BYTES_MAX {
             compile()
@@ -141,6 +141,21 @@ impl DatabaseHandle {
             duration_us: (shared.environment().instant() - started).as_micros() as u64,
             stats: SqlStats::default(),
         })
+    }
+}
+
+/// A statement that was compiled for somebody who sees all rows: he may not be one who changes them.
+fn permitted(
+    statement: Statement,
+    rights: Rights,
+    identity: Identity,
+) -> Result<Statement, SqlError> {
+    match statement {
+        Statement::Write(_) if !rights.writes_rows() => {
+            let refusal = lightcone_query::SqlError::NotAuthorized(identity);
+            Err(SqlError::Query(refusal.to_string()))
+        }
+        statement => Ok(statement),
     }
 }
 

@@ -36,6 +36,8 @@ pub(crate) struct Status {
     read_only: OnceLock<ReadOnly>,
     /// The database ends because it was asked to.
     is_stopping: AtomicBool,
+    /// The writer replaces the program.
+    is_updating: AtomicBool,
     /// Closed when the writer has ended and the log is given back. Has no permits.
     ended: Semaphore,
 }
@@ -89,6 +91,7 @@ impl Status {
             log: Mutex::new(None),
             read_only: OnceLock::new(),
             is_stopping: AtomicBool::new(false),
+            is_updating: AtomicBool::new(false),
             ended: Semaphore::new(0),
         }
     }
@@ -121,6 +124,15 @@ impl Status {
 
     pub fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::Acquire)
+    }
+
+    /// Set by the writer when it begins and ends to replace the program.
+    pub fn set_updating(&self, is_updating: bool) {
+        self.is_updating.store(is_updating, Ordering::Release);
+    }
+
+    pub fn is_updating(&self) -> bool {
+        self.is_updating.load(Ordering::Acquire)
     }
 
     pub fn set_ended(&self) {

@@ -1,16 +1,20 @@
 //! Publishing to a running database (02 §14.1).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use lightcone_host::NullConsole;
-use lightcone_schema::{diff, ModuleDef, RawVersion};
-use lightcone_types::Hash;
+use lightcone_host::{ConsoleSink, NullConsole};
+use lightcone_schema::{
+    migration_token, plan, MigrationPlan, ModuleDef, PlanStyle, RawVersion, Refused,
+};
+use lightcone_types::{Hash, Identity};
 use tokio::sync::oneshot;
 
 use crate::error::{Error, UpdateError};
 use crate::handle::DatabaseHandle;
-use crate::inbox::Command;
+use crate::inbox::{Command, TableRows};
 use crate::loads::Purpose;
+use crate::migration::Planned;
 use crate::module::Program;
 use crate::options::HostKind;
 use crate::rules;
@@ -22,43 +26,87 @@ pub enum UpdateOutcome {
     Updated,
 }
 
-/// What publishing a program would do.
-#[derive(Clone, Debug)]
-pub struct UpdatePlan {
-    /// The differences of the schema, which refuse the update; none if it can go ahead.
-    pub differences: Option<String>,
-    pub major_version_upgrade: bool,
+/// What an update may do to clients (02 §14.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// Nothing: a plan that disconnects them is refused.
+    Compatible,
+    /// Whatever the plan says for which this token was made.
+    BreakClients { token: Hash },
 }
 
 /// A program that was loaded to take the place of the running one.
 pub struct PreparedUpdate(Box<Program>);
 
-impl DatabaseHandle {
-    /// What publishing this program would do. Blocks while it compiles; run it on a thread that may block.
-    ///
-    /// # Errors
-    /// The program is no module.
-    pub fn plan_update(&self, program: &[u8], kind: HostKind) -> Result<UpdatePlan, Error> {
-        let config = self.shared.options.host_config(Arc::new(NullConsole));
-        let program = Program::load(
-            &self.shared.options,
-            &config,
-            program.into(),
-            kind,
-            Purpose::Publish,
-        )?;
-        let current = self.shared.module();
-        Ok(UpdatePlan {
-            differences: differences(current.def(), &program.def),
-            major_version_upgrade: current.def().version == RawVersion::V9
-                && program.def.version == RawVersion::V10,
-        })
+impl PreparedUpdate {
+    pub(crate) fn def(&self) -> &Arc<ModuleDef> {
+        &self.0.def
+    }
+}
+
+/// What publishing a program would do.
+#[derive(Clone, Debug)]
+pub struct UpdatePlan {
+    /// The steps, or why there are none.
+    pub migration: Result<MigrationPlan, Refused>,
+    /// Confirms it.
+    pub token: Hash,
+    pub major_version_upgrade: bool,
+    /// The hash of the program that it leads away from.
+    from: Hash,
+    old: Arc<ModuleDef>,
+    new: Arc<ModuleDef>,
+}
+
+impl UpdatePlan {
+    /// The steps as people read them.
+    pub fn text(&self, migration: &MigrationPlan, style: PlanStyle) -> String {
+        migration.text(&self.old, &self.new, style)
     }
 
-    /// Replaces the program if its schema is the same; clients stay connected (02 §14.1).
+    /// The columns of a table that the running program does not have.
+    pub fn added_columns(&self, table: &str) -> Vec<&str> {
+        let (Some(old), Some(new)) = (self.old.table(table), self.new.table(table)) else {
+            return Vec::new();
+        };
+        let known: HashSet<&str> = old.columns.iter().map(|c| c.name.as_str()).collect();
+        let names = new.columns.iter().map(|column| column.name.as_str());
+        names.filter(|name| !known.contains(name)).collect()
+    }
+
+    /// The plan, if the policy allows it.
+    fn allowed(&self, policy: Policy) -> Result<&MigrationPlan, UpdateError> {
+        let migration = self.migration.as_ref();
+        let migration = migration.map_err(|refused| UpdateError::Rejected(refused.to_string()))?;
+        match policy {
+            Policy::Compatible if migration.breaks_clients() => Err(UpdateError::Refused(
+                "Migration plan contains a client-breaking change which is disallowed under current policy".to_owned(),
+            )),
+            Policy::BreakClients { token } if token != self.token => Err(UpdateError::Refused(
+                "Token provided is invalid or does not match expected hash".to_owned(),
+            )),
+            Policy::Compatible | Policy::BreakClients { .. } => Ok(migration),
+        }
+    }
+
+    /// Looks at the rules of the new program, unless they and all tables stay as they are: then they were checked when they
+    /// came, or came before anybody checked them.
     ///
     /// # Errors
-    /// The program is no module, its schema differs, or the log failed. The old program keeps running.
+    /// A rule is no query over the new program's tables.
+    fn check_rules(&self, migration: &MigrationPlan, owner: Identity) -> Result<(), UpdateError> {
+        if migration.keeps_schema(&self.old, &self.new) {
+            return Ok(());
+        }
+        rules::check(&self.new, owner).map_err(|error| UpdateError::Refused(error.to_string()))
+    }
+}
+
+impl DatabaseHandle {
+    /// Publishes a program whatever that means for clients.
+    ///
+    /// # Errors
+    /// As [`DatabaseHandle::replace`].
     pub async fn update(
         &self,
         program: Arc<[u8]>,
@@ -68,10 +116,12 @@ impl DatabaseHandle {
             return Ok(UpdateOutcome::Unchanged);
         }
         let prepared = self.prepare_update(program, kind).await?;
-        self.replace(prepared).await
+        let token = self.plan_update(&prepared).token;
+        let policy = Policy::BreakClients { token };
+        self.replace(prepared, policy).await
     }
 
-    /// The first half of [`DatabaseHandle::update`]: compiles and loads the program, which changes nothing yet.
+    /// The first half of an update: compiles and loads the program, which changes nothing yet.
     ///
     /// # Errors
     /// The program is no module, or does not end loading.
@@ -80,11 +130,32 @@ impl DatabaseHandle {
         program: Arc<[u8]>,
         kind: HostKind,
     ) -> Result<PreparedUpdate, UpdateError> {
+        self.prepare(program, kind, self.shared.log.clone()).await
+    }
+
+    /// The same for a program that is looked at only: what it logs while it is loaded is nobody's.
+    ///
+    /// # Errors
+    /// As [`DatabaseHandle::prepare_update`].
+    pub async fn prepare_plan(
+        &self,
+        program: Arc<[u8]>,
+        kind: HostKind,
+    ) -> Result<PreparedUpdate, UpdateError> {
+        self.prepare(program, kind, Arc::new(NullConsole)).await
+    }
+
+    async fn prepare(
+        &self,
+        program: Arc<[u8]>,
+        kind: HostKind,
+        console: Arc<dyn ConsoleSink>,
+    ) -> Result<PreparedUpdate, UpdateError> {
         let shared = self.shared.clone();
         let (reply, loaded) = oneshot::channel();
         let load = move || {
             let options = &shared.options;
-            let config = options.host_config(shared.log.clone());
+            let config = options.host_config(console);
             let loaded = Program::load(options, &config, program, kind, Purpose::Publish);
             // Whoever publishes may be gone by now.
             let _ = reply.send(loaded);
@@ -102,35 +173,90 @@ impl DatabaseHandle {
         }
     }
 
-    /// The second half of [`DatabaseHandle::update`]. An update that is given up before the writer came to it is not made.
+    /// What publishing this program would do to the database as it is now.
+    pub fn plan_update(&self, prepared: &PreparedUpdate) -> UpdatePlan {
+        let current = self.shared.module();
+        let (old, new) = (&current.program, &prepared.0);
+        UpdatePlan {
+            migration: plan(&old.def, &new.def),
+            token: migration_token(self.shared.options.identity, old.hash, new.hash),
+            major_version_upgrade: old.def.version == RawVersion::V9
+                && new.def.version == RawVersion::V10,
+            from: old.hash,
+            old: old.def.clone(),
+            new: new.def.clone(),
+        }
+    }
+
+    /// How many rows each table of the module has, in order of their names.
     ///
     /// # Errors
-    /// The schema differs, or the log failed. The old program keeps running.
-    pub async fn replace(&self, prepared: PreparedUpdate) -> Result<UpdateOutcome, UpdateError> {
-        let program = prepared.0;
-        let current = self.shared.module();
-        if let Some(mut text) = differences(current.def(), &program.def) {
-            // Rules that stay as they are were checked when they came, or came before anybody checked them.
-            if current.def().row_level_security != program.def.row_level_security {
-                if let Err(error) = rules::check(&program.def, self.shared.options.owner) {
-                    text.push_str(&error.to_string());
-                }
-            }
-            return Err(UpdateError::Rejected(text));
+    /// The database ends.
+    pub async fn table_rows(&self) -> Result<Vec<TableRows>, UpdateError> {
+        let inbox = &self.shared.inbox;
+        let permit = inbox.permit(0).await.map_err(|_| UpdateError::Cancelled)?;
+        let (reply, rows) = oneshot::channel();
+        let sent = inbox.command(Command::TableRows { permit, reply });
+        sent.map_err(|_| UpdateError::Cancelled)?;
+        rows.await.map_err(|_| UpdateError::Cancelled)
+    }
+
+    /// Is the writer at an update?
+    pub fn is_updating(&self) -> bool {
+        self.shared.status.is_updating()
+    }
+
+    /// What of a plan fails whatever the data are.
+    ///
+    /// # Errors
+    /// A rule of row-level security is no query over the new program's tables.
+    pub fn check_plan(&self, plan: &UpdatePlan) -> Result<(), UpdateError> {
+        match &plan.migration {
+            Ok(migration) => plan.check_rules(migration, self.shared.options.owner),
+            Err(_) => Ok(()),
         }
+    }
+
+    /// The second half of an update. One that is given up before the writer came to it is not made.
+    ///
+    /// # Errors
+    /// There is no plan, the policy forbids it, a step failed, or the log did. The old program keeps running.
+    pub async fn replace(
+        &self,
+        prepared: PreparedUpdate,
+        policy: Policy,
+    ) -> Result<UpdateOutcome, UpdateError> {
+        let (prepared, plan, from) = self.planned(prepared, policy).await?;
         let (reply, result) = oneshot::channel();
-        let gone = || UpdateError::Database("no such module".to_owned());
-        let sent = self
-            .shared
-            .inbox
-            .command(Command::Replace { program, reply });
-        sent.map_err(|_| gone())?;
-        result.await.map_err(|_| gone())??;
+        let command = Command::Replace {
+            program: prepared.0,
+            planned: Planned { plan, from },
+            reply,
+        };
+        let sent = self.shared.inbox.command(command);
+        sent.map_err(|_| UpdateError::Cancelled)?;
+        result.await.map_err(|_| UpdateError::Cancelled)??;
         Ok(UpdateOutcome::Updated)
     }
-}
 
-fn differences(old: &ModuleDef, new: &ModuleDef) -> Option<String> {
-    let diff = diff(old, new);
-    (!diff.is_empty()).then(|| format!("Errors occurred:\n{diff}\nAutomatic migration is not supported yet; publish with --delete-data to start over [LC0220]\n\n"))
+    /// All that is decided without the data, on a thread that may take its time: a definition may be large.
+    async fn planned(
+        &self,
+        prepared: PreparedUpdate,
+        policy: Policy,
+    ) -> Result<(PreparedUpdate, MigrationPlan, Hash), UpdateError> {
+        let (reply, planned) = oneshot::channel();
+        let handle = self.clone();
+        let work = move || {
+            let plan = handle.plan_update(&prepared);
+            let checked = plan.allowed(policy).and_then(|migration| {
+                plan.check_rules(migration, handle.shared.options.owner)?;
+                Ok(migration.clone())
+            });
+            // Whoever publishes may be gone by now.
+            let _ = reply.send(checked.map(|migration| (prepared, migration, plan.from)));
+        };
+        self.shared.environment().spawn_blocking(Box::new(work));
+        planned.await.map_err(|_| UpdateError::Cancelled)?
+    }
 }

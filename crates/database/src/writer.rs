@@ -4,6 +4,7 @@ mod answers;
 mod calls;
 mod lifecycle;
 mod maintenance;
+mod migration;
 mod others;
 mod procedures;
 mod queries;
@@ -232,11 +233,29 @@ impl Writer {
                 let result = self.http_write(&write);
                 self.reply_when_durable(confirmed, result, reply, Some(permit));
             }
+            Command::TableRows { permit, reply } => {
+                // Whoever asked may be gone by now.
+                let _ = reply.send(self.table_rows());
+                drop(permit);
+            }
             // Whoever publishes has given up waiting, and was told that nothing changed.
             Command::Replace { reply, .. } if reply.is_closed() => {}
-            Command::Replace { program, reply } => {
-                let result = self.replace(*program);
+            Command::Replace {
+                program,
+                planned,
+                reply,
+            } => {
+                self.shared.status.set_updating(true);
+                let result = self.replace(*program, planned);
+                self.shared.status.set_updating(false);
                 self.reply_when_durable(true, result, reply, None);
+            }
+            Command::LowerRights { identity, rights } => self.lower_rights(identity, rights),
+            Command::Freeze { permit, reply } => {
+                let frozen = self.datastore.snapshot();
+                // Whoever asked may be gone by now.
+                let _ = reply.send((frozen, self.module.def().clone()));
+                drop(permit);
             }
             Command::Stop(stop) => self.state.stop = Some(stop),
         }

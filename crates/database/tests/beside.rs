@@ -331,6 +331,51 @@ async fn hostile_typescript() {
 }
 
 /// A function that was brief moves to the writer; when it waits there after all, the writer serves everybody else.
+/// While others compute, a call may have no thread when its turn for the tables has come: it does not keep them.
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_wait_for_no_thread() {
+    let (directory, of_others) = (tempfile::tempdir(), tempfile::tempdir());
+    let (directory, of_others) = (directory.expect("one"), of_others.expect("another"));
+    let options = beside_options(directory.path(), &[]);
+    let mut others_options = beside_options(of_others.path(), &[]);
+    // They share the threads for procedures. Each computes for a tick at a time, 10 ms, so it is 0.8 s until one's next turn.
+    let threads = std::thread::available_parallelism().map_or(2, |count| count.get().max(2));
+    let others_max = 80 * threads;
+    others_options.limits.host.call_ms_max = 80;
+    others_options.limits.wasm_procedures_running_max = others_max;
+    others_options.commons = options.commons.clone();
+    let database = create(options, HostKind::Wasm).await;
+    let others = create(others_options, HostKind::Wasm).await;
+    let run = |of: &DatabaseHandle, function: &'static str, args: &'static str| {
+        let of = of.clone();
+        tokio::spawn(async move { http(&of, function, args.to_owned()).await })
+    };
+    let looping: Vec<_> = (0..others_max)
+        .map(|_| run(&others, "loop_for_ever", "[]"))
+        .collect();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let adding: Vec<_> = (0..4)
+        .map(|_| run(&database, "add_twice", "[1, 1]"))
+        .collect();
+    let start = Instant::now();
+    let mut longest = Duration::ZERO;
+    while start.elapsed() < Duration::from_millis(2_500) {
+        let before = Instant::now();
+        http(&database, "bump", "[3]".into()).await.expect("bumped");
+        longest = longest.max(before.elapsed());
+    }
+    assert!(longest < Duration::from_millis(400), "{longest:?}");
+    for adding in adding {
+        adding.await.expect("no panic").expect("it has its turns");
+    }
+    assert_eq!(counter(&database, 1).await, 8);
+    for looping in looping {
+        looping.await.expect("no panic").expect_err("a loop");
+    }
+    database.shutdown(ShutdownReason::ServerStop).await;
+    others.shutdown(ShutdownReason::ServerStop).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wait_on_the_writer_holds_up_nobody() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -410,6 +455,19 @@ async fn a_stop_ends_all_of_them() {
     }
 }
 
+/// Three procedures that sleep for six seconds beside the writer.
+async fn three_naps(
+    database: &DatabaseHandle,
+) -> Vec<tokio::task::JoinHandle<Result<String, CallError>>> {
+    // A function that was seen to wait runs beside the writer from then on.
+    http(database, "nap", "[1, 1]".into()).await.expect("a nap");
+    let nap = |_| {
+        let sleeper = database.clone();
+        tokio::spawn(async move { http(&sleeper, "nap", "[1, 6000000]".into()).await })
+    };
+    (0..3).map(nap).collect()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn there_are_only_so_many() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -417,15 +475,7 @@ async fn there_are_only_so_many() {
     // One caller has no more than are left for others.
     options.limits.procedures_max = 5;
     let database = create(options, HostKind::Wasm).await;
-    http(&database, "nap", "[1, 1]".into())
-        .await
-        .expect("a nap");
-    let naps: Vec<_> = (0..3)
-        .map(|_| {
-            let sleeper = database.clone();
-            tokio::spawn(async move { http(&sleeper, "nap", "[1, 6000000]".into()).await })
-        })
-        .collect();
+    let naps = three_naps(&database).await;
     while counter(&database, 1).await < 5 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -474,15 +524,7 @@ async fn what_waits_takes_no_place_of_the_inbox() {
     let mut options = beside_options(directory.path(), &[]);
     options.limits.inbox_messages_max = 2;
     let database = create(options, HostKind::Wasm).await;
-    http(&database, "nap", "[1, 1]".into())
-        .await
-        .expect("a nap");
-    let naps: Vec<_> = (0..3)
-        .map(|_| {
-            let sleeper = database.clone();
-            tokio::spawn(async move { http(&sleeper, "nap", "[1, 6000000]".into()).await })
-        })
-        .collect();
+    let naps = three_naps(&database).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     reducers_go_on(&database, 2).await;
     assert_eq!(counter(&database, 1).await, 5, "all sleep");

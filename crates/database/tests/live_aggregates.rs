@@ -82,6 +82,38 @@ const VIEWS: &[View] = &[
         &[("low", "Option<U64>"), ("high", "Option<U64>")],
         "SELECT MIN(large) AS low, MAX(large) AS high FROM u",
     ),
+    // Of joins.
+    (
+        "joined",
+        &[("room", "U32"), ("n", "U64")],
+        "SELECT t.room AS room, COUNT(*) AS n FROM t JOIN u ON t.room = u.a GROUP BY t.room",
+    ),
+    (
+        "matches",
+        &[("n", "U64")],
+        "SELECT COUNT(*) AS n FROM t JOIN u ON t.room = u.a",
+    ),
+    (
+        "joined_values",
+        &[
+            ("text", "String"),
+            ("best", "U64"),
+            ("worst", "F64"),
+            ("sum", "F64"),
+            ("debts", "I128"),
+        ],
+        "SELECT t.text AS text, MAX(u.large) AS best, MIN(t.score) AS worst, SUM(t.score) AS sum, SUM(t.debt) AS debts FROM u JOIN t ON u.a = t.room WHERE t.owner = {sender} GROUP BY t.text",
+    ),
+    (
+        "neighbours",
+        &[("room", "U32"), ("large", "U64"), ("n", "U64")],
+        "SELECT a.room AS room, u.large AS large, COUNT(b.id) AS n FROM t a JOIN t b ON a.id = b.points JOIN u ON u.a = b.room WHERE a.debt < b.debt AND b.owner = {sender} GROUP BY a.room, u.large HAVING n > 1 AND MAX(b.points) > 3",
+    ),
+    (
+        "of_matches",
+        &[("low", "Option<U64>"), ("mean", "Option<F64>")],
+        "SELECT MIN(u.large) AS low, AVG(t.points) AS mean FROM t JOIN u ON t.room = u.a WHERE t.owner = {sender} AND u.a > 2",
+    ),
     // These are evaluated again.
     (
         "best_rooms",
@@ -89,9 +121,9 @@ const VIEWS: &[View] = &[
         "SELECT room, COUNT(*) AS n FROM t GROUP BY room ORDER BY n DESC, room LIMIT 2",
     ),
     (
-        "joined",
+        "beside",
         &[("room", "U32"), ("n", "U64")],
-        "SELECT t.room AS room, COUNT(*) AS n FROM t JOIN u ON t.room = u.a GROUP BY t.room",
+        "SELECT t.room AS room, COUNT(u.a) AS n FROM t LEFT JOIN u ON t.room = u.a GROUP BY t.room",
     ),
     (
         "top",
@@ -357,4 +389,175 @@ async fn a_view_that_looks_at_rows_for_too_long_fails_alone() {
             "{view}: {errors:?}"
         );
     }
+}
+
+/// Subscribes to views with a name and a query each, and looks at their rows after each of the changes.
+struct Watched {
+    _database: DatabaseHandle,
+    writer: Watcher,
+    watcher: Watcher,
+    views: Vec<String>,
+}
+
+impl Watched {
+    async fn new(views: Value, set: impl FnOnce(&mut DatabaseOptions)) -> Watched {
+        let mut program = program();
+        let names = views.as_object().expect("views").keys().cloned();
+        let names: Vec<String> = names.collect();
+        program["views"] = views;
+        // Without an index for the order of a window.
+        program["indexes"] = json!({ "t": [["room"]], "u": [["a"]] });
+        let database = create(&program, set).await;
+        let writer = Watcher::connect(&database, OWNER, 1).await;
+        let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
+        for (set, view) in (0..).zip(&names) {
+            watcher
+                .subscribe(set, &format!("SELECT * FROM {view}"))
+                .await;
+        }
+        assert_eq!(watcher.take_errors(), []);
+        Watched {
+            _database: database,
+            writer,
+            watcher,
+            views: names,
+        }
+    }
+
+    async fn change(&mut self, changes: Value) {
+        self.writer.change(&changes).await;
+        self.watcher.settle().await;
+    }
+
+    /// How many rows each view has.
+    fn counts(&self) -> Vec<usize> {
+        let views = (0..).zip(&self.views);
+        let counts = views.map(|(set, view)| self.watcher.rows(set, view).len());
+        counts.collect()
+    }
+
+    /// The sets of the views that have failed.
+    fn failed(&mut self) -> Vec<u32> {
+        let errors = self.watcher.take_errors().into_iter();
+        let failed = errors.map(|(set, text)| {
+            assert!(text.ends_with("[LC0331]"), "{text}");
+            set
+        });
+        let mut failed: Vec<u32> = failed.collect();
+        failed.sort_unstable();
+        failed
+    }
+
+    /// Failing views are tried again a little later.
+    async fn counts_become(&mut self, expected: &[usize]) {
+        for _ in 0..200 {
+            self.watcher.settle().await;
+            if self.counts() == expected {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        panic!("{:?} do not become {expected:?}", self.counts());
+    }
+}
+
+fn random_rows(ids: std::ops::Range<u32>) -> Vec<Value> {
+    let mut rng = StdRng::seed_from_u64(1);
+    ids.map(|id| Rows::random_row(&mut rng, 0, id)).collect()
+}
+
+/// Matches are so many that the views would fail if they were evaluated again: they have no time for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn aggregates_of_a_join_change_by_what_changes() {
+    let columns = json!([["room", "U32"], ["n", "U64"]]);
+    let views = json!({
+        "v": {
+            "columns": columns,
+            "query": "SELECT t.room AS room, COUNT(*) AS n FROM t JOIN u ON t.room = u.a GROUP BY t.room",
+        },
+    });
+    let mut watched = Watched::new(views, |options| options.limits.view_ms_max = 0).await;
+    let of_u: Vec<Value> = (0..100).map(|n| json!([n % 5, n])).collect();
+    watched.change(json!({ "u": { "inserts": of_u } })).await;
+    let mut rows = random_rows(0..20_000);
+    for thousand in rows.chunks(1000) {
+        watched
+            .change(json!({ "t": { "inserts": thousand } }))
+            .await;
+    }
+    assert!(watched.failed().is_empty());
+    assert_eq!(watched.counts(), [5]);
+    let last = rows.split_off(19_990);
+    watched.change(json!({ "t": { "deletes": last } })).await;
+    let left = watched.watcher.rows(0, "v").into_keys();
+    let counts = left.map(|row| u64::from_le_bytes(row[4..].try_into().expect("a count")));
+    assert_eq!(counts.sum::<u64>(), 20 * 19_990);
+    assert!(watched.failed().is_empty());
+}
+
+/// The index of a window that its table does not have is held for the view: rows are found again in no time.
+#[tokio::test(flavor = "multi_thread")]
+async fn windows_of_views_have_an_index() {
+    let views = json!({
+        "v": { "table": "t", "query": "SELECT * FROM t ORDER BY debt, id LIMIT 5" },
+    });
+    let mut watched = Watched::new(views, |options| {
+        options.limits.view_ms_max = 0;
+        options.limits.window_rows_read_max = 100;
+    })
+    .await;
+    let row = |id: u32| json!([id, 1, 1, id, 0.5, identity_of(1).to_hex().to_string(), ""]);
+    for thousand in 0..20_u32 {
+        let rows: Vec<Value> = (1000 * thousand..1000 * (thousand + 1)).map(row).collect();
+        watched.change(json!({ "t": { "inserts": rows } })).await;
+    }
+    for first in 0..5 {
+        let gone: Vec<Value> = (20 * first..20 * (first + 1)).map(row).collect();
+        watched.change(json!({ "t": { "deletes": gone } })).await;
+        assert!(watched.failed().is_empty());
+    }
+    let ids = watched.watcher.rows(0, "v").into_keys();
+    let ids: Vec<u32> = ids
+        .map(|row| u32::from_le_bytes(row[..4].try_into().expect("an id")))
+        .collect();
+    assert_eq!(ids, [100, 101, 102, 103, 104]);
+}
+
+/// Rows that come one by one are as many in the end.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_that_grows_beyond_its_bytes_fails_alone_and_works_again() {
+    let views = json!({
+        "joined": { "table": "t", "query": "SELECT t.* FROM t JOIN u ON t.room = u.a" },
+        "plain": { "table": "t", "query": "SELECT * FROM t WHERE id < 1000" },
+    });
+    let mut watched = Watched::new(views, |options| options.limits.view_bytes_max = 5000).await;
+    let rooms: Vec<Value> = (0..5).map(|room| json!([room, 1])).collect();
+    watched.change(json!({ "u": { "inserts": rooms } })).await;
+    let rows = random_rows(0..200);
+    let mut most = 0;
+    for ten in rows.chunks(10) {
+        watched.change(json!({ "t": { "inserts": ten } })).await;
+        let failed = watched.failed();
+        if failed.is_empty() {
+            most += 10;
+            assert_eq!(watched.counts(), [most, most]);
+            continue;
+        }
+        assert_eq!(failed, [0_u32, 1]);
+        assert_eq!(watched.counts(), [most, most], "their last rows stand");
+        break;
+    }
+    assert!((40..100).contains(&most), "{most}");
+    watched
+        .change(json!({ "t": { "deletes": rows[20..most] } }))
+        .await;
+    watched.counts_become(&[30, 30]).await;
+    assert!(watched.failed().is_empty());
+    // Rows that go make room for others.
+    for ten in rows[most + 10..].chunks(10) {
+        watched.change(json!({ "t": { "inserts": ten } })).await;
+        watched.change(json!({ "t": { "deletes": ten } })).await;
+    }
+    assert!(watched.failed().is_empty());
+    assert_eq!(watched.counts(), [30, 30]);
 }

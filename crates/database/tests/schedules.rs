@@ -300,6 +300,30 @@ async fn a_row_that_changes_counts_as_it_is() {
     database.shutdown(ShutdownReason::ServerStop).await;
 }
 
+/// A row that is changed while its procedure is under way is due again, and waits until that has ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_has_one_procedure_at_a_time() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = start(&directory).await;
+    set(&database, "set_task", "nap", every(1_000)).await;
+    let nap = until(&database, "nap", 1).await;
+    let changed = database.sql(
+        caller(OWNER),
+        "UPDATE tasks SET what = 'other' WHERE what = 'nap'".to_owned(),
+        true,
+        JsonRows::default(),
+    );
+    changed.await.expect("changed");
+    let other = until(&database, "other", 2).await;
+    assert_eq!(runs(&database, "nap").await.len(), 1);
+    let pause_us = other[0].timestamp_us() - nap[0].timestamp_us();
+    assert!(
+        pause_us >= 300_000,
+        "after {pause_us} µs the first one was still asleep"
+    );
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn times_too_far_away_leave_no_row() {
     let directory = tempfile::tempdir().expect("a directory");

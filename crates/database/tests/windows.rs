@@ -18,9 +18,10 @@ fn program() -> Value {
         "tables": {
             "t": [["id", "U32"], ["room", "U32"], ["score", "F64"], ["owner", "Identity"], ["open", "Bool"], ["text", "String"]],
             "u": [["a", "U32"], ["b", "U32"]],
+            "member": [["id", "U32"], ["room", "U32"], ["who", "Identity"]],
         },
-        "uniqueKeys": { "t": "id" },
-        "indexes": { "t": [["room"], ["owner", "score"], ["score"]] },
+        "uniqueKeys": { "t": "id", "member": "id" },
+        "indexes": { "t": [["room"], ["owner", "score"], ["score"]], "member": [["who"], ["room"]] },
     })
 }
 
@@ -51,32 +52,38 @@ fn identity_of(number: u8) -> Identity {
     Identity::from_le_bytes([number; 32])
 }
 
+const TABLES: [&str; 3] = ["t", "u", "member"];
+
 /// Rows that are in the tables, as the test knows them.
 #[derive(Default)]
-struct Rows([Vec<Value>; 2]);
+struct Rows([Vec<Value>; 3]);
 
 impl Rows {
     fn random_row(rng: &mut StdRng, table: usize, id: u32) -> Value {
         let room = rng.random_range(0..4_u32);
-        if table == 1 {
-            return json!([id, room / 2]);
+        let owner = identity_of(rng.random_range(1..4_u8)).to_hex().to_string();
+        match table {
+            0 => {}
+            1 => return json!([id, room / 2]),
+            _ => return json!([id, room, owner]),
         }
         let score = [0.0, -0.0, 1.5, -2.0, 7.0][rng.random_range(0..5_usize)];
-        let owner = identity_of(rng.random_range(1..4_u8)).to_hex().to_string();
         let text = ["", "a", "ab", "b"][rng.random_range(0..4_usize)];
         json!([id, room, score, owner, rng.random_bool(0.5), text])
     }
 
-    /// A transaction that deletes, replaces and inserts a few rows of both tables, or very many.
+    /// A transaction that deletes, replaces and inserts a few rows of the tables, or very many.
     fn random_change(&mut self, rng: &mut StdRng) -> Value {
         let mut changes = json!({});
-        for (table, name) in ["t", "u"].into_iter().enumerate() {
+        for (table, name) in TABLES.into_iter().enumerate() {
             let (mut deletes, mut inserts) = (Vec::new(), Vec::new());
             let is_large = rng.random_bool(0.15);
-            let steps = rng.random_range(0..if is_large { 120_u32 } else { 5 });
+            // Few members, so that whole rooms come and go for somebody.
+            let (most, ids) = if table == 2 { (6, 12) } else { (120, 150) };
+            let steps = rng.random_range(0..if is_large { most } else { 5 });
             let stays = [0.2, 0.6, 0.9][rng.random_range(0..3_usize)];
             for _ in 0..steps {
-                let id = rng.random_range(0..150_u32);
+                let id = rng.random_range(0..ids);
                 let rows = &mut self.0[table];
                 inserts.retain(|row: &Value| row[0] != id);
                 if let Some(at) = rows.iter().position(|row| row[0] == id) {
@@ -158,6 +165,182 @@ async fn rules_of_one_table_decide_what_is_in_a_window() {
     }
 }
 
+/// Several rules, and rules that join: a row is in a window once, however often they give it.
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_that_are_several_or_join_decide_what_is_in_a_window() {
+    let own = "SELECT * FROM t WHERE owner = :sender";
+    let open = "SELECT * FROM t WHERE open = TRUE AND room <> 3 AND text <> 'a'";
+    let of_room = "SELECT t.* FROM t JOIN member m ON t.room = m.room WHERE m.who = :sender";
+    let far = "SELECT t.* FROM t JOIN u ON u.a = t.id JOIN member m ON m.id = u.a WHERE t.id < m.id OR m.who = :sender";
+    let of_u = "SELECT u.* FROM u JOIN member m ON u.a = m.room WHERE m.who = :sender AND m.id < 9";
+    let all_of_u = "SELECT * FROM u WHERE b = 1";
+    for rules in [
+        &[own, open][..],
+        &[of_room],
+        &[own, of_room, open, of_u],
+        &[of_room, far, of_u, all_of_u],
+    ] {
+        let mut program = program();
+        program["rules"] = json!(rules);
+        for seed in seeds() {
+            random_transactions(seed, &program).await;
+        }
+    }
+}
+
+/// The same of a query that is asked once: `LIMIT` counts rows, and not how often rules give them.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_in_an_order_come_once() {
+    let mut program = program();
+    program["rules"] = json!([
+        "SELECT * FROM t WHERE id < 5",
+        "SELECT t.* FROM t JOIN u ON t.room = u.a WHERE t.id < 8",
+        "SELECT * FROM t WHERE owner = :sender",
+    ]);
+    let database = create(&program, |_| {}).await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let rows: Vec<Value> = (0..20).map(|id| row(id, f64::from(id), "")).collect();
+    let of_u = json!([[1, 1], [1, 2]]);
+    let all = json!({ "t": { "inserts": rows }, "u": { "inserts": of_u } });
+    writer.change(&all).await;
+    let ids = async |text: &str| -> Vec<u64> {
+        let (rows, _) = sql(&database, identity_of(1), text).await.expect("rows");
+        let rows = rows.as_array().expect("rows").iter();
+        rows.map(|row| row[0].as_u64().expect("an id")).collect()
+    };
+    let last = "SELECT * FROM t ORDER BY score DESC LIMIT 3 OFFSET 11";
+    assert_eq!(ids(last).await, [8, 7, 6]);
+    assert_eq!(ids("SELECT * FROM t ORDER BY id").await.len(), 20);
+    assert_eq!(ids("SELECT * FROM t").await.len(), 5 + 2 * 8 + 20);
+    let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
+    watcher.subscribe(1, last).await;
+    assert_eq!(watcher.take_errors(), []);
+    assert_eq!(watcher.rows(1, "t"), watcher.ask(last).await);
+}
+
+/// Of few rows in a large table, those are looked for that the rule finds, and not all in the order of the window.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_window_is_found_by_its_rule_where_its_order_is_too_long() {
+    let mut program = program();
+    let rule = "SELECT t.* FROM t JOIN member m ON t.room = m.room WHERE m.who = :sender";
+    program["rules"] = json!([rule]);
+    let database = create(&program, |options| {
+        options.limits.window_rows_read_max = 500;
+    })
+    .await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
+    let who = identity_of(1).to_hex().to_string();
+    let room_of = |id: u32| if id < 3000 { 0 } else { 1 + id % 2 };
+    let row_of = |id: u32| json!([id, room_of(id), f64::from(id), who, true, ""]);
+    let rows: Vec<Value> = (0..3040).map(row_of).collect();
+    let members = json!([[1, 1, who], [2, 1, who]]);
+    let all = json!({ "t": { "inserts": rows }, "member": { "inserts": members } });
+    writer.change(&all).await;
+    let text = "SELECT * FROM t ORDER BY score LIMIT 3";
+    watcher.subscribe(1, text).await;
+    assert_eq!(watcher.take_errors(), []);
+    let is_right = async |watcher: &mut Watcher, rows: usize| {
+        watcher.settle().await;
+        assert_eq!(watcher.take_errors(), []);
+        let expected = watcher.ask(text).await;
+        assert_eq!(expected.len(), rows);
+        assert_eq!(watcher.rows(1, "t"), expected);
+    };
+    is_right(&mut watcher, 3).await;
+    // So many go that more have to be looked for.
+    let gone: Vec<Value> = (3000..3036).map(row_of).collect();
+    writer.change(&json!({ "t": { "deletes": gone } })).await;
+    is_right(&mut watcher, 2).await;
+    // One of two that let the same rows in, and then the other.
+    let member = |id: u32| json!({ "member": { "deletes": [[id, 1, who]] } });
+    writer.change(&member(1)).await;
+    is_right(&mut watcher, 2).await;
+    writer.change(&member(2)).await;
+    is_right(&mut watcher, 0).await;
+    let entered = json!({ "member": { "inserts": [[3, 2, who]] } });
+    writer.change(&entered).await;
+    is_right(&mut watcher, 2).await;
+    // Where the rule finds too many rows, their order finds them.
+    let entered = json!({ "member": { "inserts": [[4, 0, who]] } });
+    writer.change(&entered).await;
+    is_right(&mut watcher, 3).await;
+    let gone: Vec<Value> = (0..30).map(row_of).collect();
+    writer.change(&json!({ "t": { "deletes": gone } })).await;
+    is_right(&mut watcher, 3).await;
+}
+
+/// Many clients whose rule is a join are one shape, and a change is sent to whom it concerns.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_with_a_join_sends_to_its_members_only() {
+    let mut program = program();
+    let rule = "SELECT t.* FROM t JOIN member m ON t.room = m.room WHERE m.who = :sender";
+    program["rules"] = json!([rule]);
+    let database = create(&program, |options| {
+        // As much as a few shapes take: not one for each client.
+        options.limits.query_steps_per_table_max = 2000;
+    })
+    .await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let text = "SELECT * FROM t ORDER BY score DESC LIMIT 2";
+    let mut watchers = Vec::new();
+    for number in 1..40 {
+        let id = 10 + u128::from(number);
+        let mut watcher = Watcher::connect(&database, identity_of(number), id).await;
+        let who = identity_of(number).to_hex().to_string();
+        let member = json!([number, u32::from(number), who]);
+        writer
+            .change(&json!({ "member": { "inserts": [member] } }))
+            .await;
+        watcher.subscribe(1, text).await;
+        assert_eq!(watcher.take_errors(), []);
+        watchers.push(watcher);
+    }
+    let owner = identity_of(1).to_hex().to_string();
+    for id in 0..200_u32 {
+        let row = json!([id, id % 39 + 1, f64::from(id % 7), owner, true, ""]);
+        writer.change(&json!({ "t": { "inserts": [row] } })).await;
+    }
+    for watcher in &mut watchers {
+        watcher.settle().await;
+        let expected = watcher.ask(text).await;
+        assert_eq!(expected.len(), 2);
+        assert_eq!(watcher.rows(1, "t"), expected);
+        assert!(watcher.take_updates().len() < 20);
+    }
+}
+
+/// A window that has failed with its rule's join ends, and can be opened again at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_window_ends_with_the_join_of_its_rule() {
+    let mut program = program();
+    let rule = "SELECT t.* FROM t JOIN member m ON t.room = m.room WHERE m.who = :sender";
+    program["rules"] = json!([rule]);
+    let database = create(&program, |options| options.limits.join_partners_max = 20).await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
+    let text = "SELECT * FROM t ORDER BY score LIMIT 3";
+    watcher.subscribe(1, text).await;
+    assert_eq!(watcher.take_errors(), []);
+    let who = identity_of(1).to_hex().to_string();
+    let rows: Vec<Value> = (0..100).map(|id| row(id, f64::from(id), "")).collect();
+    writer.change(&json!({ "t": { "inserts": rows } })).await;
+    let entered = json!({ "member": { "inserts": [[1, 1, who]] } });
+    writer.change(&entered).await;
+    watcher.settle().await;
+    let errors = watcher.take_errors();
+    assert!(
+        matches!(&errors[..], [(1, text)] if text.ends_with("[LC0714]")),
+        "{errors:?}"
+    );
+    watcher.forget(1);
+    watcher.subscribe(1, text).await;
+    assert_eq!(watcher.take_errors(), []);
+    let expected = watcher.ask(text).await;
+    assert_eq!(expected.len(), 3);
+    assert_eq!(watcher.rows(1, "t"), expected);
+}
+
 fn row(id: u32, score: f64, text: &str) -> Value {
     let owner = identity_of(1).to_hex().to_string();
     json!([id, 1, score, owner, true, text])
@@ -220,8 +403,8 @@ async fn what_is_no_window_or_too_many_rows_is_refused() {
     program["tables"]["e"] = json!([["room", "U32"]]);
     program["events"] = json!(["e"]);
     program["rules"] = json!([
-        "SELECT * FROM u WHERE a = 1",
-        "SELECT u.* FROM u JOIN t ON u.a = t.room"
+        "SELECT u.* FROM u JOIN member m WHERE m.who = :sender",
+        "SELECT member.* FROM member JOIN e ON member.id = e.room"
     ]);
     let database = create(&program, |options| {
         options.limits.window_rows_max = 100;
@@ -231,7 +414,15 @@ async fn what_is_no_window_or_too_many_rows_is_refused() {
     let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
     for (text, code) in [
         ("SELECT * FROM e ORDER BY room LIMIT 3", "[LC0415]"),
-        ("SELECT * FROM u ORDER BY a LIMIT 3", "[LC0415]"),
+        // As without ORDER BY: rules join everything with everything, or events.
+        (
+            "SELECT * FROM u ORDER BY a LIMIT 3",
+            "require indexes on join columns",
+        ),
+        (
+            "SELECT * FROM member ORDER BY id LIMIT 3",
+            "Event tables cannot be used as the lookup table",
+        ),
         (
             "SELECT t.* FROM t JOIN t s ON t.room = s.room ORDER BY t.id LIMIT 3",
             "[LC0415]",

@@ -1,13 +1,12 @@
 //! Commit: from the undo log to the net change, its log record and its deltas.
 
 use lightcone_table::{RowId, Table};
-use lightcone_types::bsatn::Encode;
 use lightcone_types::TableId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::datastore::{Datastore, TableSlot};
 use crate::delta::{DeltaBatch, DeltaKind};
-use crate::record::{put_varint, GroupKind, TRANSACTION};
+use crate::record::{put_group, put_varint, GroupKind, TRANSACTION};
 use crate::schedule::ScheduleChange;
 use crate::system::ST_SEQUENCE_ID;
 use crate::write::{Change, ChangeKind, Transaction};
@@ -64,12 +63,16 @@ impl Datastore {
     pub fn commit(&mut self, out: &mut CommitOutput) -> bool {
         assert!(self.transaction.open, "commit ends an open transaction");
         self.save_sequences();
+        if self.has_schema_changes() {
+            self.commit_schema_changes(out);
+            return true;
+        }
         if self.transaction.changes.is_empty() {
             self.end_transaction();
             return false;
         }
         out.net.clear();
-        self.collect_net(&mut out.net);
+        self.collect_net(&self.transaction.changes, &mut out.net);
         let is_logged = |item: &NetChange| !self.at(item.slot).is_view();
         let has_record = out.net.iter().any(is_logged);
         if has_record {
@@ -87,6 +90,37 @@ impl Datastore {
         has_record
     }
 
+    /// The end of a transaction that has changed tables: rows and tables in the order in which it changed them.
+    #[cold]
+    fn commit_schema_changes(&mut self, out: &mut CommitOutput) {
+        self.seal_rows();
+        let sealed = std::mem::take(&mut self.transaction.sealed);
+        out.records.push(TRANSACTION);
+        put_varint(&mut out.records, sealed.group_count as u64);
+        out.records.extend_from_slice(&sealed.groups);
+        self.transaction.sealed = sealed;
+        out.net.clear();
+        self.net_change(&mut out.net);
+        self.write_deltas(out);
+        if self.has_schedules {
+            self.write_schedules(out);
+        }
+        self.empty_event_tables(&out.net);
+        out.net.shrink_to(1 << 16);
+        self.end_transaction();
+    }
+
+    /// What the open transaction has changed in the tables that there are now.
+    fn net_change(&self, net: &mut Vec<NetChange>) {
+        let changes = &self.transaction.changes;
+        if !self.has_schema_changes() {
+            return self.collect_net(changes, net);
+        }
+        let is_there = |change: &&Change| self.tables[change.slot.index()].is_some();
+        let changes: Vec<Change> = changes.iter().filter(is_there).copied().collect();
+        self.collect_net(&changes, net);
+    }
+
     /// What the open transaction has changed in the tables that `is_wanted` names: calls `visit` with each row that went, came, or
     /// was replaced, as it was and as it is.
     pub fn for_each_net_change(
@@ -94,13 +128,16 @@ impl Datastore {
         is_wanted: impl Fn(TableId) -> bool,
         mut visit: impl FnMut(&Table, Option<&[u8]>, Option<&[u8]>),
     ) {
-        let id_of = |slot: TableSlot| self.at(slot).table.schema.id;
+        let is_wanted_at = |slot: TableSlot| {
+            let state = self.tables[slot.index()].as_ref();
+            state.is_some_and(|state| is_wanted(state.table.schema.id))
+        };
         let changes = &self.transaction.changes;
-        if !changes.iter().any(|change| is_wanted(id_of(change.slot))) {
+        if !changes.iter().any(|change| is_wanted_at(change.slot)) {
             return;
         }
         let mut net = std::mem::take(&mut self.transaction.net);
-        self.collect_net(&mut net);
+        self.net_change(&mut net);
         for item in net.iter().filter(|item| is_wanted(item.table)) {
             let table = &self.at(item.slot).table;
             let old = (item.kind != NetKind::Insert).then(|| old_row(&self.transaction, item));
@@ -144,9 +181,9 @@ impl Datastore {
         self.transaction_bytes_max = bytes_max;
     }
 
-    fn collect_net(&self, net: &mut Vec<NetChange>) {
+    /// The net effect of some changes, one behind the other, sorted by tables and kinds.
+    pub(crate) fn collect_net(&self, changes: &[Change], net: &mut Vec<NetChange>) {
         let transaction = &self.transaction;
-        let changes = &transaction.changes;
         if transaction.only_inserts {
             net.extend(
                 changes
@@ -306,13 +343,31 @@ impl Datastore {
             ..
         } = out;
         records.push(TRANSACTION);
-        let mut groups = net
-            .chunk_by(|a, b| a.table == b.table && a.kind == b.kind)
-            .filter(|items| !self.at(items[0].slot).is_view());
-        put_varint(records, groups.clone().count() as u64);
-        groups.by_ref().for_each(|items| {
+        put_varint(records, self.logged_groups(net).count() as u64);
+        self.write_groups(net, records, group);
+        group.shrink_to(1 << 20);
+    }
+
+    /// Changes by table and kind, without those that nobody logs.
+    fn logged_groups<'n>(
+        &'n self,
+        net: &'n [NetChange],
+    ) -> impl Iterator<Item = &'n [NetChange]> + 'n {
+        net.chunk_by(|a, b| a.table == b.table && a.kind == b.kind)
+            .filter(|items| !self.at(items[0].slot).is_view())
+    }
+
+    /// Appends the groups of a net change, and says how many they are. `group` is for one at a time.
+    pub(crate) fn write_groups(
+        &self,
+        net: &[NetChange],
+        out: &mut Vec<u8>,
+        group: &mut Vec<u8>,
+    ) -> usize {
+        let mut count = 0;
+        for items in self.logged_groups(net) {
             let table = &self.at(items[0].slot).table;
-            let kind = group_kind(table, items[0].kind);
+            let (kind, index) = group_kind(table, items[0].kind);
             group.clear();
             for item in items {
                 match kind {
@@ -323,18 +378,13 @@ impl Datastore {
                     GroupKind::DeleteRow => {
                         group.extend_from_slice(old_row(&self.transaction, item))
                     }
-                    GroupKind::Put | GroupKind::Insert | GroupKind::Event => {
-                        group.extend_from_slice(table.row(item.new));
-                    }
+                    _ => group.extend_from_slice(table.row(item.new)),
                 }
             }
-            put_varint(records, u64::from(items[0].table.0));
-            (kind as u8).encode(records);
-            put_varint(records, items.len() as u64);
-            put_varint(records, group.len() as u64);
-            records.extend_from_slice(group);
-        });
-        group.shrink_to(1 << 20);
+            put_group(out, items[0].table, (kind, index), items.len(), group);
+            count += 1;
+        }
+        count
     }
 
     fn write_deltas(&self, out: &mut CommitOutput) {
@@ -392,12 +442,14 @@ fn old_row<'t>(transaction: &'t Transaction, item: &NetChange) -> &'t [u8] {
     &transaction.arena[item.old_start as usize..(item.old_start + item.old_len) as usize]
 }
 
-fn group_kind(table: &Table, kind: NetKind) -> GroupKind {
-    match kind {
-        _ if table.schema.is_event => GroupKind::Event,
-        NetKind::Delete if table.identity_index().is_some() => GroupKind::DeleteByKey,
-        NetKind::Delete => GroupKind::DeleteRow,
-        NetKind::Put => GroupKind::Put,
-        NetKind::Insert => GroupKind::Insert,
+/// The kind of a group, and the index by whose keys it names rows.
+fn group_kind(table: &Table, kind: NetKind) -> (GroupKind, usize) {
+    let index = table.identity_position();
+    match (kind, index) {
+        _ if table.schema.is_event => (GroupKind::Event, 0),
+        (NetKind::Delete, Some(index)) => (GroupKind::DeleteByKey, index),
+        (NetKind::Delete, None) => (GroupKind::DeleteRow, 0),
+        (NetKind::Put, index) => (GroupKind::Put, index.unwrap_or(0)),
+        (NetKind::Insert, _) => (GroupKind::Insert, 0),
     }
 }

@@ -96,8 +96,8 @@ pub struct Datastore {
     table_slots: Vec<TableSlot>,
     /// Slot and position of each index id.
     index_slots: Vec<(TableSlot, u32)>,
-    table_names: FxHashMap<String, TableId>,
-    index_names: FxHashMap<String, IndexId>,
+    pub(crate) table_names: FxHashMap<String, TableId>,
+    pub(crate) index_names: FxHashMap<String, IndexId>,
     pub(crate) transaction: Transaction,
     pub(crate) transaction_bytes_max: usize,
     /// A sequence reserved values whose catalog row is not rewritten yet.
@@ -175,34 +175,76 @@ impl Datastore {
                 .entry(accessor.clone())
                 .or_insert(schema.id);
         }
-        for (position, index) in schema.indexes.iter().enumerate() {
-            put(
-                &mut self.index_slots,
-                index.id.0 as usize,
-                (slot, position as u32),
-                (TableSlot::NONE, 0),
-            );
+        for index in &schema.indexes {
             self.index_names.insert(index.name.clone(), index.id);
             if let Some(accessor) = &index.accessor {
                 self.index_names.entry(accessor.clone()).or_insert(index.id);
             }
         }
+        self.register_indexes(slot, None, &schema);
         self.has_schedules |= state.schedule.is_some();
         self.tables.push(Some(state));
         slot
     }
 
-    /// Forgets a table that was added in a transaction that is rolled back, or dropped.
-    pub(crate) fn remove_table(&mut self, slot: TableSlot) {
-        let Some(state) = self.tables[slot.index()].take() else {
-            return;
-        };
+    /// Takes a table out. Its names are still known.
+    pub(crate) fn remove_table(&mut self, slot: TableSlot) -> Option<TableState> {
+        let state = self.tables[slot.index()].take()?;
         let schema = &state.table.schema;
         self.table_slots[schema.id.0 as usize] = TableSlot::NONE;
-        self.table_names.retain(|_, id| *id != schema.id);
         for index in &schema.indexes {
             self.index_slots[index.id.0 as usize] = (TableSlot::NONE, 0);
-            self.index_names.retain(|_, id| *id != index.id);
+        }
+        Some(state)
+    }
+
+    /// Puts a table back that was taken out.
+    pub(crate) fn restore_table(&mut self, slot: TableSlot, state: TableState) {
+        let schema = state.table.schema.clone();
+        self.table_slots[schema.id.0 as usize] = slot;
+        self.tables[slot.index()] = Some(state);
+        self.register_indexes(slot, None, &schema);
+    }
+
+    /// Says where the indexes of a table are, in the place of those that it had.
+    pub(crate) fn register_indexes(
+        &mut self,
+        slot: TableSlot,
+        before: Option<&TableSchema>,
+        now: &TableSchema,
+    ) {
+        let nowhere = (TableSlot::NONE, 0);
+        for index in before.iter().flat_map(|schema| &schema.indexes) {
+            self.index_slots[index.id.0 as usize] = nowhere;
+        }
+        for (position, index) in now.indexes.iter().enumerate() {
+            let place = (slot, position as u32);
+            put(&mut self.index_slots, index.id.0 as usize, place, nowhere);
+        }
+    }
+
+    /// Makes the names those of the tables: a canonical name goes before an accessor that is like it.
+    pub(crate) fn rebuild_names(&mut self) {
+        let schemas: Vec<Arc<TableSchema>> = self.schemas().cloned().collect();
+        self.table_names.clear();
+        self.index_names.clear();
+        let indexes = || schemas.iter().flat_map(|schema| &schema.indexes);
+        for schema in &schemas {
+            self.table_names.insert(schema.name.clone(), schema.id);
+        }
+        for index in indexes() {
+            self.index_names.insert(index.name.clone(), index.id);
+        }
+        for schema in &schemas {
+            if let Some(accessor) = &schema.accessor {
+                let names = &mut self.table_names;
+                names.entry(accessor.clone()).or_insert(schema.id);
+            }
+        }
+        for index in indexes() {
+            if let Some(accessor) = &index.accessor {
+                self.index_names.entry(accessor.clone()).or_insert(index.id);
+            }
         }
     }
 

@@ -76,6 +76,36 @@ impl From<TableError> for DatastoreError {
     }
 }
 
+/// Why a table cannot be what the catalog says of it.
+#[derive(Debug, thiserror::Error)]
+pub enum SchemaError {
+    #[error("the catalog of table {} is inconsistent: {detail} [LC0533]", table.0)]
+    Catalog { table: TableId, detail: String },
+    /// Rows have the same key in an index that is to be unique.
+    #[error("table `{table}` has several rows with the same {} ({index}): {}{}", columns.join(", "), list_groups(groups), if *has_more { ", and more" } else { "" })]
+    NotUnique {
+        table: String,
+        index: String,
+        columns: Vec<String>,
+        /// Keys, as people read them, with how many rows have each.
+        groups: Vec<(String, u64)>,
+        has_more: bool,
+    },
+    /// It took longer than it may.
+    #[error("it was stopped")]
+    Stopped,
+    #[error("rows of table `{table}`: {detail}")]
+    Rows { table: String, detail: String },
+}
+
+fn list_groups(groups: &[(String, u64)]) -> String {
+    let texts: Vec<String> = groups
+        .iter()
+        .map(|(key, rows)| format!("{key} ({rows} rows)"))
+        .collect();
+    texts.join(", ")
+}
+
 /// Why a database could not be brought back. Nothing is changed on disk.
 #[derive(Debug, thiserror::Error)]
 pub enum RecoveryError {

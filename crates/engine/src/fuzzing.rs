@@ -11,7 +11,7 @@ pub fn fuzz_log_payload(data: &[u8]) {
     let mut transactions = 0;
     for record in Records::new(data) {
         match record {
-            Ok(Record::Transaction(_)) => transactions += 1,
+            Ok(Record::Transaction(_) | Record::Transaction1(_)) => transactions += 1,
             Ok(Record::Clock(_)) => {}
             Err(_) => return,
         }

@@ -1,34 +1,47 @@
 //! The transaction record: what one commit looks like in the log. Drawn in `docs/on-disk-formats.md`.
 //!
 //! Records keep effects, never calls. Where a table has a unique index, a changed row is logged once, as the new row
-//! ("put": it replaces the row with the same key), and a deleted row as its key.
+//! ("put": it replaces the row with the same key), and a deleted row as its key. The groups of a record are applied one after
+//! the other: rows of the catalog, then that a table is to be as the catalog says, then its rows.
 
 use lightcone_types::TableId;
 
-/// First byte of a transaction record, and its version.
-pub const TRANSACTION: u8 = 1;
+/// First byte of a transaction record of the first version: tables are made those of the catalog between its rows and all others,
+/// and keys are those of the first unique index. Not written any more.
+pub const TRANSACTION_1: u8 = 1;
 /// First byte of a clock record: when the transactions after it were committed. It has no offset of its own.
 pub const CLOCK: u8 = 2;
+/// First byte of a transaction record, and its version.
+pub const TRANSACTION: u8 = 3;
+
+/// The bits of a group's kind byte that are the kind; the others are the position of the index whose keys name rows.
+const KIND_BITS: u32 = 3;
+/// In the place of a position: it follows as a number of its own.
+const LONG_POSITION: usize = (1 << (8 - KIND_BITS)) - 1;
 
 /// How the rows of a group are to be applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum GroupKind {
-    /// Points of the table's first unique index.
+    /// Points of a unique index.
     DeleteByKey = 0,
     /// Whole rows.
     DeleteRow = 1,
-    /// Rows that replace the row with the same key in the first unique index, or are new.
+    /// Rows that replace the row with the same key in a unique index, or are new.
     Put = 2,
     Insert = 3,
     /// Rows of an event table, which are not stored.
     Event = 4,
+    /// The table is to be as the catalog describes it now: made, changed, or gone if it does not. There are no rows.
+    Schema = 5,
+    /// The table takes in all rows of another: the id of that (a `u32`), then bytes that are put behind each row.
+    Copy = 6,
 }
 
 impl GroupKind {
     fn from_u8(byte: u8) -> Option<GroupKind> {
         use GroupKind::*;
-        [DeleteByKey, DeleteRow, Put, Insert, Event]
+        [DeleteByKey, DeleteRow, Put, Insert, Event, Schema, Copy]
             .get(usize::from(byte))
             .copied()
     }
@@ -39,6 +52,9 @@ impl GroupKind {
 pub struct Group<'a> {
     pub table: TableId,
     pub kind: GroupKind,
+    /// Position of the index by whose keys rows are named, among those of the table in the order of their ids. None in records
+    /// of the first version, where it is the first unique one.
+    pub index: Option<usize>,
     pub row_count: u32,
     /// Rows or points back to back; they delimit themselves.
     pub rows: &'a [u8],
@@ -49,6 +65,8 @@ pub struct Group<'a> {
 pub enum Record<'a> {
     /// Microseconds since the Unix epoch.
     Clock(i64),
+    /// Of the first version.
+    Transaction1(Vec<Group<'a>>),
     Transaction(Vec<Group<'a>>),
 }
 
@@ -67,6 +85,24 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
         value >>= 7;
     }
     out.push(value as u8);
+}
+
+/// Appends a group.
+pub(crate) fn put_group(
+    out: &mut Vec<u8>,
+    table: TableId,
+    (kind, index): (GroupKind, usize),
+    row_count: usize,
+    rows: &[u8],
+) {
+    put_varint(out, u64::from(table.0));
+    out.push(kind as u8 | (index.min(LONG_POSITION) << KIND_BITS) as u8);
+    if index >= LONG_POSITION {
+        put_varint(out, index as u64);
+    }
+    put_varint(out, row_count as u64);
+    put_varint(out, rows.len() as u64);
+    out.extend_from_slice(rows);
 }
 
 /// Appends a clock record.
@@ -121,23 +157,38 @@ impl<'a> Records<'a> {
         Err(self.error("a number does not end"))
     }
 
-    fn transaction(&mut self) -> Result<Vec<Group<'a>>, RecordError> {
+    fn transaction(&mut self, is_first_version: bool) -> Result<Vec<Group<'a>>, RecordError> {
         let count = self.varint(u64::from(u32::MAX))?;
         let mut groups = Vec::new();
         for _ in 0..count {
             let table = TableId(self.varint(u64::from(u32::MAX))? as u32);
-            let kind = GroupKind::from_u8(self.take(1)?[0])
+            let byte = self.take(1)?[0];
+            let (kind, index) = match is_first_version {
+                true => (byte, None),
+                false => (byte & ((1 << KIND_BITS) - 1), Some(self.position(byte)?)),
+            };
+            let kind = GroupKind::from_u8(kind)
+                .filter(|kind| !is_first_version || *kind < GroupKind::Schema)
                 .ok_or_else(|| self.error("unknown group kind"))?;
             let row_count = self.varint(u64::from(u32::MAX))? as u32;
             let bytes = self.varint(u64::from(u32::MAX))? as usize;
             groups.push(Group {
                 table,
                 kind,
+                index,
                 row_count,
                 rows: self.take(bytes)?,
             });
         }
         Ok(groups)
+    }
+
+    /// The position of an index behind, or in, this kind byte.
+    fn position(&mut self, byte: u8) -> Result<usize, RecordError> {
+        match usize::from(byte >> KIND_BITS) {
+            LONG_POSITION => self.varint(u64::from(u16::MAX)).map(|index| index as usize),
+            index => Ok(index),
+        }
     }
 }
 
@@ -149,7 +200,8 @@ impl<'a> Iterator for Records<'a> {
             return None;
         }
         let record = match self.take(1).map(|bytes| bytes[0]) {
-            Ok(TRANSACTION) => self.transaction().map(Record::Transaction),
+            Ok(TRANSACTION) => self.transaction(false).map(Record::Transaction),
+            Ok(TRANSACTION_1) => self.transaction(true).map(Record::Transaction1),
             Ok(CLOCK) => self.take(8).map(|bytes| {
                 Record::Clock(i64::from_le_bytes(bytes.try_into().expect("eight bytes")))
             }),

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use lightcone_log::{Log, LogOffset};
 use lightcone_snapshot::{Problem, SnapshotStore};
-use lightcone_table::{Inserted, RowId, Table};
+use lightcone_table::{Index, Inserted, RowId, Table};
+use lightcone_types::TableId;
 
 use crate::datastore::{Datastore, TableSlot};
 use crate::error::RecoveryError;
@@ -177,9 +178,9 @@ impl Replayer {
             let wrong = |detail: String| RecoveryError::Record { offset, detail };
             match record.map_err(|error| wrong(error.to_string()))? {
                 Record::Clock(_) => {}
-                Record::Transaction(groups) => {
+                record @ (Record::Transaction1(_) | Record::Transaction(_)) => {
                     if offset == self.next_offset {
-                        self.apply_transaction(&groups, offset)?;
+                        self.apply_transaction(&record, offset)?;
                         self.next_offset += 1;
                     } else if offset > self.next_offset {
                         return Err(wrong(format!(
@@ -216,32 +217,72 @@ impl Replayer {
 
     fn apply_transaction(
         &mut self,
-        groups: &[Group<'_>],
+        record: &Record<'_>,
         offset: LogOffset,
     ) -> Result<(), RecoveryError> {
-        // Groups come in order of table ids, so the catalog is complete before the rows of its tables.
+        let wrong = |detail: String| RecoveryError::Record { offset, detail };
+        match record {
+            Record::Clock(_) => Ok(()),
+            Record::Transaction(groups) => self.apply_groups(groups).map_err(wrong),
+            Record::Transaction1(groups) => self.apply_first_version(groups, wrong),
+        }
+    }
+
+    /// Groups come in order of table ids there, so the catalog is complete before the rows of its tables.
+    fn apply_first_version(
+        &mut self,
+        groups: &[Group<'_>],
+        wrong: impl Fn(String) -> RecoveryError,
+    ) -> Result<(), RecoveryError> {
         let first_user = groups.partition_point(|group| group.table.0 <= SYSTEM_TABLE_ID_MAX);
         let (catalog, user) = groups.split_at(first_user);
-        let wrong = |detail: String| RecoveryError::Record { offset, detail };
-        self.apply_groups(catalog).map_err(wrong)?;
+        self.apply_groups(catalog).map_err(&wrong)?;
         if catalog.iter().any(|group| group.table == ST_TABLE_ID) {
             self.datastore.sync_with_catalog()?;
         }
-        self.apply_groups(user)
-            .map_err(|detail| RecoveryError::Record { offset, detail })
+        self.apply_groups(user).map_err(&wrong)
     }
 
     fn apply_groups(&mut self, groups: &[Group<'_>]) -> Result<(), String> {
-        for table_groups in groups.chunk_by(|a, b| a.table == b.table) {
-            // First everything that goes, then everything that comes: no unique key is held twice in between.
-            for group in table_groups {
-                self.remove_rows(group)?;
-            }
-            for group in table_groups {
-                self.add_rows(group)?;
+        let is_of_rows = |group: &Group<'_>| group.kind < GroupKind::Schema;
+        let belongs =
+            |a: &Group<'_>, b: &Group<'_>| a.table == b.table && is_of_rows(a) && is_of_rows(b);
+        for table_groups in groups.chunk_by(belongs) {
+            let group = &table_groups[0];
+            match group.kind {
+                GroupKind::Schema => self.follow_catalog(group)?,
+                GroupKind::Copy => self.copy_rows(group)?,
+                _ => self.apply_rows(table_groups)?,
             }
         }
         Ok(())
+    }
+
+    /// The groups of rows of one table: first everything that goes, then everything that comes, so that no unique key is held twice
+    /// in between.
+    fn apply_rows(&mut self, groups: &[Group<'_>]) -> Result<(), String> {
+        for group in groups {
+            self.remove_rows(group)?;
+        }
+        groups.iter().try_for_each(|group| self.add_rows(group))
+    }
+
+    fn follow_catalog(&mut self, group: &Group<'_>) -> Result<(), String> {
+        require_end(group.rows)?;
+        // What it was is not needed again.
+        let changed = self.datastore.apply_catalog(group.table, &mut |_| true);
+        changed.map(drop).map_err(text)
+    }
+
+    fn copy_rows(&mut self, group: &Group<'_>) -> Result<(), String> {
+        let Some((from, suffix)) = group.rows.split_first_chunk() else {
+            return Err("a copy without the table that it is of".to_owned());
+        };
+        let from = TableId(u32::from_le_bytes(*from));
+        let copied = self
+            .datastore
+            .apply_copy((from, group.table), suffix, &mut |_| true);
+        copied.map_err(text)
     }
 
     fn remove_rows(&mut self, group: &Group<'_>) -> Result<(), String> {
@@ -253,7 +294,7 @@ impl Replayer {
         let in_place = is_put_in_place(group, table);
         let mut rest = group.rows;
         for _ in 0..group.row_count {
-            let (length, found) = find_replaced(table, group.kind, rest)?;
+            let (length, found) = find_replaced(table, group, rest)?;
             match found {
                 Some(id) if in_place => {
                     table.replace(id, &rest[..length]).map_err(text)?;
@@ -305,14 +346,26 @@ fn is_put_in_place(group: &Group<'_>, table: &Table) -> bool {
     group.kind == GroupKind::Put && table.indexes().len() == 1
 }
 
+/// The index by whose keys the rows of a group are named.
+fn identity_index<'t>(table: &'t Table, group: &Group<'_>) -> Result<&'t Index, String> {
+    let index = match group.index {
+        Some(position) => table.indexes().get(position),
+        None => table.identity_index(),
+    };
+    let named = group.index.unwrap_or(0);
+    index
+        .filter(|index| index.is_unique())
+        .ok_or_else(|| format!("table {} has no unique index {named}", group.table))
+}
+
 /// The length of the first row or key in `rows`, and the row that goes because of it.
 fn find_replaced(
     table: &Table,
-    kind: GroupKind,
+    group: &Group<'_>,
     rows: &[u8],
 ) -> Result<(usize, Option<RowId>), String> {
-    if kind == GroupKind::DeleteByKey {
-        let index = table.identity_index().ok_or("a key without unique index")?;
+    if group.kind == GroupKind::DeleteByKey {
+        let index = identity_index(table, group)?;
         let length = index.point_len(table.layout(), rows).map_err(text)?;
         let mut found = None;
         index
@@ -324,12 +377,9 @@ fn find_replaced(
     }
     let length = row_length(table, rows)?;
     let row = &rows[..length];
-    let found = match kind {
+    let found = match group.kind {
         GroupKind::DeleteRow => table.find_equal(row),
-        _ => {
-            let index = table.identity_index().ok_or("a put without unique index")?;
-            index.find_row(table.rows(), table.layout(), row)
-        }
+        _ => identity_index(table, group)?.find_row(table.rows(), table.layout(), row),
     };
     Ok((length, found))
 }

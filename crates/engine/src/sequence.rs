@@ -37,6 +37,15 @@ impl Sequence {
         }
     }
 
+    /// This one, going on where another is.
+    pub fn going_on(&self, other: &Sequence) -> Sequence {
+        Sequence {
+            schema: self.schema.clone(),
+            column_bytes: self.column_bytes,
+            ..*other
+        }
+    }
+
     /// Issues the next value.
     pub fn next(&mut self) -> i128 {
         if self.value == self.allocated {

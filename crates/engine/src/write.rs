@@ -1,5 +1,7 @@
 //! The open transaction: changes in place, an undo log, and rollback.
 
+use std::ops::Range;
+
 use lightcone_table::{InsertError, Inserted, RangeBounds, RowId, Table};
 use lightcone_types::bsatn::Reader;
 use lightcone_types::{IndexId, TableId};
@@ -8,6 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::commit::NetChange;
 use crate::datastore::{Clock, Datastore, TableSlot, TableState};
 use crate::error::DatastoreError;
+use crate::schema_change::{CatalogBefore, SchemaChange, Sealed};
 
 /// What happened to a row, in order.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +41,10 @@ pub(crate) struct Transaction {
     pub inserted_bytes: usize,
     /// Only inserts so far, so no row id occurs twice.
     pub only_inserts: bool,
-    pub created_tables: Vec<TableSlot>,
+    /// What it has done to tables, in order.
+    pub schema_changes: Vec<SchemaChange>,
+    pub sealed: Sealed,
+    pub catalog_before: Option<Box<CatalogBefore>>,
     /// Rows found by a delete, before they go.
     pub found: Vec<RowId>,
     /// A row while generated values are put into it.
@@ -46,6 +52,9 @@ pub(crate) struct Transaction {
     /// For looks at the net change before the commit.
     pub net: Vec<NetChange>,
 }
+
+/// Rows that came back under another id than earlier changes know them by.
+pub(crate) type MovedRows = FxHashMap<(TableSlot, RowId), RowId>;
 
 /// A point of the open transaction that it can go back to.
 #[derive(Clone, Copy)]
@@ -62,7 +71,11 @@ impl Transaction {
         self.arena.clear();
         self.inserted_bytes = 0;
         self.only_inserts = true;
-        self.created_tables.clear();
+        self.schema_changes.clear();
+        self.catalog_before = None;
+        if self.sealed.group_count > 0 {
+            self.sealed = Sealed::default();
+        }
         // One huge transaction must not pin its memory for ever.
         self.changes.shrink_to(1 << 16);
         self.arena.shrink_to(1 << 20);
@@ -114,13 +127,8 @@ impl Datastore {
 
     /// Undoes everything the open transaction did. Sequence values stay consumed (02 §12).
     pub fn rollback(&mut self) {
-        self.undo_changes(0);
-        let mut transaction = std::mem::take(&mut self.transaction);
-        for &slot in transaction.created_tables.iter().rev() {
-            self.remove_table(slot);
-        }
-        transaction.reset();
-        self.transaction = transaction;
+        self.undo_schema_changes();
+        self.transaction.reset();
     }
 
     /// Where the open transaction is.
@@ -132,21 +140,20 @@ impl Datastore {
         }
     }
 
-    /// Undoes what the open transaction did behind a point; no table was made there.
+    /// Undoes what the open transaction did behind a point; no table was changed there.
     pub(crate) fn undo_to(&mut self, point: Savepoint) {
-        self.undo_changes(point.changes);
+        let end = self.transaction.changes.len();
+        self.undo_changes(point.changes..end, &mut MovedRows::default());
         let transaction = &mut self.transaction;
         transaction.changes.truncate(point.changes);
         transaction.arena.truncate(point.arena);
         transaction.inserted_bytes = point.inserted_bytes;
     }
 
-    /// Takes back the changes from the one at `first` on.
-    fn undo_changes(&mut self, first: usize) {
+    /// Takes back some changes, when those behind them are.
+    pub(crate) fn undo_changes(&mut self, changes: Range<usize>, moved: &mut MovedRows) {
         let transaction = std::mem::take(&mut self.transaction);
-        // A row that comes back may get another id than earlier changes know it by.
-        let mut moved: FxHashMap<(TableSlot, RowId), RowId> = FxHashMap::default();
-        for change in transaction.changes[first..].iter().rev() {
+        for change in transaction.changes[changes].iter().rev() {
             let table = &mut self.at_mut(change.slot).table;
             let key = (change.slot, change.row);
             let row = moved.get(&key).copied().unwrap_or(change.row);

@@ -1,10 +1,16 @@
 //! Payloads and manifests that are damaged in all ways: errors, never panics or large allocations.
 
 mod common;
+#[allow(dead_code)]
+#[path = "common/definitions.rs"]
+mod definitions;
+
+use std::sync::LazyLock;
 
 use common::*;
+use definitions::{definition, row_of, Algorithm, Kind, Table, Tables};
 use lightcone_engine::fuzzing::{fuzz_log_payload, fuzz_manifest};
-use lightcone_engine::{CommitOutput, Datastore, Replayer};
+use lightcone_engine::{CommitOutput, Datastore, MigrationWork, Replayer};
 use lightcone_log::LogOffset;
 use lightcone_types::{AlgebraicType as T, AlgebraicValue as V};
 use proptest::prelude::*;
@@ -38,6 +44,53 @@ fn payload() -> Vec<u8> {
     output.records
 }
 
+/// The records of a database with rows, and of a migration that copies, moves and drops tables.
+static MIGRATION: LazyLock<[Vec<u8>; 2]> = LazyLock::new(|| {
+    let t = Table::new(&[Kind::U32, Kind::Payload(0)]).key().sequence();
+    let u = Table::new(&[Kind::I64, Kind::Payload(0)]).index(&[1], Algorithm::Hash);
+    let names = ["t", "u", "v"].map(str::to_owned);
+    let old: Tables = names
+        .into_iter()
+        .zip([t, u, Table::new(&[Kind::Text])])
+        .collect();
+    let mut new = old.clone();
+    new.remove("v");
+    new.entry("t".to_owned())
+        .and_modify(|t| t.columns.push((Kind::Text, 5)));
+    new.entry("u".to_owned()).and_modify(|u| {
+        u.columns[1].0 = Kind::Payload(2);
+        u.make_unique(&[0]);
+    });
+    let mut datastore = Datastore::new();
+    datastore.begin();
+    datastore.bootstrap();
+    datastore
+        .create_tables(&definition(&old))
+        .expect("names are free");
+    for name in ["t", "u"] {
+        let table = table_id(&datastore, name);
+        for seed in 0..4 {
+            let row = row_of(&old[name], seed);
+            datastore
+                .insert(table, &row, &mut Vec::new())
+                .expect("a new key");
+        }
+    }
+    let (mut before, mut after) = (CommitOutput::default(), CommitOutput::default());
+    datastore.commit(&mut before);
+    datastore.begin();
+    let (old, new) = (definition(&old), definition(&new));
+    let mut may_go_on = || true;
+    let mut work = MigrationWork::new(u64::MAX, &mut may_go_on);
+    for step in lightcone_schema::plan(&old, &new).expect("a plan").steps {
+        datastore
+            .migrate(&step, &new, &mut work)
+            .expect("rows allow it");
+    }
+    datastore.commit(&mut after);
+    [before.records, after.records]
+});
+
 proptest! {
     #![proptest_config(config(150))]
 
@@ -45,6 +98,34 @@ proptest! {
     fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         fuzz_log_payload(&bytes);
         fuzz_manifest(&bytes);
+    }
+
+    #[test]
+    fn changed_migrations(changes in prop::collection::vec((any::<Pick>(), any::<u8>()), 0..4)) {
+        let [before, after] = &*MIGRATION;
+        let mut bytes = after.clone();
+        for (place, byte) in changes {
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+        }
+        let mut replayer = Replayer::new(Datastore::new(), LogOffset::FIRST);
+        replayer.apply(LogOffset::FIRST, 1, before).expect("it is whole");
+        if replayer.apply(LogOffset::new(1), 1, &bytes).is_ok() {
+            let Ok(mut datastore) = replayer.finish() else {
+                return Ok(());
+            };
+            datastore.begin();
+            let schemas: Vec<_> = datastore.schemas().cloned().collect();
+            for schema in schemas {
+                for row in rows(&datastore, schema.id) {
+                    let _ = datastore.insert(schema.id, &row, &mut Vec::new());
+                }
+                let _ = datastore.clear(schema.id);
+            }
+            datastore.rollback();
+        } else {
+            prop_assert_ne!(&bytes, after);
+        }
     }
 
     #[test]

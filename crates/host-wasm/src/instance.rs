@@ -21,6 +21,8 @@ use crate::trap::{explain, GuestFailure};
 pub(crate) struct State {
     /// Ticks that the call may still compute, if it is one that may be suspended.
     pub(crate) ticks_left: u64,
+    /// Ticks since others last had their turn.
+    pub(crate) kept_ticks: u64,
     pub(crate) env: HostEnv,
     /// Known once the instance exists; a start function runs before.
     pub(crate) memory: Option<Memory>,
@@ -31,6 +33,7 @@ impl State {
     pub(crate) fn new(env: HostEnv) -> State {
         State {
             ticks_left: 0,
+            kept_ticks: 0,
             memory: None,
             limiter: Limiter::new(env.config()),
             env,

@@ -174,8 +174,11 @@ impl SuspendableInstance for SuspendableWasm {
     }
 }
 
-/// At each tick while the guest computes: whether it may go on. Others have their turn first, also if it
-/// has a transaction open: the threads are those of all databases, and it holds up its own writer only.
+/// So many ticks a guest with an open transaction keeps its thread, before others have their turn.
+const TRANSACTION_TICKS_MAX: u64 = 5;
+
+/// At each tick while the guest computes: whether it may go on. Others have their turn first, but that a brief transaction
+/// ends before: its writer waits for it. A long one holds up its own writer only, and the threads are those of all databases.
 fn tick(state: &mut State) -> wasmtime::Result<UpdateDeadline> {
     if let Some(trap) = state.env.interrupted() {
         return Err(wasmtime::Error::new(trap));
@@ -184,6 +187,11 @@ fn tick(state: &mut State) -> wasmtime::Result<UpdateDeadline> {
     if state.ticks_left == 0 {
         return Err(Trap::Interrupt.into());
     }
+    if state.env.has_transaction() && state.kept_ticks < TRANSACTION_TICKS_MAX {
+        state.kept_ticks += 1;
+        return Ok(UpdateDeadline::Continue(1));
+    }
+    state.kept_ticks = 0;
     Ok(UpdateDeadline::Yield(1))
 }
 

@@ -89,6 +89,9 @@ pub(crate) fn define_suspending(linker: &mut Linker<State>) -> wasmtime::Result<
                     return Ok(asked);
                 }
                 suspend(waiting).await;
+                while let Some(again) = caller.data_mut().env.ask_transaction_again() {
+                    suspend(Some(again)).await;
+                }
                 host_call(&mut caller, |memory, env| started(memory, env, out))
             })
         },

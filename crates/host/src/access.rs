@@ -179,6 +179,11 @@ impl Access {
         }
     }
 
+    /// Whether a transaction is open.
+    pub(crate) fn has_transaction(&self) -> bool {
+        matches!(self.open, Open::Write(_))
+    }
+
     /// Whether a procedure or HTTP handler runs.
     pub(crate) fn is_procedure(&self) -> bool {
         self.transactions.is_some()

@@ -84,6 +84,11 @@ pub trait Transactions: Send {
         Err(HTTP_DISABLED_TEXT.to_owned())
     }
 
+    /// After the wait for a transaction of a call that was suspended: what to wait for once more, if it came too late.
+    fn ask_again(&mut self) -> Option<Waiting> {
+        None
+    }
+
     /// Opens the transaction that was asked for. None is open.
     ///
     /// # Errors

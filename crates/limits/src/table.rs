@@ -141,11 +141,11 @@ section! {
                     beside the writer; one caller has no more of them than are left for all others";
                 reached "as `limits.procedures-max`: LC0736";
 
-            // WebAssembly only: an instance of a JavaScript module has a thread, and these are few.
             /// Most memory of all instances of a database's procedures together, in bytes.
             #[serde(deserialize_with = "saturating")]
             procedure_memory_bytes_max: usize = 4 << 30;
-                bounds "linear memory of all instances that run procedures of one database";
+                bounds "linear memory, or heap in QuickJS, of all instances that run procedures of one database; in V8 each \
+                    has its own limit, and threads are few";
                 reached "`memory.grow` fails, or there is no further instance: the call fails, LC0722";
 
             /// Most outbound requests of a database's procedures at a time.
@@ -223,6 +223,19 @@ section! {
                 bounds "time of one `INSERT`, `UPDATE`, `DELETE` or `SET`, which the writer does nothing else in; looked \
                     at after every `ROWS_PER_LOOK` rows (`crates/database/src/writer/statements.rs`)";
                 reached "undo the statement: LC0713. The bytes that it changes are those of a transaction, LC0702";
+
+            /// Longest time that changing the tables of a database may take when a module is published.
+            #[serde(deserialize_with = "crate::duration::deserialize")]
+            migration_time_max: Duration = Duration::from_secs(300);
+                bounds "time of all steps of a migration together, in which calls of that database wait; looked at after every \
+                    `TICK_ROWS` rows (`crates/table/src/table/alter.rs`)";
+                reached "undo the migration, refuse the publish: LC0228";
+
+            /// Most bytes that it may copy or put into indexes.
+            migration_bytes_max: u64 = 8 << 30;
+                bounds "tables that a migration copies, with `INDEX_BYTES_PER_ROW` (`crates/engine/src/migration/parts.rs`) for \
+                    each row of an index that it builds; the same of the copy for `publish --dry-run`";
+                reached "undo the migration, refuse the publish: LC0229";
         }
         in Storage {
             /// A snapshot is written after so many bytes of log.
@@ -310,8 +323,8 @@ section! {
             window_rows_read_max: usize = 65_536;
                 bounds "rows of tables that are looked at to find those of the new windows of one query set; and, with \
                     `ROWS_READ_PER_CHANGE` (`crates/database/src/windows/mod.rs`), 16, more for each changed row, those that \
-                    are looked at in one transaction because rows have gone from windows. 32 steps of a condition count as \
-                    one more row";
+                    are looked at in one transaction because rows have gone from windows. Those that row-level security \
+                    rules join count as well, and 32 steps of a condition, or of a query, count as one more row";
                 reached "a new one: refuse, LC0728. When rows change: the query sets with the windows that take most end, LC0728; the transaction is not affected";
 
             /// Longest time that finding the rows of one query or query set may take.

@@ -14,7 +14,8 @@ use tokio::runtime::Handle;
 use tokio::sync::{oneshot, Semaphore};
 
 use crate::error::hide_query;
-use crate::lookup::{Filter, Resolver};
+use crate::lookup::{Filter, LookupShare, Resolver};
+use crate::own::OwnAddresses;
 use crate::{AllowList, Bounds, Lookup, OutboundError, Request, Response, SystemLookup};
 
 /// For one request to an issuer, from the look-up of the name to the last byte.
@@ -31,7 +32,7 @@ const HEADERS_MAX: usize = 256;
 /// Where a request may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// To addresses of the public internet.
+    /// To addresses of the public internet that are not this machine's.
     Public,
     /// Also to what the operator has listed for modules.
     Listed,
@@ -69,6 +70,7 @@ pub struct Outbound {
     listed: Client,
     any: Client,
     allow: Arc<AllowList>,
+    own: Arc<OwnAddresses>,
     runtime: Handle,
 }
 
@@ -82,11 +84,13 @@ impl Outbound {
             certificates.extend(Certificate::from_pem_bundle(pem).map_err(setup)?);
         }
         let allow = Arc::new(options.allow);
+        let own = OwnAddresses::new(options.lookup.clone());
         let client = |reach| {
             let resolver = Resolver {
                 filter: Filter {
                     reach,
                     allow: allow.clone(),
+                    own: own.clone(),
                 },
                 lookup: options.lookup.clone(),
                 lookups: Arc::new(Semaphore::new(LOOKUPS_MAX)),
@@ -110,6 +114,7 @@ impl Outbound {
             listed: client(Reach::Listed)?,
             any: client(Reach::Any)?,
             allow,
+            own,
             runtime: options.runtime,
         })
     }
@@ -138,17 +143,18 @@ impl Outbound {
         read_body(response, bytes_max, bytes_max).await
     }
 
-    /// Starts a module's request, from any thread. Dropping the receiver ends it.
+    /// Starts a module's request, from any thread, with look-ups of its database's. Dropping the receiver ends it.
     pub fn start(
         self: &Arc<Self>,
         request: Request,
         bounds: Bounds,
+        share: LookupShare,
     ) -> oneshot::Receiver<Result<Response, OutboundError>> {
         let (mut answer, answered) = oneshot::channel();
         let outbound = self.clone();
         self.runtime.spawn(async move {
             let result = tokio::select! {
-                result = outbound.request(request, bounds) => result,
+                result = share.within(outbound.request(request, bounds)) => result,
                 () = answer.closed() => return,
             };
             // Whoever asked may be gone by now.
@@ -217,6 +223,7 @@ impl Outbound {
         let filter = Filter {
             reach,
             allow: self.allow.clone(),
+            own: self.own.clone(),
         };
         let host = address.to_string();
         match filter.lets_through(&host, address) {

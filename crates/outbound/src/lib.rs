@@ -9,12 +9,13 @@ mod allow;
 mod client;
 mod error;
 mod lookup;
+mod own;
 mod request;
 
 pub use address::is_public;
 pub use allow::{AllowList, AllowRuleError};
 pub use client::{literal_address, Outbound, OutboundOptions, Reach};
 pub use error::{OutboundError, REFUSED_TEXT};
-pub use lookup::{Lookup, SystemLookup};
+pub use lookup::{Lookup, LookupShare, SystemLookup};
 pub use request::{Bounds, Request, Response};
 pub use reqwest::{Url, Version};

@@ -1,5 +1,6 @@
 //! From names to addresses that may be reached.
 
+use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
@@ -8,7 +9,33 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tokio::sync::Semaphore;
 
 use crate::client::Reach;
+use crate::own::OwnAddresses;
 use crate::{address, AllowList, OutboundError};
+
+/// Names that are looked up at once for one that shares look-ups with others.
+const SHARE_LOOKUPS_MAX: usize = 8;
+
+tokio::task_local! {
+    /// For whom a request is made, while it is.
+    static SHARE: LookupShare;
+}
+
+/// The look-ups of one of many that make requests: a few whose names nobody answers for leave the others some.
+#[derive(Clone, Debug)]
+pub struct LookupShare(Arc<Semaphore>);
+
+impl Default for LookupShare {
+    fn default() -> LookupShare {
+        LookupShare(Arc::new(Semaphore::new(SHARE_LOOKUPS_MAX)))
+    }
+}
+
+impl LookupShare {
+    /// Makes a request whose look-ups are of this share.
+    pub(crate) async fn within<T>(self, request: impl Future<Output = T>) -> T {
+        SHARE.scope(self, request).await
+    }
+}
 
 /// Looks names up. It may block.
 pub trait Lookup: Send + Sync {
@@ -17,6 +44,15 @@ pub trait Lookup: Send + Sync {
     /// # Errors
     /// There are none, or nobody knows.
     fn addresses(&self, host: &str) -> io::Result<Vec<IpAddr>>;
+
+    /// The addresses of this machine's network interfaces.
+    ///
+    /// # Errors
+    /// The system does not list them.
+    fn own_addresses(&self) -> io::Result<Vec<IpAddr>> {
+        let interfaces = if_addrs::get_if_addrs()?;
+        Ok(interfaces.iter().map(if_addrs::Interface::ip).collect())
+    }
 }
 
 /// As the operating system looks names up.
@@ -35,14 +71,15 @@ impl Lookup for SystemLookup {
 pub(crate) struct Filter {
     pub reach: Reach,
     pub allow: Arc<AllowList>,
+    pub own: Arc<OwnAddresses>,
 }
 
 impl Filter {
     /// Whether the address, to which `host` leads or which it is, may be reached.
     pub fn lets_through(&self, host: &str, address: IpAddr) -> bool {
         self.reach == Reach::Any
-            || address::is_public(address)
             || (self.reach == Reach::Listed && self.allow.has(host, address))
+            || (address::is_public(address) && !self.own.has(address))
     }
 }
 
@@ -58,9 +95,16 @@ impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let filter = self.filter.clone();
         let (lookup, lookups) = (self.lookup.clone(), self.lookups.clone());
+        // The client connects within the request.
+        let share = SHARE.try_with(Clone::clone).ok();
         Box::pin(async move {
             let host = name.as_str().to_owned();
-            let permit = lookups.acquire_owned().await?;
+            // First of one's own, so that who waits for it takes nothing from others.
+            let of_share = match share {
+                Some(LookupShare(share)) => Some(share.acquire_owned().await?),
+                None => None,
+            };
+            let permit = (lookups.acquire_owned().await?, of_share);
             let asked = host.clone();
             let found = tokio::task::spawn_blocking(move || {
                 let found = lookup.addresses(&asked);

@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use lightcone_outbound::{
-    AllowList, Bounds, Lookup, Outbound, OutboundError, OutboundOptions, Reach, Request, Response,
+    AllowList, Bounds, Lookup, LookupShare, Outbound, OutboundError, OutboundOptions, Reach,
+    Request, Response,
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -169,7 +170,8 @@ async fn a_request_and_its_answer() {
     request
         .headers
         .push(("content-length".to_owned(), b"100000".to_vec()));
-    let started = outbound.start(request, BOUNDS).await.expect("an answer");
+    let started = outbound.start(request, BOUNDS, LookupShare::default());
+    let started = started.await.expect("an answer");
     let response = started.expect("an answer");
     assert_eq!((response.status, &response.body[..]), (200, &b"hi"[..]));
     let values: Vec<_> = response
@@ -440,6 +442,109 @@ async fn more_headers_than_a_request_may_have_are_refused() {
         text.ends_with("there are 40000; at most 256 are sent"),
         "{text}"
     );
+}
+
+/// A machine with a public address, which every name leads to.
+struct Exposed;
+
+const EXPOSED: &str = "192.0.1.7";
+
+impl Lookup for Exposed {
+    fn addresses(&self, _: &str) -> io::Result<Vec<IpAddr>> {
+        self.own_addresses()
+    }
+
+    fn own_addresses(&self) -> io::Result<Vec<IpAddr>> {
+        Ok(vec![EXPOSED.parse().expect("an address")])
+    }
+}
+
+#[tokio::test]
+async fn public_addresses_of_this_machine_are_refused_unless_listed() {
+    let is_refused = |error: &OutboundError| matches!(error, OutboundError::Refused { .. });
+    let bounds = Bounds {
+        timeout: Duration::from_millis(300),
+        ..BOUNDS
+    };
+    for host in ["name.test", EXPOSED] {
+        for (allow, expected) in [(&[][..], true), (&[EXPOSED], false)] {
+            let client = outbound(allow, Arc::new(Exposed));
+            let request = request("GET", format!("http://{host}:9/"));
+            // Where it is let through to, somebody may even answer.
+            let answer = client.request(request, bounds).await;
+            assert_eq!(
+                answer.is_err_and(|e| is_refused(&e)),
+                expected,
+                "{host} {allow:?}"
+            );
+        }
+        let url: lightcone_outbound::Url = format!("http://{host}:9/").parse().expect("a URL");
+        let client = outbound(&[], Arc::new(Exposed));
+        let error = client.get(url, Reach::Public, 1).await.expect_err(host);
+        assert!(is_refused(&error), "an issuer");
+    }
+}
+
+/// Names that nobody answers for until the gate opens.
+#[derive(Default)]
+struct Slow {
+    state: Mutex<(usize, bool)>,
+    opened: Condvar,
+}
+
+impl Slow {
+    fn waiting(&self) -> usize {
+        self.state.lock().expect("no panic").0
+    }
+
+    async fn until_they_wait(&self, count: usize) {
+        let reached = async {
+            while self.waiting() < count {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let reached = tokio::time::timeout(Duration::from_secs(10), reached);
+        reached.await.expect("as many are looked up");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(self.waiting(), count);
+    }
+
+    fn open(&self) {
+        self.state.lock().expect("no panic").1 = true;
+        self.opened.notify_all();
+    }
+}
+
+impl Lookup for Slow {
+    fn addresses(&self, _: &str) -> io::Result<Vec<IpAddr>> {
+        let mut state = self.state.lock().expect("no panic");
+        state.0 += 1;
+        let opened = self.opened.wait_while(state, |state| !state.1);
+        drop(opened.expect("no panic"));
+        Err(io::Error::other("nobody knows it"))
+    }
+}
+
+#[tokio::test]
+async fn one_that_looks_up_slow_names_leaves_others_some() {
+    let slow = Arc::new(Slow::default());
+    let client = outbound(&[], slow.clone());
+    let (greedy, other) = (LookupShare::default(), LookupShare::default());
+    let ask = |share: &LookupShare, n| {
+        let request = request("GET", format!("http://n{n}.test/"));
+        client.start(request, BOUNDS, share.clone())
+    };
+    let of_greedy: Vec<_> = (0..40).map(|n| ask(&greedy, n)).collect();
+    slow.until_they_wait(8).await;
+    // Those who have gone still occupy threads.
+    drop(of_greedy);
+    let again: Vec<_> = (40..80).map(|n| ask(&greedy, n)).collect();
+    let of_other = ask(&other, 80);
+    slow.until_they_wait(9).await;
+    slow.open();
+    let answer = of_other.await.expect("an answer").expect_err("no address");
+    assert!(answer.to_string().contains("nobody knows it"), "{answer}");
+    drop(again);
 }
 
 #[tokio::test]

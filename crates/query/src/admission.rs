@@ -16,24 +16,26 @@ pub fn admit_subscription(query: &Query) -> Result<(), SqlError> {
         return Err(SqlError::ProjectionInSubscription);
     };
     if query.is_window() {
-        return admit_window(query);
+        return admit_window(query, returned);
     }
     let admit = |fragment| admit_fragment(fragment, returned);
     query.fragments.iter().try_for_each(admit)
 }
 
-/// A window is kept up to date if one table alone decides what is in it.
-fn admit_window(query: &Query) -> Result<(), SqlError> {
+/// A window is kept up to date if it is of one table. Row-level security rules may decide by joins what is in it.
+fn admit_window(query: &Query, returned: u16) -> Result<(), SqlError> {
     let is_refused = |why| Err(SqlError::Window(why));
     match &query.tables[..] {
         [table] if table.is_event => return is_refused("rows of an event table do not stay in it"),
         [_] => {}
         _ => return is_refused("it reads one table, and this one is a join or has a subquery"),
     }
-    match &query.fragments[..] {
-        [fragment] if fragment.tables.len() == 1 => Ok(()),
-        _ => is_refused("its table has a row-level security rule with a join, or several rules"),
+    let mut fragments = query.fragments.iter();
+    if fragments.any(|fragment| !fragment.condition.subqueries.is_empty()) {
+        return is_refused("its table has a row-level security rule with a subquery");
     }
+    let admit = |fragment| admit_fragment(fragment, returned);
+    query.fragments.iter().try_for_each(admit)
 }
 
 fn admit_fragment(fragment: &Fragment, returned: u16) -> Result<(), SqlError> {

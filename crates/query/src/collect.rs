@@ -4,7 +4,7 @@ mod groups;
 mod keyed_hash;
 
 use std::cmp::Ordering;
-use std::collections::{BinaryHeap, HashSet};
+use std::collections::{BTreeSet, BinaryHeap, HashSet};
 
 use lightcone_table::key::encode_column_value;
 use lightcone_table::RowLayout;
@@ -140,14 +140,77 @@ impl Ord for KeyedRow {
     }
 }
 
-/// Rows to be sorted: as many as are wanted in the end, the last of them on top.
+/// Rows to be sorted: as many as are wanted in the end.
 #[derive(Default)]
 pub(crate) struct Sorter {
-    kept: BinaryHeap<KeyedRow>,
+    kept: Kept,
     sorted: Vec<KeyedRow>,
 }
 
+/// Those that may be wanted.
+enum Kept {
+    /// With the last of them on top.
+    All(BinaryHeap<KeyedRow>),
+    /// Equal rows once.
+    Different(BTreeSet<KeyedRow>),
+}
+
+impl Default for Kept {
+    fn default() -> Kept {
+        Kept::All(BinaryHeap::new())
+    }
+}
+
+impl Kept {
+    fn len(&self) -> usize {
+        match self {
+            Kept::All(kept) => kept.len(),
+            Kept::Different(kept) => kept.len(),
+        }
+    }
+
+    fn last(&self) -> Option<&KeyedRow> {
+        match self {
+            Kept::All(kept) => kept.peek(),
+            Kept::Different(kept) => kept.last(),
+        }
+    }
+
+    fn pop_last(&mut self) -> Option<KeyedRow> {
+        match self {
+            Kept::All(kept) => kept.pop(),
+            Kept::Different(kept) => kept.pop_last(),
+        }
+    }
+
+    /// False: an equal row is there, and is to stay the only one.
+    fn push(&mut self, row: KeyedRow) -> bool {
+        match self {
+            Kept::Different(kept) => kept.insert(row),
+            Kept::All(kept) => {
+                kept.push(row);
+                true
+            }
+        }
+    }
+
+    fn into_sorted(self) -> Vec<KeyedRow> {
+        match self {
+            Kept::All(kept) => kept.into_sorted_vec(),
+            Kept::Different(kept) => kept.into_iter().collect(),
+        }
+    }
+}
+
 impl Sorter {
+    /// Equal rows come once.
+    pub fn of_different_rows() -> Sorter {
+        Sorter {
+            kept: Kept::Different(BTreeSet::new()),
+            sorted: Vec::new(),
+        }
+    }
+
     /// `rows_max` is how many rows are wanted in the end.
     pub fn push(
         &mut self,
@@ -156,27 +219,30 @@ impl Sorter {
         rows_max: usize,
         memory: &mut Memory,
     ) -> Result<(), ExecuteError> {
-        if self.kept.len() >= rows_max {
-            match self.kept.peek() {
-                Some(last) if (key, row) < last.parts() => {}
-                _ => return Ok(()),
-            }
-            let replaced = self.kept.pop();
-            memory.bytes -= replaced.map_or(0, |replaced| replaced.memory_bytes());
+        let is_full = self.kept.len() >= rows_max;
+        let is_wanted = |last: &KeyedRow| (key, row) < last.parts();
+        if is_full && !self.kept.last().is_some_and(is_wanted) {
+            return Ok(());
         }
         let kept = KeyedRow {
             bytes: [key, row].concat().into(),
             key_bytes: key.len(),
         };
-        memory.take(kept.memory_bytes())?;
-        self.kept.push(kept);
-        Ok(())
+        let bytes = kept.memory_bytes();
+        if !self.kept.push(kept) {
+            return Ok(());
+        }
+        if is_full {
+            let replaced = self.kept.pop_last();
+            memory.bytes -= replaced.map_or(0, |replaced| replaced.memory_bytes());
+        }
+        memory.take(bytes)
     }
 
     /// No row is wanted whose key begins so: as many as are wanted stand before it.
     #[inline]
     pub fn refuses(&self, beginning: &[u8], rows_max: usize) -> bool {
-        let last = match self.kept.peek() {
+        let last = match self.kept.last() {
             Some(last) if self.kept.len() >= rows_max => last.parts().0,
             _ => return false,
         };
@@ -187,8 +253,7 @@ impl Sorter {
     /// The row at a position of the order. After the first look no more rows come.
     pub fn row(&mut self, position: usize) -> Option<&[u8]> {
         if self.sorted.is_empty() {
-            self.sorted = std::mem::take(&mut self.kept).into_vec();
-            self.sorted.sort_unstable();
+            self.sorted = std::mem::take(&mut self.kept).into_sorted();
         }
         let kept = self.sorted.get(position)?;
         Some(kept.parts().1)

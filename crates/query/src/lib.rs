@@ -59,7 +59,7 @@ pub use error::{
     SUBQUERY_DEPTH_MAX,
 };
 pub use execute::{ExecuteError, Execution, Match, Progress};
-pub use live_groups::LiveGroups;
+pub use live_groups::{GroupedJoin, LiveGroups};
 pub use live_join::{Guard, GuardSays, JoinEdge, JoinRelation, LiveJoin, LiveSubquery, Residual};
 pub use parameters::{ParameterText, PARAMETERS_MAX};
 pub use plan::{
@@ -72,4 +72,4 @@ pub use results::{Run, Tables};
 pub use rules::FRAGMENTS_MAX;
 pub use select_plan::{Projection, SelectPlan};
 pub use shape::Grouping;
-pub use window::{LiveWindow, RowOrder};
+pub use window::{LiveWindow, RowOrder, WindowSource};

@@ -1,12 +1,14 @@
-//! Groups that are kept up to date: aggregates of one table's rows, from the rows that come and go.
+//! Groups that are kept up to date: aggregates of one table's rows, or of a join's matches, from those that come and go.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use lightcone_table::RowLayout;
-use lightcone_types::{ColId, Identity};
+use lightcone_types::{AlgebraicType, ColId, Identity};
 
+use crate::admission::LiveJoin;
 use crate::collect::{make_canonical, push_sort_key};
+use crate::condition::ColumnAt;
 use crate::execute::{NOTHING, SOME};
 use crate::predicate::{Predicate, PredicateCompiler};
 use crate::query::{Output, Query};
@@ -27,10 +29,10 @@ pub struct RowChange {
     pub come: Option<Box<[u8]>>,
 }
 
-/// The groups of a query on one table, for one caller.
+/// The groups of a query, for one caller.
 pub struct LiveGroups {
     grouping: Arc<Grouping>,
-    /// Of the table.
+    /// Of what is grouped: the table's rows, or the values of those columns of a match that matter.
     layout: RowLayout,
     keys: Vec<ColId>,
     columns: Vec<Option<ColId>>,
@@ -212,6 +214,71 @@ impl LiveSum {
     }
 }
 
+/// The groups of a query that can be kept up to date: it does not sort, limit or remove duplicates.
+fn grouping_of(query: &Query) -> Option<Arc<Grouping>> {
+    let is_plain = query.order.is_empty() && query.limit.is_none() && query.offset == 0;
+    if !is_plain || query.distinct || query.explain {
+        return None;
+    }
+    match &query.output {
+        Output::Groups(grouping) => Some(grouping.clone()),
+        Output::Count(name) => Some(Arc::new(Grouping::count(name))),
+        Output::Row(_) | Output::Columns(_) => None,
+    }
+}
+
+impl Grouping {
+    /// The columns that keys and aggregates read, each once.
+    fn columns(&self) -> Vec<ColumnAt> {
+        let of_items = self.items.iter().filter_map(|item| match item {
+            GroupItem::Key(_) => None,
+            GroupItem::Aggregate { column, .. } => *column,
+        });
+        let mut columns = Vec::new();
+        for at in self.keys.iter().map(|(at, _)| *at).chain(of_items) {
+            if !columns.contains(&at) {
+                columns.push(at);
+            }
+        }
+        columns
+    }
+}
+
+/// The matches of a join, as groups of them are kept up to date.
+pub struct GroupedJoin {
+    /// Its rows are what the groups take in: values of columns, one behind the other.
+    pub matches: Query,
+    /// The same from the changes of the tables.
+    pub join: LiveJoin,
+}
+
+impl GroupedJoin {
+    /// None if the query is not of a kind that can be kept up to date.
+    pub fn new(query: &Query, sender: &Identity) -> Option<GroupedJoin> {
+        let [fragment] = &query.fragments[..] else {
+            return None;
+        };
+        let is_joined = fragment.tables.len() > 1 && fragment.outer.is_empty();
+        if !is_joined || !fragment.condition.subqueries.is_empty() {
+            return None;
+        }
+        let columns = grouping_of(query)?.columns();
+        let placed = columns.iter().map(|at| fragment.column(*at)).collect();
+        let listed = columns.iter().enumerate();
+        let listed = listed.map(|(number, at)| (*at, number.to_string()));
+        Some(GroupedJoin {
+            matches: Query {
+                output: Output::Columns(listed.collect()),
+                ..query.clone()
+            },
+            join: LiveJoin {
+                columns: Some(placed),
+                ..fragment.live_join(0, sender)?
+            },
+        })
+    }
+}
+
 impl LiveGroups {
     /// No rows so far. None if the query is not of a kind that can be kept up to date: it reads several relations, or sorts,
     /// limits or removes duplicates.
@@ -222,23 +289,39 @@ impl LiveGroups {
         let [table] = &fragment.tables[..] else {
             return None;
         };
-        let is_plain = query.order.is_empty() && query.limit.is_none() && query.offset == 0;
-        if !is_plain || query.distinct || query.explain {
-            return None;
-        }
-        let grouping = match &query.output {
-            Output::Groups(grouping) => grouping.clone(),
-            Output::Count(name) => Arc::new(Grouping::count(name)),
-            Output::Row(_) | Output::Columns(_) => return None,
-        };
-        let row_layout = layout(&grouping.row);
+        let grouping = grouping_of(query)?;
+        Some(LiveGroups::of(grouping, layout(table), sender, |at| {
+            at.column
+        }))
+    }
+
+    /// The same of a join, whose matches come as a [`GroupedJoin`] has them.
+    pub fn of_join(query: &Query, sender: &Identity) -> Option<LiveGroups> {
+        let grouping = grouping_of(query)?;
+        let columns = grouping.columns();
+        let types: Vec<AlgebraicType> = columns.iter().map(|at| query.column_type(*at)).collect();
+        let layout = RowLayout::new(&types);
+        Some(LiveGroups::of(grouping, layout, sender, |at| {
+            let place = columns.iter().position(|column| *column == at);
+            ColId(place.expect("all are listed") as u16)
+        }))
+    }
+
+    /// `place` says where in what is grouped a column of the query is.
+    fn of(
+        grouping: Arc<Grouping>,
+        layout: RowLayout,
+        sender: &Identity,
+        place: impl Fn(ColumnAt) -> ColId,
+    ) -> LiveGroups {
+        let row_layout = crate::select_plan::layout(&grouping.row);
         let having = grouping.having.as_ref().and_then(|having| {
             let bound = having.bind(sender);
             PredicateCompiler::new(&bound, vec![&row_layout]).compile(&bound.conjuncts)
         });
         let column = |item: &GroupItem| match item {
             GroupItem::Key(_) => None,
-            GroupItem::Aggregate { column, .. } => Some(column.map(|at| at.column)),
+            GroupItem::Aggregate { column, .. } => Some(column.map(&place)),
         };
         let shown = &grouping.items[..grouping.shown.min(grouping.items.len())];
         let is_shown = |key: usize| {
@@ -247,8 +330,8 @@ impl LiveGroups {
         };
         let tells_apart = (0..grouping.keys.len()).all(is_shown);
         let mut groups = LiveGroups {
-            layout: layout(table),
-            keys: grouping.keys.iter().map(|(at, _)| at.column).collect(),
+            layout,
+            keys: grouping.keys.iter().map(|(at, _)| place(*at)).collect(),
             columns: grouping.items.iter().filter_map(column).collect(),
             row_layout,
             having,
@@ -266,7 +349,7 @@ impl LiveGroups {
             groups.make_group(&[]);
             groups.touch();
         }
-        Some(groups)
+        groups
     }
 
     /// Bytes of memory.
@@ -279,7 +362,7 @@ impl LiveGroups {
         self.is_stale
     }
 
-    /// A row of the table came that the query's condition admits.
+    /// A row of the table came that the query's condition admits, or a match.
     pub fn add(&mut self, row: &[u8]) {
         self.find_group(row);
         if !self.groups.contains_key(&*self.key) {

@@ -85,6 +85,8 @@ pub struct LiveJoin {
     pub links: Vec<[ColumnAt; 2]>,
     /// Which relation's rows come out.
     pub returned: usize,
+    /// In their place, the values of these columns come out, one behind the other.
+    pub columns: Option<Vec<ColumnAt>>,
     pub residuals: Vec<Residual>,
     pub guards: Vec<Guard>,
     pub subqueries: Vec<LiveSubquery>,
@@ -102,6 +104,14 @@ impl Query {
         if self.explain || self.distinct || is_ordered {
             return None;
         }
+        fragment.live_join(fragment.own[usize::from(*returned)], sender)
+    }
+}
+
+impl Fragment {
+    /// How the matches of an admitted fragment on several relations are kept up to date, of which these rows come out.
+    pub(crate) fn live_join(&self, returned: u16, sender: &Identity) -> Option<LiveJoin> {
+        let fragment = self;
         let own = fragment.relations_of_no_subquery();
         let joins = fragment.joins_of_no_subquery();
         if fragment.tables.len() > LIVE_RELATIONS_MAX || !is_tree(&joins, &own) {
@@ -131,7 +141,8 @@ impl Query {
             relations: relations(fragment, &parts, &around, &within),
             edges: edges.collect::<Option<_>>()?,
             links: within.iter().flat_map(|of| of.links.clone()).collect(),
-            returned: usize::from(fragment.own[usize::from(*returned)]),
+            returned: usize::from(returned),
+            columns: None,
             residuals: parts.residuals(&around.across),
             guards: parts.guards(&around.guards),
             subqueries: subqueries

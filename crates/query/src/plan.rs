@@ -230,6 +230,7 @@ struct Checked {
     optional: Vec<bool>,
     output: Output,
     distinct: bool,
+    joined: usize,
     order: Vec<Order>,
     offset: u64,
     limit: Option<u64>,
@@ -257,6 +258,7 @@ fn check_select(
     let on = |(left, right, _)| JoinOn { left, right };
     let optional = (0..scope.len() as u16).map(|relation| scope.is_optional(relation));
     let optional = optional.collect();
+    let joined = scope.joined_count();
     let tables = scope.into_tables();
     Ok(Checked {
         fragment: Fragment {
@@ -271,6 +273,7 @@ fn check_select(
         optional,
         output,
         distinct: select.shape.distinct,
+        joined,
         order,
         offset: offset.transpose()?.unwrap_or(0),
         limit,
@@ -327,6 +330,7 @@ fn finish(
         optional: checked.optional,
         output: checked.output,
         distinct: checked.distinct,
+        joined: checked.joined,
         order: checked.order,
         offset: checked.offset,
         limit: checked.limit,

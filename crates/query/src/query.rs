@@ -70,6 +70,8 @@ pub struct Query {
     pub output: Output,
     /// Equal rows come out once.
     pub(crate) distinct: bool,
+    /// The tables that the text joins, those of subqueries left out.
+    pub(crate) joined: usize,
     pub(crate) order: Vec<Order>,
     /// So many rows are left out at the start.
     pub(crate) offset: u64,
@@ -157,7 +159,7 @@ impl Query {
         }
     }
 
-    fn column_type(&self, at: ColumnAt) -> AlgebraicType {
+    pub(crate) fn column_type(&self, at: ColumnAt) -> AlgebraicType {
         let table = &self.tables[usize::from(at.relation)];
         let column = table.column(at.column);
         let ty = &column.expect("columns of a query are its tables'").ty;
@@ -181,6 +183,7 @@ impl Query {
             optional: self.optional.clone(),
             output: self.output.clone(),
             distinct: self.distinct,
+            joined: self.joined,
             order: self.order.clone(),
             offset: self.offset,
             explain: self.explain,
@@ -209,10 +212,26 @@ impl Query {
         Some(SelectPlan::new(self, fragment, table, projection, sender))
     }
 
+    /// Its rows are those of one table in an order, and row-level security rules decide about them: each comes once, however many
+    /// rules, and matches of them, give it.
+    pub(crate) fn is_order_of_rows(&self) -> bool {
+        let is_of_rows = matches!(self.output, Output::Row(_)) && self.joined == 1;
+        is_of_rows && !self.order.is_empty() && self.has_rules()
+    }
+
     /// Its rows are the first of an order.
     pub fn is_window(&self) -> bool {
         let is_of_rows = matches!(self.output, Output::Row(_)) && !self.distinct && !self.explain;
         is_of_rows && self.limit.is_some() && !self.order.is_empty()
+    }
+
+    /// The first rows of the order, as many as these.
+    pub fn first_rows(&self, rows: u64) -> Query {
+        Query {
+            offset: 0,
+            limit: Some(rows),
+            ..self.clone()
+        }
     }
 
     /// The plan of the rows that a query on one relation looks at, whatever it makes of them.

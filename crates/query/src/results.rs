@@ -92,7 +92,10 @@ impl Run {
                 key: Vec::new(),
                 count: 0,
                 seen: query.distinct.then(Seen::default),
-                sorter: (!query.order.is_empty()).then(Sorter::default),
+                sorter: (!query.order.is_empty()).then(|| match query.is_order_of_rows() {
+                    true => Sorter::of_different_rows(),
+                    false => Sorter::default(),
+                }),
                 skip: query.offset,
                 left,
                 rows_max: usize::try_from(rows_max).unwrap_or(usize::MAX),

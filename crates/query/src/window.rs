@@ -6,11 +6,12 @@ use lightcone_schema::TableSchema;
 use lightcone_table::RowLayout;
 use lightcone_types::{AlgebraicType, ColId, Identity};
 
+use crate::admission::LiveJoin;
 use crate::collect::push_sort_key;
 use crate::condition::Node;
 use crate::lexer::Comparison;
 use crate::predicate::{Predicate, PredicateCompiler};
-use crate::query::{Fragment, Query};
+use crate::query::{Fragment, Output, Query};
 use crate::select_plan::layout;
 use crate::shape::OrderKey;
 
@@ -46,18 +47,86 @@ pub struct LiveWindow {
     pub order: RowOrder,
     pub offset: u64,
     pub limit: u64,
+    /// Where row-level security rules are several queries, or join: what may be in it, each row once. None if the row alone decides.
+    pub sources: Vec<WindowSource>,
 }
 
+/// What gives rows of a window: a fragment of its query.
+#[derive(Clone, Debug)]
+pub enum WindowSource {
+    /// Rows of the table alone, like [`LiveWindow`] has them.
+    Rows {
+        /// Columns with the values that they must have.
+        parameters: Vec<(ColId, Box<[u8]>)>,
+        /// What else must hold of a row.
+        predicate: Option<Predicate>,
+    },
+    /// Rows that have a match.
+    Join(LiveJoin),
+}
+
+/// What a row of one table must be: these values, and the rest.
+type OwnCondition = (Vec<(ColId, Box<[u8]>)>, Option<Predicate>);
+
 impl Query {
-    /// How the window that a fragment on one relation is can be kept up to date, for this caller.
-    pub fn live_window(&self, fragment: &Fragment, sender: &Identity) -> Option<LiveWindow> {
-        let ([table], true) = (&fragment.tables[..], self.is_window()) else {
+    /// How the window that the query is can be kept up to date, for this caller. It was admitted.
+    pub fn live_window(&self, sender: &Identity) -> Option<LiveWindow> {
+        if !self.is_window() {
+            return None;
+        }
+        let order = self.order.iter().map(|order| match order.by {
+            OrderKey::Column(at) => Some((at.column, order.descending)),
+            OrderKey::Result(_) => None,
+        });
+        let order = RowOrder(order.collect::<Option<_>>()?);
+        let (parameters, predicate, sources) = match &self.fragments[..] {
+            [fragment] if fragment.tables.len() == 1 => {
+                let (parameters, predicate) = fragment.own_condition(sender)?;
+                (parameters, predicate, Vec::new())
+            }
+            fragments => {
+                let source = |fragment| self.window_source(fragment, sender);
+                let sources: Vec<_> = fragments.iter().map(source).collect::<Option<_>>()?;
+                (common_parameters(&sources), None, sources)
+            }
+        };
+        Some(LiveWindow {
+            table: self.tables.first()?.clone(),
+            parameters,
+            predicate,
+            order,
+            offset: self.offset,
+            limit: self.limit?,
+            sources,
+        })
+    }
+
+    fn window_source(&self, fragment: &Fragment, sender: &Identity) -> Option<WindowSource> {
+        if fragment.tables.len() > 1 {
+            let Output::Row(returned) = self.output else {
+                return None;
+            };
+            let returned = fragment.own[usize::from(returned)];
+            return Some(WindowSource::Join(fragment.live_join(returned, sender)?));
+        }
+        let (parameters, predicate) = fragment.own_condition(sender)?;
+        Some(WindowSource::Rows {
+            parameters,
+            predicate,
+        })
+    }
+}
+
+impl Fragment {
+    /// The condition of a fragment on one relation.
+    fn own_condition(&self, sender: &Identity) -> Option<OwnCondition> {
+        let [table] = &self.tables[..] else {
             return None;
         };
-        let bound = fragment.condition.bind(sender);
+        let bound = self.condition.bind(sender);
         let (mut parameters, mut others) = (Vec::new(), Vec::new());
         for &id in &bound.conjuncts {
-            match &fragment.condition.nodes[id as usize] {
+            match &self.condition.nodes[id as usize] {
                 // Equal values of a column have equal bytes, but for floats. Two values of a Bool are no reason to look rows up
                 // by it.
                 Node::ColumnConstant {
@@ -71,20 +140,24 @@ impl Query {
                 _ => others.push(id),
             }
         }
-        let order = self.order.iter().map(|order| match order.by {
-            OrderKey::Column(at) => Some((at.column, order.descending)),
-            OrderKey::Result(_) => None,
-        });
         let layout = layout(table);
-        Some(LiveWindow {
-            table: table.clone(),
-            parameters,
-            predicate: PredicateCompiler::new(&bound, vec![&layout]).compile(&others),
-            order: RowOrder(order.collect::<Option<_>>()?),
-            offset: self.offset,
-            limit: self.limit?,
-        })
+        let compiler = PredicateCompiler::new(&bound, vec![&layout]);
+        Some((parameters, compiler.compile(&others)))
     }
+}
+
+/// The values that rows of all sources have.
+fn common_parameters(sources: &[WindowSource]) -> Vec<(ColId, Box<[u8]>)> {
+    let of_source = |source: &WindowSource| match source {
+        WindowSource::Rows { parameters, .. } => parameters.clone(),
+        WindowSource::Join(join) => join.relations[join.returned].parameters.clone(),
+    };
+    let mut sources = sources.iter().map(of_source);
+    let mut common = sources.next().unwrap_or_default();
+    for other in sources {
+        common.retain(|parameter| other.contains(parameter));
+    }
+    common
 }
 
 fn is_bool(table: &TableSchema, column: ColId) -> bool {

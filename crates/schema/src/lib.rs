@@ -7,7 +7,6 @@ mod args;
 mod build;
 pub mod case;
 mod def;
-mod diff;
 mod emit;
 mod error;
 pub mod fuzzing;
@@ -19,10 +18,12 @@ pub mod table;
 mod validate;
 
 pub use def::*;
-pub use diff::{diff, SchemaChange, SchemaDiff, TableChange, ViewChange};
 pub use error::{Error, TypeLocation, TypeUseError, ValidationError, ValidationErrors};
 pub use name::{check_identifier, IdentifierError, IDENTIFIER_BYTES_MAX, NAMESPACE_BYTES_MAX};
-pub use plan::{migration_token, unchanged_plan_text, PlanStyle};
+pub use plan::{
+    migration_token, plan, upgradable, Incompatible, Layout, MigrationPlan, Mismatch, PlanStyle,
+    Refusal, Refused, Step, StepKind,
+};
 pub use raw::{Lifecycle, RawModuleDef, RawVersion};
 pub use table::{
     ColumnSchema, ConstraintSchema, IdSource, IndexAlgorithm, IndexSchema, ScheduleSchema,

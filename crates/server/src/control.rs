@@ -58,6 +58,10 @@ pub enum ControlError {
     Gone(Identity),
     #[error("database {0} is locked")]
     Locked(Identity),
+    #[error(
+        "this database has {COLLABORATORS_MAX} collaborators, and may not have more: remove some first [LC0141]"
+    )]
+    TooManyCollaborators,
     #[error("the name {0:?} leads to this database and belongs to somebody else")]
     NameOfAnother(String),
 }
@@ -68,6 +72,9 @@ impl ControlError {
         matches!(self, ControlError::Unknown { .. } | ControlError::Stopped)
     }
 }
+
+/// Most collaborators of one database.
+pub const COLLABORATORS_MAX: usize = 256;
 
 type Result<T> = std::result::Result<T, ControlError>;
 
@@ -94,6 +101,28 @@ pub struct DatabaseRecord {
     pub initial_program: Hash,
     /// Its directory below `replicas/`.
     pub replica_id: u64,
+}
+
+/// What the owner of a database has made of somebody else, in ascending order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    Reader,
+    Publisher,
+    Owner,
+}
+
+impl Role {
+    pub const ALL: [Role; 3] = [Role::Reader, Role::Publisher, Role::Owner];
+
+    /// As users write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Reader => "reader",
+            Role::Publisher => "publisher",
+            Role::Owner => "owner",
+        }
+    }
 }
 
 mod hex_form {
@@ -230,6 +259,20 @@ impl ControlDb {
         Ok(self.state().locks.contains(identity))
     }
 
+    /// What somebody was made by the owner of a database.
+    pub fn role(&self, database: &Identity, identity: &Identity) -> Option<Role> {
+        let state = self.state();
+        let known = state.collaborators.get(database)?;
+        known.get(identity).copied()
+    }
+
+    /// All that have a role in a database, by their identities.
+    pub fn collaborators(&self, database: &Identity) -> Vec<(Identity, Role)> {
+        let state = self.state();
+        let known = state.collaborators.get(database).into_iter().flatten();
+        known.map(|(identity, role)| (*identity, *role)).collect()
+    }
+
     fn journal(&self) -> MutexGuard<'_, Option<Journal>> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -324,6 +367,40 @@ impl ControlDb {
         })
     }
 
+    /// Gives somebody a role in a database, or none.
+    ///
+    /// # Errors
+    /// There is no such database any more ([`ControlError::Gone`]), or it has as many collaborators as it may
+    /// ([`ControlError::TooManyCollaborators`]).
+    pub fn set_role(
+        &self,
+        database: &Identity,
+        identity: &Identity,
+        role: Option<Role>,
+    ) -> Result<()> {
+        self.change(|state| {
+            if !state.ids.contains_key(database) {
+                return Err(ControlError::Gone(*database));
+            }
+            let known = state.collaborators.get(database);
+            let current = known.and_then(|known| known.get(identity)).copied();
+            if current == role {
+                return Ok(((), Vec::new()));
+            }
+            let count = known.map_or(0, |known| known.len());
+            if current.is_none() && count >= COLLABORATORS_MAX {
+                return Err(ControlError::TooManyCollaborators);
+            }
+            let (database, identity) = (*database, *identity);
+            let change = Change::Collaborator {
+                database,
+                identity,
+                role,
+            };
+            Ok(((), vec![change]))
+        })
+    }
+
     /// A number for a new replica directory; never given twice.
     pub fn next_replica_id(&self) -> Result<u64> {
         self.change(|state| {
@@ -392,17 +469,18 @@ impl ControlDb {
         })
     }
 
-    /// Takes a name and its top-level domain for `owner` and points it to a database.
+    /// Takes a name and its top-level domain for `owner` and points it to a database. Only the owner himself may use those that
+    /// he has already.
     pub fn register_name(
         &self,
         name: &DatabaseName,
-        owner: &Identity,
+        (owner, caller): (&Identity, &Identity),
         database: &Identity,
     ) -> Result<Registration> {
         self.change(|state| {
             let name = name.as_str().to_owned();
             let mut changes = Vec::new();
-            if !take_domain(state, &name, owner, &mut changes) {
+            if !take_domain(state, &name, (owner, caller), &mut changes) {
                 return Ok((Registration::PermissionDenied(name), Vec::new()));
             }
             if state.names.contains_key(&name) {
@@ -420,7 +498,7 @@ impl ControlDb {
     pub fn replace_names(
         &self,
         names: &[DatabaseName],
-        owner: &Identity,
+        (owner, caller): (&Identity, &Identity),
         database: &Identity,
     ) -> Result<Registration> {
         self.change(|state| {
@@ -432,8 +510,9 @@ impl ControlDb {
             }
             let mut changes = Vec::new();
             let old = state.names_of.get(database).cloned().unwrap_or_default();
-            for name in old.into_iter().chain(new()) {
-                if !take_domain(state, &name, owner, &mut changes) {
+            let kept = old.into_iter().map(|name| (name, owner));
+            for (name, caller) in kept.chain(new().map(|name| (name, caller))) {
+                if !take_domain(state, &name, (owner, caller), &mut changes) {
                     return refuse(Registration::PermissionDenied(name));
                 }
             }
@@ -486,9 +565,15 @@ fn name_of_another<'a>(
 }
 
 /// True when the domain is the owner's, from before or from now on. Database names are domains of one segment.
-fn take_domain(state: &State, name: &str, owner: &Identity, changes: &mut Vec<Change>) -> bool {
+/// One that is his already is for himself: nobody who acts for him may point it elsewhere.
+fn take_domain(
+    state: &State,
+    name: &str,
+    (owner, caller): (&Identity, &Identity),
+    changes: &mut Vec<Change>,
+) -> bool {
     if let Some(current) = state.domains.get(name) {
-        return current == owner;
+        return current == owner && caller == owner;
     }
     let (name, owner) = (name.to_owned(), *owner);
     changes.push(Change::Domain { name, owner });

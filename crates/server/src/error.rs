@@ -83,6 +83,13 @@ pub enum Error {
     #[error("the certificate of PostgreSQL's protocol cannot be used: {}: {reason} [LC0140]", .path.display())]
     Certificate { path: PathBuf, reason: String },
 
+    #[error("the keys of the token issuer {issuer} (auth.keys) cannot be used: {}: {reason} [LC0143]", .path.display())]
+    IssuerKeys {
+        issuer: String,
+        path: PathBuf,
+        reason: String,
+    },
+
     #[error("{0}")]
     Control(#[from] crate::control::ControlError),
 

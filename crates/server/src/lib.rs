@@ -19,6 +19,7 @@ mod address_counts;
 pub mod auth;
 mod budget;
 mod client_address;
+mod collaborators;
 pub mod config;
 pub mod control;
 mod data_dir;
@@ -40,6 +41,8 @@ mod name_locks;
 mod names;
 mod orphans;
 mod pace;
+#[doc(hidden)]
+pub mod permissions;
 mod postgres;
 mod private_files;
 mod publishing;

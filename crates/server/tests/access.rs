@@ -7,7 +7,7 @@ use common::{answer, config, header, json, TestServer, User};
 const PAGE: &str = "https://evil.example";
 
 /// What changes or tells about databases and the server.
-const MANAGEMENT: [(&str, &str); 22] = [
+const MANAGEMENT: [(&str, &str); 25] = [
     ("POST", "/v1/database"),
     ("PUT", "/v1/database/d"),
     ("DELETE", "/v1/database/d"),
@@ -19,6 +19,9 @@ const MANAGEMENT: [(&str, &str); 22] = [
     ("PUT", "/v1/database/d/names"),
     ("GET", "/v1/database/d/logs"),
     ("HEAD", "/v1/database/d/logs"),
+    ("GET", "/v1/database/d/collaborators"),
+    ("PUT", "/v1/database/d/collaborators/IDENTITY"),
+    ("DELETE", "/v1/database/d/collaborators/IDENTITY"),
     ("POST", "/v1/database/d/mcp"),
     ("POST", "/v1/mcp"),
     ("GET", "/v1/identity/IDENTITY/databases"),

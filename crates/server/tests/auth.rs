@@ -588,6 +588,74 @@ async fn issuers_do_not_point_elsewhere() {
     assert_eq!(ping(&server, &other.token(&other.base)).await.0, 200);
 }
 
+/// One that says that it is another is not asked for keys.
+#[tokio::test]
+async fn an_issuer_is_who_it_says() {
+    let issuer = issuer().await;
+    let tenant = format!("{}/tenant", issuer.base);
+    let server = accepting(&[&tenant], "").await;
+    let (status, body) = ping(&server, &issuer.token(&tenant)).await;
+    let expected = format!("Error fetching public key for issuer {tenant}");
+    assert_eq!((status, body), (401, expected));
+    assert_eq!(issuer.asked(), 1, "its keys were not fetched");
+}
+
+/// Keys in files: nobody is asked, and what is no key stops the start.
+#[tokio::test]
+async fn pinned_keys() {
+    let issuer = issuer().await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let keys = answer(reqwest::Client::new().get(format!("{}/keys", issuer.base)))
+        .await
+        .1;
+    let (good, bad) = (
+        directory.path().join("good.json"),
+        directory.path().join("bad.json"),
+    );
+    std::fs::write(&good, keys).expect("written");
+    std::fs::write(&bad, "{\"keys\":[]}").expect("written");
+    let asked = issuer.asked();
+    let text = |issuer: &str, file: &std::path::Path| {
+        format!("[auth]\nforeign-issuers = \"none\"\naudiences = [\"app\"]\nkeys = {{ {issuer:?} = {file:?} }}")
+    };
+    for name in ["my-backend", &issuer.base] {
+        let server = TestServer::start_with(common::config(&text(name, &good))).await;
+        let mut claims = json!({ "iss": name, "sub": "carol", "iat": 1, "aud": "app" });
+        for kid in [Some("one"), None] {
+            let (status, body) = ping(&server, &issuer.sign(&claims, kid)).await;
+            assert_eq!((status, &body[..]), (200, ""), "{name} {kid:?}");
+        }
+        let (status, body) = ping(&server, &issuer.sign(&claims, Some("two"))).await;
+        assert_eq!(
+            (status, &body[..]),
+            (401, "Specified key ID not found in JWKs")
+        );
+        claims["aud"] = json!("other");
+        assert_eq!(ping(&server, &issuer.sign(&claims, None)).await.0, 401);
+        claims["iss"] = json!("another");
+        assert_eq!(ping(&server, &issuer.sign(&claims, None)).await.0, 401);
+    }
+    assert_eq!(issuer.asked(), asked);
+    for file in [&bad, &directory.path().join("none.json")] {
+        let mut options = lightcone_server::ServerOptions::new(
+            "127.0.0.1:0".parse().expect("an address"),
+            directory.path().join("data"),
+            common::fake::engines(),
+        );
+        options.jwt_key_dir = Some(directory.path().join("keys"));
+        options.config = Some(common::config(&text("x", file)));
+        let error = lightcone_server::Server::bind(options).await.err();
+        let error = error.expect("refused").to_string();
+        assert!(error.ends_with("[LC0143]"), "{error}");
+    }
+    for name in ["localhost", "", "a|b", "a\nb"] {
+        let text = text(name, &good);
+        let parsed = lightcone_server::config::Config::parse(&text, "config.toml".as_ref());
+        let error = parsed.expect_err(name).to_string();
+        assert!(error.contains("auth.keys"), "{error}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_issuers_delay_nobody_else() {
     let issuer = issuer().await;

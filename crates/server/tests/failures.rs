@@ -12,7 +12,7 @@ use bytes::Bytes;
 use lightcone_database::{
     disk, CallArgs, CallError, Caller, Commons, ConnectError, ConnectRequest, Connection,
     DatabaseHandle, DatabaseOptions, HostKind, JsonRows, Limits, Machine, Outgoing, Protocol,
-    ShutdownReason,
+    Rights, ShutdownReason,
 };
 use lightcone_storage::sim::{HookedStorage, Hooks};
 use lightcone_storage::{DiskReserve, OpenMode};
@@ -101,6 +101,7 @@ fn faulty(directory: &Path) -> (DatabaseOptions, Arc<Faults>) {
 fn caller() -> Caller {
     Caller {
         identity: OWNER,
+        rights: Rights::default(),
         jwt_payload: "{}".into(),
     }
 }
@@ -121,6 +122,7 @@ async fn open(options: DatabaseOptions) -> DatabaseHandle {
 async fn connect(database: &DatabaseHandle, id: u128, confirmed: bool) -> Connection {
     let request = ConnectRequest {
         identity: OWNER,
+        rights: Rights::default(),
         connection_id: ConnectionId(id),
         jwt_payload: "{}".into(),
         confirmed,
@@ -353,6 +355,7 @@ async fn a_connection_id_is_one_connections() {
     let first = connect(&database, 5, true).await;
     let request = |identity| ConnectRequest {
         identity,
+        rights: Rights::default(),
         connection_id: ConnectionId(5),
         jwt_payload: "{}".into(),
         confirmed: true,

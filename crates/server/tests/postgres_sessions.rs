@@ -181,14 +181,22 @@ async fn a_session_ends_with_its_token() {
     let pem = std::fs::read(server.key_directory().join("id_ecdsa")).expect("private key");
     let key = EncodingKey::from_ec_pem(&pem).expect("key");
     let token = jsonwebtoken::encode(&Header::new(Algorithm::ES256), &claims, &key);
-    let client = connect(address, "bank", &token.expect("token"))
-        .await
-        .expect("let in");
+    let token = token.expect("token");
+    let client = connect(address, "bank", &token).await.expect("let in");
     let prepared = client
         .prepare("SELECT id FROM person")
         .await
         .expect("prepared");
     assert!(client.query(&prepared, &[]).await.is_ok());
+    // One that will say nothing, and one in the middle of an answer.
+    let mut silent = by_hand(address, &token).await;
+    let mut reading = by_hand(address, &token).await;
+    let statement = b"\0SELECT oid FROM pg_type\0\0\0";
+    send(&mut reading, Some(b'P'), statement).await;
+    send(&mut reading, Some(b'B'), b"\0\0\0\0\0\0\0\0").await;
+    send(&mut reading, Some(b'E'), b"\0\0\0\0\x01").await;
+    send(&mut reading, Some(b'H'), b"").await;
+    until(&mut reading, b's').await;
     tokio::time::sleep(Duration::from_secs(6)).await;
     let error = client
         .query(&prepared, &[])
@@ -197,6 +205,55 @@ async fn a_session_ends_with_its_token() {
     assert_eq!(code(&error), "28000", "{error:?}");
     let again = client.query(&prepared, &[]).await.expect_err("it is gone");
     assert!(again.is_closed(), "{again:?}");
+    send(&mut silent, Some(b'Q'), b";\0").await;
+    send(&mut reading, Some(b'E'), b"\0\0\0\0\x01").await;
+    for stream in [&mut silent, &mut reading] {
+        let (before, error) = until(stream, b'E').await;
+        let error = String::from_utf8_lossy(&error).into_owned();
+        assert!(before == 0 && error.contains("C28000"), "{error}");
+        assert!(common::postgres::ended(stream).await.len() < 10);
+    }
+    server.stop().await;
+}
+
+/// A request to cancel means the statement that runs, and no later one; a call of a function is refused, and the session goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_goes_on_after_what_it_was_refused() {
+    let (server, address, user) = start().await;
+    named(&server, &user, "bank").await;
+    let mut startup = 196_608_u32.to_be_bytes().to_vec();
+    startup.extend(b"user\0u\0database\0bank\0\0");
+    let mut stream = TcpStream::connect(address).await.expect("connected");
+    send(&mut stream, None, &startup).await;
+    send(
+        &mut stream,
+        Some(b'p'),
+        format!("{}\0", user.token).as_bytes(),
+    )
+    .await;
+    let (_, key) = until(&mut stream, b'K').await;
+    until(&mut stream, b'Z').await;
+    let mut body = 80_877_102_u32.to_be_bytes().to_vec();
+    body.extend(key);
+    let mut cancel = TcpStream::connect(address).await.expect("connected");
+    send(&mut cancel, None, &body).await;
+    assert!(common::postgres::ended(&mut cancel).await.is_empty());
+    for question in ["SELECT relname FROM pg_class", "SELECT id FROM person"] {
+        let statement = format!("\0{question}\0\0\0");
+        send(&mut stream, Some(b'P'), statement.as_bytes()).await;
+        send(&mut stream, Some(b'S'), b"").await;
+        let found = answers(&mut stream).await;
+        assert_eq!(found, [(b'1', String::new())], "{question}");
+    }
+    send(&mut stream, Some(b'F'), &[0; 10]).await;
+    let found = answers(&mut stream).await;
+    assert!(
+        matches!(&found[..], [(b'E', text)] if text.contains("C0A000")),
+        "{found:?}"
+    );
+    send(&mut stream, Some(b'Q'), b"SELECT 1\0").await;
+    let found = answers(&mut stream).await;
+    assert_eq!(found.last().expect("a tag").1, "SELECT 1\0");
     server.stop().await;
 }
 

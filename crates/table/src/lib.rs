@@ -27,7 +27,10 @@ pub use key::KeyRange;
 pub use layout::RowLayout;
 pub use row_id::RowId;
 pub use rows::RowStore;
-pub use table::{InsertError, Inserted, Table, TableSnapshot, TableView};
+pub use table::{
+    AlterError, Altered, Clashes, InsertError, Inserted, Table, TableSnapshot, TableView, Tick,
+    CLASHES_MAX,
+};
 
 /// What can be wrong with the input of this crate.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]

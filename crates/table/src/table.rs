@@ -1,5 +1,7 @@
 //! One table: rows, their indexes, and the primitive changes a transaction is made of.
 
+mod alter;
+
 use std::sync::Arc;
 
 use lightcone_schema::{IndexAlgorithm, IndexSchema, TableKind, TableSchema};
@@ -12,6 +14,8 @@ use crate::row_id::RowId;
 use crate::rows::{bad_page_error, RowStore, ROW_IDS_MAX};
 use crate::seed::Seed;
 use crate::Error;
+
+pub use self::alter::{AlterError, Altered, Clashes, Tick, CLASHES_MAX};
 
 /// The rows and indexes of one table, to read.
 ///
@@ -138,6 +142,12 @@ impl TableView {
     }
 }
 
+fn held_index(column: ColId, rows: &RowStore, layout: &RowLayout) -> Index {
+    let mut index = Index::new(&IndexAlgorithm::BTree(vec![column]), false, layout);
+    rows.for_each(|id, _| index.insert(rows, layout, id));
+    index
+}
+
 /// The indexes of the schema, and those that somebody holds.
 fn all<'t>(
     indexes: &'t mut [Index],
@@ -191,11 +201,9 @@ impl Table {
         }
         // Those that were let go of were kept for who comes back.
         held.retain(|held| held.holders > 0);
-        let mut index = Index::new(&IndexAlgorithm::BTree(vec![column]), false, layout);
-        rows.for_each(|id, _| index.insert(rows, layout, id));
         held.push(HeldIndex {
             column,
-            index,
+            index: held_index(column, rows, layout),
             holders: 1,
         });
     }
@@ -205,6 +213,25 @@ impl Table {
         let held = &mut self.view.held;
         if let Some(known) = held.iter_mut().find(|held| held.column == column) {
             known.holders -= 1;
+        }
+    }
+
+    /// Nobody holds an index any more.
+    pub fn forget_held(&mut self) {
+        self.view.held.clear();
+    }
+
+    /// Holds the indexes that another table of the same columns holds, for as many.
+    pub fn hold_as(&mut self, other: &Table) {
+        for known in &other.view.held {
+            let TableView {
+                rows, layout, held, ..
+            } = &mut self.view;
+            held.push(HeldIndex {
+                column: known.column,
+                index: held_index(known.column, rows, layout),
+                holders: known.holders,
+            });
         }
     }
 
@@ -220,6 +247,11 @@ impl Table {
     /// The first unique index: it decides what "the same row" is when the log replaces or deletes by key.
     pub fn identity_index(&self) -> Option<&Index> {
         self.unique.first().map(|&i| &self.indexes[i])
+    }
+
+    /// Its position among the indexes.
+    pub fn identity_position(&self) -> Option<usize> {
+        self.unique.first().copied()
     }
 
     /// The visible row that equals `row` byte for byte.

@@ -7,6 +7,7 @@ import { WebSocket as UndiciWebSocket } from "undici";
 import { DbConnection as BoardsConnection } from "./bindings/boards";
 import { DbConnection as CoverageConnection } from "./bindings/coverage";
 import { DbConnection as RoomsConnection } from "./bindings/rooms";
+import { DbConnection as ShopConnection } from "./bindings/shop";
 import { DbConnection as TransferConnection } from "./bindings/transfer";
 import { DbConnection as ViewsConnection } from "./bindings/views";
 import type { Server } from "./server";
@@ -37,6 +38,7 @@ type Builder =
   | ReturnType<typeof BoardsConnection.builder>
   | ReturnType<typeof CoverageConnection.builder>
   | ReturnType<typeof RoomsConnection.builder>
+  | ReturnType<typeof ShopConnection.builder>
   | ReturnType<typeof TransferConnection.builder>
   | ReturnType<typeof ViewsConnection.builder>;
 
@@ -75,6 +77,9 @@ export const connectCoverage = (server: Server, database: string, options: SdkOp
 
 export const connectRooms = (server: Server, database: string, options: SdkOptions = {}) =>
   connect<RoomsConnection>(RoomsConnection.builder(), server, database, options);
+
+export const connectShop = (server: Server, database: string, options: SdkOptions = {}) =>
+  connect<ShopConnection>(ShopConnection.builder(), server, database, options);
 
 export const connectTransfer = (server: Server, database: string, options: SdkOptions = {}) =>
   connect<TransferConnection>(TransferConnection.builder(), server, database, options);

@@ -29,6 +29,14 @@ export function wasm(name: "transfer" | "boards" | "coverage" | "procedures" | "
   return path;
 }
 
+/** Path of a module bundled by `scripts/js-modules.sh`. */
+export function bundle(name: "shop"): string {
+  const path = join(process.env.LIGHTCONE_JS_DIR ?? join(cache, "js"), `${name}.js`);
+  if (!existsSync(path))
+    throw new Error(`${path} is missing; bundle the modules first: scripts/js-modules.sh`);
+  return path;
+}
+
 /** The same module as another program: one more custom section, which changes nothing but the hash. */
 export function patchedWasm(module: string, to: string, note = "patched"): string {
   const name = Buffer.from("e2e");

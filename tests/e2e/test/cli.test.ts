@@ -45,7 +45,7 @@ describe("publish", () => {
     await client.close();
   });
 
-  test("a changed schema is refused and the differences are listed", async () => {
+  test("a table with rows is not removed, and the plan is shown", async () => {
     const result = await server.cli("publish", "--bin-path", wasm("coverage"), "-y", "bank");
     expect(result.code).toBe(1);
     const output = result.stdout + result.stderr;

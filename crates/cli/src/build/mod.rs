@@ -2,7 +2,7 @@
 
 mod cpp;
 mod csharp;
-mod rust;
+pub mod rust;
 pub mod typescript;
 mod wasm;
 

@@ -7,8 +7,10 @@ use std::process::{Command, Stdio};
 
 use super::{wasm, Built, HostType, Options};
 use crate::error::{Error, Result};
+use crate::progress::Progress;
 
-const TARGET: &str = "wasm32-unknown-unknown";
+/// The platform of modules.
+pub const TARGET: &str = "wasm32-unknown-unknown";
 /// Output that no module can make: there is no terminal where it runs.
 const PRINTS: [&str; 5] = ["eprintln!", "println!", "eprint!", "print!", "dbg!"];
 
@@ -16,7 +18,7 @@ pub fn build(directory: &Path, options: &Options) -> Result<Built> {
     ensure_target()?;
     lint(directory, &options.lint_dir)?;
     let built = cargo_build(directory, options)?;
-    check(&built)?;
+    check(directory, &built)?;
     let path = if options.debug {
         built
     } else {
@@ -28,49 +30,72 @@ pub fn build(directory: &Path, options: &Options) -> Result<Built> {
     })
 }
 
-fn program(variable: &str, default: &str) -> OsString {
+/// A program of the toolchain, or what its variable names.
+pub fn program(variable: &str, default: &str) -> OsString {
     std::env::var_os(variable)
         .filter(|v| !v.is_empty())
         .unwrap_or_else(|| default.into())
 }
 
-/// Makes sure that the standard library for WebAssembly is there, in whichever toolchain is used.
-fn ensure_target() -> Result<()> {
-    // The user builds the standard library himself (Debian's toolchain works like that).
+/// The state of the standard library for WebAssembly, in whichever toolchain is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    Installed,
+    /// The user builds the standard library himself (Debian's toolchain works like that).
+    BuiltByCargo,
+    /// The toolchain in this directory does not have it.
+    Missing(PathBuf),
+    NoCompiler,
+}
+
+pub fn target() -> Target {
     if std::env::var_os("CARGO_UNSTABLE_BUILD_STD").is_some() {
-        return Ok(());
+        return Target::BuiltByCargo;
     }
-    let missing = |why: &str| {
-        Error::coded(
-            "LC0611",
-            format!(
-                "Rust modules need a Rust toolchain with the target {TARGET}: {why}.\n\
-                 With rustup:   rustup target add {TARGET}\n\
-                 On Debian:     apt-get install rustc-web cargo-web rust-web-src lld-22, then source scripts/wasm-toolchain.sh"
-            ),
-        )
-    };
     let sysroot = Command::new(program("RUSTC", "rustc"))
         .args(["--print", "sysroot"])
+        .stdin(Stdio::null())
         .output();
     let sysroot = match sysroot {
         Ok(output) if output.status.success() => {
             PathBuf::from(String::from_utf8_lossy(&output.stdout).trim())
         }
-        _ => {
+        _ => return Target::NoCompiler,
+    };
+    let libraries = sysroot.join("lib/rustlib").join(TARGET).join("lib");
+    match libraries.is_dir() {
+        true => Target::Installed,
+        false => Target::Missing(sysroot),
+    }
+}
+
+pub fn how_to_get_target() -> String {
+    format!(
+        "With rustup:   rustup target add {TARGET}\n\
+         On Debian:     apt-get install rustc-web cargo-web rust-web-src lld-22, then source scripts/wasm-toolchain.sh"
+    )
+}
+
+/// Makes sure that the standard library for WebAssembly is there.
+fn ensure_target() -> Result<()> {
+    let missing = |why: &str| {
+        Error::coded(
+            "LC0611",
+            format!(
+                "Rust modules need a Rust toolchain with the target {TARGET}: {why}.\n{}",
+                how_to_get_target()
+            ),
+        )
+    };
+    let sysroot = match target() {
+        Target::Installed | Target::BuiltByCargo => return Ok(()),
+        Target::NoCompiler => {
             return Err(missing(
                 "rustc was not found. https://rustup.rs tells how to install it",
             ))
         }
+        Target::Missing(sysroot) => sysroot,
     };
-    if sysroot
-        .join("lib/rustlib")
-        .join(TARGET)
-        .join("lib")
-        .is_dir()
-    {
-        return Ok(());
-    }
     let added = Command::new("rustup")
         .args(["target", "add", TARGET])
         .stdout(Stdio::null())
@@ -193,7 +218,7 @@ fn artifact_of(line: &str) -> Option<PathBuf> {
 }
 
 /// Refuses what no host of modules can run.
-fn check(path: &Path) -> Result<()> {
+fn check(directory: &Path, path: &Path) -> Result<()> {
     let bytes = std::fs::read(path).map_err(|e| Error::file("read", path, e))?;
     let bad = |why: String| Error::coded("LC0613", format!("{}: {why}", path.display()));
     let names = wasm::names(&bytes).ok_or_else(|| bad("this is no WebAssembly module".into()))?;
@@ -206,27 +231,63 @@ fn check(path: &Path) -> Result<()> {
         .chain(&names.exports)
         .any(|name| name.starts_with("__wbindgen"))
     {
-        return Err(bad(
-            "the module uses wasm-bindgen, which works in browsers only. `cargo tree -i wasm-bindgen` says who asks for it; \
-             often a crate's feature `js` or `wasm-bindgen` is to be turned off"
-                .into(),
-        ));
+        return Err(bad(format!(
+            "the module uses wasm-bindgen, which works in browsers only. Often a crate's feature `js` or `wasm-bindgen` is to be \
+             turned off. {}",
+            who_asks_for(directory, "wasm-bindgen")
+        )));
     }
     // `__getrandom_custom`, and with the crate's version in it, `__getrandom_v03_custom`.
     let is_getrandom = |name: &str| name.starts_with("__getrandom_") && name.ends_with("custom");
     if fields.clone().any(|name| is_getrandom(name)) {
-        return Err(bad(
-            "the module uses getrandom, which modules cannot. Take random numbers from `ctx.rng()` instead; \
-             `cargo tree -i getrandom` says who asks for it"
-                .into(),
-        ));
+        return Err(bad(format!(
+            "the module uses getrandom, which modules cannot. Take random numbers from `ctx.rng()` instead. {}",
+            who_asks_for(directory, "getrandom")
+        )));
     }
     Ok(())
+}
+
+/// The packages that a crate comes from, as cargo knows them.
+fn who_asks_for(directory: &Path, name: &str) -> String {
+    /// The nearest ones say it; a large tree would hide the message.
+    const LINES_MAX: usize = 12;
+    let by_hand = format!("`cargo tree -i {name}` says who asks for it");
+    let tree = Command::new(program("CARGO", "cargo"))
+        .current_dir(directory)
+        .args([
+            "tree",
+            "--offline",
+            "--target",
+            TARGET,
+            "--charset",
+            "ascii",
+            "--invert",
+            name,
+        ])
+        .stdin(Stdio::null())
+        .output();
+    let tree = match tree {
+        Ok(output) if output.status.success() => output.stdout,
+        _ => return by_hand,
+    };
+    let tree = String::from_utf8_lossy(&tree);
+    let lines: Vec<&str> = tree.lines().take(LINES_MAX).collect();
+    match lines.first() {
+        Some(first) if first.starts_with(name) => {
+            format!(
+                "It is asked for by (`cargo tree -i {name}`):\n{}",
+                lines.join("\n")
+            )
+        }
+        _ => by_hand,
+    }
 }
 
 /// Lets wasm-opt make the file smaller and faster, if it is there.
 fn optimise(path: PathBuf) -> PathBuf {
     let optimised = path.with_extension("opt.wasm");
+    let _progress = Progress::start("Optimising the module");
     let status = Command::new("wasm-opt")
         .args(["-all", "-g", "-O2"])
         .arg(&path)

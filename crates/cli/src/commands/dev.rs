@@ -9,7 +9,7 @@ mod follow;
 mod setup;
 mod watch;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ArgAction;
 
@@ -30,12 +30,12 @@ pub struct Args {
         conflicts_with = "database"
     )]
     database_option: Option<String>,
-    /// The directory of the project
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    project_path: PathBuf,
-    /// Where bindings go, below the project
-    #[arg(long, value_name = "DIR", default_value = "src/module_bindings")]
-    module_bindings_path: PathBuf,
+    /// The directory of the project; the current one if it is left out
+    #[arg(long, value_name = "DIR")]
+    project_path: Option<PathBuf>,
+    /// Where bindings go, below the project; src/module_bindings if it is left out
+    #[arg(long, value_name = "DIR")]
+    module_bindings_path: Option<PathBuf>,
     /// The directory of the module; spacetimedb/ of the project if it is left out
     #[arg(short = 'p', long, value_name = "DIR")]
     module_path: Option<PathBuf>,
@@ -104,11 +104,14 @@ struct DevTarget {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
-    if args.module_bindings_path.is_absolute() {
+    let bindings = args.module_bindings_path.as_deref();
+    if bindings.is_some_and(Path::is_absolute) {
         return Err(Error::Usage(
             "--module-bindings-path must be relative to the project".into(),
         ));
     }
+    // Logs, the client and rounds print at any time.
+    crate::progress::off();
     let session = setup::session(context, args).await?;
     let mut changes = watch::watch(&session)?;
     cycle::run(context, &session).await?;

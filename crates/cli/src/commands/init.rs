@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use super::Context;
 use crate::config::ACCOUNT_HOST;
 use crate::error::{Error, Result};
+use crate::output::{print_json, FormatOption};
 use crate::{credentials, prompt};
 pub use files::environment as environment_variables;
 use template::Template;
@@ -38,21 +39,26 @@ pub struct Args {
     #[arg(long)]
     non_interactive: bool,
     /// C# only: compile ahead of time
-    #[arg(long)]
+    #[arg(long, hide = true)]
     native_aot: bool,
     /// C# only: the version of .NET
-    #[arg(long, value_name = "8|10", value_parser = ["8", "10"])]
+    #[arg(long, hide = true, value_name = "8|10", value_parser = ["8", "10"])]
     dotnet_version: Option<String>,
     /// What npm dependencies on the SDK say, for example npm:lightcone@0.1.0 or file:../sdk
     #[arg(long, value_name = "SPECIFIER")]
     npm_sdk: Option<String>,
+    #[command(flatten)]
+    output: FormatOption,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Lang {
     Rust,
-    Csharp,
     Typescript,
+    /// Only to say that there is none yet.
+    #[value(hide = true)]
+    Csharp,
+    #[value(hide = true)]
     Cpp,
 }
 
@@ -83,7 +89,10 @@ const PACKAGE_MANAGERS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     if args.template.as_deref() == Some("") {
-        print!("{}", template::list());
+        match args.output.is_json() {
+            true => print_json(&template::list_json()),
+            false => print!("{}", template::list()),
+        }
         return Ok(());
     }
     let interactive = !args.non_interactive;

@@ -10,13 +10,14 @@ use crate::config::{origin, Config, ACCOUNT_HOST};
 use crate::credentials;
 use crate::error::{Error, Result};
 use crate::http::{self, Client};
+use crate::oidc;
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
-    /// The web site to log in with
+    /// The web site to log in with, or with --client-id the issuer of an OpenID Connect provider
     #[arg(long, value_name = "URL", default_value = ACCOUNT_HOST, conflicts_with_all = ["token", "server_issued_login"])]
     auth_host: String,
     /// Store this token instead of asking for one
@@ -36,6 +37,28 @@ pub struct Args {
     /// Do not open a browser
     #[arg(long)]
     no_browser: bool,
+    /// Log in with the OpenID Connect provider at --auth-host, which knows this program by this name
+    #[arg(long, value_name = "ID", conflicts_with_all = ["token", "server_issued_login"])]
+    client_id: Option<String>,
+    /// What the provider is asked for
+    #[arg(
+        long,
+        value_name = "SCOPE",
+        default_value = "openid",
+        requires = "client_id"
+    )]
+    scope: String,
+    /// Enter a code on another device, instead of coming back from a browser on this one
+    #[arg(long, requires = "client_id")]
+    device: bool,
+    /// The port that the browser comes back to, where the provider has to know it; any free one by default
+    #[arg(
+        long,
+        value_name = "PORT",
+        requires = "client_id",
+        conflicts_with = "device"
+    )]
+    callback_port: Option<u16>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -83,6 +106,18 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
             let token = credentials::direct_login(&url).await?;
             (url, token)
         }
+        (None, None) if args.client_id.is_some() => {
+            let client_id = args.client_id.as_deref().unwrap_or_default();
+            let options = oidc::Options {
+                issuer: &args.auth_host,
+                client_id,
+                scope: &args.scope,
+                callback_port: args.callback_port,
+                device: args.device,
+                open_browser: !args.no_browser,
+            };
+            return oidc_login(context, server, options).await;
+        }
         (None, None) => {
             let open_browser = !args.no_browser;
             let config = &mut context.config;
@@ -92,6 +127,35 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         }
     };
     replace(&mut context.config, &url, &token)
+}
+
+/// A login with an OpenID Connect provider, whose token is stored for a server.
+async fn oidc_login(
+    context: &mut Context,
+    server: Option<String>,
+    options: oidc::Options<'_>,
+) -> Result<()> {
+    let url = match server {
+        Some(url) => url,
+        None => context.config.server_url(None)?,
+    };
+    let token = oidc::login(options).await?;
+    replace(&mut context.config, &url, &token)?;
+    // Its server may know nothing of this provider, which is better heard now.
+    if context.consent_to_http(&url, false).is_err() {
+        return Ok(());
+    }
+    let client = Client::new(url, Some(token))?;
+    if let Ok(response) = client.send(client.get("/v1/ping")).await {
+        if response.status() == reqwest::StatusCode::UNAUTHORIZED {
+            let text = http::body_text(response).await?;
+            eprintln!(
+                "warning: the server does not accept this login: {}",
+                http::shown(&text)
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Stores a login in the place of the one that was there. The old one goes when the new one is there, and not before: a
@@ -204,7 +268,16 @@ pub async fn web_login(
 ) -> Result<String> {
     let host = auth_host.trim_end_matches('/');
     let client = Client::new(host.to_owned(), None)?;
-    let answer = answer(&client, client.post("/api/auth/cli/login/request-token")).await?;
+    let request = client.post("/api/auth/cli/login/request-token");
+    let answer = match answer(&client, request).await {
+        Err(_) if host != ACCOUNT_HOST && oidc::is_provider(host).await => {
+            let text = format!(
+                "{host} is an OpenID Connect provider: name this program as it knows it, with --client-id <id>"
+            );
+            return Err(Error::coded("LC0874", text));
+        }
+        answer => answer?,
+    };
     let request = text_of(&answer, &["data", "token"])?;
     let page = format!("{host}/login/cli?token={}", http::encode(&request));
     println!("Log in on this page: {page}");
@@ -275,7 +348,7 @@ fn text_of(value: &Value, path: &[&str]) -> Result<String> {
 }
 
 /// Tries to show a page; the address is on the terminal in any case.
-fn open(page: &str) {
+pub fn open(page: &str) {
     let program = if cfg!(target_os = "macos") {
         "open"
     } else {

@@ -1,16 +1,19 @@
 //! The commands, a file each.
 
 pub mod call;
+pub mod collaborators;
+pub mod completions;
 pub mod delete;
 pub mod describe;
 pub mod dev;
+pub mod doctor;
 pub mod generate;
 pub mod init;
-pub mod later;
 pub mod list;
 pub mod lock;
 pub mod login;
 pub mod logs;
+pub mod mcp;
 pub mod publish;
 pub mod rename;
 pub mod server;

@@ -1,5 +1,7 @@
 //! `spacetime publish` (07 §5.1): the arguments, and which targets they mean. `upload` does the work for one.
 
+mod check;
+mod rows;
 mod upload;
 
 use std::path::{Path, PathBuf};
@@ -38,6 +40,9 @@ pub struct Args {
         allow_hyphen_values = true
     )]
     build_options: Option<String>,
+    /// Show what would change, tried on a copy of the data, and publish nothing
+    #[arg(long)]
+    dry_run: bool,
     /// Do not ask before clients with old bindings are broken
     #[arg(long)]
     break_clients: bool,
@@ -108,6 +113,7 @@ pub(crate) struct Plan {
     organization: Option<String>,
     delete_data: DeleteData,
     yes: Vec<Yes>,
+    dry_run: bool,
     /// Ask at a terminal only: what is piped into `spacetime dev` is no answer.
     terminal_only: bool,
 }
@@ -157,6 +163,7 @@ pub async fn publish_for_dev(
         organization: None,
         delete_data: consent.delete_data.unwrap_or(DeleteData::OnConflict),
         yes,
+        dry_run: false,
         terminal_only: true,
     };
     upload::publish(context, &plan).await
@@ -318,6 +325,7 @@ fn plan(args: &Args, target: Target) -> Result<Plan> {
         organization: args.organization.clone().or(target.organization),
         delete_data: args.delete_data,
         yes: args.yes.clone(),
+        dry_run: args.dry_run,
         terminal_only: false,
     })
 }

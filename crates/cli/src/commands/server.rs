@@ -4,11 +4,14 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use reqwest::StatusCode;
+use serde_json::{json, Value};
 
 use super::Context;
 use crate::config::ServerConfig;
 use crate::error::{Error, Result};
 use crate::http::{self, Client};
+use crate::output::{print_json, FormatOption};
+use crate::progress::Progress;
 use crate::{prompt, table};
 
 #[derive(Debug, clap::Args)]
@@ -20,7 +23,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// List the saved servers
-    List,
+    List(FormatOption),
     /// Choose the server that commands use when none is named
     SetDefault {
         /// Nickname or host of a saved server
@@ -81,8 +84,8 @@ enum Command {
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     match args.command {
-        Command::List => {
-            list(context);
+        Command::List(output) => {
+            list(context, output);
             Ok(())
         }
         Command::SetDefault { server } => {
@@ -132,18 +135,19 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     }
 }
 
-fn list(context: &Context) {
+fn list(context: &Context, output: FormatOption) {
     let default = context.config.default_server();
-    let rows: Vec<Vec<String>> = context
-        .config
-        .servers()
+    let is_default = |server: &ServerConfig| default.is_some_and(|name| server.is_called(name));
+    let servers = context.config.servers();
+    if output.is_json() {
+        let servers: Vec<Value> = servers.iter().map(|s| as_json(s, is_default(s))).collect();
+        print_json(&json!({ "servers": servers }));
+        return;
+    }
+    let rows: Vec<Vec<String>> = servers
         .into_iter()
         .map(|server| {
-            let mark = if default.is_some_and(|name| server.is_called(name)) {
-                "***"
-            } else {
-                ""
-            };
+            let mark = if is_default(&server) { "***" } else { "" };
             vec![
                 mark.to_owned(),
                 server.host.clone(),
@@ -156,15 +160,49 @@ fn list(context: &Context) {
     print!("{}", table::plain(&header, &rows));
 }
 
+fn as_json(server: &ServerConfig, is_default: bool) -> Value {
+    json!({
+        "nickname": server.nickname,
+        "host": server.host,
+        "protocol": server.protocol,
+        "url": server.url(),
+        "is_default": is_default,
+        "allow_insecure": server.allow_insecure,
+        "has_fingerprint": server.ecdsa_public_key.is_some(),
+    })
+}
+
 /// Splits `http://host[:port]/` into protocol and host.
 fn split_url(url: &str) -> Result<(&str, &str)> {
-    let (protocol, host) = url.split_once("://").filter(|(p, _)| matches!(*p, "http" | "https")).ok_or_else(|| {
-        Error::coded("LC0627", format!("`{url}` must begin with http:// or https://, for example http://127.0.0.1:3000."))
-    })?;
+    let bad = |why: &str| {
+        Error::coded(
+            "LC0627",
+            format!("`{url}` {why}, for example http://127.0.0.1:3000."),
+        )
+    };
+    let (protocol, host) = url
+        .split_once("://")
+        .filter(|(p, _)| matches!(*p, "http" | "https"))
+        .ok_or_else(|| bad("must begin with http:// or https://"))?;
     let host = host.trim_end_matches('/');
     // Says what is wrong with a host that cannot be one.
     Client::new(format!("{protocol}://{host}"), None)?;
+    if host.contains(['/', '?', '#', '@', '\\']) {
+        return Err(bad("must be a host with its port and nothing else"));
+    }
     Ok((protocol, host))
+}
+
+/// A nickname is told apart from a URL by its characters (07 §4.1).
+fn check_nickname(name: &str) -> Result<()> {
+    let is_odd = |c: char| c.is_whitespace() || c.is_control() || c == '/';
+    match name.is_empty() || name.contains(is_odd) {
+        false => Ok(()),
+        true => Err(Error::coded(
+            "LC0627",
+            format!("`{name}` cannot be a nickname: one has at least one character, and neither spaces nor `/`."),
+        )),
+    }
 }
 
 fn check_free(context: &Context, host: Option<&str>, nickname: Option<&str>) -> Result<()> {
@@ -206,6 +244,7 @@ async fn fetch_key(url: &str) -> Result<String> {
 
 fn new_server(url: &str, name: &str, allow_insecure: bool) -> Result<ServerConfig> {
     let (protocol, host) = split_url(url)?;
+    check_nickname(name)?;
     Ok(ServerConfig {
         nickname: Some(name.to_owned()),
         host: host.to_owned(),
@@ -307,6 +346,7 @@ async fn edit(context: &mut Context, name: &str, changes: Changes) -> Result<()>
     let mut new = old.clone();
     if let Some(nickname) = changes.new_name {
         if old.nickname.as_deref() != Some(&nickname) {
+            check_nickname(&nickname)?;
             check_free(context, None, Some(&nickname))?;
             println!(
                 "Changing nickname from {} to {nickname}",
@@ -363,6 +403,7 @@ fn clear(data_dir: &std::path::Path, yes: bool) -> Result<()> {
         println!("Local database not found. Nothing has been deleted.");
         return Ok(());
     }
+    check_is_data(data_dir)?;
     if data_dir.join("spacetime.pid").exists() && is_locked(&data_dir.join("spacetime.pid")) {
         return Err(Error::coded(
             "LC0630",
@@ -379,9 +420,29 @@ fn clear(data_dir: &std::path::Path, yes: bool) -> Result<()> {
         println!("Aborting");
         return Ok(());
     }
+    let _progress = Progress::start("Deleting");
     std::fs::remove_dir_all(data_dir).map_err(|e| Error::file("delete", data_dir, e))?;
     println!("Deleted database: {}", data_dir.display());
     Ok(())
+}
+
+/// A mistyped `--data-dir` must not cost somebody's files.
+fn check_is_data(directory: &std::path::Path) -> Result<()> {
+    let is_of_server = ["metadata.toml", "spacetime.pid", "control-db"]
+        .iter()
+        .any(|name| directory.join(name).exists());
+    let mut entries =
+        std::fs::read_dir(directory).map_err(|e| Error::file("read", directory, e))?;
+    match is_of_server || entries.next().is_none() {
+        true => Ok(()),
+        false => Err(Error::coded(
+            "LC0881",
+            format!(
+                "{} was not deleted: it is not the data directory of a server. Name one with --data-dir, or delete it yourself.",
+                directory.display()
+            ),
+        )),
+    }
 }
 
 /// True if a running server holds the lock on its pid file.
@@ -400,7 +461,16 @@ mod tests {
     fn urls_are_taken_apart() {
         assert_eq!(split_url("http://h:1/").expect("a URL"), ("http", "h:1"));
         assert_eq!(split_url("https://h").expect("a URL"), ("https", "h"));
-        for url in ["h:1", "ftp://h", "http://", "http:///"] {
+        for url in [
+            "h:1",
+            "ftp://h",
+            "http://",
+            "http:///",
+            "http://h/x",
+            "http://a:b@h",
+            "http://h?x",
+            "http://h#x",
+        ] {
             let error = split_url(url).expect_err(url).to_string();
             assert!(error.contains("[LC0627]"), "{error}");
         }

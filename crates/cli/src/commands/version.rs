@@ -1,11 +1,18 @@
-//! `spacetime version` (07 §5.12).
+//! `spacetime version` (07 §5.12): the versions that are installed, each in a directory of its own, and which of them is used.
+//!
+//! Nothing is ever downloaded: a version is installed from programs that are on this machine.
 
-use std::path::Path;
+mod install;
+
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use serde_json::{json, Value};
 
 use super::Context;
 use crate::error::{Error, Result};
+use crate::output::{print_json, FormatOption};
+use crate::prompt;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -17,87 +24,184 @@ pub struct Args {
 enum Command {
     /// List the installed versions
     List {
-        /// Also those that could be installed
+        /// Also those that could be downloaded; there are none
         #[arg(long)]
         all: bool,
+        #[command(flatten)]
+        output: FormatOption,
     },
-    /// Use another installed version (not supported yet)
-    Use { version: String },
-    /// Install the newest version (not supported yet)
-    Upgrade,
-    /// Install a version (not supported yet)
-    Install {
+    /// Use another installed version
+    Use {
+        #[arg(value_name = "VERSION")]
         version: String,
-        #[arg(long, default_value = "standalone")]
+    },
+    /// Explain how to get a newer version
+    Upgrade,
+    /// Install this program, or the programs in a directory, as a version
+    Install {
+        #[arg(value_name = "VERSION")]
+        version: String,
+        /// The directory with the programs; that of this program if it is left out
+        #[arg(long, value_name = "DIR")]
+        from: Option<PathBuf>,
+        #[arg(long, default_value = "standalone", value_parser = ["standalone"])]
         edition: String,
+        /// Use it from now on
         #[arg(long = "use")]
         use_it: bool,
+        /// Replace a version of that name without asking
         #[arg(short, long)]
         yes: bool,
     },
-    /// Remove an installed version (not supported yet)
+    /// Remove an installed version
     Uninstall {
+        #[arg(value_name = "VERSION")]
         version: String,
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// Install this program and use it, for installers
+    #[command(hide = true)]
+    SelfInstall {
         #[arg(short, long)]
         yes: bool,
     },
 }
 
 pub fn run(context: &mut Context, args: Args) -> Result<()> {
+    let paths = &context.paths;
+    let own = env!("CARGO_PKG_VERSION");
     match args.command {
         None => println!("{}", crate::long_version()),
-        Some(Command::List { all: false }) => {
-            let installed = installed(&context.paths.bin_dir);
-            if installed.is_empty() {
-                println!("{} (current)", env!("CARGO_PKG_VERSION"));
-            }
-            for (version, is_current) in installed {
-                println!("{version}{}", if is_current { " (current)" } else { "" });
+        Some(Command::List { all, output }) => list(&paths.bin_dir, all, output),
+        Some(Command::Use { version }) => install::choose(paths, &version)?,
+        Some(Command::Upgrade) => return Err(nothing_to_download()),
+        Some(Command::Install {
+            version,
+            from,
+            edition: _,
+            use_it,
+            yes,
+        }) => {
+            install::install(paths, &version, from.as_deref(), yes)?;
+            if use_it {
+                install::choose(paths, &version)?;
             }
         }
-        Some(_) => {
-            return Err(Error::later(
-                "Installing and choosing versions with this command",
-                "Replace the two programs by those of the version you want.",
-            ))
+        Some(Command::Uninstall { version, yes }) => uninstall(&paths.bin_dir, &version, yes)?,
+        Some(Command::SelfInstall { yes }) => {
+            install::install(paths, own, None, yes)?;
+            install::choose(paths, own)?;
         }
     }
     Ok(())
 }
 
+fn nothing_to_download() -> Error {
+    Error::coded(
+        "LC0883",
+        "there is no place that versions are downloaded from. Get or build the two programs of the one that you want, then \
+         `spacetime version install VERSION --from DIR --use`.",
+    )
+}
+
+fn list(bin_dir: &Path, all: bool, output: FormatOption) {
+    let mut versions = installed(bin_dir);
+    if versions.is_empty() {
+        // Programs that somebody has put somewhere himself.
+        versions.push((env!("CARGO_PKG_VERSION").to_owned(), true));
+    }
+    if output.is_json() {
+        let versions: Vec<Value> = versions
+            .iter()
+            .map(|(version, is_current)| json!({ "version": version, "is_current": is_current }))
+            .collect();
+        return print_json(&json!({ "versions": versions }));
+    }
+    for (version, is_current) in versions {
+        println!("{version}{}", if is_current { " (current)" } else { "" });
+    }
+    if all {
+        eprintln!("These are all: there is no place that versions are downloaded from.");
+    }
+}
+
+fn uninstall(bin_dir: &Path, version: &str, yes: bool) -> Result<()> {
+    let directory = directory_of(bin_dir, version)?;
+    if current(bin_dir).as_deref() == Some(version) {
+        return Err(Error::coded(
+            "LC0882",
+            format!(
+                "{version} is in use. Choose another one first: `spacetime version use VERSION`."
+            ),
+        ));
+    }
+    let question = format!("Remove version {version} ({})?", directory.display());
+    if !prompt::confirm(&question, yes) {
+        println!("Aborting");
+        return Ok(());
+    }
+    std::fs::remove_dir_all(&directory).map_err(|e| Error::file("delete", &directory, e))?;
+    println!("Removed version {version}.");
+    Ok(())
+}
+
+/// The directory of an installed version.
+fn directory_of(bin_dir: &Path, version: &str) -> Result<PathBuf> {
+    let versions = installed(bin_dir);
+    if versions.iter().any(|(known, _)| known == version) {
+        return Ok(bin_dir.join(version));
+    }
+    let known: Vec<&str> = versions
+        .iter()
+        .map(|(version, _)| version.as_str())
+        .collect();
+    let known = match known.is_empty() {
+        true => "none".to_owned(),
+        false => known.join(", "),
+    };
+    Err(Error::coded(
+        "LC0882",
+        format!("version `{version}` is not installed. Installed: {known}. `spacetime version install` installs one."),
+    ))
+}
+
+/// The version that `current` points to.
+fn current(bin_dir: &Path) -> Option<String> {
+    let target = std::fs::read_link(bin_dir.join("current")).ok()?;
+    Some(target.file_name()?.to_string_lossy().into_owned())
+}
+
+/// The numbers at the beginning of a version: three at least, or it is none.
+fn numbers_of(version: &str) -> Option<Vec<u64>> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+');
+    let parts = version.split(['.', '-', '+']);
+    let numbers: Vec<u64> = parts.map_while(|part| part.parse().ok()).collect();
+    (numbers.len() >= 3 && version.chars().all(is_word)).then_some(numbers)
+}
+
 /// The version directories, newest first, and which of them `current` points to.
 fn installed(bin_dir: &Path) -> Vec<(String, bool)> {
-    let current = std::fs::read_link(bin_dir.join("current")).ok();
-    let current = current
-        .as_deref()
-        .and_then(Path::file_name)
-        .map(|n| n.to_string_lossy().into_owned());
+    let current = current(bin_dir);
     let entries = std::fs::read_dir(bin_dir).into_iter().flatten().flatten();
     let mut versions: Vec<(Vec<u64>, String)> = entries
         .filter(|entry| entry.file_type().is_ok_and(|t| t.is_dir()))
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .map(|name| {
-            (
-                name.split(['.', '-', '+'])
-                    .map_while(|part| part.parse().ok())
-                    .collect::<Vec<u64>>(),
-                name,
-            )
-        })
-        .filter(|(numbers, _)| numbers.len() >= 3)
+        .filter_map(|name| Some((numbers_of(&name)?, name)))
         .collect();
     versions.sort();
     versions
         .into_iter()
         .rev()
         .map(|(_, name)| (current.as_deref() == Some(name.as_str()), name))
-        .map(|(c, n)| (n, c))
+        .map(|(is_current, name)| (name, is_current))
         .collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::installed;
+    use super::{installed, numbers_of};
 
     #[test]
     fn newest_first_with_the_current_one_marked() {
@@ -110,5 +214,13 @@ mod tests {
             installed(directory.path()),
             [("2.10.1".to_owned(), false), ("2.9.0".to_owned(), true)]
         );
+    }
+
+    #[test]
+    fn versions_are_no_paths() {
+        assert_eq!(numbers_of("2.10.1-rc.1"), Some(vec![2, 10, 1]));
+        for version in ["", "2.10", "current", "../1.2.3", "1.2.3/x", "1.2.3 "] {
+            assert_eq!(numbers_of(version), None, "{version}");
+        }
     }
 }

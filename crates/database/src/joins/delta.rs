@@ -247,7 +247,7 @@ impl<'s, K> Search<'s, K> {
     }
 
     pub fn push(&mut self, key: &[u8], rows: &Rows<'s>, weight: isize) {
-        self.found.push(key, rows[self.shape.returned], weight);
+        self.found.push(self.shape, key, rows, weight);
     }
 
     /// Goes on with a row that was found last.
@@ -335,14 +335,15 @@ impl FoundRows {
         self.bytes.len() + self.rows.len() * size_of::<Found>()
     }
 
-    fn push(&mut self, key: &[u8], row: &[u8], weight: isize) {
+    fn push(&mut self, shape: &JoinShape, key: &[u8], rows: &Rows<'_>, weight: isize) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(key);
-        self.bytes.extend_from_slice(row);
+        let row = self.bytes.len();
+        shape.write_output(rows, &mut self.bytes);
         self.rows.push(Found {
             start,
             key_len: key.len(),
-            len: row.len(),
+            len: self.bytes.len() - row,
             weight,
         });
     }

@@ -8,6 +8,7 @@
 mod changes;
 mod delta;
 mod exists;
+mod matches;
 mod path;
 mod shape;
 mod shapes;

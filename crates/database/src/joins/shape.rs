@@ -26,6 +26,8 @@ pub(crate) struct JoinShape {
     pub relations: Vec<Relation>,
     /// Which relation's rows come out.
     pub returned: usize,
+    /// In their place, the values of these columns come out, one behind the other.
+    pub(super) columns: Option<Vec<ColumnAt>>,
     pub(super) edges: Vec<JoinEdge>,
     /// Columns of subqueries that equal others: they are among the residuals too.
     pub(super) links: Vec<[ColumnAt; 2]>,
@@ -165,6 +167,7 @@ impl JoinShape {
             _id: id,
             relations: relations.collect(),
             returned: join.returned,
+            columns: join.columns.clone(),
             edges: join.edges.clone(),
             links: join.links.clone(),
             residuals: residuals.collect(),
@@ -228,6 +231,17 @@ impl JoinShape {
             rows: Match { relations, rows },
             without_match,
         })
+    }
+
+    /// Appends what comes out of a match.
+    #[inline]
+    pub(super) fn write_output(&self, rows: &Rows<'_>, out: &mut Vec<u8>) {
+        let Some(columns) = &self.columns else {
+            return out.extend_from_slice(rows[self.returned]);
+        };
+        for at in columns {
+            out.extend_from_slice(self.value(rows, *at));
+        }
     }
 
     /// Writes the values of these columns, which is a key.
@@ -356,6 +370,7 @@ fn relation_of(join: &LiveJoin, number: usize) -> Relation {
     let guards = within.flat_map(|subquery| &subquery.guards);
     let guards = guards.chain(&join.guards).flat_map(|guard| &guard.columns);
     let read = ends.chain(links).chain(residuals).chain(guards);
+    let read = read.chain(join.columns.iter().flatten());
     let read = read
         .filter(|at| place_of(**at) == number)
         .map(|at| at.column);
@@ -370,6 +385,6 @@ fn relation_of(join: &LiveJoin, number: usize) -> Relation {
         looked_up_by: Vec::new(),
         predicate: relation.predicate.clone(),
         has_parameter: !relation.parameters.is_empty(),
-        matters: (number != join.returned).then_some(matters),
+        matters: (number != join.returned || join.columns.is_some()).then_some(matters),
     }
 }

@@ -33,7 +33,8 @@ fn hash_of(join: &LiveJoin, parameters: &[ColumnAt], first_equal: &[usize]) -> u
     let within = (&join.links, &join.guards, &join.subqueries);
     // Compiled predicates are written out: the texts differ if the predicates do.
     let predicates = format!("{own:?} {:?} {:?} {within:?}", join.edges, join.residuals);
-    let content = (tables, join.returned, parameters, first_equal, predicates);
+    let output = (join.returned, &join.columns);
+    let content = (tables, output, parameters, first_equal, predicates);
     let half = |number: usize| u128::from(SECRETS[number].hash_one(&content));
     half(0) << 64 | half(1)
 }

@@ -69,6 +69,7 @@ fn creating_transaction(
     }
     datastore.create_views(&program.def).map_err(other)?;
     for (table, sql) in rules::checked(&datastore, &program.def, options.owner)? {
+        say(&format!("Creating row level security `{sql}`"));
         datastore
             .put_row_level_security(table, &sql)
             .map_err(other)?;

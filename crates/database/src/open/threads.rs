@@ -154,7 +154,7 @@ fn start_writer(mut writer: Writer) {
     spawn(&shared, "writer", stack_bytes, move || {
         let run = move || {
             writer.instance.prepare();
-            for (identity, connection_id) in left_over_clients(&writer.datastore) {
+            for (identity, connection_id) in clients_of(&writer.datastore) {
                 writer.disconnect(identity, connection_id);
                 writer.end_full_round();
             }
@@ -192,8 +192,9 @@ fn spawn(shared: &Shared, name: &str, stack_bytes: usize, work: impl FnOnce() + 
     spawned.expect("the operating system has threads for a database");
 }
 
-/// Clients whose disconnect a crash prevented; credentials without client are removed with them.
-fn left_over_clients(datastore: &Datastore) -> Vec<(Identity, ConnectionId)> {
+/// Who has a row as a client: after a start, those whose disconnect a crash prevented. Credentials without client are removed with
+/// them.
+pub(crate) fn clients_of(datastore: &Datastore) -> Vec<(Identity, ConnectionId)> {
     let mut clients = Vec::new();
     let table = datastore.table(ST_CLIENT_ID).expect("system tables exist");
     table.rows().for_each(|_, row| {

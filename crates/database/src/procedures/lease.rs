@@ -1,7 +1,7 @@
 //! The tables on loan: for one transaction of a call beside the writer.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{sync_channel, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,9 @@ use super::{Control, Function, Waits};
 use crate::inbox::Notice;
 use crate::module::Module;
 use crate::shared::Shared;
+
+/// So long a call that comes too late for the tables waits for them on its thread, which others need too.
+const THREAD_KEPT_MAX: Duration = Duration::from_millis(5);
 
 /// The tables. The writer has them back when this goes, whatever happens to the call.
 pub(crate) struct Lease {
@@ -60,13 +63,43 @@ impl Drop for Lease {
 }
 
 /// Where the writer puts what was asked for.
-pub(crate) type LeaseSlot = Arc<Mutex<Option<Result<Lease, String>>>>;
+pub(crate) type LeaseSlot = Arc<Mutex<Granted>>;
+
+/// What a call finds in its slot.
+#[derive(Default)]
+pub(crate) enum Granted {
+    /// The database has stopped.
+    #[default]
+    Nothing,
+    Tables(Box<Lease>),
+    Refused(String),
+    /// They were there, and nobody came for them in time.
+    Withdrawn,
+}
+
+/// How a call hears that something is in its slot.
+pub(crate) enum Ready {
+    /// It is suspended, and goes on when it has a thread.
+    Suspended(oneshot::Sender<()>),
+    /// It waits on its thread.
+    Blocked(SyncSender<()>),
+}
+
+impl Ready {
+    /// False: the call is gone.
+    pub fn tell(self) -> bool {
+        match self {
+            Ready::Suspended(ready) => ready.send(()).is_ok(),
+            Ready::Blocked(ready) => ready.send(()).is_ok(),
+        }
+    }
+}
 
 /// A call asks for the tables.
 pub(crate) struct LeaseRequest {
     pub slot: LeaseSlot,
-    /// Sent when they are in the slot.
-    pub ready: oneshot::Sender<()>,
+    /// Told when they are in the slot.
+    pub ready: Ready,
     pub control: Arc<Control>,
     /// How much its transactions have changed so far, which the writer adds to.
     pub committed_bytes: Arc<AtomicUsize>,
@@ -79,6 +112,8 @@ pub(super) struct LeasedTransactions {
     function: Function,
     waits: Waits,
     slot: LeaseSlot,
+    /// What was in it, when the call had a thread.
+    granted: Option<Granted>,
     lease: Option<Lease>,
     committed_bytes: Arc<AtomicUsize>,
     asked: Option<Instant>,
@@ -100,6 +135,7 @@ impl LeasedTransactions {
             function: job.function,
             waits: Waits::new(shared, control, running),
             slot: LeaseSlot::default(),
+            granted: None,
             lease: None,
             committed_bytes: Arc::default(),
             asked: None,
@@ -109,7 +145,13 @@ impl LeasedTransactions {
 
     fn ask_lease(&mut self) -> Waiting {
         let (ready, waiting) = oneshot::channel();
-        self.asked = Some(self.shared.environment().instant());
+        let now = self.shared.environment().instant();
+        self.asked.get_or_insert(now);
+        self.send_request(Ready::Suspended(ready));
+        waiting
+    }
+
+    fn send_request(&self, ready: Ready) {
         let request = LeaseRequest {
             slot: self.slot.clone(),
             ready,
@@ -118,7 +160,36 @@ impl LeasedTransactions {
         };
         // If the database has stopped, the sender is dropped, and the slot stays empty.
         let _ = self.shared.inbox.notice(Notice::Lease(Box::new(request)));
-        waiting
+    }
+
+    fn take_slot(&self) -> Granted {
+        std::mem::take(&mut *self.slot.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Asks again, and keeps the thread meanwhile; for so long, if it is others' thread too. None: that was too short.
+    fn granted_here(&self, time_max: Option<Duration>) -> Option<Granted> {
+        let (ready, waiting) = sync_channel(1);
+        self.send_request(Ready::Blocked(ready));
+        // If the database has stopped, nothing is in the slot.
+        let is_told = match time_max {
+            Some(time_max) => waiting.recv_timeout(time_max) != Err(RecvTimeoutError::Timeout),
+            None => waiting.recv().is_ok(),
+        };
+        // From here on the writer hears that nobody waits.
+        drop(waiting);
+        match self.take_slot() {
+            Granted::Nothing if !is_told && time_max.is_some() => None,
+            granted => Some(granted),
+        }
+    }
+
+    /// What was asked for. If the writer had to go on meanwhile, it is asked again.
+    fn granted(&mut self) -> Granted {
+        let mut granted = self.granted.take().unwrap_or_else(|| self.take_slot());
+        while matches!(granted, Granted::Withdrawn) && self.waits.ended().is_none() {
+            granted = self.granted_here(None).unwrap_or_default();
+        }
+        granted
     }
 }
 
@@ -134,6 +205,19 @@ impl Transactions for LeasedTransactions {
         }
     }
 
+    fn ask_again(&mut self) -> Option<Waiting> {
+        let mut granted = self.take_slot();
+        while matches!(granted, Granted::Withdrawn) && self.waits.ended().is_none() {
+            match self.granted_here(Some(THREAD_KEPT_MAX)) {
+                Some(again) => granted = again,
+                // The writer is busy, perhaps with one that needs this thread.
+                None => return Some(self.ask_lease()),
+            }
+        }
+        self.granted = Some(granted);
+        None
+    }
+
     fn ended(&self) -> Option<HostTrap> {
         self.waits.ended()
     }
@@ -145,21 +229,17 @@ impl Transactions for LeasedTransactions {
     }
 
     fn begin(&mut self) -> Result<OpenTransaction<'_>, HostTrap> {
+        let lease = match self.granted() {
+            Granted::Tables(lease) => lease,
+            Granted::Refused(reason) => return Err(HostTrap::Datastore(reason.into())),
+            Granted::Withdrawn => return Err(self.ended().unwrap_or(HostTrap::Stopping)),
+            Granted::Nothing => return Err(HostTrap::Stopping),
+        };
         if let Some(asked) = self.asked.take() {
             let waited = self.shared.environment().instant() - asked;
             *self.waited.lock().unwrap_or_else(PoisonError::into_inner) += waited;
         }
-        let granted = self
-            .slot
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        let lease = match granted {
-            Some(Ok(lease)) => lease,
-            Some(Err(reason)) => return Err(HostTrap::Datastore(reason.into())),
-            None => return Err(HostTrap::Stopping),
-        };
-        let lease = self.lease.insert(lease);
+        let lease = self.lease.insert(*lease);
         let datastore = lease.datastore.as_mut().expect("it was just lent");
         datastore.begin();
         Ok(OpenTransaction::of(datastore))

@@ -25,6 +25,7 @@ use lightcone_host::{
     HostConfig, InterruptReason, ProcedureCall, ProcedureOutcome, ProcedureResult, ReducerCall,
     SharedMemory, SuspendableInstance,
 };
+use lightcone_outbound::LookupShare;
 use lightcone_types::{ConnectionId, Identity, Timestamp};
 use rustc_hash::FxHashMap;
 use tokio::sync::{oneshot, Semaphore};
@@ -38,7 +39,7 @@ use crate::shared::Shared;
 
 pub(crate) use control::Control;
 pub(crate) use immediate::ImmediateQueue;
-pub(crate) use lease::{Lease, LeaseRequest};
+pub(crate) use lease::{Granted, Lease, LeaseRequest, LeaseSlot, Returned};
 pub(crate) use placement::Placement;
 pub(crate) use waits::Waits;
 
@@ -191,6 +192,7 @@ pub(crate) struct Procedures {
     running_max: usize,
     /// Outbound requests.
     requests: Arc<Semaphore>,
+    lookups: LookupShare,
     memory: Arc<SharedMemory>,
     /// Instances without a call, with the version of their module.
     idle: Mutex<Vec<(u64, Box<dyn SuspendableInstance>)>>,
@@ -265,6 +267,7 @@ impl Procedures {
             running: Arc::new(Semaphore::new(limits.wasm_procedures_running_max)),
             running_max: limits.wasm_procedures_running_max,
             requests: Arc::new(Semaphore::new(limits.http_requests_max)),
+            lookups: LookupShare::default(),
             memory: SharedMemory::new(limits.procedure_memory_bytes_max),
             idle: Mutex::default(),
             threads: threads::Threads::new(limits.js_procedure_threads_max),

@@ -98,6 +98,7 @@ impl Waits {
             response_bytes_max: limits.http_response_bytes_max,
         };
         let requests = self.shared.procedures.requests.clone();
+        let lookups = self.shared.procedures.lookups.clone();
         let environment = self.shared.options.commons.environment.clone();
         let asked = environment.instant();
         Some(self.wait(async move {
@@ -115,7 +116,7 @@ impl Waits {
                 timeout: bounds.timeout.saturating_sub(environment.instant() - asked),
                 ..bounds
             };
-            let answer = outbound.start(plain(request, body), bounds).await;
+            let answer = outbound.start(plain(request, body), bounds, lookups).await;
             let answer = match answer {
                 Ok(Ok(response)) => Ok(told(response)),
                 Ok(Err(error)) => Err(error.to_string()),

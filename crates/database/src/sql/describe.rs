@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use lightcone_query::{ParameterText, Statement};
-use lightcone_types::{AlgebraicType, Identity, ProductType};
+use lightcone_types::{AlgebraicType, ProductType};
 
 use crate::budget::Holder;
+use crate::calls::Caller;
 use crate::decode::COMPILED_HERE_BYTES_MAX;
 use crate::error::SqlError;
 use crate::handle::DatabaseHandle;
 use crate::reads::Once;
+use crate::sql::permitted;
 
 /// A statement that compiles.
 #[derive(Clone, Debug)]
@@ -27,21 +29,20 @@ impl DatabaseHandle {
     pub async fn describe(
         &self,
         holder: &Holder,
-        identity: Identity,
+        caller: &Caller,
         text: Arc<ParameterText>,
     ) -> Result<Described, SqlError> {
         let shared = &self.shared;
         let module = shared.module();
-        let rights = lightcone_query::Caller {
-            identity,
-            is_owner: identity == shared.options.owner,
-        };
+        let rights = shared.rights_of(&caller.identity, caller.rights);
+        let identity = caller.identity;
         // Each parameter may take one more compilation.
         let bytes = text.text().len() * (text.count() + 1);
         let compile = move || {
             let (parameters, statement) = text
-                .describe(&module.catalog, &rights)
+                .describe(&module.catalog, &rights.caller(identity))
                 .map_err(|error| SqlError::Query(error.to_string()))?;
+            let statement = permitted(statement, rights, identity)?;
             let columns = match &statement {
                 Statement::Select(plan) => Some(plan.output_type()),
                 Statement::Write(_) => None,

@@ -1,52 +1,95 @@
 //! Views whose query is a join: those that differ in values only are kept up to date together, from what changes (08 §10.4).
 //!
 //! A join gives a row as often as it has matches, and a view has it once; so an instance counts the rows that it was given more
-//! than once.
+//! than once. Aggregates of a join are kept by group ([`JoinedGroups`]), from the values of its matches.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use lightcone_engine::{Datastore, DatastoreError, DeltaBatch, DeltaKind};
+use lightcone_engine::{Datastore, DeltaBatch, DeltaKind};
 use lightcone_query::Query;
 use lightcone_types::{Identity, TableId};
 use rustc_hash::FxHashSet;
 
-use super::query::Rows;
-use super::Row;
+use super::failures::ViewError;
+use super::joined_groups::JoinedGroups;
+use super::query::{check_bytes, Rows};
+use super::{Row, ViewHost};
 use crate::joins::{JoinShape, JoinShapes, Joins};
 
 /// Memory above this is not kept for the next transaction.
 const KEPT_BYTES_MAX: usize = 64 << 10;
 const KEPT_ROWS_MAX: usize = 1024;
 
-/// A row, and how much more often, or less, a join gives it.
-type Change<'r> = (&'r [u8], isize);
+/// A row, or what comes out of a match, and how much more often, or less, a join gives it.
+pub(super) type Change<'r> = (&'r [u8], isize);
 
 /// The join of an instance.
 pub(super) struct ViewJoin {
     shape: Arc<JoinShape>,
     key: Box<[u8]>,
-    /// How often it gives a row beyond the first time. Clients choose rows: they are hashed with a secret.
-    repeated: hashbrown::HashMap<Box<[u8]>, isize>,
+    pub result: JoinResult,
+}
+
+/// What the instance has of it.
+pub(super) enum JoinResult {
+    Rows(JoinedRows),
+    Groups(JoinedGroups),
 }
 
 impl ViewJoin {
     /// None: it is not a join that can be kept up to date.
     pub fn new(query: &Query, sender: &Identity, shapes: &JoinShapes) -> Option<ViewJoin> {
-        let [fragment] = &query.fragments[..] else {
-            return None;
+        let (join, result) = match JoinedGroups::new(query, *sender) {
+            Some((join, groups)) => (join, JoinResult::Groups(groups)),
+            None => {
+                let [fragment] = &query.fragments[..] else {
+                    return None;
+                };
+                let join = query.live_join(fragment, sender)?;
+                (join, JoinResult::Rows(JoinedRows::default()))
+            }
         };
-        let (shape, key) = shapes.shape_of(&query.live_join(fragment, sender)?);
-        Some(ViewJoin {
-            shape,
-            key,
-            repeated: hashbrown::HashMap::default(),
-        })
+        let (shape, key) = shapes.shape_of(&join);
+        Some(ViewJoin { shape, key, result })
     }
 
+    /// Brings the rows of the instance up to date.
+    ///
+    /// # Errors
+    /// There are too many bytes of rows, and those of [`Datastore::change_view_rows`]. The join must be evaluated again then.
+    pub fn change(
+        &mut self,
+        host: ViewHost<'_>,
+        datastore: &mut Datastore,
+        rows: Rows<'_>,
+        changes: Vec<Change<'_>>,
+    ) -> Result<(), ViewError> {
+        match &mut self.result {
+            JoinResult::Rows(joined) => joined.change(host, datastore, rows, changes),
+            JoinResult::Groups(groups) => groups.change(host, datastore, rows, &changes),
+        }
+    }
+
+    fn is_like(&self, other: &ViewJoin) -> bool {
+        self.shape.id == other.shape.id && self.key == other.key
+    }
+}
+
+/// Rows that a join gives, each once.
+#[derive(Default)]
+pub(super) struct JoinedRows {
+    /// How often it gives a row beyond the first time. Clients choose rows: they are hashed with a secret.
+    repeated: hashbrown::HashMap<Box<[u8]>, isize>,
+    /// Of all that the join gives, the repetitions included.
+    bytes: usize,
+}
+
+impl JoinedRows {
     /// Notes what evaluating the join gave: rows one behind the other, and where each ends.
     pub fn count(&mut self, bytes: &[u8], mut start: usize, ends: &[usize]) {
         self.repeated.clear();
+        self.bytes = bytes.len();
         let mut rows = Vec::with_capacity(ends.len());
         for &end in ends {
             rows.push(&bytes[start..end]);
@@ -59,16 +102,16 @@ impl ViewJoin {
         }
     }
 
-    /// Brings the rows of the instance up to date.
-    ///
-    /// # Errors
-    /// Those of [`Datastore::change_view_rows`]. The join must be evaluated again then.
-    pub fn change(
+    fn change(
         &mut self,
+        host: ViewHost<'_>,
         datastore: &mut Datastore,
         (view, instance): Rows<'_>,
         mut changes: Vec<Change<'_>>,
-    ) -> Result<(), DatastoreError> {
+    ) -> Result<(), ViewError> {
+        let more = changes.iter().map(|(row, more)| row.len() as isize * more);
+        self.bytes = self.bytes.saturating_add_signed(more.sum());
+        check_bytes(host, self.bytes)?;
         changes.sort_unstable_by_key(|(row, _)| *row);
         changes.dedup_by(|next, kept| {
             let is_same = next.0 == kept.0;
@@ -87,9 +130,11 @@ impl ViewJoin {
             }
         }
         let (gone, come) = (gone.into_iter(), come.into_iter());
-        datastore.change_view_rows(view, instance, gone, come, |row| {
-            self.repeat(row, 1);
-        })
+        Ok(
+            datastore.change_view_rows(view, instance, gone, come, |row| {
+                self.repeat(row, 1);
+            })?,
+        )
     }
 
     /// A row is given so much more often beyond the first time, or less. False: it is not given any more.
@@ -104,10 +149,6 @@ impl ViewJoin {
             self.repeated.remove(row);
         }
         after >= 0
-    }
-
-    fn is_like(&self, other: &ViewJoin) -> bool {
-        self.shape.id == other.shape.id && self.key == other.key
     }
 }
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use lightcone_engine::Datastore;
 use lightcone_query::{LiveGroups, Query, SelectPlan};
-use lightcone_table::TableView;
-use lightcone_types::Identity;
+use lightcone_schema::TableSchema;
+use lightcone_types::{ColId, Identity};
 
 use super::failures::ViewError;
 use super::query::{find_rows, matches, replace, Deadline, Rows};
-use super::{Row, ViewHost, NO_ROWS};
+use super::{Row, ViewHost};
 use crate::windows::OwnWindow;
 
 /// The query of a view, with what is known of its result.
@@ -47,6 +47,14 @@ impl Kept {
         &self.plan
     }
 
+    /// The column whose index helps to find rows of its window, if the table has none.
+    pub fn held_column(&self) -> Option<(Arc<TableSchema>, ColId)> {
+        match &self.result {
+            Some(Known::Window(window)) => window.held_column(),
+            _ => None,
+        }
+    }
+
     /// Finds all rows, in the open transaction.
     pub fn evaluate(
         &mut self,
@@ -59,17 +67,9 @@ impl Kept {
             Some(groups) => Known::Groups(Box::new(self.count_all(host, datastore, groups)?)),
             None => Known::Window(self.first_rows(host, datastore)?),
         };
-        check_bytes(host, &result)?;
-        // A BSATN array.
-        let mut found = NO_ROWS.to_vec();
-        let mut count = 0_u32;
-        result.take_changes(|came, row| {
-            debug_assert!(came, "there was nothing that could go");
-            found.extend_from_slice(row);
-            count += 1;
-        });
-        found[..NO_ROWS.len()].copy_from_slice(&count.to_le_bytes());
-        replace(datastore, rows, &found)?;
+        let changed = result.take_changes();
+        check_kept_bytes(host, result.memory_bytes())?;
+        changed.replace(datastore, rows)?;
         self.result = Some(result);
         Ok(())
     }
@@ -94,9 +94,9 @@ impl Kept {
         datastore: &Datastore,
     ) -> Result<OwnWindow, ViewError> {
         let windows = &host.module.catalog.windows;
-        let fragment = self.query.fragments.first();
-        let window = fragment.and_then(|f| self.query.live_window(f, &self.sender));
-        let shape = window.and_then(|window| windows.shape_of(&window));
+        let window = self.query.live_window(&self.sender);
+        let joins = &host.module.catalog.joins;
+        let shape = window.and_then(|window| windows.shape_of(&window, joins));
         let Some((shape, key)) = shape else {
             return Err("the first column of its ORDER BY has an index without an order, which is of the kind `hash`: make it `btree`".to_owned().into());
         };
@@ -109,14 +109,8 @@ impl Kept {
             .into());
         }
         let mut window = OwnWindow::new(shape, key);
-        if let Some(table) = self.table(datastore) {
-            fill(host, &mut window, table)?;
-        }
+        fill(host, &mut window, datastore)?;
         Ok(window)
-    }
-
-    fn table<'d>(&self, datastore: &'d Datastore) -> Option<&'d TableView> {
-        Some(datastore.table(self.plan.table.id)?)
     }
 
     /// Brings the rows up to date that [`evaluate`](Self::evaluate) found before these changes.
@@ -144,23 +138,12 @@ impl Kept {
             }
             Known::Groups(_) => {}
             Known::Window(window) => {
-                fill(host, window, table)?;
+                fill(host, window, datastore)?;
             }
         }
-        check_bytes(host, &result)?;
-        let (mut gone, mut come): (Vec<Vec<u8>>, Vec<Vec<u8>>) = Default::default();
-        result.take_changes(|came, row| match came {
-            true => come.push(row.to_vec()),
-            false => gone.push(row.to_vec()),
-        });
-        let (gone, come) = (gone.iter(), come.iter());
-        datastore.change_view_rows(
-            view,
-            instance,
-            gone.map(Vec::as_slice),
-            come.map(Vec::as_slice),
-            |_| {},
-        )?;
+        let changed = result.take_changes();
+        check_kept_bytes(host, result.memory_bytes())?;
+        changed.write(datastore, (view, instance))?;
         self.result = Some(result);
         Ok(())
     }
@@ -185,20 +168,20 @@ impl Known {
         }
     }
 
-    fn take_changes(&mut self, mut visit: impl FnMut(bool, &[u8])) {
+    fn take_changes(&mut self) -> Changed {
+        let mut changed = Changed::default();
         match self {
-            Known::Window(window) => window.take_changes(visit),
-            Known::Groups(groups) => {
-                for change in groups.take_changes() {
-                    if let Some(row) = change.gone {
-                        visit(false, &row);
-                    }
-                    if let Some(row) = change.come {
-                        visit(true, &row);
-                    }
-                }
-            }
+            Known::Groups(groups) => changed.take_groups(groups),
+            Known::Window(window) => window.take_changes(|came, row| {
+                let rows = if came {
+                    &mut changed.come
+                } else {
+                    &mut changed.gone
+                };
+                rows.push(row.into());
+            }),
         }
+        changed
     }
 
     fn memory_bytes(&self) -> usize {
@@ -210,20 +193,61 @@ impl Known {
 }
 
 /// Looks for the rows that a window is short of, for as long as a view may take.
-fn fill(host: ViewHost<'_>, window: &mut OwnWindow, table: &TableView) -> Result<(), ViewError> {
+fn fill(
+    host: ViewHost<'_>,
+    window: &mut OwnWindow,
+    datastore: &Datastore,
+) -> Result<(), ViewError> {
     let deadline = Deadline::new(host);
     let rows_read_max = host.shared.options.limits.window_rows_read_max;
-    match window.fill(table, rows_read_max, &mut || deadline.is_over()) {
+    match window.fill(datastore, rows_read_max, &mut || deadline.is_over()) {
         true => Ok(()),
         false => Err(deadline.error()),
     }
 }
 
 /// The rows are part of what is known of them, so this bounds both.
-fn check_bytes(host: ViewHost<'_>, result: &Known) -> Result<(), ViewError> {
+pub(super) fn check_kept_bytes(host: ViewHost<'_>, bytes: usize) -> Result<(), ViewError> {
     let bytes_max = host.shared.options.limits.view_bytes_max;
-    match result.memory_bytes() > bytes_max {
+    match bytes > bytes_max {
         false => Ok(()),
         true => Err(format!("its rows, with what is needed to keep them up to date, have more bytes than limits.view-bytes-max, which is {bytes_max}").into()),
+    }
+}
+
+/// Rows that an instance has no more, and that it has now.
+#[derive(Default)]
+pub(super) struct Changed {
+    gone: Vec<Box<[u8]>>,
+    come: Vec<Box<[u8]>>,
+}
+
+impl Changed {
+    pub fn take_groups(&mut self, groups: &mut LiveGroups) {
+        for change in groups.take_changes() {
+            self.gone.extend(change.gone);
+            self.come.extend(change.come);
+        }
+    }
+
+    /// Makes what has come all rows of the instance.
+    pub fn replace(self, datastore: &mut Datastore, rows: Rows<'_>) -> Result<(), ViewError> {
+        debug_assert!(self.gone.is_empty(), "there was nothing that could go");
+        // A BSATN array.
+        let mut found = (self.come.len() as u32).to_le_bytes().to_vec();
+        self.come
+            .iter()
+            .for_each(|row| found.extend_from_slice(row));
+        replace(datastore, rows, &found)
+    }
+
+    pub fn write(
+        self,
+        datastore: &mut Datastore,
+        (view, instance): Rows<'_>,
+    ) -> Result<(), ViewError> {
+        let (gone, come) = (self.gone.iter(), self.come.iter());
+        let (gone, come) = (gone.map(|row| &**row), come.map(|row| &**row));
+        Ok(datastore.change_view_rows(view, instance, gone, come, |_| {})?)
     }
 }

@@ -10,15 +10,16 @@ use lightcone_query::{
     Run, SelectPlan, Tables,
 };
 use lightcone_table::TableView;
-use lightcone_types::{AlgebraicType, Identity, TableId};
+use lightcone_types::{AlgebraicType, ColId, Identity, TableId};
 
 use super::failures::ViewError;
-use super::joins::ViewJoin;
+use super::joins::{JoinResult, ViewJoin};
 use super::kept::Kept;
 use super::runner::Returned;
 use super::{Row, ViewHost, NO_ROWS};
 use crate::asked::Asked;
 use crate::evaluate::usable_index;
+use crate::held_indexes::IndexBuilding;
 
 /// Changed rows of one transaction that are listed for queries, counted once for each query. With more, queries run again.
 const LISTED_ROWS_MAX: usize = 65_536;
@@ -38,9 +39,13 @@ pub(super) struct ViewQuery {
     asked: Asked,
     /// The join that it is, if it is kept up to date as one.
     join: Option<ViewJoin>,
-    /// What it knows of its result, if that is one of aggregates or the first rows of an order.
+    /// What it knows of its result, if that is one of aggregates of one table, or the first rows of an order.
     kept: Option<Kept>,
     reads: ReadSet,
+    /// Of its rows, if they are those of one table.
+    bytes: usize,
+    /// The table and column on which an index is held for it.
+    held: Option<(TableId, ColId)>,
 }
 
 /// Makes what a view returned its rows, in the open transaction. Gives the query, if it is one: also if evaluating it failed, as
@@ -200,7 +205,32 @@ impl ViewQuery {
             join,
             kept,
             reads,
+            bytes: 0,
+            held: None,
         }
+    }
+
+    /// Holds an index that finds the rows of its window, if that may be built now. Without it, all are looked at each time.
+    pub fn hold_index(
+        &mut self,
+        datastore: &mut Datastore,
+        building: &mut IndexBuilding,
+        now: Instant,
+    ) {
+        let held = self.kept.as_ref().and_then(Kept::held_column);
+        let Some((table, column)) = held else {
+            return;
+        };
+        let columns = [(&table, column)].into_iter();
+        if building.check(datastore, columns, now).is_ok() {
+            building.hold(datastore, table.id, column);
+            self.held = Some((table.id, column));
+        }
+    }
+
+    /// The table and column on which an index is held for it.
+    pub fn held_index(&self) -> Option<(TableId, ColId)> {
+        self.held
     }
 
     /// What has to be evaluated again when it changes, or what [`change`](Self::change) is told of.
@@ -232,12 +262,18 @@ impl ViewQuery {
         if let Some(kept) = &mut self.kept {
             return kept.evaluate(host, datastore, rows);
         }
+        let result = self.join.as_mut().map(|join| &mut join.result);
+        let joined = match result {
+            Some(JoinResult::Groups(groups)) => return groups.evaluate(host, datastore, rows),
+            Some(JoinResult::Rows(joined)) => Some(joined),
+            None => None,
+        };
         let bytes_max = host.shared.options.limits.view_bytes_max;
         // A BSATN array.
         let mut found = NO_ROWS.to_vec();
         let mut count = 0_u32;
         let mut ends = Vec::new();
-        let is_join = self.join.is_some();
+        let is_join = joined.is_some();
         let mut take = |row: &[u8]| {
             found.extend_from_slice(row);
             count += 1;
@@ -253,15 +289,11 @@ impl ViewQuery {
                 find_matches(host, datastore, (query, *sender), &mut take)?;
             }
         }
-        if found.len() > bytes_max {
-            return Err(format!(
-                "its rows have more bytes than limits.view-bytes-max, which is {bytes_max}"
-            )
-            .into());
+        check_bytes(host, found.len())?;
+        if let Some(joined) = joined {
+            joined.count(&found, NO_ROWS.len(), &ends);
         }
-        if let Some(join) = &mut self.join {
-            join.count(&found, NO_ROWS.len(), &ends);
-        }
+        self.bytes = found.len();
         found[..NO_ROWS.len()].copy_from_slice(&count.to_le_bytes());
         replace(datastore, rows, &found)
     }
@@ -289,8 +321,24 @@ impl ViewQuery {
             gone.extend(old.filter(|row| matches(plan, table, row)));
             come.extend(new.filter(|row| matches(plan, table, row)));
         }
+        let bytes_of = |rows: &[&[u8]]| rows.iter().map(|row| row.len()).sum::<usize>();
+        let bytes = (self.bytes + bytes_of(&come)).saturating_sub(bytes_of(&gone));
+        check_bytes(host, bytes)?;
+        self.bytes = bytes;
         let (gone, come) = (gone.into_iter(), come.into_iter());
         Ok(datastore.change_view_rows(view, instance, gone, come, |_| {})?)
+    }
+}
+
+/// Whether rows of so many bytes may be those of an instance.
+pub(super) fn check_bytes(host: ViewHost<'_>, bytes: usize) -> Result<(), ViewError> {
+    let bytes_max = host.shared.options.limits.view_bytes_max;
+    match bytes > bytes_max {
+        false => Ok(()),
+        true => Err(format!(
+            "its rows have more bytes than limits.view-bytes-max, which is {bytes_max}"
+        )
+        .into()),
     }
 }
 
@@ -365,7 +413,7 @@ pub(super) fn find_rows(
 }
 
 /// The same of a query on several tables, for as long as a view may take.
-fn find_matches(
+pub(super) fn find_matches(
     host: ViewHost<'_>,
     datastore: &Datastore,
     (query, sender): (&Arc<Query>, Identity),

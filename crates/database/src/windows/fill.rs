@@ -1,16 +1,24 @@
-//! Finding the rows that a window is short of, by an index.
+//! Finding the rows that a window is short of: by an index, or by the query.
 
-use lightcone_query::RowOrder;
+use std::sync::Arc;
+
+use lightcone_engine::Datastore;
+use lightcone_query::{Progress, Query, RowOrder, Run};
 use lightcone_table::{Index, RangeBounds, TableView};
-use lightcone_types::ColId;
+use lightcone_types::{ColId, Identity};
 
-use super::shape::{Access, WindowShape};
+use super::shape::{Access, WindowShape, STEPS_PER_ROW};
 use super::window::Entry;
+use crate::row_limit::Current;
 
 /// Rows are put in order when there are so many more than twice those that are wanted.
 const SPARE_ROWS: usize = 64;
 /// Rows between two looks at the clock.
 const ROWS_BETWEEN_LOOKS: usize = 1 << 12;
+/// Steps of a query between two looks at the clock.
+const PIECE_STEPS: usize = 1 << 17;
+/// What a query keeps to find the rows: hash tables of joins, and the first rows so far.
+const QUERY_MEMORY_BYTES_MAX: usize = 64 << 20;
 /// A bound of an index's column that is none, and the tag of one that belongs to the range (03 §8.3).
 const UNBOUNDED: &[u8] = &[2];
 const INCLUDED: u8 = 0;
@@ -19,6 +27,8 @@ const INCLUDED: u8 = 0;
 pub(super) struct Wanted<'w> {
     pub shape: &'w WindowShape,
     pub key: &'w [u8],
+    /// What gives them, and for whom, where the shape has sources.
+    pub query: Option<(&'w Query, Identity)>,
     /// They come behind this one.
     pub after: Option<&'w Entry>,
     pub rows: usize,
@@ -31,17 +41,47 @@ pub(super) struct Found {
 }
 
 impl Wanted<'_> {
+    /// Finds them by the first of these ways that does not look at too many rows. Gives which it was.
+    pub fn find_by_any(
+        &self,
+        datastore: &Datastore,
+        ways: &[usize],
+        rows_left: &mut usize,
+    ) -> Option<(Found, usize)> {
+        let mut found = ways.iter().enumerate().filter_map(|(tried, &number)| {
+            // What comes next has something left, if this is not the way.
+            let is_last = tried + 1 == ways.len();
+            let kept_back = if is_last { 0 } else { *rows_left / 2 };
+            let mut rows = *rows_left - kept_back;
+            let access = &self.shape.accesses[number];
+            let found = self.find(datastore, access, &mut rows, &mut || false);
+            *rows_left = rows + kept_back;
+            Some((found?, number))
+        });
+        found.next()
+    }
+
     /// Finds them, looking at no more rows than `rows_left`, of which it takes what it has looked at, and asking `is_late` now and
     /// then. None: there would be more to look at.
     pub fn find(
         &self,
-        table: &TableView,
+        datastore: &Datastore,
         access: &Access,
         rows_left: &mut usize,
         is_late: &mut dyn FnMut() -> bool,
     ) -> Option<Found> {
+        let Some(table) = datastore.table(self.shape.table.id) else {
+            return Some(Found {
+                entries: Vec::new(),
+                is_complete: true,
+            });
+        };
+        if let (Access::Query, Some(query)) = (access, self.query) {
+            return self.run(datastore, query, rows_left, is_late);
+        }
         let mut search = Search {
             wanted: self,
+            datastore,
             rows_left,
             is_late,
             looked_at: 0,
@@ -71,6 +111,7 @@ impl Wanted<'_> {
             of.iter().flat_map(|p| value(p).iter().copied()).collect()
         };
         let walked = match access {
+            Access::Query => return None,
             Access::Scan => {
                 rows.walk(None, |_, row| search.look_at(row, false));
                 Ok(())
@@ -103,6 +144,45 @@ impl Wanted<'_> {
         walked.ok()
     }
 
+    /// Finds them as the query does when it is asked once, among its first rows.
+    fn run(
+        &self,
+        datastore: &Datastore,
+        (query, sender): (&Query, Identity),
+        rows_left: &mut usize,
+        is_late: &mut dyn FnMut() -> bool,
+    ) -> Option<Found> {
+        let rows_max = self.shape.extent.kept_rows();
+        let query = Arc::new(query.first_rows(rows_max as u64));
+        let mut run = Run::new(query, sender, QUERY_MEMORY_BYTES_MAX);
+        let (mut entries, mut rows) = (Vec::new(), 0);
+        let mut entry = Vec::new();
+        loop {
+            let steps_max = rows_left.saturating_mul(STEPS_PER_ROW).min(PIECE_STEPS);
+            let mut steps = steps_max;
+            let progress = run.run(&Current(datastore), &mut steps, |row| {
+                rows += 1;
+                let key_len = self.shape.write_entry(row, &mut entry);
+                let is_behind = |after: &Entry| entry[..] > *after.bytes();
+                if self.after.is_none_or(is_behind) {
+                    entries.push(Entry::new(&entry, key_len));
+                }
+                true
+            });
+            let looked_at = (steps_max - steps).div_ceil(STEPS_PER_ROW).max(1);
+            *rows_left = rows_left.checked_sub(looked_at)?;
+            match progress.ok()? {
+                Progress::Paused if *rows_left == 0 || is_late() => return None,
+                Progress::Paused => {}
+                Progress::Done | Progress::Stopped => break,
+            }
+        }
+        Some(Found {
+            entries,
+            is_complete: rows < rows_max,
+        })
+    }
+
     /// The bound where rows behind `after` begin.
     fn first_value(&self) -> Option<Vec<u8>> {
         let shape = self.shape;
@@ -114,6 +194,7 @@ impl Wanted<'_> {
 
 struct Search<'w> {
     wanted: &'w Wanted<'w>,
+    datastore: &'w Datastore,
     rows_left: &'w mut usize,
     is_late: &'w mut dyn FnMut() -> bool,
     looked_at: usize,
@@ -153,16 +234,28 @@ impl Search<'_> {
             self.is_over = true;
             return false;
         }
-        if !shape.admits(row) {
-            return true;
-        }
-        shape.write_key(row, &mut self.key);
-        if self.key != key {
-            return true;
+        if shape.sources.is_empty() {
+            if !shape.admits(row) {
+                return true;
+            }
+            shape.write_key(row, &mut self.key);
+            if self.key != key {
+                return true;
+            }
         }
         let key_len = shape.write_entry(row, &mut self.entry);
         if after.is_some_and(|after| self.entry[..] <= *after.bytes()) {
             return true;
+        }
+        if !shape.sources.is_empty() {
+            match shape.has(self.datastore, key, row, self.rows_left) {
+                Some(true) => {}
+                Some(false) => return true,
+                None => {
+                    self.is_too_much = true;
+                    return false;
+                }
+            }
         }
         if in_order {
             self.first.clear();

@@ -4,11 +4,16 @@
 //! changed row belongs to by the values of their parameters, and the row's place in them ([`of_shape`]); what comes into a
 //! window and what goes are changes like those of a table, with the values as a key by which fan-out finds the subscribers. When
 //! so many rows have gone that those behind are used up, more are looked for by an index ([`fill`]).
+//!
+//! Where row-level security rules decide about rows by several queries, or by joins, these are the window's sources ([`source`]): a
+//! row is in it once if one of them gives it. What changes of a source is a change of the table, or of a live join
+//! ([`crate::joins`]); a source's key leads to the windows.
 
 mod fill;
 mod of_shape;
 mod own;
 mod shape;
+mod source;
 mod window;
 
 use std::ops::Range;
@@ -19,11 +24,12 @@ use lightcone_engine::{Datastore, DeltaBatch};
 use lightcone_types::TableId;
 use rustc_hash::FxHashMap;
 
-use self::of_shape::{OfShape, Scratch};
+use self::of_shape::{Applied, OfShape, Scratch};
 
 pub(crate) use self::own::OwnWindow;
 pub(crate) use self::shape::{WindowShape, WindowShapes};
 pub(crate) use self::window::Entry;
+use crate::asked::WindowRows;
 use crate::held_indexes::IndexBuilding;
 use crate::live_query::LiveQuery;
 
@@ -63,14 +69,23 @@ impl Room {
 #[derive(Default)]
 pub(crate) struct Windows {
     shapes: FxHashMap<TableId, OfShape>,
-    /// Shapes by the table that they read.
-    by_table: FxHashMap<TableId, Vec<TableId>>,
+    /// Shapes, and which of their sources, by the table or join that they read.
+    by_table: FxHashMap<TableId, Vec<(TableId, usize)>>,
     count: usize,
     bytes: usize,
     building: IndexBuilding,
-    /// Shapes that a transaction concerns, with its changes of their table.
-    concerned: Vec<(TableId, Range<usize>)>,
+    concerned: Vec<Concerned>,
     scratch: Scratch,
+}
+
+/// A shape that a transaction concerns.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Concerned {
+    shape: TableId,
+    /// By which of its sources; 0 if it has none.
+    source: usize,
+    /// The changes of the source's table or join.
+    ops: (usize, usize),
 }
 
 /// Windows that take too much give back what they have taken, but only until all of them have taken so many times what is allowed.
@@ -82,6 +97,27 @@ struct Allowance {
     /// Nothing of this is given back.
     rows_in_all: usize,
     most: Option<Spent>,
+}
+
+impl Allowance {
+    fn of(changes: usize, limits: WindowLimits) -> Allowance {
+        let spare = changes.saturating_mul(ROWS_READ_PER_CHANGE);
+        let rows = limits.rows_read_max.saturating_add(spare);
+        Allowance {
+            rows,
+            rows_in_all: rows.saturating_mul(ALLOWANCES_MAX),
+            most: None,
+        }
+    }
+
+    fn left(&self) -> usize {
+        self.rows.min(self.rows_in_all)
+    }
+
+    fn spend(&mut self, rows: usize) {
+        self.rows -= rows;
+        self.rows_in_all -= rows;
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -117,7 +153,8 @@ impl Windows {
             let Some(window) = query.window() else {
                 continue;
             };
-            if let Err(error) = self.add_one(datastore, window, limits, &mut room, now) {
+            let added = self.add_one(datastore, window, limits, &mut room, now);
+            if let Err(error) = added {
                 self.remove(datastore, &queries[..position]);
                 return Err(error);
             }
@@ -128,16 +165,17 @@ impl Windows {
     fn add_one(
         &mut self,
         datastore: &mut Datastore,
-        (shape, key): (&Arc<WindowShape>, &[u8]),
+        window: &Arc<WindowRows>,
         limits: WindowLimits,
         room: &mut Room,
         now: Instant,
     ) -> Result<(), String> {
+        let shape = &window.shape;
         if shape.extent.end > limits.rows_max {
             return Err(format!("a subscription with ORDER BY has at most {} rows, those that OFFSET leaves out counted: use a smaller LIMIT, or raise limits.window-rows-max [LC0727]", limits.rows_max));
         }
         if let Some(of_shape) = self.shapes.get_mut(&shape.id) {
-            if of_shape.add_subscriber(key) {
+            if of_shape.add_subscriber(&window.key) {
                 return Ok(());
             }
         }
@@ -149,7 +187,7 @@ impl Windows {
         }
         self.hold(datastore, shape, now)?;
         let of_shape = self.shapes.get_mut(&shape.id).expect("it is held");
-        let added = of_shape.add_window(datastore, key, limits, (room, self.bytes));
+        let added = of_shape.add_window(datastore, window, limits, (room, self.bytes));
         match &added {
             Ok(bytes) => {
                 self.bytes += bytes;
@@ -162,19 +200,19 @@ impl Windows {
 
     /// Undoes one [`add`](Self::add).
     pub fn remove(&mut self, datastore: &mut Datastore, queries: &[Arc<LiveQuery>]) {
-        for (shape, key) in queries.iter().filter_map(|query| query.window()) {
-            let Some(of_shape) = self.shapes.get_mut(&shape.id) else {
+        for window in queries.iter().filter_map(|query| query.window()) {
+            let Some(of_shape) = self.shapes.get_mut(&window.shape.id) else {
                 continue;
             };
-            if let Some(bytes) = of_shape.remove_subscriber(key) {
+            if let Some(bytes) = of_shape.remove_subscriber(&window.key) {
                 self.bytes -= bytes;
                 self.count -= 1;
-                self.let_go_if_unused(datastore, shape);
+                self.let_go_if_unused(datastore, &window.shape);
             }
         }
     }
 
-    /// Makes a place for the windows of a shape, and an index if they need one.
+    /// Makes a place for the windows of a shape, and the indexes that they need.
     fn hold(
         &mut self,
         datastore: &mut Datastore,
@@ -184,14 +222,15 @@ impl Windows {
         if self.shapes.contains_key(&shape.id) {
             return Ok(());
         }
-        if let Some(column) = shape.held_column() {
-            let columns = [(&shape.table, column)].into_iter();
-            self.building.check(datastore, columns, now)?;
-            self.building.hold(datastore, shape.table.id, column);
+        self.building.check(datastore, shape.held_columns(), now)?;
+        for (table, column) in shape.held_columns() {
+            self.building.hold(datastore, table.id, column);
         }
         self.shapes.insert(shape.id, OfShape::new(shape.clone()));
-        let of_table = self.by_table.entry(shape.table.id).or_default();
-        of_table.push(shape.id);
+        for (source, table) in shape.read_by_sources().enumerate() {
+            let of_table = self.by_table.entry(table).or_default();
+            of_table.push((shape.id, source));
+        }
         Ok(())
     }
 
@@ -200,51 +239,57 @@ impl Windows {
             return;
         }
         self.shapes.remove(&shape.id);
-        if let Some(column) = shape.held_column() {
-            datastore.release_index(shape.table.id, column);
+        for (table, column) in shape.held_columns() {
+            datastore.release_index(table.id, column);
         }
-        if let Some(of_table) = self.by_table.get_mut(&shape.table.id) {
-            of_table.retain(|id| *id != shape.id);
-            if of_table.is_empty() {
-                self.by_table.remove(&shape.table.id);
+        for table in shape.read_by_sources() {
+            if let Some(of_table) = self.by_table.get_mut(&table) {
+                of_table.retain(|(id, _)| *id != shape.id);
+                if of_table.is_empty() {
+                    self.by_table.remove(&table);
+                }
             }
         }
     }
 
     /// The rows of a window.
-    pub fn entries(&self, shape: &WindowShape, key: &[u8]) -> &[Entry] {
-        let of_shape = self.shapes.get(&shape.id);
-        of_shape.map_or(&[], |of_shape| of_shape.entries(key))
+    pub fn entries(&self, window: &WindowRows) -> &[Entry] {
+        let of_shape = self.shapes.get(&window.shape.id);
+        of_shape.map_or(&[], |of_shape| of_shape.entries(&window.key))
     }
 
     /// Whether the rows of a window are known.
-    pub fn has(&self, shape: &WindowShape, key: &[u8]) -> bool {
-        let of_shape = self.shapes.get(&shape.id);
-        of_shape.is_some_and(|of_shape| of_shape.has(key))
+    pub fn has(&self, window: &WindowRows) -> bool {
+        let of_shape = self.shapes.get(&window.shape.id);
+        of_shape.is_some_and(|of_shape| of_shape.has(&window.key))
     }
 
     /// Whether a window is kept up to date no more.
-    pub fn has_failed(&self, shape: &WindowShape, key: &[u8]) -> bool {
-        let of_shape = self.shapes.get(&shape.id);
-        of_shape.is_some_and(|of_shape| of_shape.has_failed(key))
+    pub fn has_failed(&self, window: &WindowRows) -> bool {
+        let of_shape = self.shapes.get(&window.shape.id);
+        of_shape.is_some_and(|of_shape| of_shape.has_failed(&window.key))
     }
 
-    /// Makes all windows anew, over tables that took the place of others. Nobody is told what has changed. Gives whether some have
-    /// failed.
+    /// Makes all windows anew, over tables that took the place of others. Nobody is told what has changed. Each may look at as many
+    /// rows as when it was made, and all together at no more than in a transaction with as many changes as they keep rows. Gives
+    /// whether some have failed.
     pub fn rebuild(&mut self, datastore: &mut Datastore, limits: WindowLimits) -> bool {
+        let of_shapes = self.shapes.values();
+        let kept_rows = of_shapes.map(OfShape::kept_rows);
+        let mut allowance = Allowance::of(kept_rows.sum(), limits);
         self.bytes = 0;
         let mut some_failed = false;
         for of_shape in self.shapes.values_mut() {
-            if let Some(column) = of_shape.shape.held_column() {
-                datastore.hold_index(of_shape.shape.table.id, column);
+            for (table, column) in of_shape.shape.held_columns() {
+                datastore.hold_index(table.id, column);
             }
-            self.bytes += of_shape.rebuild(datastore, limits);
+            self.bytes += of_shape.rebuild(datastore, &mut allowance.rows_in_all, limits);
             some_failed |= of_shape.some_failed();
         }
         some_failed
     }
 
-    /// Appends the changes of windows to those of the tables, which are `ops`, of a transaction that was just committed. Gives
+    /// Appends the changes of windows to those of tables and joins, which are `ops`, of a transaction that was just committed. Gives
     /// whether some windows have failed: they took too much to be filled again, or all together have too many bytes.
     pub fn evaluate(
         &mut self,
@@ -257,20 +302,15 @@ impl Windows {
         if self.concerned.is_empty() {
             return false;
         }
-        let spare = ops.len().saturating_mul(ROWS_READ_PER_CHANGE);
-        let rows = limits.rows_read_max.saturating_add(spare);
-        let mut allowance = Allowance {
-            rows,
-            rows_in_all: rows.saturating_mul(ALLOWANCES_MAX),
-            most: None,
-        };
+        let mut allowance = Allowance::of(ops.len(), limits);
         let mut greedy: Vec<Spent> = Vec::new();
-        for (id, range) in &self.concerned {
-            let Some(of_shape) = self.shapes.get_mut(id) else {
+        for concerned in self.concerned.chunk_by(|a, b| a.shape == b.shape) {
+            let Some(of_shape) = self.shapes.get_mut(&concerned[0].shape) else {
                 continue;
             };
             let scratch = &mut self.scratch;
-            of_shape.apply((deltas, range.clone()), scratch);
+            let applied = Applied { datastore, deltas };
+            of_shape.apply(applied, concerned, scratch, (&mut allowance, &mut greedy));
             of_shape.fill_touched(datastore, scratch, &mut allowance, &mut greedy);
             let change = of_shape.finish(deltas, scratch);
             self.bytes = self.bytes.saturating_add_signed(change);
@@ -286,18 +326,23 @@ impl Windows {
         some_failed
     }
 
-    /// In the order of tables' ids, and so of changes.
+    /// Those of one shape come one behind the other.
     fn find_concerned(&mut self, deltas: &DeltaBatch, ops: Range<usize>) {
         self.concerned.clear();
         let mut start = ops.start;
         for of_table in deltas.ops(ops).chunk_by(|a, b| a.table == b.table) {
-            let range = start..start + of_table.len();
-            start = range.end;
+            let ops = (start, start + of_table.len());
+            start = ops.1;
             let shapes = self.by_table.get(&of_table[0].table);
             let shapes = shapes.map_or(&[][..], Vec::as_slice);
-            let concerned = shapes.iter().map(|shape| (*shape, range.clone()));
+            let concerned = shapes.iter().map(|(shape, source)| Concerned {
+                shape: *shape,
+                source: *source,
+                ops,
+            });
             self.concerned.extend(concerned);
         }
+        self.concerned.sort_unstable();
     }
 
     fn fail(&mut self, shape: TableId, window: u32) {

@@ -1,14 +1,16 @@
 //! The windows of one shape: what the changes of a table do to them.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use lightcone_engine::{Datastore, DeltaBatch, DeltaKind};
+use lightcone_engine::{Datastore, DeltaBatch, DeltaKind, DeltaOp};
 
 use super::fill::{Found, Wanted};
 use super::shape::WindowShape;
+use super::source::Source;
 use super::window::{Changes, Entry, Window};
-use super::{Allowance, Room, Spent, WindowLimits};
+use super::{Allowance, Concerned, Room, Spent, WindowLimits};
+use crate::asked::WindowRows;
+use crate::few::{Few, Key};
 
 /// What a window takes beside its rows and its key.
 const WINDOW_BYTES: usize = 256;
@@ -17,7 +19,8 @@ const BYTES_KEPT_MAX: usize = 1 << 20;
 
 /// A window with subscribers.
 struct Live {
-    key: Box<[u8]>,
+    /// As who subscribed first has asked for it.
+    asked: Arc<WindowRows>,
     window: Window,
     /// Which of the shape's ways finds its rows.
     access: usize,
@@ -33,7 +36,13 @@ struct Live {
 
 impl Live {
     fn memory_bytes(&self) -> usize {
-        WINDOW_BYTES + 2 * self.key.len() + self.window.memory_bytes()
+        WINDOW_BYTES + 3 * self.asked.key.len() + self.window.memory_bytes()
+    }
+
+    /// It was too much, and nobody hears of what it has changed so far: that is no state of it.
+    fn give_up(&mut self) {
+        self.has_failed = true;
+        self.changes.clear();
     }
 }
 
@@ -41,8 +50,17 @@ pub(super) struct OfShape {
     pub shape: Arc<WindowShape>,
     /// By key. Clients choose keys: they are hashed with a secret.
     by_key: hashbrown::HashMap<Box<[u8]>, u32>,
+    /// By source, and its key.
+    by_source: Vec<hashbrown::HashMap<Key, Few<u32>>>,
     windows: Vec<Option<Live>>,
     free: Vec<u32>,
+}
+
+/// The changes of a transaction, and the tables that it has left.
+#[derive(Clone, Copy)]
+pub(super) struct Applied<'a> {
+    pub datastore: &'a Datastore,
+    pub deltas: &'a DeltaBatch,
 }
 
 /// Reused from transaction to transaction.
@@ -56,7 +74,9 @@ pub(super) struct Scratch {
 
 impl OfShape {
     pub fn new(shape: Arc<WindowShape>) -> OfShape {
+        let of_source = |_: &Source| hashbrown::HashMap::default();
         OfShape {
+            by_source: shape.sources.iter().map(of_source).collect(),
             shape,
             by_key: hashbrown::HashMap::default(),
             windows: Vec::new(),
@@ -94,17 +114,17 @@ impl OfShape {
     pub fn add_window(
         &mut self,
         datastore: &Datastore,
-        key: &[u8],
+        asked: &Arc<WindowRows>,
         limits: WindowLimits,
         (room, bytes_of_others): (&mut Room, usize),
     ) -> Result<usize, String> {
-        let found = self.find_all(datastore, key, &mut room.rows_left);
+        let found = self.find_all(datastore, asked, &mut room.rows_left);
         let Some((window, access)) = found else {
             let table = &self.shape.table.name;
             return Err(format!("finding the rows of the subscription with ORDER BY would take more than the {} rows of `{table}` that limits.window-rows-read-max allows to look at: add an index to the module that begins with the columns of `=` in WHERE and goes on with the first one of ORDER BY [LC0728]", limits.rows_read_max));
         };
         let mut live = Live {
-            key: key.into(),
+            asked: asked.clone(),
             window,
             access,
             subscribers: 1,
@@ -128,7 +148,11 @@ impl OfShape {
                 (self.windows.len() - 1) as u32
             }
         };
-        self.by_key.insert(key.into(), window);
+        self.by_key.insert(asked.key.clone(), window);
+        let keys = self.shape.source_keys(&asked.key);
+        for (of_source, key) in self.by_source.iter_mut().zip(keys) {
+            of_source.entry(key.into()).or_default().push(window);
+        }
         Ok(bytes)
     }
 
@@ -142,6 +166,18 @@ impl OfShape {
         }
         let bytes = live.bytes;
         self.by_key.remove(key);
+        let keys = self.shape.source_keys(key);
+        for (of_source, key) in self.by_source.iter_mut().zip(keys) {
+            let Some(windows) = of_source.get_mut(key) else {
+                continue;
+            };
+            if let Some(place) = windows.iter().position(|known| *known == window) {
+                windows.swap_remove(place);
+            }
+            if windows.is_empty() {
+                of_source.remove(key);
+            }
+        }
         self.windows[window as usize] = None;
         self.free.push(window);
         Some(bytes)
@@ -151,31 +187,20 @@ impl OfShape {
     fn find_all(
         &self,
         datastore: &Datastore,
-        key: &[u8],
+        asked: &WindowRows,
         rows_left: &mut usize,
     ) -> Option<(Window, usize)> {
         let shape = &*self.shape;
         let mut window = Window::default();
-        let Some(table) = datastore.table(shape.table.id) else {
-            return Some((window, 0));
-        };
         let wanted = Wanted {
             shape,
-            key,
+            key: &asked.key,
+            query: Some((&asked.query, asked.sender)),
             after: None,
             rows: shape.extent.kept_rows(),
         };
-        let last = shape.accesses.len().saturating_sub(1);
-        let tried = shape.accesses.iter().enumerate();
-        let mut found = tried.filter_map(|(number, access)| {
-            // What comes next has something left, if this is not the way.
-            let kept_back = if number == last { 0 } else { *rows_left / 2 };
-            let mut rows = *rows_left - kept_back;
-            let found = wanted.find(table, access, &mut rows, &mut || false);
-            *rows_left = rows + kept_back;
-            Some((found?, number))
-        });
-        let (found, access) = found.next()?;
+        let ways: Vec<usize> = (0..shape.accesses.len()).collect();
+        let (found, access) = wanted.find_by_any(datastore, &ways, rows_left)?;
         let Found {
             entries,
             is_complete,
@@ -221,14 +246,28 @@ impl OfShape {
         self.windows.iter().flatten().any(|live| live.has_failed)
     }
 
-    /// Finds the rows of all windows anew. Gives their bytes.
-    pub fn rebuild(&mut self, datastore: &Datastore, limits: WindowLimits) -> usize {
+    /// How many rows its windows keep at most.
+    pub fn kept_rows(&self) -> usize {
+        self.by_key.len() * self.shape.extent.kept_rows()
+    }
+
+    /// Finds the rows of all windows anew, looking at no more rows than `rows_left`, of which it takes what it has looked at. Gives
+    /// their bytes.
+    pub fn rebuild(
+        &mut self,
+        datastore: &Datastore,
+        rows_left: &mut usize,
+        limits: WindowLimits,
+    ) -> usize {
         let mut bytes = 0;
         for number in 0..self.windows.len() {
             let Some(live) = &self.windows[number] else {
                 continue;
             };
-            let found = self.find_all(datastore, &live.key, &mut { limits.rows_read_max });
+            let granted = limits.rows_read_max.min(*rows_left);
+            let mut unused = granted;
+            let found = self.find_all(datastore, &live.asked, &mut unused);
+            *rows_left -= granted - unused;
             let live = self.live(number as u32);
             live.has_failed |= found.is_none();
             (live.window, live.access) = found.unwrap_or_default();
@@ -240,12 +279,87 @@ impl OfShape {
 
     /// Brings windows up to date as far as the changes of the table say how; they may be short of rows then. Rows that came are
     /// first, so that as few as possible have to be looked for.
-    pub fn apply(&mut self, (deltas, ops): (&DeltaBatch, Range<usize>), scratch: &mut Scratch) {
+    pub fn apply(
+        &mut self,
+        applied: Applied<'_>,
+        concerned: &[Concerned],
+        scratch: &mut Scratch,
+        mut may: (&mut Allowance, &mut Vec<Spent>),
+    ) {
         scratch.touched.clear();
         for kind in [DeltaKind::Insert, DeltaKind::Delete] {
-            let changed = deltas.ops(ops.clone()).iter();
-            for op in changed.filter(|op| op.kind == kind) {
-                self.apply_row(kind, deltas.row(op), scratch);
+            for of_source in concerned {
+                let Concerned { source, ops, .. } = *of_source;
+                let changed = applied.deltas.ops(ops.0..ops.1).iter();
+                for op in changed.filter(|op| op.kind == kind) {
+                    match self.by_source.is_empty() {
+                        true => self.apply_row(kind, applied.deltas.row(op), scratch),
+                        false => self.apply_source(applied, source, op, scratch, &mut may),
+                    }
+                }
+            }
+        }
+    }
+
+    /// A source gives a row now, or gives it less often than before.
+    fn apply_source(
+        &mut self,
+        Applied { datastore, deltas }: Applied<'_>,
+        source: usize,
+        op: &DeltaOp,
+        scratch: &mut Scratch,
+        (allowance, greedy): &mut (&mut Allowance, &mut Vec<Spent>),
+    ) {
+        let (shape, row) = (&*self.shape, deltas.row(op));
+        let is_join = shape.sources[source].join().is_some();
+        let key = match is_join {
+            true => deltas.key(op),
+            false if shape.sources[source].write_key(&shape.layout, row, &mut scratch.key) => {
+                &scratch.key
+            }
+            false => return,
+        };
+        let Some(numbers) = self.by_source[source].get(key) else {
+            return;
+        };
+        let key_len = shape.write_entry(row, &mut scratch.entry);
+        for &number in numbers {
+            let live = self.windows[number as usize].as_mut();
+            let live = live.expect("keys are of windows that are there");
+            if live.has_failed || live.window.is_beyond(&scratch.entry) {
+                continue;
+            }
+            let (extent, changes) = (shape.extent, &mut live.changes);
+            match op.kind {
+                DeltaKind::Insert => live.window.insert(&scratch.entry, key_len, extent, changes),
+                DeltaKind::Delete if !live.window.has(&scratch.entry) => continue,
+                // Another source may give it, or another match.
+                DeltaKind::Delete if is_join => {
+                    let granted = allowance.left();
+                    let mut unused = granted;
+                    let key = &live.asked.key;
+                    let stays = match is_there(shape, datastore, row) {
+                        true => shape.has(datastore, key, row, &mut unused),
+                        false => Some(false),
+                    };
+                    allowance.spend(granted - unused);
+                    match stays {
+                        Some(true) => continue,
+                        Some(false) => live.window.remove(&scratch.entry, extent, changes),
+                        None => {
+                            live.give_up();
+                            greedy.push(Spent {
+                                rows: granted - unused,
+                                shape: shape.id,
+                                window: number,
+                            });
+                        }
+                    }
+                }
+                DeltaKind::Delete => live.window.remove(&scratch.entry, extent, changes),
+            }
+            if !std::mem::replace(&mut live.is_touched, true) {
+                scratch.touched.push(number);
             }
         }
     }
@@ -300,33 +414,33 @@ impl OfShape {
             let live = self.live(number);
             live.window.trim(shape.extent);
             let rows = live.window.missing_rows(shape.extent);
-            if rows == 0 {
+            if rows == 0 || live.has_failed {
                 continue;
             }
-            let Some(table) = datastore.table(shape.table.id) else {
-                continue;
-            };
             let wanted = Wanted {
                 shape: &shape,
-                key: &live.key,
+                key: &live.asked.key,
+                query: Some((&live.asked.query, live.asked.sender)),
                 after: live.window.last(),
                 rows,
             };
-            let may_look_at = allowance.rows.min(allowance.rows_in_all);
+            let may_look_at = allowance.left();
             let mut rows_left = may_look_at;
-            let access = &shape.accesses[live.access];
-            let found = wanted.find(table, access, &mut rows_left, &mut || false);
+            let mut ways = vec![live.access];
+            if !shape.sources.is_empty() {
+                // What decides about rows may have changed so that another way is the better one now.
+                let others = 0..shape.accesses.len();
+                ways.extend(others.filter(|way| *way != live.access));
+            }
+            let found = wanted.find_by_any(datastore, &ways, &mut rows_left);
             let spent = Spent {
                 rows: may_look_at - rows_left,
                 shape: shape.id,
                 window: number,
             };
-            allowance.rows -= spent.rows;
-            allowance.rows_in_all -= spent.rows;
-            let Some(found) = found else {
-                // Nobody hears of what it has changed so far: that is no state of it.
-                live.has_failed = true;
-                live.changes.clear();
+            allowance.spend(spent.rows);
+            let Some((found, access)) = found else {
+                live.give_up();
                 allowance.rows += spent.rows;
                 greedy.push(spent);
                 // Who has taken most fails too, so that others have something left.
@@ -340,6 +454,7 @@ impl OfShape {
             if allowance.most.is_none_or(|most| spent.rows > most.rows) {
                 allowance.most = Some(spent);
             }
+            live.access = access;
             let Found {
                 entries,
                 is_complete,
@@ -362,7 +477,7 @@ impl OfShape {
                     true => DeltaKind::Insert,
                     false => DeltaKind::Delete,
                 };
-                deltas.push_keyed(shape.id, kind, &live.key, entry.row());
+                deltas.push_keyed(shape.id, kind, &live.asked.key, entry.row());
             }
             live.changes.clear();
             let bytes = live.memory_bytes();
@@ -374,4 +489,10 @@ impl OfShape {
         scratch.touched.shrink_to(BYTES_KEPT_MAX / size_of::<u32>());
         change
     }
+}
+
+/// Whether the table has this row.
+fn is_there(shape: &WindowShape, datastore: &Datastore, row: &[u8]) -> bool {
+    let table = datastore.table(shape.table.id);
+    table.is_some_and(|table| table.find_equal(row).is_some())
 }

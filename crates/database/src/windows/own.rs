@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use lightcone_table::TableView;
+use lightcone_engine::Datastore;
+use lightcone_schema::TableSchema;
+use lightcone_types::ColId;
 
 use super::fill::{Found, Wanted};
 use super::shape::{Access, WindowShape};
@@ -27,6 +29,12 @@ impl OwnWindow {
             changes: Changes::default(),
             entry: Vec::new(),
         }
+    }
+
+    /// The column whose index has to be held to find its rows, if the table has none that helps.
+    pub fn held_column(&self) -> Option<(Arc<TableSchema>, ColId)> {
+        let column = self.shape.held_column()?;
+        Some((self.shape.table.clone(), column))
     }
 
     /// Bytes of memory of its rows.
@@ -55,7 +63,7 @@ impl OwnWindow {
     #[must_use]
     pub fn fill(
         &mut self,
-        table: &TableView,
+        datastore: &Datastore,
         rows_read_max: usize,
         is_late: &mut dyn FnMut() -> bool,
     ) -> bool {
@@ -68,15 +76,16 @@ impl OwnWindow {
         let wanted = Wanted {
             shape: &shape,
             key: &self.key,
+            query: None,
             after: self.window.last(),
             rows,
         };
         let mut by_index = (shape.accesses.iter())
-            .filter_map(|access| wanted.find(table, access, &mut { rows_read_max }, is_late));
+            .filter_map(|access| wanted.find(datastore, access, &mut { rows_read_max }, is_late));
         let mut found = by_index.next();
         if found.is_none() {
             let mut all = usize::MAX;
-            found = wanted.find(table, &Access::Scan, &mut all, is_late);
+            found = wanted.find(datastore, &Access::Scan, &mut all, is_late);
         }
         let Some(Found {
             entries,

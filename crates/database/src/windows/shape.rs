@@ -4,13 +4,15 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
+use lightcone_engine::Datastore;
 use lightcone_query::{LiveWindow, Predicate, RowOrder};
 use lightcone_schema::{IndexAlgorithm, TableSchema};
 use lightcone_table::RowLayout;
 use lightcone_types::{AlgebraicType, ColId, TableId};
 
+use super::source::{Source, SourceKeys};
 use super::window::Extent;
-use crate::joins::ShapeId;
+use crate::joins::{JoinShape, JoinShapes, ShapeId};
 
 /// Steps of a shape for each changed row, before those of its predicate: its key, its place in the order.
 const LOOK_UP_STEPS: usize = 32;
@@ -19,7 +21,7 @@ const COLUMN_STEPS: usize = 8;
 /// Rows that a window keeps for which a step is counted: those behind a row that comes or goes are moved.
 const MOVED_ROWS_PER_STEP: usize = 8;
 /// Steps of a condition that count as much as looking a row up.
-const STEPS_PER_ROW: usize = 32;
+pub(super) const STEPS_PER_ROW: usize = 32;
 
 /// A window over one table, but for the values of its parameters.
 pub(crate) struct WindowShape {
@@ -37,6 +39,8 @@ pub(crate) struct WindowShape {
     pub extent: Extent,
     /// Ways of finding rows, the best first.
     pub accesses: Vec<Access>,
+    /// What gives its rows, if these alone do not decide about themselves.
+    pub(super) sources: Vec<Source>,
 }
 
 /// A way of finding the rows of a window.
@@ -54,10 +58,12 @@ pub(crate) enum Access {
     },
     /// All rows are looked at.
     Scan,
+    /// The query is evaluated, which begins with its sources.
+    Query,
 }
 
 impl WindowShape {
-    fn new(window: &LiveWindow) -> Option<WindowShape> {
+    fn new(window: &LiveWindow, sources: Vec<Source>) -> Option<WindowShape> {
         let columns = window.table.columns.iter();
         let types: Vec<AlgebraicType> = columns.map(|column| column.ty.clone()).collect();
         let parameters: Vec<ColId> = window
@@ -69,10 +75,15 @@ impl WindowShape {
         let to_usize = |rows: u64| usize::try_from(rows).unwrap_or(usize::MAX);
         let start = to_usize(window.offset);
         let id = ShapeId::take();
+        let mut accesses = accesses(&window.table, &parameters, first_column)?;
+        if !sources.is_empty() {
+            accesses.push(Access::Query);
+        }
         Some(WindowShape {
             id: id.as_table(),
             _id: id,
-            accesses: accesses(&window.table, &parameters, first_column)?,
+            accesses,
+            sources,
             table: window.table.clone(),
             layout: RowLayout::new(&types),
             predicate: window.predicate.clone(),
@@ -115,6 +126,51 @@ impl WindowShape {
         self.order.push_key(&self.layout, row, entry);
     }
 
+    /// Whether a row of the table is one of the window with this key. Takes what it looks at from `rows_left`. None: there would be
+    /// more to look at.
+    pub(super) fn has(
+        &self,
+        datastore: &Datastore,
+        key: &[u8],
+        row: &[u8],
+        rows_left: &mut usize,
+    ) -> Option<bool> {
+        for (source, key) in self.sources.iter().zip(self.source_keys(key)) {
+            if source.has(&self.layout, datastore, (row, key), rows_left)? {
+                return Some(true);
+            }
+        }
+        Some(false)
+    }
+
+    /// The keys of the sources in the key of a window.
+    pub(super) fn source_keys<'k>(&self, key: &'k [u8]) -> SourceKeys<'k> {
+        let mut start = 0;
+        for column in &self.parameters {
+            let length = self
+                .layout
+                .check_column(usize::from(column.0), &key[start..]);
+            start += length.expect("keys are values of the parameters' types");
+        }
+        SourceKeys(&key[start..])
+    }
+
+    /// The joins among its sources, with their keys.
+    pub fn joins<'s>(
+        &'s self,
+        key: &'s [u8],
+    ) -> impl Iterator<Item = (&'s Arc<JoinShape>, &'s [u8])> {
+        let sources = self.sources.iter().zip(self.source_keys(key));
+        sources.filter_map(|(source, key)| Some((source.join()?, key)))
+    }
+
+    /// The table or join by whose changes it hears of each of its sources.
+    pub(super) fn read_by_sources(&self) -> impl Iterator<Item = TableId> + '_ {
+        let of_source = |source: &Source| source.join().map_or(self.table.id, |join| join.id);
+        let own = self.sources.is_empty().then_some(self.table.id);
+        own.into_iter().chain(self.sources.iter().map(of_source))
+    }
+
     /// The value of a parameter in a key.
     pub fn value<'k>(&self, key: &'k [u8], parameter: usize) -> &'k [u8] {
         let mut at = 0;
@@ -129,7 +185,15 @@ impl WindowShape {
         &[]
     }
 
-    /// The column whose index has to be held for its windows, if the table has none that helps.
+    /// The tables and columns whose indexes have to be held for its windows, and for what decides about their rows.
+    pub fn held_columns(&self) -> impl Iterator<Item = (&Arc<TableSchema>, ColId)> {
+        let own = self.held_column().map(|column| (&self.table, column));
+        let joins = self.sources.iter().filter_map(Source::join);
+        own.into_iter()
+            .chain(joins.flat_map(|join| join.looked_up_by()))
+    }
+
+    /// The column whose index has to be held to find rows in their order or by a parameter, if the table has none that helps.
     pub fn held_column(&self) -> Option<ColId> {
         match self.accesses.first()? {
             Access::Ordered { index: None, .. } => Some(self.first_column),
@@ -148,7 +212,9 @@ impl WindowShape {
             })
         };
         match self.accesses.first() {
-            Some(Access::Ordered { prefix, .. }) => self.predicate.is_none() && is_all(prefix),
+            Some(Access::Ordered { prefix, .. }) => {
+                self.sources.is_empty() && self.predicate.is_none() && is_all(prefix)
+            }
             _ => false,
         }
     }
@@ -156,8 +222,10 @@ impl WindowShape {
     /// Bytes of memory.
     pub fn memory_bytes(&self) -> usize {
         let predicate = self.predicate.as_ref().map_or(0, Predicate::memory_bytes);
+        let sources = self.sources.iter().map(Source::memory_bytes);
         size_of::<WindowShape>()
             + predicate
+            + sources.sum::<usize>()
             + self.order.0.len() * size_of::<(ColId, bool)>()
             + self.parameters.len() * size_of::<ColId>()
     }
@@ -175,7 +243,8 @@ impl WindowShape {
         let predicate = self.predicate.as_ref();
         let predicate = predicate.map_or(0, |predicate| predicate.steps(row_bytes));
         let moved = self.extent.kept_rows() / MOVED_ROWS_PER_STEP;
-        LOOK_UP_STEPS + columns * COLUMN_STEPS + predicate + moved
+        let sources = self.sources.iter().map(|source| source.steps(row_bytes));
+        LOOK_UP_STEPS + columns * COLUMN_STEPS + predicate + moved + sources.sum::<usize>()
     }
 }
 
@@ -206,7 +275,7 @@ fn accesses(table: &TableSchema, parameters: &[ColId], first: ColId) -> Option<V
     }
     let prefix_len = |access: &Access| match access {
         Access::Ordered { prefix, .. } => prefix.len(),
-        Access::Point { .. } | Access::Scan => 0,
+        Access::Point { .. } | Access::Scan | Access::Query => 0,
     };
     ordered.sort_by_key(|access| std::cmp::Reverse(prefix_len(access)));
     let has_prefix = |access: &Access| prefix_len(access) > 0;
@@ -246,11 +315,22 @@ struct Registry {
 }
 
 impl WindowShapes {
-    /// The shape of a window, and the key that its parameters have. None if no index helps to keep it up to date.
-    pub fn shape_of(&self, window: &LiveWindow) -> Option<(Arc<WindowShape>, Box<[u8]>)> {
+    /// The shape of a window, and the key that its parameters have, with those of its sources. None if no index helps to keep it up
+    /// to date.
+    pub fn shape_of(
+        &self,
+        window: &LiveWindow,
+        joins: &JoinShapes,
+    ) -> Option<(Arc<WindowShape>, Box<[u8]>)> {
         let values = window.parameters.iter().map(|(_, value)| value);
-        let key: Vec<u8> = values.flat_map(|value| value.iter().copied()).collect();
-        let hash = hash_of(window);
+        let mut key: Vec<u8> = values.flat_map(|value| value.iter().copied()).collect();
+        let mut sources = Vec::with_capacity(window.sources.len());
+        for source in &window.sources {
+            let (source, of_source) = Source::new(source, joins);
+            SourceKeys::push(&of_source, &mut key);
+            sources.push(source);
+        }
+        let hash = hash_of(window, &sources);
         let mut registry = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Registry { shapes, sweep_at } = &mut *registry;
         if let Some(shape) = shapes.get(&hash).and_then(Weak::upgrade) {
@@ -260,14 +340,14 @@ impl WindowShapes {
             shapes.retain(|_, shape| shape.strong_count() > 0);
             *sweep_at = 2 * shapes.len() + 64;
         }
-        let shape = Arc::new(WindowShape::new(window)?);
+        let shape = Arc::new(WindowShape::new(window, sources)?);
         shapes.insert(hash, Arc::downgrade(&shape));
         Some((shape, key.into()))
     }
 }
 
 /// A hash of a window without the values of its parameters.
-fn hash_of(window: &LiveWindow) -> u128 {
+fn hash_of(window: &LiveWindow, sources: &[Source]) -> u128 {
     static SECRETS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
     // A compiled predicate is written out: the texts differ if the predicates do.
     let predicate = format!("{:?}", window.predicate);
@@ -277,7 +357,15 @@ fn hash_of(window: &LiveWindow) -> u128 {
         .map(|(column, _)| *column)
         .collect();
     let rows = (window.offset, window.limit);
-    let content = (window.table.id, parameters, predicate, &window.order, rows);
+    let sources: Vec<_> = sources.iter().map(Source::identity).collect();
+    let content = (
+        window.table.id,
+        parameters,
+        predicate,
+        &window.order,
+        rows,
+        sources,
+    );
     let half = |number: usize| u128::from(SECRETS[number].hash_one(&content));
     half(0) << 64 | half(1)
 }

@@ -136,6 +136,11 @@ impl Window {
         self.entries.binary_search_by(compare)
     }
 
+    /// Whether a row is known to be there.
+    pub fn has(&self, entry: &[u8]) -> bool {
+        self.place(entry).is_ok()
+    }
+
     /// A row came. It is a sort key with the row behind it.
     pub fn insert(&mut self, entry: &[u8], key_len: usize, extent: Extent, changes: &mut Changes) {
         let Err(place) = self.place(entry) else {

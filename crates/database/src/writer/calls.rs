@@ -18,6 +18,7 @@ use crate::request::{Decoded, Request};
 use crate::resolve::{
     find_procedure, find_reducer, resolve_call, resolve_procedure, RefusalReason,
 };
+use crate::rights::Rights;
 
 /// In the place of a request that was taken.
 const TAKEN: Request = Request::Procedure {
@@ -257,14 +258,14 @@ impl Writer {
             connection_id,
             timestamp,
         };
+        let rights = self.shared.rights_of(&caller.identity, caller.rights);
         if self.has_no_lifecycle() && self.shared.status.read_only().is_none() {
-            let is_owner = caller.identity == self.shared.options.owner;
-            let is_procedure = find_reducer(&self.module, is_owner, &function).is_err()
-                && find_procedure(&self.module, is_owner, &function).is_some();
+            let is_procedure = find_reducer(&self.module, rights, &function).is_err()
+                && find_procedure(&self.module, rights, &function).is_some();
             if !is_procedure {
                 let inside = Some(&*caller.jwt_payload);
-                let result =
-                    args.and_then(|args| self.call_by_name(&origin, &function, &args, inside));
+                let result = args
+                    .and_then(|args| self.call_by_name(&origin, rights, &function, &args, inside));
                 return self.reply_when_durable(true, result, reply, Some(permit));
             }
         }
@@ -273,7 +274,7 @@ impl Writer {
             return self.reply_when_durable(true, refused, reply, Some(permit));
         }
         let args = match args {
-            Ok(args) => match self.procedure_by_name(&origin, &function, &args) {
+            Ok(args) => match self.procedure_by_name(rights, &function, &args) {
                 None => Ok(args),
                 Some(Ok(procedure)) => {
                     // The client goes when the procedure has ended.
@@ -287,7 +288,8 @@ impl Writer {
             },
             Err(error) => Err(error),
         };
-        let result = args.and_then(|args| self.call_by_name(&origin, &function, &args, None));
+        let result =
+            args.and_then(|args| self.call_by_name(&origin, rights, &function, &args, None));
         self.disconnect(caller.identity, connection_id);
         self.reply_when_durable(true, result, reply, Some(permit));
     }
@@ -295,16 +297,15 @@ impl Writer {
     /// The procedure of this name, if there is no such reducer, and it takes these arguments.
     fn procedure_by_name(
         &self,
-        origin: &Origin,
+        rights: Rights,
         function: &str,
         args: &[u8],
     ) -> Option<Result<u32, CallError>> {
-        let is_owner = origin.identity == self.shared.options.owner;
         // Once more: the module may have been replaced since the arguments were read.
-        if find_reducer(&self.module, is_owner, function).is_ok() {
+        if find_reducer(&self.module, rights, function).is_ok() {
             return None;
         }
-        let (procedure, definition) = find_procedure(&self.module, is_owner, function)?;
+        let (procedure, definition) = find_procedure(&self.module, rights, function)?;
         Some(match definition.validate_args(args) {
             Ok(_) => Ok(procedure as u32),
             Err(error) => Err(CallError::InvalidArguments(format!(
@@ -341,13 +342,13 @@ impl Writer {
         };
         let module = self.module.clone();
         // The database itself may call what is private.
-        let refusal = match resolve_call(&module, true, name, args) {
+        let refusal = match resolve_call(&module, Rights::All, name, args) {
             Ok(reducer) => {
                 let (_, ops) = self.call(reducer, &origin, args);
                 return self.event(Event::Committed { ops });
             }
             Err(refusal) if refusal.reason == RefusalReason::Unknown => {
-                match resolve_procedure(&module, true, name, args) {
+                match resolve_procedure(&module, Rights::All, name, args) {
                     Ok(procedure) => {
                         return self.start_procedure(procedure, origin, args, Asker::Nobody)
                     }
@@ -363,12 +364,12 @@ impl Writer {
     fn call_by_name(
         &mut self,
         origin: &Origin,
+        rights: Rights,
         function: &str,
         args: &[u8],
         inside: Option<&str>,
     ) -> Result<CallOutcome, CallError> {
-        let is_owner = origin.identity == self.shared.options.owner;
-        let reducer = resolve_call(&self.module, is_owner, function, args).map_err(|refusal| {
+        let reducer = resolve_call(&self.module, rights, function, args).map_err(|refusal| {
             self.log_error(function, &refusal.log, origin.timestamp);
             CallError::InvalidArguments(refusal.message)
         })?;

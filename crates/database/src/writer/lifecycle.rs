@@ -13,6 +13,7 @@ use crate::error::ConnectError;
 use crate::events::{CallFailure, CallResult, Event};
 use crate::inbox::NewClient;
 use crate::peer::ConnectionNumber;
+use crate::rights::Rights;
 
 impl Writer {
     /// One transaction: the client's rows, then the module's connect reducer (05 §11).
@@ -172,6 +173,22 @@ impl Writer {
         }
         self.event(Event::Disconnected { connection });
         self.disconnect(client.peer.identity, client.connection_id);
+    }
+
+    /// Ends the connections of somebody who has lost rights: what they were resolved with must not be used again.
+    pub(super) fn lower_rights(&mut self, identity: Identity, rights: Rights) {
+        let rights = self.shared.rights_of(&identity, rights);
+        let clients = self.state.clients.iter();
+        let has_more =
+            |client: &Client| client.peer.identity == identity && client.peer.rights > rights;
+        let ended: Vec<ConnectionNumber> = clients
+            .filter(|(_, client)| has_more(client))
+            .map(|(connection, _)| *connection)
+            .collect();
+        for connection in ended {
+            self.state.clients[&connection].queue.cut();
+            self.disconnect_client(connection);
+        }
     }
 
     /// Removes the client's rows, in the transaction of the disconnect reducer if that succeeds (05 §11).

@@ -1,60 +1,29 @@
-//! What happens to a whole database: a new program, snapshots, its end.
+//! What happens to a whole database: snapshots, its end.
 
 use std::sync::Arc;
 
 use lightcone_engine::Datastore;
-use lightcone_host::HostEnv;
 use lightcone_log::Committer;
 use tokio::sync::oneshot;
 
 use super::Writer;
-use crate::catalog::CatalogView;
-use crate::error::UpdateError;
-use crate::events::{Event, FanoutItem};
-use crate::inbox::Stop;
-use crate::module::{Module, Program};
+use crate::events::FanoutItem;
+use crate::inbox::{Stop, TableRows};
 use crate::shared::Shared;
 use crate::snapshot::{self, SnapshotJob};
 use crate::status::FAILED_TEXT;
 
 impl Writer {
-    /// Swaps the program for one with the same schema. Clients and subscriptions stay (02 §14.1).
-    pub(super) fn replace(&mut self, program: Program) -> Result<(), UpdateError> {
-        if let Some(reason) = self.shared.status.read_only() {
-            return Err(UpdateError::Database(reason));
-        }
-        let env = HostEnv::new(self.shared.host_config());
-        let instance = program
-            .loaded
-            .instantiate(env)
-            .map_err(|error| UpdateError::Module(error.to_string()))?;
-        let datastore = self.datastore();
-        let mut record = datastore
-            .module_record()
-            .expect("a running database has a module");
-        record.program_kind = program.kind as u8;
-        record.program_hash = program.hash;
-        record.program = program.bytes.to_vec();
-        datastore.begin();
-        let prepared = datastore
-            .set_module_record(&record)
-            .and_then(|()| datastore.create_views(&program.def));
-        if let Err(error) = prepared {
-            datastore.rollback();
-            return Err(UpdateError::Database(error.to_string()));
-        }
-        let hash = program.hash.to_hex();
-        let catalog = CatalogView::new(&self.datastore, &program.def);
-        let module = Arc::new(Module::new(self.module.version + 1, program, catalog));
-        let ops = self.commit_program(module)?;
-        self.event(Event::Committed { ops });
-        self.shared.set_module(self.module.clone());
-        let log = self.shared.log.clone();
-        log.info(&format!("Updated program to {hash}"));
-        self.instance = instance;
-        self.instance.prepare();
-        log.info("Database updated");
-        Ok(())
+    pub(super) fn table_rows(&self) -> Vec<TableRows> {
+        let tables = self.module.def().tables.iter();
+        let rows = tables.filter_map(|table| {
+            let id = self.datastore.table_id_from_name(&table.name)?;
+            Some(TableRows {
+                table: table.name.clone(),
+                rows: self.datastore.table(id)?.rows().row_count(),
+            })
+        });
+        rows.collect()
     }
 
     pub(super) fn snapshot_if_due(&mut self) {

@@ -2,8 +2,8 @@
 //! are lent to those beside it, and what is left to do when they have ended.
 
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{sync_channel, RecvTimeoutError};
-use std::sync::Arc;
+use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use lightcone_host::{
@@ -22,9 +22,13 @@ use crate::inbox::InboxPermit;
 use crate::module::Module;
 use crate::peer::ConnectionNumber;
 use crate::procedures::{
-    self, Asker, Call, Control, Ended, Full, Function, Job, Lease, LeaseRequest, Origin, Waits,
+    self, Asker, Call, Control, Ended, Full, Function, Granted, Job, Lease, LeaseRequest,
+    LeaseSlot, Origin, Returned, Waits,
 };
 use tokio::sync::oneshot;
+
+/// A call takes tables that were lent to it in this time, or they are lent to it again later.
+const LEASE_TAKEN_MAX: Duration = Duration::from_millis(10);
 
 /// Why a procedure returned nothing.
 enum ProcedureFailure {
@@ -233,35 +237,22 @@ impl Writer {
             control,
             committed_bytes,
         } = request;
-        let put = |granted| {
-            *slot
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner) = granted
-        };
+        let put = |granted| *slot.lock().unwrap_or_else(PoisonError::into_inner) = granted;
         if let Some(reason) = self.shared.status.read_only() {
-            put(Some(Err(reason)));
+            put(Granted::Refused(reason));
             // The call may be gone.
-            let _ = ready.send(());
+            ready.tell();
             return;
         }
         let spare = self.state.spare.take().unwrap_or_default();
         let datastore = std::mem::replace(&mut self.datastore, spare);
         let (back, returned) = sync_channel(1);
-        put(Some(Ok(Lease::new(datastore, back))));
-        if ready.send(()).is_err() {
-            // The call is gone, and nobody takes them.
-            put(None);
+        put(Granted::Tables(Box::new(Lease::new(datastore, back))));
+        if !ready.tell() {
+            // Nobody takes them.
+            put(Granted::Nothing);
         }
-        // From here on the call alone keeps them: when it goes, they come back, also if it never took them.
-        drop(slot);
-        let ms_max = self.shared.options.limits.host.procedure_transaction_ms_max;
-        let mut back = returned.recv_timeout(Duration::from_millis(ms_max));
-        if matches!(back, Err(RecvTimeoutError::Timeout)) {
-            control.end(InterruptReason::TransactionTime);
-            // Its code is stopped at the next tick, and all that the host does for it is bounded.
-            back = returned.recv().map_err(|_| RecvTimeoutError::Disconnected);
-        }
-        let back = back.expect("a lease gives the tables back whatever happens");
+        let back = self.wait_for_tables(slot, &returned, &control);
         self.state.spare = Some(std::mem::replace(&mut self.datastore, back.datastore));
         if back.commit {
             let before = self.transactions().0.bytes();
@@ -271,6 +262,34 @@ impl Writer {
             // Others see it at once.
             self.end_round();
         }
+    }
+
+    /// Waits for tables that were lent.
+    fn wait_for_tables(
+        &self,
+        slot: LeaseSlot,
+        returned: &Receiver<Returned>,
+        control: &Control,
+    ) -> Returned {
+        let mut back = returned.recv_timeout(LEASE_TAKEN_MAX);
+        if back.is_err() {
+            // While others compute, the call has no thread, and all would wait for them.
+            let mut granted = slot.lock().unwrap_or_else(PoisonError::into_inner);
+            if matches!(*granted, Granted::Tables(_)) {
+                *granted = Granted::Withdrawn;
+            }
+            drop(granted);
+            // From here on the call alone keeps them: when it goes, they come back.
+            drop(slot);
+            let ms_max = self.shared.options.limits.host.procedure_transaction_ms_max;
+            back = returned.recv_timeout(Duration::from_millis(ms_max));
+        }
+        if matches!(back, Err(RecvTimeoutError::Timeout)) {
+            control.end(InterruptReason::TransactionTime);
+            // Its code is stopped at the next tick, and all that the host does for it is bounded.
+            back = returned.recv().map_err(|_| RecvTimeoutError::Disconnected);
+        }
+        back.expect("a lease gives the tables back whatever happens")
     }
 
     /// Commits the open transaction and tells subscribers.

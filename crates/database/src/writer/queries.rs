@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lightcone_query::{Projection, SelectPlan};
+use lightcone_schema::TableSchema;
 use lightcone_types::Identity;
 use lightcone_wire::server;
 use tokio::sync::oneshot;
@@ -17,11 +18,11 @@ use crate::error::SqlError;
 use crate::evaluate::{Finder, Source};
 use crate::events::{Answer, Event};
 use crate::inbox::{FoundQuery, HttpQuery, Notice, QueryTurn};
-use crate::joins::JoinShape;
 use crate::live_query::LiveQuery;
 use crate::outgoing::ReadTicket;
 use crate::peer::ConnectionNumber;
 use crate::request::CompiledSet;
+use crate::rights::Rights;
 use crate::row_limit;
 
 /// A connection with so few queries, and this part of the steps it may have, is let in however many steps others have: a few
@@ -110,7 +111,7 @@ impl Writer {
         let mut queries = set.queries.iter();
         let is_new = |query: &Arc<LiveQuery>| {
             let window = query.window();
-            window.is_some_and(|(shape, key)| !self.state.windows.has(shape, key))
+            window.is_some_and(|window| !self.state.windows.has(window))
         };
         ticket.first_try.is_some()
             && queries.clone().any(is_new)
@@ -124,12 +125,12 @@ impl Writer {
         set: CompiledSet,
     ) -> Result<CompiledSet, String> {
         let client = self.state.clients.get(&connection);
-        let is_owner = client.is_some_and(|client| client.peer.is_owner);
+        let rights = client.map_or_else(Rights::default, |client| client.peer.rights);
         let new = set
             .queries
             .iter()
             .filter(|query| !self.state.query_load.has(query));
-        row_limit::check(&self.datastore, is_owner, new.map(|query| &query.asked))?;
+        row_limit::check(&self.datastore, rights, new.map(|query| &query.asked))?;
         Ok(set)
     }
 
@@ -164,7 +165,8 @@ impl Writer {
             return Err(format!("checking a changed row against the queries of this connection would take {steps} steps, and limits.query-steps-per-connection-max is {} [LC0710]", limits.query_steps_per_connection_max));
         }
         let now = self.shared.environment().instant();
-        let shapes = set.queries.iter().filter_map(|query| query.join.as_deref());
+        let joins = set.queries.iter().flat_map(|query| query.joins());
+        let shapes = joins.map(|(shape, _)| &**shape);
         self.state.joins.may_add(&self.datastore, shapes, now)?;
         // Joins look rows up, which costs more than the steps of their conditions.
         let is_modest = client.queries + set.queries.len() <= MODEST_QUERIES_MAX
@@ -352,10 +354,10 @@ impl Writer {
         ticket: ReadTicket,
     ) {
         let reply = Reply::OneOff { request_id };
-        let is_owner = |client: &super::Client| client.peer.is_owner;
-        let is_owner = self.state.clients.get(&connection).is_some_and(is_owner);
+        let client = self.state.clients.get(&connection);
+        let rights = client.map_or_else(Rights::default, |client| client.peer.rights);
         let plan = plan.and_then(|plan| {
-            row_limit::check(&self.datastore, is_owner, [&plan])?;
+            row_limit::check(&self.datastore, rights, [&plan])?;
             Ok(plan)
         });
         let plan = match plan {
@@ -465,7 +467,7 @@ impl Writer {
                     self.datastore.set_watched(table, after > 0);
                 }
             }
-            if let (Some(shape), Some((_, key))) = (&query.join, &query.group.equality) {
+            for (shape, key) in query.joins() {
                 let (joins, datastore) = (&mut self.state.joins, &mut self.datastore);
                 match change > 0 {
                     true => joins.add(datastore, shape, key),
@@ -480,8 +482,10 @@ impl Writer {
     pub(super) fn drop_failed_joins(&mut self) {
         self.state.has_failed_joins = false;
         let joins = &self.state.joins;
-        let has_failed = |shape: &Arc<JoinShape>| joins.has_failed(shape);
-        let failed = self.sets_with(|query| query.join.as_ref().is_some_and(has_failed));
+        let failed = self.sets_with(|query| {
+            let mut shapes = query.joins().map(|(shape, _)| shape);
+            shapes.any(|shape| joins.has_failed(shape))
+        });
         let partners_max = self.shared.options.limits.join_partners_max;
         let error = format!("a changed row had more than {partners_max} partners in a join of this subscription, which limits.join-partners-max allows on average: the subscription has ended [LC0714]");
         self.end_sets(failed, &error);
@@ -516,6 +520,24 @@ impl Writer {
         }
     }
 
+    /// That a statement was compiled for the tables as they are.
+    ///
+    /// # Errors
+    /// One has changed since, with the module.
+    pub(super) fn require_current<'t>(
+        &self,
+        tables: impl IntoIterator<Item = &'t Arc<TableSchema>>,
+    ) -> Result<(), SqlError> {
+        let is_current = |table: &Arc<TableSchema>| {
+            let now = self.datastore.schema(table.id);
+            now.is_some_and(|now| Arc::ptr_eq(now, table) || now == table)
+        };
+        match tables.into_iter().all(is_current) {
+            true => Ok(()),
+            false => Err(SqlError::Busy("the module was updated while the statement was under way, and a table of it has changed: send it again [LC0232]".to_owned())),
+        }
+    }
+
     pub(super) fn http_query(&mut self, query: HttpQuery) -> Result<FoundQuery, SqlError> {
         let HttpQuery {
             caller,
@@ -527,9 +549,10 @@ impl Writer {
             self.connect(caller.identity, connection_id, &caller.jwt_payload)
                 .map_err(|refused| SqlError::ConnectRejected(refused.text()))?;
         }
-        let is_owner = caller.identity == self.shared.options.owner;
+        let rights = self.shared.rights_of(&caller.identity, caller.rights);
         let plan = plan.and_then(|plan| {
-            row_limit::check(&self.datastore, is_owner, [&plan]).map_err(SqlError::Query)?;
+            self.require_current(plan.read_tables())?;
+            row_limit::check(&self.datastore, rights, [&plan]).map_err(SqlError::Query)?;
             let made = self.materialise(caller.identity, &views_of(&plan));
             made.map(|()| plan).map_err(SqlError::Query)
         });
@@ -563,6 +586,21 @@ fn plans_of(set: &CompiledSet) -> Vec<Asked> {
         .iter()
         .map(|query| query.asked.clone())
         .collect()
+}
+
+/// What a set adds to what its connection has.
+pub(super) struct SetCounts {
+    pub queries: usize,
+    pub windows: usize,
+    pub steps: usize,
+}
+
+pub(super) fn counts_of(set: &CompiledSet) -> SetCounts {
+    SetCounts {
+        queries: set.queries.len(),
+        windows: windows_of(&set.queries),
+        steps: steps_of(set),
+    }
 }
 
 fn steps_of(set: &CompiledSet) -> usize {

@@ -43,6 +43,10 @@ impl Writer {
         let (mut datastore, _) =
             Datastore::recover_until(&options.directory, &mut snapshots, &*log, durable_offset)
                 .map_err(|error| error.to_string())?;
+        let program = datastore.module_record().map(|record| record.program_hash);
+        if program != Some(self.module.program.hash) {
+            return Err("the last update is not durable, and is taken back: the database opens anew with the program before".to_owned());
+        }
         options.configure(&mut datastore);
         self.state.joins.hold_all_indexes(&mut datastore);
         self.state.views.hold_all_indexes(&mut datastore);

@@ -25,9 +25,6 @@ impl Writer {
 
     /// Gives the round's records to the log and its events to fan-out.
     pub(crate) fn end_round(&mut self) {
-        if self.state.has_failed_joins {
-            self.drop_failed_joins();
-        }
         self.end_failed_windows();
         if self.answer_directly() {
             return;
@@ -148,8 +145,8 @@ impl RoundTransactions<'_> {
         }
         let state = &mut *self.state;
         let mut committed = commit(self.datastore, &mut state.output, self.environment);
-        let of_tables = committed.changes.clone();
-        if !state.joins.is_empty() && !committed.changes.is_empty() {
+        let is_change = !committed.changes.is_empty();
+        if !state.joins.is_empty() && is_change {
             let (deltas, changes) = (&mut state.output.deltas, &mut committed.changes);
             let joins = &mut state.joins;
             state.has_failed_joins |= joins.evaluate(
@@ -160,10 +157,11 @@ impl RoundTransactions<'_> {
             );
             changes.end = deltas.position();
         }
-        if !state.windows.is_empty() && !of_tables.is_empty() {
+        if !state.windows.is_empty() && is_change {
             let deltas = &mut state.output.deltas;
             let (windows, limits) = (&mut state.windows, self.window_limits);
-            state.has_failed_windows |= windows.evaluate(self.datastore, deltas, of_tables, limits);
+            let changes = committed.changes.clone();
+            state.has_failed_windows |= windows.evaluate(self.datastore, deltas, changes, limits);
             committed.changes.end = deltas.position();
         }
         if committed.has_record {

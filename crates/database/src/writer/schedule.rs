@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use lightcone_engine::{DatastoreError, ScheduleAt, ScheduleChange, ScheduleKey};
 use lightcone_host::ConsoleLevel;
-use lightcone_types::{ConnectionId, Timestamp};
+use lightcone_types::{ConnectionId, TableId, Timestamp};
+use rustc_hash::FxHashMap;
 
 use super::{Origin, Writer};
 use crate::environment;
@@ -26,6 +27,8 @@ const NO_PLACE_US: i64 = 100_000;
 #[derive(Default)]
 pub(super) struct Schedules {
     queue: ScheduleQueue,
+    /// Rows whose procedure is under way, with the time for which it was due again meanwhile: it runs once at a time.
+    under_way: FxHashMap<ScheduleKey, Option<Timestamp>>,
     /// The latest time at which the clock was read.
     latest: Option<Timestamp>,
     alarm: Option<Alarm>,
@@ -52,6 +55,23 @@ impl Writer {
         self.state.schedules.queue.clear();
         self.state.output.schedules = self.datastore().schedules();
         self.plan_changes(self.now());
+    }
+
+    /// Rows have moved to other tables, or call nothing any more; those of `added` tables call something from now on.
+    pub(super) fn plan_moved(&mut self, moved: &[(TableId, Option<TableId>)], added: &[TableId]) {
+        let now = self.now();
+        self.plan_changes(now);
+        let queue = &mut self.state.schedules.queue;
+        for (from, to) in moved {
+            queue.move_table(*from, *to);
+        }
+        for ScheduleChange { key, at } in self.datastore.schedules() {
+            // Also those whose call has begun under the old key.
+            if let (true, false, Some(at)) = (added.contains(&key.table), queue.contains(key), at) {
+                queue.set(key, at, now);
+            }
+        }
+        self.set_alarm();
     }
 
     /// At the end of a round: notes what changed, calls what is due, and has itself woken for what comes.
@@ -151,6 +171,11 @@ impl Writer {
 
     /// Calls the function of a row that is due.
     fn run_schedule(&mut self, key: ScheduleKey, intended: Timestamp) {
+        // It was changed while its procedure is under way, or the clock was set back.
+        if let Some(again) = self.state.schedules.under_way.get_mut(&key) {
+            *again = Some(intended);
+            return;
+        }
         // It may be gone: its table was dropped, for one.
         let Some((row, at)) = self.datastore().schedule_row(key) else {
             return;
@@ -176,6 +201,7 @@ impl Writer {
                 }
                 let origin = self.origin_of_schedule(intended);
                 let asker = Asker::Schedule { key, at, intended };
+                self.state.schedules.under_way.insert(key, None);
                 // What is left to do is done when it has ended, which may be much later.
                 return self.start_procedure(id, origin, &row, asker);
             }
@@ -191,9 +217,18 @@ impl Writer {
         at: ScheduleAt,
         intended: Timestamp,
     ) {
-        match at {
-            ScheduleAt::Time(_) => self.plan_changes(self.now()),
-            ScheduleAt::Interval(_) => self.after_schedule(key, at, intended),
+        let again = self.state.schedules.under_way.remove(&key).flatten();
+        match (again, at) {
+            (Some(due), _) => {
+                let now = self.now();
+                self.plan_changes(now);
+                let queue = &mut self.state.schedules.queue;
+                if !queue.contains(key) {
+                    queue.set(key, ScheduleAt::Time(due), now);
+                }
+            }
+            (None, ScheduleAt::Time(_)) => self.plan_changes(self.now()),
+            (None, ScheduleAt::Interval(_)) => self.after_schedule(key, at, intended),
         }
         self.set_alarm();
     }

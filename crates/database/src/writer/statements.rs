@@ -43,6 +43,7 @@ impl Writer {
         if let Some(reason) = self.shared.status.read_only() {
             return Err(SqlError::Database(reason));
         }
+        self.require_current([&plan.table])?;
         self.datastore.begin();
         let environment = self.shared.environment();
         let statement = Statement {

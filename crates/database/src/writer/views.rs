@@ -44,7 +44,7 @@ pub(super) fn views_of(asked: &Asked) -> Vec<ViewRead> {
     match asked {
         Asked::Plan(plan) => read(&plan.table),
         Asked::Query(query, _) => query.read_tables().for_each(|table| read(table)),
-        Asked::Window(rows) => read(&rows.shape.table),
+        Asked::Window(rows) => rows.query.read_tables().for_each(|table| read(table)),
     }
     reads
 }
@@ -195,7 +195,8 @@ impl Writer {
     /// Commits the transaction in which a program takes over, with the rows that its views have. Returns the changes.
     ///
     /// # Errors
-    /// A view that somebody is subscribed to fails in the new program. The old one is in its place again.
+    /// A view that somebody is subscribed to fails in the new program. The old one is in its place again, and views are to be
+    /// [rebuilt](Self::rebuild_views).
     pub(super) fn commit_program(
         &mut self,
         module: Arc<Module>,
@@ -209,8 +210,9 @@ impl Writer {
         if let Err(reason) = replaced {
             self.datastore.rollback();
             self.module = old;
-            self.rebuild_views();
-            return Err(UpdateError::Rejected(reason));
+            return Err(UpdateError::Refused(format!(
+                "Views evaluation did not complete successfully during database update: {reason}"
+            )));
         }
         let changes = self.commit();
         self.transactions().0.tell(messages);

@@ -58,8 +58,11 @@ impl Writer {
         self.state.has_failed_windows |= windows.rebuild(&mut self.datastore, limits);
     }
 
-    /// Before somebody else sees the rows of windows that have failed in this round.
+    /// Before somebody else sees the rows of windows that have failed in this round, also by their joins.
     pub(super) fn end_failed_windows(&mut self) {
+        if self.state.has_failed_joins {
+            self.drop_failed_joins();
+        }
         if self.state.has_failed_windows {
             self.drop_failed_windows();
         }
@@ -74,7 +77,7 @@ impl Writer {
         let windows = std::mem::take(&mut self.state.windows);
         let failed = self.sets_with(|query| {
             let window = query.window();
-            window.is_some_and(|(shape, key)| windows.has_failed(shape, key))
+            window.is_some_and(|window| windows.has_failed(window))
         });
         self.state.windows = windows;
         self.end_sets(failed, &error);

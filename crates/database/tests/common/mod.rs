@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use lightcone_database::{
     Caller, Commons, ConnectRequest, Connection, DatabaseHandle, DatabaseOptions, Engines,
-    HostKind, Limits, Machine, Outgoing, Protocol,
+    HostKind, Limits, Machine, Outgoing, Protocol, Rights,
 };
 use lightcone_host_wasm::{WasmEngine, WasmEngineOptions};
 use lightcone_types::{ConnectionId, Encode, Identity};
@@ -95,6 +95,7 @@ pub async fn open(options: DatabaseOptions) -> DatabaseHandle {
 pub fn caller(identity: Identity) -> Caller {
     Caller {
         identity,
+        rights: Rights::default(),
         jwt_payload: "{}".into(),
     }
 }
@@ -118,6 +119,7 @@ impl Client {
     ) -> Client {
         let request = ConnectRequest {
             identity,
+            rights: Rights::default(),
             connection_id: ConnectionId(id),
             jwt_payload: "{}".into(),
             confirmed,

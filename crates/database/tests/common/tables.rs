@@ -1,7 +1,10 @@
 //! A module that is nothing but tables. Its program is JSON like an entry of `08-execution.json`: `tables` with columns and
-//! types, `uniqueKeys`, `indexes`, `rules`; and beyond it `autoInc` (table to column), `events` (tables), and
+//! types, `uniqueKeys`, `indexes`, `rules`; and beyond it `autoInc` (table to column), `events` and `private` (tables), `defaults` (by
+//! table, values of columns), and
 //! `views`: by name, the `query` whose rows a view has for who looks, with `{sender}` for him, and the `table` that these are of,
 //! or their `columns`.
+//!
+//! `schedules` names a table with `id` and `at`: its rows call `tick`, which puts their ids into the table `ticked`.
 //!
 //! Its reducer `change` takes a text: JSON of tables with the rows to be deleted and to be inserted, all in one transaction.
 
@@ -15,10 +18,11 @@ use lightcone_host::{
     ReducerOutcome, Transactions, ViewCall, ViewOutcome,
 };
 use lightcone_schema::raw::{
-    CaseConversionPolicy, ExplicitNameEntry, ExplicitNames, NameMapping, RawConstraintData,
-    RawConstraintDefV10, RawIndexAlgorithm, RawIndexDefV10, RawModuleDefV10,
-    RawModuleDefV10Section as Section, RawReducerDefV10, RawRowLevelSecurityDef, RawSequenceDefV10,
-    RawTableDefV10, RawUniqueConstraintData, RawViewDefV10,
+    CaseConversionPolicy, ExplicitNameEntry, ExplicitNames, NameMapping, RawColumnDefaultValueV10,
+    RawConstraintData, RawConstraintDefV10, RawIndexAlgorithm, RawIndexDefV10, RawModuleDefV10,
+    RawModuleDefV10Section as Section, RawReducerDefV10, RawRowLevelSecurityDef, RawScheduleDefV10,
+    RawScopedTypeNameV10, RawSequenceDefV10, RawTableDefV10, RawTypeDefV10,
+    RawUniqueConstraintData, RawViewDefV10,
 };
 use lightcone_schema::{RawModuleDef, TableAccess, TableKind, Visibility};
 use lightcone_types::bsatn::Encode as _;
@@ -72,6 +76,13 @@ impl ModuleInstance for Changing {
         transaction: OpenTransaction<'_>,
         call: &ReducerCall<'_>,
     ) -> ReducerOutcome {
+        if &**call.name == "tick" {
+            let datastore = transaction.into_datastore();
+            let ticked = datastore.table_id_from_name("ticked").expect("a table");
+            let inserted = datastore.insert(ticked, &call.args[..8], &mut Vec::new());
+            inserted.expect("the key is free");
+            return ReducerOutcome::Ok;
+        }
         let text = String::decode(&mut Reader::new(call.args)).expect("a text");
         let changes: Value = serde_json::from_str(&text).expect("JSON");
         let datastore = transaction.into_datastore();
@@ -134,10 +145,17 @@ pub fn row_bsatn(columns: &[Value], row: &Value) -> Vec<u8> {
         match column[1].as_str().expect("a type") {
             "Bool" => value.as_bool().expect("a Bool").encode(&mut bytes),
             "U32" => (number() as u32).encode(&mut bytes),
+            kind if kind.starts_with("Kind") => (number() as u8).encode(&mut bytes),
             "U64" => number().encode(&mut bytes),
             "I32" => {
                 let number = value.as_i64().expect("a number");
                 (number as i32).encode(&mut bytes);
+            }
+            // Microseconds since 1970, or of an interval if negative.
+            "ScheduleAt" => {
+                let time = value.as_i64().expect("a number");
+                u8::from(time >= 0).encode(&mut bytes);
+                time.abs().encode(&mut bytes);
             }
             "F64" => value.as_f64().expect("a number").encode(&mut bytes),
             "String" => value
@@ -154,6 +172,26 @@ pub fn row_bsatn(columns: &[Value], row: &Value) -> Vec<u8> {
     bytes
 }
 
+/// `Kind3` is an enum of three.
+fn named_type(name: &str, types: &mut Vec<T>, names: &mut Vec<RawTypeDefV10>) -> T {
+    let Some(variants) = name.strip_prefix("Kind") else {
+        return column_type(name);
+    };
+    let count: usize = variants.parse().expect("a number");
+    let variants = ["A", "B", "C", "D"].into_iter().take(count);
+    types.push(T::sum(variants.map(|name| (name, T::unit()))));
+    let ty = TypeRef(types.len() as u32 - 1);
+    names.push(RawTypeDefV10 {
+        source_name: RawScopedTypeNameV10 {
+            scope: Vec::new(),
+            source_name: format!("Kind{}", ty.0),
+        },
+        ty,
+        custom_ordering: true,
+    });
+    T::Ref(ty)
+}
+
 fn column_type(name: &str) -> T {
     match name {
         "Bool" => T::Bool,
@@ -167,6 +205,7 @@ fn column_type(name: &str) -> T {
         "String" => T::String,
         "Bytes" => T::bytes(),
         "Identity" => T::identity(),
+        "ScheduleAt" => T::schedule_at(),
         "Timestamp" => T::timestamp(),
         "Uuid" => T::uuid(),
         "Option<U64>" => T::option(T::U64),
@@ -181,6 +220,8 @@ fn column_type(name: &str) -> T {
 fn definition(program: &Value) -> Vec<u8> {
     let (mut types, mut tables, mut names) = (Vec::new(), Vec::new(), Vec::new());
     let mut views = Vec::new();
+    let (mut schedules, mut ticks) = (Vec::new(), Vec::new());
+    let mut type_names = Vec::new();
     for (name, columns) in program["tables"].as_object().expect("tables") {
         let (canonical, source) = name.split_once('/').unwrap_or((name, name));
         names.push(ExplicitNameEntry::Table(NameMapping {
@@ -189,6 +230,10 @@ fn definition(program: &Value) -> Vec<u8> {
         }));
         let columns: Vec<(String, String)> =
             serde_json::from_value(columns.clone()).expect("names and types");
+        let column_types: Vec<T> = columns
+            .iter()
+            .map(|(_, ty)| named_type(ty, &mut types, &mut type_names))
+            .collect();
         let columns_of = |column: &ColId| &columns[usize::from(column.0)];
         let place = |column: &str| {
             let found = columns.iter().position(|(name, _)| name == column);
@@ -224,8 +269,31 @@ fn definition(program: &Value) -> Vec<u8> {
         for (view, _) in of_views.filter(|(_, view)| view["table"] == canonical) {
             views.push(view_of(view, views.len(), types.len()));
         }
+        if program["schedules"] == canonical {
+            schedules.push(RawScheduleDefV10 {
+                source_name: None,
+                table_name: source.to_owned(),
+                schedule_at_col: place("at"),
+                function_name: "tick".to_owned(),
+            });
+        }
+        if columns.iter().any(|(_, ty)| ty == "ScheduleAt") {
+            let row = T::Ref(TypeRef(types.len() as u32));
+            ticks.push(reducer("tick", ProductType::new([("row", row)])));
+        }
         let is_event = |name: &Value| name == canonical;
         let mut events = program["events"].as_array().into_iter().flatten();
+        let mut private = program["private"].as_array().into_iter().flatten();
+        let of_table = program["defaults"][canonical].as_object();
+        let defaults = of_table.into_iter().flatten().map(|(column, value)| {
+            let column = place(column);
+            let (name, ty) = columns_of(&column);
+            let columns = [serde_json::json!([name, ty])];
+            RawColumnDefaultValueV10 {
+                col_id: column,
+                value: row_bsatn(&columns, &serde_json::json!([value])),
+            }
+        });
         tables.push(RawTableDefV10 {
             source_name: source.to_owned(),
             product_type_ref: TypeRef(types.len() as u32),
@@ -240,15 +308,15 @@ fn definition(program: &Value) -> Vec<u8> {
                 .collect(),
             sequences: sequence.into_iter().collect(),
             table_type: TableKind::User,
-            table_access: TableAccess::Public,
-            default_values: Vec::new(),
+            table_access: match private.any(is_event) {
+                true => TableAccess::Private,
+                false => TableAccess::Public,
+            },
+            default_values: defaults.collect(),
             is_event: events.any(is_event),
         });
-        types.push(T::product(
-            columns
-                .iter()
-                .map(|(name, ty)| (name.as_str(), column_type(ty))),
-        ));
+        let names = columns.iter().map(|(name, _)| name.as_str());
+        types.push(T::product(names.zip(column_types)));
     }
     let with_columns = program["views"].as_object().into_iter().flatten();
     for (view, with_columns) in with_columns.filter(|(_, view)| view["columns"].is_array()) {
@@ -264,22 +332,29 @@ fn definition(program: &Value) -> Vec<u8> {
     let rule = |sql: &Value| RawRowLevelSecurityDef {
         sql: sql.as_str().expect("a text").to_owned(),
     };
+    let change = reducer("change", ProductType::new([("changes", T::String)]));
     let sections = vec![
         Section::Typespace(Typespace { types }),
+        Section::Types(type_names),
         Section::Tables(tables),
-        Section::Reducers(vec![RawReducerDefV10 {
-            source_name: "change".to_owned(),
-            params: ProductType::new([("changes", T::String)]),
-            visibility: Visibility::ClientCallable,
-            ok_return_type: T::product::<&str>([]),
-            err_return_type: T::String,
-        }]),
+        Section::Reducers(ticks.into_iter().chain([change]).collect()),
+        Section::Schedules(schedules),
         Section::Views(views),
         Section::RowLevelSecurity(rules.map(rule).collect()),
         Section::CaseConversionPolicy(CaseConversionPolicy::None),
         Section::ExplicitNames(ExplicitNames { entries: names }),
     ];
     RawModuleDef::V10(RawModuleDefV10 { sections }).to_vec()
+}
+
+fn reducer(name: &str, params: ProductType) -> RawReducerDefV10 {
+    RawReducerDefV10 {
+        source_name: name.to_owned(),
+        params,
+        visibility: Visibility::ClientCallable,
+        ok_return_type: T::product::<&str>([]),
+        err_return_type: T::String,
+    }
 }
 
 fn view_of(name: &str, number: usize, row_type: usize) -> RawViewDefV10 {

@@ -16,8 +16,8 @@ mod views;
 use std::sync::Arc;
 
 use lightcone_schema::{
-    ColumnSchema, ConstraintSchema, IndexAlgorithm, IndexDef, IndexSchema, ModuleDef, ScheduleDef,
-    ScheduleSchema, SequenceDef, SequenceSchema, TableDef, TableKind, TableSchema,
+    ColumnDef, ColumnSchema, ConstraintSchema, IndexAlgorithm, IndexDef, IndexSchema, ModuleDef,
+    ScheduleDef, ScheduleSchema, SequenceDef, SequenceSchema, TableDef, TableKind, TableSchema,
     UniqueConstraintDef,
 };
 use lightcone_types::bsatn::{Encode, Reader};
@@ -165,6 +165,7 @@ impl Datastore {
 
     /// Inserts a row whose id column is zero and returns the id it got.
     fn put_with_id(&mut self, table: TableId, row: &[u8]) -> Result<u32, DatastoreError> {
+        self.note_catalog();
         let generated = self.put(table, row)?;
         Ok(u32::from_le_bytes(
             generated[..]
@@ -217,29 +218,17 @@ impl Datastore {
     }
 
     /// Writes the catalog rows of a table and its parts, which get their ids thereby, and makes the table.
-    fn create_table(&mut self, def: &TableDef) -> Result<TableId, DatastoreError> {
+    pub(crate) fn create_table(&mut self, def: &TableDef) -> Result<TableId, DatastoreError> {
         let mut schema = schema_without_ids(def);
-        let id = TableId(self.put_with_id(st::ST_TABLE_ID, &table_row(&schema))?);
+        let id = self.put_table_row(&schema)?;
         schema.id = id;
-        self.put(
-            st::ST_TABLE_ACCESSOR_ID,
-            &row![schema.name, def.source_name],
-        )?;
-        for (position, column) in def.columns.iter().enumerate() {
-            self.put(
-                st::ST_COLUMN_ID,
-                &column_row(id, position, &column.name, &column.ty),
-            )?;
-            self.put(
-                st::ST_COLUMN_ACCESSOR_ID,
-                &row![schema.name, column.name, column.source_name],
-            )?;
-        }
+        self.put_table_accessor(&schema.name, &def.source_name)?;
+        self.put_columns(id, def)?;
         if let Some(schedule) = &def.schedule {
             schema.schedule = Some(self.create_schedule(id, schedule)?);
         }
         if def.is_event {
-            self.put(st::ST_EVENT_TABLE_ID, &row![id.0])?;
+            self.put_event_table(id)?;
         }
         for index in &def.indexes {
             schema.indexes.push(self.create_index(id, index)?);
@@ -251,12 +240,11 @@ impl Datastore {
         for sequence in &def.sequences {
             schema.sequences.push(self.create_sequence(id, sequence)?);
         }
-        let slot = self.add_table(TableState::new(Arc::new(schema), |sequence| sequence.start));
-        self.transaction.created_tables.push(slot);
+        self.create(TableState::new(Arc::new(schema), |sequence| sequence.start));
         Ok(id)
     }
 
-    fn create_schedule(
+    pub(crate) fn create_schedule(
         &mut self,
         table: TableId,
         def: &ScheduleDef,
@@ -270,7 +258,7 @@ impl Datastore {
         })
     }
 
-    fn create_index(
+    pub(crate) fn create_index(
         &mut self,
         table: TableId,
         def: &IndexDef,
@@ -282,12 +270,12 @@ impl Datastore {
             algorithm: def.algorithm.clone(),
             unique: def.unique,
         };
-        index.id = IndexId(self.put_with_id(st::ST_INDEX_ID, &index_row(table, &index))?);
-        self.put(st::ST_INDEX_ACCESSOR_ID, &row![def.name, def.source_name])?;
+        index.id = self.put_index(table, &index)?;
+        self.put_index_accessor(&def.name, &def.source_name)?;
         Ok(index)
     }
 
-    fn create_constraint(
+    pub(crate) fn create_constraint(
         &mut self,
         table: TableId,
         def: &UniqueConstraintDef,
@@ -297,12 +285,11 @@ impl Datastore {
             name: def.name.clone(),
             columns: def.columns.clone(),
         };
-        let row = constraint_row(table, &constraint);
-        constraint.id = ConstraintId(self.put_with_id(st::ST_CONSTRAINT_ID, &row)?);
+        constraint.id = self.put_constraint(table, &constraint)?;
         Ok(constraint)
     }
 
-    fn create_sequence(
+    pub(crate) fn create_sequence(
         &mut self,
         table: TableId,
         def: &SequenceDef,
@@ -317,9 +304,124 @@ impl Datastore {
             max_value: def.max_value.unwrap_or(i128::MAX),
             increment: def.increment,
         };
-        let row = sequence_row(table, &sequence, start);
-        sequence.id = SequenceId(self.put_with_id(st::ST_SEQUENCE_ID, &row)?);
+        sequence.id = self.put_sequence(table, &sequence, start)?;
         Ok(sequence)
+    }
+
+    // ---- Single rows. Those of things whose id is 0 get one. ------------------------------------------------------------
+
+    pub(crate) fn put_table_row(
+        &mut self,
+        schema: &TableSchema,
+    ) -> Result<TableId, DatastoreError> {
+        let id = self.put_thing(st::ST_TABLE_ID, schema.id.0, &table_row(schema))?;
+        Ok(TableId(id))
+    }
+
+    pub(crate) fn put_table_accessor(
+        &mut self,
+        name: &str,
+        accessor: &str,
+    ) -> Result<(), DatastoreError> {
+        self.put(st::ST_TABLE_ACCESSOR_ID, &row![name, accessor])?;
+        Ok(())
+    }
+
+    /// The columns of a table, with their names in code.
+    pub(crate) fn put_columns(
+        &mut self,
+        table: TableId,
+        def: &TableDef,
+    ) -> Result<(), DatastoreError> {
+        for (position, column) in def.columns.iter().enumerate() {
+            self.put_column(table, position, &column.name, &column.ty)?;
+            self.put_column_accessor(&def.name, column)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn put_column(
+        &mut self,
+        table: TableId,
+        position: usize,
+        name: &str,
+        ty: &AlgebraicType,
+    ) -> Result<(), DatastoreError> {
+        self.put(st::ST_COLUMN_ID, &column_row(table, position, name, ty))?;
+        Ok(())
+    }
+
+    pub(crate) fn put_column_accessor(
+        &mut self,
+        table: &str,
+        column: &ColumnDef,
+    ) -> Result<(), DatastoreError> {
+        let row = row![table, column.name, column.source_name];
+        self.put(st::ST_COLUMN_ACCESSOR_ID, &row)?;
+        Ok(())
+    }
+
+    pub(crate) fn delete_column_accessor(
+        &mut self,
+        table: &str,
+        column: &str,
+    ) -> Result<(), DatastoreError> {
+        let schema = self.schema(st::ST_COLUMN_ACCESSOR_ID);
+        let by_name = schema.expect("system tables exist").indexes[0].id;
+        self.delete_by_index_point(by_name, &row![table, column])?;
+        Ok(())
+    }
+
+    pub(crate) fn put_event_table(&mut self, table: TableId) -> Result<(), DatastoreError> {
+        self.put(st::ST_EVENT_TABLE_ID, &row![table.0])?;
+        Ok(())
+    }
+
+    pub(crate) fn put_index(
+        &mut self,
+        table: TableId,
+        index: &IndexSchema,
+    ) -> Result<IndexId, DatastoreError> {
+        let id = self.put_thing(st::ST_INDEX_ID, index.id.0, &index_row(table, index))?;
+        Ok(IndexId(id))
+    }
+
+    pub(crate) fn put_index_accessor(
+        &mut self,
+        name: &str,
+        accessor: &str,
+    ) -> Result<(), DatastoreError> {
+        self.put(st::ST_INDEX_ACCESSOR_ID, &row![name, accessor])?;
+        Ok(())
+    }
+
+    pub(crate) fn put_constraint(
+        &mut self,
+        table: TableId,
+        constraint: &ConstraintSchema,
+    ) -> Result<ConstraintId, DatastoreError> {
+        let row = constraint_row(table, constraint);
+        let id = self.put_thing(st::ST_CONSTRAINT_ID, constraint.id.0, &row)?;
+        Ok(ConstraintId(id))
+    }
+
+    pub(crate) fn put_sequence(
+        &mut self,
+        table: TableId,
+        sequence: &SequenceSchema,
+        allocated: i128,
+    ) -> Result<SequenceId, DatastoreError> {
+        let row = sequence_row(table, sequence, allocated);
+        let id = self.put_thing(st::ST_SEQUENCE_ID, sequence.id.0, &row)?;
+        Ok(SequenceId(id))
+    }
+
+    fn put_thing(&mut self, table: TableId, id: u32, row: &[u8]) -> Result<u32, DatastoreError> {
+        if id == 0 {
+            return self.put_with_id(table, row);
+        }
+        self.put(table, row)?;
+        Ok(id)
     }
 
     /// The program this database runs, if it was published.

@@ -1,7 +1,5 @@
 //! Tables built again from the rows of the catalog.
 
-use std::sync::Arc;
-
 use lightcone_schema::{
     ColumnSchema, ConstraintSchema, IndexAlgorithm, IndexSchema, ScheduleSchema, SequenceSchema,
     TableAccess, TableKind, TableSchema, ViewSchema,
@@ -12,8 +10,9 @@ use lightcone_types::{
 };
 
 use super::check::check_schema;
-use crate::datastore::{Datastore, TableState};
-use crate::error::RecoveryError;
+use crate::datastore::Datastore;
+use crate::error::{RecoveryError, SchemaError};
+use crate::schema_change::Described;
 use crate::system::{self as st, SYSTEM_TABLE_ID_MAX};
 
 /// A row read column by column.
@@ -35,7 +34,8 @@ impl<'r> Fields<'r> {
 }
 
 impl Datastore {
-    /// Makes the tables in memory those of the catalog: builds the missing ones, drops the removed ones.
+    /// Makes the tables in memory those of the catalog: builds the missing ones, drops the removed ones. Tables that are there stay as
+    /// they are.
     pub(crate) fn sync_with_catalog(&mut self) -> Result<(), RecoveryError> {
         let mut listed = Vec::new();
         let table = &self
@@ -50,13 +50,12 @@ impl Datastore {
             ));
             ids.push(id);
             if id.0 > SYSTEM_TABLE_ID_MAX && self.slot(id).is_err() {
-                let state = self
-                    .read_table(id, &row)
-                    .map_err(|error| RecoveryError::Catalog {
-                        table: id,
-                        detail: error.to_string(),
-                    })?;
-                self.add_table(state);
+                let described = self.read_table(id, &row);
+                let described = described.map_err(|error| RecoveryError::Catalog {
+                    table: id,
+                    detail: error.to_string(),
+                })?;
+                self.add_table(described.into_state());
             }
         }
         let gone: Vec<_> = self
@@ -68,7 +67,30 @@ impl Datastore {
             let slot = self.slot(id).expect("the table was listed");
             self.remove_table(slot);
         }
+        self.rebuild_names();
         Ok(())
+    }
+
+    /// What the catalog says of a table; none if nothing.
+    pub(crate) fn describe(&self, id: TableId) -> Result<Option<Described>, SchemaError> {
+        let Some(row) = self.catalog_row(st::ST_TABLE_ID, &id.0.to_vec()) else {
+            return Ok(None);
+        };
+        let described = self.read_table(id, row);
+        described.map(Some).map_err(|error| SchemaError::Catalog {
+            table: id,
+            detail: error.to_string(),
+        })
+    }
+
+    /// The row of a system table with this key in its first index.
+    pub(crate) fn catalog_row(&self, table: TableId, key: &[u8]) -> Option<&[u8]> {
+        let table = &self.state(table).expect("system tables exist").table;
+        let mut found = None;
+        table.indexes()[0]
+            .for_point(table.rows(), table.layout(), key, |id| found = Some(id))
+            .ok()?;
+        found.map(|id| table.row(id))
     }
 
     /// Puts the stored position back into the system tables' own sequences.
@@ -124,7 +146,7 @@ impl Datastore {
         rows
     }
 
-    fn read_table(&self, id: TableId, row: &[u8]) -> Result<TableState, DecodeError> {
+    fn read_table(&self, id: TableId, row: &[u8]) -> Result<Described, DecodeError> {
         let mut fields = Fields(Reader::new(row));
         fields.id()?;
         let name = fields.text()?;
@@ -145,10 +167,8 @@ impl Datastore {
         let constraints = self.read_constraints(id)?;
         let columns = self.read_columns(id, &name)?;
         let (sequences, allocated): (Vec<_>, Vec<_>) = self.read_sequences(id)?.into_iter().unzip();
-        let is_event = self
-            .catalog_rows(st::ST_EVENT_TABLE_ID)
-            .iter()
-            .any(|row| row[..4] == id.0.to_le_bytes());
+        let event_table = self.catalog_row(st::ST_EVENT_TABLE_ID, &id.0.to_vec());
+        let is_event = event_table.is_some();
         let schema = TableSchema {
             id,
             accessor: self.accessor(st::ST_TABLE_ACCESSOR_ID, &[&name])?,
@@ -165,36 +185,30 @@ impl Datastore {
             view: self.read_view(id)?,
         };
         check_schema(&schema).map_err(|detail| DecodeError::Other(detail.into()))?;
-        let position = |sequence: &SequenceSchema| schema_position(&schema, sequence);
-        let stored: Vec<i128> = allocated;
-        let shared = Arc::new(schema.clone());
-        Ok(TableState::new(shared, |sequence| {
-            stored[position(sequence)]
-        }))
+        Ok(Described { schema, allocated })
     }
 
     fn read_columns(&self, id: TableId, table: &str) -> Result<Vec<ColumnSchema>, DecodeError> {
         let mut columns = Vec::new();
-        for row in self.catalog_rows(st::ST_COLUMN_ID) {
-            let mut fields = Fields(Reader::new(row));
-            if fields.id()? != id.0 {
-                continue;
-            }
-            let position = fields.0.read_u16()?;
+        for position in 0..=u16::MAX {
+            let mut key = id.0.to_vec();
+            position.encode(&mut key);
+            let Some(row) = self.catalog_row(st::ST_COLUMN_ID, &key) else {
+                break;
+            };
+            let mut fields = Fields(Reader::new(&row[key.len()..]));
             let name = fields.text()?;
             let ty = AlgebraicType::from_slice(fields.0.read_bytes()?)?;
             let accessor = self.accessor(st::ST_COLUMN_ACCESSOR_ID, &[table, &name])?;
-            columns.push((position, ColumnSchema { name, accessor, ty }));
+            columns.push(ColumnSchema { name, accessor, ty });
         }
-        columns.sort_by_key(|(position, _)| *position);
-        Ok(columns.into_iter().map(|(_, column)| column).collect())
+        Ok(columns)
     }
 
-    /// The accessor in the last column of the row that starts with these names.
+    /// The accessor in the last column of the row with these names.
     fn accessor(&self, table: TableId, names: &[&str]) -> Result<Option<String>, DecodeError> {
         let key: Vec<u8> = names.iter().flat_map(|name| name.to_vec()).collect();
-        let rows = self.catalog_rows(table);
-        let row = rows.into_iter().find(|row| row.starts_with(&key));
+        let row = self.catalog_row(table, &key);
         row.map(|row| Reader::new(&row[key.len()..]).read_str().map(str::to_owned))
             .transpose()
     }
@@ -317,12 +331,4 @@ impl Datastore {
         }
         Ok(None)
     }
-}
-
-fn schema_position(schema: &TableSchema, sequence: &SequenceSchema) -> usize {
-    schema
-        .sequences
-        .iter()
-        .position(|other| other.id == sequence.id)
-        .expect("the sequence is one of the table")
 }

@@ -6,7 +6,7 @@ use lightcone_schema::{ModuleDef, RawVersion, SequentialIds, TableSchema, ViewDe
 use lightcone_types::bsatn::Encode;
 use lightcone_types::{AlgebraicType, ConstraintId, IndexId, TableId};
 
-use super::{column_row, constraint_row, index_row, table_row};
+use super::column_row;
 use crate::datastore::{Datastore, TableState};
 use crate::error::DatastoreError;
 use crate::system as st;
@@ -34,16 +34,17 @@ impl Datastore {
         (schema.view.is_some() && schema.name == name).then_some(schema)
     }
 
-    fn create_view(&mut self, def: &ViewDef, has_keys: bool) -> Result<(), DatastoreError> {
+    pub(crate) fn create_view(
+        &mut self,
+        def: &ViewDef,
+        has_keys: bool,
+    ) -> Result<(), DatastoreError> {
         // The ids in there are not the ones that the catalog gives.
         let mut schema = def.to_backing_schema(has_keys, &mut SequentialIds::default());
         schema.id = TableId(0);
-        schema.id = TableId(self.put_with_id(st::ST_TABLE_ID, &table_row(&schema))?);
+        schema.id = self.put_table_row(&schema)?;
         let id = schema.id;
-        self.put(
-            st::ST_TABLE_ACCESSOR_ID,
-            &row![schema.name, def.source_name],
-        )?;
+        self.put_table_accessor(&schema.name, &def.source_name)?;
         let view = row![
             0_u32,
             schema.name,
@@ -67,20 +68,22 @@ impl Datastore {
         }
         for index in &mut schema.indexes {
             index.id = IndexId(0);
-            index.id = IndexId(self.put_with_id(st::ST_INDEX_ID, &index_row(id, index))?);
+            index.id = self.put_index(id, index)?;
         }
         for constraint in &mut schema.constraints {
             constraint.id = ConstraintId(0);
-            let row = constraint_row(id, constraint);
-            constraint.id = ConstraintId(self.put_with_id(st::ST_CONSTRAINT_ID, &row)?);
+            constraint.id = self.put_constraint(id, constraint)?;
         }
-        let slot = self.add_table(TableState::new(Arc::new(schema), |sequence| sequence.start));
-        self.transaction.created_tables.push(slot);
+        self.create(TableState::new(Arc::new(schema), |sequence| sequence.start));
         Ok(())
     }
 
     /// The view's own columns and parameters. Their types are not resolved (02 §10.3).
-    fn put_view_parts(&mut self, view: u32, def: &ViewDef) -> Result<(), DatastoreError> {
+    pub(crate) fn put_view_parts(
+        &mut self,
+        view: u32,
+        def: &ViewDef,
+    ) -> Result<(), DatastoreError> {
         let declared = match def.params_typespace.get(def.row_type) {
             Some(AlgebraicType::Product(product)) => &product.elements[..],
             _ => &[],

@@ -20,7 +20,10 @@ use std::ffi::c_void;
 use std::ptr::{null_mut, NonNull};
 use std::time::Instant;
 
+use lightcone_host::{HostTrap, LimitKind};
 use rquickjs_sys as qjs;
+
+use crate::share::Share;
 
 /// Beyond the limit, blocks of this size and more are refused.
 const LARGE_BLOCK_BYTES: usize = 64 << 10;
@@ -43,6 +46,7 @@ pub(crate) struct Heap {
     first: Cell<*mut Header>,
     used_bytes: Cell<usize>,
     bytes_max: Cell<usize>,
+    share: Share,
     exceeded: Cell<bool>,
     refused_bytes: Cell<Option<usize>>,
     deadline: Cell<Option<Instant>>,
@@ -50,11 +54,12 @@ pub(crate) struct Heap {
 }
 
 impl Heap {
-    pub(crate) fn new(bytes_max: usize) -> Box<Heap> {
+    pub(crate) fn new(bytes_max: usize, share: Share) -> Box<Heap> {
         Box::new(Heap {
             first: Cell::new(null_mut()),
             used_bytes: Cell::new(0),
             bytes_max: Cell::new(bytes_max),
+            share,
             exceeded: Cell::new(false),
             refused_bytes: Cell::new(None),
             deadline: Cell::new(None),
@@ -83,6 +88,24 @@ impl Heap {
 
     pub(crate) fn limit(&self) -> usize {
         self.bytes_max.get()
+    }
+
+    /// Gives back what is not used of what several have.
+    pub(crate) fn settle(&self) {
+        self.share.settle(self.used_bytes.get());
+    }
+
+    /// Why no more is to be had.
+    pub(crate) fn trap(&self) -> HostTrap {
+        let used_bytes = self.used_bytes.get();
+        let refused_bytes = self.refused_bytes.get().unwrap_or_default();
+        if used_bytes.saturating_add(refused_bytes) <= self.bytes_max.get() {
+            return self.share.limit();
+        }
+        HostTrap::Limit {
+            kind: LimitKind::Memory,
+            limit: self.bytes_max.get() as u64,
+        }
     }
 
     /// Whether a block was refused because the call's time was over.
@@ -127,7 +150,7 @@ impl Heap {
             self.used_bytes.get().saturating_add(more),
             self.bytes_max.get(),
         );
-        if wanted <= limit {
+        if wanted <= limit && self.share.covers(wanted) {
             return true;
         }
         let is_large = total >= LARGE_BLOCK_BYTES;
@@ -316,14 +339,41 @@ unsafe extern "C" fn heap_usable_size(pointer: *const c_void) -> qjs::size_t {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lightcone_host::SharedMemory;
 
     fn opaque(heap: &Heap) -> *mut c_void {
         std::ptr::from_ref(heap).cast_mut().cast()
     }
 
     #[test]
+    fn several_heaps_have_one_memory() {
+        let memory = SharedMemory::new(4 << 20);
+        let heap = || Heap::new(1 << 30, Share::of(Some(memory.clone())));
+        let (one, other) = (heap(), heap());
+        let block = |heap: &Heap, bytes| unsafe { heap_malloc(opaque(heap), bytes) };
+        assert!(!block(&one, 3 << 20).is_null());
+        let large = block(&other, 1 << 20);
+        assert!(large.is_null() && other.refused_bytes().is_some());
+        let is_shared = |trap| {
+            let HostTrap::Limit { kind, limit } = trap else {
+                return false;
+            };
+            (kind, limit) == (LimitKind::ProcedureMemory, 4 << 20)
+        };
+        assert!(is_shared(other.trap()));
+        // A small block is granted, and the call ends.
+        other.forgive(Instant::now() + std::time::Duration::from_secs(60));
+        let small = block(&other, 100);
+        assert!(!small.is_null() && other.is_exceeded() && is_shared(other.trap()));
+        drop(one);
+        assert!(!block(&other, 3 << 20).is_null());
+        drop(other);
+        assert_eq!(memory.bytes(), 0);
+    }
+
+    #[test]
     fn blocks_are_counted_and_all_freed_with_the_heap() {
-        let heap = Heap::new(1 << 20);
+        let heap = Heap::new(1 << 20, Share::of(None));
         unsafe {
             let first = heap_malloc(opaque(&heap), 100);
             let second = heap_calloc(opaque(&heap), 10, 10);
@@ -351,7 +401,7 @@ mod tests {
 
     #[test]
     fn beyond_the_limit_only_large_blocks_are_refused() {
-        let heap = Heap::new(1 << 20);
+        let heap = Heap::new(1 << 20, Share::of(None));
         unsafe {
             assert!(heap_malloc(opaque(&heap), 1 << 20).is_null());
             assert!(!heap.is_exceeded());
@@ -369,7 +419,7 @@ mod tests {
 
     #[test]
     fn when_the_time_is_over_large_blocks_are_refused() {
-        let heap = Heap::new(1 << 20);
+        let heap = Heap::new(1 << 20, Share::of(None));
         unsafe {
             heap.forgive(Instant::now());
             assert!(heap_malloc(opaque(&heap), 64 << 10).is_null());

@@ -272,7 +272,7 @@ impl Isolate {
             if !self.is_doomed() {
                 let heap = &self.state().heap;
                 if heap.refused_bytes().is_some() {
-                    let trap = super::state::memory_limit(heap);
+                    let trap = heap.trap();
                     return HostError::LoadLimit { export, trap };
                 }
                 return HostError::Script(exception.text());

@@ -11,7 +11,6 @@ use crate::program::ProgramText;
 
 use super::isolate::Isolate;
 use super::scope::CallScope;
-use super::state;
 use super::value::{Hook, Owned};
 
 /// An isolate that evaluated its program.
@@ -95,7 +94,7 @@ impl Realm for QuickJsRealm {
         let end = match (end, refused_bytes) {
             (HookOutcome::Uncaught(exception), Some(bytes)) => {
                 // The limit explains it better than the engine's words; as with terminations there is no record.
-                let (limit, text) = (state::memory_limit(&state.heap), exception.text());
+                let (limit, text) = (state.heap.trap(), exception.text());
                 HookOutcome::Failed(format!("{limit} (it asked for {bytes}); then: {text}"))
             }
             (end, _) => end,
@@ -103,6 +102,7 @@ impl Realm for QuickJsRealm {
         if is_doomed || refused_bytes.is_some() {
             self.recover();
         }
+        self.isolate.state().heap.settle();
         (end, trap)
     }
 

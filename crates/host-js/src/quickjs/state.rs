@@ -8,6 +8,8 @@ use lightcone_host::{AbiError, Errno, HostEnv, HostTrap, LimitKind, Waiting};
 use rquickjs_sys as qjs;
 use rquickjs_sys::{JSContext, JSValue};
 
+use crate::share::Share;
+
 use super::heap::Heap;
 use super::value::{self, Hook, Owned, Thrown};
 
@@ -66,7 +68,8 @@ pub(crate) struct Values {
 
 impl State {
     pub(crate) fn new(env: HostEnv) -> State {
-        let heap = Heap::new(env.limits().memory_bytes_max);
+        let share = Share::of(env.config().shared_memory.clone());
+        let heap = Heap::new(env.limits().memory_bytes_max, share);
         State {
             env,
             heap,
@@ -109,7 +112,7 @@ impl State {
     pub(crate) fn may_go_on(&mut self) -> bool {
         if self.doomed.is_none() {
             if self.heap.is_exceeded() {
-                self.doom(memory_limit(&self.heap));
+                self.doom(self.heap.trap());
             } else if let Some(trap) = self.env.interrupted() {
                 self.doom(trap);
             } else if self.heap.is_late() || Instant::now() >= self.deadline {
@@ -118,14 +121,6 @@ impl State {
             }
         }
         self.doomed.is_none()
-    }
-}
-
-/// The trap for having taken too much memory.
-pub(crate) fn memory_limit(heap: &Heap) -> HostTrap {
-    HostTrap::Limit {
-        kind: LimitKind::Memory,
-        limit: heap.limit() as u64,
     }
 }
 

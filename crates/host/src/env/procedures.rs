@@ -28,6 +28,11 @@ impl HostEnv {
         self.access.ask_transaction(bytes_max)
     }
 
+    /// Between them, for a call that was suspended: what to wait for once more.
+    pub fn ask_transaction_again(&mut self) -> Option<Waiting> {
+        self.access.waits()?.ask_again()
+    }
+
     /// The second part, when that is ready.
     pub fn open_transaction(&mut self) -> Result<i64, AbiError> {
         Ok(self.access.begin()?.0)
@@ -140,6 +145,11 @@ impl HostEnv {
         let waiting = self.ask_http(request, body)?;
         self.block(waiting);
         self.http_answer()
+    }
+
+    /// Whether the call has a transaction open.
+    pub fn has_transaction(&self) -> bool {
+        self.access.has_transaction()
     }
 
     /// Whether the call may make a request now.

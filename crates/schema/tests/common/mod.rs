@@ -7,6 +7,12 @@ use lightcone_schema::{
 };
 use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
 
+/// Both definitions mean the same to a database.
+pub fn assert_same_schema(old: &ModuleDef, new: &ModuleDef) {
+    let plan = lightcone_schema::plan(old, new).expect("a plan");
+    assert!(plan.keeps_schema(old, new), "{plan:?}");
+}
+
 pub fn from_hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text
         .chars()

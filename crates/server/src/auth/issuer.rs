@@ -25,6 +25,10 @@ pub(crate) fn parse(text: &str, named_by: NamedBy) -> Result<Url, String> {
     if url.query().is_some() || url.fragment().is_some() {
         return Err("it must have no ? and no #".into());
     }
+    // Identities are made of issuer, `|` and subject: a part of the one must not pass for a part of the other.
+    if text.contains('|') {
+        return Err("it must have no |".into());
+    }
     if !url.username().is_empty() || url.password().is_some() {
         return Err("it must have no user name and no password".into());
     }
@@ -95,6 +99,8 @@ mod tests {
             "https://a.example/\r\nx: y",
             "https://2130706433",
             "https://bücher.example",
+            "https://a.example/|auth0",
+            "https://a.example/%7C|b",
         ] {
             assert!(parse(text, NamedBy::Operator).is_err(), "{text:?}");
         }

@@ -2,6 +2,7 @@
 
 mod claims;
 mod issuer;
+mod key_set;
 mod keys;
 mod known_tokens;
 mod oidc;
@@ -62,7 +63,7 @@ impl Authority {
     pub fn new(keys: KeyPair, accepted: &Auth) -> Result<Authority, Error> {
         Ok(Authority {
             keys,
-            oidc: OidcClient::new(&accepted.foreign_issuers)?,
+            oidc: OidcClient::new(accepted)?,
             audiences: accepted.audiences.clone(),
             known: known_tokens::KnownTokens::default(),
         })
@@ -118,7 +119,15 @@ impl Authority {
             return Err(local_error);
         }
         let key_set = self.oidc.keys_of(&issuer, client).await?;
-        let caller = token::verify_with_key_set(text, &key_set, &issuer)?;
+        let caller = match token::verify_with_key_set(text, &key_set, &issuer) {
+            // It may be newer than what we know.
+            Err(TokenError::KeyNotFound) => {
+                let newer = self.oidc.newer_keys_of(&issuer, &key_set, client).await;
+                let newer = newer.ok_or(TokenError::KeyNotFound)?;
+                token::verify_with_key_set(text, &newer, &issuer)?
+            }
+            verified => verified?,
+        };
         self.oidc.verified(&issuer);
         caller.claims.check_foreign(&self.audiences)?;
         Ok(caller)

@@ -6,18 +6,19 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use jsonwebtoken::jwk::JwkSet;
 use lightcone_outbound::{Outbound, OutboundOptions, Reach, Url};
 use tokio::sync::Semaphore;
 
 use super::issuer::{self, NamedBy};
+use super::key_set::KeySet;
 use super::strangers::Strangers;
 use super::TokenError;
-use crate::config::ForeignIssuers;
+use crate::config::Auth;
 use crate::error::Error;
 
 const REFRESH_AFTER: Duration = Duration::from_secs(300);
@@ -27,7 +28,11 @@ const RETRY_AFTER: Duration = Duration::from_secs(30);
 /// For both requests to an issuer together.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(8);
 const RESPONSE_BYTES_MAX: usize = 256 * 1024;
-const KEYS_MAX: usize = 256;
+/// A token may name a key that its issuer has made since its keys were fetched: they are fetched again, but not sooner after the
+/// last time.
+const REFRESH_FOR_NEW_KEY_AFTER: Duration = Duration::from_secs(10);
+/// What the log repeats of why something failed: the words may be a stranger's.
+const REASON_CHARS_MAX: usize = 300;
 
 /// Fetches and remembers key sets.
 #[derive(Clone)]
@@ -43,11 +48,13 @@ struct Inner {
     listed: HashMap<String, Arc<Issuer>>,
     /// All others, if they are accepted.
     strangers: Option<Mutex<Strangers>>,
+    refresh_for_new_key_after: Duration,
 }
 
 /// What is known of one issuer.
 pub(super) struct Issuer {
-    url: Url,
+    /// None: its keys are known, and nobody asks it.
+    url: Option<Url>,
     named_by: NamedBy,
     /// Listed, or a token of it was good.
     is_known_good: AtomicBool,
@@ -58,27 +65,37 @@ pub(super) struct Issuer {
 
 #[derive(Default)]
 struct Keys {
-    set: Option<(Arc<JwkSet>, Instant)>,
+    set: Option<(Arc<KeySet>, Instant)>,
+    /// Of the configuration: nobody is ever asked.
+    pinned: Option<Arc<KeySet>>,
     failed_at: Option<Instant>,
 }
 
 #[derive(serde::Deserialize)]
 struct Discovery {
+    #[serde(default)]
+    issuer: Option<String>,
     jwks_uri: String,
 }
 
 impl OidcClient {
     /// The issuers were checked when the configuration was read.
-    pub fn new(accepted: &ForeignIssuers) -> Result<OidcClient, Error> {
+    pub fn new(auth: &Auth) -> Result<OidcClient, Error> {
+        let accepted = &auth.foreign_issuers;
         let listed = accepted.listed().iter().filter_map(|text| {
             let url = issuer::parse(text, NamedBy::Operator).ok()?;
             Some((text.clone(), Issuer::new(url, NamedBy::Operator)))
         });
+        let mut listed: HashMap<_, _> = listed.collect();
+        for (name, path) in &auth.keys {
+            listed.insert(name.clone(), pinned(name, path)?);
+        }
         Ok(OidcClient {
             inner: Arc::new(Inner {
+                refresh_for_new_key_after: REFRESH_FOR_NEW_KEY_AFTER,
                 http: outbound()?,
                 http_of_strangers: outbound()?,
-                listed: listed.collect(),
+                listed,
                 strangers: accepted.any().then(Mutex::default),
             }),
         })
@@ -89,7 +106,7 @@ impl OidcClient {
         &self,
         issuer: &str,
         client: IpAddr,
-    ) -> Result<Arc<JwkSet>, TokenError> {
+    ) -> Result<Arc<KeySet>, TokenError> {
         if let Some(listed) = self.inner.listed.get(issuer) {
             return self.keys(issuer, listed.clone(), client).await;
         }
@@ -112,6 +129,41 @@ impl OidcClient {
         self.keys(issuer, stranger, client).await
     }
 
+    /// The keys of an issuer again, when a token names one that is not among `known`. None: there are no newer ones.
+    pub(super) async fn newer_keys_of(
+        &self,
+        name: &str,
+        known: &Arc<KeySet>,
+        client: IpAddr,
+    ) -> Option<Arc<KeySet>> {
+        let issuer = match self.inner.listed.get(name) {
+            Some(listed) => listed.clone(),
+            None => lock(self.inner.strangers.as_ref()?).find(name)?,
+        };
+        if !issuer.is_known_good() {
+            return None;
+        }
+        let _turn = issuer.turn.acquire().await.ok()?;
+        let newest = issuer.keys().newest();
+        let (newest, fetched_at) = newest?;
+        if !Arc::ptr_eq(&newest, known) {
+            return Some(newest);
+        }
+        let failed_at = issuer.keys().failed_at;
+        let asked_at = failed_at.map_or(fetched_at, |at| at.max(fetched_at));
+        if asked_at.elapsed() < self.inner.refresh_for_new_key_after {
+            return None;
+        }
+        // Tokens of anybody make us ask; who is not listed needs room for it.
+        let _room = match (&self.inner.strangers, issuer.named_by) {
+            (Some(strangers), NamedBy::Token) => {
+                Some(lock(strangers).fetch_permit(issuer.host(), client)?)
+            }
+            _ => None,
+        };
+        self.inner.fetch(&issuer).await
+    }
+
     /// A token of this issuer was good: from now on it is not among those that anybody can name.
     pub(super) fn verified(&self, issuer: &str) {
         if let Some(strangers) = &self.inner.strangers {
@@ -124,7 +176,7 @@ impl OidcClient {
         name: &str,
         issuer: Arc<Issuer>,
         client: IpAddr,
-    ) -> Result<Arc<JwkSet>, TokenError> {
+    ) -> Result<Arc<KeySet>, TokenError> {
         let no_keys = || TokenError::IssuerKey(name.to_owned());
         if let Some(known) = self.remembered(&issuer) {
             return known.ok_or_else(no_keys);
@@ -146,8 +198,11 @@ impl OidcClient {
     }
 
     /// `Some(None)`: failed a moment ago. Starts a refresh in the background when the keys are old.
-    fn remembered(&self, issuer: &Arc<Issuer>) -> Option<Option<Arc<JwkSet>>> {
+    fn remembered(&self, issuer: &Arc<Issuer>) -> Option<Option<Arc<KeySet>>> {
         let keys = issuer.keys();
+        if let Some(pinned) = &keys.pinned {
+            return Some(Some(pinned.clone()));
+        }
         let failed = keys.failed_at.is_some_and(|at| at.elapsed() < RETRY_AFTER);
         let usable = keys
             .set
@@ -176,21 +231,20 @@ impl OidcClient {
 
 impl Inner {
     /// Asks the issuer, and remembers what came of it. The caller has the issuer's turn.
-    async fn fetch(&self, issuer: &Issuer) -> Option<Arc<JwkSet>> {
+    async fn fetch(&self, issuer: &Issuer) -> Option<Arc<KeySet>> {
         let found = tokio::time::timeout(FETCH_TIMEOUT, self.discover(issuer)).await;
         let found = found.unwrap_or_else(|_| Err("it does not answer in time".into()));
         let mut keys = issuer.keys();
         match found {
             Ok(set) => {
                 let set = Arc::new(set);
-                *keys = Keys {
-                    set: Some((set.clone(), Instant::now())),
-                    failed_at: None,
-                };
+                keys.set = Some((set.clone(), Instant::now()));
+                keys.failed_at = None;
                 Some(set)
             }
             Err(reason) => {
-                let issuer = issuer.url.as_str();
+                let issuer = issuer.name();
+                let reason = shown(&reason);
                 tracing::warn!(issuer, reason, "cannot get the keys of a token issuer");
                 keys.failed_at = Some(Instant::now());
                 None
@@ -198,8 +252,9 @@ impl Inner {
         }
     }
 
-    async fn discover(&self, issuer: &Issuer) -> Result<JwkSet, String> {
-        let base = issuer.url.as_str().trim_end_matches('/');
+    async fn discover(&self, issuer: &Issuer) -> Result<KeySet, String> {
+        let url = issuer.url.as_ref().ok_or("it has no address")?;
+        let base = url.as_str().trim_end_matches('/');
         let address = format!("{base}/.well-known/openid-configuration");
         let url = Url::parse(&address).map_err(|error| error.to_string())?;
         let http = match issuer.is_known_good() {
@@ -209,17 +264,14 @@ impl Inner {
         let discovery = get(http, url, issuer.reach()).await?;
         let discovery: Discovery =
             serde_json::from_slice(&discovery).map_err(|error| error.to_string())?;
+        // One that says that it is another is not asked for that one's keys (OpenID Connect Discovery §4.3).
+        let says = discovery.issuer.as_deref();
+        if says.is_some_and(|says| says.trim_end_matches('/') != base) {
+            return Err("its configuration is that of another issuer".into());
+        }
         let (url, reach) = issuer.keys_address(&discovery.jwks_uri)?;
         let key_set = get(http, url, reach).await?;
-        let key_set: JwkSet =
-            serde_json::from_slice(&key_set).map_err(|error| error.to_string())?;
-        if key_set.keys.len() > KEYS_MAX {
-            return Err(format!("more than {KEYS_MAX} keys"));
-        }
-        if key_set.keys.iter().any(|key| key.common.key_id.is_none()) {
-            return Err("a key has no kid".into());
-        }
-        Ok(key_set)
+        KeySet::published(&key_set)
     }
 }
 
@@ -233,10 +285,43 @@ async fn get(http: &Outbound, url: Url, reach: Reach) -> Result<Vec<u8>, String>
     body.map_err(|error| format!("{shown}: {error}"))
 }
 
+/// An issuer of the configuration whose keys are in a file.
+fn pinned(name: &str, path: &Path) -> Result<Arc<Issuer>, Error> {
+    let wrong = |reason: String| Error::IssuerKeys {
+        issuer: name.to_owned(),
+        path: path.to_owned(),
+        reason,
+    };
+    let file = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let set = KeySet::pinned(&file).map_err(wrong)?;
+    Ok(Arc::new(Issuer {
+        url: None,
+        named_by: NamedBy::Operator,
+        is_known_good: AtomicBool::new(true),
+        keys: Mutex::new(Keys {
+            pinned: Some(Arc::new(set)),
+            ..Keys::default()
+        }),
+        turn: Arc::new(Semaphore::new(1)),
+    }))
+}
+
+fn shown(reason: &str) -> String {
+    let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
+    reason.escape_debug().to_string()
+}
+
+impl Keys {
+    /// The last ones that were fetched, and when.
+    fn newest(&self) -> Option<(Arc<KeySet>, Instant)> {
+        self.set.clone()
+    }
+}
+
 impl Issuer {
     pub(super) fn new(url: Url, named_by: NamedBy) -> Arc<Issuer> {
         Arc::new(Issuer {
-            url,
+            url: Some(url),
             named_by,
             is_known_good: AtomicBool::new(named_by == NamedBy::Operator),
             keys: Mutex::default(),
@@ -245,7 +330,12 @@ impl Issuer {
     }
 
     pub(super) fn host(&self) -> &str {
-        self.url.host_str().unwrap_or_default()
+        let url = self.url.as_ref();
+        url.and_then(Url::host_str).unwrap_or_default()
+    }
+
+    fn name(&self) -> &str {
+        self.url.as_ref().map_or("", Url::as_str)
     }
 
     pub(super) fn is_known_good(&self) -> bool {
@@ -271,8 +361,9 @@ impl Issuer {
     /// other one that it points to.
     fn keys_address(&self, text: &str) -> Result<(Url, Reach), String> {
         let url = Url::parse(text).map_err(|error| format!("jwks_uri is not a URL: {error}"))?;
-        let is_same_host = url.host_str() == self.url.host_str();
-        let is_same_scheme = is_same_host && url.scheme() == self.url.scheme();
+        let own = self.url.as_ref().ok_or("it has no address")?;
+        let is_same_host = url.host_str() == own.host_str();
+        let is_same_scheme = is_same_host && url.scheme() == own.scheme();
         if url.scheme() != "https" && !is_same_scheme {
             return Err("jwks_uri does not begin with https://".into());
         }

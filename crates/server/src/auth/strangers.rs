@@ -16,6 +16,8 @@ use crate::client_address::bounded_as;
 /// time goes.
 const VERIFIED_ISSUERS_MAX: usize = 1024;
 const NAMED_ISSUERS_MAX: usize = 1024;
+/// Of those with a good token, on one host: whoever has a host has as many issuers as he likes.
+const VERIFIED_PER_HOST_MAX: usize = 64;
 /// Unfinished requests to issuers without a good token: together, of one client, and to one host.
 const PARALLEL_FETCHES_MAX: usize = 64;
 const CLIENT_FETCHES_MAX: usize = 4;
@@ -83,21 +85,30 @@ impl Strangers {
         };
         known.is_verified = true;
         known.issuer.set_known_good();
+        let host = known.issuer.host().to_owned();
         self.verified += 1;
+        let of_host = |known: &Stranger| known.is_verified && known.issuer.host() == host;
+        let count = self.known.values().filter(|known| of_host(known)).count();
+        if count > VERIFIED_PER_HOST_MAX {
+            self.forget_oldest_of(of_host);
+        }
         if self.verified > VERIFIED_ISSUERS_MAX {
             self.forget_oldest(true);
         }
     }
 
     fn forget_oldest(&mut self, is_verified: bool) {
-        let of_kind = self
-            .known
-            .iter()
-            .filter(|(_, known)| known.is_verified == is_verified);
+        self.forget_oldest_of(|known| known.is_verified == is_verified);
+    }
+
+    fn forget_oldest_of(&mut self, is_of: impl Fn(&Stranger) -> bool) {
+        let of_kind = self.known.iter().filter(|(_, known)| is_of(known));
         let oldest = of_kind.min_by_key(|(_, known)| known.used_at);
-        if let Some(name) = oldest.map(|(name, _)| name.clone()) {
-            self.known.remove(&name);
-            self.verified -= usize::from(is_verified);
+        let Some(name) = oldest.map(|(name, _)| name.clone()) else {
+            return;
+        };
+        if let Some(gone) = self.known.remove(&name) {
+            self.verified -= usize::from(gone.is_verified);
         }
     }
 
@@ -177,7 +188,7 @@ mod tests {
         assert!(strangers.find(good).is_some());
         assert_eq!(strangers.known.len(), NAMED_ISSUERS_MAX + 1);
         for number in 0..VERIFIED_ISSUERS_MAX {
-            let name = format!("https://also.example/{number}");
+            let name = format!("https://also{number}.example");
             add(&mut strangers, &name);
             strangers.verified(&name);
             strangers.verified(&name);
@@ -185,6 +196,21 @@ mod tests {
         assert!(strangers.find(good).is_none(), "the oldest of its kind");
         assert_eq!(strangers.verified, VERIFIED_ISSUERS_MAX);
         assert!(strangers.known.len() <= NAMED_ISSUERS_MAX + VERIFIED_ISSUERS_MAX);
+    }
+
+    #[test]
+    fn the_issuers_of_one_host_displace_each_other() {
+        let mut strangers = Strangers::default();
+        let good = "https://good.example";
+        add(&mut strangers, good);
+        strangers.verified(good);
+        for number in 0..2 * VERIFIED_ISSUERS_MAX {
+            let name = format!("https://evil.example/{number}");
+            add(&mut strangers, &name);
+            strangers.verified(&name);
+        }
+        assert!(strangers.find(good).is_some());
+        assert_eq!(strangers.verified, VERIFIED_PER_HOST_MAX + 1);
     }
 
     #[test]

@@ -3,16 +3,14 @@
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use base64::Engine as _;
 use jsonwebtoken::errors::ErrorKind;
-use jsonwebtoken::jwk::{AlgorithmParameters, Jwk, JwkSet};
 use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation};
 
 use super::claims::{RawClaims, TokenError, UnverifiedClaims};
+use super::key_set::KeySet;
 use super::{Caller, KeyPair};
 
 /// Longer tokens are refused unread.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
-/// So many keys are tried for a token that names none.
-const KEYS_TRIED_MAX: usize = 16;
 const HEADER: &str = r#"{"typ":"JWT","alg":"ES256"}"#;
 
 /// The payload text is signed as it is, so that its bytes are known.
@@ -37,39 +35,23 @@ pub(super) fn verify(token: &str, key: &DecodingKey) -> Result<Caller, TokenErro
 /// Verifies with an issuer's published keys (06 §3.4 step 3).
 pub(super) fn verify_with_key_set(
     token: &str,
-    keys: &JwkSet,
+    keys: &KeySet,
     issuer: &str,
 ) -> Result<Caller, TokenError> {
     let header = header_of(token)?;
     if !matches!(header.alg, Algorithm::ES256 | Algorithm::RS256) {
         return Err(TokenError::Invalid("InvalidAlgorithm".into()));
     }
-    let candidates: Vec<_> = match &header.kid {
-        Some(kid) => vec![keys.find(kid).ok_or(TokenError::KeyNotFound)?],
-        None => keys_for(keys, header.alg).collect(),
-    };
+    let candidates = keys.candidates(header.kid.as_deref(), header.alg);
     let mut last_error = TokenError::Invalid("InvalidSignature".into());
-    for jwk in candidates {
-        let verified = DecodingKey::from_jwk(jwk)
-            .map_err(TokenError::invalid)
-            .and_then(|key| verify_with_key(token, &header, &key, header.alg));
-        match verified {
+    for (key, algorithm) in candidates.ok_or(TokenError::KeyNotFound)? {
+        match verify_with_key(token, &header, key, algorithm) {
             Ok(caller) if caller.claims.issuer == issuer => return Ok(caller),
             Ok(_) => return Err(TokenError::Invalid("InvalidIssuer".into())),
             Err(error) => last_error = error,
         }
     }
     Err(last_error)
-}
-
-/// The keys that may have signed a token without a key id.
-fn keys_for(keys: &JwkSet, algorithm: Algorithm) -> impl Iterator<Item = &Jwk> {
-    let fits = move |key: &&Jwk| match key.algorithm {
-        AlgorithmParameters::RSA(_) => algorithm == Algorithm::RS256,
-        AlgorithmParameters::EllipticCurve(_) => algorithm == Algorithm::ES256,
-        _ => false,
-    };
-    keys.keys.iter().filter(fits).take(KEYS_TRIED_MAX)
 }
 
 /// The issuer that an unverified token names; its expiry is looked at already (06 §3.4 step 2).
@@ -84,7 +66,12 @@ fn header_of(token: &str) -> Result<Header, TokenError> {
     if token.len() > TOKEN_BYTES_MAX {
         return Err(TokenError::Invalid("InvalidToken".into()));
     }
-    jsonwebtoken::decode_header(token).map_err(TokenError::invalid)
+    let header = jsonwebtoken::decode_header(token).map_err(TokenError::invalid)?;
+    // What must be understood and is not (RFC 7515 §4.1.11).
+    if header.crit.is_some() {
+        return Err(TokenError::Invalid("InvalidToken".into()));
+    }
+    Ok(header)
 }
 
 fn verify_with_key(

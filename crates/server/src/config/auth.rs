@@ -1,9 +1,12 @@
 //! Whose tokens are accepted.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use serde::{Deserialize, Deserializer};
 
 use super::WordOrList;
-use crate::auth::{parse_issuer, NamedBy};
+use crate::auth::{parse_issuer, NamedBy, LOCAL_ISSUER};
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
@@ -11,6 +14,33 @@ pub struct Auth {
     pub foreign_issuers: ForeignIssuers,
     /// One of these must be among the audiences of a foreign token; empty: any audience will do.
     pub audiences: Vec<String>,
+    /// Issuers whose keys are in files, and who are never asked: key sets in JSON, or public keys in PEM.
+    pub keys: BTreeMap<String, PathBuf>,
+}
+
+/// The issuer of the server's own tokens, and bounds of what a token may say.
+const ISSUER_BYTES_MAX: usize = 128;
+
+impl Auth {
+    pub(super) fn check(&self) -> Result<(), String> {
+        for issuer in self.keys.keys() {
+            let wrong = |reason: &str| {
+                Err(format!(
+                    "auth.keys: {issuer:?} cannot be an issuer: {reason}"
+                ))
+            };
+            if issuer == LOCAL_ISSUER {
+                return wrong("it is what the server's own tokens say");
+            }
+            if issuer.is_empty() || issuer.len() > ISSUER_BYTES_MAX {
+                return wrong("it must have 1 to 128 bytes");
+            }
+            if issuer.contains(|c: char| c == '|' || c.is_control()) {
+                return wrong("it must have no | and no control characters");
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Whose tokens are accepted besides the server's own. Checking one means a request to the issuer that the token names.

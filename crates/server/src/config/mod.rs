@@ -71,6 +71,7 @@ impl Config {
         }
         self.certificate_authority.check()?;
         edge::check_edge(self)?;
+        self.auth.check()?;
         self.module_http.allow_list()?;
         if let Some(key) = self.zero_key() {
             return Err(format!("{key} must be greater than zero"));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use lightcone_types::Identity;
 use serde::{Deserialize, Serialize};
 
-use super::{hex_form, ControlError, DatabaseRecord};
+use super::{hex_form, ControlError, DatabaseRecord, Role};
 
 /// Changes in one record of a journal that is written anew.
 const CHANGES_PER_RECORD: usize = 1000;
@@ -37,6 +37,14 @@ pub(super) enum Change {
         database: Identity,
         locked: bool,
     },
+    /// Somebody may do more with a database than everybody, or no longer.
+    Collaborator {
+        #[serde(with = "hex_form")]
+        database: Identity,
+        #[serde(with = "hex_form")]
+        identity: Identity,
+        role: Option<Role>,
+    },
     /// The last id that was given to a database.
     DatabaseId(u64),
     /// The last number that was given to a replica.
@@ -52,6 +60,8 @@ pub(super) struct State {
     pub names_of: HashMap<Identity, Vec<String>>,
     pub domains: HashMap<String, Identity>,
     pub locks: HashSet<Identity>,
+    /// Of each database that has some. They go with it.
+    pub collaborators: HashMap<Identity, BTreeMap<Identity, Role>>,
     pub last_database_id: u64,
     pub last_replica_id: u64,
 }
@@ -103,6 +113,7 @@ impl State {
                 let record =
                     record.ok_or_else(|| format!("database {id} goes and is not there"))?;
                 self.ids.remove(&record.identity);
+                self.collaborators.remove(&record.identity);
             }
             Change::Names { database, names } => self.set_names(database, names)?,
             Change::Domain { name, owner } => {
@@ -119,8 +130,35 @@ impl State {
                     self.locks.remove(&database);
                 }
             }
+            Change::Collaborator {
+                database,
+                identity,
+                role,
+            } => self.set_role(database, identity, role)?,
             Change::DatabaseId(id) => raise(&mut self.last_database_id, id)?,
             Change::ReplicaId(id) => raise(&mut self.last_replica_id, id)?,
+        }
+        Ok(())
+    }
+
+    fn set_role(
+        &mut self,
+        database: Identity,
+        identity: Identity,
+        role: Option<Role>,
+    ) -> Result<(), String> {
+        if !self.ids.contains_key(&database) {
+            return Err(format!(
+                "database {database} has collaborators and is not there"
+            ));
+        }
+        let known = self.collaborators.entry(database).or_default();
+        match role {
+            Some(role) => known.insert(identity, role),
+            None => known.remove(&identity),
+        };
+        if known.is_empty() {
+            self.collaborators.remove(&database);
         }
         Ok(())
     }
@@ -142,7 +180,13 @@ impl State {
 
     /// How much there is, in changes.
     pub fn size(&self) -> usize {
-        self.databases.len() + self.names_of.len() + self.domains.len() + self.locks.len() + 3
+        let collaborators = self.collaborators.values().map(BTreeMap::len);
+        self.databases.len()
+            + self.names_of.len()
+            + self.domains.len()
+            + self.locks.len()
+            + collaborators.sum::<usize>()
+            + 3
     }
 
     /// The records of a new journal that makes this state.
@@ -159,6 +203,13 @@ impl State {
             database: *database,
             locked: true,
         });
+        let collaborators = self.collaborators.iter().flat_map(|(database, known)| {
+            known.iter().map(|(identity, role)| Change::Collaborator {
+                database: *database,
+                identity: *identity,
+                role: Some(*role),
+            })
+        });
         let counters = [
             Change::Begin { generation },
             Change::DatabaseId(self.last_database_id),
@@ -171,6 +222,7 @@ impl State {
             .chain(domains)
             .chain(names)
             .chain(locks)
+            .chain(collaborators)
             .collect();
         changes.chunks(CHANGES_PER_RECORD).map(encode).collect()
     }
@@ -202,6 +254,44 @@ pub(crate) fn check_record(bytes: &[u8]) {
 mod tests {
     use super::*;
 
+    /// What earlier versions wrote, and what this one writes: the bytes of `docs/on-disk-formats.md`.
+    #[test]
+    fn records_of_all_versions_are_read() {
+        let identity = |number: u8| Identity::from_le_bytes([number; 32]);
+        let (database, owner, reader) = (identity(1), identity(2), identity(3));
+        let (d, o, r) = (database.to_hex(), owner.to_hex(), reader.to_hex());
+        let earlier = format!(
+            r#"[{{"Begin":{{"generation":1}}}},{{"DatabaseId":4}},{{"ReplicaId":7}},{{"Database":{{"id":4,"identity":"{d}","owner":"{o}","host_type":"Wasm","initial_program":"{p}","replica_id":7}}}},{{"Domain":{{"name":"a","owner":"{o}"}}}},{{"Names":{{"database":"{d}","names":["a"]}}}},{{"Lock":{{"database":"{d}","locked":true}}}}]"#,
+            p = lightcone_types::Hash([5; 32]).to_hex(),
+        );
+        let state = State::replay([earlier.as_bytes()]).expect("an earlier version's");
+        assert_eq!(state.databases[&4].owner, owner);
+        assert!(state.collaborators.is_empty());
+        let role = |role: &str| {
+            format!(r#"[{{"Collaborator":{{"database":"{d}","identity":"{r}","role":{role}}}}}]"#)
+        };
+        let given = role(r#""publisher""#);
+        let records = [earlier.as_bytes(), given.as_bytes()];
+        let state = State::replay(records).expect("a role");
+        assert_eq!(state.collaborators[&database][&reader], Role::Publisher);
+        assert_eq!(
+            State::replay(state.records(1).iter().map(Vec::as_slice))
+                .as_ref()
+                .ok(),
+            Some(&state)
+        );
+        let taken = role("null");
+        let gone = r#"[{"DatabaseGone":4}]"#.to_owned();
+        for last in [&taken, &gone] {
+            let records = [earlier.as_bytes(), given.as_bytes(), last.as_bytes()];
+            let state = State::replay(records).expect("no role any more");
+            assert!(state.collaborators.is_empty(), "{last}");
+        }
+        // Whoever is nobody's is a sign of damage.
+        let records = [earlier.as_bytes(), gone.as_bytes(), given.as_bytes()];
+        assert!(State::replay(records).is_err());
+    }
+
     proptest::proptest! {
         #[test]
         fn any_record_is_read_without_panic(bytes in proptest::collection::vec(0u8.., 0..200)) {
@@ -209,7 +299,7 @@ mod tests {
         }
 
         #[test]
-        fn any_changes_make_a_state_or_are_refused(changes in proptest::collection::vec((0u8..8, 0u8..4, 0u8..4), 0..30)) {
+        fn any_changes_make_a_state_or_are_refused(changes in proptest::collection::vec((0u8..9, 0u8..4, 0u8..4), 0..30)) {
             let identity = |number: u8| Identity::from_le_bytes([number; 32]);
             let mut list = vec![Change::Begin { generation: 1 }];
             list.extend(changes.into_iter().map(|(kind, a, b)| match kind {
@@ -227,6 +317,11 @@ mod tests {
                 4 => Change::Lock { database: identity(a), locked: b > 1 },
                 5 => Change::DatabaseId(a.into()),
                 6 => Change::ReplicaId(a.into()),
+                7 => Change::Collaborator {
+                    database: identity(a),
+                    identity: identity(b),
+                    role: [None, Some(Role::Reader), Some(Role::Publisher), Some(Role::Owner)][usize::from(b)],
+                },
                 _ => Change::Begin { generation: a.into() },
             }));
             check_record(&encode(&list));

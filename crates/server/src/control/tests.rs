@@ -46,42 +46,52 @@ fn names_belong_to_the_first_who_takes_them() {
     let control = ControlDb::open(dir.path()).expect("open");
     let (alice, bob, db, other) = (identity(1), identity(2), identity(3), identity(4));
     assert_eq!(
-        control.register_name(&name("a"), &alice, &db).expect("a"),
+        control
+            .register_name(&name("a"), (&alice, &alice), &db)
+            .expect("a"),
         Registration::Done
     );
     assert_eq!(control.resolve("a").expect("a"), Some(db));
     let denied = Registration::PermissionDenied("a".into());
     assert_eq!(
-        control.register_name(&name("a"), &bob, &other).expect("a"),
+        control
+            .register_name(&name("a"), (&bob, &bob), &other)
+            .expect("a"),
         denied
     );
     assert_eq!(
         control
-            .register_name(&name("a"), &alice, &other)
+            .register_name(&name("a"), (&alice, &alice), &other)
             .expect("a"),
         Registration::InUse("a".into())
     );
     assert_eq!(
-        control.register_name(&name("b"), &alice, &db).expect("b"),
+        control
+            .register_name(&name("b"), (&alice, &alice), &db)
+            .expect("b"),
         Registration::Done
     );
     assert_eq!(control.names_of(&db).expect("names"), ["a", "b"]);
 
     // Renaming frees the old names, but their domains stay with their owner.
     assert_eq!(
-        control.replace_names(&[name("c")], &alice, &db).expect("c"),
+        control
+            .replace_names(&[name("c")], (&alice, &alice), &db)
+            .expect("c"),
         Registration::Done
     );
     assert_eq!(control.resolve("a").expect("a"), None);
     assert_eq!(control.names_of(&db).expect("names"), ["c"]);
     assert_eq!(
-        control.register_name(&name("a"), &bob, &other).expect("a"),
+        control
+            .register_name(&name("a"), (&bob, &bob), &other)
+            .expect("a"),
         denied
     );
     let in_use = Registration::InUse("c".into());
     assert_eq!(
         control
-            .replace_names(&[name("d"), name("c")], &alice, &db)
+            .replace_names(&[name("d"), name("c")], (&alice, &alice), &db)
             .expect("c"),
         in_use
     );
@@ -91,10 +101,41 @@ fn names_belong_to_the_first_who_takes_them() {
         "nothing of a refused replacement stays"
     );
     assert_eq!(
-        control.replace_names(&[], &alice, &db).expect("none"),
+        control
+            .replace_names(&[], (&alice, &alice), &db)
+            .expect("none"),
         Registration::Done
     );
     assert!(control.names_of(&db).expect("names").is_empty());
+}
+
+#[test]
+fn roles_are_kept_until_they_are_taken() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let control = ControlDb::open(dir.path()).expect("open");
+    let (database, alice, bob) = (identity(1), identity(2), identity(3));
+    let early = control.set_role(&database, &alice, Some(Role::Owner));
+    assert!(matches!(early, Err(ControlError::Gone(_))));
+    control.insert_database(record(1, 9)).expect("insert");
+    let set = |control: &ControlDb, who, role| control.set_role(&database, who, role);
+    set(&control, &alice, Some(Role::Owner)).expect("set");
+    set(&control, &bob, Some(Role::Reader)).expect("set");
+    set(&control, &bob, Some(Role::Publisher)).expect("set");
+    drop(control);
+    let control = ControlDb::open(dir.path()).expect("open again");
+    assert_eq!(control.role(&database, &alice), Some(Role::Owner));
+    assert_eq!(control.role(&database, &bob), Some(Role::Publisher));
+    assert_eq!(control.role(&identity(5), &bob), None);
+    set(&control, &bob, None).expect("taken");
+    set(&control, &bob, None).expect("twice is once");
+    assert_eq!(control.collaborators(&database), [(alice, Role::Owner)]);
+    // Nobody gets them back with a database that has the same identity.
+    control.delete_database(&database).expect("deleted");
+    control.insert_database(record(1, 9)).expect("insert");
+    assert_eq!(control.collaborators(&database), []);
+    drop(control);
+    let control = ControlDb::open(dir.path()).expect("open again");
+    assert_eq!(control.role(&database, &alice), None);
 }
 
 #[test]
@@ -105,7 +146,7 @@ fn records_survive_a_restart_and_names_survive_a_deletion() {
     let second = control.insert_database(record(2, 9)).expect("insert");
     assert!(first.id < second.id);
     control
-        .register_name(&name("a"), &identity(9), &identity(1))
+        .register_name(&name("a"), (&identity(9), &identity(9)), &identity(1))
         .expect("name");
     control.set_lock(&identity(1), true).expect("lock");
     drop(control);
@@ -134,7 +175,7 @@ fn gold() -> tempfile::TempDir {
         control
             .register_name(
                 &name(&format!("n{number}")),
-                &identity(9),
+                (&identity(9), &identity(9)),
                 &identity(number),
             )
             .expect("name");

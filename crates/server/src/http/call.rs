@@ -12,19 +12,25 @@ use super::path::{DatabasePath, FunctionPath};
 use super::reply::{self, Failure, Reply};
 use super::{body, delivery};
 use crate::auth;
+use crate::control::DatabaseRecord;
 use crate::database::{CallArgs, CallError, CallOutcome, Caller, DatabaseHandle};
+use crate::permissions;
 use crate::state::ServerState;
 
 pub(super) const ENERGY_USED: HeaderName = HeaderName::from_static("spacetime-energy-used");
 pub(super) const EXECUTION_MICROS: HeaderName =
     HeaderName::from_static("spacetime-execution-duration-micros");
 
-impl From<&auth::Caller> for Caller {
-    fn from(caller: &auth::Caller) -> Self {
-        Caller {
-            identity: caller.identity,
-            jwt_payload: caller.jwt_payload.clone(),
-        }
+/// Who asks a database, with what he may do there now.
+pub(crate) fn caller_of(
+    state: &ServerState,
+    record: &DatabaseRecord,
+    caller: &auth::Caller,
+) -> Caller {
+    Caller {
+        identity: caller.identity,
+        rights: permissions::rights(&state.control, record, &caller.identity),
+        jwt_payload: caller.jwt_payload.clone(),
     }
 }
 
@@ -56,7 +62,7 @@ pub(super) async fn call(
     let args = String::from_utf8(args.to_vec())
         .map_err(|_| Failure::bad_request("Request body didn't contain valid UTF-8"))?;
     let running = state.databases.get(&record).await?;
-    let caller = Caller::from(&caller);
+    let caller = caller_of(&state, &record, &caller);
     // Runs to its end even if the client goes away.
     let handle = running.handle.clone();
     let call =

@@ -4,10 +4,12 @@ use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 pub(super) const TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 pub(super) const TIMEOUT_MAX: Duration = Duration::from_secs(300);
 /// The wait for a writer that has much to do, or never comes to it.
-const PREPARE_TIMEOUT: Duration = Duration::from_secs(60);
+const BEGIN_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often to look whether the new program is in place; small next to any time that a client may ask for.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -18,31 +20,47 @@ pub(super) enum Confirmation<T> {
     Ended { outcome: T, in_place: bool },
     /// Its transaction was made, but was not durable in time. It is not taken back.
     NotDurable,
-    /// It did not even get to its transaction, and will not.
-    NotPrepared,
+    /// The writer did not come to it, and will not.
+    NotBegun,
 }
 
-/// Waits for `update`. The client's timeout is about durability alone, so it begins when `is_in_place` says that the
-/// transaction was made.
+/// How far an update is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// The writer has other things to do; the update is not made if it is given up now.
+    Waiting,
+    /// The writer is at it. It has a bound of its own.
+    Begun,
+    /// Its transaction was made.
+    InPlace,
+}
+
+/// Waits for `update`. The client's timeout is about durability alone, so it begins when the transaction was made.
 pub(super) async fn confirmed<T>(
     update: impl Future<Output = T>,
-    is_in_place: impl Fn() -> bool,
+    progress: impl Fn() -> Progress,
     timeout: Duration,
 ) -> Confirmation<T> {
     let mut update = pin!(update);
-    let prepared = async {
-        while !is_in_place() {
-            tokio::time::sleep(POLL_INTERVAL).await;
+    let begins_until = Instant::now() + BEGIN_TIMEOUT;
+    let in_place = async {
+        loop {
+            match progress() {
+                Progress::InPlace => return true,
+                Progress::Waiting if Instant::now() >= begins_until => return false,
+                Progress::Waiting | Progress::Begun => tokio::time::sleep(POLL_INTERVAL).await,
+            }
         }
     };
     tokio::select! {
         biased;
         outcome = &mut update => {
-            return Confirmation::Ended { outcome, in_place: is_in_place() };
+            let in_place = progress() == Progress::InPlace;
+            return Confirmation::Ended { outcome, in_place };
         }
-        prepared = tokio::time::timeout(PREPARE_TIMEOUT, prepared) => {
-            if prepared.is_err() {
-                return Confirmation::NotPrepared;
+        in_place = in_place => {
+            if !in_place {
+                return Confirmation::NotBegun;
             }
         }
     }
@@ -58,7 +76,7 @@ pub(super) async fn confirmed<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::time::{sleep, Instant};
+    use tokio::time::sleep;
 
     /// An update that compiles and then syncs for so long; how it ends, and when.
     async fn run(
@@ -73,7 +91,11 @@ mod tests {
             "done"
         };
         let timeout = Duration::from_millis(timeout_ms);
-        let confirmation = confirmed(update, || Instant::now() >= in_place, timeout).await;
+        let progress = || match Instant::now() >= in_place {
+            true => Progress::InPlace,
+            false => Progress::Begun,
+        };
+        let confirmation = confirmed(update, progress, timeout).await;
         (confirmation, started.elapsed())
     }
 
@@ -96,7 +118,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_update_that_ends_without_a_transaction() {
-        let refused = confirmed(async { "refused" }, || false, TIMEOUT_DEFAULT).await;
+        let waiting = || Progress::Waiting;
+        let refused = confirmed(async { "refused" }, waiting, TIMEOUT_DEFAULT).await;
         assert_eq!(
             refused,
             Confirmation::Ended {
@@ -104,7 +127,7 @@ mod tests {
                 in_place: false
             }
         );
-        let stuck = confirmed(std::future::pending::<()>(), || false, TIMEOUT_DEFAULT).await;
-        assert_eq!(stuck, Confirmation::NotPrepared);
+        let stuck = confirmed(std::future::pending::<()>(), waiting, TIMEOUT_DEFAULT).await;
+        assert_eq!(stuck, Confirmation::NotBegun);
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::Extension;
 use lightcone_schema::RawVersion;
 use lightcone_types::Timestamp;
 use serde_json::{json, Value};
@@ -10,6 +11,9 @@ use serde_json::{json, Value};
 use super::path::DatabasePath;
 use super::query::{wrong, Query};
 use super::reply::{self, Reply};
+use super::update;
+use crate::auth::Caller;
+use crate::permissions::{self, Action};
 use crate::state::ServerState;
 
 /// GET `/v1/database/:n` (06 §5.6).
@@ -30,6 +34,26 @@ pub(super) async fn info(
         "host_type": { host_type: [] },
         "initial_program": record.initial_program.to_json_u256(),
     })))
+}
+
+/// GET `/v1/database/:n/tables`: how many rows each table of the module has. Of ours; `spacetime publish` says so what it is
+/// about to delete.
+pub(super) async fn tables(
+    State(state): State<Arc<ServerState>>,
+    DatabasePath(path): DatabasePath,
+    Extension(caller): Extension<Caller>,
+) -> Reply {
+    let record = state.record(&path)?;
+    permissions::check(&state, &record, &caller.identity, Action::Update)?;
+    let running = state.databases.get(&record).await?;
+    let tables = running.handle.table_rows().await;
+    let tables = tables.map_err(update::failure)?;
+    let tables = tables
+        .iter()
+        .map(|table| json!({ "name": table.table, "rows": table.rows }));
+    Ok(reply::json_value(
+        &json!({ "tables": tables.collect::<Vec<_>>() }),
+    ))
 }
 
 /// GET `/v1/database/:n/identity` (06 §5.9): an identity is echoed, whether or not it has a database.

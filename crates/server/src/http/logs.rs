@@ -11,12 +11,12 @@ use bytes::Bytes;
 use futures_util::stream;
 use tokio::sync::broadcast::{self, error::RecvError};
 
-use super::owner::{require_owner, Action};
 use super::path::DatabasePath;
 use super::query::Query;
 use super::reply::{self, Failure, Reply};
 use crate::auth::Caller;
 use crate::databases::OpenError;
+use crate::permissions::{self, Action};
 use crate::state::ServerState;
 
 /// Most lines that are sent before the live ones.
@@ -31,7 +31,7 @@ pub(super) async fn logs(
     let record = state.record(&path)?;
     let num_lines = query.number::<u32>("num_lines")?;
     let follow = query.boolean("follow")?.unwrap_or(false);
-    require_owner(&record, &caller, Action::ViewLogs)?;
+    permissions::check(&state, &record, &caller.identity, Action::ViewLogs)?;
     let running = match state.databases.get(&record).await {
         Ok(running) => running,
         // A database that does not start is just the one whose log is wanted.
@@ -52,7 +52,10 @@ pub(super) async fn logs(
             lines => tail(handle.clone(), Some(lines)).await?,
         };
         drop(handle);
-        Body::from_stream(follow_stream(first, live))
+        // Whoever may not see it any more gets no more of it.
+        let may_see =
+            move || permissions::check(&state, &record, &caller.identity, Action::ViewLogs).is_ok();
+        Body::from_stream(follow_stream(first, live, may_see))
     } else {
         Body::from(tail(handle, num_lines).await?)
     };
@@ -86,18 +89,23 @@ async fn tail(
 fn follow_stream(
     first: Vec<u8>,
     live: broadcast::Receiver<Bytes>,
+    may_see: impl Fn() -> bool + Send + 'static,
 ) -> impl futures_util::Stream<Item = Result<Bytes, std::convert::Infallible>> {
     // A record that was written between the subscription and the reading of the tail is in both.
     let overlap = first.clone();
     let start = (!first.is_empty()).then(|| Bytes::from(first));
     stream::unfold(
-        (start, live, overlap),
-        |(start, mut live, mut overlap)| async move {
+        (start, live, overlap, may_see),
+        |(start, mut live, mut overlap, may_see)| async move {
             if let Some(first) = start {
-                return Some((Ok(first), (None, live, overlap)));
+                return Some((Ok(first), (None, live, overlap, may_see)));
             }
             loop {
-                match live.recv().await {
+                let received = live.recv().await;
+                if !may_see() {
+                    return None;
+                }
+                match received {
                     Ok(record)
                         if overlap
                             .split_inclusive(|byte| *byte == b'\n')
@@ -107,7 +115,7 @@ fn follow_stream(
                     }
                     Ok(record) => {
                         overlap = Vec::new();
-                        return Some((Ok(record), (None, live, overlap)));
+                        return Some((Ok(record), (None, live, overlap, may_see)));
                     }
                     Err(RecvError::Lagged(_)) => continue,
                     Err(RecvError::Closed) => return None,

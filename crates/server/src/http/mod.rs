@@ -3,6 +3,7 @@
 mod access;
 pub(crate) mod body;
 mod call;
+mod collaborators;
 mod confirmation;
 mod cors;
 mod credentials;
@@ -17,6 +18,7 @@ mod outcomes;
 mod owner;
 mod path;
 mod pieces;
+mod pre_publish;
 mod publish;
 mod query;
 mod reply;
@@ -24,6 +26,7 @@ mod reset;
 mod route;
 mod routes;
 mod sql;
+mod update;
 
 use std::sync::Arc;
 
@@ -68,9 +71,14 @@ fn routes(state: &Arc<ServerState>) -> Routes {
         .post(
             Management,
             "/v1/database/{database}/pre_publish",
-            publish::pre_publish,
+            pre_publish::pre_publish,
         )
         .put(Management, "/v1/database/{database}/reset", reset::reset)
+        .get(
+            Management,
+            "/v1/database/{database}/tables",
+            database::tables,
+        )
         .post(Management, "/v1/database/{database}/lock", owner::lock)
         .post(Management, "/v1/database/{database}/unlock", owner::unlock)
         .get(Client, "/v1/database/{database}/names", names::list)
@@ -98,6 +106,21 @@ fn routes(state: &Arc<ServerState>) -> Routes {
             Client,
             "/v1/database/{database}/unstable/timestamp",
             database::timestamp,
+        )
+        .get(
+            Management,
+            "/v1/database/{database}/collaborators",
+            collaborators::list,
+        )
+        .put(
+            Management,
+            "/v1/database/{database}/collaborators/{identity}",
+            collaborators::put,
+        )
+        .delete(
+            Management,
+            "/v1/database/{database}/collaborators/{identity}",
+            collaborators::delete,
         )
         .post(Management, "/v1/database/{database}/mcp", misc::mcp)
         .post(Management, "/v1/mcp", misc::mcp)
@@ -161,6 +184,21 @@ fn routes(state: &Arc<ServerState>) -> Routes {
 mod tests {
     use super::*;
 
+    #[tokio::test]
+    async fn every_route_says_what_it_needs() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let state = crate::server::state_for_tests(directory.path());
+        let routes = routes(&state);
+        let table = routes.table().iter();
+        let table: Vec<_> = table.map(|(method, path, _)| (*method, *path)).collect();
+        let known = crate::permissions::ROUTES.iter();
+        let known: Vec<_> = known.map(|(method, path, _)| (*method, *path)).collect();
+        for route in &table {
+            assert!(known.contains(route), "{route:?} is not in permissions.rs");
+        }
+        assert_eq!(known.len(), table.len());
+    }
+
     /// What is not on this list is not open to the pages of every origin; `tests/access.rs` asks each route.
     #[tokio::test]
     async fn every_route_has_its_class() {
@@ -198,7 +236,7 @@ mod tests {
         );
         assert_eq!(
             routes.table().len(),
-            of_clients.len() + 21,
+            of_clients.len() + 24,
             "routes of management"
         );
     }

@@ -12,8 +12,9 @@ use super::body;
 use super::path::DatabasePath;
 use super::reply::{self, Failure, Reply};
 use crate::auth::Caller;
-use crate::control::Registration;
+use crate::control::{DatabaseRecord, Registration};
 use crate::names::{DatabaseName, NAME_BYTES_MAX};
+use crate::permissions::{self, Action};
 use crate::state::ServerState;
 
 /// Most names of one database.
@@ -54,7 +55,7 @@ pub(super) async fn add(
         DatabaseName::parse(&text).map_err(|error| Failure::bad_request(error.to_string()))?;
     let name = registrable(name)?;
     // Stricter than the reference, which lets anyone add names to any database (06 §8).
-    if record.owner != caller.identity {
+    if !may_rename(&state, &record, &caller) {
         return Err(Failure::json(
             StatusCode::UNAUTHORIZED,
             json!({ "PermissionDenied": { "domain": name.as_str() } }),
@@ -63,9 +64,11 @@ pub(super) async fn add(
     if state.control.names_of(&record.identity)?.len() >= NAMES_MAX {
         return Err(too_many());
     }
-    let (database, owner, registered) = (record.identity, caller.identity, name.clone());
+    let (database, owner, registered) = (record.identity, record.owner, name.clone());
     match state
-        .control(move |control| control.register_name(&registered, &owner, &database))
+        .control(move |control| {
+            control.register_name(&registered, (&owner, &caller.identity), &database)
+        })
         .await?
     {
         Registration::Done => Ok(reply::json_value(
@@ -98,13 +101,15 @@ pub(super) async fn replace(
         ));
     }
     let names = parse_names(&text)?;
-    if record.owner != caller.identity {
+    if !may_rename(&state, &record, &caller) {
         let body = json!({ "NotYourDatabase": { "database": record.identity.to_hex() } });
         return Err(Failure::json(StatusCode::UNAUTHORIZED, body));
     }
-    let (database, owner) = (record.identity, caller.identity);
+    let (database, owner) = (record.identity, record.owner);
     match state
-        .control(move |control| control.replace_names(&names, &owner, &database))
+        .control(move |control| {
+            control.replace_names(&names, (&owner, &caller.identity), &database)
+        })
         .await?
     {
         Registration::Done => Ok(reply::json("\"Success\"")),
@@ -120,6 +125,11 @@ pub(super) async fn replace(
             ))
         }
     }
+}
+
+fn may_rename(state: &ServerState, record: &DatabaseRecord, caller: &Caller) -> bool {
+    let standing = permissions::standing(&state.control, record, &caller.identity);
+    permissions::allows(standing, Action::Rename)
 }
 
 fn parse_names(text: &[u8]) -> Result<Vec<DatabaseName>, Failure> {

@@ -1,4 +1,4 @@
-//! What only the owner of a database may do, and deleting and locking it (06 §3.7, §5.7, §5.8).
+//! Deleting and locking a database (06 §5.7, §5.8).
 
 use std::sync::Arc;
 
@@ -10,46 +10,10 @@ use super::path::DatabasePath;
 use super::publish::stopped;
 use super::reply::{self, Failure, Reply};
 use crate::auth::Caller;
-use crate::control::{ControlError, DatabaseRecord};
+use crate::control::ControlError;
 use crate::names::NameOrIdentity;
+use crate::permissions::{self, Action};
 use crate::state::ServerState;
-
-/// What a caller wants to do, as the refusal names it (06 §3.7).
-#[derive(Clone, Copy)]
-pub(super) enum Action {
-    Update,
-    Reset,
-    Delete,
-    ViewLogs,
-}
-
-impl Action {
-    fn phrase(self) -> &'static str {
-        match self {
-            Action::Update => "update database",
-            Action::Reset => "reset database",
-            Action::Delete => "delete database",
-            Action::ViewLogs => "view module logs",
-        }
-    }
-}
-
-pub(super) fn require_owner(
-    record: &DatabaseRecord,
-    caller: &Caller,
-    action: Action,
-) -> Result<(), Failure> {
-    if record.owner == caller.identity {
-        return Ok(());
-    }
-    let text = format!(
-        "{} is not authorized to perform action on database {}: {}",
-        caller.identity,
-        record.identity,
-        action.phrase()
-    );
-    Err(Failure::text(StatusCode::FORBIDDEN, text))
-}
 
 /// DELETE `/v1/database/:n`.
 pub(super) async fn delete(
@@ -65,7 +29,7 @@ pub(super) async fn delete(
         let Some(record) = state.control.database(&identity)? else {
             return Ok(reply::empty(StatusCode::OK));
         };
-        require_owner(&record, &caller, Action::Delete)?;
+        permissions::check(&state, &record, &caller.identity, Action::Delete)?;
         let deleted = state.change_control(move |control| control.delete_database(&identity));
         if let Err(error) = deleted.await {
             if error.is_unknown() {
@@ -115,7 +79,7 @@ async fn set_lock(
     locked: bool,
 ) -> Reply {
     let record = state.record(path)?;
-    require_owner(&record, caller, Action::Delete)?;
+    permissions::check(state, &record, &caller.identity, Action::Delete)?;
     state
         .control(move |control| control.set_lock(&record.identity, locked))
         .await?;

@@ -1,4 +1,4 @@
-//! Publishing: create and update (06 §5.3, §5.4).
+//! Publishing (06 §5.3): who may, under which identity, and making what is new. `update` does the rest.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,24 +9,23 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use axum::Extension;
 use lightcone_limits::duration::parse_duration;
-use lightcone_schema::{migration_token, unchanged_plan_text, PlanStyle};
 use lightcone_types::{Hash, Identity};
 use serde_json::json;
 
-use super::confirmation::{self, Confirmation};
+use super::confirmation;
 use super::names::registrable;
-use super::owner::{require_owner, Action};
 use super::path::DatabasePath;
 use super::query::{wrong, Query};
 use super::reply::{self, Failure, Reply};
 use super::reset::reset_database;
+use super::update::{update_database, Update};
 use crate::address_counts::counted_as;
 use crate::auth::Caller;
 use crate::client_address::Client;
 use crate::control::{ControlError, DatabaseRecord, HostType, Registration};
-use crate::database::{PreparedUpdate, UpdateError};
-use crate::databases::{CreateError, Running};
+use crate::database::Policy;
 use crate::names::{DatabaseName, NameOrIdentity};
+use crate::permissions::{self, Action};
 use crate::publishing::{Publisher, Turn};
 use crate::state::{ServerState, Upload};
 
@@ -34,17 +33,11 @@ const REPLICAS_MAX: u64 = 255;
 /// How often a publish begins anew because the database came or went meanwhile.
 const RACES_MAX: usize = 3;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Policy {
-    Compatible,
-    BreakClients,
-}
-
 /// The parameters of a publish request.
 struct Parameters {
     host_type: HostType,
     clear: bool,
-    policy: Policy,
+    breaks_clients: bool,
     migration_token: Option<Hash>,
     num_replicas: Option<u64>,
     parent: Option<String>,
@@ -63,10 +56,7 @@ pub(super) fn host_type(query: &Query) -> Result<HostType, Failure> {
 
 impl Parameters {
     fn parse(query: &Query) -> Result<Parameters, Failure> {
-        let policies = [
-            ("Compatible", Policy::Compatible),
-            ("BreakClients", Policy::BreakClients),
-        ];
+        let policies = [("Compatible", false), ("BreakClients", true)];
         let organization = match (query.text("organization")?, query.text("org")?) {
             (Some(_), Some(_)) => return Err(wrong("duplicate field `organization`".into())),
             (organization, alias) => organization.or(alias),
@@ -76,9 +66,7 @@ impl Parameters {
         Ok(Parameters {
             host_type: host_type(query)?,
             clear: query.boolean("clear")?.unwrap_or(false),
-            policy: query
-                .word("policy", &policies)?
-                .unwrap_or(Policy::Compatible),
+            breaks_clients: query.word("policy", &policies)?.unwrap_or(false),
             migration_token: migration_token
                 .map(|text| {
                     Hash::from_json_u256(text)
@@ -93,6 +81,17 @@ impl Parameters {
                 .unwrap_or(confirmation::TIMEOUT_DEFAULT)
                 .min(confirmation::TIMEOUT_MAX),
         })
+    }
+
+    /// What an update may do to clients.
+    fn policy(&self) -> Result<Policy, Failure> {
+        match (self.breaks_clients, self.migration_token) {
+            (false, _) => Ok(Policy::Compatible),
+            (true, Some(token)) => Ok(Policy::BreakClients { token }),
+            (true, None) => Err(Failure::bad_request(
+                "Migration policy is set to `BreakClients`, but no migration token was provided.",
+            )),
+        }
     }
 
     /// `parent`, `organization` and `num_replicas` are checked and then without meaning here.
@@ -185,7 +184,7 @@ pub(super) async fn create(
     let upload = state.read_program(request_body).await?;
     let identity = state.authority.mint_anonymous()?.identity;
     let bytes = state.publish_bytes(&upload.program);
-    let turn = state.publish_turn(publisher(&caller, &client), bytes);
+    let turn = state.publish_turn(publisher(caller.identity, &client), bytes);
     let turn = turn.await?;
     let by = (caller, client);
     create_or_update(state, by, parameters, None, identity, upload, turn).await
@@ -228,7 +227,8 @@ pub(super) async fn publish(
         state.databases.get(record).await?;
     }
     let bytes = state.publish_bytes(&upload.program);
-    let turn = state.publish_turn(publisher(&caller, &client), bytes);
+    let owner = record.map_or(caller.identity, |record| record.owner);
+    let turn = state.publish_turn(publisher(owner, &client), bytes);
     let turn = turn.await?;
     let identity = match (known, &path) {
         (Some(identity), _) => identity,
@@ -238,7 +238,9 @@ pub(super) async fn publish(
             let identity = state.authority.mint_anonymous()?.identity;
             let (registered, owner) = (name.clone(), caller.identity);
             match state
-                .control(move |control| control.register_name(&registered, &owner, &identity))
+                .control(move |control| {
+                    control.register_name(&registered, (&owner, &owner), &identity)
+                })
                 .await?
             {
                 Registration::Done => identity,
@@ -281,7 +283,7 @@ fn admit(
     };
     match &record {
         Some(record) => {
-            require_owner(record, caller, action)?;
+            permissions::check(state, record, &caller.identity, action)?;
             own_publish_guard(state, caller)?;
         }
         None => creation_guard(state, caller, client)?,
@@ -289,9 +291,10 @@ fn admit(
     Ok((known, record))
 }
 
-pub(super) fn publisher(caller: &Caller, client: &Client) -> Publisher {
+/// On whose account a module is loaded: whoever has collaborators has no more turns than others.
+pub(super) fn publisher(owner: Identity, client: &Client) -> Publisher {
     Publisher {
-        owner: caller.identity,
+        owner,
         address: counted_as(client.address),
     }
 }
@@ -306,11 +309,7 @@ async fn create_or_update(
     turn: Turn,
 ) -> Reply {
     parameters.check_ignored(&state)?;
-    if parameters.policy == Policy::BreakClients && parameters.migration_token.is_none() {
-        return Err(Failure::bad_request(
-            "Migration policy is set to `BreakClients`, but no migration token was provided.",
-        ));
-    }
+    let policy = parameters.policy()?;
     // Detached: a client that goes away leaves no half-made database.
     let task = tokio::spawn(async move {
         let mut turn = Some(turn);
@@ -321,14 +320,22 @@ async fn create_or_update(
                 Some(turn) => turn,
                 None => {
                     let bytes = state.publish_bytes(&program);
-                    let turn = state.publish_turn(publisher(&caller, &client), bytes);
+                    let record = state.control.database(&identity)?;
+                    let owner = record.map_or(caller.identity, |record| record.owner);
+                    let turn = state.publish_turn(publisher(owner, &client), bytes);
                     turn.await?
                 }
             };
             if let Some(record) = state.control.database(&identity)? {
-                require_owner(&record, &caller, Action::Update)?;
+                permissions::check(&state, &record, &caller.identity, Action::Update)?;
                 own_publish_guard(&state, &caller)?;
-                update_database(&state, record, &parameters, program, turn).await?;
+                let update = Update {
+                    host_type: parameters.host_type,
+                    policy,
+                    confirmation_timeout: parameters.confirmation_timeout,
+                    program,
+                };
+                update_database(&state, (record, &caller), update, turn).await?;
                 return Ok(success(name.as_ref(), &identity, "updated"));
             }
             creation_guard(&state, &caller, &client)?;
@@ -427,176 +434,6 @@ fn may_create(
         return Err(Failure::text(StatusCode::SERVICE_UNAVAILABLE, text));
     }
     Ok(())
-}
-
-/// The turn is given back when the module is loaded.
-async fn update_database(
-    state: &ServerState,
-    record: DatabaseRecord,
-    parameters: &Parameters,
-    program: Arc<[u8]>,
-    turn: Turn,
-) -> Result<(), Failure> {
-    let new_hash = Hash::keccak256(&program);
-    let running = state.databases.get(&record).await?;
-    // Nothing to do, whatever else the request says (02 §14.1).
-    if running.handle.program_hash() == new_hash {
-        return Ok(());
-    }
-    check_migration_token(&record, parameters, running.handle.program_hash(), new_hash)?;
-    let kind = parameters.host_type.kind();
-    let prepared = running.handle.prepare_update(program.clone(), kind).await;
-    let prepared = prepared.map_err(update_failure)?;
-    drop(turn);
-    // Only now, and only against other updates: loading may take long, and deleting waits for no update.
-    let _lock = state.databases.lock_updates(&record.identity).await;
-    let record = state
-        .control
-        .database(&record.identity)?
-        .ok_or_else(Failure::no_such_database)?;
-    let running = state.databases.get(&record).await?;
-    let old_hash = running.handle.program_hash();
-    if old_hash == new_hash {
-        return Ok(());
-    }
-    check_migration_token(&record, parameters, old_hash, new_hash)?;
-    replace_program(state, record, &running, parameters, (prepared, program)).await
-}
-
-fn check_migration_token(
-    record: &DatabaseRecord,
-    parameters: &Parameters,
-    old_hash: Hash,
-    new_hash: Hash,
-) -> Result<(), Failure> {
-    if parameters.policy != Policy::BreakClients {
-        return Ok(());
-    }
-    let expected = migration_token(record.identity, old_hash, new_hash);
-    if parameters.migration_token == Some(expected) {
-        return Ok(());
-    }
-    Err(Failure::bad_request(
-        "Failed to create or update the database: \
-         Token provided is invalid or does not match expected hash",
-    ))
-}
-
-/// What went wrong before the new program was in place.
-fn update_failure(error: UpdateError) -> Failure {
-    match error {
-        UpdateError::Rejected(list) => {
-            Failure::bad_request(format!("Database update rejected: {list}"))
-        }
-        UpdateError::Busy(text) => CreateError::Busy(text).into(),
-        UpdateError::Module(text) | UpdateError::Database(text) => Failure::internal(text),
-    }
-}
-
-async fn replace_program(
-    state: &ServerState,
-    mut record: DatabaseRecord,
-    running: &Running,
-    parameters: &Parameters,
-    (prepared, program): (PreparedUpdate, Arc<[u8]>),
-) -> Result<(), Failure> {
-    let new_hash = Hash::keccak256(&program);
-    let confirmation = confirmation::confirmed(
-        running.handle.replace(prepared),
-        || running.handle.program_hash() == new_hash,
-        parameters.confirmation_timeout,
-    )
-    .await;
-    let late = || {
-        let text = "Database update failed: timeout waiting for transaction confirmation";
-        Failure::text(StatusCode::GATEWAY_TIMEOUT, text)
-    };
-    let answer = match confirmation {
-        Confirmation::Ended { outcome: Ok(_), .. } => Ok(()),
-        Confirmation::NotDurable => Err(late()),
-        Confirmation::NotPrepared => return Err(late()),
-        Confirmation::Ended {
-            outcome: Err(UpdateError::Database(reason)),
-            in_place: true,
-        } => {
-            tracing::error!(database = %record.identity, reason, "an update did not become durable");
-            let text = "Database update failed: database crashed while waiting for transaction confirmation";
-            return Err(Failure::text(StatusCode::SERVICE_UNAVAILABLE, text));
-        }
-        Confirmation::Ended {
-            outcome: Err(error),
-            ..
-        } => return Err(update_failure(error)),
-    };
-    // Also of an update that is not durable yet: it is what runs now.
-    state.databases.keep_program(&record, program).await;
-    if record.host_type != parameters.host_type {
-        // Against a deletion or a reset in this moment.
-        let _lock = state.databases.lock(&record.identity).await;
-        let current = state.control.database(&record.identity)?;
-        if current.is_some_and(|current| current.replica_id == record.replica_id) {
-            record.host_type = parameters.host_type;
-            state
-                .control(move |control| control.update_database(&record))
-                .await?;
-        }
-    }
-    answer
-}
-
-/// POST `/v1/database/:n/pre_publish`.
-pub(super) async fn pre_publish(
-    State(state): State<Arc<ServerState>>,
-    DatabasePath(path): DatabasePath,
-    query: Query,
-    Extension(caller): Extension<Caller>,
-    Extension(client): Extension<Client>,
-    request_body: Body,
-) -> Reply {
-    let record = state.record(&path)?;
-    let host_type = host_type(&query)?;
-    // The command line sends the second name, which the reference ignores (06 §8).
-    let styles = [
-        ("AnsiColor", PlanStyle::AnsiColor),
-        ("NoColor", PlanStyle::NoColor),
-    ];
-    let style = match query.word("style", &styles)? {
-        Some(style) => style,
-        None => query
-            .word("pretty_print_style", &styles)?
-            .unwrap_or_default(),
-    };
-    require_owner(&record, &caller, Action::Update)?;
-    own_publish_guard(&state, &caller)?;
-    let upload = state.read_program(request_body).await?;
-    let running = state.databases.get(&record).await?;
-    let new_hash = Hash::keccak256(&upload.program);
-    let token = migration_token(record.identity, running.handle.program_hash(), new_hash);
-    // It writes nothing.
-    let turn = state.publish_turn(publisher(&caller, &client), 0).await?;
-    let planned = tokio::task::spawn_blocking(move || {
-        // A client that goes away ends neither the work nor what it takes.
-        let (_turn, upload) = (turn, upload);
-        let kind = host_type.kind();
-        running.handle.plan_update(&upload.program, kind)
-    });
-    let plan = planned
-        .await
-        .map_err(|_| stopped())?
-        .map_err(|error| Failure::internal(super::error_chain(&error)))?;
-    Ok(reply::json_value(&match plan.differences {
-        Some(reason) => json!({
-            "ManualMigrate": { "reason": reason, "major_version_upgrade": plan.major_version_upgrade }
-        }),
-        None => json!({
-            "AutoMigrate": {
-                "migrate_plan": unchanged_plan_text(style),
-                "break_clients": false,
-                "token": token.to_json_u256(),
-                "major_version_upgrade": plan.major_version_upgrade,
-            }
-        }),
-    }))
 }
 
 #[cfg(test)]

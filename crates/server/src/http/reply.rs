@@ -131,6 +131,7 @@ impl From<ControlError> for Failure {
                 Failure::json(StatusCode::UNAUTHORIZED, body)
             }
             ControlError::Gone(_) => Failure::no_such_database(),
+            error @ ControlError::TooManyCollaborators => Failure::bad_request(error.to_string()),
             error => Failure::internal(error.to_string()),
         }
     }

@@ -8,7 +8,6 @@ use axum::http::StatusCode;
 use axum::Extension;
 use lightcone_types::{Hash, Identity};
 
-use super::owner::{require_owner, Action};
 use super::path::DatabasePath;
 use super::publish::{check_replicas, host_type, own_publish_guard, publisher, stopped, success};
 use super::query::Query;
@@ -17,6 +16,7 @@ use crate::auth::Caller;
 use crate::client_address::Client;
 use crate::control::{ControlError, DatabaseRecord, HostType};
 use crate::databases::Started;
+use crate::permissions::{self, Action};
 use crate::state::ServerState;
 
 /// PUT `/v1/database/:n/reset`; an empty body keeps the program.
@@ -31,7 +31,7 @@ pub(super) async fn reset(
     let record = state.record(&path)?;
     check_replicas(query.number("num_replicas")?)?;
     let host_type = host_type(&query)?;
-    require_owner(&record, &caller, Action::Reset)?;
+    permissions::check(&state, &record, &caller.identity, Action::Reset)?;
     own_publish_guard(&state, &caller)?;
     let upload = state.read_program(request_body).await?;
     let (host_type, program) = if upload.program.is_empty() {
@@ -53,9 +53,9 @@ pub(super) async fn reset_database(
     host_type: HostType,
     program: Arc<[u8]>,
 ) -> Result<Identity, Failure> {
-    resettable(state, caller, &identity)?;
+    let owner = resettable(state, caller, &identity)?.owner;
     let bytes = state.publish_bytes(&program);
-    let turn = state.publish_turn(publisher(caller, client), bytes).await?;
+    let turn = state.publish_turn(publisher(owner, client), bytes).await?;
     let (state, caller) = (state.clone(), caller.clone());
     let task = tokio::spawn(async move {
         let old = resettable(&state, &caller, &identity)?;
@@ -127,7 +127,7 @@ fn resettable(
         .control
         .database(identity)?
         .ok_or_else(Failure::no_such_database)?;
-    require_owner(&record, caller, Action::Reset)?;
+    permissions::check(state, &record, &caller.identity, Action::Reset)?;
     if state.control.is_locked(identity)? {
         return Err(locked());
     }

@@ -7,15 +7,18 @@ use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode};
 use axum::Extension;
 use lightcone_types::json::product_type_to_json;
+use lightcone_types::ProductType;
 
-use super::call::EXECUTION_MICROS;
+use super::call::{caller_of, EXECUTION_MICROS};
 use super::path::DatabasePath;
 use super::pieces::PiecesBody;
 use super::query::Query;
 use super::reply::{self, Failure, Reply};
 use super::{body, delivery};
 use crate::auth;
-use crate::database::{Caller, HeldBytes, JsonRows, SqlError};
+use crate::collaborators;
+use crate::control::DatabaseRecord;
+use crate::database::{HeldBytes, JsonRows, SqlError};
 use crate::state::ServerState;
 
 pub(super) async fn sql(
@@ -31,8 +34,11 @@ pub(super) async fn sql(
     let confirmed = query.boolean("confirmed")?.unwrap_or(true);
     let text = String::from_utf8(text.to_vec())
         .map_err(|_| Failure::bad_request("Request body didn't contain valid UTF-8"))?;
+    if collaborators::is_asked(&text) {
+        return show_collaborators(&state, &record, &caller);
+    }
     let running = state.databases.get(&record).await?;
-    let caller = Caller::from(&caller);
+    let caller = caller_of(&state, &record, &caller);
     // Ends with the request: a client that has gone needs no rows.
     let run = running
         .handle
@@ -68,6 +74,24 @@ pub(super) async fn sql(
         .headers_mut()
         .insert(EXECUTION_MICROS, HeaderValue::from(outcome.duration_us));
     Ok(response)
+}
+
+fn show_collaborators(
+    state: &ServerState,
+    record: &DatabaseRecord,
+    caller: &auth::Caller,
+) -> Reply {
+    let rows = collaborators::rows(state, record, &caller.identity);
+    let rows =
+        rows.ok_or_else(|| Failure::bad_request(collaborators::refusal(record, &caller.identity)))?;
+    let mut answer = "[{\"schema\":".to_owned();
+    product_type_to_json(&ProductType::new(collaborators::COLUMNS), &mut answer);
+    answer.push_str(&format!(
+        ",\"rows\":{},\"total_duration_micros\":0,\"stats\":\
+         {{\"rows_inserted\":0,\"rows_deleted\":0,\"rows_updated\":0}}}}]",
+        serde_json::json!(rows)
+    ));
+    Ok(reply::json(answer))
 }
 
 fn refused(error: SqlError) -> Failure {

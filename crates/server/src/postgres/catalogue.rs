@@ -20,10 +20,12 @@ mod seen;
 mod syntax;
 mod values;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use lightcone_schema::ModuleDef;
+use lightcone_schema::{ModuleDef, TableAccess};
 
+use self::bind::Unbound;
 use self::run::Runner;
 use self::seen::Seen;
 use self::values::Value;
@@ -31,6 +33,7 @@ use super::commands::Asker;
 use super::failure::{state, Failure};
 use super::table::{check_size, SmallTable};
 use super::words::{pieces, Piece};
+use crate::database::Rights;
 
 /// At most so many characters of a question come back in a refusal.
 const SHOWN_CHARS_MAX: usize = 2_000;
@@ -40,41 +43,96 @@ const ANSWER_BYTES_MAX: usize = 16 << 20;
 /// Does a statement ask the catalogue, or nobody?
 pub(super) fn is_asked(pieces: &[Piece]) -> bool {
     let is_first = |word| pieces.first().is_some_and(|piece| piece.is_word(word));
-    let is_of_catalogue =
-        |name: &str| name.starts_with("pg_") || name.eq_ignore_ascii_case("information_schema");
-    // A table, or the schema of one, or of a function.
-    let is_named = |pair: &[Piece]| {
-        let is_read = pair[0].is_word("from") || pair[0].is_word("join");
-        let of_catalogue = |piece: &Piece| piece.name().is_some_and(is_of_catalogue);
-        is_read && of_catalogue(&pair[1]) || pair[1].is_symbol('.') && of_catalogue(&pair[0])
-    };
     let is_of_nothing = || is_first("select") && !pieces.iter().any(|piece| piece.is_word("from"));
-    (is_first("select") || is_first("with")) && pieces.windows(2).any(is_named) || is_of_nothing()
+    (is_first("select") || is_first("with")) && named(pieces).next().is_some() || is_of_nothing()
+}
+
+/// Names that could be of the catalogue: tables, and schemas of tables and functions.
+fn named(pieces: &[Piece]) -> impl Iterator<Item = &str> {
+    let is_of_catalogue =
+        |name: &&str| name.starts_with("pg_") || name.eq_ignore_ascii_case("information_schema");
+    let around = pieces
+        .windows(2)
+        .filter_map(|pair| pair[0].name().filter(|_| pair[1].is_symbol('.')));
+    read(pieces).chain(around).filter(is_of_catalogue)
+}
+
+/// Names of what a statement reads, or of their schemas.
+fn read(pieces: &[Piece]) -> impl Iterator<Item = &str> {
+    pieces.windows(2).filter_map(|pair| {
+        let is_read = pair[0].is_word("from") || pair[0].is_word("join");
+        pair[1].name().filter(|_| is_read)
+    })
+}
+
+/// Says that nobody wants the answer any more.
+type Unwanted = AtomicBool;
+
+/// A question is answered as long as this is kept.
+pub(super) struct Wanted(Arc<Unwanted>);
+
+impl Wanted {
+    pub fn new() -> (Wanted, Arc<Unwanted>) {
+        let unwanted = Arc::new(Unwanted::new(false));
+        (Wanted(unwanted.clone()), unwanted)
+    }
+}
+
+impl Drop for Wanted {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// What one caller is told about a database.
 pub(super) struct Catalogue {
     module: Arc<ModuleDef>,
-    is_owner: bool,
+    rights: Rights,
     asker: Asker,
 }
 
 impl Catalogue {
-    pub fn new(module: Arc<ModuleDef>, is_owner: bool, asker: Asker) -> Catalogue {
+    pub fn new(module: Arc<ModuleDef>, rights: Rights, asker: Asker) -> Catalogue {
         Catalogue {
             module,
-            is_owner,
+            rights,
             asker,
         }
     }
 
+    /// Does a statement mean tables of the module, whose names only look like those of the catalogue? What the catalogue
+    /// has comes first.
+    pub fn is_of_module(&self, pieces: &[Piece]) -> bool {
+        let is_known = |name: &str| is_schema(name) || relations::is_known(name);
+        !named(pieces).any(is_known) && read(pieces).any(|name| self.has(name))
+    }
+
+    /// Does the module have something of this name that the caller sees? A word is folded, and its case not known.
+    fn has(&self, name: &str) -> bool {
+        let sees_all = self.rights.sees_all_rows();
+        let is_seen = |access| sees_all || access == TableAccess::Public;
+        let mut tables = self.module.tables.iter();
+        let mut views = self.module.views.iter();
+        tables.any(|table| is_seen(table.access) && table.name.eq_ignore_ascii_case(name))
+            || views
+                .any(|view| (sees_all || view.is_public) && view.name.eq_ignore_ascii_case(name))
+    }
+
     /// Answers a question; if it is only described, with the columns of the answer.
-    pub fn answer(&self, text: &str, is_described: bool) -> Result<SmallTable, Failure> {
-        let seen = Seen::new(&self.module, self.is_owner, self.asker.clone());
+    pub fn answer(
+        &self,
+        text: &str,
+        is_described: bool,
+        unwanted: &Unwanted,
+    ) -> Result<SmallTable, Failure> {
+        let seen = Seen::new(&self.module, self.rights, self.asker.clone());
         let refused = |reason: String| not_answered(text, &reason);
         let pieces = pieces(text).unwrap_or_default();
         let select = parser::parse(&pieces).map_err(refused)?;
-        let plan = bind::bind(&select, &seen, is_described).map_err(refused)?;
+        let plan = bind::bind(&select, &seen, is_described).map_err(|unbound| match unbound {
+            Unbound::Refused(reason) => refused(reason),
+            Unbound::Failed(failure) => failure,
+        })?;
         check_size(0, plan.columns.len())?;
         let columns = plan.columns.iter();
         let columns = columns
@@ -87,7 +145,7 @@ impl Catalogue {
         if is_described {
             return Ok(table);
         }
-        let rows = Runner::new(&seen).rows(&plan, None)?;
+        let rows = Runner::new(&seen, unwanted).rows(&plan, None)?;
         check_size(rows.len(), plan.columns.len())?;
         let mut left = ANSWER_BYTES_MAX;
         for row in rows {
@@ -97,11 +155,7 @@ impl Catalogue {
             left = rest.ok_or_else(too_many_bytes)?;
             let values = row.iter().zip(&plan.columns);
             let values = values.map(|(value, (name, ty))| {
-                let answered = value.answered(*ty, &seen);
-                match answered.is_none() && !value.is_null() {
-                    true => Err(out_of_range(name)),
-                    false => Ok(answered),
-                }
+                value.cell(*ty, &seen).ok_or_else(|| out_of_range(name))
             });
             table.rows.push(values.collect::<Result<_, _>>()?);
         }
@@ -112,6 +166,10 @@ impl Catalogue {
 fn out_of_range(column: &str) -> Failure {
     let message = format!("a value of \"{column}\" is not of the column's type");
     Failure::new(state::OUT_OF_RANGE, message)
+}
+
+fn is_schema(name: &str) -> bool {
+    name == "pg_catalog" || name.eq_ignore_ascii_case("information_schema")
 }
 
 fn too_many_bytes() -> Failure {
@@ -130,6 +188,23 @@ fn not_answered(text: &str, reason: &str) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lightcone_schema::raw::RawModuleDefV10;
+    use lightcone_schema::RawModuleDef;
+
+    #[test]
+    fn a_question_ends_when_nobody_wants_its_answer() {
+        let raw = RawModuleDef::V10(RawModuleDefV10 {
+            sections: Vec::new(),
+        });
+        let module = ModuleDef::validate(raw).expect("a module");
+        let catalogue = Catalogue::new(Arc::new(module), Rights::default(), Asker::default());
+        let (wanted, unwanted) = Wanted::new();
+        let text = "SELECT count(*) FROM generate_series(1, 1000) x WHERE x % 2 = 0";
+        assert!(catalogue.answer(text, false, &unwanted).is_ok());
+        drop(wanted);
+        let ended = catalogue.answer(text, false, &unwanted);
+        assert_eq!(ended.map(|_| ()), Err(Failure::cancelled()));
+    }
 
     #[test]
     fn questions_are_recognised() {

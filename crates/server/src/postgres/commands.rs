@@ -3,7 +3,7 @@
 use lightcone_types::{AlgebraicType, AlgebraicValue};
 
 use super::failure::{state, Failure};
-use super::table::{text, too_many_columns, SmallTable, COLUMNS_MAX};
+use super::table::{text, too_many_columns, Cell, SmallTable, COLUMNS_MAX};
 use super::words::Piece;
 
 /// Who asks, and where.
@@ -148,7 +148,7 @@ fn set(rest: &[Piece]) -> Option<Result<Answer, Failure>> {
     Some(Ok(Answer::Done("SET")))
 }
 
-fn is_utf8(name: &str) -> bool {
+pub(super) fn is_utf8(name: &str) -> bool {
     let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
     ["utf8", "unicode", "default"]
         .iter()
@@ -200,7 +200,7 @@ fn select(mut rest: &[Piece], asker: &Asker) -> Option<Result<SmallTable, Failur
             return Some(Err(too_many_columns()));
         }
         table.columns.push((name, ty));
-        table.rows[0].push(value);
+        table.rows[0].push(Cell::from(value));
         match rest {
             [] => return Some(Ok(table)),
             [Piece::Symbol(','), behind @ ..] => rest = behind,
@@ -293,7 +293,7 @@ mod tests {
         answer(&pieces(text).expect("pieces"), &asker)
     }
 
-    fn values(text: &str) -> Vec<(String, Option<AlgebraicValue>)> {
+    fn values(text: &str) -> Vec<(String, Cell)> {
         match of(text) {
             Some(Ok(Answer::Rows(table))) => {
                 let names = table.columns.iter().map(|(name, _)| name.clone());
@@ -309,11 +309,11 @@ mod tests {
             values("SELECT 1, 'x' AS a, current_database(), pg_catalog.current_schema() s, TRUE");
         let names: Vec<_> = found.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["?column?", "a", "current_database", "s", "true"]);
-        assert_eq!(found[2].1, Some(text("bank")));
-        assert_eq!(found[3].1, Some(text("public")));
+        assert_eq!(found[2].1, Cell::Value(text("bank")));
+        assert_eq!(found[3].1, Cell::Value(text("public")));
         assert_eq!(
             values("show transaction isolation level")[0].1,
-            Some(text("serializable"))
+            Cell::Value(text("serializable"))
         );
         for text in [
             "SELECT 1 FROM t",

@@ -2,11 +2,11 @@
 
 use lightcone_types::ProductType;
 
+use super::commands::is_utf8;
 use super::failure::{state, Failure};
 use super::messages::put_message;
-use super::prepared::{Pending, Piece as Messages};
 use super::table::SmallTable;
-use super::values::{write, write_bsatn, Format};
+use super::values::{write_bsatn, Format};
 use super::words::{placed_pieces, Piece};
 use crate::database::ResultRow;
 
@@ -47,10 +47,11 @@ impl Copy {
     }
 }
 
+fn unsupported() -> Failure {
+    Failure::unsupported("of COPY there is only `COPY table TO STDOUT` and `COPY (query) TO STDOUT`, WITH FORMAT text or csv, DELIMITER, NULL, HEADER and ENCODING 'UTF8'")
+}
+
 fn copied(text: &str, pieces: &[(usize, Piece)]) -> Result<Copy, Failure> {
-    let unsupported = || {
-        Failure::unsupported("of COPY there is only `COPY table TO STDOUT` and `COPY (query) TO STDOUT`, WITH FORMAT text or csv, DELIMITER, NULL and HEADER")
-    };
     let end = end_of_source(pieces).ok_or_else(unsupported)?;
     let (source, rest) = pieces.split_at(end);
     let rest: Vec<&Piece> = rest.iter().map(|(_, piece)| piece).collect();
@@ -62,7 +63,15 @@ fn copied(text: &str, pieces: &[(usize, Piece)]) -> Result<Copy, Failure> {
     }
     let place = |nth: usize| pieces.get(nth).map_or(text.len(), |(place, _)| *place);
     let query = match source {
-        [(start, Piece::Symbol('(')), .., (close, _)] => text[start + 1..*close].to_owned(),
+        [(start, Piece::Symbol('(')), (_, first), .., (close, _)] => {
+            let queries = ["select", "with", "values"];
+            let is_query = queries.iter().any(|word| first.is_word(word)) || first.is_symbol('(');
+            if !is_query {
+                return Err(Failure::unsupported("COPY takes a query"));
+            }
+            text[start + 1..*close].to_owned()
+        }
+        [(_, Piece::Symbol('(')), ..] => return Err(Failure::unsupported("COPY takes a query")),
         // A table, and some of its columns.
         source => {
             let open = source.iter().position(|(_, piece)| piece.is_symbol('('));
@@ -74,11 +83,7 @@ fn copied(text: &str, pieces: &[(usize, Piece)]) -> Result<Copy, Failure> {
             format!("SELECT {columns} FROM {table}")
         }
     };
-    let lines = options_of(options).ok_or_else(unsupported)?;
-    if !lines.delimiter.is_ascii() || matches!(lines.delimiter, b'"' | b'\\' | b'\n' | b'\r') {
-        let message = "COPY delimiter must be a single one-byte character, and no quote";
-        return Err(Failure::new(state::INVALID_PARAMETER_VALUE, message));
-    }
+    let lines = Options::read(options)?.lines()?;
     Ok(Copy { query, lines })
 }
 
@@ -97,79 +102,202 @@ fn end_of_source(pieces: &[(usize, Piece)]) -> Option<usize> {
     None
 }
 
-/// `WITH (FORMAT csv, HEADER)`, and the older `WITH CSV HEADER`. None: something else stands there.
-fn options_of(pieces: &[&Piece]) -> Option<CopyRows> {
-    let mut lines = CopyRows {
-        is_csv: false,
-        has_header: false,
-        delimiter: 0,
-        null: String::new(),
-        field: Vec::new(),
-    };
-    let mut null = None;
-    let mut rest = pieces;
-    while let [piece, behind @ ..] = rest {
-        rest = behind;
-        match piece {
-            Piece::Symbol('(' | ')' | ',') => continue,
-            Piece::Word(word) => match (word.as_str(), behind) {
-                ("with" | "as", _) => continue,
-                ("format", [Piece::Word(format), behind @ ..]) => {
-                    lines.is_csv = match format.as_str() {
-                        "csv" => true,
-                        "text" => false,
-                        _ => return None,
-                    };
-                    rest = behind;
-                }
-                ("csv", _) => lines.is_csv = true,
-                ("header", [Piece::Word(is), behind @ ..]) if is == "true" || is == "on" => {
-                    lines.has_header = true;
-                    rest = behind;
-                }
-                ("header", [Piece::Word(is), behind @ ..]) if is == "false" || is == "off" => {
-                    rest = behind;
-                }
-                ("header", _) => lines.has_header = true,
-                ("delimiter", [piece, behind @ ..]) => {
-                    rest = behind;
-                    lines.delimiter = delimiter(piece, &mut rest)?;
-                }
-                ("null", [Piece::Word(as_), Piece::Text(text), behind @ ..]) if as_ == "as" => {
-                    null = Some(text.clone());
-                    rest = behind;
-                }
-                ("null", [Piece::Text(text), behind @ ..]) => {
-                    null = Some(text.clone());
-                    rest = behind;
-                }
-                ("encoding", [Piece::Text(_), behind @ ..]) => rest = behind,
-                _ => return None,
-            },
-            _ => return None,
-        }
-    }
-    if lines.delimiter == 0 {
-        lines.delimiter = if lines.is_csv { b',' } else { b'\t' };
-    }
-    lines.null = null.unwrap_or_else(|| if lines.is_csv { "" } else { "\\N" }.to_owned());
-    Some(lines)
+/// What stands behind `STDOUT`, as it is written.
+#[derive(Default)]
+struct Options {
+    format: Option<String>,
+    has_header: Option<bool>,
+    delimiter: Option<String>,
+    null: Option<String>,
+    encoding: Option<String>,
 }
 
-/// `';'`, `AS ';'` and `E'\t'`.
-fn delimiter(piece: &Piece, rest: &mut &[&Piece]) -> Option<u8> {
-    let text = match (piece, *rest) {
-        (Piece::Text(text), _) => text,
-        (Piece::Word(_), [Piece::Text(text), behind @ ..]) => {
-            *rest = behind;
-            text
+impl Options {
+    /// `WITH (FORMAT csv, HEADER)`, and the older `WITH CSV HEADER`.
+    fn read(pieces: &[&Piece]) -> Result<Options, Failure> {
+        let rest = match pieces {
+            [with, rest @ ..] if with.is_word("with") => rest,
+            rest => rest,
+        };
+        match rest {
+            [Piece::Symbol('('), inner @ .., Piece::Symbol(')')] => Options::listed(inner),
+            rest => Options::older(rest),
         }
-        _ => return None,
+    }
+
+    /// `FORMAT csv, HEADER true`
+    fn listed(pieces: &[&Piece]) -> Result<Options, Failure> {
+        let mut options = Options::default();
+        for option in pieces.split(|piece| piece.is_symbol(',')) {
+            let [Piece::Word(name), value @ ..] = option else {
+                return Err(unsupported());
+            };
+            match (name.as_str(), value) {
+                ("format", [Piece::Word(format) | Piece::Quoted(format)]) => {
+                    once(&mut options.format, format.clone())?;
+                }
+                ("format", value) => once(&mut options.format, whole(value)?)?,
+                ("header", value) => once(&mut options.has_header, truth(value)?)?,
+                ("delimiter", value) => once(&mut options.delimiter, whole(value)?)?,
+                ("null", value) => once(&mut options.null, whole(value)?)?,
+                ("encoding", value) => once(&mut options.encoding, whole(value)?)?,
+                _ => return Err(unsupported()),
+            }
+        }
+        Ok(options)
+    }
+
+    /// `CSV HEADER DELIMITER AS ';'`
+    fn older(pieces: &[&Piece]) -> Result<Options, Failure> {
+        let mut options = Options::default();
+        let mut rest = pieces;
+        while let [Piece::Word(name), behind @ ..] = rest {
+            rest = behind;
+            let mut value = || {
+                if let [as_, behind @ ..] = rest {
+                    rest = if as_.is_word("as") { behind } else { rest };
+                }
+                let (text, behind) = string(rest).ok_or_else(unsupported)?;
+                rest = behind;
+                Ok(text)
+            };
+            match name.as_str() {
+                "csv" => once(&mut options.format, "csv".to_owned())?,
+                "header" => once(&mut options.has_header, true)?,
+                "delimiter" => once(&mut options.delimiter, value()?)?,
+                "null" => once(&mut options.null, value()?)?,
+                "encoding" => once(&mut options.encoding, value()?)?,
+                _ => return Err(unsupported()),
+            }
+        }
+        match rest {
+            [] => Ok(options),
+            _ => Err(unsupported()),
+        }
+    }
+
+    /// Refuses what PostgreSQL refuses: its clients could not read such lines.
+    fn lines(self) -> Result<CopyRows, Failure> {
+        let invalid = |text: &str| Err(Failure::new(state::INVALID_PARAMETER_VALUE, text));
+        let is_csv = match self.format.as_deref() {
+            None | Some("text") => false,
+            Some("csv") => true,
+            Some(format) => {
+                let text = format!("COPY format \"{format}\" is not supported: text and csv are");
+                return Err(Failure::unsupported(text));
+            }
+        };
+        if let Some(encoding) = self.encoding.filter(|name| !is_utf8(name)) {
+            let text = format!("COPY encoding \"{encoding}\" is not supported: texts are UTF8");
+            return Err(Failure::unsupported(text));
+        }
+        let usual = if is_csv { "," } else { "\t" };
+        let delimiter = self.delimiter.unwrap_or_else(|| usual.to_owned());
+        let &[delimiter] = delimiter.as_bytes() else {
+            let text = "COPY delimiter must be a single one-byte character";
+            return Err(Failure::unsupported(text));
+        };
+        let usual = if is_csv { "" } else { "\\N" };
+        let null = self.null.unwrap_or_else(|| usual.to_owned());
+        if matches!(delimiter, b'\n' | b'\r') {
+            return invalid("COPY delimiter cannot be newline or carriage return");
+        }
+        if null.contains(['\n', '\r']) {
+            return invalid("COPY null representation cannot use newline or carriage return");
+        }
+        let is_unsafe = matches!(delimiter, b'\\' | b'.' | b'a'..=b'z' | b'0'..=b'9');
+        if !is_csv && is_unsafe {
+            let text = format!("COPY delimiter cannot be \"{}\"", char::from(delimiter));
+            return invalid(&text);
+        }
+        if is_csv && delimiter == b'"' {
+            return invalid("COPY delimiter and quote must be different");
+        }
+        if null.as_bytes().contains(&delimiter) {
+            return invalid("COPY delimiter must not appear in the NULL specification");
+        }
+        if is_csv && null.contains('"') {
+            return invalid("CSV quote character must not appear in the NULL specification");
+        }
+        Ok(CopyRows {
+            is_csv,
+            has_header: self.has_header.unwrap_or(false),
+            delimiter,
+            null,
+            field: Vec::new(),
+        })
+    }
+}
+
+/// Sets an option that is not set yet.
+fn once<T>(option: &mut Option<T>, value: T) -> Result<(), Failure> {
+    match option.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(Failure::new(
+            state::SYNTAX_ERROR,
+            "conflicting or redundant options",
+        )),
+    }
+}
+
+/// A text that is all there is.
+fn whole(pieces: &[&Piece]) -> Result<String, Failure> {
+    match string(pieces) {
+        Some((text, [])) => Ok(text),
+        _ => Err(unsupported()),
+    }
+}
+
+/// `'…'` or `E'…'`, and what stands behind it.
+fn string<'a, 'p>(pieces: &'a [&'p Piece]) -> Option<(String, &'a [&'p Piece])> {
+    match pieces {
+        [Piece::Text(text), rest @ ..] => Some((text.clone(), rest)),
+        [Piece::Word(e), Piece::Text(text), rest @ ..] if e == "e" => Some((unescaped(text), rest)),
+        _ => None,
+    }
+}
+
+/// The escapes of `E'…'` that options have.
+fn unescaped(text: &str) -> String {
+    let mut made = String::new();
+    let mut characters = text.chars();
+    while let Some(c) = characters.next() {
+        let c = match c {
+            '\\' => match characters.next() {
+                Some('t') => '\t',
+                Some('n') => '\n',
+                Some('r') => '\r',
+                Some('b') => '\u{8}',
+                Some('f') => '\u{c}',
+                Some(other) => other,
+                None => '\\',
+            },
+            c => c,
+        };
+        made.push(c);
+    }
+    made
+}
+
+/// A truth, which is true if nothing stands there.
+fn truth(pieces: &[&Piece]) -> Result<bool, Failure> {
+    let written = match pieces {
+        [] => return Ok(true),
+        [Piece::Word(word) | Piece::Quoted(word)] => word.clone(),
+        [Piece::Number(number)] => number.clone(),
+        pieces => whole(pieces)?,
     };
-    match text.as_bytes() {
-        [byte] => Some(*byte),
-        b"\\t" => Some(b'\t'),
-        _ => Some(b'\\'),
+    match written.to_ascii_lowercase().as_str() {
+        "true" | "on" | "1" => Ok(true),
+        "false" | "off" | "0" => Ok(false),
+        "match" => {
+            let text = "cannot use \"match\" with HEADER in COPY TO";
+            Err(Failure::unsupported(text))
+        }
+        _ => Err(Failure::new(
+            state::SYNTAX_ERROR,
+            "header requires a Boolean value or \"match\"",
+        )),
     }
 }
 
@@ -177,11 +305,12 @@ impl CopyRows {
     /// Writes a row as a message with one line.
     pub fn row(&mut self, row: &ResultRow<'_>, out: &mut Vec<u8>) {
         put_message(out, b'd', |out| {
+            let (count, _) = row.columns().size_hint();
             for (nth, (ty, value)) in row.columns().enumerate() {
                 self.separate(nth, out);
                 self.field.clear();
                 write_bsatn(ty, value, Format::Text, &mut self.field);
-                self.write_field(out);
+                self.write_field(count, out);
             }
             out.push(b'\n');
         });
@@ -199,7 +328,7 @@ impl CopyRows {
                 self.field.clear();
                 self.field
                     .extend(column.name().unwrap_or_default().as_bytes());
-                self.write_field(out);
+                self.write_field(columns.elements.len(), out);
             }
             out.push(b'\n');
         });
@@ -207,27 +336,23 @@ impl CopyRows {
     }
 
     /// The rows of a result that was made here.
-    pub fn pending_of_table(self, table: &SmallTable) -> Pending {
+    pub fn lines_of_table(self, table: &SmallTable) -> Vec<u8> {
         let mut out = self.clone().header(&table.column_types());
         let mut lines = self;
         for row in &table.rows {
             put_message(&mut out, b'd', |out| {
-                for (nth, (value, (_, ty))) in row.iter().zip(&table.columns).enumerate() {
+                for (nth, (cell, (_, ty))) in row.iter().zip(&table.columns).enumerate() {
                     lines.separate(nth, out);
-                    let Some(value) = value else {
-                        out.extend_from_slice(lines.null.as_bytes());
-                        continue;
-                    };
                     lines.field.clear();
-                    write(ty, value, Format::Text, &mut lines.field);
-                    lines.write_field(out);
+                    match cell.write(ty, Format::Text, &mut lines.field) {
+                        true => lines.write_field(row.len(), out),
+                        false => out.extend_from_slice(lines.null.as_bytes()),
+                    }
                 }
                 out.push(b'\n');
             });
         }
-        let messages: Messages = Box::new(out);
-        let tag = format!("COPY {}", table.rows.len());
-        Pending::new([messages].into(), tag).copied(table.columns.len())
+        out
     }
 
     fn separate(&self, nth: usize, out: &mut Vec<u8>) {
@@ -236,13 +361,17 @@ impl CopyRows {
         }
     }
 
-    fn write_field(&self, out: &mut Vec<u8>) {
+    /// Writes a field of a line with so many.
+    fn write_field(&self, count: usize, out: &mut Vec<u8>) {
         if !self.is_csv {
             for &byte in &self.field {
                 match byte {
                     b'\n' => out.extend(b"\\n"),
                     b'\r' => out.extend(b"\\r"),
                     b'\t' => out.extend(b"\\t"),
+                    0x08 => out.extend(b"\\b"),
+                    0x0b => out.extend(b"\\v"),
+                    0x0c => out.extend(b"\\f"),
                     byte if byte == b'\\' || byte == self.delimiter => out.extend([b'\\', byte]),
                     byte => out.push(byte),
                 }
@@ -251,7 +380,10 @@ impl CopyRows {
         }
         let is_special =
             |byte: &u8| matches!(byte, b'"' | b'\n' | b'\r') || *byte == self.delimiter;
-        let is_quoted = self.field == self.null.as_bytes() || self.field.iter().any(is_special);
+        // Alone in a line, this would be the end of all.
+        let is_end = count == 1 && self.field == b"\\.";
+        let is_quoted =
+            is_end || self.field == self.null.as_bytes() || self.field.iter().any(is_special);
         if !is_quoted {
             return out.extend_from_slice(&self.field);
         }
@@ -331,21 +463,88 @@ mod tests {
                 "{text}"
             );
         }
-        let refused = Copy::read("COPY t TO STDOUT DELIMITER 'ab'");
-        assert_eq!(refused.map(|_| ()).map_err(|e| e.state), Err("22023"));
+    }
+
+    #[test]
+    fn options_are_those_of_postgresql() {
+        for (options, delimiter, null) in [
+            ("(FORMAT 'csv')", b',', ""),
+            (
+                "(FORMAT \"csv\", HEADER 'on', NULL 'x', ENCODING 'utf-8')",
+                b',',
+                "x",
+            ),
+            ("(FORMAT text, DELIMITER E'\\t', HEADER 0)", b'\t', "\\N"),
+            ("WITH DELIMITER AS '|' NULL AS ''", b'|', ""),
+            ("WITH NULL E'\\\\N' DELIMITER 'X'", b'X', "\\N"),
+            ("CSV DELIMITER 'a'", b'a', ""),
+        ] {
+            let lines = copy(&format!("COPY t TO STDOUT {options}")).lines;
+            assert_eq!(
+                (lines.delimiter, &*lines.null),
+                (delimiter, null),
+                "{options}"
+            );
+        }
+        for (options, state) in [
+            ("DELIMITER 'ab'", "0A000"),
+            ("DELIMITER '\\t'", "0A000"),
+            ("DELIMITER 'é'", "0A000"),
+            ("DELIMITER ''", "0A000"),
+            ("DELIMITER 'a'", "22023"),
+            ("DELIMITER '\\'", "22023"),
+            ("DELIMITER E'\\n'", "22023"),
+            ("CSV DELIMITER '\"'", "22023"),
+            ("NULL E'a\\nb'", "22023"),
+            ("DELIMITER '|' NULL 'a|b'", "22023"),
+            ("(FORMAT csv, NULL '\"')", "22023"),
+            ("(FORMAT csv, FORMAT csv)", "42601"),
+            ("CSV CSV", "42601"),
+            ("(HEADER maybe)", "42601"),
+            ("(HEADER match)", "0A000"),
+            ("(FORMAT 'binary')", "0A000"),
+            ("(ENCODING 'LATIN1')", "0A000"),
+            ("ENCODING 'LATIN1'", "0A000"),
+            ("(DELIMITER AS ';')", "0A000"),
+            ("(DELIMITER ';' NULL '')", "0A000"),
+            ("()", "0A000"),
+            ("(FORMAT csv,)", "0A000"),
+            ("(FORMAT csv", "0A000"),
+            ("FORMAT csv", "0A000"),
+            ("CSV, HEADER", "0A000"),
+            ("(QUOTE '|', FORMAT csv)", "0A000"),
+        ] {
+            let read = Copy::read(&format!("COPY t TO STDOUT {options}"));
+            assert_eq!(
+                read.map(|_| ()).map_err(|e| e.state),
+                Err(state),
+                "{options}"
+            );
+        }
+        for query in [
+            "BEGIN",
+            "COMMIT",
+            "SHOW x",
+            "SET a = 1",
+            "DELETE FROM t",
+            "",
+        ] {
+            let read = Copy::read(&format!("COPY ({query}) TO STDOUT"));
+            assert_eq!(
+                read.map(|_| ()).map_err(|e| e.state),
+                Err("0A000"),
+                "{query}"
+            );
+        }
     }
 
     fn lines(options: &str, fields: &[Option<&str>]) -> String {
         let table = SmallTable {
             columns: vec![("a".to_owned(), AlgebraicType::String); fields.len()],
-            rows: vec![fields.iter().map(|field| field.map(text)).collect()],
+            rows: vec![fields.iter().map(|field| field.map(text).into()).collect()],
         };
         let copy = copy(&format!("COPY t TO STDOUT {options}"));
-        let pending = copy.lines.pending_of_table(&table);
-        assert!(pending.is_copy && pending.copied_columns == Some(fields.len()));
-        let bytes = (**pending.pieces.front().expect("a piece"))
-            .as_ref()
-            .to_vec();
+        let bytes = copy.lines.lines_of_table(&table);
         let mut lines = String::new();
         let mut rest = &bytes[..];
         while let [b'd', a, b, c, d, behind @ ..] = rest {
@@ -370,6 +569,8 @@ mod tests {
             lines("(FORMAT csv, DELIMITER ';')", &[Some("a,b"), Some("c;")]),
             "a,b;\"c;\"\n"
         );
+        assert_eq!(lines("CSV", &[Some("\\.")]), "\"\\.\"\n");
+        assert_eq!(lines("", &[Some("\u{8}\u{b}\u{c}")]), "\\b\\v\\f\n");
     }
 
     proptest! {

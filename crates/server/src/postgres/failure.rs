@@ -18,6 +18,8 @@ pub(super) mod state {
     pub const NULL_NOT_ALLOWED: &str = "22004";
     pub const INVALID_TEXT: &str = "22P02";
     pub const INVALID_BINARY: &str = "22P03";
+    pub const SYNTAX_ERROR: &str = "42601";
+    pub const GROUPING: &str = "42803";
     pub const READ_ONLY_TRANSACTION: &str = "25006";
     pub const FAILED_TRANSACTION: &str = "25P02";
     pub const NO_SUCH_STATEMENT: &str = "26000";
@@ -25,6 +27,7 @@ pub(super) mod state {
     pub const INVALID_PASSWORD: &str = "28P01";
     pub const NO_SUCH_CURSOR: &str = "34000";
     pub const NO_SUCH_DATABASE: &str = "3D000";
+    pub const INSUFFICIENT_PRIVILEGE: &str = "42501";
     pub const DUPLICATE_STATEMENT: &str = "42P05";
     pub const NOT_IN_PREREQUISITE_STATE: &str = "55000";
     pub const TOO_MANY_CONNECTIONS: &str = "53300";
@@ -46,6 +49,19 @@ impl Failure {
     /// The statement needs what is not there.
     pub fn unsupported(message: impl Into<String>) -> Failure {
         Failure::new(state::FEATURE_NOT_SUPPORTED, message)
+    }
+
+    /// A number that is no integer of 64 bits.
+    pub fn out_of_range() -> Failure {
+        Failure::new(state::OUT_OF_RANGE, "integer out of range")
+    }
+
+    /// The client does not want the rest.
+    pub fn cancelled() -> Failure {
+        Failure::new(
+            state::QUERY_CANCELED,
+            "canceling statement due to user request",
+        )
     }
 
     /// Of a statement (08 §7.1), with the state of the class that its text shows.

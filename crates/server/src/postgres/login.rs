@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::commands::{Asker, SETTINGS};
 use super::failure::{state, Failure};
 use super::messages::{Body, Startup, Wire, WireError};
-use crate::database::Caller;
+use crate::database::{Caller, Rights};
 use crate::names::NameOrIdentity;
 use crate::state::ServerState;
 
@@ -159,7 +159,12 @@ async fn ask_token(
     wire.parameter("session_authorization", &asker.user);
     Ok(Some(Login {
         expires_at: caller.claims.expires_at,
-        caller: Caller::from(&caller),
+        caller: Caller {
+            identity: caller.identity,
+            // Looked up for each statement.
+            rights: Rights::default(),
+            jwt_payload: caller.jwt_payload,
+        },
         database,
         asker,
     }))

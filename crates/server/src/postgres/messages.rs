@@ -20,6 +20,8 @@ const PASSWORD_BYTES_MAX: usize = 17 << 10;
 const MESSAGE_BYTES_MAX: usize = 2 << 20;
 /// Read ahead of what is asked for.
 const READ_AHEAD_BYTES: usize = 4 << 10;
+/// A client that has said more than is read yet is looked for so often.
+const LOOK_FOR_CLIENT_EVERY: Duration = Duration::from_millis(250);
 /// Answers are given to the socket when so many bytes of them have gathered.
 const OUTGOING_BYTES: usize = 64 << 10;
 
@@ -189,17 +191,14 @@ impl Wire {
         Ok(Some(body))
     }
 
-    /// Completes when the client has gone, and never while something of it waits to be read.
+    /// Completes when the client has gone, also while something of it waits to be read.
     ///
     /// Cancel safe.
     pub async fn gone(&mut self) {
-        if self
-            .stream
-            .fill_buf()
-            .await
-            .is_ok_and(|bytes| !bytes.is_empty())
-        {
-            std::future::pending::<()>().await;
+        let read = self.stream.fill_buf().await;
+        if read.is_ok_and(|bytes| !bytes.is_empty()) {
+            // Its end stands behind what it has said, which is not to be read yet.
+            self.stream.get_ref().closed(LOOK_FOR_CLIENT_EVERY).await;
         }
     }
 

@@ -11,9 +11,12 @@ use super::failure::{state, Failure};
 use super::values::Format;
 use crate::database::ParameterText;
 
-/// Prepared statements of a session, and bytes of their texts.
+/// Prepared statements of a session.
 const STATEMENTS_MAX: usize = 256;
-const STATEMENT_BYTES_MAX: usize = 1 << 20;
+/// Bytes of prepared statements and portals: names, texts, parameters, columns.
+const PREPARED_BYTES_MAX: usize = 4 << 20;
+/// What a parameter, a column or an entry takes besides.
+const ENTRY_BYTES: usize = 64;
 /// Portals of a session: statements with their values, and the rows that the client has not fetched.
 const PORTALS_MAX: usize = 16;
 /// A portal keeps rows so long after the client has fetched some.
@@ -29,12 +32,29 @@ pub(super) struct Prepared {
     pub columns: Option<ProductType>,
 }
 
+impl Prepared {
+    fn bytes(&self) -> usize {
+        let columns = self.columns.iter().flat_map(|columns| &*columns.elements);
+        let names = columns.map(|column| ENTRY_BYTES + column.name().map_or(0, str::len));
+        let parameters = self.types.len() * ENTRY_BYTES;
+        ENTRY_BYTES + self.text.text().len() + parameters + names.sum::<usize>()
+    }
+}
+
 /// A statement with its values.
 pub(super) struct Portal {
     pub prepared: Arc<Prepared>,
     pub text: String,
     pub formats: Vec<Format>,
     pub progress: Progress,
+}
+
+impl Portal {
+    /// Without its rows, which are held for the client.
+    fn bytes(&self) -> usize {
+        // Its statement may be closed before it.
+        self.prepared.bytes() + self.text.len() + self.formats.len()
+    }
 }
 
 /// How far a portal has come. Each runs its statement once.
@@ -98,15 +118,25 @@ impl Store {
             let message = format!("prepared statement \"{name}\" already exists");
             return Err(Failure::new(state::DUPLICATE_STATEMENT, message));
         }
-        let bytes = name.len() + prepared.text.text().len();
-        if self.statements.len() >= STATEMENTS_MAX || self.bytes + bytes > STATEMENT_BYTES_MAX {
+        if self.statements.len() >= STATEMENTS_MAX {
             return Err(Failure::new(
                 state::LIMIT_REACHED,
-                format!("a session has at most {STATEMENTS_MAX} prepared statements of {STATEMENT_BYTES_MAX} bytes together: close some"),
+                format!("a session has at most {STATEMENTS_MAX} prepared statements: close some"),
+            ));
+        }
+        self.take(name.len() + prepared.bytes())?;
+        self.statements.insert(name.to_owned(), Arc::new(prepared));
+        Ok(())
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<(), Failure> {
+        if self.bytes + bytes > PREPARED_BYTES_MAX {
+            return Err(Failure::new(
+                state::LIMIT_REACHED,
+                format!("the prepared statements and portals of a session have at most {PREPARED_BYTES_MAX} bytes, with their names and columns: close some"),
             ));
         }
         self.bytes += bytes;
-        self.statements.insert(name.to_owned(), Arc::new(prepared));
         Ok(())
     }
 
@@ -119,7 +149,7 @@ impl Store {
 
     pub fn close_statement(&mut self, name: &str) {
         if let Some(closed) = self.statements.remove(name) {
-            self.bytes -= name.len() + closed.text.text().len();
+            self.bytes -= name.len() + closed.bytes();
         }
     }
 
@@ -134,6 +164,8 @@ impl Store {
                 format!("a session has at most {PORTALS_MAX} portals: close some"),
             ));
         }
+        self.close_portal(name);
+        self.take(name.len() + portal.bytes())?;
         self.portals.insert(name.to_owned(), portal);
         Ok(())
     }
@@ -148,11 +180,15 @@ impl Store {
     }
 
     pub fn close_portal(&mut self, name: &str) {
-        self.portals.remove(name);
+        if let Some(closed) = self.portals.remove(name) {
+            self.bytes -= name.len() + closed.bytes();
+        }
     }
 
     pub fn close_portals(&mut self) {
-        self.portals.clear();
+        for (name, closed) in self.portals.drain() {
+            self.bytes -= name.len() + closed.bytes();
+        }
     }
 
     /// Frees the rows that have waited too long. When to look again, if there are others.
@@ -177,25 +213,69 @@ impl Store {
 mod tests {
     use super::*;
 
-    #[test]
-    fn rows_are_not_kept_for_ever() {
+    fn prepared(columns: Option<ProductType>) -> Prepared {
         let text = ParameterText::read("select 1".to_owned()).expect("a text");
-        let prepared = Arc::new(Prepared {
+        Prepared {
             text: Arc::new(text),
             oids: Vec::new(),
             types: Vec::new(),
-            columns: None,
-        });
+            columns,
+        }
+    }
+
+    fn portal(prepared: &Arc<Prepared>) -> Portal {
+        Portal {
+            prepared: prepared.clone(),
+            text: String::new(),
+            formats: Vec::new(),
+            progress: Progress::New,
+        }
+    }
+
+    #[test]
+    fn names_and_columns_count() {
+        let mut store = Store::default();
+        let is_full = |result: Result<(), Failure>| {
+            result.is_err_and(|failure| failure.state == state::LIMIT_REACHED)
+        };
+        let long = "n".repeat(PREPARED_BYTES_MAX / 2);
+        let small = Arc::new(prepared(None));
+        store.put_portal(&long, portal(&small)).expect("room");
+        store
+            .put_portal(&long, portal(&small))
+            .expect("in its place");
+        assert!(is_full(
+            store.put_portal(&format!("{long}2"), portal(&small))
+        ));
+        let wide = || {
+            let column = (&*long, AlgebraicType::Bool);
+            prepared(Some(ProductType::new([column])))
+        };
+        assert!(is_full(store.put_statement("wide", wide())));
+        store.close_portal(&long);
+        store.put_statement("wide", wide()).expect("room");
+        let of_wide = portal(&store.statement("wide").expect("it is there"));
+        assert!(
+            is_full(store.put_portal("p", of_wide)),
+            "it keeps its columns"
+        );
+        store.put_portal("p", portal(&small)).expect("room");
+        store.close_portals();
+        store.close_statement("wide");
+        assert_eq!(store.bytes, 0);
+    }
+
+    #[test]
+    fn rows_are_not_kept_for_ever() {
+        let prepared = Arc::new(prepared(None));
         let start = Instant::now();
         let later = |seconds| start + Duration::from_secs(seconds);
         let mut store = Store::default();
         for (name, seconds) in [("a", 0), ("b", 10)] {
             let pending = Pending::new(VecDeque::new(), String::new());
             let portal = Portal {
-                prepared: prepared.clone(),
-                text: String::new(),
-                formats: Vec::new(),
                 progress: Progress::Suspended(pending, later(seconds)),
+                ..portal(&prepared)
             };
             store.put_portal(name, portal).expect("room");
         }

@@ -4,7 +4,7 @@ use lightcone_types::{AlgebraicType, AlgebraicValue, ProductType};
 
 use super::failure::{state, Failure};
 use super::messages::put_message;
-use super::values::{with_length, write, Format};
+use super::values::{with_length, write, write_list, Format};
 
 /// A result made here has at most so many columns, as one of PostgreSQL has, and so many values.
 pub(super) const COLUMNS_MAX: usize = 1_664;
@@ -29,11 +29,38 @@ pub(super) fn check_size(rows: usize, columns: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Columns, and rows of values; None is NULL.
+/// A value of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Cell {
+    Null,
+    Value(AlgebraicValue),
+    /// An array, whose elements may be NULL, which those of tables never are.
+    List(Vec<Option<AlgebraicValue>>),
+}
+
+impl From<Option<AlgebraicValue>> for Cell {
+    fn from(value: Option<AlgebraicValue>) -> Cell {
+        value.map_or(Cell::Null, Cell::Value)
+    }
+}
+
+impl Cell {
+    /// Writes it in a format. False: it is NULL, and nothing is written.
+    pub fn write(&self, ty: &AlgebraicType, format: Format, out: &mut Vec<u8>) -> bool {
+        match self {
+            Cell::Null => return false,
+            Cell::Value(value) => write(ty, value, format, out),
+            Cell::List(elements) => write_list(ty, elements, format, out),
+        }
+        true
+    }
+}
+
+/// Columns, and rows of values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SmallTable {
     pub columns: Vec<(String, AlgebraicType)>,
-    pub rows: Vec<Vec<Option<AlgebraicValue>>>,
+    pub rows: Vec<Vec<Cell>>,
 }
 
 impl SmallTable {
@@ -41,7 +68,7 @@ impl SmallTable {
     pub fn of(name: &str, ty: AlgebraicType, value: AlgebraicValue) -> SmallTable {
         SmallTable {
             columns: vec![(name.to_owned(), ty)],
-            rows: vec![vec![Some(value)]],
+            rows: vec![vec![Cell::Value(value)]],
         }
     }
 
@@ -66,8 +93,10 @@ impl SmallTable {
                 for (nth, (value, (_, ty))) in row.iter().zip(&self.columns).enumerate() {
                     let format = formats.get(nth).copied().unwrap_or_default();
                     match value {
-                        Some(value) => with_length(out, |out| write(ty, value, format, out)),
-                        None => out.extend((-1_i32).to_be_bytes()),
+                        Cell::Null => out.extend((-1_i32).to_be_bytes()),
+                        cell => with_length(out, |out| {
+                            cell.write(ty, format, out);
+                        }),
                     }
                 }
             });

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
@@ -57,7 +57,6 @@ impl Tls {
             certificate: certificate.clone(),
             key: key.clone(),
         };
-        check_private_key(&files.key)?;
         let changed = files.changed();
         let acceptor = files.acceptor()?;
         let current = Mutex::new(Current {
@@ -119,6 +118,8 @@ impl Files {
             path: path.to_owned(),
             reason,
         };
+        // Also one that was renewed is to be read by nobody else.
+        check_private_key(&self.key)?;
         let text = read(&self.certificate)?;
         let chain = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
         let chain = chain.map_err(|error| wrong(&self.certificate, error.to_string()))?;
@@ -182,6 +183,22 @@ impl Stream {
         }
     }
 
+    /// Completes when the other side sends nothing more, whether or not what it has sent was read.
+    pub async fn closed(&self, look_every: Duration) {
+        let socket = match self {
+            Stream::Plain(socket) => socket,
+            Stream::Tls(stream) => stream.get_ref().0,
+        };
+        loop {
+            // An error is the end, too.
+            let ready = socket.ready(Interest::READABLE).await;
+            if ready.map_or(true, |ready| ready.is_read_closed()) {
+                return;
+            }
+            tokio::time::sleep(look_every).await;
+        }
+    }
+
     pub fn is_named_in_handshake(&self) -> bool {
         match self {
             Stream::Plain(_) => false,
@@ -233,6 +250,7 @@ impl AsyncWrite for Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
 
     /// Makes a certificate with its key. False: there is no openssl.
     fn make(directory: &Path, name: &str) -> bool {
@@ -278,6 +296,10 @@ mod tests {
             let time = SystemTime::now() + Duration::from_secs(5);
             file.and_then(|file| file.set_modified(time)).expect("set");
         };
+        let set_mode = |name: &str, mode| {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(directory.path().join(name), mode).expect("set");
+        };
         make(directory.path(), "two");
         later("cert.pem");
         // Not yet: they were looked at just now.
@@ -285,8 +307,20 @@ mod tests {
         look();
         let second = tls.acceptor().await;
         assert!(!is_same(&second, &first));
+        make(directory.path(), "three");
+        set_mode("key.pem", 0o644);
+        later("key.pem");
+        look();
+        let third = tls.acceptor().await;
+        assert!(!is_same(&third, &second));
+        let key = directory.path().join("key.pem").metadata().expect("a file");
+        assert_eq!(
+            key.permissions().mode() & 0o777,
+            0o600,
+            "others could read it"
+        );
         std::fs::write(directory.path().join("cert.pem"), "nothing").expect("written");
         look();
-        assert!(is_same(&tls.acceptor().await, &second));
+        assert!(is_same(&tls.acceptor().await, &third));
     }
 }

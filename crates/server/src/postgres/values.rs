@@ -56,7 +56,7 @@ fn write_text(ty: &AlgebraicType, value: &AlgebraicValue, out: &mut String) {
             out.push_str("\\x");
             out.push_str(&hex_encode(bytes));
         }
-        V::Array(elements) => write_array(ty, elements, out),
+        V::Array(elements) => write_array(ty, elements.iter().map(Some), out),
         V::Sum { tag, .. } if is_simple_enum(ty) => {
             let variants = ty.as_sum().map(|sum| &*sum.variants).unwrap_or_default();
             let variant = variants.get(usize::from(*tag));
@@ -114,18 +114,46 @@ fn special(ty: &AlgebraicType, elements: &[AlgebraicValue]) -> Option<Special> {
     })
 }
 
-/// An array literal of PostgreSQL: `{e,"e"}`.
-fn write_array(ty: &AlgebraicType, elements: &[AlgebraicValue], out: &mut String) {
+/// Writes an array whose elements may be NULL.
+pub(super) fn write_list(
+    ty: &AlgebraicType,
+    elements: &[Option<AlgebraicValue>],
+    format: Format,
+    out: &mut Vec<u8>,
+) {
+    let elements = elements.iter().map(Option::as_ref);
+    match (format, ty) {
+        (Format::Binary, AlgebraicType::Array(element)) if oid_of(ty) != oid::ANYARRAY => {
+            write_binary_array(element, elements, out);
+        }
+        _ => {
+            let mut text = String::new();
+            write_array(ty, elements, &mut text);
+            out.extend_from_slice(text.as_bytes());
+        }
+    }
+}
+
+/// An array literal of PostgreSQL: `{e,"e",NULL}`.
+fn write_array<'v>(
+    ty: &AlgebraicType,
+    elements: impl Iterator<Item = Option<&'v AlgebraicValue>>,
+    out: &mut String,
+) {
     let element_type = match ty {
         AlgebraicType::Array(element) => element,
         other => other,
     };
     out.push('{');
     let mut text = String::new();
-    for (nth, element) in elements.iter().enumerate() {
+    for (nth, element) in elements.enumerate() {
         if nth > 0 {
             out.push(',');
         }
+        let Some(element) = element else {
+            out.push_str("NULL");
+            continue;
+        };
         // An array in an array is a dimension of it.
         if matches!(element, AlgebraicValue::Array(_)) {
             write_text(element_type, element, out);
@@ -263,7 +291,7 @@ fn write_binary(ty: &AlgebraicType, value: &AlgebraicValue, out: &mut Vec<u8>) {
         V::Bytes(bytes) => out.extend_from_slice(bytes),
         V::Array(elements) => match (oid_of(ty), ty) {
             (array, AlgebraicType::Array(element)) if array != oid::ANYARRAY => {
-                write_binary_array(element, elements, out);
+                write_binary_array(element, elements.iter().map(Some), out);
             }
             _ => write(ty, value, Format::Text, out),
         },
@@ -288,20 +316,28 @@ fn write_binary(ty: &AlgebraicType, value: &AlgebraicValue, out: &mut Vec<u8>) {
     }
 }
 
-/// One dimension, no NULLs, elements with their lengths.
-fn write_binary_array(element: &AlgebraicType, elements: &[AlgebraicValue], out: &mut Vec<u8>) {
-    let dimensions = i32::from(!elements.is_empty());
-    out.extend(dimensions.to_be_bytes());
-    out.extend(0_i32.to_be_bytes());
+/// One dimension, elements with their lengths.
+fn write_binary_array<'v>(
+    element: &AlgebraicType,
+    elements: impl ExactSizeIterator<Item = Option<&'v AlgebraicValue>> + Clone,
+    out: &mut Vec<u8>,
+) {
+    let count = elements.len();
+    let has_null = elements.clone().any(|value| value.is_none());
+    out.extend(i32::from(count > 0).to_be_bytes());
+    out.extend(i32::from(has_null).to_be_bytes());
     out.extend(oid_of(element).to_be_bytes());
-    if elements.is_empty() {
+    if count == 0 {
         return;
     }
-    out.extend((elements.len() as i32).to_be_bytes());
+    out.extend((count as i32).to_be_bytes());
     // The first subscript.
     out.extend(1_i32.to_be_bytes());
     for value in elements {
-        with_length(out, |out| write_binary(element, value, out));
+        match value {
+            Some(value) => with_length(out, |out| write_binary(element, value, out)),
+            None => out.extend((-1_i32).to_be_bytes()),
+        }
     }
 }
 

@@ -19,17 +19,21 @@ use super::writer::Writer;
 use crate::auth::Caller;
 use crate::budget::Charge;
 use crate::config::Config;
-use crate::database::{ConnectError, ConnectRequest};
+use crate::control::DatabaseRecord;
+use crate::database::{ConnectError, ConnectRequest, Rights};
 use crate::databases::Running;
 use crate::io::StallGuard;
 use crate::metrics::{add, DatabaseCounters, Gauge};
 use crate::pace::Pace;
+use crate::permissions;
 use crate::server::ConnectionSlot;
 use crate::state::ServerState;
 
 /// An accepted client.
 pub(super) struct Client {
     pub caller: Caller,
+    pub record: DatabaseRecord,
+    pub rights: Rights,
     pub connection_id: ConnectionId,
     pub protocol: Protocol,
     pub compression: Compression,
@@ -68,6 +72,7 @@ pub(super) async fn serve(state: Arc<ServerState>, client: Client, upgrade: OnUp
     } = client;
     let request = ConnectRequest {
         identity: client.caller.identity,
+        rights: client.rights,
         connection_id: client.connection_id,
         jwt_payload: client.caller.jwt_payload,
         confirmed: client.confirmed,
@@ -83,6 +88,11 @@ pub(super) async fn serve(state: Arc<ServerState>, client: Client, upgrade: OnUp
         Ok(connection) => connection,
         Err(error) => return refuse(&state, &counters, &mut stream, error).await,
     };
+    // Whoever takes rights away ends the connections that there are: this one may have come in that moment.
+    let identity = client.caller.identity;
+    if permissions::rights(&state.control, &client.record, &identity) < client.rights {
+        return;
+    }
     add(&counters.clients_spawned, 1);
     let _connected = Gauge::enter(&counters.clients_connected);
     let signals = Signals::default();

@@ -21,6 +21,7 @@ use sha1::Digest as _;
 
 use crate::auth::Caller;
 use crate::http::{wrong_query, DatabasePath, Failure, Query, Reply};
+use crate::permissions;
 use crate::server::ConnectionSlot;
 use crate::state::ServerState;
 
@@ -86,6 +87,8 @@ pub(crate) async fn subscribe(
 
     let upgrade = hyper::upgrade::on(&mut request);
     let client = connection::Client {
+        rights: permissions::rights(&state.control, &record, &caller.identity),
+        record,
         caller,
         connection_id,
         protocol,

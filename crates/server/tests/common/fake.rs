@@ -2,7 +2,9 @@
 //!
 //! `module` must be the first word. `fail-init`: the init reducer refuses. `refuse`: the connect reducer refuses.
 //! `changed`: one more table. `rule:` and a query with `+` for the spaces: a row-level security rule; `secret`: a private
-//! table. `typed`: a table with columns of many types. `timer`: a schedule table with one row. `hang`: loading never ends, and nothing stops it. `slow-load`: loading takes
+//! table. `table:` and `private:` with a name: a table of this name, public or not. `level`: a column with a default in `person`;
+//! `level-plain`: without one. `long-id`: another type of its key. `unique-names`: an index and a unique constraint. `v9`: the older
+//! form, without HTTP handlers. `typed`: a table with columns of many types. `timer`: a schedule table with one row. `hang`: loading never ends, and nothing stops it. `slow-load`: loading takes
 //! [`SLOW_LOAD`]. Any other word only makes the program a different one.
 
 use std::sync::Arc;
@@ -13,13 +15,13 @@ use lightcone_host::{
     ProcedureOutcome, ReducerCall, ReducerOutcome, Transactions,
 };
 use lightcone_schema::raw::{
-    FunctionVisibility, MethodOrAny, RawConstraintData, RawConstraintDefV10, RawHttpHandlerDefV10,
-    RawHttpRouteDefV10, RawIndexAlgorithm, RawIndexDefV10, RawLifeCycleReducerDefV10,
-    RawModuleDefV10, RawModuleDefV10Section as Section, RawReducerDefV10, RawRowLevelSecurityDef,
-    RawScheduleDefV10, RawScopedTypeNameV10, RawTableDefV10, RawTypeDefV10,
-    RawUniqueConstraintData,
+    FunctionVisibility, MethodOrAny, RawColumnDefaultValueV10, RawConstraintData,
+    RawConstraintDefV10, RawHttpHandlerDefV10, RawHttpRouteDefV10, RawIndexAlgorithm,
+    RawIndexDefV10, RawLifeCycleReducerDefV10, RawModuleDefV10, RawModuleDefV10Section as Section,
+    RawReducerDefV10, RawRowLevelSecurityDef, RawScheduleDefV10, RawScopedTypeNameV10,
+    RawTableDefV10, RawTypeDefV10, RawUniqueConstraintData,
 };
-use lightcone_schema::{Lifecycle, RawModuleDef, TableAccess, TableKind};
+use lightcone_schema::{Lifecycle, ModuleDef, RawModuleDef, TableAccess, TableKind};
 use lightcone_server::Engines;
 use lightcone_types::bsatn::{Decode as _, Encode as _};
 use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
@@ -255,8 +257,39 @@ fn definition(words: &[String]) -> Vec<u8> {
         method,
         path: path.to_owned(),
     };
+    let has = |word: &str| words.iter().any(|w| w == word);
     let mut tables = vec![table("person", 0)];
     let mut types = vec![person()];
+    if has("long-id") {
+        types[0] =
+            AlgebraicType::product([("id", AlgebraicType::U64), ("name", AlgebraicType::String)]);
+    }
+    if has("level") || has("level-plain") {
+        types[0] = AlgebraicType::product([
+            ("id", AlgebraicType::U32),
+            ("name", AlgebraicType::String),
+            ("level", AlgebraicType::U16),
+        ]);
+    }
+    if has("level") {
+        tables[0].default_values.push(RawColumnDefaultValueV10 {
+            col_id: ColId(2),
+            value: vec![7, 0],
+        });
+    }
+    if has("unique-names") {
+        tables[0].indexes.push(RawIndexDefV10 {
+            source_name: Some("person_name_idx_btree".into()),
+            accessor_name: None,
+            algorithm: RawIndexAlgorithm::BTree(vec![ColId(1)]),
+        });
+        tables[0].constraints.push(RawConstraintDefV10 {
+            source_name: None,
+            data: RawConstraintData::Unique(RawUniqueConstraintData {
+                columns: vec![ColId(1)],
+            }),
+        });
+    }
     if words.iter().any(|word| word == "changed") {
         types.push(person());
         tables.push(table("extra", 1));
@@ -285,6 +318,18 @@ fn definition(words: &[String]) -> Vec<u8> {
             ("tags", T::array(T::String)),
         ]));
         tables.push(table("typed", types.len() as u32 - 1));
+    }
+    for word in words {
+        let (name, table_access) = match word.split_once(':') {
+            Some(("table", name)) => (name, TableAccess::Public),
+            Some(("private", name)) => (name, TableAccess::Private),
+            _ => continue,
+        };
+        types.push(person());
+        tables.push(RawTableDefV10 {
+            table_access,
+            ..table(name, types.len() as u32 - 1)
+        });
     }
     let rules = words.iter().filter_map(|word| word.strip_prefix("rule:"));
     let rules = rules.map(|sql| RawRowLevelSecurityDef {
@@ -360,5 +405,10 @@ fn definition(words: &[String]) -> Vec<u8> {
             function_name: "tick".into(),
         }]));
     }
-    RawModuleDef::V10(RawModuleDefV10 { sections }).to_vec()
+    let definition = RawModuleDef::V10(RawModuleDefV10 { sections });
+    if !has("v9") {
+        return definition.to_vec();
+    }
+    let valid = ModuleDef::validate(definition).expect("a valid module");
+    RawModuleDef::V9(valid.to_raw_v9()).to_vec()
 }

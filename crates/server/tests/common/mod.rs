@@ -3,6 +3,7 @@
 
 pub mod fake;
 pub mod postgres;
+pub mod publishing;
 
 use std::path::PathBuf;
 

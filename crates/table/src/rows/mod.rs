@@ -38,6 +38,15 @@ impl RowStore {
         }
     }
 
+    /// Whether rows of this layout lie in pages as these do.
+    pub(crate) fn is_for(&self, layout: &RowLayout) -> bool {
+        match (&self.0, layout.fixed_size()) {
+            (Kind::Dense(rows), Some(size)) => rows.row_bytes() == size,
+            (Kind::Dense(_), None) => false,
+            (Kind::Slotted(_), size) => size.is_none_or(|size| size > DENSE_ROW_BYTES_MAX),
+        }
+    }
+
     #[inline]
     pub fn row_count(&self) -> u64 {
         match &self.0 {

@@ -8,10 +8,11 @@ use super::{Args, DevTarget, Session};
 use crate::build;
 use crate::commands::generate::{self, Job, Lang, Source};
 use crate::commands::publish::DevConsent;
-use crate::commands::{init, login, Context};
-use crate::config::{origin, ACCOUNT_HOST, ACCOUNT_SERVER};
+use crate::commands::{init, list, login, Context};
+use crate::config::{is_loopback, origin, ACCOUNT_HOST, ACCOUNT_SERVER};
 use crate::error::{Error, Result};
-use crate::project::{glob_matches, Project, Target};
+use crate::http::Client;
+use crate::project::{edit, glob_matches, parse_json5, Project, Target};
 use crate::{credentials, prompt};
 
 pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
@@ -19,14 +20,21 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
         true => Ok(None),
         false => Project::find(path, Some(&args.env)),
     };
-    let mut project = find(&args.project_path)?;
+    let wanted_directory = args.project_path.as_deref().unwrap_or(Path::new("."));
+    let mut project = find(wanted_directory)?;
     let directory = match &project {
         Some(project) => project.directory.clone(),
-        None => std::path::absolute(&args.project_path)
-            .map_err(|e| Error::file("find", &args.project_path, e))?,
+        None => std::path::absolute(wanted_directory)
+            .map_err(|e| Error::file("find", wanted_directory, e))?,
     };
+    if let Some(project) = &project {
+        check_paths(&args, project)?;
+    }
     if !has_module(&args, project.as_ref(), &directory)? {
-        offer_project(context, &args, &directory)?;
+        match &project {
+            Some(project) => ask_for_module(&args, project)?,
+            None => offer_project(context, &args, &directory)?,
+        }
         project = find(&directory)?;
     }
     if project.is_none() && !args.no_config {
@@ -51,13 +59,8 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
     pick(&mut targets, wanted)?;
     for target in &mut targets {
         if target.database.is_none() {
-            target.database = Some(new_database(
-                context,
-                &args,
-                target,
-                &directory,
-                project.is_some(),
-            )?);
+            target.database =
+                Some(new_database(context, &args, target, &directory, project.is_some()).await?);
         }
     }
     confirm_shared_names(&args, &directory, &targets)?;
@@ -119,6 +122,67 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
 fn needs_account(context: &Context, args: &Args, url: &str) -> bool {
     let is_account_server = origin(url) == ACCOUNT_SERVER;
     is_account_server && !args.skip_publish && !args.yes && context.config.token(url).is_none()
+}
+
+/// What the files say stands; options that say something else about it would be forgotten with the next command.
+fn check_paths(args: &Args, project: &Project) -> Result<()> {
+    let contradiction = |option: &str, key: &str| {
+        let file = project.directory.join("spacetime.json");
+        Error::coded(
+            "LC0884",
+            format!(
+                "{option} contradicts `{key}` in {}. Change it there, leave out the option, or pass --no-config to do without the file.",
+                file.display()
+            ),
+        )
+    };
+    if args.module_path.is_some() && project.names_a_module()? {
+        return Err(contradiction("--module-path", "module-path"));
+    }
+    if project
+        .targets()?
+        .iter()
+        .all(|target| target.generate.is_empty())
+    {
+        return Ok(());
+    }
+    if args.module_path.is_some() {
+        return Err(contradiction("--module-path", "generate"));
+    }
+    if args.module_bindings_path.is_some() {
+        return Err(contradiction("--module-bindings-path", "generate"));
+    }
+    // The directory of the file itself is what its paths mean.
+    if let Some(path) = &args.project_path {
+        let same =
+            |a: &Path, b: &Path| std::fs::canonicalize(a).ok() == std::fs::canonicalize(b).ok();
+        if !same(path, &project.directory) {
+            return Err(contradiction("--project-path", "generate"));
+        }
+    }
+    Ok(())
+}
+
+/// A project whose file does not say where its module is.
+fn ask_for_module(args: &Args, project: &Project) -> Result<()> {
+    let below = project.directory.join("spacetimedb");
+    if args.yes || !prompt::is_interactive() {
+        return Err(no_module(&below));
+    }
+    println!(
+        "{} does not say where the module is.",
+        project.directory.join("spacetime.json").display()
+    );
+    let answer = prompt::ask("Directory of the module: ");
+    let path = project.directory.join(&answer);
+    if answer.is_empty() || build::language(&path).is_none() {
+        return Err(no_module(if answer.is_empty() { &below } else { &path }));
+    }
+    edit::set(
+        &project.directory.join("spacetime.json"),
+        "module-path",
+        answer.into(),
+    )
 }
 
 fn has_module(args: &Args, project: Option<&Project>, directory: &Path) -> Result<bool> {
@@ -208,8 +272,9 @@ fn pick(targets: &mut Vec<Target>, wanted: Option<&String>) -> Result<()> {
     }
 }
 
-/// A new name for the database, kept for the next time in spacetime.local.json.
-fn new_database(
+/// A name for the database, kept for the next time in spacetime.local.json: a new one on this machine, elsewhere what the
+/// user wants.
+async fn new_database(
     context: &Context,
     args: &Args,
     target: &Target,
@@ -228,19 +293,58 @@ fn new_database(
         .or(context.config.default_server());
     let url = context.config.server_url(server)?;
     if !args.yes && !crate::http::is_local(&url) {
-        let answer = prompt::ask(&format!("Database name ({name}): "));
-        if !answer.is_empty() {
-            name = answer;
+        let own = databases_there(context, &url).await;
+        for (number, name) in own.iter().enumerate() {
+            println!("  {}  {name}", number + 1);
         }
+        let question = match own.is_empty() {
+            true => format!("Database name ({name}): "),
+            false => format!("Database name, or number of one of yours ({name}): "),
+        };
+        let answer = prompt::ask(&question);
+        name = match answer.parse::<usize>() {
+            Ok(number) if !own.is_empty() => {
+                let chosen = number.checked_sub(1).and_then(|n| own.get(n));
+                chosen.cloned().ok_or_else(|| {
+                    let message =
+                        format!("{number} is not a number of the list above. Start again.");
+                    Error::coded("LC0608", message)
+                })?
+            }
+            _ if answer.is_empty() => name,
+            _ => answer,
+        };
     }
     if save {
-        let path = directory.join("spacetime.local.json");
-        let mut settings = read_json(&path)?;
-        settings["database"] = name.as_str().into();
-        write_json(&path, &settings)?;
+        edit::set(
+            &directory.join("spacetime.local.json"),
+            "database",
+            name.as_str().into(),
+        )?;
     }
     println!("The database is called {name}.");
     Ok(name)
+}
+
+/// The names of the user's databases on a server that knows him. This only helps to choose: whatever goes wrong, there are none.
+async fn databases_there(context: &Context, url: &str) -> Vec<String> {
+    /// More than anybody would read.
+    const SHOWN_MAX: usize = 20;
+    let is_safe =
+        url.starts_with("https://") || is_loopback(url) || context.config.allows_insecure(url);
+    let Some(token) = context.config.token(url).filter(|_| is_safe) else {
+        return Vec::new();
+    };
+    let Ok(client) = Client::new(url.to_owned(), Some(token.to_owned())) else {
+        return Vec::new();
+    };
+    let databases = list::databases(&client, SHOWN_MAX)
+        .await
+        .unwrap_or_default();
+    databases
+        .into_iter()
+        .map(|(identity, names)| names.into_iter().next().unwrap_or(identity))
+        .collect()
 }
 
 /// A name that stands in the shared file may be the one that others use: publishing there is worth a question.
@@ -294,10 +398,11 @@ fn client_command(
     };
     println!("The client is started with `{command}`.");
     if project.is_some() {
-        let path = directory.join("spacetime.json");
-        let mut settings = read_json(&path)?;
-        settings["dev"] = json!({ "run": command });
-        write_json(&path, &settings)?;
+        edit::set(
+            &directory.join("spacetime.json"),
+            "dev",
+            json!({ "run": command }),
+        )?;
     }
     Ok(Some(command))
 }
@@ -338,6 +443,8 @@ fn dev_target(
         .clone()
         .or(target.module_path.clone())
         .unwrap_or_else(|| directory.join("spacetimedb"));
+    let bindings_path = args.module_bindings_path.as_deref();
+    let bindings_path = bindings_path.unwrap_or(Path::new("src/module_bindings"));
     let mut bindings = Vec::new();
     if !args.skip_generate {
         if let Some(project) = project.filter(|_| !target.generate.is_empty()) {
@@ -349,7 +456,7 @@ fn dev_target(
                     directory: module.clone(),
                     build_options: None,
                 },
-                out_dir: directory.join(&args.module_bindings_path),
+                out_dir: directory.join(bindings_path),
                 include_private: false,
                 client_package: None,
                 namespace: None,
@@ -369,13 +476,7 @@ fn dev_target(
 /// An empty object if there is no such file.
 fn read_json(path: &Path) -> Result<Value> {
     match std::fs::read_to_string(path) {
-        Ok(text) => json5::from_str(&text).map_err(|e| {
-            Error::caused(
-                "LC0607",
-                format!("{} is not valid JSON5", path.display()),
-                e,
-            )
-        }),
+        Ok(text) => parse_json5(path, &text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(json!({})),
         Err(error) => Err(Error::file("read", path, error)),
     }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use include_dir::{include_dir, Dir};
+use serde_json::{json, Value};
 
 use super::Plan;
 use crate::error::{Error, Result};
@@ -42,6 +43,14 @@ pub fn list() -> String {
         text.push_str(&format!("  {name:<14} {description}\n"));
     }
     text
+}
+
+pub fn list_json() -> Value {
+    let templates: Vec<Value> = DESCRIPTIONS
+        .iter()
+        .map(|(name, description)| json!({ "name": name, "description": description }))
+        .collect();
+    json!({ "templates": templates })
 }
 
 impl Template {
@@ -90,7 +99,7 @@ fn write_directory(directory: &Dir<'_>, root: &Path, plan: &Plan) -> Result<()> 
 /// Clones a repository without its history.
 pub fn clone(url: &str, plan: &Plan) -> Result<()> {
     let status = Command::new("git")
-        .args(["clone", "--quiet", "--depth", "1", "--", url])
+        .args(["clone", "--depth", "1", "--", url])
         .arg(&plan.directory)
         .status()
         .map_err(|e| {

@@ -1,9 +1,6 @@
-//! Publishing one database: build, look for breaking changes, upload (07 §5.1).
+//! Publishing one database: build, look for breaking changes (`check`), upload (07 §5.1).
 
-use lightcone_types::Identity;
-use reqwest::StatusCode;
-use serde_json::Value;
-
+use super::check::Checked;
 use super::{DeleteData, Plan, Source, Yes};
 use crate::build::{self, HostType};
 use crate::commands::{Auth, Context};
@@ -11,6 +8,7 @@ use crate::credentials::{self, WhenMissing};
 use crate::error::{Error, Result};
 use crate::http::{self, encode, Client};
 use crate::prompt;
+use lightcone_types::Identity;
 
 pub(super) async fn publish(context: &mut Context, plan: &Plan) -> Result<()> {
     let auth = match plan.anonymous {
@@ -55,6 +53,13 @@ pub(super) async fn publish(context: &mut Context, plan: &Plan) -> Result<()> {
         program,
         host_type,
     };
+    if plan.dry_run {
+        let Some(name) = &name else {
+            println!("Without a name publishing would create a new database.");
+            return Ok(());
+        };
+        return upload.dry_run(name).await;
+    }
     let mut query: Vec<(&str, String)> = vec![("host_type", host_type.as_str().to_owned())];
     if let Some(name) = &name {
         if plan.delete_data == DeleteData::Always {
@@ -85,7 +90,7 @@ pub(super) async fn publish(context: &mut Context, plan: &Plan) -> Result<()> {
 }
 
 /// A question was answered no, or by nobody: a script must not take that for a success.
-fn declined(answer: &str) -> Error {
+pub(super) fn declined(answer: &str) -> Error {
     Error::coded(
         "LC0864",
         format!("nothing was published: the question above was not answered yes. {answer} answers it beforehand."),
@@ -169,156 +174,15 @@ fn program(plan: &Plan) -> Result<(Vec<u8>, HostType)> {
     Ok((bytes, host_type))
 }
 
-struct Upload<'a> {
-    client: &'a Client,
-    plan: &'a Plan,
+pub(super) struct Upload<'a> {
+    pub client: &'a Client,
+    pub plan: &'a Plan,
     name: Option<&'a str>,
-    program: Vec<u8>,
-    host_type: HostType,
-}
-
-/// What the server makes of the new module.
-enum Checked {
-    New,
-    Update { token: String },
-    Clear,
+    pub program: Vec<u8>,
+    pub host_type: HostType,
 }
 
 impl Upload<'_> {
-    async fn ask_to_destroy(&self, name: &str) -> Result<()> {
-        let yes = self.plan.says_yes(Yes::DeleteData);
-        if !yes {
-            self.check_terminal(name, "delete the data")?;
-        }
-        println!("This will DESTROY the current {name} module, and ALL corresponding data.");
-        let question = format!("Are you sure you want to proceed? [deleting {name}]");
-        if prompt::in_background(move || prompt::confirm(&question, yes)).await? {
-            return Ok(());
-        }
-        println!("Aborting");
-        Err(match self.plan.terminal_only {
-            true => declined("--delete-data=on-conflict"),
-            false => declined("--yes=delete-data"),
-        })
-    }
-
-    /// `spacetime dev` without a terminal has nobody to ask.
-    fn check_terminal(&self, name: &str, what: &str) -> Result<()> {
-        if !self.plan.terminal_only || prompt::is_interactive() {
-            return Ok(());
-        }
-        Err(Error::coded(
-            "LC0863",
-            format!(
-                "`{name}` was not updated: that would {what}, and there is nobody to ask. Start `spacetime dev` with \
-                 --delete-data=on-conflict to have data deleted whenever the module does not fit them, with --yes to have \
-                 all questions answered yes, or run `spacetime publish` yourself."
-            ),
-        ))
-    }
-
-    async fn pre_publish(&self, name: &str) -> Result<Checked> {
-        println!("Checking for breaking changes...");
-        let style = if std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty()) {
-            "NoColor"
-        } else {
-            "AnsiColor"
-        };
-        // The reference's command sends one name of the style, its server reads the other.
-        let path = format!(
-            "/v1/database/{}/pre_publish?pretty_print_style={style}&style={style}&host_type={}",
-            encode(name),
-            self.host_type.as_str()
-        );
-        let response = self
-            .client
-            .send(self.client.post(&path).body(self.program.clone()))
-            .await?;
-        let status = response.status();
-        if status == StatusCode::NOT_FOUND {
-            return Ok(Checked::New);
-        }
-        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            return Err(http::refusal(status, &http::body_text(response).await?));
-        }
-        if !status.is_success() {
-            let body = http::body_text(response).await?;
-            return Err(Error::coded(
-                "LC0629",
-                format!("Pre-publish check failed with status {status}: {body}"),
-            ));
-        }
-        let answer = http::parse_json(&http::json_text(response).await?)?;
-        if let Some(auto) = answer.get("AutoMigrate") {
-            return self.auto_migrate(name, auto).await;
-        }
-        match answer.get("ManualMigrate") {
-            Some(manual) => self.manual_migrate(name, manual).await,
-            None => Err(Error::coded(
-                "LC0616",
-                format!("the server's migration plan is of an unknown kind: {answer}"),
-            )),
-        }
-    }
-
-    async fn accepts_major_upgrade(&self, name: &str, plan: &Value) -> Result<()> {
-        if plan["major_version_upgrade"] != Value::Bool(true) || self.plan.says_yes(Yes::Migrate) {
-            return Ok(());
-        }
-        println!("This module was built with a new major version of its library; the database cannot go back to the old one.");
-        self.check_terminal(name, "make the database one of the new major version")?;
-        let answer = prompt::in_background(|| prompt::ask("Type 'upgrade' to continue: ")).await?;
-        if answer == "upgrade" {
-            Ok(())
-        } else {
-            Err(Error::plain(
-                "Aborting because major version upgrade was not accepted.",
-            ))
-        }
-    }
-
-    async fn auto_migrate(&self, name: &str, auto: &Value) -> Result<Checked> {
-        self.accepts_major_upgrade(name, auto).await?;
-        println!("{}", auto["migrate_plan"].as_str().unwrap_or_default());
-        if auto["break_clients"] == Value::Bool(true) {
-            let yes = self.plan.break_clients || self.plan.says_yes(Yes::BreakClients);
-            if !prompt::confirm(
-                "The above changes will BREAK existing clients. Do you want to proceed?",
-                yes,
-            ) {
-                println!("Publishing aborted by user");
-                return Err(declined("--break-clients"));
-            }
-        }
-        let token = auto["token"]
-            .as_str()
-            .ok_or_else(|| Error::coded("LC0616", "the migration plan has no token"))?;
-        Ok(Checked::Update {
-            token: token.to_owned(),
-        })
-    }
-
-    async fn manual_migrate(&self, name: &str, manual: &Value) -> Result<Checked> {
-        self.accepts_major_upgrade(name, manual).await?;
-        println!("{}", manual["reason"].as_str().unwrap_or_default());
-        if self.plan.delete_data != DeleteData::OnConflict {
-            println!("Aborting publish due to required manual migration.");
-            return Err(Error::coded(
-                "LC0629",
-                format!(
-                    "The module does not fit the data of `{name}`. Keep the changed tables as they were, publish to another \
-                     name, or give up the data with --delete-data."
-                ),
-            ));
-        }
-        // `spacetime dev` asks without having been told to delete anything.
-        if !self.plan.terminal_only || self.plan.says_yes(Yes::DeleteData) {
-            println!("Proceeding with database clear due to --delete-data=on-conflict.");
-        }
-        self.ask_to_destroy(name).await?;
-        Ok(Checked::Clear)
-    }
-
     async fn send(self, query: &[(&str, String)]) -> Result<()> {
         let query: Vec<String> = query
             .iter()

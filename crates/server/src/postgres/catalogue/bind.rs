@@ -2,12 +2,15 @@
 
 mod expressions;
 mod from;
+mod grouping;
+mod unbound;
 
 use std::rc::Rc;
 
+use self::grouping::RowKey;
+pub(super) use self::unbound::Unbound;
 use super::super::table::COLUMNS_MAX;
 use super::functions::common;
-use super::parser::Refusal;
 use super::plan::*;
 use super::seen::Seen;
 use super::syntax::*;
@@ -23,7 +26,9 @@ const NAMES_BYTES_MAX: usize = 64 << 10;
 /// Values that the tables of the catalogue have which a question reads, each counted where it stands.
 const READ_VALUES_MAX: usize = 4_000_000;
 
-type Done<T> = Result<T, Refusal>;
+type Done<T> = Result<T, Unbound>;
+/// Columns of a question without its order, what they are made of, and what it is ordered by.
+type BoundCore = (Vec<(String, Type)>, Body, Vec<SortKey>);
 
 /// Refuses columns that are too many, or whose names are too long, before there are more of them.
 fn check_names(columns: &[(String, Type)]) -> Done<()> {
@@ -31,7 +36,8 @@ fn check_names(columns: &[(String, Type)]) -> Done<()> {
     if columns.len() > COLUMNS_MAX || bytes > NAMES_BYTES_MAX {
         return Err(format!(
             "it has more than {COLUMNS_MAX} columns, or names of more than {NAMES_BYTES_MAX} bytes"
-        ));
+        )
+        .into());
     }
     Ok(())
 }
@@ -61,6 +67,7 @@ struct Scope<'s> {
     columns: Vec<ScopeColumn>,
     /// Tables that have any column, and no rows.
     loose: Vec<String>,
+    keys: Vec<RowKey>,
     outer: Option<&'s Scope<'s>>,
 }
 
@@ -93,7 +100,7 @@ impl Scope<'_> {
                 .filter(|(_, column)| is_meant(column));
             if let Some((at, column)) = found.next() {
                 if table.is_none() && found.next().is_some() {
-                    return Err(format!("column reference \"{name}\" is ambiguous"));
+                    return Err(format!("column reference \"{name}\" is ambiguous").into());
                 }
                 return Ok((Bound::Column { up, at }, column.ty));
             }
@@ -110,7 +117,7 @@ impl Scope<'_> {
             }
             scope = here.outer;
         }
-        Err(format!("column \"{}\" does not exist", parts.join(".")))
+        Err(format!("column \"{}\" does not exist", parts.join(".")).into())
     }
 }
 
@@ -118,7 +125,7 @@ impl Binder<'_> {
     fn select(&mut self, select: &Select, outer: Option<&Scope<'_>>) -> Done<Plan> {
         self.plans += 1;
         if self.plans > PLANS_MAX {
-            return Err(format!("it consists of more than {PLANS_MAX} questions"));
+            return Err(format!("it consists of more than {PLANS_MAX} questions").into());
         }
         let known = self.with.len();
         for (name, columns, inner) in &select.with {
@@ -143,11 +150,12 @@ impl Binder<'_> {
         for (operation, core) in &select.others {
             let (of, body, _) = self.core(core, &[], outer)?;
             if of.len() != columns.len() {
-                return Err("each UNION query must have the same number of columns".to_owned());
+                return Err("each UNION query must have the same number of columns".into());
             }
             let plan = Plan {
                 columns: of,
                 body,
+                is_closed: outer.is_none(),
                 others: Vec::new(),
                 order: Vec::new(),
                 limit: None,
@@ -164,14 +172,16 @@ impl Binder<'_> {
         if !select.others.is_empty() {
             for by in &select.order {
                 let at = output(&by.expr, &columns);
-                let at =
-                    at.ok_or_else(|| "ORDER BY of a UNION takes columns of the result".to_owned())?;
+                let at = at.ok_or(Unbound::from(
+                    "ORDER BY of a UNION takes columns of the result",
+                ))?;
                 keys.push(key(at, by));
             }
         }
         let empty = Scope {
             columns: Vec::new(),
             loose: Vec::new(),
+            keys: Vec::new(),
             outer: None,
         };
         let mut number = |expr: &Option<Expr>| match expr {
@@ -185,23 +195,18 @@ impl Binder<'_> {
             offset: number(&select.offset)?,
             columns,
             body,
+            is_closed: outer.is_none(),
             others,
             order: keys,
         })
     }
 
-    #[allow(clippy::type_complexity)]
-    fn core(
-        &mut self,
-        core: &Core,
-        order: &[Order],
-        outer: Option<&Scope<'_>>,
-    ) -> Done<(Vec<(String, Type)>, Body, Vec<SortKey>)> {
+    fn core(&mut self, core: &Core, order: &[Order], outer: Option<&Scope<'_>>) -> Done<BoundCore> {
         let by_output = |columns: &[(String, Type)]| {
             let key_of = |by: &Order| {
                 let at = output(&by.expr, columns);
                 at.map(|at| key(at, by))
-                    .ok_or_else(|| "ORDER BY takes columns here".to_owned())
+                    .ok_or(Unbound::from("ORDER BY takes columns here"))
             };
             order.iter().map(key_of).collect::<Done<Vec<_>>>()
         };
@@ -216,6 +221,7 @@ impl Binder<'_> {
                 let scope = Scope {
                     columns: Vec::new(),
                     loose: Vec::new(),
+                    keys: Vec::new(),
                     outer,
                 };
                 let mut columns: Vec<(String, Type)> = Vec::new();
@@ -233,7 +239,7 @@ impl Binder<'_> {
                     bound.push(values);
                 }
                 if bound.iter().any(|row| row.len() != columns.len()) {
-                    return Err("VALUES lists must all be the same length".to_owned());
+                    return Err("VALUES lists must all be the same length".into());
                 }
                 let keys = by_output(&columns)?;
                 Ok((columns, Body::Values(bound), keys))
@@ -242,16 +248,16 @@ impl Binder<'_> {
         }
     }
 
-    #[allow(clippy::type_complexity)]
     fn select_core(
         &mut self,
         core: &SelectCore,
         order: &[Order],
         outer: Option<&Scope<'_>>,
-    ) -> Done<(Vec<(String, Type)>, Body, Vec<SortKey>)> {
+    ) -> Done<BoundCore> {
         let mut scope = Scope {
             columns: Vec::new(),
             loose: Vec::new(),
+            keys: Vec::new(),
             outer,
         };
         let steps = self.from(&core.from, &mut scope)?;
@@ -274,7 +280,8 @@ impl Binder<'_> {
                     if let Some(loose) = scope.loose.iter().find(|loose| is_meant(loose)) {
                         return Err(format!(
                             "the columns of {loose} are not known: name those that you want"
-                        ));
+                        )
+                        .into());
                     }
                     let is_meant = |column: &ScopeColumn| match table {
                         Some(table) => column.table == *table,
@@ -343,6 +350,9 @@ impl Binder<'_> {
             .any(|extra| matches!(extra, Extra::Aggregate { .. }));
         plan.is_grouped = aggregates || !plan.group.is_empty() || plan.having.is_some();
         plan.extras = extras;
+        if plan.is_grouped {
+            grouping::check(&plan, &scope)?;
+        }
         Ok((columns, Body::Core(Box::new(plan)), keys))
     }
 }

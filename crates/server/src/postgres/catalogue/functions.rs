@@ -1,7 +1,9 @@
 //! Functions that questions to the catalogue call.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
+use super::super::failure::{state, Failure};
 use super::super::types::name_of_oid;
 use super::seen::{quoted, Seen};
 use super::values::{text, Names as _, Type, Value};
@@ -87,31 +89,15 @@ pub(super) fn series(name: &str, of: Option<Type>) -> Option<(Series, Vec<(&'sta
 /// Words that mean something in our language, beyond the standard.
 const KEYWORDS: [&str; 4] = ["explain", "limit", "offset", "show"];
 
-/// The rows of a series, at most so many. None: there would be more.
+/// The rows of a series, at most so many.
 pub(super) fn rows_of(
     series: Series,
     arguments: &[Value],
     rows_max: usize,
-) -> Option<Vec<Vec<Value>>> {
+) -> Result<Vec<Vec<Value>>, Failure> {
     let list = || arguments.first().and_then(Value::list).unwrap_or_default();
-    Some(match series {
-        Series::Numbers => {
-            let number = |nth: usize| arguments.get(nth).and_then(Value::int);
-            let (Some(first), Some(last)) = (number(0), number(1)) else {
-                return Some(Vec::new());
-            };
-            let step = number(2).unwrap_or(1).max(1);
-            if last.saturating_sub(first) / step >= rows_max as i64 {
-                return None;
-            }
-            let mut rows = Vec::new();
-            let mut next = Some(first);
-            while let Some(number) = next.filter(|number| *number <= last) {
-                rows.push(vec![Value::Int(number)]);
-                next = number.checked_add(step);
-            }
-            rows
-        }
+    Ok(match series {
+        Series::Numbers => return numbers(arguments, rows_max),
         Series::Elements => list().iter().map(|value| vec![value.clone()]).collect(),
         Series::Subscripts => (1..=list().len())
             .map(|n| vec![Value::Int(n as i64)])
@@ -128,6 +114,36 @@ pub(super) fn rows_of(
         }
         Series::Nothing => Vec::new(),
     })
+}
+
+/// `generate_series(first, last[, step])`
+fn numbers(arguments: &[Value], rows_max: usize) -> Result<Vec<Vec<Value>>, Failure> {
+    if arguments.iter().any(Value::is_null) {
+        return Ok(Vec::new());
+    }
+    let numbers: Option<Vec<i64>> = arguments.iter().map(Value::int).collect();
+    let (first, last, step) = match numbers.as_deref() {
+        Some([first, last]) => (*first, *last, 1),
+        Some([first, last, step]) => (*first, *last, *step),
+        _ => {
+            let message = "generate_series() takes two or three numbers here";
+            return Err(Failure::unsupported(message));
+        }
+    };
+    if step == 0 {
+        let message = "step size cannot equal zero";
+        return Err(Failure::new(state::INVALID_PARAMETER_VALUE, message));
+    }
+    let steps = (i128::from(last) - i128::from(first)) / i128::from(step);
+    if (i128::from(last) - i128::from(first)).signum() * i128::from(step.signum()) < 0 {
+        return Ok(Vec::new());
+    }
+    if steps >= rows_max as i128 {
+        let message = format!("a series has more than {rows_max} rows");
+        return Err(Failure::new(state::LIMIT_REACHED, message));
+    }
+    let number = |nth: i64| Value::Int(first + nth * step);
+    Ok((0..=steps as i64).map(|nth| vec![number(nth)]).collect())
 }
 
 /// The function of a name, and what it gives. None: there is none.
@@ -231,9 +247,9 @@ pub(super) fn function(name: &str, arguments: &[Type]) -> Option<(Function, Type
         | "pg_is_other_temp_schema"
         | "pg_is_in_recovery"
         | "row_security_active" => (|_, _| Value::Bool(false), Type::Bool),
-        "pg_column_is_updatable" => (|seen, _| Value::Bool(seen.is_owner), Type::Bool),
+        "pg_column_is_updatable" => (|seen, _| Value::Bool(seen.rights.writes_rows()), Type::Bool),
         "pg_relation_is_updatable" => (
-            |seen, _| Value::Int(if seen.is_owner { 28 } else { 0 }),
+            |seen, _| Value::Int(if seen.rights.writes_rows() { 28 } else { 0 }),
             Type::Int4,
         ),
         "pg_my_temp_schema" | "pg_backend_pid" | "inet_server_port" => {
@@ -375,7 +391,8 @@ pub(super) fn function(name: &str, arguments: &[Type]) -> Option<(Function, Type
             |_, values| match values {
                 [whole, separator, nth] => {
                     let (whole, separator) = (whole.shown(), separator.shown());
-                    let nth = usize::try_from(nth.int().unwrap_or(1) - 1).unwrap_or(0);
+                    let nth = nth.int().unwrap_or(1).saturating_sub(1);
+                    let nth = usize::try_from(nth).unwrap_or(0);
                     match separator.is_empty() {
                         true => Value::Text(whole),
                         false => text(whole.split(&*separator).nth(nth).unwrap_or("")),
@@ -456,8 +473,10 @@ fn mapped(values: &[Value], map: impl FnOnce(&str) -> String) -> Value {
 /// Without characters at the beginning, at the end: blanks, or those of the second value.
 fn trimmed(values: &[Value], at_start: bool, at_end: bool) -> Value {
     let characters = values.get(1).map_or_else(|| " ".into(), Value::shown);
+    // There may be as many of them as the text has.
+    let characters: HashSet<char> = characters.chars().collect();
     mapped(values, |whole| {
-        let is_one = |c: char| characters.contains(c);
+        let is_one = |c: char| characters.contains(&c);
         let whole = if at_start {
             whole.trim_start_matches(is_one)
         } else {
@@ -502,7 +521,7 @@ fn has_privilege(seen: &Seen<'_>, values: &[Value]) -> Value {
     let is_reading = ["select", "usage", "connect"]
         .iter()
         .any(|word| asked.contains(word));
-    Value::Bool(is_reading || seen.is_owner)
+    Value::Bool(is_reading || seen.rights.writes_rows())
 }
 
 fn joined_list(_: &Seen<'_>, values: &[Value]) -> Value {
@@ -553,11 +572,11 @@ fn formatted(_: &Seen<'_>, values: &[Value]) -> Value {
 }
 
 fn substring(_: &Seen<'_>, values: &[Value]) -> Value {
-    let start = int(values, 1).unwrap_or(1);
-    let skipped = usize::try_from(start - 1).unwrap_or(0);
+    let before = int(values, 1).unwrap_or(1).saturating_sub(1);
+    let skipped = usize::try_from(before).unwrap_or(0);
     let count = int(values, 2).map_or(usize::MAX, |count| {
         // What would stand before the beginning counts.
-        usize::try_from(count.saturating_add((start - 1).min(0))).unwrap_or(0)
+        usize::try_from(count.saturating_add(before.min(0))).unwrap_or(0)
     });
     mapped(values, |whole| {
         whole.chars().skip(skipped).take(count).collect()
@@ -583,5 +602,53 @@ fn replaced(_: &Seen<'_>, values: &[Value]) -> Value {
     match count > 0 && count.saturating_mul(to.len()) <= MADE_BYTES_MAX {
         true => text(&whole.replace(&*from, &to)),
         false => Value::Text(whole),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn series(numbers: &[i64]) -> Result<Vec<i64>, &'static str> {
+        let arguments: Vec<Value> = numbers.iter().map(|number| Value::Int(*number)).collect();
+        let rows = rows_of(Series::Numbers, &arguments, 100).map_err(|failure| failure.state)?;
+        let number = |row: &Vec<Value>| row[0].int().expect("a number");
+        Ok(rows.iter().map(number).collect())
+    }
+
+    #[test]
+    fn series_go_both_ways() {
+        assert_eq!(series(&[1, 3]), Ok(vec![1, 2, 3]));
+        assert_eq!(series(&[5, 1, -2]), Ok(vec![5, 3, 1]));
+        assert_eq!(series(&[1, 5, -1]), Ok(vec![]));
+        assert_eq!(series(&[5, 1]), Ok(vec![]));
+        assert_eq!(series(&[2, 2, -7]), Ok(vec![2]));
+        assert_eq!(series(&[1, 2, 0]), Err("22023"));
+        assert_eq!(series(&[1, 101]), Err("54000"));
+        assert_eq!(series(&[i64::MIN, i64::MAX, 1]), Err("54000"));
+        assert_eq!(series(&[1]), Err("0A000"));
+        let of_text = rows_of(Series::Numbers, &[text("2020-01-01"), Value::Int(1)], 100);
+        assert_eq!(of_text.map_err(|failure| failure.state), Err("0A000"));
+        let of_null = rows_of(Series::Numbers, &[Value::Null, Value::Int(1)], 100);
+        assert_eq!(of_null, Ok(Vec::new()));
+    }
+
+    proptest! {
+        #[test]
+        fn a_series_is_what_steps_reach(first: i64, length in 0_i64..100, step in prop_oneof![-9_i64..9, Just(i64::MIN), Just(i64::MAX)]) {
+            prop_assume!(step != 0);
+            let last = first.saturating_add(length.saturating_mul(step.clamp(-9, 9)));
+            let mut expected = Vec::new();
+            let mut next = Some(first);
+            while let Some(number) = next.filter(|n| if step > 0 { *n <= last } else { *n >= last }) {
+                expected.push(number);
+                next = number.checked_add(step);
+            }
+            match series(&[first, last, step]) {
+                Ok(found) => prop_assert_eq!(found, expected),
+                Err(state) => prop_assert!(state == "54000" && expected.len() > 100),
+            }
+        }
     }
 }

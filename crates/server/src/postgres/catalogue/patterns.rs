@@ -8,7 +8,7 @@ const PATTERN_CHARS_MAX: usize = 1_024;
 /// Groups of a regular expression may be nested so deep.
 const GROUPS_MAX: usize = 32;
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 enum Step {
     Character(char),
     Any,
@@ -23,12 +23,14 @@ enum Step {
 }
 
 /// A pattern that texts are compared with.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(super) struct Pattern {
     steps: Vec<Step>,
     ignores_case: bool,
     /// It may match anywhere inside of the text.
     is_inside: bool,
+    /// What a character of a text is compared with at most.
+    looks: usize,
 }
 
 impl Pattern {
@@ -50,11 +52,7 @@ impl Pattern {
                 c => steps.push(Step::Character(c)),
             }
         }
-        Some(Pattern {
-            steps,
-            ignores_case,
-            is_inside: false,
-        })
+        Some(Pattern::of(steps, ignores_case, false))
     }
 
     /// None: it is too long, or has what is not supported.
@@ -66,16 +64,28 @@ impl Pattern {
             depth: 0,
         };
         let steps = parser.branches()?;
-        parser.rest.is_empty().then_some(Pattern {
+        let is_read = parser.rest.is_empty();
+        is_read.then(|| Pattern::of(steps, ignores_case, true))
+    }
+
+    fn of(steps: Vec<Step>, ignores_case: bool, is_inside: bool) -> Pattern {
+        let looks = |step: &Step| match step {
+            Step::Class { ranges, .. } => 1 + ranges.len(),
+            _ => 1,
+        };
+        // At least one: the text is read, and its case may be changed.
+        let looks = 1 + steps.iter().map(looks).sum::<usize>();
+        Pattern {
             steps,
             ignores_case,
-            is_inside: true,
-        })
+            is_inside,
+            looks,
+        }
     }
 
     /// The work of a comparison, in steps.
     pub fn weight(&self, text: &str) -> usize {
-        1 + self.steps.len() * (1 + text.len()) / 16
+        1 + self.looks.saturating_mul(1 + text.len()) / 16
     }
 
     pub fn matches(&self, text: &str) -> bool {
@@ -307,6 +317,17 @@ mod tests {
         );
         let ignoring = Pattern::like("ÄB%", true).expect("a pattern");
         assert!(ignoring.matches("äbc"));
+    }
+
+    #[test]
+    fn all_that_a_character_is_compared_with_is_work() {
+        let weight = |written: &str| {
+            let pattern = Pattern::regular(written, false).expect("a pattern");
+            pattern.weight(&"x".repeat(1_600))
+        };
+        let class = format!("[{}]", "a".repeat(1_000));
+        assert!(weight(&class) >= weight(&"a".repeat(1_000)));
+        assert!(weight("") >= 100, "the text is read");
     }
 
     #[test]

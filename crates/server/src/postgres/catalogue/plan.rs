@@ -10,10 +10,19 @@ use super::values::{Type, Value};
 pub(super) struct Plan {
     pub columns: Vec<(String, Type)>,
     pub body: Body,
+    /// It stands in no other question, so it means no columns of one.
+    pub is_closed: bool,
     pub others: Vec<(SetOperation, Plan)>,
     pub order: Vec<SortKey>,
     pub limit: Option<Bound>,
     pub offset: Option<Bound>,
+}
+
+/// A question is the same as itself only.
+impl PartialEq for Plan {
+    fn eq(&self, other: &Plan) -> bool {
+        std::ptr::eq(self, other)
+    }
 }
 
 pub(super) enum Body {
@@ -92,7 +101,18 @@ pub(super) enum Extra {
     },
 }
 
+/// A function that is called.
+#[derive(Clone, Copy)]
+pub(super) struct Called(pub Function);
+
+impl PartialEq for Called {
+    fn eq(&self, other: &Called) -> bool {
+        std::ptr::fn_addr_eq(self.0, other.0)
+    }
+}
+
 /// An expression.
+#[derive(PartialEq)]
 pub(super) enum Bound {
     Constant(Value),
     /// A column of this question, or of one around it.
@@ -101,7 +121,7 @@ pub(super) enum Bound {
         at: usize,
     },
     Extra(usize),
-    Call(Function, Vec<Bound>),
+    Call(Called, Vec<Bound>),
     Not(Box<Bound>),
     Negative(Box<Bound>),
     And(Vec<Bound>),

@@ -12,6 +12,8 @@ const BTREE_OID: i64 = 403;
 /// A table of the catalogue.
 pub(super) struct Relation {
     pub columns: Vec<(&'static str, Type)>,
+    /// The places of those by which its rows are told apart. None: it has no primary key.
+    pub key: Vec<usize>,
     /// Nothing is in it, and it has whatever column is asked for.
     pub is_loose: bool,
     pub rows: Vec<Vec<Value>>,
@@ -123,6 +125,11 @@ const EMPTY: &[&str] = &[
     "information_schema.user_defined_types",
 ];
 
+/// Is there a table of this name in `pg_catalog`?
+pub(super) fn is_known(name: &str) -> bool {
+    TABLES.iter().any(|(known, _)| *known == name) || EMPTY.contains(&name)
+}
+
 /// The table of a name, with its rows if these are wanted. None: there is no such table.
 pub(super) fn relation(seen: &Seen<'_>, parts: &[String], is_described: bool) -> Option<Relation> {
     let name = match parts {
@@ -134,6 +141,7 @@ pub(super) fn relation(seen: &Seen<'_>, parts: &[String], is_described: bool) ->
     if EMPTY.contains(&name.as_str()) {
         return Some(Relation {
             columns: Vec::new(),
+            key: Vec::new(),
             is_loose: true,
             rows: Vec::new(),
         });
@@ -151,11 +159,27 @@ pub(super) fn relation(seen: &Seen<'_>, parts: &[String], is_described: bool) ->
             rows.rows
         }
     };
+    let is_of_key = |column: &&str| primary_key(&name).contains(column);
+    let places = columns.iter().enumerate();
+    let key = places.filter(|(_, (column, _))| is_of_key(column));
+    let key = key.map(|(at, _)| at).collect();
     Some(Relation {
         columns,
+        key,
         is_loose: false,
         rows,
     })
+}
+
+/// The columns of a table's primary key. Views have none.
+fn primary_key(name: &str) -> &'static [&'static str] {
+    match name {
+        "pg_attribute" => &["attrelid", "attnum"],
+        "pg_index" => &["indexrelid"],
+        "pg_namespace" | "pg_database" | "pg_am" | "pg_tablespace" | "pg_class" | "pg_type"
+        | "pg_constraint" => &["oid"],
+        _ => &[],
+    }
 }
 
 fn column(written: &'static str) -> (&'static str, Type) {
@@ -248,7 +272,7 @@ fn fill_others(seen: &Seen<'_>, name: &str, rows: &mut Rows<'_>) {
         ]),
         "pg_roles" => rows.add([
             ("rolname", user),
-            ("rolsuper", Value::Bool(seen.is_owner)),
+            ("rolsuper", Value::Bool(seen.rights.writes_rows())),
             ("rolinherit", Value::Bool(true)),
             ("rolcanlogin", Value::Bool(true)),
             ("rolconnlimit", Value::Int(-1)),
@@ -257,7 +281,7 @@ fn fill_others(seen: &Seen<'_>, name: &str, rows: &mut Rows<'_>) {
         "pg_user" => rows.add([
             ("usename", user),
             ("usesysid", Value::Int(OWNER_OID)),
-            ("usesuper", Value::Bool(seen.is_owner)),
+            ("usesuper", Value::Bool(seen.rights.writes_rows())),
         ]),
         "pg_am" => {
             for (oid, name, kind) in [(HEAP_OID, "heap", "t"), (BTREE_OID, "btree", "i")] {

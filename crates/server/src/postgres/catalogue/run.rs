@@ -2,12 +2,16 @@
 
 mod expressions;
 mod joins;
+mod sort;
 
 use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
+use std::sync::atomic;
 use std::time::{Duration, Instant};
+
+use self::sort::sorted;
 
 use super::super::failure::{state, Failure};
 use super::functions::{rows_of, Aggregate};
@@ -15,13 +19,16 @@ use super::plan::*;
 use super::seen::Seen;
 use super::syntax::SetOperation;
 use super::values::Value;
+use super::Unwanted;
 
 /// The work of one question: values that are looked at or copied. All that it holds was made in so many steps.
 const STEPS_MAX: usize = 2_000_000;
 /// What a question may take of a thread for reads, whatever its steps cost.
 const TIME_MAX: Duration = Duration::from_secs(5);
-/// Pieces of work between two looks at the clock.
-const LOOKS_PER_CLOCK: usize = 64;
+/// Pieces of work between two looks at the clock, and at whether the client still wants the answer.
+const PIECES_PER_LOOK: usize = 64;
+/// Work of so many steps is a piece more.
+const STEPS_PER_PIECE: usize = 256;
 /// Rows of a series.
 const SERIES_ROWS_MAX: usize = 100_000;
 
@@ -32,8 +39,9 @@ type Done<T> = Result<T, Failure>;
 pub(super) struct Runner<'r> {
     seen: &'r Seen<'r>,
     steps: Cell<usize>,
-    looks: Cell<usize>,
+    pieces: Cell<usize>,
     until: Instant,
+    unwanted: &'r Unwanted,
 }
 
 /// What the names of an expression mean.
@@ -47,45 +55,79 @@ pub(super) struct Env<'e> {
 /// A value by which rows are told apart: with its kind, as PostgreSQL writes it.
 type Key = Vec<(u8, Rc<str>)>;
 
-fn key_of<'v>(values: impl Iterator<Item = &'v Value>) -> Key {
-    let kind = |value: &Value| match value {
+fn kind(value: &Value) -> u8 {
+    match value {
         Value::Null => 0,
         Value::Bool(_) => 1,
         Value::Int(_) | Value::Float(_) => 2,
         Value::Text(_) => 3,
         Value::List(_) => 4,
-    };
-    values.map(|value| (kind(value), value.shown())).collect()
+    }
 }
 
 impl<'r> Runner<'r> {
-    pub fn new(seen: &'r Seen<'r>) -> Runner<'r> {
+    pub fn new(seen: &'r Seen<'r>, unwanted: &'r Unwanted) -> Runner<'r> {
         Runner {
             seen,
             steps: Cell::new(0),
-            looks: Cell::new(0),
+            pieces: Cell::new(0),
             until: Instant::now() + TIME_MAX,
+            unwanted,
         }
     }
 
     fn work(&self, steps: usize) -> Done<()> {
         let done = self.steps.get().saturating_add(steps);
         self.steps.set(done);
-        self.looks.set(self.looks.get().wrapping_add(1));
-        if self.looks.get().is_multiple_of(LOOKS_PER_CLOCK) && self.until < Instant::now() {
+        if done > STEPS_MAX {
+            return Err(Failure::new(
+                state::LIMIT_REACHED,
+                format!("the question to the catalogue takes more than {STEPS_MAX} steps: ask for fewer tables, or for less at once"),
+            ));
+        }
+        let pieces = self.pieces.get() + 1 + steps / STEPS_PER_PIECE;
+        if pieces < PIECES_PER_LOOK {
+            self.pieces.set(pieces);
+            return Ok(());
+        }
+        self.pieces.set(0);
+        self.look()
+    }
+
+    /// Ends when nobody wants the answer any more, or it takes too long.
+    fn look(&self) -> Done<()> {
+        if self.unwanted.load(atomic::Ordering::Relaxed) {
+            return Err(Failure::cancelled());
+        }
+        if self.until < Instant::now() {
             let message = format!(
                 "the question to the catalogue takes more than {} s: ask for less at once",
                 TIME_MAX.as_secs()
             );
             return Err(Failure::new(state::LIMIT_REACHED, message));
         }
-        if done <= STEPS_MAX {
-            return Ok(());
+        Ok(())
+    }
+
+    /// By what rows are told apart.
+    fn key<'v>(&self, values: impl IntoIterator<Item = &'v Value>) -> Done<Key> {
+        let mut key = Key::new();
+        for value in values {
+            self.work(value.weight())?;
+            key.push((kind(value), value.shown()));
         }
-        Err(Failure::new(
-            state::LIMIT_REACHED,
-            format!("the question to the catalogue takes more than {STEPS_MAX} steps: ask for fewer tables, or for less at once"),
-        ))
+        Ok(key)
+    }
+
+    /// The rows whose keys are wanted.
+    fn kept(&self, rows: Vec<Row>, mut is_wanted: impl FnMut(Key) -> bool) -> Done<Vec<Row>> {
+        let mut kept = Vec::new();
+        for row in rows {
+            if is_wanted(self.key(&row)?) {
+                kept.push(row);
+            }
+        }
+        Ok(kept)
     }
 
     /// All rows of a question.
@@ -94,39 +136,16 @@ impl<'r> Runner<'r> {
         // Of rows that are the same to `DISTINCT ON`, the first in the order is wanted.
         let is_sorted_first = plan.others.is_empty();
         if !is_sorted_first {
-            self.distinct(&plan.body, &mut rows)?;
+            rows = self.distinct(&plan.body, rows)?;
         }
         for (operation, other) in &plan.others {
-            let others = self.rows(other, outer)?;
-            self.work((rows.len() + others.len()) * plan.columns.len())?;
-            let keys = |rows: &[Row]| {
-                rows.iter()
-                    .map(|row| key_of(row.iter()))
-                    .collect::<HashSet<_>>()
-            };
-            match operation {
-                SetOperation::UnionAll | SetOperation::Union => rows.extend(others),
-                SetOperation::Except => {
-                    let others = keys(&others);
-                    rows.retain(|row| !others.contains(&key_of(row.iter())));
-                }
-                SetOperation::Intersect => {
-                    let others = keys(&others);
-                    rows.retain(|row| others.contains(&key_of(row.iter())));
-                }
-            }
-            if *operation != SetOperation::UnionAll {
-                let mut known = HashSet::new();
-                rows.retain(|row| known.insert(key_of(row.iter())));
-            }
+            rows = self.with(rows, *operation, self.rows(other, outer)?)?;
         }
         if !plan.order.is_empty() {
-            // A comparison may look at several values.
-            self.work(rows.len().saturating_mul(plan.order.len() * 8))?;
-            rows.sort_by(|a, b| compared(a, b, &plan.order));
+            rows = sorted(rows, &mut |a, b| self.compared(a, b, &plan.order))?;
         }
         if is_sorted_first {
-            self.distinct(&plan.body, &mut rows)?;
+            rows = self.distinct(&plan.body, rows)?;
         }
         let env = Env {
             row: &[],
@@ -146,6 +165,34 @@ impl<'r> Runner<'r> {
         rows.iter_mut()
             .for_each(|row| row.truncate(plan.columns.len()));
         Ok(rows)
+    }
+
+    /// Rows and others, as an operation puts them together.
+    fn with(
+        &self,
+        mut rows: Vec<Row>,
+        operation: SetOperation,
+        others: Vec<Row>,
+    ) -> Done<Vec<Row>> {
+        match operation {
+            SetOperation::UnionAll | SetOperation::Union => {
+                self.work(others.len())?;
+                rows.extend(others);
+            }
+            SetOperation::Except | SetOperation::Intersect => {
+                let mut keys = HashSet::new();
+                for row in &others {
+                    keys.insert(self.key(row)?);
+                }
+                let is_kept = operation == SetOperation::Intersect;
+                rows = self.kept(rows, |key| keys.contains(&key) == is_kept)?;
+            }
+        }
+        if operation == SetOperation::UnionAll {
+            return Ok(rows);
+        }
+        let mut known = HashSet::new();
+        self.kept(rows, |key| known.insert(key))
     }
 
     fn body(&self, body: &Body, outer: Option<&Env<'_>>) -> Done<Vec<Row>> {
@@ -200,16 +247,20 @@ impl<'r> Runner<'r> {
     }
 
     /// Keeps the first of rows that are the same to `DISTINCT`.
-    fn distinct(&self, body: &Body, rows: &mut Vec<Row>) -> Done<()> {
+    fn distinct(&self, body: &Body, rows: Vec<Row>) -> Done<Vec<Row>> {
         let Body::Core(core) = body else {
-            return Ok(());
+            return Ok(rows);
         };
-        if let Some(places) = &core.distinct {
-            let mut known = HashSet::new();
-            self.work(rows.len() * places.len())?;
-            rows.retain(|row| known.insert(key_of(places.iter().map(|at| &row[*at]))));
+        let Some(places) = &core.distinct else {
+            return Ok(rows);
+        };
+        let (mut known, mut kept) = (HashSet::new(), Vec::new());
+        for row in rows {
+            if known.insert(self.key(places.iter().map(|at| &row[*at]))?) {
+                kept.push(row);
+            }
         }
-        Ok(())
+        Ok(kept)
     }
 
     /// The values that come out for a row: several times if a function among them gives several.
@@ -269,11 +320,8 @@ impl<'r> Runner<'r> {
         env: &Env<'_>,
     ) -> Done<Vec<Row>> {
         let arguments = self.values(arguments, env)?;
-        let rows = rows_of(series, &arguments, SERIES_ROWS_MAX);
-        let rows = rows.ok_or_else(|| {
-            let message = format!("a series has more than {SERIES_ROWS_MAX} rows");
-            Failure::new(state::LIMIT_REACHED, message)
-        })?;
+        self.work(arguments.iter().map(Value::weight).sum())?;
+        let rows = rows_of(series, &arguments, SERIES_ROWS_MAX)?;
         self.work(2 * rows.len())?;
         Ok(rows)
     }
@@ -306,7 +354,7 @@ impl<'r> Runner<'r> {
                 extras: &[],
                 outer,
             };
-            let key = key_of(self.values(&core.group, &env)?.iter());
+            let key = self.key(&self.values(&core.group, &env)?)?;
             let at = *places.entry(key).or_insert(groups.len());
             if at == groups.len() {
                 groups.push(Vec::new());
@@ -361,13 +409,17 @@ impl<'r> Runner<'r> {
             let is_counted = value
                 .first()
                 .is_none_or(|value| !value.is_null() || *aggregate == Aggregate::ListOf);
-            if !is_counted || *is_distinct && !known.insert(key_of(value.iter())) {
+            if !is_counted || *is_distinct && !known.insert(self.key(&value)?) {
                 continue;
             }
             let keys = order.iter().map(|(by, _)| self.value(by, &env));
             values.push((keys.collect::<Done<_>>()?, value));
         }
-        values.sort_by(|(a, _), (b, _)| ordered(a, b, order));
+        if !order.is_empty() {
+            values = sorted(values, &mut |(a, _), (b, _)| self.ordered(a, b, order))?;
+        }
+        let weights = values.iter().filter_map(|(_, value)| value.first());
+        self.work(weights.map(Value::weight).sum())?;
         let count = values.len();
         let mut firsts = values
             .iter()
@@ -378,7 +430,9 @@ impl<'r> Runner<'r> {
             Aggregate::Max => firsts.max_by(Value::order).unwrap_or(Value::Null),
             Aggregate::Sum if count == 0 => Value::Null,
             Aggregate::Sum => {
-                Value::Int(firsts.filter_map(|v| v.int()).fold(0, i64::saturating_add))
+                let mut numbers = firsts.filter_map(|value| value.int());
+                let sum = numbers.try_fold(0, i64::checked_add);
+                Value::Int(sum.ok_or_else(Failure::out_of_range)?)
             }
             Aggregate::ListOf if count == 0 => Value::Null,
             Aggregate::ListOf => Value::List(firsts.collect()),
@@ -390,9 +444,7 @@ impl<'r> Runner<'r> {
                     .map(Value::shown);
                 let separator = separator.unwrap_or_default();
                 let shown: Vec<Rc<str>> = firsts.map(|value| value.shown()).collect();
-                let weights = values.iter().filter_map(|(_, value)| value.first());
-                let weight: usize = weights.map(Value::weight).sum();
-                self.work(weight.saturating_add(count * (1 + separator.len() / 16)))?;
+                self.work(count.saturating_mul(1 + separator.len() / 16))?;
                 Value::Text(shown.join(&separator).into())
             }
             Aggregate::AnyTrue if count == 0 => Value::Null,
@@ -416,14 +468,18 @@ impl<'r> Runner<'r> {
             let mut keys: Vec<(Key, Vec<Value>, usize)> = Vec::new();
             for (at, (row, extras)) in rows.iter().enumerate() {
                 let env = Env { row, extras, outer };
-                let key = key_of(self.values(partition, &env)?.iter());
+                let key = self.key(&self.values(partition, &env)?)?;
                 let by = order.iter().map(|(by, _)| self.value(by, &env));
                 keys.push((key, by.collect::<Done<_>>()?, at));
             }
-            self.work(keys.len() * 8)?;
-            keys.sort_by(|(a, a_by, _), (b, b_by, _)| {
-                a.cmp(b).then_with(|| ordered(a_by, b_by, order))
-            });
+            keys = sorted(keys, &mut |(a, a_by, _), (b, b_by, _)| {
+                let bytes: usize = a.iter().map(|(_, text)| text.len()).sum();
+                self.work(1 + bytes / 64)?;
+                match a.cmp(b) {
+                    Ordering::Equal => self.ordered(a_by, b_by, order),
+                    unequal => Ok(unequal),
+                }
+            })?;
             let mut number = 0;
             for place in 0..keys.len() {
                 let is_new = place == 0 || keys[place].0 != keys[place - 1].0;
@@ -433,36 +489,78 @@ impl<'r> Runner<'r> {
         }
         Ok(())
     }
+
+    fn compared(&self, a: &Row, b: &Row, keys: &[SortKey]) -> Done<Ordering> {
+        for key in keys {
+            let (a, b) = (&a[key.at], &b[key.at]);
+            self.work(a.comparing(b))?;
+            let order = match (a.is_null(), b.is_null()) {
+                (false, false) if key.is_descending => b.order(a),
+                (false, false) => a.order(b),
+                (true, true) => Ordering::Equal,
+                (true, false) if key.nulls_first => Ordering::Less,
+                (false, true) if !key.nulls_first => Ordering::Less,
+                _ => Ordering::Greater,
+            };
+            if order.is_ne() {
+                return Ok(order);
+            }
+        }
+        Ok(Ordering::Equal)
+    }
+
+    fn ordered(&self, a: &[Value], b: &[Value], by: &[(Bound, bool)]) -> Done<Ordering> {
+        for ((a, b), (_, is_descending)) in a.iter().zip(b).zip(by) {
+            self.work(a.comparing(b))?;
+            let order = if *is_descending {
+                b.order(a)
+            } else {
+                a.order(b)
+            };
+            if order.is_ne() {
+                return Ok(order);
+            }
+        }
+        Ok(Ordering::Equal)
+    }
 }
 
-fn compared(a: &Row, b: &Row, keys: &[SortKey]) -> Ordering {
-    for key in keys {
-        let (a, b) = (&a[key.at], &b[key.at]);
-        let order = match (a.is_null(), b.is_null()) {
-            (false, false) if key.is_descending => b.order(a),
-            (false, false) => a.order(b),
-            (true, true) => Ordering::Equal,
-            (true, false) if key.nulls_first => Ordering::Less,
-            (false, true) if !key.nulls_first => Ordering::Less,
-            _ => Ordering::Greater,
-        };
-        if order.is_ne() {
-            return order;
-        }
-    }
-    Ordering::Equal
-}
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
 
-fn ordered(a: &[Value], b: &[Value], by: &[(Bound, bool)]) -> Ordering {
-    for ((a, b), (_, is_descending)) in a.iter().zip(b).zip(by) {
-        let order = if *is_descending {
-            b.order(a)
-        } else {
-            a.order(b)
+    use lightcone_schema::raw::RawModuleDefV10;
+    use lightcone_schema::{ModuleDef, RawModuleDef};
+
+    use super::super::super::commands::Asker;
+    use super::super::super::words::pieces;
+    use super::super::{bind, parser};
+    use super::*;
+    use crate::database::Rights;
+
+    #[test]
+    fn a_question_takes_only_so_long() {
+        let raw = RawModuleDef::V10(RawModuleDefV10 {
+            sections: Vec::new(),
+        });
+        let module = Arc::new(ModuleDef::validate(raw).expect("a module"));
+        let seen = Seen::new(&module, Rights::default(), Asker::default());
+        let text = "SELECT count(*) FROM generate_series(1, 1000) x WHERE x % 2 = 0";
+        let select = parser::parse(&pieces(text).expect("pieces")).expect("a question");
+        let Ok(plan) = bind::bind(&select, &seen, false) else {
+            panic!("it is bound");
         };
-        if order.is_ne() {
-            return order;
-        }
+        let unwanted = Unwanted::new(false);
+        let late = Runner {
+            until: Instant::now(),
+            ..Runner::new(&seen, &unwanted)
+        };
+        let failure = late.rows(&plan, None).expect_err("its time is over");
+        assert_eq!(failure.state, state::LIMIT_REACHED);
+        assert!(
+            failure.message.contains("more than 5 s"),
+            "{}",
+            failure.message
+        );
     }
-    Ordering::Equal
 }

@@ -9,6 +9,7 @@ use lightcone_types::ColId;
 
 use super::super::commands::Asker;
 use super::values::Names;
+use crate::database::Rights;
 
 /// Object ids of the kinds of things begin here; they follow in the order of the definition.
 const FIRST_TABLE_OID: i64 = 16_384;
@@ -42,7 +43,7 @@ const CATALOGUE_OIDS: [(&str, i64); 16] = [
 
 pub(super) struct Seen<'m> {
     pub asker: Asker,
-    pub is_owner: bool,
+    pub rights: Rights,
     pub relations: Vec<SeenRelation<'m>>,
     pub indexes: Vec<SeenIndex<'m>>,
     pub constraints: Vec<SeenConstraint<'m>>,
@@ -77,10 +78,10 @@ pub(super) struct SeenConstraint<'m> {
 }
 
 impl<'m> Seen<'m> {
-    pub fn new(module: &'m Arc<ModuleDef>, is_owner: bool, asker: Asker) -> Seen<'m> {
+    pub fn new(module: &'m Arc<ModuleDef>, rights: Rights, asker: Asker) -> Seen<'m> {
         let mut seen = Seen {
             asker,
-            is_owner,
+            rights,
             relations: Vec::new(),
             indexes: Vec::new(),
             constraints: Vec::new(),
@@ -88,7 +89,7 @@ impl<'m> Seen<'m> {
         let (mut index_oids, mut constraint_oids) = (FIRST_INDEX_OID.., FIRST_CONSTRAINT_OID..);
         for (oid, table) in (FIRST_TABLE_OID..).zip(&module.tables) {
             let of = seen.relations.len();
-            let is_seen = is_owner || table.access == TableAccess::Public;
+            let is_seen = rights.sees_all_rows() || table.access == TableAccess::Public;
             let is_primary =
                 |columns: &[ColId]| table.primary_key.is_some_and(|key| *columns == [key]);
             let first_index = seen.indexes.len();
@@ -138,7 +139,7 @@ impl<'m> Seen<'m> {
         }
         for (oid, view) in (FIRST_VIEW_OID..).zip(&module.views) {
             let takes_arguments = !view.params.elements.is_empty();
-            if (is_owner || view.is_public) && !takes_arguments {
+            if (rights.sees_all_rows() || view.is_public) && !takes_arguments {
                 seen.relations.push(SeenRelation {
                     oid,
                     name: &view.name,

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use lightcone_types::{AlgebraicType, AlgebraicValue};
 
+use super::super::table::Cell;
 use super::super::types::{name_of_oid, oid_of_name};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -221,7 +222,8 @@ impl Value {
             value => value.shown(),
         };
         let is_special = |c: char| matches!(c, '{' | '}' | ',' | '"' | '\\') || c.is_whitespace();
-        match shown.is_empty() || shown.contains(is_special) {
+        let is_null = shown.eq_ignore_ascii_case("null");
+        match is_null || shown.is_empty() || shown.contains(is_special) {
             true => format!("\"{}\"", shown.replace('\\', "\\\\").replace('"', "\\\"")),
             false => shown.to_string(),
         }
@@ -232,6 +234,18 @@ impl Value {
         match self {
             Value::Text(text) => 1 + text.len() / 16,
             Value::List(list) => 1 + list.iter().map(Value::weight).sum::<usize>(),
+            _ => 1,
+        }
+    }
+
+    /// The work of comparing it with another, in steps.
+    pub fn comparing(&self, other: &Value) -> usize {
+        match (self, other) {
+            (Value::Text(a), Value::Text(b)) => 1 + a.len().min(b.len()) / 64,
+            // A text may have to be read as a number or as a list.
+            (Value::Text(_) | Value::List(_), _) | (_, Value::Text(_) | Value::List(_)) => {
+                self.weight() + other.weight()
+            }
             _ => 1,
         }
     }
@@ -343,12 +357,25 @@ impl Value {
         shown.join(" ").into()
     }
 
-    /// As a value of a column of an answer. None is NULL.
-    pub fn answered(&self, ty: Type, names: &dyn Names) -> Option<AlgebraicValue> {
-        use AlgebraicValue as V;
+    /// As a value of a column of an answer. None: it is none of the column's type.
+    pub fn cell(&self, ty: Type, names: &dyn Names) -> Option<Cell> {
         if self.is_null() {
-            return None;
+            return Some(Cell::Null);
         }
+        if !ty.is_list() || ty == Type::Vector {
+            return self.answered(ty, names).map(Cell::Value);
+        }
+        let of = |value: &Value| match value {
+            Value::Null => Some(None),
+            value => value.answered(ty.element(), names).map(Some),
+        };
+        let elements = self.list()?.iter().map(of).collect::<Option<_>>();
+        elements.map(Cell::List)
+    }
+
+    /// The same of one that is neither NULL nor a list.
+    fn answered(&self, ty: Type, names: &dyn Names) -> Option<AlgebraicValue> {
+        use AlgebraicValue as V;
         Some(match ty {
             Type::Bool => V::Bool(self.truth()?),
             Type::Int2 => V::I16(self.int()?.try_into().ok()?),
@@ -360,10 +387,8 @@ impl Value {
                 let shown = self.clone().cast(ty, Type::Text, names).ok()?;
                 V::String((&*shown.shown()).into())
             }
-            list => {
-                let elements = self.list()?;
-                let of = |value: &Value| value.answered(list.element(), names);
-                V::Array(elements.iter().filter_map(of).collect())
+            Type::TextList | Type::Int2List | Type::Int4List | Type::Int8List | Type::BoolList => {
+                return None
             }
         })
     }
@@ -432,8 +457,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_list_is_read_as_it_was_written(texts in prop::collection::vec("[a \"\\\\{},é]{0,4}", 0..5)) {
-            let list = Value::List(texts.iter().map(|t| text(t)).collect());
+        fn a_list_is_read_as_it_was_written(texts in prop::collection::vec(prop::option::of("[a \"\\\\{},é]{0,4}|null|NULL"), 0..5)) {
+            let value = |t: &Option<String>| t.as_ref().map_or(Value::Null, |t| text(t));
+            let list = Value::List(texts.iter().map(value).collect());
             prop_assert_eq!(Value::Text(list.shown()).list(), list.list());
         }
 

@@ -54,9 +54,9 @@ impl Session {
                 Some(Answer::Rows(table)) => (texts(text.count()), Some(table.column_types())),
                 Some(_) => (texts(text.count()), None),
                 None => {
-                    let identity = self.login.caller.identity;
                     let (database, holder) = self.database().await?;
-                    let described = database.describe(&holder, identity, text.clone()).await;
+                    let caller = &self.login.caller;
+                    let described = database.describe(&holder, caller, text.clone()).await;
                     let described = described.map_err(Failure::of_statement)?;
                     (described.parameters, described.columns)
                 }

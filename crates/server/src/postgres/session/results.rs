@@ -2,7 +2,8 @@
 
 use lightcone_types::ProductType;
 
-use super::super::failure::{state, Failure};
+use super::super::copy::CopyRows;
+use super::super::failure::Failure;
 use super::super::messages::WireError;
 use super::super::prepared::{Pending, Piece};
 use super::super::table::SmallTable;
@@ -24,25 +25,48 @@ impl Outcome {
             pending: Pending::new([].into(), tag.into()),
         }
     }
-
-    pub fn of_table(table: &SmallTable, formats: &[Format]) -> Outcome {
-        let rows: Piece = Box::new(table.messages(formats));
-        Outcome {
-            columns: Some(table.column_types()),
-            pending: Pending::new([rows].into(), format!("SELECT {}", table.rows.len())),
-        }
-    }
-}
-
-/// The client does not want the rest.
-pub(super) fn cancelled() -> Failure {
-    Failure::new(
-        state::QUERY_CANCELED,
-        "canceling statement due to user request",
-    )
 }
 
 impl Session {
+    /// The rows of a result that was made here.
+    pub(super) fn of_table(
+        &self,
+        table: &SmallTable,
+        formats: &[Format],
+    ) -> Result<Outcome, Failure> {
+        let rows = self.held(table.messages(formats))?;
+        let tag = format!("SELECT {}", table.rows.len());
+        Ok(Outcome {
+            columns: Some(table.column_types()),
+            pending: Pending::new([rows].into(), tag),
+        })
+    }
+
+    /// The same, as lines.
+    pub(super) fn lines_of_table(
+        &self,
+        table: &SmallTable,
+        lines: CopyRows,
+    ) -> Result<Outcome, Failure> {
+        let rows = self.held(lines.lines_of_table(table))?;
+        let tag = format!("COPY {}", table.rows.len());
+        Ok(Outcome {
+            columns: None,
+            pending: Pending::new([rows].into(), tag).copied(table.columns.len()),
+        })
+    }
+
+    /// Counts what was made here as the client's. Before its first question to a database there is nothing long.
+    fn held(&self, messages: Vec<u8>) -> Result<Piece, Failure> {
+        match &self.holder {
+            None => Ok(Box::new(messages)),
+            Some(holder) => {
+                let held = holder.hold(messages).map_err(Failure::of_statement)?;
+                Ok(Box::new(held))
+            }
+        }
+    }
+
     /// Sends rows, at most so many if it is not 0, until their memory is needed for others. True: there are more.
     pub(super) async fn send(
         &mut self,
@@ -64,7 +88,7 @@ impl Session {
         while let Some(piece) = pending.pieces.front() {
             // Between pieces, so that every message is whole.
             if self.cancel.is_asked() {
-                return Err(cancelled().into());
+                return Err(Failure::cancelled().into());
             }
             let messages = (**piece).as_ref();
             if rows_max == 0 {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lightcone_types::ProductType;
 
-use super::super::catalogue::{self, Catalogue};
+use super::super::catalogue::{self, Catalogue, Wanted};
 use super::super::commands::{self, Answer, Block};
 use super::super::copy::{Copy, CopyRows};
 use super::super::failure::{state, Failure};
@@ -13,22 +13,27 @@ use super::super::login::no_such_database;
 use super::super::messages::WireError;
 use super::super::prepared::{Pending, Piece};
 use super::super::rows::{DataRows, Shape};
+use super::super::table::{self, SmallTable};
 use super::super::tags::{counts, tag_of, verb_of, Tags};
 use super::super::values::Format;
 use super::super::words::pieces;
-use super::results::{cancelled, Outcome};
+use super::results::Outcome;
 use super::{Session, Stop, Transaction};
+use crate::collaborators;
 use crate::database::{DatabaseHandle, Holder, SqlOutcome, QUERY_BYTES_MAX};
 use crate::databases::OpenError;
+use crate::permissions;
 
 /// At most so many characters of a text that is too long come back with its refusal.
 const SHOWN_CHARS_MAX: usize = 120;
 
 impl Session {
-    /// The open database, and whom its rows are held for.
+    /// The open database, and whom its rows are held for. What the client may do there is looked up anew.
     pub(super) async fn database(&mut self) -> Result<(DatabaseHandle, Holder), Failure> {
         let record = self.state.record(&self.login.database);
         let record = record.map_err(|_| no_such_database(&self.login.asker.database))?;
+        let identity = self.login.caller.identity;
+        self.login.caller.rights = permissions::rights(&self.state.control, &record, &identity);
         let running = self.state.databases.get(&record).await;
         let handle = match running {
             Ok(running) => running.handle,
@@ -44,30 +49,57 @@ impl Session {
         &mut self,
         text: &str,
         is_described: bool,
-    ) -> Result<Option<Answer>, Failure> {
+    ) -> Result<Option<Answer>, Stop> {
         check_length(text)?;
         let Some(pieces) = pieces(text) else {
             return Ok(None);
         };
+        if collaborators::is_asked(text) {
+            return Ok(Some(Answer::Rows(self.collaborators()?)));
+        }
         if let Some(answer) = commands::answer(&pieces, &self.login.asker) {
-            return answer.map(Some);
+            return Ok(Some(answer?));
         }
         if !catalogue::is_asked(&pieces) {
             return Ok(None);
         }
         let (database, holder) = self.database().await?;
-        let owner = self.state.record(&self.login.database);
-        let is_owner = owner.is_ok_and(|record| record.owner == self.login.caller.identity);
-        let tables = Catalogue::new(database.module_def(), is_owner, self.login.asker.clone());
+        let (rights, asker) = (self.login.caller.rights, self.login.asker.clone());
+        let tables = Catalogue::new(database.module_def(), rights, asker);
+        if tables.is_of_module(&pieces) {
+            return Ok(None);
+        }
         // It may take a moment, and nobody else of this thread waits for it.
         let text = text.to_owned();
-        let answer = database.run_beside(&holder, move || tables.answer(&text, is_described));
+        let (wanted, unwanted) = Wanted::new();
+        let work = move || tables.answer(&text, is_described, &unwanted);
+        let answer = database.run_beside(&holder, work);
         let answer = tokio::select! {
             answer = answer => answer,
-            () = self.cancel.asked() => return Err(cancelled()),
+            // A client that goes away ends its question.
+            () = self.wire.gone() => return Err(WireError::Stalled.into()),
+            () = self.cancel.asked() => return Err(Failure::cancelled().into()),
         };
+        drop(wanted);
         let gone = |_| Failure::new(state::SHUTDOWN, "the database has ended");
-        answer.map_err(gone)?.map(|table| Some(Answer::Rows(table)))
+        Ok(Some(Answer::Rows(answer.map_err(gone)??)))
+    }
+
+    fn collaborators(&self) -> Result<SmallTable, Failure> {
+        let record = self.state.record(&self.login.database);
+        let record = record.map_err(|_| no_such_database(&self.login.asker.database))?;
+        let identity = self.login.caller.identity;
+        let rows = collaborators::rows(&self.state, &record, &identity).ok_or_else(|| {
+            let message = collaborators::refusal(&record, &identity);
+            Failure::new(state::INSUFFICIENT_PRIVILEGE, message)
+        })?;
+        let columns = collaborators::COLUMNS.map(|(name, ty)| (name.to_owned(), ty));
+        let cell = |value: &String| table::Cell::Value(table::text(value));
+        let rows = rows.iter().map(|row| row.iter().map(cell).collect());
+        Ok(SmallTable {
+            columns: columns.to_vec(),
+            rows: rows.collect(),
+        })
     }
 
     /// Runs a statement.
@@ -93,21 +125,16 @@ impl Session {
             return Err(Failure::new(state::FAILED_TRANSACTION, message).into());
         }
         match (answer, lines) {
-            (Some(Answer::Rows(table)), Some(lines)) => Ok(Outcome {
-                columns: None,
-                pending: lines.pending_of_table(&table),
-            }),
-            (_, Some(_)) if verb_of(&text) != "SELECT" => {
-                Err(Failure::unsupported("COPY takes a query").into())
-            }
-            (Some(answer), _) => Ok(self.answer(answer, &formats)),
+            (Some(Answer::Rows(table)), Some(lines)) => Ok(self.lines_of_table(&table, lines)?),
+            (Some(_), Some(_)) => Err(Failure::unsupported("COPY takes a query").into()),
+            (Some(answer), None) => Ok(self.answer(answer, &formats)?),
             (None, Some(lines)) => self.copy(text, lines).await,
             (None, None) => self.ask_database(text, formats, tags).await,
         }
     }
 
-    fn answer(&mut self, answer: Answer, formats: &[Format]) -> Outcome {
-        match answer {
+    fn answer(&mut self, answer: Answer, formats: &[Format]) -> Result<Outcome, Failure> {
+        Ok(match answer {
             Answer::Done(tag) => Outcome::done(tag),
             Answer::Block(block) => Outcome::done(self.block(block)),
             Answer::ApplicationName(name) => {
@@ -123,8 +150,8 @@ impl Session {
                 self.store.close_all();
                 Outcome::done("DISCARD ALL")
             }
-            Answer::Rows(table) => Outcome::of_table(&table, formats),
-        }
+            Answer::Rows(table) => self.of_table(&table, formats)?,
+        })
     }
 
     fn block(&mut self, block: Block) -> &'static str {
@@ -198,7 +225,7 @@ impl Session {
             // A client that goes away ends its query.
             () = self.wire.gone() => return Err(WireError::Stalled.into()),
             // What changes rows is with the writer, and happens.
-            () = self.cancel.asked(), if is_read => return Err(cancelled().into()),
+            () = self.cancel.asked(), if is_read => return Err(Failure::cancelled().into()),
         };
         let outcome = outcome.map_err(|_| {
             let text = "the query did not end within limits.request-timeout [LC0112]";

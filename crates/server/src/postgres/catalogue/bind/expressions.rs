@@ -7,7 +7,7 @@ use super::super::patterns::Pattern;
 use super::super::plan::*;
 use super::super::syntax::*;
 use super::super::values::{Type, Value};
-use super::{Binder, Done, Extras, Scope};
+use super::{Binder, Done, Extras, Scope, Unbound};
 
 /// Two expressions with their types.
 type Two = (Box<(Bound, Bound)>, Type, Type);
@@ -121,14 +121,14 @@ impl Binder<'_> {
                     Type::Bool,
                 )
             }
-            Expr::Any(operator, two) => (
-                Bound::Any(*operator, self.two(two, scope, extras)?.0),
-                Type::Bool,
-            ),
-            Expr::All(operator, two) => (
-                Bound::All(*operator, self.two(two, scope, extras)?.0),
-                Type::Bool,
-            ),
+            Expr::Any(operator, two) => {
+                let both = listed(self.two(two, scope, extras)?.0);
+                (Bound::Any(*operator, both), Type::Bool)
+            }
+            Expr::All(operator, two) => {
+                let both = listed(self.two(two, scope, extras)?.0);
+                (Bound::All(*operator, both), Type::Bool)
+            }
             Expr::Case {
                 operand,
                 branches,
@@ -168,7 +168,7 @@ impl Binder<'_> {
                 let to =
                     Type::named(name).ok_or_else(|| format!("type \"{name}\" does not exist"))?;
                 let (bound, from) = self.expr(one, scope, extras)?;
-                (Bound::Cast(Box::new(bound), from, to), to)
+                (self.cast(bound, from, to), to)
             }
             Expr::Exists(select) => (Bound::Exists(self.inner(select, scope)?), Type::Bool),
             Expr::Scalar(select) => {
@@ -199,12 +199,22 @@ impl Binder<'_> {
                 let nth = match (ty, field.as_str()) {
                     (Type::Pair, "x") => 1,
                     (Type::Pair, "n") => 2,
-                    _ => return Err(format!("column \"{field}\" not found in data type")),
+                    _ => return Err(format!("column \"{field}\" not found in data type").into()),
                 };
                 let place = Bound::Constant(Value::Int(nth));
                 (Bound::Element(Box::new((bound, place))), Type::Int4)
             }
         })
+    }
+
+    /// What does not change is cast once, unless it cannot be: that is told when a row needs it.
+    fn cast(&self, bound: Bound, from: Type, to: Type) -> Bound {
+        if let Bound::Constant(value) = &bound {
+            if let Ok(cast) = value.clone().cast(from, to, self.seen) {
+                return Bound::Constant(cast);
+            }
+        }
+        Bound::Cast(Box::new(bound), from, to)
     }
 
     fn call(
@@ -216,7 +226,7 @@ impl Binder<'_> {
         let name = made.name.as_str();
         if let Some(window) = &made.over {
             if name != "row_number" {
-                return Err(format!("{name}() OVER is not supported"));
+                return Err(format!("{name}() OVER is not supported").into());
             }
             let (partition, _) = self.list(&window.partition, scope, &mut None)?;
             let order = self.sorted(&window.order, scope)?;
@@ -250,7 +260,7 @@ impl Binder<'_> {
         let (arguments, types) = self.list(&made.arguments, scope, extras)?;
         let found =
             function(name, &types).ok_or_else(|| format!("function {name}() is not supported"))?;
-        Ok((Bound::Call(found.0, arguments), found.1))
+        Ok((Bound::Call(Called(found.0), arguments), found.1))
     }
 
     fn sorted(&mut self, order: &[Order], scope: &Scope<'_>) -> Done<Vec<(Bound, bool)>> {
@@ -265,16 +275,27 @@ impl Binder<'_> {
 
 fn extra(extras: &mut Extras<'_>, made: Extra, ty: Type) -> Done<(Bound, Type)> {
     let list = extras.as_deref_mut();
-    let list =
-        list.ok_or_else(|| "a function of several rows stands where there is one".to_owned())?;
+    let list = list.ok_or(Unbound::from(
+        "a function of several rows stands where there is one",
+    ))?;
     list.push(made);
     Ok((Bound::Extra(list.len() - 1), ty))
+}
+
+/// A list that is written as a text is read once, and not for each row.
+fn listed(mut both: Box<(Bound, Bound)>) -> Box<(Bound, Bound)> {
+    if let Bound::Constant(written @ Value::Text(_)) = &both.1 {
+        if let Some(list) = written.list() {
+            both.1 = Bound::Constant(Value::List(list));
+        }
+    }
+    both
 }
 
 fn one_column(plan: &Plan) -> Done<Type> {
     match &plan.columns[..] {
         [(_, ty)] => Ok(*ty),
-        _ => Err("subquery must return only one column".to_owned()),
+        _ => Err("subquery must return only one column".into()),
     }
 }
 

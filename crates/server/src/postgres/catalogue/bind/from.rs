@@ -7,7 +7,9 @@ use super::super::plan::*;
 use super::super::relations::relation;
 use super::super::syntax::*;
 use super::super::values::Type;
-use super::{renamed, Binder, Done, Scope, ScopeColumn, READ_VALUES_MAX, WIDTH_MAX};
+use super::{
+    renamed, Binder, Done, RowKey, Scope, ScopeColumn, Unbound, READ_VALUES_MAX, WIDTH_MAX,
+};
 
 impl Binder<'_> {
     pub(super) fn from(&mut self, list: &[From], scope: &mut Scope<'_>) -> Done<Vec<Step>> {
@@ -16,7 +18,7 @@ impl Binder<'_> {
             let start = scope.columns.len();
             let source = self.source(from, scope)?;
             if scope.columns.len() > WIDTH_MAX {
-                return Err(format!("it reads more than {WIDTH_MAX} columns"));
+                return Err(format!("it reads more than {WIDTH_MAX} columns").into());
             }
             let on = match &from.on {
                 On::Nothing => Vec::new(),
@@ -71,13 +73,19 @@ impl Binder<'_> {
                     if self.read_values > READ_VALUES_MAX {
                         return Err(format!(
                             "it reads more than {READ_VALUES_MAX} values of the catalogue"
-                        ));
+                        )
+                        .into());
                     }
                     if found.is_loose {
                         scope
                             .loose
                             .push(from.alias.clone().unwrap_or_else(|| name.clone()));
                     }
+                    let start = scope.columns.len();
+                    scope.keys.push(RowKey {
+                        columns: start..start + found.columns.len(),
+                        key: found.key.iter().map(|at| start + at).collect(),
+                    });
                     let columns = found
                         .columns
                         .iter()
@@ -103,7 +111,7 @@ impl Binder<'_> {
             }
             Source::Function { call, is_numbered } => {
                 let Expr::Call(call) = call else {
-                    return Err("only functions give rows".to_owned());
+                    return Err("only functions give rows".into());
                 };
                 let (arguments, types) = self.list(&call.arguments, scope, &mut None)?;
                 let found = series(&call.name, types.first().copied());
@@ -162,7 +170,10 @@ fn condition(bound: Bound) -> Condition {
 
 /// `left.name = right.name`, of which one is seen.
 fn using(name: &str, start: usize, scope: &mut Scope<'_>) -> Done<Condition> {
-    let missing = || format!("column \"{name}\" specified in USING clause does not exist");
+    let missing = || {
+        let text = format!("column \"{name}\" specified in USING clause does not exist");
+        Unbound::from(text)
+    };
     let is_named = |column: &ScopeColumn| column.name == name && !column.is_hidden;
     let left = scope.columns[..start]
         .iter()

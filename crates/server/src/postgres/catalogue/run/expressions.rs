@@ -7,7 +7,7 @@ use super::super::patterns::Pattern;
 use super::super::plan::*;
 use super::super::syntax::{Like, Operator};
 use super::super::values::{NoSuch, Value};
-use super::{Done, Env, Row, Runner};
+use super::{Done, Env, Runner};
 
 impl Runner<'_> {
     pub(super) fn values(&self, list: &[Bound], env: &Env<'_>) -> Done<Vec<Value>> {
@@ -32,16 +32,20 @@ impl Runner<'_> {
             Bound::Call(function, arguments) => {
                 let values = self.values(arguments, env)?;
                 self.work(values.iter().map(Value::weight).sum())?;
-                let made = function(self.seen, &values);
+                let made = function.0(self.seen, &values);
                 self.work(made.weight())?;
                 made
             }
             Bound::Not(one) => optional(self.value(one, env)?.truth().map(|is| !is)),
             Bound::Negative(one) => match self.value(one, env)? {
                 Value::Float(number) => Value::Float(-number),
-                value => value
-                    .int()
-                    .map_or(Value::Null, |n| Value::Int(n.saturating_neg())),
+                value => match value.int() {
+                    None => Value::Null,
+                    Some(number) => {
+                        let negative = number.checked_neg();
+                        Value::Int(negative.ok_or_else(Failure::out_of_range)?)
+                    }
+                },
             },
             Bound::And(list) => self.logical(list, false, env)?,
             Bound::Or(list) => self.logical(list, true, env)?,
@@ -55,6 +59,7 @@ impl Runner<'_> {
             Bound::IsNull(one) => Value::Bool(self.value(one, env)?.is_null()),
             Bound::IsSame(both) => {
                 let (left, right) = (self.value(&both.0, env)?, self.value(&both.1, env)?);
+                self.work(left.comparing(&right))?;
                 let is_same = match (left.is_null(), right.is_null()) {
                     (false, false) => left.compare(&right) == Some(Ordering::Equal),
                     (left, right) => left == right,
@@ -65,7 +70,9 @@ impl Runner<'_> {
                 let wanted = self.value(one, env)?;
                 let mut has_null = false;
                 for bound in list {
-                    match wanted.compare(&self.value(bound, env)?) {
+                    let value = self.value(bound, env)?;
+                    self.work(wanted.comparing(&value))?;
+                    match wanted.compare(&value) {
                         Some(Ordering::Equal) => return Ok(Value::Bool(true)),
                         None => has_null = true,
                         Some(_) => {}
@@ -75,13 +82,20 @@ impl Runner<'_> {
             }
             Bound::InSelect(one, plan) => {
                 let wanted = self.value(one, env)?;
-                let rows = self.rows(plan, Some(env))?;
-                self.work(rows.len())?;
-                let is_wanted = |row: &Row| match &row[..] {
-                    [value] => wanted.compare(value) == Some(Ordering::Equal),
-                    row => wanted.compare(&Value::List(row.into())) == Some(Ordering::Equal),
-                };
-                Value::Bool(rows.iter().any(is_wanted))
+                let mut has_null = false;
+                for row in self.rows(plan, Some(env))? {
+                    let value = match &row[..] {
+                        [value] => value.clone(),
+                        row => Value::List(row.into()),
+                    };
+                    self.work(wanted.comparing(&value))?;
+                    match wanted.compare(&value) {
+                        Some(Ordering::Equal) => return Ok(Value::Bool(true)),
+                        Some(_) => {}
+                        None => has_null = true,
+                    }
+                }
+                optional((!has_null).then_some(false))
             }
             Bound::Any(operator, both) => self.quantified(*operator, both, true, env)?,
             Bound::All(operator, both) => self.quantified(*operator, both, false, env)?,
@@ -97,7 +111,10 @@ impl Runner<'_> {
                 for (condition, made) in branches {
                     let condition = self.value(condition, env)?;
                     let is_met = match &operand {
-                        Some(operand) => operand.compare(&condition) == Some(Ordering::Equal),
+                        Some(operand) => {
+                            self.work(operand.comparing(&condition))?;
+                            operand.compare(&condition) == Some(Ordering::Equal)
+                        }
                         None => condition.truth() == Some(true),
                     };
                     if is_met {
@@ -113,7 +130,10 @@ impl Runner<'_> {
                 let value = self.value(one, env)?;
                 self.work(value.weight())?;
                 let invalid = |NoSuch(text)| Failure::new(state::INVALID_TEXT, text);
-                value.cast(*from, *to, self.seen).map_err(invalid)?
+                let made = value.cast(*from, *to, self.seen).map_err(invalid)?;
+                // The elements of a list are read, made and cast.
+                self.work(3 * made.weight())?;
+                made
             }
             Bound::Exists(plan) => Value::Bool(!self.rows(plan, Some(env))?.is_empty()),
             Bound::Scalar(plan) => {
@@ -138,7 +158,10 @@ impl Runner<'_> {
             Bound::Array(list) => Value::List(self.values(list, env)?.into()),
             Bound::Element(both) => {
                 let (list, at) = (self.value(&both.0, env)?, self.value(&both.1, env)?);
-                let at = at.int().and_then(|at| usize::try_from(at - 1).ok());
+                self.work(list.weight())?;
+                let at = at
+                    .int()
+                    .and_then(|at| usize::try_from(at.checked_sub(1)?).ok());
                 let found = list
                     .list()
                     .zip(at)
@@ -173,9 +196,13 @@ impl Runner<'_> {
         env: &Env<'_>,
     ) -> Done<Value> {
         let left = self.value(&both.0, env)?;
-        let Some(list) = self.value(&both.1, env)?.list() else {
+        let list = self.value(&both.1, env)?;
+        if list.is_null() {
             return Ok(Value::Null);
-        };
+        }
+        self.work(list.weight())?;
+        let malformed = || Failure::new(state::INVALID_TEXT, "malformed array literal");
+        let list = list.list().ok_or_else(malformed)?;
         let mut has_null = false;
         for value in list.iter() {
             match self.binary(operator, &left, value)?.truth() {
@@ -219,6 +246,7 @@ impl Runner<'_> {
         if left.is_null() || right.is_null() {
             return Ok(Value::Null);
         }
+        self.work(left.comparing(right))?;
         let order = || left.compare(right);
         let is = |test: fn(Ordering) -> bool| {
             order().map_or(Value::Null, |order| Value::Bool(test(order)))
@@ -273,6 +301,6 @@ fn calculated(operator: Operator, left: &Value, right: &Value) -> Done<Value> {
     made.map(Value::Int)
         .ok_or_else(|| match is_division && b == 0 {
             true => Failure::new(state::DIVISION_BY_ZERO, "division by zero"),
-            false => Failure::new(state::OUT_OF_RANGE, "integer out of range"),
+            false => Failure::out_of_range(),
         })
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::super::plan::*;
 use super::super::syntax::Operator;
 use super::super::values::Value;
-use super::{key_of, Done, Env, Key, Row, Runner};
+use super::{Done, Env, Key, Row, Runner};
 
 impl Runner<'_> {
     /// Joins what is read, one after the other, to rows that there are.
@@ -74,7 +74,7 @@ impl Runner<'_> {
                 };
                 // Others may be equal to numbers, and are not written as these are.
                 if let wanted @ Value::Int(_) = self.value(hashed.left, &env)? {
-                    let found = hashed.rows.get(&key_of([&wanted].into_iter()));
+                    let found = hashed.rows.get(&self.key([&wanted])?);
                     candidates = Candidates::Some(found.map_or(&[][..], Vec::as_slice).iter());
                 }
             }
@@ -196,12 +196,8 @@ impl Runner<'_> {
                 continue;
             }
             let mut hashed: HashMap<Key, Vec<usize>> = HashMap::new();
-            self.work(rows.len())?;
             for (nth, row) in rows.iter().enumerate() {
-                hashed
-                    .entry(key_of([&row[at]].into_iter()))
-                    .or_default()
-                    .push(nth);
+                hashed.entry(self.key([&row[at]])?).or_default().push(nth);
             }
             return Ok(Some(Hashed { left, rows: hashed }));
         }

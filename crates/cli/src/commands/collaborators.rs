@@ -1,0 +1,161 @@
+//! `spacetime collaborators`: who else may do what with a database.
+
+use clap::{Subcommand, ValueEnum};
+use lightcone_types::Identity;
+use serde_json::Value;
+
+use super::{Auth, Context};
+use crate::error::{Error, Result};
+use crate::http::{self, Client};
+use crate::table;
+use crate::targets::{self, Rest};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show who may do what
+    List {
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Give somebody a role, in the place of the one that he has
+    Add {
+        /// Whom, as `spacetime login show` tells it
+        identity: String,
+        #[command(flatten)]
+        of: Of,
+        /// What for: a reader sees all rows and the log, a publisher also updates the module and changes rows, an owner does all that
+        /// you may
+        #[arg(short, long, value_enum, default_value_t = Role::Reader)]
+        role: Role,
+    },
+    /// Take somebody's role away
+    Remove {
+        /// Whom; everybody may give his own role back
+        identity: String,
+        #[command(flatten)]
+        of: Of,
+    },
+}
+
+/// Of which database.
+#[derive(Debug, clap::Args)]
+struct Of {
+    /// The name or identity of the database
+    database: Option<String>,
+    /// The nickname, host name or URL of the server
+    #[arg(short, long, value_name = "SERVER")]
+    server: Option<String>,
+    /// Do not look at spacetime.json
+    #[arg(long)]
+    no_config: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Role {
+    Reader,
+    Publisher,
+    Owner,
+}
+
+impl Role {
+    fn name(self) -> &'static str {
+        match self {
+            Role::Reader => "reader",
+            Role::Publisher => "publisher",
+            Role::Owner => "owner",
+        }
+    }
+}
+
+pub async fn run(context: &mut Context, args: Args) -> Result<()> {
+    match args.command {
+        Command::List { of } => list(context, of).await,
+        Command::Add { identity, of, role } => {
+            let identity = parse(&identity)?;
+            let (client, database) = of.find(context).await?;
+            let path = format!("/v1/database/{database}/collaborators/{identity}");
+            let body = serde_json::json!({ "role": role.name() });
+            let response = client.send(client.put(&path).json(&body)).await?;
+            http::success_text(response).await?;
+            let article = if matches!(role, Role::Owner) {
+                "an"
+            } else {
+                "a"
+            };
+            println!("{identity} is now {article} {} of {database}.", role.name());
+            Ok(())
+        }
+        Command::Remove { identity, of } => {
+            let identity = parse(&identity)?;
+            let (client, database) = of.find(context).await?;
+            let path = format!("/v1/database/{database}/collaborators/{identity}");
+            let request = client.request(reqwest::Method::DELETE, &path);
+            http::success_text(client.send(request).await?).await?;
+            println!("{identity} has no role in {database} any more.");
+            Ok(())
+        }
+    }
+}
+
+impl Of {
+    /// The server, and the identity of the database there.
+    async fn find(self, context: &mut Context) -> Result<(Client, String)> {
+        let known = targets::known(self.no_config)?;
+        let given: Vec<String> = self.database.into_iter().collect();
+        let (database, _) = targets::resolve(&known, &given, Rest::None, self.server.as_deref())?;
+        let client = context
+            .client(database.server.as_deref(), Auth::new(false, false))
+            .await?;
+        let identity = client.database_identity(&database.name).await?;
+        Ok((client, identity.to_hex()))
+    }
+}
+
+async fn list(context: &mut Context, of: Of) -> Result<()> {
+    let (client, database) = of.find(context).await?;
+    let path = format!("/v1/database/{database}/collaborators");
+    let response = client.send(client.get(&path)).await?;
+    let status = response.status();
+    let text = http::json_text(response).await?;
+    if !status.is_success() {
+        return Err(http::refusal(status, &text));
+    }
+    let answer = http::parse_json(&text)?;
+    let wrong = || {
+        let text = format!(
+            "the server's answer has no collaborators: {}",
+            http::shown(&text)
+        );
+        Error::coded("LC0616", text)
+    };
+    let owner = answer["owner"].as_str().ok_or_else(wrong)?;
+    let others = answer["collaborators"].as_array().ok_or_else(wrong)?;
+    let word = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
+    let mut rows = vec![vec![owner.to_owned(), "owner".to_owned()]];
+    rows.extend(
+        others
+            .iter()
+            .map(|other| vec![word(other, "identity"), word(other, "role")]),
+    );
+    print!(
+        "{}",
+        table::psql(&["Identity".into(), "Role".into()], &rows)
+    );
+    Ok(())
+}
+
+fn parse(text: &str) -> Result<String> {
+    let identity = Identity::parse_text(text).map_err(|_| {
+        Error::coded(
+            "LC0875",
+            format!("`{text}` is not an identity: 64 hexadecimal digits, as `spacetime login show` prints them"),
+        )
+    })?;
+    Ok(identity.to_hex())
+}

@@ -1,0 +1,256 @@
+//! `spacetime doctor` (07 §5.14): is everything there, does it fit together, and what to do where it does not.
+//!
+//! It changes nothing and asks nothing; a part of the configuration that is broken is one more finding. `programs` looks at
+//! toolchains, `machine` at directories and limits, `project` at the files around the current directory, `server` at the server.
+
+mod machine;
+mod programs;
+mod project;
+mod run;
+mod server;
+
+use std::path::Path;
+
+use serde_json::{json, Value};
+
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::output::{print_json, FormatOption};
+use crate::paths::Paths;
+use crate::project::Project;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The server to look at; that of the project, or the default one, if it is left out
+    #[arg(short, long, value_name = "SERVER")]
+    server: Option<String>,
+    /// Ask no server
+    #[arg(long, conflicts_with = "server")]
+    offline: bool,
+    /// Do not look at spacetime.json
+    #[arg(long)]
+    no_config: bool,
+    #[command(flatten)]
+    output: FormatOption,
+}
+
+/// How bad a finding is. Only errors make the command fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum State {
+    Ok,
+    /// Nothing is wrong, but something cannot be done until it is there.
+    Note,
+    Warning,
+    Error,
+}
+
+impl State {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Check {
+    group: &'static str,
+    name: String,
+    state: State,
+    message: String,
+    /// What to do.
+    advice: Option<String>,
+}
+
+/// What has been found, in the order in which it is shown.
+#[derive(Debug, Default)]
+struct Report {
+    checks: Vec<Check>,
+    group: &'static str,
+}
+
+impl Report {
+    fn group(&mut self, group: &'static str) {
+        self.group = group;
+    }
+
+    fn add(
+        &mut self,
+        name: &str,
+        state: State,
+        message: impl Into<String>,
+        advice: Option<String>,
+    ) {
+        self.checks.push(Check {
+            group: self.group,
+            name: name.to_owned(),
+            state,
+            message: message.into(),
+            advice,
+        });
+    }
+
+    fn ok(&mut self, name: &str, message: impl Into<String>) {
+        self.add(name, State::Ok, message, None);
+    }
+
+    fn bad(
+        &mut self,
+        name: &str,
+        state: State,
+        message: impl Into<String>,
+        advice: impl Into<String>,
+    ) {
+        self.add(name, state, message, Some(advice.into()));
+    }
+
+    fn count(&self, state: State) -> usize {
+        self.checks
+            .iter()
+            .filter(|check| check.state == state)
+            .count()
+    }
+
+    fn json(&self) -> Value {
+        let checks: Vec<Value> = self
+            .checks
+            .iter()
+            .map(|check| {
+                json!({
+                    "group": check.group,
+                    "name": check.name,
+                    "state": check.state.as_str(),
+                    "message": check.message,
+                    "advice": check.advice,
+                })
+            })
+            .collect();
+        json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "compatible_version": crate::COMPATIBLE_VERSION,
+            "is_ok": self.count(State::Error) == 0,
+            "checks": checks,
+        })
+    }
+
+    fn text(&self) -> String {
+        let width = self
+            .checks
+            .iter()
+            .map(|check| check.name.chars().count())
+            .max();
+        let width = width.unwrap_or(0);
+        let mut out = String::new();
+        let mut group = "";
+        for check in &self.checks {
+            if check.group != group {
+                group = check.group;
+                out.push_str(&format!(
+                    "{}{group}\n",
+                    if out.is_empty() { "" } else { "\n" }
+                ));
+            }
+            let indent = format!("\n{:width$}", "", width = width + 13);
+            let message = check.message.trim_end().replace('\n', &indent);
+            let state = check.state.as_str();
+            out.push_str(&format!(
+                "  {state:<7}  {:<width$}  {message}\n",
+                check.name
+            ));
+            if let Some(advice) = &check.advice {
+                let advice = advice.trim_end().replace('\n', &format!("{indent}  "));
+                out.push_str(&format!("{}→ {advice}\n", &indent[1..]));
+            }
+        }
+        out
+    }
+}
+
+/// `config_path` is that of `cli.toml`, which may be missing or wrong.
+pub async fn run(paths: &Paths, config_path: &Path, args: Args) -> Result<()> {
+    let mut report = Report::default();
+    let project = match args.no_config {
+        true => Ok(None),
+        false => Project::find(Path::new("."), None),
+    };
+    let found = project.as_ref().ok().and_then(Option::as_ref);
+    let needs = project::Needs::of(found);
+    report.group("Programs");
+    programs::check(&mut report, &needs).await;
+    report.group("This machine");
+    let config = machine::check(&mut report, paths, config_path);
+    if !args.no_config {
+        report.group("Project");
+        project::check(&mut report, &project, &needs);
+    }
+    if !args.offline {
+        report.group("Server");
+        let asked = server::Asked {
+            server: args.server.clone().or_else(|| project::server(found)),
+            is_named: args.server.is_some(),
+        };
+        server::check(&mut report, &config, &asked, found).await;
+    }
+    finish(&report, args.output)
+}
+
+fn finish(report: &Report, output: FormatOption) -> Result<()> {
+    let (errors, warnings) = (report.count(State::Error), report.count(State::Warning));
+    match output.is_json() {
+        true => print_json(&report.json()),
+        false => {
+            print!("{}", report.text());
+            let plural = |n: usize| if n == 1 { "" } else { "s" };
+            println!(
+                "\n{errors} error{}, {warnings} warning{}.",
+                plural(errors),
+                plural(warnings)
+            );
+        }
+    }
+    match errors {
+        0 => Ok(()),
+        _ => Err(Error::coded(
+            "LC0880",
+            "something is wrong here. What to do stands beside each error above.",
+        )),
+    }
+}
+
+/// The file as it is, or the one that would be written.
+fn config_or_initial(read: Result<Option<Config>>) -> Config {
+    read.ok().flatten().unwrap_or_else(Config::initial)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_lines_up_and_fails_for_errors_only() {
+        let mut report = Report::default();
+        report.group("One");
+        report.ok("a", "fine");
+        report.bad("long name", State::Warning, "so\nso", "do\nthis");
+        report.group("Two");
+        report.bad("b", State::Note, "missing", "get it");
+        assert_eq!(
+            report.text(),
+            "One\n  ok       a          fine\n  warning  long name  so\n                      so\n                      → do\n                        this\n\nTwo\n  note     b          missing\n                      → get it\n"
+        );
+        let text = FormatOption {
+            format: crate::output::Format::Text,
+        };
+        assert!(finish(&report, text).is_ok());
+        report.bad("c", State::Error, "broken", "mend it");
+        let error = finish(&report, text).expect_err("an error").to_string();
+        assert!(error.contains("[LC0880]"), "{error}");
+        let json = report.json();
+        assert_eq!(json["is_ok"], false);
+        assert_eq!(json["checks"][3]["state"], "error");
+        assert_eq!(json["checks"][0]["advice"], Value::Null);
+    }
+}

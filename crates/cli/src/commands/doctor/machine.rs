@@ -1,0 +1,161 @@
+//! Directories, permissions, disk space and limits of this machine.
+
+use std::path::{Path, PathBuf};
+
+use super::{config_or_initial, Report, State};
+use crate::config::Config;
+use crate::paths::Paths;
+
+/// The server keeps this much for its logs and publishes nothing below it (`limits.disk-reserve-bytes`).
+const DISK_FREE_MIN: u64 = 256 << 20;
+const DISK_FREE_GOOD: u64 = 1 << 30;
+/// Each client and each open database takes some.
+#[cfg(unix)]
+const OPEN_FILES_GOOD: u64 = 1024;
+
+/// Returns the configuration, or the one that a first run would write.
+pub(super) fn check(report: &mut Report, paths: &Paths, config_path: &Path) -> Config {
+    let config = check_config(report, config_path);
+    check_private(
+        report,
+        "key of the server",
+        &paths.config_dir.join("id_ecdsa"),
+    );
+    check_data_directory(report, &paths.data_dir);
+    #[cfg(unix)]
+    check_open_files(report);
+    config
+}
+
+fn check_config(report: &mut Report, path: &Path) -> Config {
+    let read = Config::read(path);
+    match &read {
+        Ok(Some(_)) => {
+            report.ok("cli.toml", path.display().to_string());
+            check_private(report, "cli.toml", path);
+        }
+        Ok(None) => report.ok(
+            "cli.toml",
+            format!("not there yet; the first command writes {}", path.display()),
+        ),
+        Err(error) => report.bad(
+            "cli.toml",
+            State::Error,
+            error.report().trim_start_matches("Error: ").to_owned(),
+            "Correct the file, or move it away: the next command writes a new one.",
+        ),
+    }
+    if let Some(directory) = existing(path.parent().unwrap_or(Path::new("."))) {
+        if let Err(error) = tempfile::tempfile_in(&directory) {
+            report.bad(
+                "cli.toml",
+                State::Error,
+                format!("{} cannot be written to: {error}", directory.display()),
+                "Logins and servers cannot be saved. Whose directory is it? `ls -ld` says.",
+            );
+        }
+    }
+    config_or_initial(read)
+}
+
+/// Files with secrets are their owner's alone.
+fn check_private(report: &mut Report, name: &str, path: &Path) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let Ok(metadata) = std::fs::metadata(path) else {
+            return;
+        };
+        let mode = metadata.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            report.bad(
+                name,
+                State::Warning,
+                format!(
+                    "others on this machine may read {} (mode {mode:03o}), which holds secrets",
+                    path.display()
+                ),
+                format!("chmod 600 {}", path.display()),
+            );
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = (report, name, path);
+}
+
+/// The directory, or the nearest one above it that is there.
+fn existing(path: &Path) -> Option<PathBuf> {
+    let path = std::path::absolute(path).ok()?;
+    let found = path.ancestors().find(|directory| directory.is_dir());
+    found.map(Path::to_owned)
+}
+
+fn check_data_directory(report: &mut Report, path: &Path) {
+    const NAME: &str = "data directory";
+    let shown = path.display();
+    match path.exists() {
+        true => match edition(path) {
+            Some(edition) if edition != lightcone_server::EDITION => report.bad(
+                NAME,
+                State::Error,
+                format!("{shown} belongs to a server of the edition `{edition}`"),
+                "Start ours with another --data-dir, or with another --root-dir.",
+            ),
+            _ => report.ok(NAME, shown.to_string()),
+        },
+        false => report.ok(NAME, format!("{shown}, which the first start makes")),
+    }
+    let Some(directory) = existing(path) else {
+        return;
+    };
+    if let Err(error) = tempfile::tempfile_in(&directory) {
+        report.bad(
+            NAME,
+            State::Error,
+            format!("{} cannot be written to: {error}", directory.display()),
+            "A server cannot be started there. Whose directory is it? `ls -ld` says; --data-dir names another.",
+        );
+    }
+    #[cfg(unix)]
+    check_disk(report, &directory);
+}
+
+/// Which kind of server a data directory is of.
+fn edition(data_directory: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(data_directory.join("metadata.toml")).ok()?;
+    let metadata: toml_edit::DocumentMut = text.parse().ok()?;
+    Some(metadata.get("edition")?.as_str()?.to_owned())
+}
+
+#[cfg(unix)]
+fn check_disk(report: &mut Report, directory: &Path) {
+    let Ok(disk) = rustix::fs::statvfs(directory) else {
+        return;
+    };
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let message = format!("{} MiB free", free >> 20);
+    let state = match free {
+        free if free < DISK_FREE_MIN => State::Error,
+        free if free < DISK_FREE_GOOD => State::Warning,
+        _ => return report.ok("disk", message),
+    };
+    let advice = "Make room: below 256 MiB a server publishes nothing, and a full disk makes databases read-only.";
+    report.bad("disk", state, message, advice);
+}
+
+#[cfg(unix)]
+fn check_open_files(report: &mut Report) {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
+    match limit {
+        Some(limit) if limit < OPEN_FILES_GOOD => report.bad(
+            "open files",
+            State::Warning,
+            format!("at most {limit}"),
+            "A server needs one for each client, and some for each database: `ulimit -n 65536`, or LimitNOFILE of its service.",
+        ),
+        _ => report.ok(
+            "open files",
+            limit.map_or_else(|| "no limit".to_owned(), |limit| format!("at most {limit}")),
+        ),
+    }
+}

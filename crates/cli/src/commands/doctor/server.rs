@@ -1,0 +1,295 @@
+//! The server: is it there, is it one of ours, what does it think of the login.
+
+use std::time::{Duration, SystemTime};
+
+use reqwest::{Response, StatusCode};
+
+use super::{Report, State};
+use crate::config::{is_loopback, Config};
+use crate::credentials;
+use crate::http::{self, Client};
+use crate::project::Project;
+
+/// A server that is well answers much sooner.
+const TIME_MAX: Duration = Duration::from_secs(5);
+/// What a server of ours takes between two clocks (`iat` of tokens).
+const CLOCK_DIFFERENCE_MAX: Duration = Duration::from_secs(60);
+/// More than the answers that are asked for here have.
+const ANSWER_BYTES_MAX: usize = 64 << 10;
+/// A day's notice before a login ends.
+const LOGIN_NOTICE_SECONDS: u64 = 24 * 60 * 60;
+
+/// Which server is looked at.
+pub(super) struct Asked {
+    pub server: Option<String>,
+    /// The user wants this one: it must be there.
+    pub is_named: bool,
+}
+
+pub(super) async fn check(
+    report: &mut Report,
+    config: &Config,
+    asked: &Asked,
+    project: Option<&Project>,
+) {
+    let url = match config.server_url(asked.server.as_deref()) {
+        Ok(url) => url,
+        Err(error) => {
+            let advice = "`spacetime server list` shows those that are saved.";
+            report.bad("address", State::Error, error.to_string(), advice);
+            return;
+        }
+    };
+    let client = match Client::new(url.clone(), None) {
+        Ok(client) => client,
+        Err(error) => {
+            report.bad(
+                "address",
+                State::Error,
+                error.to_string(),
+                "`spacetime server edit` changes it.",
+            );
+            return;
+        }
+    };
+    if !check_ping(report, &client, asked.is_named).await {
+        return;
+    }
+    check_version(report, &client).await;
+    let is_accepted = check_login(report, config, &url).await;
+    if is_accepted {
+        check_databases(report, &client, &url, config, project).await;
+    }
+}
+
+async fn get(client: &Client, path: &str) -> Result<Response, String> {
+    let answer = client.get(path).timeout(TIME_MAX).send().await;
+    answer.map_err(|error| {
+        let mut cause: &dyn std::error::Error = &error;
+        while let Some(next) = cause.source() {
+            cause = next;
+        }
+        match error.is_timeout() {
+            true => format!("no answer in {} s", TIME_MAX.as_secs()),
+            false => cause.to_string(),
+        }
+    })
+}
+
+/// True if a server answers.
+async fn check_ping(report: &mut Report, client: &Client, is_named: bool) -> bool {
+    let url = client.base();
+    let response = match get(client, "/v1/ping").await {
+        Ok(response) => response,
+        Err(_) if is_loopback(url) && !is_named && is_port_free(url).await => {
+            report.bad(
+                "ping",
+                State::Warning,
+                format!("no server runs at {url}; the port is free"),
+                "`spacetime start` starts one.",
+            );
+            return false;
+        }
+        Err(why) => {
+            let advice = match is_loopback(url) {
+                true => "Is it running? `spacetime start` starts one. If something else has the port, give it another with --listen-addr, and save that with `spacetime server add`.",
+                false => "Is the address right (`spacetime server list`), and does the network let you there? A proxy is taken from HTTPS_PROXY.",
+            };
+            report.bad("ping", State::Error, format!("{url}: {why}"), advice);
+            return false;
+        }
+    };
+    match response.status() {
+        status if status.is_success() => {
+            report.ok("ping", url.to_owned());
+            check_clock(report, &response);
+            true
+        }
+        status => {
+            report.bad(
+                "ping",
+                State::Error,
+                format!("{url} answers {status}: that is no server of this kind"),
+                "Something else listens there. Stop it, or name the server's address with --server.",
+            );
+            false
+        }
+    }
+}
+
+async fn is_port_free(url: &str) -> bool {
+    let Ok(url) = reqwest::Url::parse(url) else {
+        return false;
+    };
+    let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
+        return false;
+    };
+    let host = host
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .to_owned();
+    let connecting = tokio::net::TcpStream::connect((host, port));
+    matches!(tokio::time::timeout(TIME_MAX, connecting).await, Ok(Err(_)))
+}
+
+/// Tokens have times in them.
+fn check_clock(report: &mut Report, response: &Response) {
+    let date = response.headers().get(reqwest::header::DATE);
+    let date = date.and_then(|date| date.to_str().ok());
+    let Some(theirs) = date.and_then(|date| httpdate::parse_http_date(date).ok()) else {
+        return;
+    };
+    let difference = match SystemTime::now().duration_since(theirs) {
+        Ok(ahead) => ahead,
+        Err(behind) => behind.duration(),
+    };
+    if difference > CLOCK_DIFFERENCE_MAX {
+        report.bad(
+            "clock",
+            State::Warning,
+            format!(
+                "the server's clock and this one differ by {} s",
+                difference.as_secs()
+            ),
+            "Logins are valid for a time, and may be refused. Set both clocks (`timedatectl`).",
+        );
+    }
+}
+
+async fn check_version(report: &mut Report, client: &Client) {
+    let Ok(response) = get(client, "/v1/health").await else {
+        return;
+    };
+    let Some(health) = body(response)
+        .await
+        .and_then(|text| http::parse_json(&text).ok())
+    else {
+        return;
+    };
+    let (package, version) = (health["package_name"].as_str(), health["version"].as_str());
+    let own = env!("CARGO_PKG_VERSION");
+    match (package, version) {
+        (Some("lightcone-server"), Some(version)) if version == own => {
+            report.ok("version", version)
+        }
+        (Some("lightcone-server"), Some(version)) => report.bad(
+            "version",
+            State::Warning,
+            format!("the server is {version}, this program {own}"),
+            "Use the same version of both.",
+        ),
+        (Some(package), Some(version)) => report.ok(
+            "version",
+            format!("{} {}", http::shown(package), http::shown(version)),
+        ),
+        _ => {}
+    }
+}
+
+/// The answer, if it is not longer than it should be.
+async fn body(mut response: Response) -> Option<String> {
+    let mut bytes = Vec::new();
+    while let Some(part) = response.chunk().await.ok()? {
+        bytes.extend_from_slice(&part);
+        if bytes.len() > ANSWER_BYTES_MAX {
+            return None;
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// True unless the server refuses the login.
+async fn check_login(report: &mut Report, config: &Config, url: &str) -> bool {
+    const NAME: &str = "login";
+    let Some(token) = config.token(url) else {
+        report.ok(
+            NAME,
+            "none for this server; the first command that needs one gets one",
+        );
+        return true;
+    };
+    let identity = match credentials::identity_of(token) {
+        Ok(identity) => identity.to_hex(),
+        Err(error) => {
+            let advice = "`spacetime logout`, then `spacetime login`.";
+            report.bad(NAME, State::Error, error.to_string(), advice);
+            return false;
+        }
+    };
+    if !(is_loopback(url) || url.starts_with("https://") || config.allows_insecure(url)) {
+        report.bad(
+            NAME,
+            State::Warning,
+            format!("as {identity}; not tried, because the connection is not encrypted"),
+            "Use https, or agree with `spacetime server edit <server> --allow-insecure`.",
+        );
+        return false;
+    }
+    let Ok(client) = Client::new(url.to_owned(), Some(token.to_owned())) else {
+        return false;
+    };
+    match get(&client, &format!("/v1/identity/{identity}/verify")).await {
+        Ok(response) if response.status() == StatusCode::UNAUTHORIZED => {
+            report.bad(
+                NAME,
+                State::Error,
+                format!("the server does not accept the login as {identity}"),
+                "It ended, or the server has other keys than when it gave it. `spacetime logout -s SERVER`, then log in again; with a new identity, databases of the old one are somebody else's.",
+            );
+            false
+        }
+        Ok(_) => {
+            match ends_within_a_day(token) {
+                true => report.bad(
+                    NAME,
+                    State::Warning,
+                    format!("as {identity}, which ends within a day"),
+                    "spacetime login",
+                ),
+                false => report.ok(NAME, format!("as {identity}")),
+            }
+            true
+        }
+        Err(why) => {
+            report.bad(NAME, State::Warning, why, "Try again.");
+            false
+        }
+    }
+}
+
+fn ends_within_a_day(token: &str) -> bool {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let now = now.unwrap_or_default().as_secs();
+    credentials::end_of(token).is_some_and(|end| end < now + LOGIN_NOTICE_SECONDS)
+}
+
+/// The project's databases on this server.
+async fn check_databases(
+    report: &mut Report,
+    client: &Client,
+    url: &str,
+    config: &Config,
+    project: Option<&Project>,
+) {
+    let databases = project.and_then(|p| p.databases().ok()).unwrap_or_default();
+    for (name, server) in databases {
+        if config.server_url(server.as_deref()).ok().as_deref() != Some(url) {
+            continue;
+        }
+        let path = format!("/v1/database/{}/identity", http::encode(&name));
+        match get(client, &path).await {
+            Ok(response) if response.status().is_success() => report.ok("database", name),
+            Ok(response) if response.status() == StatusCode::NOT_FOUND => report.bad(
+                "database",
+                State::Note,
+                format!("`{name}` is not there yet"),
+                "spacetime publish",
+            ),
+            Ok(response) => {
+                let message = format!("`{name}`: the server answers {}", response.status());
+                report.bad("database", State::Warning, message, "Its log may say why.");
+            }
+            Err(why) => report.bad("database", State::Warning, why, "Try again."),
+        }
+    }
+}

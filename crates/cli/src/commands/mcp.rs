@@ -1,0 +1,228 @@
+//! `spacetime mcp` (07 §5.8, 06 §5.22): the Model Context Protocol on stdin and stdout, for assistants.
+//!
+//! Each line is a message of JSON-RPC. The command answers them itself, with the routes that every server has and the rights of
+//! the saved login, so that it works with any server; and it only reads, unless it is started with `--allow-writes`: what an
+//! assistant is talked into by the data that it reads must not change anything. `tools` has what can be asked for.
+
+mod tools;
+
+use std::io::{BufRead, Read};
+
+use serde_json::{json, Map, Value};
+
+use super::Context;
+use crate::config::is_loopback;
+use crate::error::{Error, Result};
+use crate::http::Client;
+use crate::{prompt, targets};
+use tools::Tools;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The database; that of spacetime.json if it has one, and otherwise each tool takes one
+    #[arg(env = "SPACETIMEDB_DB_NAME")]
+    database: Option<String>,
+    /// The nickname, host name or URL of the server
+    #[arg(short, long, value_name = "SERVER")]
+    server: Option<String>,
+    /// Send no credentials
+    #[arg(long)]
+    anonymous: bool,
+    /// Offer tools that change data: calls, and SQL that writes
+    #[arg(long)]
+    allow_writes: bool,
+    /// Do not look at spacetime.json
+    #[arg(long)]
+    no_config: bool,
+}
+
+const PROTOCOL_VERSION: &str = "2025-06-18";
+/// No message of an assistant is longer.
+const LINE_BYTES_MAX: u64 = 1 << 20;
+
+const PARSE_ERROR: i32 = -32700;
+const INVALID_REQUEST: i32 = -32600;
+const UNKNOWN_METHOD: i32 = -32601;
+const INVALID_PARAMS: i32 = -32602;
+
+pub async fn run(context: &mut Context, args: Args) -> Result<()> {
+    // Nobody is there to be told, and stdout is for messages.
+    crate::progress::off();
+    let mut databases = targets::known(args.no_config)?;
+    let known = match &args.database {
+        Some(name) => databases.into_iter().find(|known| known.name == *name),
+        None if databases.len() == 1 => databases.pop(),
+        None => None,
+    };
+    let server = args.server.or_else(|| known.as_ref()?.server.clone());
+    let database = args.database.or_else(|| Some(known?.name));
+    let url = context.config.server_url(server.as_deref())?;
+    let token = match args.anonymous {
+        true => None,
+        false => saved_token(context, &url)?,
+    };
+    let tools = Tools {
+        client: Client::new(url, token)?,
+        database,
+        allow_writes: args.allow_writes,
+    };
+    serve(&tools).await
+}
+
+/// The login that is there; nothing is asked.
+fn saved_token(context: &Context, url: &str) -> Result<Option<String>> {
+    let Some(token) = context.config.token(url) else {
+        return Ok(None);
+    };
+    let is_safe = url.starts_with("https://")
+        || is_loopback(url)
+        || context.allow_insecure
+        || context.config.allows_insecure(url);
+    match is_safe {
+        true => Ok(Some(token.to_owned())),
+        false => Err(Error::coded(
+            "LC0861",
+            format!(
+                "your login is not sent to {url}, because the connection is not encrypted. Use https, agree with \
+                 --allow-insecure, or go without it: --anonymous."
+            ),
+        )),
+    }
+}
+
+async fn serve(tools: &Tools) -> Result<()> {
+    let cannot = |e| Error::caused("LC0619", "cannot read from stdin", e);
+    loop {
+        let line = prompt::in_background(|| read_line(&mut std::io::stdin().lock())).await?;
+        let reply = match line.map_err(cannot)? {
+            Line::End => return Ok(()),
+            Line::Message(line) => reply(tools, &line).await,
+            Line::TooLong => {
+                let message = format!("a message has more than {LINE_BYTES_MAX} bytes");
+                Some(error(&Value::Null, INVALID_REQUEST, &message))
+            }
+        };
+        if let Some(reply) = reply {
+            println!("{reply}");
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Line {
+    Message(Vec<u8>),
+    /// It was read and forgotten.
+    TooLong,
+    End,
+}
+
+fn read_line(input: &mut impl BufRead) -> std::io::Result<Line> {
+    let mut line = Vec::new();
+    input.take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
+    if line.is_empty() {
+        return Ok(Line::End);
+    }
+    if line.ends_with(b"\n") || (line.len() as u64) < LINE_BYTES_MAX {
+        return Ok(Line::Message(line));
+    }
+    input.skip_until(b'\n')?;
+    Ok(Line::TooLong)
+}
+
+fn error(id: &Value, code: i32, message: &str) -> Value {
+    json!({ "error": { "code": code, "message": message }, "id": id, "jsonrpc": "2.0" })
+}
+
+/// The answer to a line; none for notifications and empty lines.
+async fn reply(tools: &Tools, line: &[u8]) -> Option<Value> {
+    if line.trim_ascii().is_empty() {
+        return None;
+    }
+    let message: Value = match serde_json::from_slice(line) {
+        Ok(message) => message,
+        Err(e) => return Some(error(&Value::Null, PARSE_ERROR, &format!("no JSON: {e}"))),
+    };
+    let id = message.get("id")?;
+    let Some(method) = message.get("method").and_then(Value::as_str) else {
+        return Some(error(
+            id,
+            INVALID_REQUEST,
+            "invalid request: missing method",
+        ));
+    };
+    let result = match method {
+        "initialize" => initialize(tools),
+        "ping" => json!({}),
+        "tools/list" => json!({ "tools": tools.list() }),
+        "tools/call" => match call(tools, message.get("params")).await {
+            Ok(result) => result,
+            Err(message) => return Some(error(id, INVALID_PARAMS, &message)),
+        },
+        other => {
+            let message = format!("method not found: {}", crate::http::shown(other));
+            return Some(error(id, UNKNOWN_METHOD, &message));
+        }
+    };
+    Some(json!({ "id": id, "jsonrpc": "2.0", "result": result }))
+}
+
+fn initialize(tools: &Tools) -> Value {
+    let writes = match tools.allow_writes {
+        true => "`call` and `sql` can change data.",
+        false => "Nothing can be changed: `spacetime mcp --allow-writes` would allow it.",
+    };
+    let instructions = match &tools.database {
+        Some(name) => format!(
+            "Tools for the database `{name}` on {}. {writes}",
+            tools.client.base()
+        ),
+        None => format!(
+            "Tools for the databases on {}; each takes one. {writes}",
+            tools.client.base()
+        ),
+    };
+    json!({
+        "protocolVersion": PROTOCOL_VERSION,
+        "capabilities": { "tools": {} },
+        "serverInfo": { "name": "spacetimedb", "version": env!("CARGO_PKG_VERSION") },
+        "instructions": instructions,
+    })
+}
+
+/// The result of a tool, also of one that failed; an error if the parameters are wrong.
+async fn call(tools: &Tools, params: Option<&Value>) -> Result<Value, String> {
+    let params = params.and_then(Value::as_object).ok_or("missing params")?;
+    let name = params
+        .get("name")
+        .and_then(Value::as_str)
+        .ok_or("missing tool name")?;
+    let empty = Map::new();
+    let arguments = params
+        .get("arguments")
+        .and_then(Value::as_object)
+        .unwrap_or(&empty);
+    let outcome = tools.call(name, arguments).await?;
+    let (text, is_error) = match outcome {
+        Ok(text) => (text, false),
+        Err(text) => (text, true),
+    };
+    Ok(json!({ "content": [{ "text": text, "type": "text" }], "isError": is_error }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_have_a_bound() {
+        let fits = "x".repeat(LINE_BYTES_MAX as usize - 1) + "\n";
+        let input = format!("one\n{fits}{}\nlast", "y".repeat(3 << 20));
+        let mut input = input.as_bytes();
+        let mut next = || read_line(&mut input).expect("text");
+        assert_eq!(next(), Line::Message(b"one\n".to_vec()));
+        assert_eq!(next(), Line::Message(fits.clone().into_bytes()));
+        assert_eq!(next(), Line::TooLong);
+        assert_eq!(next(), Line::Message(b"last".to_vec()));
+        assert_eq!(next(), Line::End);
+    }
+}

@@ -1,0 +1,301 @@
+//! The tools that an assistant is offered.
+
+use reqwest::header::CONTENT_TYPE;
+use reqwest::RequestBuilder;
+use serde_json::{json, Map, Value};
+
+use crate::commands::list;
+use crate::error::Error;
+use crate::http::{self, encode, Client};
+
+/// More of an answer would fill an assistant's memory, and help nobody.
+const TEXT_BYTES_MAX: usize = 64 << 10;
+/// Lines of a log that are shown if nobody says how many.
+const LOG_LINES: u64 = 50;
+
+/// What a tool says: a text, or why it failed.
+type Said = std::result::Result<String, String>;
+
+pub(super) struct Tools {
+    pub client: Client,
+    /// The database that all tools are about, if it is one.
+    pub database: Option<String>,
+    pub allow_writes: bool,
+}
+
+impl Tools {
+    /// The descriptions, in the order of the chapter; `logs` is ours.
+    pub fn list(&self) -> Vec<Value> {
+        let mut tools = Vec::new();
+        let mut add = |name: &str,
+                       title: &str,
+                       description: &str,
+                       own: &[(&str, Value)],
+                       required: &[&str],
+                       writes: bool| {
+            let mut properties: Map<String, Value> = own
+                .iter()
+                .map(|(key, schema)| ((*key).to_owned(), schema.clone()))
+                .collect();
+            let mut required: Vec<&str> = required.to_vec();
+            if self.database.is_none() && !matches!(name, "ping" | "list_databases") {
+                properties.insert(
+                    "database".into(),
+                    json!({ "type": "string", "description": "name or identity" }),
+                );
+                required.insert(0, "database");
+            }
+            tools.push(json!({
+                "name": name,
+                "description": description,
+                "inputSchema": { "type": "object", "properties": properties, "required": required },
+                "annotations": { "title": title, "readOnlyHint": !writes, "destructiveHint": writes, "openWorldHint": false },
+            }));
+        };
+        let text = |what: &str| json!({ "type": "string", "description": what });
+        if self.database.is_none() {
+            add(
+                "list_databases",
+                "List databases",
+                "The databases of the login, with their names",
+                &[],
+                &[],
+                false,
+            );
+        }
+        add(
+            "ping",
+            "Ping",
+            "Is the server there?",
+            &[("message", text("comes back"))],
+            &[],
+            false,
+        );
+        add(
+            "get_schema",
+            "Schema",
+            "Tables, types, reducers and other functions of the database's module",
+            &[],
+            &[],
+            false,
+        );
+        let sql = match self.allow_writes {
+            true => "Run an SQL statement; SELECT, INSERT, UPDATE and DELETE",
+            false => "Run an SQL query: a SELECT",
+        };
+        add(
+            "sql",
+            "SQL",
+            sql,
+            &[("sql", text("one statement"))],
+            &["sql"],
+            self.allow_writes,
+        );
+        if self.allow_writes {
+            let own = [
+                ("reducer", text("its name")),
+                (
+                    "args",
+                    json!({ "type": "array", "description": "its arguments" }),
+                ),
+            ];
+            add(
+                "call",
+                "Call a reducer",
+                "Run a reducer, a transaction of the module",
+                &own,
+                &["reducer"],
+                true,
+            );
+        }
+        let lines =
+            json!({ "type": "integer", "description": "how many lines, counted from the end" });
+        add(
+            "logs",
+            "Logs",
+            "The last lines of the module's log, as JSON",
+            &[("num_lines", lines)],
+            &[],
+            false,
+        );
+        tools
+    }
+
+    /// Runs a tool. The outer error is one of the request, the inner one is the tool's.
+    pub async fn call(&self, name: &str, arguments: &Map<String, Value>) -> Result<Said, String> {
+        let text = |key: &str| match arguments.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.as_str())),
+            Some(_) => Err(format!("{key} argument must be a string")),
+        };
+        let required =
+            |key: &str| text(key)?.ok_or_else(|| format!("{key} argument must be a string"));
+        match name {
+            "ping" => Ok(self.ping(text("message")?).await),
+            "list_databases" if self.database.is_none() => Ok(self.list_databases().await),
+            "get_schema" => {
+                let path = format!("{}/schema?version=9", self.database_path(arguments)?);
+                Ok(self.answer(self.client.get(&path)).await)
+            }
+            "sql" => {
+                let sql = required("sql")?;
+                if !self.allow_writes && !only_reads(sql) {
+                    let why = "only one SELECT is allowed here; `spacetime mcp --allow-writes` allows statements that write";
+                    return Ok(Err(why.to_owned()));
+                }
+                let path = format!("{}/sql", self.database_path(arguments)?);
+                Ok(self
+                    .answer(self.client.post(&path).body(sql.to_owned()))
+                    .await)
+            }
+            "logs" => {
+                let lines = arguments
+                    .get("num_lines")
+                    .and_then(Value::as_u64)
+                    .unwrap_or(LOG_LINES);
+                let path = format!(
+                    "{}/logs?num_lines={lines}&follow=false",
+                    self.database_path(arguments)?
+                );
+                Ok(self.answer(self.client.get(&path)).await)
+            }
+            "call" if self.allow_writes => {
+                let reducer = required("reducer")?;
+                let args = match arguments.get("args") {
+                    None | Some(Value::Null) => "[]".to_owned(),
+                    Some(Value::Array(args)) => Value::from(args.clone()).to_string(),
+                    Some(_) => return Err("args must be a JSON array".into()),
+                };
+                let path = format!(
+                    "{}/call/{}",
+                    self.database_path(arguments)?,
+                    encode(reducer)
+                );
+                let request = self
+                    .client
+                    .post(&path)
+                    .header(CONTENT_TYPE, "application/json")
+                    .body(args);
+                let said = self.answer(request).await;
+                Ok(said
+                    .map(|_| format!("reducer '{reducer}' committed"))
+                    .map_err(|why| format!("reducer '{reducer}' failed: {why}")))
+            }
+            "call" => Ok(Err(
+                "calls are not allowed here; `spacetime mcp --allow-writes` allows them".into(),
+            )),
+            other => Err(format!("unknown tool: {}", http::shown(other))),
+        }
+    }
+
+    fn database_path(&self, arguments: &Map<String, Value>) -> Result<String, String> {
+        let named = arguments.get("database").and_then(Value::as_str);
+        let database = self.database.as_deref().or(named);
+        let database = database.ok_or("database argument must be a string")?;
+        Ok(format!("/v1/database/{}", encode(database)))
+    }
+
+    async fn ping(&self, message: Option<&str>) -> Said {
+        self.answer(self.client.get("/v1/ping")).await?;
+        Ok(match message {
+            Some(message) => format!("pong: {message}"),
+            None => "pong".to_owned(),
+        })
+    }
+
+    async fn list_databases(&self) -> Said {
+        if self.client.token().is_none() {
+            return Err("there is no login for this server; `spacetime login` makes one".into());
+        }
+        let databases = list::databases(&self.client, usize::MAX)
+            .await
+            .map_err(|e| said(&e))?;
+        let databases: Vec<Value> = databases
+            .into_iter()
+            .map(|(identity, names)| json!({ "identity": identity, "names": names }))
+            .collect();
+        Ok(cut(json!({ "databases": databases }).to_string()))
+    }
+
+    /// The beginning of an answer's body.
+    async fn answer(&self, request: RequestBuilder) -> Said {
+        let mut response = self.client.send(request).await.map_err(|e| said(&e))?;
+        let status = response.status();
+        let mut body = Vec::new();
+        while body.len() <= TEXT_BYTES_MAX {
+            match response.chunk().await {
+                Ok(Some(part)) => body.extend_from_slice(&part),
+                Ok(None) => break,
+                Err(e) => return Err(said(&self.client.unreachable(e))),
+            }
+        }
+        let text = cut(String::from_utf8_lossy(&body).into_owned());
+        match status.is_success() {
+            true => Ok(text),
+            false if text.is_empty() => {
+                Err(format!("request failed with HTTP {}", status.as_u16()))
+            }
+            false => Err(text),
+        }
+    }
+}
+
+fn said(error: &Error) -> String {
+    error
+        .report()
+        .trim_start_matches("Error: ")
+        .trim_end()
+        .to_owned()
+}
+
+fn cut(mut text: String) -> String {
+    if text.len() > TEXT_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+    }
+    text
+}
+
+/// True for one statement that begins with SELECT. What cannot be told is taken for one that writes.
+fn only_reads(sql: &str) -> bool {
+    let sql = sql.trim();
+    let one = sql.strip_suffix(';').unwrap_or(sql);
+    let word = one
+        .split(|c: char| !c.is_ascii_alphabetic())
+        .next()
+        .unwrap_or_default();
+    word.eq_ignore_ascii_case("select") && !one.contains(';')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_select_reads() {
+        for sql in ["SELECT 1", " select * from t;", "Select(1)"] {
+            assert!(only_reads(sql), "{sql}");
+        }
+        for sql in [
+            "",
+            ";",
+            "DELETE FROM t",
+            "SELECT 1; DELETE FROM t",
+            "SELECT ';' FROM t",
+            "-- SELECT\nDELETE FROM t",
+            "/**/ SELECT 1",
+            "SELECTION",
+            "SET row_limit TO 1",
+            "EXPLAIN DELETE FROM t",
+        ] {
+            assert!(!only_reads(sql), "{sql}");
+        }
+    }
+
+    #[test]
+    fn answers_are_cut_between_characters() {
+        let text = cut("é".repeat(TEXT_BYTES_MAX));
+        assert_eq!(text.len(), TEXT_BYTES_MAX);
+        let text = cut(format!("x{}", "é".repeat(TEXT_BYTES_MAX)));
+        assert_eq!(text.len(), TEXT_BYTES_MAX - 1);
+    }
+}

@@ -1,0 +1,229 @@
+//! What publishing would do to a database that is there: asking the server, telling the user, asking him (07 §5.1).
+
+use reqwest::StatusCode;
+use serde_json::Value;
+
+use super::rows;
+use super::upload::{declined, Upload};
+use super::{DeleteData, Yes};
+use crate::error::{Error, Result};
+use crate::http::{self, encode};
+use crate::prompt;
+
+/// What the server makes of the new module, and the user of that.
+pub(super) enum Checked {
+    New,
+    Update { token: String },
+    Clear,
+}
+
+impl Upload<'_> {
+    pub(super) async fn ask_to_destroy(&self, name: &str) -> Result<()> {
+        let yes = self.plan.says_yes(Yes::DeleteData);
+        if !yes {
+            self.check_terminal(name, "delete the data")?;
+        }
+        println!("This will DESTROY the current {name} module, and ALL corresponding data.");
+        rows::print_what_is_lost(self.client, name).await?;
+        let question = format!("Are you sure you want to proceed? [deleting {name}]");
+        if prompt::in_background(move || prompt::confirm(&question, yes)).await? {
+            return Ok(());
+        }
+        println!("Aborting");
+        Err(match self.plan.terminal_only {
+            true => declined("--delete-data=on-conflict"),
+            false => declined("--yes=delete-data"),
+        })
+    }
+
+    /// `spacetime dev` without a terminal has nobody to ask.
+    fn check_terminal(&self, name: &str, what: &str) -> Result<()> {
+        if !self.plan.terminal_only || prompt::is_interactive() {
+            return Ok(());
+        }
+        Err(Error::coded(
+            "LC0863",
+            format!(
+                "`{name}` was not updated: that would {what}, and there is nobody to ask. Start `spacetime dev` with \
+                 --delete-data=on-conflict to have data deleted whenever the module does not fit them, with --yes to have \
+                 all questions answered yes, or run `spacetime publish` yourself."
+            ),
+        ))
+    }
+
+    pub(super) async fn pre_publish(&self, name: &str) -> Result<Checked> {
+        println!("Checking for breaking changes...");
+        let Some(answer) = self.planned(name, "").await? else {
+            return Ok(Checked::New);
+        };
+        if let Some(auto) = answer.get("AutoMigrate") {
+            return self.auto_migrate(name, auto).await;
+        }
+        match answer.get("ManualMigrate") {
+            Some(manual) => self.manual_migrate(name, manual).await,
+            None => Err(unknown_plan(&answer)),
+        }
+    }
+
+    /// The server's plan; none if there is no such database.
+    async fn planned(&self, name: &str, more: &str) -> Result<Option<Value>> {
+        let style = if std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty()) {
+            "NoColor"
+        } else {
+            "AnsiColor"
+        };
+        // The reference's command sends one name of the style, its server reads the other.
+        let path = format!(
+            "/v1/database/{}/pre_publish?pretty_print_style={style}&style={style}&host_type={}{more}",
+            encode(name),
+            self.host_type.as_str()
+        );
+        let response = self
+            .client
+            .send(self.client.post(&path).body(self.program.clone()))
+            .await?;
+        let status = response.status();
+        if status == StatusCode::NOT_FOUND {
+            return Ok(None);
+        }
+        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return Err(http::refusal(status, &http::body_text(response).await?));
+        }
+        if !status.is_success() {
+            let body = http::body_text(response).await?;
+            return Err(Error::coded(
+                "LC0629",
+                format!("Pre-publish check failed with status {status}: {body}"),
+            ));
+        }
+        http::parse_json(&http::json_text(response).await?).map(Some)
+    }
+
+    async fn accepts_major_upgrade(&self, name: &str, plan: &Value) -> Result<()> {
+        if plan["major_version_upgrade"] != Value::Bool(true) || self.plan.says_yes(Yes::Migrate) {
+            return Ok(());
+        }
+        println!("This module was built with a new major version of its library; the database cannot go back to the old one.");
+        self.check_terminal(name, "make the database one of the new major version")?;
+        let answer = prompt::in_background(|| prompt::ask("Type 'upgrade' to continue: ")).await?;
+        if answer == "upgrade" {
+            Ok(())
+        } else {
+            Err(Error::plain(
+                "Aborting because major version upgrade was not accepted.",
+            ))
+        }
+    }
+
+    async fn auto_migrate(&self, name: &str, auto: &Value) -> Result<Checked> {
+        self.accepts_major_upgrade(name, auto).await?;
+        print_plan(auto);
+        if let Some(obstacle) = obstacle(name, auto) {
+            return self.conflict(name, obstacle).await;
+        }
+        if auto["break_clients"] == Value::Bool(true) {
+            let yes = self.plan.break_clients || self.plan.says_yes(Yes::BreakClients);
+            let question = "The above changes will BREAK existing clients. Do you want to proceed?";
+            if !prompt::in_background(move || prompt::confirm(question, yes)).await? {
+                println!("Publishing aborted by user");
+                return Err(declined("--break-clients"));
+            }
+        }
+        let token = auto["token"]
+            .as_str()
+            .ok_or_else(|| Error::coded("LC0616", "the migration plan has no token"))?;
+        Ok(Checked::Update {
+            token: token.to_owned(),
+        })
+    }
+
+    async fn manual_migrate(&self, name: &str, manual: &Value) -> Result<Checked> {
+        self.accepts_major_upgrade(name, manual).await?;
+        println!("{}", manual["reason"].as_str().unwrap_or_default());
+        if self.plan.delete_data != DeleteData::OnConflict {
+            println!("Aborting publish due to required manual migration.");
+        }
+        self.conflict(name, needs_manual_migration(name)).await
+    }
+
+    /// The module does not fit the data, which go if the user wants that.
+    async fn conflict(&self, name: &str, error: Error) -> Result<Checked> {
+        if self.plan.delete_data != DeleteData::OnConflict {
+            return Err(error);
+        }
+        // `spacetime dev` asks without having been told to delete anything.
+        if !self.plan.terminal_only || self.plan.says_yes(Yes::DeleteData) {
+            println!("Proceeding with database clear due to --delete-data=on-conflict.");
+        }
+        self.ask_to_destroy(name).await?;
+        Ok(Checked::Clear)
+    }
+
+    /// `--dry-run`: the plan, tried on a copy of the data, and nothing else.
+    pub(super) async fn dry_run(&self, name: &str) -> Result<()> {
+        if self.plan.delete_data == DeleteData::Always {
+            println!("This would DESTROY the current {name} module, and ALL corresponding data.");
+            return rows::print_what_is_lost(self.client, name).await;
+        }
+        println!("Trying the changes on a copy of the data...");
+        let Some(answer) = self.planned(name, "&dry_run=true").await? else {
+            println!("`{name}` does not exist: publishing would create it.");
+            return Ok(());
+        };
+        let conflict = match (answer.get("AutoMigrate"), answer.get("ManualMigrate")) {
+            (Some(auto), _) => {
+                print_plan(auto);
+                let obstacle = obstacle(name, auto);
+                if obstacle.is_none() {
+                    rows::print_rehearsal(auto);
+                }
+                obstacle
+            }
+            (None, Some(manual)) => {
+                println!("{}", manual["reason"].as_str().unwrap_or_default());
+                Some(needs_manual_migration(name))
+            }
+            (None, None) => return Err(unknown_plan(&answer)),
+        };
+        match conflict {
+            None => Ok(()),
+            Some(_) if self.plan.delete_data == DeleteData::OnConflict => {
+                println!("--delete-data=on-conflict would DESTROY all data of {name}.");
+                rows::print_what_is_lost(self.client, name).await
+            }
+            Some(error) => Err(error),
+        }
+    }
+}
+
+fn print_plan(auto: &Value) {
+    println!("{}", auto["migrate_plan"].as_str().unwrap_or_default());
+    rows::print_touched(auto);
+}
+
+/// What the server knows to be in the way. The text of the plan says it too.
+fn obstacle(name: &str, auto: &Value) -> Option<Error> {
+    let mut obstacles = auto["obstacles"].as_array()?.iter();
+    let first = obstacles.find_map(Value::as_str)?;
+    Some(Error::coded(
+        "LC0867",
+        format!("`{name}` was not updated. {first}"),
+    ))
+}
+
+fn needs_manual_migration(name: &str) -> Error {
+    Error::coded(
+        "LC0629",
+        format!(
+            "The module does not fit the data of `{name}`. Keep the changed tables as they were, publish to another \
+             name, or give up the data with --delete-data."
+        ),
+    )
+}
+
+fn unknown_plan(answer: &Value) -> Error {
+    Error::coded(
+        "LC0616",
+        format!("the server's migration plan is of an unknown kind: {answer}"),
+    )
+}

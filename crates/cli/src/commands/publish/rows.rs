@@ -1,0 +1,145 @@
+//! How many rows a publish concerns, in words.
+
+use serde_json::Value;
+
+use crate::error::Result;
+use crate::http::{self, encode, Client};
+
+/// Lines of one list; a module may have thousands of tables.
+const LINES_MAX: usize = 50;
+
+/// The tables of a database and their rows. A server that does not say leaves it at the warning.
+pub(super) async fn print_what_is_lost(client: &Client, name: &str) -> Result<()> {
+    let path = format!("/v1/database/{}/tables", encode(name));
+    let response = client.send(client.get(&path)).await?;
+    if !response.status().is_success() {
+        return Ok(());
+    }
+    let answer = http::parse_json(&http::json_text(response).await?)?;
+    let tables = answer["tables"].as_array().into_iter().flatten();
+    let lines = tables.filter_map(|table| {
+        let rows = table["rows"].as_u64().filter(|rows| *rows > 0)?;
+        Some(format!("{}: {}", table["name"].as_str()?, counted(rows)))
+    });
+    let lines: Vec<String> = lines.collect();
+    if lines.is_empty() {
+        println!("Its tables have no rows.");
+    } else {
+        println!("These rows will be lost:");
+        print_list(&lines);
+    }
+    Ok(())
+}
+
+/// Which rows the steps of a plan read, rewrite or remove.
+pub(super) fn print_touched(plan: &Value) {
+    let steps = plan["steps"].as_array().into_iter().flatten();
+    let lines: Vec<String> = steps.filter_map(touched).collect();
+    if !lines.is_empty() {
+        println!("Rows:");
+        print_list(&lines);
+        println!();
+    }
+}
+
+fn touched(step: &Value) -> Option<String> {
+    let (table, rows) = (step["table"].as_str()?, step["rows"].as_u64()?);
+    let text = |key: &str| step[key].as_str().unwrap_or("?").to_owned();
+    let columns = || {
+        let columns = step["columns"].as_array().into_iter().flatten();
+        let names: Vec<&str> = columns.filter_map(Value::as_str).collect();
+        names.join(", ")
+    };
+    let what = match step["kind"].as_str()? {
+        "RemoveTable" => "removed".to_owned(),
+        "AddColumns" => format!("rewritten with the default of {}", columns()),
+        "AddIndex" => format!("read for index {}", text("index")),
+        "AddConstraint" => format!("checked for unique constraint {}", text("constraint")),
+        "AddSequence" => format!("checked for auto-increment {}", text("sequence")),
+        _ => return None,
+    };
+    Some(format!("table {table} ({}): {what}", counted(rows)))
+}
+
+/// What trying the plan on a copy has shown.
+pub(super) fn print_rehearsal(plan: &Value) {
+    let rehearsal = &plan["rehearsal"];
+    let Some(seconds) = rehearsal["seconds"].as_f64() else {
+        println!("This server does not try plans on a copy. Nothing was changed.");
+        return;
+    };
+    let steps = rehearsal["steps"].as_array().into_iter().flatten();
+    let slow = steps.filter_map(|step| {
+        let seconds = step["seconds"].as_f64().filter(|s| *s >= 0.001)?;
+        let what = [step["kind"].as_str()?, step["table"].as_str().unwrap_or("")].join(" ");
+        Some(format!("{}: {}", what.trim_end(), duration(seconds)))
+    });
+    let slow: Vec<String> = slow.collect();
+    println!(
+        "Estimated time: {} (what the steps took on a copy of the data, on the same server). Nothing was changed.",
+        duration(seconds)
+    );
+    print_list(&slow);
+}
+
+fn print_list(lines: &[String]) {
+    for line in lines.iter().take(LINES_MAX) {
+        println!("    • {line}");
+    }
+    if lines.len() > LINES_MAX {
+        println!("    ... and {} more", lines.len() - LINES_MAX);
+    }
+}
+
+fn counted(rows: u64) -> String {
+    match rows {
+        1 => "1 row".to_owned(),
+        rows => format!("{rows} rows"),
+    }
+}
+
+fn duration(seconds: f64) -> String {
+    match seconds {
+        short if short < 1.0 => format!("{:.0} ms", short * 1000.0),
+        long => format!("{long:.1} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn steps_say_what_happens_to_rows() {
+        for (step, line) in [
+            (
+                json!({"kind": "AddColumns", "table": "p", "columns": ["a", "b"], "rows": 12}),
+                Some("table p (12 rows): rewritten with the default of a, b"),
+            ),
+            (
+                json!({"kind": "RemoveTable", "table": "q", "rows": 0}),
+                Some("table q (0 rows): removed"),
+            ),
+            (
+                json!({"kind": "AddIndex", "table": "p", "index": "i", "rows": 1}),
+                Some("table p (1 row): read for index i"),
+            ),
+            (
+                json!({"kind": "AddIndex", "table": "p", "index": "i"}),
+                None,
+            ),
+            (json!({"kind": "DisconnectAllUsers"}), None),
+        ] {
+            assert_eq!(touched(&step).as_deref(), line);
+        }
+    }
+
+    #[test]
+    fn times_are_rounded() {
+        assert_eq!(
+            [duration(0.0004), duration(0.25), duration(61.27)],
+            ["0 ms", "250 ms", "61.3 s"]
+        );
+    }
+}

@@ -1,0 +1,188 @@
+//! Installing a version, and choosing one.
+
+use std::path::{Path, PathBuf};
+
+use super::{directory_of, numbers_of};
+use crate::error::{Error, Result};
+use crate::paths::Paths;
+use crate::prompt;
+
+/// The command and the server program, as they are called in the directory of a version.
+const PROGRAMS: [&str; 2] = ["spacetime", "spacetimedb-standalone"];
+
+/// Copies the programs of a directory, or this one's, to the directory of a version: all of them, or none.
+pub(super) fn install(paths: &Paths, version: &str, from: Option<&Path>, yes: bool) -> Result<()> {
+    if numbers_of(version).is_none() {
+        return Err(Error::coded(
+            "LC0882",
+            format!(
+                "`{version}` is not the name of a version; it looks like 2.10.1 or 2.10.1-mine."
+            ),
+        ));
+    }
+    let own = env!("CARGO_PKG_VERSION");
+    let source = match from {
+        Some(directory) => directory.to_owned(),
+        None if version == own => directory_of_this_program()?,
+        None => return Err(not_this(version, own)),
+    };
+    let programs = find_programs(&source)?;
+    let target = paths.bin_dir.join(version);
+    if target.exists() {
+        let question = format!("Version {version} is installed already. Replace it?");
+        if !prompt::confirm(&question, yes) {
+            return Err(Error::coded(
+                "LC0882",
+                format!("version {version} was kept as it is. --yes replaces it."),
+            ));
+        }
+    }
+    copy(&programs, &paths.bin_dir, &target)?;
+    println!("Installed version {version} in {}.", target.display());
+    Ok(())
+}
+
+fn not_this(version: &str, own: &str) -> Error {
+    Error::coded(
+        "LC0883",
+        format!(
+            "this program is version {own}, and there is no place that version {version} is downloaded from. Get or build its two \
+             programs, then `spacetime version install {version} --from DIR`."
+        ),
+    )
+}
+
+fn directory_of_this_program() -> Result<PathBuf> {
+    let this = std::env::current_exe()
+        .and_then(std::fs::canonicalize)
+        .map_err(|e| Error::caused("LC0620", "cannot find out where this program is", e))?;
+    Ok(this.parent().unwrap_or(Path::new(".")).to_owned())
+}
+
+/// The files to copy, with their names there. Other builds call the command `spacetimedb-cli`.
+fn find_programs(directory: &Path) -> Result<Vec<(PathBuf, &'static str)>> {
+    let find = |name: &'static str| {
+        let others = [name, "spacetimedb-cli"];
+        let candidates = if name == PROGRAMS[0] {
+            &others[..]
+        } else {
+            &others[..1]
+        };
+        let files = candidates
+            .iter()
+            .map(|name| directory.join(format!("{name}{}", std::env::consts::EXE_SUFFIX)));
+        match files.into_iter().find(|file| file.is_file()) {
+            Some(file) => Ok((file, name)),
+            None => Err(Error::coded(
+                "LC0882",
+                format!(
+                    "{} has no program `{name}`. Both programs belong to a version.",
+                    directory.display()
+                ),
+            )),
+        }
+    };
+    PROGRAMS.into_iter().map(find).collect()
+}
+
+/// Fills a directory beside the wanted one and gives it its name at the end, so that there is never half a version.
+fn copy(programs: &[(PathBuf, &str)], bin_dir: &Path, target: &Path) -> Result<()> {
+    let cannot = |e: std::io::Error| Error::file("write", target, e);
+    std::fs::create_dir_all(bin_dir).map_err(cannot)?;
+    let staging = tempfile::Builder::new()
+        .prefix(".installing-")
+        .tempdir_in(bin_dir)
+        .map_err(cannot)?;
+    for (source, name) in programs {
+        let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+        std::fs::copy(source, staging.path().join(&file))
+            .map_err(|e| Error::file("copy", source, e))?;
+        if *name == PROGRAMS[0] {
+            // The name that the reference's version manager runs.
+            link(&file, &staging.path().join("spacetimedb-cli"))?;
+        }
+    }
+    make_readable(staging.path())?;
+    let old = tempfile::Builder::new()
+        .prefix(".replaced-")
+        .tempdir_in(bin_dir)
+        .map_err(cannot)?;
+    let away = old.path().join("old");
+    // Renamed away first: a directory that has files cannot be replaced.
+    if target.exists() {
+        std::fs::rename(target, &away).map_err(cannot)?;
+    }
+    std::fs::rename(staging.path(), target).map_err(|e| {
+        // Better the old one than none; where that fails too, there is nothing left to try.
+        let _ = std::fs::rename(&away, target);
+        cannot(e)
+    })
+}
+
+/// Temporary directories are their owner's alone, programs are not.
+fn make_readable(directory: &Path) -> Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(directory, mode)
+            .map_err(|e| Error::file("write", directory, e))?;
+    }
+    #[cfg(not(unix))]
+    let _ = directory;
+    Ok(())
+}
+
+/// Lets `current` lead to a version, and `spacetime` in the user's directory of programs to `current`.
+pub(super) fn choose(paths: &Paths, version: &str) -> Result<()> {
+    let directory = directory_of(&paths.bin_dir, version)?;
+    find_programs(&directory)?;
+    let current = paths.bin_dir.join("current");
+    link(version, &current)?;
+    println!("Version {version} is used from now on.");
+    let program = current.join(format!("{}{}", PROGRAMS[0], std::env::consts::EXE_SUFFIX));
+    let file = &paths.bin_file;
+    match std::fs::symlink_metadata(file) {
+        Ok(metadata) if !metadata.file_type().is_symlink() => {
+            eprintln!(
+                "warning: {} is a program of its own and was left alone. Remove it and repeat this command to have it follow.",
+                file.display()
+            );
+            return Ok(());
+        }
+        Ok(_) | Err(_) => {}
+    }
+    let parent = file.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(parent).map_err(|e| Error::file("create", parent, e))?;
+    link(&program, file)?;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    if !std::env::split_paths(&path).any(|directory| directory == parent) {
+        println!(
+            "Put it on your path: export PATH=\"{}:$PATH\"",
+            parent.display()
+        );
+    }
+    Ok(())
+}
+
+/// Makes or replaces a symbolic link in one step.
+#[cfg(unix)]
+fn link(target: impl AsRef<Path>, path: &Path) -> Result<()> {
+    let cannot = |e: std::io::Error| Error::file("write", path, e);
+    let parent = path.parent().unwrap_or(Path::new("."));
+    let staging = tempfile::Builder::new()
+        .prefix(".link-")
+        .tempdir_in(parent)
+        .map_err(cannot)?;
+    let made = staging.path().join("link");
+    std::os::unix::fs::symlink(target, &made).map_err(cannot)?;
+    std::fs::rename(&made, path).map_err(cannot)
+}
+
+#[cfg(not(unix))]
+fn link(_: impl AsRef<Path>, _: &Path) -> Result<()> {
+    Err(Error::later(
+        "Choosing versions on this system",
+        "Put the directory of the version that you want into PATH.",
+    ))
+}

@@ -1,0 +1,77 @@
+//! The device flow (RFC 8628): a code that the user types on another device.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::provider::{Answer, Provider};
+use super::{printable, refused, unusable, Options};
+use crate::error::Result;
+
+const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_code";
+/// Between two questions, if the provider says nothing, and what it adds when it asks for patience (§3.5).
+const INTERVAL_SECONDS: u64 = 5;
+const SLOW_DOWN_SECONDS: u64 = 5;
+/// Whatever the provider says.
+const INTERVAL_SECONDS_MAX: u64 = 60;
+const WAIT_SECONDS_MAX: u64 = 1800;
+
+pub(super) async fn login(provider: &Provider, options: &Options<'_>) -> Result<String> {
+    let endpoint = "device_authorization_endpoint";
+    if !provider.has(endpoint) {
+        let why = "it has no device flow; log in without --device, where there is a browser";
+        return Err(unusable(&provider.issuer, why));
+    }
+    let pairs = [("client_id", options.client_id), ("scope", options.scope)];
+    let begun = match provider.post(endpoint, &pairs).await? {
+        Answer::Ok(begun) => begun,
+        Answer::Refused(error, description) => {
+            return Err(refused(format!("{error}: {description}")))
+        }
+    };
+    let text = |name: &str| begun[name].as_str().filter(|text| !text.is_empty());
+    let device_code = text("device_code").ok_or_else(|| refused("it gave no `device_code`"))?;
+    let user_code = text("user_code").ok_or_else(|| refused("it gave no `user_code`"))?;
+    let page = text("verification_uri").ok_or_else(|| refused("it gave no `verification_uri`"))?;
+    let page = provider
+        .checked(page)
+        .map_err(|why| refused(format!("its page: {why}")))?;
+    println!("Open this page, on any device: {page}");
+    println!("and enter the code: {}", printable(user_code));
+    let complete = text("verification_uri_complete").and_then(|url| provider.checked(url).ok());
+    if options.open_browser {
+        crate::commands::login::open(complete.unwrap_or(page).as_str());
+    }
+    println!("Waiting for the login to be approved…");
+    wait(provider, options, device_code, &begun).await
+}
+
+/// Asks until the user has decided, or his time is over.
+async fn wait(
+    provider: &Provider,
+    options: &Options<'_>,
+    device_code: &str,
+    begun: &Value,
+) -> Result<String> {
+    let seconds = begun["expires_in"].as_u64().unwrap_or(WAIT_SECONDS_MAX);
+    let end = Instant::now() + Duration::from_secs(seconds.min(WAIT_SECONDS_MAX));
+    let mut interval = begun["interval"].as_u64().unwrap_or(INTERVAL_SECONDS);
+    let pairs = [
+        ("grant_type", DEVICE_CODE),
+        ("device_code", device_code),
+        ("client_id", options.client_id),
+    ];
+    while Instant::now() < end {
+        interval = interval.clamp(1, INTERVAL_SECONDS_MAX);
+        tokio::time::sleep(Duration::from_secs(interval)).await;
+        match provider.post("token_endpoint", &pairs).await? {
+            Answer::Ok(answer) => return provider.id_token(&answer),
+            Answer::Refused(error, _) if error == "authorization_pending" => {}
+            Answer::Refused(error, _) if error == "slow_down" => interval += SLOW_DOWN_SECONDS,
+            Answer::Refused(error, description) => {
+                return Err(refused(format!("{error}: {description}")))
+            }
+        }
+    }
+    Err(refused("nobody entered the code in time"))
+}

@@ -1,0 +1,265 @@
+//! A provider: what it says of itself, requests to it, and what its tokens must say.
+
+use std::time::Duration;
+
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::Engine as _;
+use futures_util::StreamExt as _;
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::redirect::Policy;
+use reqwest::{RequestBuilder, StatusCode, Url};
+use serde_json::Value;
+
+use super::{form, printable, refused, unusable};
+use crate::config::is_loopback;
+use crate::error::{Error, Result};
+
+/// For one request, from its beginning to the last byte of the answer.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+const ANSWER_BYTES_MAX: usize = 256 * 1024;
+/// Longer tokens are refused by servers.
+const TOKEN_BYTES_MAX: usize = 16 * 1024;
+/// How far the clocks may differ.
+const LEEWAY_SECONDS: i64 = 60;
+
+pub(super) struct Provider {
+    /// As it calls itself, which its tokens must do too.
+    pub issuer: String,
+    http: reqwest::Client,
+    document: Value,
+}
+
+/// What an endpoint has answered.
+pub(super) enum Answer {
+    Ok(Value),
+    /// The `error` of OAuth 2.0, with its description.
+    Refused(String, String),
+}
+
+impl Provider {
+    /// Asks a provider about itself (OpenID Connect Discovery 1.0).
+    pub async fn discover(address: &str) -> Result<Provider> {
+        let base = address.trim_end_matches('/');
+        check_address(base).map_err(|why| unusable(address, why))?;
+        let mut http = reqwest::Client::builder()
+            .user_agent(concat!("spacetimedb-cli/", env!("CARGO_PKG_VERSION")))
+            .timeout(REQUEST_TIMEOUT)
+            // A code or a token goes where the provider said, and nowhere else.
+            .redirect(Policy::none());
+        if is_loopback(base) {
+            http = http.no_proxy();
+        }
+        let http = http
+            .build()
+            .map_err(|e| Error::caused("LC0602", "cannot set up an HTTP client", e))?;
+        let request = http.get(format!("{base}/.well-known/openid-configuration"));
+        let (status, text) = ask(request).await?;
+        if status != StatusCode::OK {
+            let why = format!("it has no OpenID Connect configuration ({status})");
+            return Err(unusable(address, why));
+        }
+        let document: Value = serde_json::from_str(&text)
+            .map_err(|_| unusable(address, "its OpenID Connect configuration is not JSON"))?;
+        let issuer = document["issuer"].as_str().unwrap_or_default().to_owned();
+        if issuer.trim_end_matches('/') != base {
+            let why = format!("it says that it is {}", printable(&issuer));
+            return Err(unusable(address, why));
+        }
+        Ok(Provider {
+            issuer,
+            http,
+            document,
+        })
+    }
+
+    /// Has it such an endpoint?
+    pub fn has(&self, endpoint: &str) -> bool {
+        self.document[endpoint].is_string()
+    }
+
+    /// The address of an endpoint, as secure as the provider's own.
+    pub fn endpoint(&self, name: &str) -> Result<Url> {
+        let text = self.document[name].as_str();
+        let text = text.ok_or_else(|| unusable(&self.issuer, format!("it has no `{name}`")))?;
+        self.checked(text)
+            .map_err(|why| unusable(&self.issuer, format!("its `{name}`: {why}")))
+    }
+
+    /// Reads an address that the provider has named.
+    pub fn checked(&self, text: &str) -> std::result::Result<Url, String> {
+        let url = check_address(text)?;
+        if is_loopback(url.as_str()) && !is_loopback(&self.issuer) {
+            return Err("it leads to this machine".to_owned());
+        }
+        Ok(url)
+    }
+
+    /// Asks an endpoint (RFC 6749 §5).
+    pub async fn post(&self, endpoint: &str, pairs: &[(&str, &str)]) -> Result<Answer> {
+        let request = self
+            .http
+            .post(self.endpoint(endpoint)?)
+            .header(ACCEPT, "application/json")
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .body(form(pairs));
+        let (status, text) = ask(request).await?;
+        let value: Value = serde_json::from_str(&text)
+            .map_err(|_| refused(format!("{status}, and what it says is not JSON")))?;
+        if status.is_success() {
+            return Ok(Answer::Ok(value));
+        }
+        let word = |name: &str| printable(value[name].as_str().unwrap_or_default());
+        Ok(Answer::Refused(word("error"), word("error_description")))
+    }
+
+    /// The ID token in the answer of the token endpoint.
+    pub fn id_token(&self, answer: &Value) -> Result<String> {
+        let token = answer["id_token"].as_str().ok_or_else(|| {
+            refused("its answer has no ID token; the scope must have the word `openid`")
+        })?;
+        let is_token = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if token.len() > TOKEN_BYTES_MAX || !token.chars().all(is_token) {
+            return Err(refused("its ID token is none that a server would take"));
+        }
+        Ok(token.to_owned())
+    }
+
+    /// What an ID token must say to somebody who has it from the provider itself (OpenID Connect Core 1.0 §3.1.3.7). Its
+    /// signature is the server's business.
+    pub fn check_token(&self, token: &str, client_id: &str, nonce: Option<&str>) -> Result<()> {
+        let claims = token.split('.').nth(1);
+        let claims = claims.and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
+        let claims: Option<Value> = claims.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let claims = claims.ok_or_else(|| refused("its ID token cannot be read"))?;
+        if claims["iss"].as_str() != Some(&self.issuer) {
+            return Err(refused("its ID token is another issuer's"));
+        }
+        let is_for_us = match &claims["aud"] {
+            Value::String(audience) => audience == client_id,
+            Value::Array(all) => all.iter().any(|audience| audience == client_id),
+            _ => false,
+        };
+        if !is_for_us {
+            return Err(refused("its ID token is for another program"));
+        }
+        if nonce.is_some_and(|nonce| claims["nonce"].as_str() != Some(nonce)) {
+            return Err(refused("its ID token is not the answer to this login"));
+        }
+        let ends = claims["exp"].as_i64();
+        if ends.is_none_or(|ends| ends < now_seconds() - LEEWAY_SECONDS) {
+            return Err(refused("its ID token has ended already"));
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn now_seconds() -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |since| since.as_secs() as i64)
+}
+
+/// Codes and tokens are sent there: encrypted, or without leaving this machine.
+fn check_address(text: &str) -> std::result::Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| format!("it is not a URL: {error}"))?;
+    let is_safe = url.scheme() == "https" || (url.scheme() == "http" && is_loopback(text));
+    if !is_safe || !url.has_host() {
+        return Err("it must begin with https:// (http:// only on this machine)".to_owned());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("it must have no user name and no password".to_owned());
+    }
+    Ok(url)
+}
+
+/// Status and body of an answer.
+async fn ask(request: RequestBuilder) -> Result<(StatusCode, String)> {
+    let broken = |error: reqwest::Error| {
+        let text = "the conversation with the provider failed";
+        Error::caused("LC0602", text, error.without_url())
+    };
+    let response = request.send().await.map_err(broken)?;
+    let status = response.status();
+    let mut body = Vec::new();
+    let mut chunks = response.bytes_stream();
+    while let Some(chunk) = chunks.next().await {
+        body.extend_from_slice(&chunk.map_err(broken)?);
+        if body.len() > ANSWER_BYTES_MAX {
+            return Err(refused(format!(
+                "its answer has more than {ANSWER_BYTES_MAX} bytes"
+            )));
+        }
+    }
+    Ok((status, String::from_utf8_lossy(&body).into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn provider() -> Provider {
+        Provider {
+            issuer: "https://auth.example".to_owned(),
+            http: reqwest::Client::new(),
+            document: json!({
+                "token_endpoint": "https://tokens.example/t",
+                "plain": "http://auth.example/t",
+                "local": "https://127.0.0.1/t",
+                "script": "javascript:alert(1)",
+            }),
+        }
+    }
+
+    #[test]
+    fn endpoints_are_as_secure_as_the_provider() {
+        let provider = provider();
+        assert!(provider.endpoint("token_endpoint").is_ok());
+        for name in ["plain", "local", "script", "nothing"] {
+            let error = provider.endpoint(name).expect_err(name).to_string();
+            assert!(
+                error.contains(name) && error.contains("[LC0871]"),
+                "{error}"
+            );
+        }
+        for text in [
+            "http://auth.example",
+            "ftp://127.0.0.1",
+            "https://a:b@auth.example",
+            "x",
+        ] {
+            assert!(check_address(text).is_err(), "{text}");
+        }
+        assert!(check_address("http://localhost:1/x").is_ok());
+    }
+
+    #[test]
+    fn a_token_must_be_ours() {
+        let provider = provider();
+        let good = json!({
+            "iss": "https://auth.example", "aud": "cli", "nonce": "n", "exp": now_seconds() + 60, "sub": "ann",
+        });
+        let check = |claims: &Value| {
+            let payload = URL_SAFE_NO_PAD.encode(claims.to_string());
+            let token = format!("e30.{payload}.c2ln");
+            provider.check_token(&token, "cli", Some("n"))
+        };
+        check(&good).expect("good");
+        for (name, value) in [
+            ("iss", json!("https://auth.example/")),
+            ("aud", json!("other")),
+            ("aud", json!(["other"])),
+            ("aud", json!(null)),
+            ("nonce", json!("m")),
+            ("nonce", json!(null)),
+            ("exp", json!(now_seconds() - 100)),
+            ("exp", json!(null)),
+        ] {
+            let mut claims = good.clone();
+            claims[name] = value;
+            assert!(check(&claims).is_err(), "{claims}");
+        }
+        assert!(provider.check_token("x", "cli", None).is_err());
+        let answer = json!({ "id_token": "a.b\r\nx: y.c" });
+        assert!(provider.id_token(&answer).is_err());
+    }
+}

@@ -1,0 +1,63 @@
+//! A server of this workspace.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use super::Home;
+
+/// A server on a free port; killed at the end.
+pub struct Server {
+    process: Child,
+    pub url: String,
+    /// Keeps reading, so that the server never waits for us.
+    _output: std::thread::JoinHandle<()>,
+}
+
+impl Server {
+    pub fn start(home: &Home) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_spacetimedb-standalone"))
+            .args([
+                "start",
+                "--non-interactive",
+                "--listen-addr",
+                "127.0.0.1:0",
+                "--data-dir",
+            ])
+            .arg(home.path("server/data"))
+            .arg("--jwt-key-dir")
+            .arg(home.path("server/keys"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the server runs");
+        let mut lines = BufReader::new(process.stdout.take().expect("piped")).lines();
+        let url = loop {
+            let line = lines
+                .next()
+                .expect("the server says where it listens")
+                .expect("text");
+            if let Some((_, address)) = line.split_once("Starting SpacetimeDB listening on ") {
+                break format!("http://{}", address.trim());
+            }
+        };
+        let output = std::thread::spawn(move || lines.for_each(drop));
+        Self {
+            process,
+            url,
+            _output: output,
+        }
+    }
+
+    /// Asks it to stop and returns its status.
+    pub fn stop(mut self) -> i32 {
+        let id = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(id, rustix::process::Signal::TERM).expect("it lives");
+        self.process.wait().expect("it ends").code().unwrap_or(-1)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,38 @@
+//! What somebody may do in a database beyond what everybody may.
+
+use lightcone_types::Identity;
+
+/// Each includes what stands before it. Who has which, the server decides; the owner of the database has all in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rights {
+    /// Public tables, as the rules show them to him; public functions.
+    #[default]
+    Everybodys,
+    /// All rows of all tables.
+    Reads,
+    /// Private functions, and changing rows with SQL.
+    All,
+}
+
+impl Rights {
+    /// Private tables, rows that row-level security hides, and queries beyond the row limit.
+    pub fn sees_all_rows(self) -> bool {
+        self >= Rights::Reads
+    }
+
+    pub fn calls_private_functions(self) -> bool {
+        self == Rights::All
+    }
+
+    pub fn writes_rows(self) -> bool {
+        self == Rights::All
+    }
+
+    /// As whom queries are compiled.
+    pub(crate) fn caller(self, identity: Identity) -> lightcone_query::Caller {
+        lightcone_query::Caller {
+            identity,
+            is_owner: self.sees_all_rows(),
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! What a transaction changes: the instances that it concerns are brought up to date before it is committed.
+
+use std::time::Instant;
+
+use lightcone_engine::{Datastore, ReadSet};
+use lightcone_host::ConsoleLevel;
+
+use super::dependents::Dependent;
+use super::failures::ViewError;
+use super::query::{self, RowChanges, ViewQuery};
+use super::{Queued, Row, ViewHost, ViewMessage, Views};
+
+impl Views {
+    /// Before the open transaction is committed: brings what its changes concern up to date.
+    pub fn refresh(
+        &mut self,
+        host: ViewHost<'_>,
+        datastore: &mut Datastore,
+        messages: &mut Vec<ViewMessage>,
+    ) {
+        let started = host.instant();
+        self.find_concerned(host, datastore);
+        let concerned = std::mem::take(&mut self.concerned);
+        let mut told_of = None;
+        for &number in &concerned {
+            let queued = std::mem::take(&mut self.instance_mut(number).queued);
+            let instance = self.instance(number);
+            if instance.subscribers.is_empty() {
+                self.retire(datastore, number);
+            } else if instance.is_failing {
+                self.retry_or_wait(host, datastore, number, messages);
+            } else if self.failures.have_taken_long(instance.key.table) {
+                self.wait(host, number, messages);
+            } else if queued == Queued::Call {
+                self.evaluate(host, datastore, number, messages);
+            } else if queued == Queued::TooMuch && told_of != Some(instance.key.table) {
+                told_of = Some(instance.key.table);
+                let error = too_many_partners(host);
+                self.evaluated(host, number, started, Err(error), messages);
+            } else if queued == Queued::TooMuch {
+                self.wait(host, number, messages);
+            } else {
+                self.change_query(host, datastore, number, queued, messages);
+            }
+        }
+        self.concerned = concerned;
+        self.concerned.clear();
+        self.changes.clear();
+        self.joins.clear();
+        self.failures.end_refresh();
+    }
+
+    fn find_concerned(&mut self, host: ViewHost<'_>, datastore: &mut Datastore) {
+        let Views {
+            dependents,
+            joins,
+            looked,
+            instances,
+            concerned,
+            changes,
+            ..
+        } = self;
+        let mut queue = |dependent: Dependent, rows: Option<(&mut RowChanges, Row<'_>)>| {
+            let number = dependent.instance();
+            let instance = instances[number as usize].as_mut();
+            let instance = instance.expect("dependents are live instances");
+            if instance.queued == Queued::No {
+                concerned.push(number);
+            }
+            let queued = match (dependent.is_query(), rows) {
+                (true, _) if instance.queued >= Queued::Query => instance.queued,
+                (true, Some((changes, row))) => match changes.note(number, row) {
+                    true => Queued::Rows,
+                    false => Queued::Query,
+                },
+                (true, None) => Queued::Query,
+                (false, _) => Queued::Call,
+            };
+            instance.queued = queued;
+        };
+        let mut noted = joins.begin();
+        datastore.for_each_net_change(
+            |table| dependents.has_table(table) || joins.has_table(table),
+            |table, old, new| {
+                // Their rows are gone when the transaction ends: views see them empty (02 §10.2).
+                if table.schema.is_event {
+                    return;
+                }
+                let id = table.schema.id;
+                if joins.has_table(id) {
+                    noted.note(id, Row { old, new });
+                }
+                changes.next_row();
+                dependents.concerned_by(looked, table, old, new, |dependent| {
+                    queue(dependent, Some((changes, Row { old, new })));
+                });
+            },
+        );
+        dependents.concerned_by_counts(looked, |dependent| queue(dependent, None));
+        changes.sort();
+        let mut queue_join = |number: u32, how: Queued| {
+            let instance = instances[number as usize].as_mut();
+            let instance = instance.expect("joins are those of live instances");
+            if instance.queued == Queued::No {
+                concerned.push(number);
+            }
+            if instance.queued < how {
+                instance.queued = how;
+            }
+        };
+        let partners_max = host.shared.options.limits.join_partners_max;
+        joins.evaluate(datastore, noted, partners_max, |number| {
+            queue_join(number, Queued::TooMuch);
+        });
+        joins
+            .concerned()
+            .for_each(|number| queue_join(number, Queued::Rows));
+    }
+
+    /// Evaluates an instance by calling its function, in the open transaction.
+    pub(super) fn evaluate(
+        &mut self,
+        host: ViewHost<'_>,
+        datastore: &mut Datastore,
+        number: u32,
+        messages: &mut Vec<ViewMessage>,
+    ) {
+        let started = host.instant();
+        let instance = self.instance(number);
+        let (key, sender) = (instance.key, instance.sender);
+        let mut reads = ReadSet::default();
+        let returned = self
+            .runner
+            .call(host, datastore, key.table, sender, &mut reads);
+        let (query, result) = match returned {
+            Ok(returned) => {
+                let rows = (key.table, &key.instance);
+                query::store(host, datastore, rows, sender, returned)
+            }
+            Err(error) => (None, Err(error)),
+        };
+        let is_live = std::mem::replace(&mut self.instance_mut(number).is_live, true);
+        // An evaluation that was stopped has not read all that matters.
+        let was_stopped = result.as_ref().is_err_and(|error| error.may_pass);
+        if !(is_live && was_stopped) {
+            let query = self.prepare(host, datastore, number, query);
+            self.set_reads(datastore, number, reads, query);
+        }
+        self.evaluated(host, number, started, result, messages);
+    }
+
+    /// Brings the rows of an instance up to date whose query's tables have changed.
+    fn change_query(
+        &mut self,
+        host: ViewHost<'_>,
+        datastore: &mut Datastore,
+        number: u32,
+        queued: Queued,
+        messages: &mut Vec<ViewMessage>,
+    ) {
+        let started = host.instant();
+        let instance = self.instances[number as usize].as_mut();
+        let instance = instance.expect("it is concerned");
+        let Some(query) = &mut instance.query else {
+            return;
+        };
+        let key = instance.key;
+        let rows = (key.table, &key.instance);
+        let result = match (queued, query.join_mut()) {
+            (Queued::Rows, Some(join)) => join.change(host, datastore, rows, self.joins.of(number)),
+            (Queued::Rows, None) => query.change(host, datastore, rows, self.changes.of(number)),
+            _ => query.evaluate(host, datastore, rows),
+        };
+        self.evaluated(host, number, started, result, messages);
+    }
+
+    /// Notes how an evaluation ended. Who subscribes to the instance is told when it begins to fail.
+    fn evaluated(
+        &mut self,
+        host: ViewHost<'_>,
+        number: u32,
+        started: Instant,
+        result: Result<(), ViewError>,
+        messages: &mut Vec<ViewMessage>,
+    ) {
+        let instance = self.instance_mut(number);
+        instance.is_overdue = result.as_ref().is_err_and(|error| error.may_pass);
+        let was_failing = std::mem::replace(&mut instance.is_failing, result.is_err());
+        if result.is_ok() && !was_failing {
+            return;
+        }
+        let now = host.instant();
+        let instance = self.instance(number);
+        let name = host.name(instance.key.table);
+        let log = &host.shared.log;
+        let time = host.shared.environment().now();
+        let Err(ViewError { reason, may_pass }) = result else {
+            if was_failing {
+                let text = format!("the view `{name}` works again");
+                log.host(ConsoleLevel::Info, Some(&name), &text, time);
+            }
+            return;
+        };
+        let took = now.saturating_duration_since(started);
+        let (view, is_subscribed) = (instance.key.table, !instance.subscribers.is_empty());
+        self.failures.failed(view, took, is_subscribed, now);
+        if may_pass {
+            self.failures.push(view, number);
+        }
+        if was_failing {
+            return;
+        }
+        self.tell_subscribers(host, number, messages);
+        let database = host.shared.options.identity;
+        tracing::warn!(%database, view = %name, reason, "a view failed");
+        let text = format!("Error materializing view `{name}`: {reason}; its last rows stand until it works again [LC0331]");
+        log.host(ConsoleLevel::Error, Some(&name), &text, time);
+    }
+
+    /// Has the instance hear of the changes of its query's join. Without the indexes for that, it is evaluated again each time. An
+    /// index for a window is held, too.
+    fn prepare(
+        &mut self,
+        host: ViewHost<'_>,
+        datastore: &mut Datastore,
+        number: u32,
+        mut query: Option<ViewQuery>,
+    ) -> Option<ViewQuery> {
+        let new = query.as_mut()?;
+        if let Some(join) = new.join() {
+            let added = self.joins.add(datastore, join, number, host.instant());
+            if added.is_err() {
+                new.give_up_join(datastore);
+            }
+        }
+        new.hold_index(datastore, &mut self.building, host.instant());
+        query
+    }
+
+    pub(super) fn set_reads(
+        &mut self,
+        datastore: &mut Datastore,
+        number: u32,
+        reads: ReadSet,
+        query: Option<ViewQuery>,
+    ) {
+        let Views {
+            instances,
+            dependents,
+            joins,
+            ..
+        } = self;
+        let instance = instances[number as usize].as_mut();
+        let instance = instance.expect("it is evaluated");
+        let (call, of_query) = (Dependent::new(number, false), Dependent::new(number, true));
+        if instance.reads != reads {
+            dependents.remove(call, &instance.reads);
+            dependents.add(call, &reads);
+            instance.reads = reads;
+        }
+        if let Some(old) = &instance.query {
+            if let Some((table, column)) = old.held_index() {
+                datastore.release_index(table, column);
+            }
+            dependents.remove(of_query, old.reads());
+            if let Some(join) = old.join() {
+                let new = query.as_ref().and_then(ViewQuery::join);
+                joins.replace(datastore, (join, new), number);
+            }
+        }
+        if let Some(new) = &query {
+            dependents.add(of_query, new.reads());
+        }
+        instance.query = query;
+    }
+}
+
+/// Why the change of a view's join was not found.
+fn too_many_partners(host: ViewHost<'_>) -> ViewError {
+    let partners_max = host.shared.options.limits.join_partners_max;
+    ViewError {
+        reason: format!("a changed row had more than {partners_max} partners in its join, which limits.join-partners-max allows on average [LC0714]"),
+        may_pass: true,
+    }
+}

@@ -1,0 +1,268 @@
+//! Who uses which instances: they are made for the first query that reads them, and kept for a while after the last.
+
+use std::time::{Duration, Instant};
+
+use lightcone_engine::{Datastore, ReadSet};
+use lightcone_query::view_instance;
+use lightcone_types::Identity;
+use rustc_hash::FxHashMap;
+
+use super::retries::{error_message, failed_text};
+use super::{
+    Instance, InstanceKey, Queued, Subscriber, ViewHost, ViewMessage, ViewRead, Views, NO_ROWS,
+};
+use crate::peer::ConnectionNumber;
+
+/// Instances that nobody uses and that are kept for who comes back; the oldest go first.
+const UNUSED_INSTANCES_MAX: usize = 1024;
+/// Those that nobody has used for so long go too.
+const UNUSED_TIME_MAX: Duration = Duration::from_secs(600);
+
+/// An instance that nobody uses since then.
+pub(super) struct Unused {
+    number: u32,
+    turn: u64,
+    since: Instant,
+}
+
+impl Views {
+    /// Makes sure that the rows of these views are there for who looks at them, in the open transaction.
+    ///
+    /// # Errors
+    /// There are too many instances.
+    pub fn materialise(
+        &mut self,
+        host: ViewHost<'_>,
+        datastore: &mut Datastore,
+        caller: Identity,
+        reads: &[ViewRead],
+        messages: &mut Vec<ViewMessage>,
+    ) -> Result<(), String> {
+        self.drop_unused(host, datastore);
+        let mut numbers = Vec::with_capacity(reads.len());
+        let mut made = Ok(());
+        for read in reads {
+            match self.find_or_make(host, datastore, caller, *read) {
+                Ok(number) => {
+                    // Making the next one must not drop it.
+                    self.instance_mut(number).unused_turn = 0;
+                    numbers.push(number);
+                }
+                Err(error) => {
+                    made = Err(error);
+                    break;
+                }
+            }
+        }
+        for number in numbers {
+            if made.is_ok() {
+                self.bring_up(host, datastore, number, messages);
+            }
+            if self.instance(number).subscribers.is_empty() {
+                self.set_unused(host, number);
+            }
+        }
+        made
+    }
+
+    /// Evaluates an instance that somebody is about to read, unless its rows are good, or it is to wait.
+    fn bring_up(
+        &mut self,
+        host: ViewHost<'_>,
+        datastore: &mut Datastore,
+        number: u32,
+        messages: &mut Vec<ViewMessage>,
+    ) {
+        let now = host.instant();
+        let instance = self.instance(number);
+        let (is_live, is_overdue, view) =
+            (instance.is_live, instance.is_overdue, instance.key.table);
+        let may_begin = !is_live && self.failures.may_begin(view, now);
+        if may_begin || (is_overdue && self.failures.may_retry(view, now)) {
+            return self.evaluate(host, datastore, number, messages);
+        }
+        if !is_live {
+            self.instance_mut(number).is_live = true;
+            self.wait(host, number, messages);
+        }
+    }
+
+    /// Counts a query set that reads these views, which are materialised. Returns what its client is to be told.
+    pub fn subscribe(
+        &mut self,
+        host: ViewHost<'_>,
+        caller: Identity,
+        reads: &[ViewRead],
+        (connection, query_set_id): (ConnectionNumber, u32),
+        request_id: u32,
+    ) -> Vec<ViewMessage> {
+        let mut messages = Vec::new();
+        for read in reads {
+            let Some(&number) = self.by_key.get(&key_of(*read, caller)) else {
+                continue;
+            };
+            let instance = self.instance_mut(number);
+            instance.unused_turn = 0;
+            let subscriber = instance
+                .subscribers
+                .entry((connection, query_set_id))
+                .or_insert(Subscriber {
+                    request_id,
+                    queries: 0,
+                });
+            subscriber.queries += 1;
+            if instance.is_overdue && instance.subscribers.len() == 1 {
+                // Nobody waited for it before.
+                self.failures.push(read.table, number);
+            }
+            let instance = self.instance(number);
+            let subscriber = &instance.subscribers[&(connection, query_set_id)];
+            if instance.is_failing && subscriber.queries == 1 {
+                let text = failed_text(&host.name(read.table));
+                messages.push(error_message(connection, query_set_id, request_id, &text));
+            }
+        }
+        messages
+    }
+
+    /// A query set that [`subscribe`](Self::subscribe) counted is gone.
+    pub fn unsubscribe(
+        &mut self,
+        host: ViewHost<'_>,
+        caller: Identity,
+        reads: &[ViewRead],
+        (connection, query_set_id): (ConnectionNumber, u32),
+    ) {
+        for read in reads {
+            let Some(&number) = self.by_key.get(&key_of(*read, caller)) else {
+                continue;
+            };
+            let subscribers = &mut self.instance_mut(number).subscribers;
+            let Some(subscriber) = subscribers.get_mut(&(connection, query_set_id)) else {
+                continue;
+            };
+            subscriber.queries -= 1;
+            if subscriber.queries > 0 {
+                continue;
+            }
+            subscribers.remove(&(connection, query_set_id));
+            if subscribers.is_empty() {
+                self.set_unused(host, number);
+            }
+        }
+    }
+
+    fn find_or_make(
+        &mut self,
+        host: ViewHost<'_>,
+        datastore: &mut Datastore,
+        caller: Identity,
+        read: ViewRead,
+    ) -> Result<u32, String> {
+        let key = key_of(read, caller);
+        if let Some(&number) = self.by_key.get(&key) {
+            return Ok(number);
+        }
+        let instances_max = host.shared.options.limits.view_instances_max;
+        while self.by_key.len() >= instances_max {
+            if !self.drop_oldest_unused(datastore) {
+                return Err(format!("all {instances_max} instances of views that there may be are in use; raise limits.view-instances-max [LC0715]"));
+            }
+        }
+        let instance = Instance {
+            key,
+            sender: (!read.view.is_anonymous).then_some(caller),
+            is_live: false,
+            reads: ReadSet::default(),
+            query: None,
+            subscribers: FxHashMap::default(),
+            is_failing: false,
+            is_overdue: false,
+            queued: Queued::No,
+            unused_turn: 0,
+        };
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.instances[number as usize] = Some(instance);
+                number
+            }
+            None => {
+                self.instances.push(Some(instance));
+                (self.instances.len() - 1) as u32
+            }
+        };
+        self.by_key.insert(key, number);
+        Ok(number)
+    }
+
+    fn set_unused(&mut self, host: ViewHost<'_>, number: u32) {
+        self.unused_turns += 1;
+        let turn = self.unused_turns;
+        self.instance_mut(number).unused_turn = turn;
+        self.unused.push_back(Unused {
+            number,
+            turn,
+            since: host.instant(),
+        });
+    }
+
+    /// Drops unused instances that are too many or too old, in the open transaction.
+    fn drop_unused(&mut self, host: ViewHost<'_>, datastore: &mut Datastore) {
+        let now = host.instant();
+        while let Some(oldest) = self.unused.front() {
+            let is_old = now.saturating_duration_since(oldest.since) >= UNUSED_TIME_MAX;
+            if !is_old && self.unused.len() <= UNUSED_INSTANCES_MAX {
+                break;
+            }
+            self.drop_front_of_unused(datastore);
+        }
+    }
+
+    /// False: there is none.
+    fn drop_oldest_unused(&mut self, datastore: &mut Datastore) -> bool {
+        while !self.unused.is_empty() {
+            if self.drop_front_of_unused(datastore) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether it was still unused, and is gone now.
+    fn drop_front_of_unused(&mut self, datastore: &mut Datastore) -> bool {
+        let Some(Unused { number, turn, .. }) = self.unused.pop_front() else {
+            return false;
+        };
+        let instance = self.instances[number as usize].as_ref();
+        // It may have been used again since, or its number be another's: turns are never given twice.
+        if instance.is_none_or(|instance| instance.unused_turn != turn) {
+            return false;
+        }
+        self.retire(datastore, number);
+        if let Some(instance) = self.instances[number as usize].take() {
+            self.by_key.remove(&instance.key);
+            self.free.push(number);
+        }
+        true
+    }
+
+    /// Nobody uses the instance: its rows go, and it hears of no change.
+    pub(super) fn retire(&mut self, datastore: &mut Datastore, number: u32) {
+        self.set_reads(datastore, number, ReadSet::default(), None);
+        // Also if it is not live: rows that went with a program whose transaction was taken back are there again. Those that do
+        // not fit into the transaction any more stay; nobody sees them, and the next evaluation replaces them.
+        let InstanceKey { table, instance } = self.instance(number).key;
+        let _ = datastore.replace_view_rows(table, &instance, NO_ROWS);
+        let instance = self.instance_mut(number);
+        instance.is_live = false;
+        (instance.is_failing, instance.is_overdue) = (false, false);
+    }
+}
+
+fn key_of(read: ViewRead, caller: Identity) -> InstanceKey {
+    let instance = view_instance(read.view, &caller);
+    InstanceKey {
+        table: read.table,
+        instance: instance[..].try_into().expect("a hash has 32 bytes"),
+    }
+}

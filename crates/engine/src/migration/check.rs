@@ -1,0 +1,215 @@
+//! What is looked at before the first step: that the stored tables are those of the running program, and what values columns have.
+
+use lightcone_schema::{ModuleDef, SequenceDef, Step, TableDef, TableKind, TableSchema};
+use lightcone_types::AlgebraicType;
+
+use super::{part, table_of, Done, MigrationError, MigrationWork};
+use crate::datastore::Datastore;
+
+impl Datastore {
+    /// That the tables of the user are those of a definition (02 §14.1, 5). Those of views are not looked at.
+    ///
+    /// # Errors
+    /// They are not; the text says which table differs, and in what.
+    pub fn check_tables(&self, def: &ModuleDef) -> Done {
+        let is_user = |schema: &&std::sync::Arc<TableSchema>| {
+            schema.kind == TableKind::User && schema.view.is_none()
+        };
+        for schema in self.schemas().filter(is_user) {
+            let differs = match def.table(&schema.name) {
+                None => Some("is not in the definition"),
+                Some(def) => difference(schema, def),
+            };
+            if let Some(differs) = differs {
+                return Err(MigrationError::NotAsDefined(format!(
+                    "table `{}` {differs}",
+                    schema.name
+                )));
+            }
+        }
+        for table in &def.tables {
+            self.stored_table(&table.name).map_err(|_| {
+                MigrationError::NotAsDefined(format!("table `{}` is missing", table.name))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// What must hold of rows before a step is taken, before any is (02 §14.5).
+    ///
+    /// # Errors
+    /// A sequence could issue a value that a row has.
+    pub fn precheck(&self, step: &Step, new: &ModuleDef, work: &mut MigrationWork<'_>) -> Done {
+        let Step::AddSequence { table, sequence } = step else {
+            return Ok(());
+        };
+        let (schema, def) = (self.stored_table(table)?, table_of(new, table)?);
+        let sequence = part(&def.sequences, |s| &s.name, "sequence", sequence)?;
+        let table = &self.state(schema.id)?.table;
+        let position = usize::from(sequence.column.0);
+        let Some(column) = def.columns.get(position) else {
+            return Err(MigrationError::Plan("a sequence without column".to_owned()));
+        };
+        let (min, max) = range_of(sequence, &column.ty);
+        let is_in_range = |value: &i128| (min..=max).contains(value);
+        let found = match schema.columns.get(position) {
+            // A new column: all rows get its default.
+            None if table.rows().row_count() == 0 => None,
+            None => column
+                .default
+                .as_ref()
+                .and_then(|bytes| integer(&column.ty, bytes)),
+            Some(_) => work.ticking(|tick| {
+                let mut found = None;
+                let mut go_on = true;
+                table.rows().walk(None, |_, row| {
+                    let value = integer(&column.ty, table.layout().column(row, position));
+                    found = value.filter(is_in_range);
+                    go_on = tick(1);
+                    found.is_none() && go_on
+                });
+                go_on.then_some(found).ok_or(MigrationError::TooLong)
+            })?,
+        };
+        match found.filter(is_in_range) {
+            None => Ok(()),
+            Some(value) => Err(MigrationError::SequenceInRange {
+                sequence: sequence.name.clone(),
+                detail: format!(
+                    "a row of `{}` has {value} in `{}`, and the sequence issues values from {min} to {max}",
+                    schema.name, column.name
+                ),
+            }),
+        }
+    }
+}
+
+/// In what a stored table is not that of the definition.
+fn difference(schema: &TableSchema, def: &TableDef) -> Option<&'static str> {
+    let columns = schema.columns.iter().map(|c| (&c.name, &c.ty));
+    let indexes = schema
+        .indexes
+        .iter()
+        .map(|i| (&i.name, &i.algorithm, i.unique));
+    let constraints = schema.constraints.iter().map(|c| (&c.name, &c.columns));
+    let sequences = schema.sequences.iter().map(|s| {
+        (
+            &s.name,
+            s.column,
+            (s.start, s.min_value, s.max_value),
+            s.increment,
+        )
+    });
+    let schedule = schema.schedule.as_ref();
+    let schedule = schedule.map(|s| (&s.name, &s.function_name, s.at_column));
+    let of_schedule = def.schedule.as_ref();
+    let checks = [
+        (
+            "has another primary key",
+            schema.primary_key == def.primary_key,
+        ),
+        ("has another access", schema.access == def.access),
+        (
+            "is an event table, or is none",
+            schema.is_event == def.is_event,
+        ),
+        (
+            "has other columns",
+            columns.eq(def.columns.iter().map(|c| (&c.name, &c.ty))),
+        ),
+        (
+            "has other indexes",
+            same(
+                indexes,
+                def.indexes
+                    .iter()
+                    .map(|i| (&i.name, &i.algorithm, i.unique)),
+            ),
+        ),
+        (
+            "has other constraints",
+            same(
+                constraints,
+                def.constraints.iter().map(|c| (&c.name, &c.columns)),
+            ),
+        ),
+        (
+            "has other sequences",
+            same(
+                sequences,
+                def.sequences
+                    .iter()
+                    .map(|s| (&s.name, s.column, s.effective(), s.increment)),
+            ),
+        ),
+        (
+            "has another schedule",
+            schedule == of_schedule.map(|s| (&s.name, &s.function_name, s.at_column)),
+        ),
+    ];
+    checks
+        .into_iter()
+        .find(|(_, is_same)| !is_same)
+        .map(|(text, _)| text)
+}
+
+/// Whether two lists of different things have the same, in whatever order.
+fn same<T: PartialEq>(a: impl Iterator<Item = T>, b: impl Iterator<Item = T>) -> bool {
+    let (a, b): (Vec<T>, Vec<T>) = (a.collect(), b.collect());
+    a.len() == b.len() && a.iter().all(|each| b.contains(each))
+}
+
+/// The values that a sequence may issue into a column of this type.
+fn range_of(sequence: &SequenceDef, ty: &AlgebraicType) -> (i128, i128) {
+    use AlgebraicType as T;
+    let (lowest, highest): (i128, i128) = match ty {
+        T::I8 => (i8::MIN.into(), i8::MAX.into()),
+        T::U8 => (0, u8::MAX.into()),
+        T::I16 => (i16::MIN.into(), i16::MAX.into()),
+        T::U16 => (0, u16::MAX.into()),
+        T::I32 => (i32::MIN.into(), i32::MAX.into()),
+        T::U32 => (0, u32::MAX.into()),
+        T::I64 => (i64::MIN.into(), i64::MAX.into()),
+        T::U64 => (0, u64::MAX.into()),
+        T::U128 | T::U256 => (0, i128::MAX),
+        _ => (i128::MIN, i128::MAX),
+    };
+    let (_, min, max) = sequence.effective();
+    (min.clamp(lowest, highest), max.clamp(lowest, highest))
+}
+
+/// A stored integer; none if it is beyond what a sequence can issue.
+fn integer(ty: &AlgebraicType, bytes: &[u8]) -> Option<i128> {
+    use AlgebraicType as T;
+    let is_signed = matches!(ty, T::I8 | T::I16 | T::I32 | T::I64 | T::I128 | T::I256);
+    let is_negative = is_signed && bytes.last().is_some_and(|byte| byte & 0x80 != 0);
+    let fill = if is_negative { 0xff } else { 0 };
+    let mut wide = [fill; 16];
+    let (low, high) = bytes.split_at(bytes.len().min(16));
+    wide[..low.len()].copy_from_slice(low);
+    let value = i128::from_le_bytes(wide);
+    let fits = high.iter().all(|byte| *byte == fill) && (value < 0) == is_negative;
+    fits.then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_of_all_widths_are_read() {
+        use AlgebraicType as T;
+        assert_eq!(integer(&T::U8, &[200]), Some(200));
+        assert_eq!(integer(&T::I8, &[200]), Some(-56));
+        assert_eq!(integer(&T::I64, &(-3_i64).to_le_bytes()), Some(-3));
+        assert_eq!(integer(&T::U128, &u128::MAX.to_le_bytes()), None);
+        assert_eq!(integer(&T::I128, &i128::MIN.to_le_bytes()), Some(i128::MIN));
+        let mut wide = [0; 32];
+        wide[0] = 7;
+        assert_eq!(integer(&T::U256, &wide), Some(7));
+        wide[16] = 1;
+        assert_eq!(integer(&T::U256, &wide), None);
+        assert_eq!(integer(&T::I256, &[0xff; 32]), Some(-1));
+        assert_eq!(integer(&T::U256, &[0xff; 32]), None);
+    }
+}

@@ -1,0 +1,47 @@
+//! Texts with an end: what is printed comes from modules, which may have anything in them.
+
+use std::fmt::{self, Write};
+
+/// Types and values in the middle of a text are cut after so many bytes.
+const PART_BYTES_MAX: usize = 500;
+
+/// A text that takes no more than its bound. Writing more than fits fails, and leaves what fitted.
+pub(super) struct BoundedText {
+    text: String,
+    bytes_max: usize,
+}
+
+impl BoundedText {
+    pub(super) fn new(bytes_max: usize) -> BoundedText {
+        BoundedText {
+            text: String::new(),
+            bytes_max,
+        }
+    }
+
+    pub(super) fn into_text(self) -> String {
+        self.text
+    }
+}
+
+impl Write for BoundedText {
+    fn write_str(&mut self, piece: &str) -> fmt::Result {
+        let room = self.bytes_max - self.text.len();
+        if piece.len() <= room {
+            self.text.push_str(piece);
+            return Ok(());
+        }
+        let end = (0..=room).rev().find(|&at| piece.is_char_boundary(at));
+        self.text.push_str(&piece[..end.unwrap_or(0)]);
+        Err(fmt::Error)
+    }
+}
+
+/// Something as text, cut to a readable length.
+pub(super) fn clipped(shown: impl fmt::Display) -> String {
+    let mut out = BoundedText::new(PART_BYTES_MAX);
+    match write!(out, "{shown}") {
+        Ok(()) => out.into_text(),
+        Err(_) => format!("{}...", out.into_text()),
+    }
+}

@@ -1,0 +1,98 @@
+//! Why there is no plan (02 §14.2, §14.4).
+
+use std::fmt;
+
+use super::compatible::Incompatible;
+
+/// So many reasons are kept; a definition may have thousands of tables.
+const REASONS_MAX: usize = 256;
+
+/// The new definition cannot take over the data of the old one without somebody's help: all reasons, up to a limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
+pub struct Refused {
+    /// By table, in order of their names.
+    pub reasons: Vec<Refusal>,
+    /// Found beyond the limit, counted but not kept.
+    pub not_shown: usize,
+}
+
+impl Refused {
+    pub(super) fn push(&mut self, reason: Refusal) {
+        if self.reasons.len() < REASONS_MAX {
+            self.reasons.push(reason);
+        } else {
+            self.not_shown += 1;
+        }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "Errors occurred:")?;
+        for reason in &self.reasons {
+            writeln!(f, "{reason}\n")?;
+        }
+        if self.not_shown > 0 {
+            writeln!(f, "... and {} more\n", self.not_shown)?;
+        }
+        Ok(())
+    }
+}
+
+/// One change that no step can make.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("Making table {table} {} requires a manual migration; give the new one another name [LC0220]",
+        if *is_event { "an event table" } else { "a table that keeps its rows" })]
+    EventFlag { table: String, is_event: bool },
+    #[error("Adding column {column} to table {table} needs a default value for the rows that are there; give it one [LC0221]")]
+    ColumnWithoutDefault { table: String, column: String },
+    #[error("Removing column {column} from table {table} requires a manual migration; keep it (a new name means removing and adding) [LC0220]")]
+    ColumnRemoved { table: String, column: String },
+    #[error("Moving column {column} of table {table} from position {old} to {new} requires a manual migration; \
+             keep the order, and put new columns at the end [LC0222]")]
+    ColumnMoved {
+        table: String,
+        column: String,
+        old: usize,
+        new: usize,
+    },
+    #[error("Changing the type of column {column} in table {table} from {old} to {new} requires a manual migration{} [LC0220]",
+        reason_in_parentheses(why))]
+    ColumnType {
+        table: String,
+        column: String,
+        /// As text, cut to a readable length.
+        old: String,
+        new: String,
+        why: Incompatible,
+    },
+    #[error("Changing unique constraint {constraint} of table {table} from ({}) to ({}) requires a manual migration; \
+             give the new one another name [LC0220]", old.join(", "), new.join(", "))]
+    ConstraintColumns {
+        table: String,
+        constraint: String,
+        old: Vec<String>,
+        new: Vec<String>,
+    },
+    #[error("Changing the accessor of index {index} of table {table} from {} to {} requires a manual migration; \
+             keep it, or give the index another name [LC0220]", name_or_none(old), name_or_none(new))]
+    IndexAccessor {
+        table: String,
+        index: String,
+        old: Option<String>,
+        new: Option<String>,
+    },
+}
+
+/// Two types that differ as a whole are said already.
+fn reason_in_parentheses(why: &Incompatible) -> String {
+    match (why.within.is_empty(), &why.why) {
+        (true, super::compatible::Mismatch::Type { .. }) => String::new(),
+        _ => format!(" ({why})"),
+    }
+}
+
+fn name_or_none(name: &Option<String>) -> &str {
+    name.as_deref().unwrap_or("none")
+}

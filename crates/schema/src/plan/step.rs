@@ -1,0 +1,272 @@
+//! The steps of a plan (02 §14.5).
+
+use std::cmp::Ordering;
+
+/// One step. Names are canonical, with namespace; everything else about the object is in the old and new definition.
+///
+/// `table` may be the name of a view in [`Step::ChangeColumns`], [`Step::ChangeTableAccessorName`],
+/// [`Step::ChangeColumnAccessorName`] and [`Step::ChangeAccess`]: the table that holds its rows is meant then.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    RemoveIndex {
+        table: String,
+        index: String,
+    },
+    RemoveConstraint {
+        table: String,
+        constraint: String,
+    },
+    RemoveSequence {
+        table: String,
+        sequence: String,
+    },
+    RemoveSchedule {
+        table: String,
+    },
+    RemoveView {
+        view: String,
+    },
+    /// Of every rule of the old definition.
+    RemoveRowLevelSecurity {
+        sql: String,
+    },
+    /// The table must be empty. Its indexes, constraints, sequences and schedule have no steps of their own.
+    RemoveTable {
+        table: String,
+    },
+    /// Types of columns changed so that every stored row means the same in the new types; rows stay as they are.
+    ChangeColumns {
+        table: String,
+    },
+    /// Columns of an event table changed in any way; it has no rows. What still refers to a column, such as an index
+    /// that stays, follows the column's name to its new position; a primary key whose column is gone is dropped.
+    ReschemaEventTable {
+        table: String,
+    },
+    /// New columns at the end, with defaults. Types of the old ones may have changed as in `ChangeColumns`, which has
+    /// no step of its own then.
+    AddColumns {
+        table: String,
+    },
+    ChangeIndexSourceName {
+        table: String,
+        index: String,
+    },
+    ChangeTableAccessorName {
+        table: String,
+    },
+    ChangeColumnAccessorName {
+        table: String,
+        column: String,
+    },
+    /// With everything that belongs to it.
+    AddTable {
+        table: String,
+    },
+    AddIndex {
+        table: String,
+        index: String,
+    },
+    AddConstraint {
+        table: String,
+        constraint: String,
+    },
+    /// To a table that there was: no row may have a value that the sequence could issue.
+    AddSequence {
+        table: String,
+        sequence: String,
+    },
+    AddSchedule {
+        table: String,
+    },
+    AddView {
+        view: String,
+    },
+    /// Of every rule of the new definition.
+    AddRowLevelSecurity {
+        sql: String,
+    },
+    ChangeAccess {
+        table: String,
+    },
+    ChangePrimaryKey {
+        table: String,
+    },
+    /// Of every view that stays: its live instances are evaluated again.
+    UpdateView {
+        view: String,
+    },
+    DisconnectAllUsers,
+}
+
+/// What a step does. In the order in which steps are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StepKind {
+    RemoveIndex,
+    RemoveConstraint,
+    RemoveSequence,
+    RemoveSchedule,
+    RemoveView,
+    RemoveRowLevelSecurity,
+    RemoveTable,
+    ChangeColumns,
+    ReschemaEventTable,
+    AddColumns,
+    ChangeIndexSourceName,
+    ChangeTableAccessorName,
+    ChangeColumnAccessorName,
+    AddTable,
+    AddIndex,
+    AddConstraint,
+    AddSequence,
+    AddSchedule,
+    AddView,
+    AddRowLevelSecurity,
+    ChangeAccess,
+    ChangePrimaryKey,
+    UpdateView,
+    DisconnectAllUsers,
+}
+
+impl StepKind {
+    /// The name as answers and reports spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            StepKind::RemoveIndex => "RemoveIndex",
+            StepKind::RemoveConstraint => "RemoveConstraint",
+            StepKind::RemoveSequence => "RemoveSequence",
+            StepKind::RemoveSchedule => "RemoveSchedule",
+            StepKind::RemoveView => "RemoveView",
+            StepKind::RemoveRowLevelSecurity => "RemoveRowLevelSecurity",
+            StepKind::RemoveTable => "RemoveTable",
+            StepKind::ChangeColumns => "ChangeColumns",
+            StepKind::ReschemaEventTable => "ReschemaEventTable",
+            StepKind::AddColumns => "AddColumns",
+            StepKind::ChangeIndexSourceName => "ChangeIndexSourceName",
+            StepKind::ChangeTableAccessorName => "ChangeTableAccessorName",
+            StepKind::ChangeColumnAccessorName => "ChangeColumnAccessorName",
+            StepKind::AddTable => "AddTable",
+            StepKind::AddIndex => "AddIndex",
+            StepKind::AddConstraint => "AddConstraint",
+            StepKind::AddSequence => "AddSequence",
+            StepKind::AddSchedule => "AddSchedule",
+            StepKind::AddView => "AddView",
+            StepKind::AddRowLevelSecurity => "AddRowLevelSecurity",
+            StepKind::ChangeAccess => "ChangeAccess",
+            StepKind::ChangePrimaryKey => "ChangePrimaryKey",
+            StepKind::UpdateView => "UpdateView",
+            StepKind::DisconnectAllUsers => "DisconnectAllUsers",
+        }
+    }
+}
+
+impl Step {
+    /// What it does.
+    pub fn kind(&self) -> StepKind {
+        match self {
+            Step::RemoveIndex { .. } => StepKind::RemoveIndex,
+            Step::RemoveConstraint { .. } => StepKind::RemoveConstraint,
+            Step::RemoveSequence { .. } => StepKind::RemoveSequence,
+            Step::RemoveSchedule { .. } => StepKind::RemoveSchedule,
+            Step::RemoveView { .. } => StepKind::RemoveView,
+            Step::RemoveRowLevelSecurity { .. } => StepKind::RemoveRowLevelSecurity,
+            Step::RemoveTable { .. } => StepKind::RemoveTable,
+            Step::ChangeColumns { .. } => StepKind::ChangeColumns,
+            Step::ReschemaEventTable { .. } => StepKind::ReschemaEventTable,
+            Step::AddColumns { .. } => StepKind::AddColumns,
+            Step::ChangeIndexSourceName { .. } => StepKind::ChangeIndexSourceName,
+            Step::ChangeTableAccessorName { .. } => StepKind::ChangeTableAccessorName,
+            Step::ChangeColumnAccessorName { .. } => StepKind::ChangeColumnAccessorName,
+            Step::AddTable { .. } => StepKind::AddTable,
+            Step::AddIndex { .. } => StepKind::AddIndex,
+            Step::AddConstraint { .. } => StepKind::AddConstraint,
+            Step::AddSequence { .. } => StepKind::AddSequence,
+            Step::AddSchedule { .. } => StepKind::AddSchedule,
+            Step::AddView { .. } => StepKind::AddView,
+            Step::AddRowLevelSecurity { .. } => StepKind::AddRowLevelSecurity,
+            Step::ChangeAccess { .. } => StepKind::ChangeAccess,
+            Step::ChangePrimaryKey { .. } => StepKind::ChangePrimaryKey,
+            Step::UpdateView { .. } => StepKind::UpdateView,
+            Step::DisconnectAllUsers => StepKind::DisconnectAllUsers,
+        }
+    }
+
+    /// The table or view that it concerns.
+    pub fn table(&self) -> Option<&str> {
+        match self {
+            Step::RemoveIndex { table, .. }
+            | Step::RemoveConstraint { table, .. }
+            | Step::RemoveSequence { table, .. }
+            | Step::RemoveSchedule { table }
+            | Step::RemoveView { view: table }
+            | Step::RemoveTable { table }
+            | Step::ChangeColumns { table }
+            | Step::ReschemaEventTable { table }
+            | Step::AddColumns { table }
+            | Step::ChangeIndexSourceName { table, .. }
+            | Step::ChangeTableAccessorName { table }
+            | Step::ChangeColumnAccessorName { table, .. }
+            | Step::AddTable { table }
+            | Step::AddIndex { table, .. }
+            | Step::AddConstraint { table, .. }
+            | Step::AddSequence { table, .. }
+            | Step::AddSchedule { table }
+            | Step::AddView { view: table }
+            | Step::ChangeAccess { table }
+            | Step::ChangePrimaryKey { table }
+            | Step::UpdateView { view: table } => Some(table),
+            Step::RemoveRowLevelSecurity { .. }
+            | Step::AddRowLevelSecurity { .. }
+            | Step::DisconnectAllUsers => None,
+        }
+    }
+
+    /// What of the table it concerns, if not all of it: an index, a constraint, a sequence or a column; or the rule.
+    pub fn part(&self) -> Option<&str> {
+        match self {
+            Step::RemoveIndex { index: part, .. }
+            | Step::ChangeIndexSourceName { index: part, .. }
+            | Step::AddIndex { index: part, .. }
+            | Step::RemoveConstraint {
+                constraint: part, ..
+            }
+            | Step::AddConstraint {
+                constraint: part, ..
+            }
+            | Step::RemoveSequence { sequence: part, .. }
+            | Step::AddSequence { sequence: part, .. }
+            | Step::ChangeColumnAccessorName { column: part, .. }
+            | Step::RemoveRowLevelSecurity { sql: part }
+            | Step::AddRowLevelSecurity { sql: part } => Some(part),
+            _ => None,
+        }
+    }
+
+    /// Which of two steps is taken first: by kind, then by namespace path and name. The root's objects come before those of
+    /// submodules.
+    pub(super) fn order(&self, other: &Step) -> Ordering {
+        let paths = || {
+            namespace(self.table())
+                .split('.')
+                .cmp(namespace(other.table()).split('.'))
+        };
+        self.kind()
+            .cmp(&other.kind())
+            .then_with(paths)
+            .then_with(|| self.name().cmp(&other.name()))
+    }
+
+    /// What it is sorted by among its kind. Columns have no names of their own.
+    fn name(&self) -> (Option<&str>, Option<&str>) {
+        match self {
+            Step::ChangeColumnAccessorName { table, column } => (Some(table), Some(column)),
+            _ => (self.part().or(self.table()), self.table()),
+        }
+    }
+}
+
+/// Empty for what is in no submodule, which is the smallest path.
+fn namespace(name: Option<&str>) -> &str {
+    name.and_then(|name| name.rsplit_once('.'))
+        .map_or("", |(path, _)| path)
+}

@@ -1,0 +1,129 @@
+//! Who else may do what with a database, and the view of it.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::Extension;
+use lightcone_types::Identity;
+use serde_json::json;
+
+use super::body;
+use super::path::{DatabasePath, IdentityPath};
+use super::reply::{self, Failure, Reply};
+use crate::auth::Caller;
+use crate::control::{DatabaseRecord, Role};
+use crate::permissions::{self, Action};
+use crate::state::ServerState;
+
+/// What PUT takes.
+#[derive(serde::Deserialize)]
+struct Given {
+    role: String,
+}
+
+/// GET `/v1/database/:n/collaborators`: the one that it belongs to first.
+pub(super) async fn list(
+    State(state): State<Arc<ServerState>>,
+    DatabasePath(path): DatabasePath,
+    Extension(caller): Extension<Caller>,
+) -> Reply {
+    let record = state.record(&path)?;
+    permissions::check(&state, &record, &caller.identity, Action::ListCollaborators)?;
+    let collaborators = state.control.collaborators(&record.identity);
+    let collaborators: Vec<_> = collaborators
+        .into_iter()
+        .map(|(identity, role)| json!({ "identity": identity.to_hex(), "role": role.name() }))
+        .collect();
+    Ok(reply::json_value(
+        &json!({ "owner": record.owner.to_hex(), "collaborators": collaborators }),
+    ))
+}
+
+/// PUT `/v1/database/:n/collaborators/:identity`.
+pub(super) async fn put(
+    State(state): State<Arc<ServerState>>,
+    DatabasePath(path): DatabasePath,
+    IdentityPath(identity): IdentityPath,
+    Extension(caller): Extension<Caller>,
+    request_body: Body,
+) -> Reply {
+    let (record, text) = state
+        .record_and_body(&path, request_body, body::SMALL_BODY_BYTES_MAX)
+        .await?;
+    let role = read_role(&text)?;
+    permissions::check(
+        &state,
+        &record,
+        &caller.identity,
+        Action::ChangeCollaborators,
+    )?;
+    if identity == record.owner {
+        return Err(Failure::bad_request(
+            "this database belongs to this identity, which can do everything in any case [LC0142]",
+        ));
+    }
+    set(&state, &record, identity, Some(role)).await
+}
+
+/// DELETE `/v1/database/:n/collaborators/:identity`.
+pub(super) async fn delete(
+    State(state): State<Arc<ServerState>>,
+    DatabasePath(path): DatabasePath,
+    IdentityPath(identity): IdentityPath,
+    Extension(caller): Extension<Caller>,
+) -> Reply {
+    let record = state.record(&path)?;
+    let action = match identity == caller.identity {
+        // Nobody is kept against his will.
+        true => Action::Use,
+        false => Action::ChangeCollaborators,
+    };
+    permissions::check(&state, &record, &caller.identity, action)?;
+    if identity == record.owner {
+        return Err(Failure::bad_request(
+            "this database belongs to this identity, and its rights cannot be taken away [LC0142]",
+        ));
+    }
+    set(&state, &record, identity, None).await
+}
+
+fn read_role(text: &[u8]) -> Result<Role, Failure> {
+    let wrong = |found: String| {
+        let names = Role::ALL.map(Role::name).join("\", \"");
+        Failure::bad_request(format!(
+            "the body must be {{\"role\": …}} with one of \"{names}\": {found} [LC0142]"
+        ))
+    };
+    let given: Given = serde_json::from_slice(text).map_err(|error| wrong(error.to_string()))?;
+    let mut roles = Role::ALL.into_iter();
+    let known = roles.find(|role| role.name() == given.role);
+    known.ok_or_else(|| wrong("it is none of these".to_owned()))
+}
+
+/// On the disk first; then whoever has less now loses the connections that have more.
+async fn set(
+    state: &Arc<ServerState>,
+    record: &DatabaseRecord,
+    identity: Identity,
+    role: Option<Role>,
+) -> Reply {
+    let database = record.identity;
+    // Detached: a client that goes away leaves nobody with rights that he has no longer.
+    let (state, record) = (state.clone(), record.clone());
+    let task = tokio::spawn(async move {
+        state
+            .control(move |control| control.set_role(&database, &identity, role))
+            .await?;
+        if let Some(running) = state.databases.running(&database) {
+            let rights = permissions::rights(&state.control, &record, &identity);
+            running.handle.lower_rights(identity, rights);
+        }
+        let role = role.map_or("none", Role::name);
+        tracing::info!(%database, %identity, role, "a role in a database was set");
+        Ok(reply::empty(StatusCode::OK))
+    });
+    task.await
+        .unwrap_or_else(|_| Err(super::publish::stopped()))
+}

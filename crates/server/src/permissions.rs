@@ -1,0 +1,304 @@
+//! Who may do what with a database: all of it is in this file (`docs/operations.md`, "Who may do what").
+//!
+//! [`TABLE`] says which standing each action needs, [`ROUTES`] which action each route is. Handlers ask [`check`]; what happens
+//! inside of a database is decided by the [`Rights`] that [`rights`] gives.
+
+use axum::http::StatusCode;
+use lightcone_types::Identity;
+
+use crate::control::{ControlDb, DatabaseRecord, Role};
+use crate::database::Rights;
+use crate::http::Failure;
+use crate::state::ServerState;
+
+/// What somebody is to a database. Each may do what those before may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// Also without a token.
+    Anyone,
+    Reader,
+    Publisher,
+    /// Who has created it, and whom he has made one.
+    Owner,
+}
+
+impl Standing {
+    pub const ALL: [Standing; 4] = [
+        Standing::Anyone,
+        Standing::Reader,
+        Standing::Publisher,
+        Standing::Owner,
+    ];
+}
+
+impl From<Role> for Standing {
+    fn from(role: Role) -> Standing {
+        match role {
+            Role::Reader => Standing::Reader,
+            Role::Publisher => Standing::Publisher,
+            Role::Owner => Standing::Owner,
+        }
+    }
+}
+
+/// What can be done with a database that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Info, schema, names, public functions, HTTP handlers, and public tables as the rules show them.
+    Use,
+    /// All rows of all tables, with SQL and in subscriptions.
+    ReadAll,
+    ViewLogs,
+    ListCollaborators,
+    /// Another program, with the data that is there.
+    Update,
+    CallPrivate,
+    /// Changing rows with SQL.
+    Write,
+    /// Without its data, from the beginning.
+    Reset,
+    /// Also locking and unlocking.
+    Delete,
+    Rename,
+    ChangeCollaborators,
+}
+
+/// Each action, what it needs, and how a refusal calls it.
+pub const TABLE: [(Action, Standing, &str); 11] = [
+    (Action::Use, Standing::Anyone, "use database"),
+    (Action::ReadAll, Standing::Reader, "read private tables"),
+    (Action::ViewLogs, Standing::Reader, "view module logs"),
+    (
+        Action::ListCollaborators,
+        Standing::Reader,
+        "view collaborators",
+    ),
+    (Action::Update, Standing::Publisher, "update database"),
+    (
+        Action::CallPrivate,
+        Standing::Publisher,
+        "call private functions",
+    ),
+    (Action::Write, Standing::Publisher, "change rows with SQL"),
+    (Action::Reset, Standing::Owner, "reset database"),
+    (Action::Delete, Standing::Owner, "delete database"),
+    (Action::Rename, Standing::Owner, "rename database"),
+    (
+        Action::ChangeCollaborators,
+        Standing::Owner,
+        "change collaborators",
+    ),
+];
+
+/// What a route asks of its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// It is not about one database, or has rules of its own that no role changes.
+    NoRole,
+    Action(Action),
+}
+
+const fn needs(
+    method: &'static str,
+    path: &'static str,
+    action: Action,
+) -> (&'static str, &'static str, Needs) {
+    (method, path, Needs::Action(action))
+}
+
+const fn no_role(method: &'static str, path: &'static str) -> (&'static str, &'static str, Needs) {
+    (method, path, Needs::NoRole)
+}
+
+/// Every route. Publishing with `clear` needs what `reset` needs; SQL, calls and subscriptions are for everybody, and show and
+/// change what the caller's [`Rights`] let him.
+pub const ROUTES: &[(&str, &str, Needs)] = &[
+    no_role("POST", "/v1/database"),
+    needs("PUT", "/v1/database/{database}", Action::Update),
+    needs("GET", "/v1/database/{database}", Action::Use),
+    needs("DELETE", "/v1/database/{database}", Action::Delete),
+    needs(
+        "POST",
+        "/v1/database/{database}/pre_publish",
+        Action::Update,
+    ),
+    needs("PUT", "/v1/database/{database}/reset", Action::Reset),
+    needs("POST", "/v1/database/{database}/lock", Action::Delete),
+    needs("POST", "/v1/database/{database}/unlock", Action::Delete),
+    needs("GET", "/v1/database/{database}/names", Action::Use),
+    needs("POST", "/v1/database/{database}/names", Action::Rename),
+    needs("PUT", "/v1/database/{database}/names", Action::Rename),
+    needs("GET", "/v1/database/{database}/identity", Action::Use),
+    needs(
+        "POST",
+        "/v1/database/{database}/call/{function}",
+        Action::Use,
+    ),
+    needs("GET", "/v1/database/{database}/schema", Action::Use),
+    needs("GET", "/v1/database/{database}/logs", Action::ViewLogs),
+    needs("POST", "/v1/database/{database}/sql", Action::Use),
+    needs("GET", "/v1/database/{database}/subscribe", Action::Use),
+    needs(
+        "GET",
+        "/v1/database/{database}/unstable/timestamp",
+        Action::Use,
+    ),
+    needs(
+        "GET",
+        "/v1/database/{database}/collaborators",
+        Action::ListCollaborators,
+    ),
+    needs(
+        "PUT",
+        "/v1/database/{database}/collaborators/{identity}",
+        Action::ChangeCollaborators,
+    ),
+    // Everybody may give his own role back.
+    needs(
+        "DELETE",
+        "/v1/database/{database}/collaborators/{identity}",
+        Action::ChangeCollaborators,
+    ),
+    no_role("POST", "/v1/database/{database}/mcp"),
+    no_role("POST", "/v1/mcp"),
+    no_role("POST", "/v1/identity/websocket-token"),
+    no_role("GET", "/v1/identity/{identity}/verify"),
+    no_role("GET", "/v1/ping"),
+    no_role("POST", "/v1/identity"),
+    no_role("GET", "/v1/identity/public-key"),
+    no_role("GET", "/v1/identity/{identity}/databases"),
+    needs("*", "/v1/database/{database}/route", Action::Use),
+    needs("*", "/v1/database/{database}/route/", Action::Use),
+    needs("*", "/v1/database/{database}/route/{*path}", Action::Use),
+    no_role("GET", "/v1/energy/{identity}"),
+    no_role("PUT", "/v1/energy/{identity}"),
+    no_role("POST", "/v1/energy/{identity}"),
+    no_role("GET", "/v1/health"),
+    no_role("GET", "/v1/metrics"),
+    no_role("GET", "/v1/prometheus/sd_config"),
+    no_role("GET", "/internal/heap"),
+    no_role("GET", "/internal/heap/settings"),
+    no_role("POST", "/internal/heap/settings"),
+    no_role("GET", "/internal/task-dump"),
+];
+
+/// May somebody of this standing do it?
+pub fn allows(standing: Standing, action: Action) -> bool {
+    standing >= row(action).1
+}
+
+fn row(action: Action) -> &'static (Action, Standing, &'static str) {
+    let mut rows = TABLE.iter();
+    rows.find(|(of, ..)| *of == action)
+        .expect("a test asks for every action")
+}
+
+/// What somebody is to a database now.
+pub(crate) fn standing(
+    control: &ControlDb,
+    record: &DatabaseRecord,
+    identity: &Identity,
+) -> Standing {
+    if record.owner == *identity {
+        return Standing::Owner;
+    }
+    let role = control.role(&record.identity, identity);
+    role.map_or(Standing::Anyone, Standing::from)
+}
+
+/// What somebody may do now inside of a database.
+pub(crate) fn rights(control: &ControlDb, record: &DatabaseRecord, identity: &Identity) -> Rights {
+    let standing = standing(control, record, identity);
+    if allows(standing, Action::Write) && allows(standing, Action::CallPrivate) {
+        return Rights::All;
+    }
+    match allows(standing, Action::ReadAll) {
+        true => Rights::Reads,
+        false => Rights::Everybodys,
+    }
+}
+
+/// May somebody do this with a database now?
+///
+/// # Errors
+/// 403, in the words of 06 §3.7.
+pub(crate) fn check(
+    state: &ServerState,
+    record: &DatabaseRecord,
+    identity: &Identity,
+    action: Action,
+) -> Result<(), Failure> {
+    if allows(standing(&state.control, record, identity), action) {
+        return Ok(());
+    }
+    let (_, _, phrase) = row(action);
+    let text = format!(
+        "{identity} is not authorized to perform action on database {}: {phrase}",
+        record.identity
+    );
+    Err(Failure::text(StatusCode::FORBIDDEN, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_action_has_one_row() {
+        use Action::*;
+        let all = [
+            Use,
+            ReadAll,
+            ViewLogs,
+            ListCollaborators,
+            Update,
+            CallPrivate,
+            Write,
+            Reset,
+            Delete,
+            Rename,
+            ChangeCollaborators,
+        ];
+        for action in all {
+            // Whoever adds an action is told so here, and adds it to the list.
+            match action {
+                Use | ReadAll | ViewLogs | ListCollaborators | Update | CallPrivate | Write
+                | Reset | Delete | Rename | ChangeCollaborators => {}
+            }
+            let rows = TABLE.iter().filter(|(of, ..)| *of == action);
+            assert_eq!(rows.count(), 1, "{action:?}");
+            assert!(allows(Standing::Owner, action));
+        }
+        assert_eq!(all.len(), TABLE.len());
+    }
+
+    /// What `docs/operations.md` says: a right that moves must be moved there, and here.
+    #[test]
+    fn what_each_standing_may() {
+        let first = |standing: Standing| {
+            let rows = TABLE.iter().filter(move |(_, least, _)| *least == standing);
+            rows.map(|(action, ..)| *action).collect::<Vec<_>>()
+        };
+        use Action::*;
+        assert_eq!(first(Standing::Anyone), [Use]);
+        assert_eq!(
+            first(Standing::Reader),
+            [ReadAll, ViewLogs, ListCollaborators]
+        );
+        assert_eq!(first(Standing::Publisher), [Update, CallPrivate, Write]);
+        assert_eq!(
+            first(Standing::Owner),
+            [Reset, Delete, Rename, ChangeCollaborators]
+        );
+    }
+
+    /// The rights inside of a database are a ladder: a table that is none cannot be carried out.
+    #[test]
+    fn rights_are_a_ladder() {
+        for standing in Standing::ALL {
+            let writes = allows(standing, Action::Write);
+            assert_eq!(writes, allows(standing, Action::CallPrivate));
+            assert!(!writes || allows(standing, Action::ReadAll));
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Questions to the catalogue and what they are refused for, and statements whose client goes away (08 §19).
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::postgres::{answers, by_hand, code, connect, send, start, start_with};
+use common::{TestServer, User};
+use tokio_postgres::Client;
+
+async fn publish(server: &TestServer, user: &User, module: &str) {
+    let published = server
+        .request("PUT", "/v1/database/bank")
+        .bearer_auth(&user.token)
+        .body(module.to_owned());
+    let response = published.send().await.expect("a response");
+    assert!(response.status().is_success(), "{}", response.status());
+}
+
+/// Rows as text, with `|` between fields and ` / ` between rows.
+async fn rows(client: &Client, text: &str) -> String {
+    let messages = client.simple_query(text).await;
+    let messages = messages.unwrap_or_else(|error| panic!("{text}: {error:?}"));
+    let rows = messages.iter().filter_map(|message| match message {
+        tokio_postgres::SimpleQueryMessage::Row(row) => {
+            let fields = (0..row.len()).map(|nth| row.get(nth).unwrap_or("NULL"));
+            Some(fields.collect::<Vec<_>>().join("|"))
+        }
+        _ => None,
+    });
+    rows.collect::<Vec<_>>().join(" / ")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_of_the_module_may_look_like_the_catalogue() {
+    let (server, address, user) = start().await;
+    publish(
+        &server,
+        &user,
+        "module table:pg_mine private:pg_hidden table:pg_class",
+    )
+    .await;
+    let client = connect(address, "bank", &user.token).await.expect("let in");
+    let inserted = client.simple_query("INSERT INTO pg_mine VALUES (1, 'a')");
+    inserted.await.expect("inserted");
+    for text in [
+        "SELECT name FROM pg_mine",
+        "SELECT pg_mine.name FROM pg_mine JOIN person ON person.id = pg_mine.id",
+        "SELECT pg_p.name FROM pg_mine AS pg_p",
+    ] {
+        let expected = if text.contains("JOIN") { "" } else { "a" };
+        assert_eq!(rows(&client, text).await, expected, "{text}");
+    }
+    let prepared = client.query("SELECT name FROM pg_mine WHERE id = $1", &[&1_i64]);
+    assert_eq!(prepared.await.expect("rows").len(), 1);
+    let mut copied = by_hand(address, &user.token).await;
+    send(&mut copied, Some(b'Q'), b"COPY pg_mine TO STDOUT\0").await;
+    assert!(answers(&mut copied)
+        .await
+        .contains(&(b'd', "1\ta\n".to_owned())));
+    assert_eq!(rows(&client, "SELECT name FROM pg_hidden").await, "");
+    // What both have is the catalogue's.
+    let known = "SELECT count(*) FROM pg_class WHERE relname = 'pg_class'";
+    assert_eq!(rows(&client, known).await, "1");
+    // A stranger is not told what is there.
+    let stranger = server.user().await;
+    let other = connect(address, "bank", &stranger.token)
+        .await
+        .expect("let in");
+    assert_eq!(rows(&other, "SELECT name FROM pg_mine").await, "a");
+    let mut refusals = Vec::new();
+    for name in ["pg_hidden", "pg_nowhere"] {
+        let text = format!("SELECT name FROM {name}");
+        let error = other.simple_query(&text).await.expect_err(name);
+        let message = error.as_db_error().expect("an answer").message().to_owned();
+        refusals.push(message.replace(name, "x"));
+    }
+    assert_eq!(refusals[0], refusals[1]);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn questions_are_answered_as_postgresql_does_or_refused() {
+    let (server, address, user) = start().await;
+    publish(&server, &user, "module").await;
+    let client = connect(address, "bank", &user.token).await.expect("let in");
+    for (text, expected) in [
+        ("SELECT ARRAY['a', NULL, 'null', '']", "{a,NULL,\"null\",\"\"}"),
+        ("SELECT pg_catalog.array_agg(x) FROM (VALUES (1), (NULL), (3)) v(x)", "{1,NULL,3}"),
+        ("SELECT '{1,NULL}'::int[]", "{1,NULL}"),
+        ("SELECT 2 = ANY('{1,2}'), 3 = ANY('{1,NULL}'), 1 <> ALL('{2,3}')", "t|NULL|t"),
+        ("SELECT 1 IN (SELECT 2), 1 NOT IN (SELECT NULL), 1 IN (SELECT 1 UNION SELECT NULL)", "f|NULL|t"),
+        ("SELECT string_agg(x::text, ',') FROM pg_catalog.generate_series(5, 1, -2) x", "5,3,1"),
+        ("SELECT count(*) FROM pg_catalog.generate_series(1, 5, -1)", "0"),
+        ("SELECT substring('abc', -9223372036854775807 - 1, 2), (ARRAY[1])[-9223372036854775807 - 1]", "|NULL"),
+        ("SELECT split_part('a,b', ',', -9223372036854775807 - 1)", "a"),
+        ("SELECT c.relname, count(a.attname) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid WHERE c.relkind = 'r' GROUP BY c.oid ORDER BY 1", "person|2"),
+        ("SELECT upper(relkind), count(*) FROM pg_class GROUP BY upper(relkind) ORDER BY 1", "I|1 / R|1"),
+        ("SELECT relkind AS k FROM pg_class GROUP BY k HAVING count(*) = 1 ORDER BY k", "i / r"),
+        ("SELECT relkind, (SELECT count(*) FROM pg_am WHERE relkind = 'r') > 0 FROM pg_class GROUP BY relkind ORDER BY 1", "i|f / r|t"),
+    ] {
+        assert_eq!(rows(&client, text).await, expected, "{text}");
+    }
+    for (text, state) in [
+        ("SELECT relname, count(*) FROM pg_class", "42803"),
+        ("SELECT relname FROM pg_class GROUP BY relkind", "42803"),
+        (
+            "SELECT count(*) FROM pg_class GROUP BY relkind ORDER BY relname",
+            "42803",
+        ),
+        (
+            "SELECT 1 FROM pg_class GROUP BY relkind HAVING relname = 'x'",
+            "42803",
+        ),
+        (
+            "SELECT relkind, (SELECT relname) FROM pg_class GROUP BY relkind",
+            "42803",
+        ),
+        ("SELECT * FROM pg_class GROUP BY relkind", "42803"),
+        (
+            "SELECT unnest(relacl) FROM pg_class GROUP BY relkind",
+            "42803",
+        ),
+        (
+            "SELECT tablename FROM pg_tables GROUP BY schemaname",
+            "42803",
+        ),
+        (
+            "SELECT a.attname FROM pg_attribute a GROUP BY a.attrelid",
+            "42803",
+        ),
+        ("SELECT * FROM pg_catalog.generate_series(1, 2, 0)", "22023"),
+        (
+            "SELECT * FROM pg_catalog.generate_series('a', 'b')",
+            "0A000",
+        ),
+        ("SELECT 1 = ANY('{1')", "22P02"),
+        ("SELECT ARRAY[3000000000]::int[]", "22003"),
+        ("SELECT -(-9223372036854775807 - 1)", "22003"),
+        (
+            "SELECT pg_catalog.sum(x) FROM (VALUES (9223372036854775807), (1)) v(x)",
+            "22003",
+        ),
+    ] {
+        let error = client.simple_query(text).await.expect_err(text);
+        assert_eq!(code(&error), state, "{text}: {error:?}");
+    }
+    // In binary, too.
+    let row = client.query_one("SELECT ARRAY['a', NULL]", &[]).await;
+    let list: Vec<Option<String>> = row.expect("a row").get(0);
+    assert_eq!(list, [Some("a".to_owned()), None]);
+    // Neither long texts nor long lists are compared or sorted for nothing.
+    let long = "SELECT repeated.x FROM (SELECT string_agg(t.y, '') AS x FROM (SELECT 'abcdefghijklmnop' AS y) t, pg_catalog.generate_series(1, 20000)) repeated, pg_catalog.generate_series(1, 2000)";
+    let list = format!("'{{{}1}}'", "1,".repeat(10_000));
+    for text in [
+        format!("{long} ORDER BY 1"),
+        format!("{long} GROUP BY 1"),
+        format!("SELECT count(*) FROM ({long}) l WHERE x = x || ''"),
+        format!("SELECT count(*) FROM ({long}) l WHERE x ~ '[{}]b'", "z".repeat(900)),
+        format!("SELECT count(*) FROM (SELECT {list} AS l FROM pg_catalog.generate_series(1, 5000)) t WHERE '2' = ANY(l)"),
+        format!("SELECT count(l) FROM (SELECT ({list} || '')::text[] AS l FROM pg_catalog.generate_series(1, 5000)) t"),
+    ] {
+        let error = client.simple_query(&text).await.expect_err("too much");
+        assert_eq!(code(&error), "54000", "{error:?}");
+        // It is counted, and not only looked at the clock for.
+        let message = error.as_db_error().expect("an answer").message();
+        assert!(message.contains(" steps"), "{}: {message}", &text[..60]);
+    }
+    let constant =
+        format!("SELECT count(*) FROM pg_catalog.generate_series(1, 50) WHERE '2' = ANY({list})");
+    assert_eq!(rows(&client, &constant).await, "0");
+    server.stop().await;
+}
+
+/// Messages of the extended protocol that run a statement.
+async fn run_extended(stream: &mut tokio::net::TcpStream, text: &str) {
+    send(stream, Some(b'P'), format!("\0{text}\0\0\0").as_bytes()).await;
+    send(stream, Some(b'B'), b"\0\0\0\0\0\0\0\0").await;
+    send(stream, Some(b'E'), b"\0\0\0\0\0").await;
+    send(stream, Some(b'S'), b"").await;
+}
+
+/// While a statement runs, nobody else has the only place for one: so who goes away has to leave it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_goes_away_ends_its_statement() {
+    let (server, address, user) =
+        start_with("[limits]\nreads-per-database-max = 1\nread-time-max = \"100s\"").await;
+    publish(&server, &user, "module").await;
+    let client = connect(address, "bank", &user.token).await.expect("let in");
+    let rows: Vec<_> = (0..300).map(|id| format!("({id}, 'n')")).collect();
+    let text = format!("INSERT INTO person VALUES {}", rows.join(","));
+    client.simple_query(&text).await.expect("inserted");
+    let of_two = "SELECT COUNT(*) AS n FROM person a JOIN person b ON a.name = b.name";
+    let endless = format!(
+        "{of_two} JOIN person c ON b.name = c.name JOIN person d ON c.name = d.name JOIN person e ON d.name = e.name"
+    );
+    for is_extended in [false, true] {
+        let mut stream = by_hand(address, &user.token).await;
+        match is_extended {
+            false => send(&mut stream, Some(b'Q'), format!("{endless}\0").as_bytes()).await,
+            true => run_extended(&mut stream, &endless).await,
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let asked = client.simple_query(of_two);
+        let waits = tokio::time::timeout(Duration::from_millis(500), asked).await;
+        assert!(waits.is_err(), "the other one runs");
+        drop(stream);
+        let asked = tokio::time::timeout(Duration::from_secs(10), client.simple_query(of_two));
+        let answer = asked.await.expect("the place is free");
+        assert!(answer.is_ok(), "extended: {is_extended}");
+    }
+    server.stop().await;
+}
+
+/// The message with which a statement is refused.
+async fn refusal(client: &Client, text: &str) -> String {
+    let error = client.simple_query(text).await.expect_err(text);
+    error.as_db_error().expect("an answer").message().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn statements_that_write_tell_nobody_what_is_private() {
+    let (server, address, user) = start().await;
+    publish(&server, &user, "module private:secret").await;
+    let stranger = server.user().await;
+    let client = connect(address, "bank", &stranger.token).await;
+    let client = client.expect("let in");
+    for text in [
+        "DELETE FROM secret",
+        "DELETE FROM secret WHERE nothing = 1",
+        "UPDATE secret SET name = 'x'",
+        "UPDATE secret SET nothing = 1 WHERE id = 1",
+        "INSERT INTO secret VALUES (1, 'x')",
+        "INSERT INTO secret (nothing) VALUES (1)",
+        "DELETE FROM person WHERE id IN (SELECT id FROM secret)",
+        "SELECT id FROM person WHERE EXISTS (SELECT 1 FROM secret WHERE secret.nothing = 1)",
+    ] {
+        let private = refusal(&client, text).await;
+        let missing = refusal(&client, &text.replace("secret", "nowhere")).await;
+        assert_eq!(private.replace("secret", "nowhere"), missing, "{text}");
+    }
+    server.stop().await;
+}
+
+/// Rules take the place of a table in a subquery, each in a copy of its condition: the copies are counted while they are made.
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_in_subqueries_copy_only_so_much() {
+    let (server, address, user) = start().await;
+    let rules: Vec<_> = (0..16)
+        .map(|id| format!("rule:SELECT+*+FROM+person+WHERE+id+=+{id}"))
+        .collect();
+    publish(
+        &server,
+        &user,
+        &format!("module table:other {}", rules.join(" ")),
+    )
+    .await;
+    let stranger = server.user().await;
+    let client = connect(address, "bank", &stranger.token).await;
+    let client = client.expect("let in");
+    let terms = vec!["a.id = 1"; 2_000].join(" OR ");
+    let of = |tables: &str| {
+        format!("SELECT id FROM other WHERE EXISTS (SELECT 1 FROM {tables} WHERE ({terms}))")
+    };
+    let few = client.simple_query(&of("person a")).await;
+    assert!(few.is_ok(), "{few:?}");
+    let started = Instant::now();
+    let text = of("person a JOIN person b ON a.id = b.id");
+    let refused = refusal(&client, &text).await;
+    assert!(refused.contains("[LC0408]"), "{refused}");
+    assert!(
+        started.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        started.elapsed()
+    );
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_of_the_catalogue_count_as_their_clients_memory() {
+    let (server, address, user) = start_with("[limits]\nclient-bytes-max = 4194304").await;
+    publish(&server, &user, "module").await;
+    let client = connect(address, "bank", &user.token).await.expect("let in");
+    let long = "x".repeat(20_000);
+    let of = |count| {
+        format!("SELECT t.x FROM (SELECT '{long}' AS x) t, pg_catalog.generate_series(1, {count})")
+    };
+    assert!(client.simple_query(&of(50)).await.is_ok());
+    for text in [of(300), format!("COPY ({}) TO STDOUT", of(300))] {
+        let error = client.simple_query(&text).await.expect_err("6 MB");
+        assert_eq!(code(&error), "54000", "{error:?}");
+        let message = error.as_db_error().expect("an answer").message();
+        assert!(message.contains("[LC0706]"), "{message}");
+    }
+    server.stop().await;
+}

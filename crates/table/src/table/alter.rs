@@ -1,0 +1,374 @@
+//! Another schema for a table that has rows, and the way back. Rows stay where they are; indexes that stay are not built again.
+
+use std::sync::Arc;
+
+use lightcone_schema::{IndexSchema, TableSchema};
+use lightcone_types::bsatn::DecodeError;
+
+use super::{HeldIndex, InsertError, Inserted, RowSet, Table, TableView};
+use crate::index::Index;
+use crate::layout::RowLayout;
+use crate::row_id::RowId;
+use crate::rows::RowStore;
+use crate::Error;
+
+/// Groups of rows with one key that an error names at most.
+pub const CLASHES_MAX: usize = 10;
+/// Rows between two questions whether to go on.
+const TICK_ROWS: u64 = 1024;
+
+/// Asked now and then, with how many rows were looked at since the last time: false ends the work.
+pub type Tick<'a> = &'a mut dyn FnMut(u64) -> bool;
+
+/// Why a table cannot have another schema, or the rows of another table.
+#[derive(Debug, thiserror::Error)]
+pub enum AlterError {
+    /// The unique index at this position of the new schema would hold several rows with one key.
+    #[error("several rows have the same key in unique index {index}")]
+    NotUnique { index: usize, clashes: Clashes },
+    /// It was not to go on.
+    #[error("it was stopped")]
+    Stopped,
+    #[error(transparent)]
+    Other(#[from] Error),
+}
+
+/// Rows that have one key.
+#[derive(Debug, Default)]
+pub struct Clashes {
+    /// The first row with the key, and how many there are; at most [`CLASHES_MAX`] groups.
+    pub groups: Vec<(RowId, u64)>,
+    /// There are more groups.
+    pub has_more: bool,
+}
+
+impl Clashes {
+    fn note(&mut self, first: RowId) {
+        if let Some((_, count)) = self.groups.iter_mut().find(|(row, _)| *row == first) {
+            *count += 1;
+        } else if self.groups.len() < CLASHES_MAX {
+            self.groups.push((first, 2));
+        } else {
+            self.has_more = true;
+        }
+    }
+}
+
+/// What a table was before [`Table::alter`].
+pub struct Altered {
+    schema: Arc<TableSchema>,
+    layout: Arc<RowLayout>,
+    unique: Vec<usize>,
+    row_set: RowSetBefore,
+    /// In the order of the old schema.
+    indexes: Vec<IndexBefore>,
+}
+
+impl Altered {
+    /// The schema that the table had.
+    pub fn schema(&self) -> &Arc<TableSchema> {
+        &self.schema
+    }
+}
+
+enum IndexBefore {
+    /// It is at this position now.
+    Kept(usize),
+    Gone(Box<Index>),
+}
+
+enum RowSetBefore {
+    AsNow,
+    Gone(RowSet),
+    None,
+}
+
+/// Counts rows for a [`Tick`].
+struct Ticker<'a> {
+    tick: Tick<'a>,
+    rows: u64,
+    is_stopped: bool,
+}
+
+impl<'a> Ticker<'a> {
+    fn new(tick: Tick<'a>) -> Ticker<'a> {
+        Ticker {
+            tick,
+            rows: 0,
+            is_stopped: false,
+        }
+    }
+
+    /// One more row. False: no more.
+    fn row(&mut self) -> bool {
+        self.rows += 1;
+        if self.rows == TICK_ROWS {
+            self.rows = 0;
+            self.is_stopped = !(self.tick)(TICK_ROWS);
+        }
+        !self.is_stopped
+    }
+
+    fn finish(mut self) -> Result<(), AlterError> {
+        self.is_stopped = self.is_stopped || !(self.tick)(self.rows);
+        match self.is_stopped {
+            true => Err(AlterError::Stopped),
+            false => Ok(()),
+        }
+    }
+}
+
+fn layout_of(schema: &TableSchema) -> RowLayout {
+    let types: Vec<_> = schema.columns.iter().map(|c| c.ty.clone()).collect();
+    RowLayout::new(&types)
+}
+
+fn check_row(layout: &RowLayout, row: &[u8]) -> Result<(), Error> {
+    match layout.validate(row)? {
+        length if length == row.len() => Ok(()),
+        length => Err(Error::Decode(DecodeError::InvalidLen {
+            expected: length,
+            given: row.len(),
+        })),
+    }
+}
+
+fn validate_rows(rows: &RowStore, layout: &RowLayout, tick: Tick<'_>) -> Result<(), AlterError> {
+    let mut valid = Ok(());
+    let mut ticker = Ticker::new(tick);
+    rows.walk(None, |_, row| {
+        valid = check_row(layout, row);
+        valid.is_ok() && ticker.row()
+    });
+    valid?;
+    ticker.finish()
+}
+
+/// An index over these rows.
+fn build(
+    (rows, layout): (&RowStore, &RowLayout),
+    (position, schema): (usize, &IndexSchema),
+    tick: Tick<'_>,
+) -> Result<Index, AlterError> {
+    let mut index = Index::new(&schema.algorithm, schema.unique, layout);
+    let mut clashes = Clashes::default();
+    let mut ticker = Ticker::new(tick);
+    rows.walk(None, |id, row| {
+        let first = match schema.unique {
+            true => index.find_row(rows, layout, row),
+            false => None,
+        };
+        match first {
+            Some(first) => clashes.note(first),
+            None => index.insert(rows, layout, id),
+        }
+        ticker.row()
+    });
+    ticker.finish()?;
+    match clashes.groups.is_empty() {
+        true => Ok(index),
+        false => Err(AlterError::NotUnique {
+            index: position,
+            clashes,
+        }),
+    }
+}
+
+fn build_row_set(rows: &RowStore, tick: Tick<'_>) -> Result<RowSet, AlterError> {
+    let mut set = RowSet::default();
+    let mut ticker = Ticker::new(tick);
+    rows.walk(None, |id, _| {
+        set.insert(rows, id);
+        ticker.row()
+    });
+    ticker.finish()?;
+    Ok(set)
+}
+
+fn rebuild_held(rows: &RowStore, layout: &RowLayout, held: &mut [HeldIndex]) {
+    for each in held {
+        each.index = super::held_index(each.column, rows, layout);
+    }
+}
+
+impl Table {
+    /// Whether rows can stay where they are, and as they are, under another schema in which each of them is valid.
+    pub fn keeps_rows(&self, schema: &TableSchema) -> bool {
+        self.rows.is_for(&layout_of(schema))
+    }
+
+    /// Gives the table another schema, with which its rows may stay where they are ([`keeps_rows`](Self::keeps_rows)). Indexes that
+    /// stay, by their ids, are not built again unless types of columns have changed.
+    ///
+    /// # Errors
+    /// A row is none of the new types, rows have one key in an index that is to be unique, or `tick` has said no. Nothing has
+    /// changed then.
+    pub fn alter(
+        &mut self,
+        schema: Arc<TableSchema>,
+        tick: Tick<'_>,
+    ) -> Result<Altered, AlterError> {
+        let has_same_types = self.has_types_of(&schema);
+        let layout = match has_same_types {
+            true => self.view.layout.clone(),
+            false => Arc::new(layout_of(&schema)),
+        };
+        let rows = &self.view.rows;
+        if !has_same_types {
+            validate_rows(rows, &layout, tick)?;
+        }
+        let mut built = Vec::new();
+        for (position, new) in schema.indexes.iter().enumerate() {
+            let kept = self.position_kept(new).filter(|_| has_same_types);
+            built.push(match kept {
+                Some(old) => Err(old),
+                None => Ok(build((rows, &layout), (position, new), tick)?),
+            });
+        }
+        let needs_row_set = !schema.indexes.iter().any(|index| index.unique);
+        let new_row_set = match (needs_row_set, &self.row_set) {
+            (true, None) => Some(build_row_set(rows, tick)?),
+            _ => None,
+        };
+
+        self.frozen = None;
+        let old_indexes = std::mem::take(&mut self.view.indexes);
+        let old_indexes = old_indexes.into_iter().map(Box::new);
+        let mut before: Vec<IndexBefore> = old_indexes.map(IndexBefore::Gone).collect();
+        let indexes = built.into_iter().enumerate().map(|(position, index)| {
+            index.unwrap_or_else(|old| {
+                match std::mem::replace(&mut before[old], IndexBefore::Kept(position)) {
+                    IndexBefore::Gone(index) => *index,
+                    IndexBefore::Kept(_) => unreachable!("ids of indexes are different"),
+                }
+            })
+        });
+        self.view.indexes = indexes.collect();
+        let unique = unique_positions(&self.view.indexes);
+        let row_set = match (needs_row_set, new_row_set) {
+            (true, Some(made)) => {
+                self.row_set = Some(made);
+                RowSetBefore::None
+            }
+            (true, None) => RowSetBefore::AsNow,
+            (false, _) => match self.row_set.take() {
+                Some(gone) => RowSetBefore::Gone(gone),
+                None => RowSetBefore::None,
+            },
+        };
+        if !has_same_types {
+            rebuild_held(&self.view.rows, &layout, &mut self.view.held);
+        }
+        Ok(Altered {
+            schema: std::mem::replace(&mut self.view.schema, schema),
+            layout: std::mem::replace(&mut self.view.layout, layout),
+            unique: std::mem::replace(&mut self.unique, unique),
+            row_set,
+            indexes: before,
+        })
+    }
+
+    /// Undoes an [`alter`](Self::alter), of which nothing else was altered since. `rows_changed`: rows may have other ids than then.
+    pub fn undo_alter(&mut self, altered: Altered, rows_changed: bool) {
+        let Altered {
+            schema,
+            layout,
+            unique,
+            row_set,
+            indexes,
+        } = altered;
+        self.frozen = None;
+        let has_same_types = self.has_types_of(&schema);
+        let TableView {
+            rows,
+            indexes: now,
+            held,
+            ..
+        } = &mut self.view;
+        let mut now: Vec<Option<Index>> = std::mem::take(now).into_iter().map(Some).collect();
+        let rebuilt = |(position, before): (usize, IndexBefore)| match before {
+            IndexBefore::Kept(position) => now[position].take().expect("an index is kept once"),
+            IndexBefore::Gone(index) if !rows_changed => *index,
+            IndexBefore::Gone(_) => {
+                let of = (position, &schema.indexes[position]);
+                build((rows, &layout), of, &mut |_| true)
+                    .expect("the rows were in this index before")
+            }
+        };
+        let indexes = indexes.into_iter().enumerate().map(rebuilt).collect();
+        match row_set {
+            RowSetBefore::AsNow => {}
+            RowSetBefore::None => self.row_set = None,
+            RowSetBefore::Gone(set) if !rows_changed => self.row_set = Some(set),
+            RowSetBefore::Gone(_) => {
+                let set = build_row_set(rows, &mut |_| true);
+                self.row_set = Some(set.expect("nobody stops it"));
+            }
+        }
+        if !has_same_types {
+            rebuild_held(rows, &layout, held);
+        }
+        self.view.indexes = indexes;
+        self.view.schema = schema;
+        self.view.layout = layout;
+        self.unique = unique;
+    }
+
+    /// Takes in all rows of another table, each with the same bytes behind it.
+    ///
+    /// # Errors
+    /// One is no row of this table, two have one key here, there are too many, or `tick` has said no. Some rows are here then.
+    pub fn fill_from(
+        &mut self,
+        other: &TableView,
+        suffix: &[u8],
+        tick: Tick<'_>,
+    ) -> Result<(), AlterError> {
+        let mut row_of_this = Vec::new();
+        let mut failed = None;
+        let mut ticker = Ticker::new(tick);
+        let layout = self.view.layout.clone();
+        other.rows().walk(None, |_, row| {
+            row_of_this.clear();
+            row_of_this.extend_from_slice(row);
+            row_of_this.extend_from_slice(suffix);
+            let valid = check_row(&layout, &row_of_this).map_err(InsertError::from);
+            match valid.and_then(|()| self.insert(&row_of_this)) {
+                Ok(Inserted::New(_) | Inserted::Same(_)) => ticker.row(),
+                Err(error) => {
+                    failed = Some(error);
+                    false
+                }
+            }
+        });
+        match failed {
+            None => ticker.finish(),
+            Some(InsertError::Other(error)) => Err(error.into()),
+            Some(InsertError::NotUnique { index, row }) => {
+                let mut clashes = Clashes::default();
+                clashes.note(row);
+                Err(AlterError::NotUnique { index, clashes })
+            }
+        }
+    }
+
+    fn has_types_of(&self, schema: &TableSchema) -> bool {
+        let (now, other) = (&self.schema.columns, &schema.columns);
+        let mut pairs = now.iter().zip(other);
+        now.len() == other.len() && pairs.all(|(a, b)| a.ty == b.ty)
+    }
+
+    /// Where the index is that this one is to be, if only its names have changed.
+    fn position_kept(&self, new: &IndexSchema) -> Option<usize> {
+        let is_kept = |old: &IndexSchema| {
+            old.id == new.id && old.algorithm == new.algorithm && old.unique == new.unique
+        };
+        self.schema.indexes.iter().position(is_kept)
+    }
+}
+
+fn unique_positions(indexes: &[Index]) -> Vec<usize> {
+    (0..indexes.len())
+        .filter(|&position| indexes[position].is_unique())
+        .collect()
+}

@@ -1,0 +1,45 @@
+// A shop whose schema changes, for tests of publishing: one source of several programs. Who publishes replaces the number
+// in `shape=1` in the bundle.
+//
+// 1: items. 2: also sales, an index on names, one more colour; breaks nobody. 3: also a price with a default; breaks
+// clients. 4: as 3 with another type of the key; cannot be migrated. 5: as 3 with names that are unique. 6: sales only.
+
+import { schema, t, table } from 'spacetimedb/server';
+
+const SHAPE = Number('shape=1'.slice('shape='.length));
+
+const colors = SHAPE < 2 ? ['red', 'green'] : ['red', 'green', 'blue'];
+const Color = t.enum('Color', colors as ['red', 'green', 'blue']);
+
+const name = () => {
+  if (SHAPE < 2) return t.string();
+  return SHAPE === 5 ? t.string().unique() : t.string().index('btree');
+};
+const columns = {
+  id: SHAPE === 4 ? t.u64().primaryKey() : t.u32().primaryKey(),
+  name: name(),
+  color: Color,
+};
+const withPrice = { ...columns, price: t.u32().default(5) };
+
+const item = table({ name: 'item', public: true }, (SHAPE < 3 ? columns : withPrice) as typeof withPrice);
+const sale = table({ name: 'sale', public: true }, { id: t.u32().primaryKey(), item: t.u32() });
+
+const tables = SHAPE === 1 ? { item } : SHAPE === 6 ? { sale } : { item, sale };
+const spacetimedb = schema(tables as { item: typeof item; sale: typeof sale });
+export default spacetimedb;
+
+/** The only view: how many items there are. */
+const Count = t.row('CountRow', { items: t.u64() });
+export const count = spacetimedb.anonymousView({ name: 'count', public: true }, t.option(Count), (ctx) => ({
+  items: SHAPE === 6 ? 0n : ctx.db.item.count(),
+}));
+
+export const addItem = spacetimedb.reducer({ id: t.u32(), name: t.string() }, (ctx, { id, name }) => {
+  // The clients of shape 1 do not know the third colour.
+  ctx.db.item.insert({ id, name, color: { tag: 'red' }, ...(SHAPE < 3 ? {} : { price: 9 }) } as never);
+});
+
+export const left = spacetimedb.clientDisconnected(() => {
+  console.info(`somebody left shape ${SHAPE}`);
+});
