@@ -55,6 +55,15 @@ impl Asked {
         }
     }
 
+    /// The tables that its text names, in its order.
+    pub fn named_tables(&self) -> Vec<&Arc<TableSchema>> {
+        match self {
+            Asked::Plan(plan) => vec![&plan.table],
+            Asked::Query(query, _) => query.named_tables().collect(),
+            Asked::Window(rows) => rows.query.named_tables().collect(),
+        }
+    }
+
     /// The tables that it reads; some more than once.
     pub fn read_tables(&self) -> Vec<&Arc<TableSchema>> {
         match self {

@@ -97,6 +97,8 @@ impl Program {
 pub(crate) struct Module {
     /// Grows with each replacement; requests decoded against an older version are decoded again.
     pub version: u64,
+    /// The version with which the tables last changed: code of an older one means others when it reads and writes rows.
+    pub tables_version: u64,
     pub program: Program,
     /// Canonical names by reducer id.
     pub reducer_names: Vec<Arc<str>>,
@@ -124,7 +126,12 @@ pub(crate) struct ViewFunction {
 }
 
 impl Module {
-    pub fn new(version: u64, program: Program, catalog: CatalogView) -> Module {
+    pub fn new(
+        version: u64,
+        tables_version: u64,
+        program: Program,
+        catalog: CatalogView,
+    ) -> Module {
         let reducers = program.def.reducers.iter();
         let reducer_names = reducers.map(|each| each.name.as_str().into()).collect();
         let procedures = program.def.procedures.iter();
@@ -150,6 +157,7 @@ impl Module {
         let views = views.collect();
         Module {
             version,
+            tables_version,
             program,
             reducer_names,
             procedure_names,

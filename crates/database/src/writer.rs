@@ -4,6 +4,7 @@ mod answers;
 mod calls;
 mod lifecycle;
 mod maintenance;
+mod meaning;
 mod migration;
 mod others;
 mod procedures;

@@ -6,13 +6,17 @@ mod common;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::tables::{create_tables, sql, table_options};
+use common::requests::until;
+use common::tables::{create_tables, sql, table_options, TICKS};
 use common::watcher::Watcher;
-use common::{open, OWNER, STRANGER};
-use lightcone_database::{DatabaseHandle, HostKind, Outgoing, Policy, ShutdownReason, UpdateError};
+use common::{caller, open, OWNER, STRANGER};
+use lightcone_database::{
+    CallArgs, CallError, DatabaseHandle, HostKind, Outgoing, Policy, ShutdownReason, UpdateError,
+};
 use lightcone_schema::Step;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -477,6 +481,172 @@ async fn schedules_come_go_and_move_with_their_tables() {
     ] {
         assert!(log.iter().any(|logged| logged == line), "{line}: {log:?}");
     }
+    stop(database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scheduled_procedure_runs_once_at_a_time_over_a_move() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let with_procedures = |more| {
+        let mut program = scheduled(true, more);
+        program["procedures"] = json!(true);
+        program
+    };
+    let options = table_options(&directory.path().join("db"));
+    let database = create_tables(options, &with_procedures(false)).await;
+    let mut watcher = Watcher::connect(&database, OWNER, 1).await;
+    watcher
+        .change(&json!({ "jobs": { "inserts": [[1, -20_000]] } }))
+        .await;
+    let begun = || TICKS.begun.load(Ordering::SeqCst);
+    until("it was called", || begun() >= 1).await;
+    publish(&database, &with_procedures(true), true)
+        .await
+        .expect("a column with a default");
+    let before = begun();
+    until("it is called again", || begun() >= before + 2).await;
+    assert_eq!(TICKS.running_max.load(Ordering::SeqCst), 1);
+    stop(database).await;
+}
+
+// ---- Calls under way ----------------------------------------------------------------------------------------------------
+
+/// Calls `later`, which inserts `first` and, after a sleep, `then`.
+async fn later(database: DatabaseHandle, us: u64, first: Value, then: Value) -> Option<String> {
+    let what = json!({ "first": first, "us": us, "then": then });
+    let args = CallArgs::Json(json!([what.to_string()]).to_string());
+    match database.call(caller(OWNER), "later", args).await {
+        Ok(_) => None,
+        Err(CallError::Database(text)) => Some(text),
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+async fn call_over_an_update(runs_on_writer: bool) {
+    let program = |columns: Value, more: bool| {
+        let mut tables = json!({ "t": [["id", "U32"]], "ev": columns });
+        if more {
+            tables["n"] = json!([["x", "U32"]]);
+        }
+        json!({ "tables": tables, "events": ["ev"], "procedures": true })
+    };
+    let old = json!([["a", "U32"], ["b", "U32"]]);
+    let directory = tempfile::tempdir().expect("a directory");
+    let options = table_options(&directory.path().join("db"));
+    let database = create_tables(options, &program(old.clone(), false)).await;
+    let row = |id: u32| json!({ "t": { "inserts": [[id]] } });
+    let begin = async |id: u32, then: Value| {
+        // As often as it takes to be known as brief.
+        for n in 0..if runs_on_writer { 12 } else { 0 } {
+            let id = 100 * id + n;
+            let brief = later(database.clone(), 0, row(id), json!({})).await;
+            assert_eq!(brief, None);
+        }
+        let call = tokio::spawn(later(database.clone(), 1_500_000, row(id), then));
+        let query = format!("SELECT id FROM t WHERE id = {id}");
+        let is_there = async || {
+            let rows = sql(&database, OWNER, &query).await.expect("rows").0;
+            rows.to_string().contains(&id.to_string())
+        };
+        while !is_there().await {
+            assert!(!call.is_finished(), "it waits");
+        }
+        call
+    };
+    // What is only added does no harm.
+    let call = begin(1, row(2)).await;
+    publish(&database, &program(old, true), false)
+        .await
+        .expect("a new table");
+    assert!(!call.is_finished());
+    assert_eq!(call.await.expect("no panic"), None);
+    // Of its rows, others would be made.
+    let call = begin(3, json!({ "ev": { "inserts": [[1, 2]] } })).await;
+    publish(&database, &program(json!([["c", "U64"]]), true), true)
+        .await
+        .expect("an event table may change");
+    assert!(!call.is_finished());
+    let mut watcher = Watcher::connect(&database, OWNER, 2).await;
+    watcher.subscribe(1, "SELECT * FROM ev").await;
+    let error = call.await.expect("no panic").expect("it is refused");
+    assert!(error.contains("[LC0233]"), "{error}");
+    watcher.change(&json!({ "ev": { "inserts": [[7]] } })).await;
+    assert_eq!(watcher.events(), [7_u64.to_le_bytes()]);
+    // New calls are of the new program.
+    let then = json!({ "ev": { "inserts": [[8]] } });
+    assert_eq!(later(database.clone(), 0, json!({}), then).await, None);
+    watcher.settle().await;
+    assert_eq!(watcher.events().len(), 2);
+    let rows = sql(
+        &database,
+        OWNER,
+        "SELECT id FROM t WHERE id < 10 ORDER BY id",
+    )
+    .await;
+    assert_eq!(rows.expect("rows").0, json!([[1], [2], [3]]));
+    stop(database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_of_the_old_program_writes_nothing_into_changed_tables() {
+    call_over_an_update(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nor_does_one_that_waits_on_the_writer() {
+    call_over_an_update(true).await;
+}
+
+// ---- Names that change hands --------------------------------------------------------------------------------------------
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subscription_does_not_move_to_another_table_with_its_name() {
+    let columns = json!([["id", "U32"]]);
+    let directory = tempfile::tempdir().expect("a directory");
+    let options = table_options(&directory.path().join("db"));
+    let old = json!({ "tables": { "a_tbl/x": columns, "c_tbl/z": columns } });
+    let database = create_tables(options, &old).await;
+    let mut watcher = Watcher::connect(&database, STRANGER, 1).await;
+    watcher
+        .change(&json!({ "a_tbl/x": { "inserts": [[1]] } }))
+        .await;
+    let texts = [
+        "SELECT * FROM x",
+        "SELECT * FROM a_tbl",
+        "SELECT * FROM x ORDER BY id LIMIT 1",
+        "SELECT * FROM z",
+    ];
+    for (set, text) in (1..).zip(texts) {
+        watcher.subscribe(set, text).await;
+    }
+    let new = json!({ "tables": { "a_tbl/y": columns, "b_tbl/x": columns, "c_tbl/w": columns } });
+    publish(&database, &new, false)
+        .await
+        .expect("names are no break");
+    watcher
+        .change(&json!({ "a_tbl/y": { "inserts": [[2]] }, "b_tbl/x": { "inserts": [[3]] } }))
+        .await;
+    watcher.settle().await;
+    let mut errors = watcher.take_errors();
+    errors.sort();
+    let reasons: Vec<(u32, bool)> = errors
+        .iter()
+        .map(|(set, error)| {
+            (
+                *set,
+                error.contains("`a_tbl` means `b_tbl` now") && error.ends_with("[LC0234]"),
+            )
+        })
+        .collect();
+    // A name that means nothing any more is an error of its own.
+    assert_eq!(reasons, [(1, true), (3, true), (4, false)], "{errors:?}");
+    assert_eq!(watcher.sets(), [2]);
+    assert_eq!(watcher.rows(2, "a_tbl").len(), 2);
+    for (set, table) in [(1, "b_tbl"), (1, "x"), (3, "b_tbl"), (3, "x")] {
+        assert!(watcher.rows(set, table).is_empty(), "rows of another table");
+    }
+    watcher.subscribe(5, "SELECT * FROM x").await;
+    assert_eq!(watcher.sets(), [2, 5]);
     stop(database).await;
 }
 

@@ -109,6 +109,11 @@ impl Query {
         self.fragments.iter().any(Fragment::reads_sender)
     }
 
+    /// The tables that the text names, in its order.
+    pub fn named_tables(&self) -> impl Iterator<Item = &Arc<TableSchema>> {
+        self.tables.iter()
+    }
+
     /// The tables that are read, one for each relation of each fragment.
     pub fn read_tables(&self) -> impl Iterator<Item = &Arc<TableSchema>> {
         self.fragments.iter().flat_map(|fragment| &fragment.tables)

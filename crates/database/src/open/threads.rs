@@ -55,7 +55,7 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
     } = opened;
     let next_offset = durable.tail().next_offset;
     let catalog = CatalogView::new(&datastore, &program.def);
-    let module = Arc::new(Module::new(0, program, catalog));
+    let module = Arc::new(Module::new(0, 0, program, catalog));
     let (items, inbox) = mpsc::unbounded_channel();
     let senders = Inbox::new(&options.limits, items);
     let shared = Arc::new(Shared::new(

@@ -95,8 +95,13 @@ impl Ready {
     }
 }
 
+/// Why a call of a replaced program gets no tables any more.
+pub(crate) const TABLES_CHANGED_TEXT: &str = "the module was updated while the call was under way, and tables were changed, which its code does not know: what it committed before stays, and it was ended [LC0233]";
+
 /// A call asks for the tables.
 pub(crate) struct LeaseRequest {
+    /// Of the module whose code will read and write in them.
+    pub tables_version: u64,
     pub slot: LeaseSlot,
     /// Told when they are in the slot.
     pub ready: Ready,
@@ -153,6 +158,7 @@ impl LeasedTransactions {
 
     fn send_request(&self, ready: Ready) {
         let request = LeaseRequest {
+            tables_version: self.module.tables_version,
             slot: self.slot.clone(),
             ready,
             control: self.waits.control().clone(),

@@ -20,7 +20,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use lightcone_engine::ScheduleAt;
-use lightcone_engine::ScheduleKey;
 use lightcone_host::{
     HostConfig, InterruptReason, ProcedureCall, ProcedureOutcome, ProcedureResult, ReducerCall,
     SharedMemory, SuspendableInstance,
@@ -39,7 +38,7 @@ use crate::shared::Shared;
 
 pub(crate) use control::Control;
 pub(crate) use immediate::ImmediateQueue;
-pub(crate) use lease::{Granted, Lease, LeaseRequest, LeaseSlot, Returned};
+pub(crate) use lease::{Granted, Lease, LeaseRequest, LeaseSlot, Returned, TABLES_CHANGED_TEXT};
 pub(crate) use placement::Placement;
 pub(crate) use waits::Waits;
 
@@ -85,9 +84,9 @@ pub(crate) enum Asker {
         permit: Option<InboxPermit>,
         reply: oneshot::Sender<Result<HandlerReply, CallError>>,
     },
-    /// A row of a schedule table.
+    /// A row of a schedule table, by the number of its call: an update may move it to another table meanwhile.
     Schedule {
-        key: ScheduleKey,
+        number: u64,
         at: ScheduleAt,
         intended: Timestamp,
     },

@@ -8,6 +8,7 @@ use lightcone_schema::TableSchema;
 use lightcone_types::{ConnectionId, Identity, TableId};
 use rustc_hash::FxHashMap;
 
+use super::meaning::same_meaning;
 use super::queries::counts_of;
 use super::views::views_of_set;
 use super::Writer;
@@ -88,7 +89,12 @@ impl Writer {
             return Err(error);
         }
         let catalog = CatalogView::new(&self.datastore, &program.def);
-        let module = Arc::new(Module::new(self.module.version + 1, program, catalog));
+        let version = self.module.version + 1;
+        let tables_version = match planned.plan.changes_tables() {
+            true => version,
+            false => self.module.tables_version,
+        };
+        let module = Arc::new(Module::new(version, tables_version, program, catalog));
         match planned.plan.breaks_clients() {
             true => self.commit_and_close_all(module),
             false => self.commit_and_go_on(module, &before)?,
@@ -288,7 +294,11 @@ impl Writer {
         let mut compiler = SetCompiler::new(&client.peer, client.queue.budget());
         let mut texts = set.queries.iter().map(|query| query.asked.text());
         let compiled = texts.try_for_each(|text| compiler.add_again(catalog, text));
-        Some(compiled.map(|()| compiler.finish()))
+        Some(compiled.and_then(|()| {
+            let new = compiler.finish();
+            same_meaning(&set.queries, &new.queries)?;
+            Ok(new)
+        }))
     }
 
     /// Puts other queries into a set and gives back those that it had.
@@ -372,9 +382,13 @@ impl Writer {
         let mut moved = Vec::new();
         for old in before.values().filter(|schema| schema.schedule.is_some()) {
             let new = self.datastore.table_id_from_name(&old.name);
-            let new = new.and_then(|id| self.datastore.schema(id));
+            let new = new.and_then(|id| self.datastore.schema(id)).cloned();
             let at = |schema: &TableSchema| schema.schedule.as_ref().map(|s| s.at_column);
-            let kept = new.filter(|new| new.name == old.name && at(new) == at(old));
+            let new = new.filter(|new| new.name == old.name);
+            if let Some(new) = new.as_ref().filter(|new| new.id != old.id) {
+                self.move_under_way(old.id, new.id);
+            }
+            let kept = new.filter(|new| at(new) == at(old));
             let to = kept.map(|schema| schema.id);
             if to != Some(old.id) {
                 moved.push((old.id, to));

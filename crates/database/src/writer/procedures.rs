@@ -23,7 +23,7 @@ use crate::module::Module;
 use crate::peer::ConnectionNumber;
 use crate::procedures::{
     self, Asker, Call, Control, Ended, Full, Function, Granted, Job, Lease, LeaseRequest,
-    LeaseSlot, Origin, Returned, Waits,
+    LeaseSlot, Origin, Returned, Waits, TABLES_CHANGED_TEXT,
 };
 use tokio::sync::oneshot;
 
@@ -232,13 +232,14 @@ impl Writer {
         // Who waits for an answer need not wait for the call as well.
         self.end_round();
         let LeaseRequest {
+            tables_version,
             slot,
             ready,
             control,
             committed_bytes,
         } = request;
         let put = |granted| *slot.lock().unwrap_or_else(PoisonError::into_inner) = granted;
-        if let Some(reason) = self.shared.status.read_only() {
+        if let Err(reason) = self.may_have_tables(tables_version) {
             put(Granted::Refused(reason));
             // The call may be gone.
             ready.tell();
@@ -261,6 +262,17 @@ impl Writer {
             committed_bytes.fetch_add(added, Ordering::Relaxed);
             // Others see it at once.
             self.end_round();
+        }
+    }
+
+    /// A call whose code knows the tables of this version of the module may have them.
+    fn may_have_tables(&self, tables_version: u64) -> Result<(), String> {
+        if let Some(reason) = self.shared.status.read_only() {
+            return Err(reason);
+        }
+        match tables_version == self.module.tables_version {
+            true => Ok(()),
+            false => Err(TABLES_CHANGED_TEXT.to_owned()),
         }
     }
 
@@ -390,7 +402,11 @@ impl Writer {
                 });
                 self.reply_when_durable(true, result, reply, permit);
             }
-            Asker::Schedule { key, at, intended } => self.after_procedure(key, at, intended),
+            Asker::Schedule {
+                number,
+                at,
+                intended,
+            } => self.after_procedure(number, at, intended),
             // Nobody waits for what it returns, and failures are logged.
             Asker::Nobody | Asker::Handler { .. } => {}
         }
@@ -530,6 +546,11 @@ impl Transactions for HereTransactions<'_, '_> {
     }
 
     fn begin(&mut self) -> Result<OpenTransaction<'_>, HostTrap> {
+        // The writer served others while the call waited, perhaps an update.
+        if self.waits.is_some() {
+            let may = self.writer.may_have_tables(self.call.module.tables_version);
+            may.map_err(|reason| HostTrap::Datastore(reason.into()))?;
+        }
         self.writer.datastore.begin();
         Ok(OpenTransaction::of(&mut self.writer.datastore))
     }

@@ -27,13 +27,56 @@ const NO_PLACE_US: i64 = 100_000;
 #[derive(Default)]
 pub(super) struct Schedules {
     queue: ScheduleQueue,
-    /// Rows whose procedure is under way, with the time for which it was due again meanwhile: it runs once at a time.
-    under_way: FxHashMap<ScheduleKey, Option<Timestamp>>,
+    under_way: UnderWay,
     /// The latest time at which the clock was read.
     latest: Option<Timestamp>,
     alarm: Option<Alarm>,
     /// Counts alarms; what an earlier one sends is ignored.
     alarms: u64,
+}
+
+/// Rows whose procedure is under way: it runs once at a time. Bounded as the procedures of the database are.
+#[derive(Default)]
+struct UnderWay {
+    /// With the number of the call, and the time for which it was due again meanwhile.
+    rows: FxHashMap<ScheduleKey, (u64, Option<Timestamp>)>,
+    /// Where the row of a call is now.
+    keys: FxHashMap<u64, ScheduleKey>,
+    /// Counts calls.
+    last: u64,
+}
+
+impl UnderWay {
+    /// A call of the row begins. Returns its number.
+    fn begin(&mut self, key: ScheduleKey) -> u64 {
+        self.last += 1;
+        self.rows.insert(key, (self.last, None));
+        self.keys.insert(self.last, key);
+        self.last
+    }
+
+    /// The row is due. True if its call is under way: it is called again when that has ended.
+    fn is_due_again(&mut self, key: ScheduleKey, intended: Timestamp) -> bool {
+        let row = self.rows.get_mut(&key);
+        row.map(|(_, again)| *again = Some(intended)).is_some()
+    }
+
+    /// Rows have moved to another table.
+    fn move_table(&mut self, from: TableId, to: TableId) {
+        for key in self.keys.values_mut().filter(|key| key.table == from) {
+            if let Some(row) = self.rows.remove(key) {
+                key.table = to;
+                self.rows.insert(*key, row);
+            }
+        }
+    }
+
+    /// A call has ended: its row, and when it was due again.
+    fn end(&mut self, number: u64) -> Option<(ScheduleKey, Option<Timestamp>)> {
+        let key = self.keys.remove(&number)?;
+        let (_, again) = self.rows.remove(&key)?;
+        Some((key, again))
+    }
 }
 
 /// Wakes the writer with one [`Notice::SchedulesDue`], unless it is dropped before.
@@ -57,6 +100,11 @@ impl Writer {
         self.plan_changes(self.now());
     }
 
+    /// Rows have moved to another table, and those whose procedures are under way with them.
+    pub(super) fn move_under_way(&mut self, from: TableId, to: TableId) {
+        self.state.schedules.under_way.move_table(from, to);
+    }
+
     /// Rows have moved to other tables, or call nothing any more; those of `added` tables call something from now on.
     pub(super) fn plan_moved(&mut self, moved: &[(TableId, Option<TableId>)], added: &[TableId]) {
         let now = self.now();
@@ -66,7 +114,7 @@ impl Writer {
             queue.move_table(*from, *to);
         }
         for ScheduleChange { key, at } in self.datastore.schedules() {
-            // Also those whose call has begun under the old key.
+            // Also those whose call is under way: they are due again then, and wait for its end.
             if let (true, false, Some(at)) = (added.contains(&key.table), queue.contains(key), at) {
                 queue.set(key, at, now);
             }
@@ -172,8 +220,8 @@ impl Writer {
     /// Calls the function of a row that is due.
     fn run_schedule(&mut self, key: ScheduleKey, intended: Timestamp) {
         // It was changed while its procedure is under way, or the clock was set back.
-        if let Some(again) = self.state.schedules.under_way.get_mut(&key) {
-            *again = Some(intended);
+        let under_way = &mut self.state.schedules.under_way;
+        if under_way.is_due_again(key, intended) {
             return;
         }
         // It may be gone: its table was dropped, for one.
@@ -200,8 +248,12 @@ impl Writer {
                     return;
                 }
                 let origin = self.origin_of_schedule(intended);
-                let asker = Asker::Schedule { key, at, intended };
-                self.state.schedules.under_way.insert(key, None);
+                let number = self.state.schedules.under_way.begin(key);
+                let asker = Asker::Schedule {
+                    number,
+                    at,
+                    intended,
+                };
                 // What is left to do is done when it has ended, which may be much later.
                 return self.start_procedure(id, origin, &row, asker);
             }
@@ -211,13 +263,10 @@ impl Writer {
     }
 
     /// A scheduled procedure has ended. A row that ran once went before the call.
-    pub(super) fn after_procedure(
-        &mut self,
-        key: ScheduleKey,
-        at: ScheduleAt,
-        intended: Timestamp,
-    ) {
-        let again = self.state.schedules.under_way.remove(&key).flatten();
+    pub(super) fn after_procedure(&mut self, number: u64, at: ScheduleAt, intended: Timestamp) {
+        let Some((key, again)) = self.state.schedules.under_way.end(number) else {
+            return;
+        };
         match (again, at) {
             (Some(due), _) => {
                 let now = self.now();

@@ -6,32 +6,51 @@
 //!
 //! `schedules` names a table with `id` and `at`: its rows call `tick`, which puts their ids into the table `ticked`.
 //!
+//! With `procedures`, `tick` is a procedure: it sleeps for a while and does nothing, but is counted in [`TICKS`]. And there is the
+//! procedure `later`, which takes a text: JSON of `first` and `then`, both as `change` takes them, and `us`, how long it sleeps
+//! between these two transactions.
+//!
 //! Its reducer `change` takes a text: JSON of tables with the rows to be deleted and to be inserted, all in one transaction.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use lightcone_database::{DatabaseHandle, DatabaseOptions, Engines, HostKind, JsonRows, SqlError};
 use lightcone_host::{
-    HandlerResponse, HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine,
+    Ask, HandlerResponse, HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine,
     ModuleInstance, OpenTransaction, ProcedureOutcome, ReadSet, ReadView, ReducerCall,
     ReducerOutcome, Transactions, ViewCall, ViewOutcome,
 };
 use lightcone_schema::raw::{
     CaseConversionPolicy, ExplicitNameEntry, ExplicitNames, NameMapping, RawColumnDefaultValueV10,
     RawConstraintData, RawConstraintDefV10, RawIndexAlgorithm, RawIndexDefV10, RawModuleDefV10,
-    RawModuleDefV10Section as Section, RawReducerDefV10, RawRowLevelSecurityDef, RawScheduleDefV10,
-    RawScopedTypeNameV10, RawSequenceDefV10, RawTableDefV10, RawTypeDefV10,
-    RawUniqueConstraintData, RawViewDefV10,
+    RawModuleDefV10Section as Section, RawProcedureDefV10, RawReducerDefV10,
+    RawRowLevelSecurityDef, RawScheduleDefV10, RawScopedTypeNameV10, RawSequenceDefV10,
+    RawTableDefV10, RawTypeDefV10, RawUniqueConstraintData, RawViewDefV10,
 };
 use lightcone_schema::{RawModuleDef, TableAccess, TableKind, Visibility};
 use lightcone_types::bsatn::Encode as _;
 use lightcone_types::{
-    AlgebraicType as T, ColId, Decode as _, Identity, ProductType, Reader, TypeRef, Typespace,
+    AlgebraicType as T, ColId, Decode as _, Identity, ProductType, Reader, Timestamp, TypeRef,
+    Typespace,
 };
 use serde_json::Value;
 
 use super::{caller, options};
+
+/// Calls of the procedure `tick`, in this process.
+pub static TICKS: Ticks = Ticks {
+    begun: AtomicUsize::new(0),
+    running: AtomicUsize::new(0),
+    running_max: AtomicUsize::new(0),
+};
+
+pub struct Ticks {
+    pub begun: AtomicUsize,
+    running: AtomicUsize,
+    pub running_max: AtomicUsize,
+}
 
 pub struct TablesEngine;
 
@@ -83,36 +102,41 @@ impl ModuleInstance for Changing {
             inserted.expect("the key is free");
             return ReducerOutcome::Ok;
         }
-        let text = String::decode(&mut Reader::new(call.args)).expect("a text");
-        let changes: Value = serde_json::from_str(&text).expect("JSON");
-        let datastore = transaction.into_datastore();
-        for (name, change) in changes.as_object().expect("tables") {
-            let id = datastore.table_id_from_name(name).expect("a table");
-            let types = self.0["tables"][name].as_array().expect("columns");
-            let rows = |kind: &str| {
-                let rows = change[kind].as_array().cloned().unwrap_or_default();
-                rows.iter().map(|row| row_bsatn(types, row)).collect()
-            };
-            let deletes: Vec<Vec<u8>> = rows("deletes");
-            let mut listed = (deletes.len() as u32).to_vec();
-            listed.extend(deletes.into_iter().flatten());
-            datastore.delete_all_by_eq(id, &listed).expect("rows");
-            let inserts: Vec<Vec<u8>> = rows("inserts");
-            for row in inserts {
-                datastore
-                    .insert(id, &row, &mut Vec::new())
-                    .expect("the keys are free");
-            }
-        }
+        self.change(transaction, &text_of(call));
         ReducerOutcome::Ok
     }
 
     fn call_procedure(
         &mut self,
-        _: &mut dyn Transactions,
-        _: &ReducerCall<'_>,
+        transactions: &mut dyn Transactions,
+        call: &ReducerCall<'_>,
     ) -> ProcedureOutcome {
-        unreachable!("there are no procedures")
+        if &**call.name == "tick" {
+            TICKS.begun.fetch_add(1, Ordering::SeqCst);
+            let running = TICKS.running.fetch_add(1, Ordering::SeqCst) + 1;
+            TICKS.running_max.fetch_max(running, Ordering::SeqCst);
+            sleep(transactions, 500_000);
+            TICKS.running.fetch_sub(1, Ordering::SeqCst);
+            return ProcedureOutcome::Returned(Vec::new());
+        }
+        let what = text_of(call);
+        for (place, changes) in ["first", "then"].into_iter().enumerate() {
+            if place == 1 {
+                sleep(transactions, what["us"].as_i64().expect("a number"));
+            }
+            if let Some(waiting) = transactions.ask(Ask::Transaction) {
+                transactions.block(waiting);
+            }
+            match transactions.begin() {
+                Ok(transaction) => self.change(transaction, &what[changes]),
+                Err(trap) => {
+                    let message = trap.to_string();
+                    return ProcedureOutcome::Failed { message };
+                }
+            }
+            transactions.commit();
+        }
+        ProcedureOutcome::Returned(Vec::new())
     }
 
     fn call_http_handler(
@@ -134,6 +158,46 @@ impl ModuleInstance for Changing {
 
     fn is_poisoned(&self) -> bool {
         false
+    }
+}
+
+impl Changing {
+    fn change(&self, transaction: OpenTransaction<'_>, changes: &Value) {
+        let datastore = transaction.into_datastore();
+        for (name, change) in changes.as_object().expect("tables") {
+            let canonical = name.split('/').next().expect("a name");
+            let id = datastore.table_id_from_name(canonical).expect("a table");
+            let types = self.0["tables"][name].as_array().expect("columns");
+            let rows = |kind: &str| {
+                let rows = change[kind].as_array().cloned().unwrap_or_default();
+                rows.iter().map(|row| row_bsatn(types, row)).collect()
+            };
+            let deletes: Vec<Vec<u8>> = rows("deletes");
+            let mut listed = (deletes.len() as u32).to_vec();
+            listed.extend(deletes.into_iter().flatten());
+            datastore.delete_all_by_eq(id, &listed).expect("rows");
+            let inserts: Vec<Vec<u8>> = rows("inserts");
+            for row in inserts {
+                datastore
+                    .insert(id, &row, &mut Vec::new())
+                    .expect("the keys are free");
+            }
+        }
+    }
+}
+
+fn text_of(call: &ReducerCall<'_>) -> Value {
+    let text = String::decode(&mut Reader::new(call.args)).expect("a text");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+fn sleep(transactions: &mut dyn Transactions, us: i64) {
+    if us == 0 {
+        return;
+    }
+    let until = Timestamp(transactions.now().0 + us);
+    if let Some(waiting) = transactions.ask(Ask::Until(until)) {
+        transactions.block(waiting);
     }
 }
 
@@ -220,7 +284,7 @@ fn column_type(name: &str) -> T {
 fn definition(program: &Value) -> Vec<u8> {
     let (mut types, mut tables, mut names) = (Vec::new(), Vec::new(), Vec::new());
     let mut views = Vec::new();
-    let (mut schedules, mut ticks) = (Vec::new(), Vec::new());
+    let (mut schedules, mut ticks, mut procedures) = (Vec::new(), Vec::new(), Vec::new());
     let mut type_names = Vec::new();
     for (name, columns) in program["tables"].as_object().expect("tables") {
         let (canonical, source) = name.split_once('/').unwrap_or((name, name));
@@ -288,7 +352,11 @@ fn definition(program: &Value) -> Vec<u8> {
                 ty,
                 custom_ordering: true,
             });
-            ticks.push(reducer("tick", ProductType::new([("row", row)])));
+            let row = ProductType::new([("row", row)]);
+            match program["procedures"].is_null() {
+                true => ticks.push(reducer("tick", row)),
+                false => procedures.push(procedure("tick", row)),
+            }
         }
         let is_event = |name: &Value| name == canonical;
         let mut events = program["events"].as_array().into_iter().flatten();
@@ -341,12 +409,16 @@ fn definition(program: &Value) -> Vec<u8> {
     let rule = |sql: &Value| RawRowLevelSecurityDef {
         sql: sql.as_str().expect("a text").to_owned(),
     };
+    if !program["procedures"].is_null() {
+        procedures.push(procedure("later", ProductType::new([("what", T::String)])));
+    }
     let change = reducer("change", ProductType::new([("changes", T::String)]));
     let sections = vec![
         Section::Typespace(Typespace { types }),
         Section::Types(type_names),
         Section::Tables(tables),
         Section::Reducers(ticks.into_iter().chain([change]).collect()),
+        Section::Procedures(procedures),
         Section::Schedules(schedules),
         Section::Views(views),
         Section::RowLevelSecurity(rules.map(rule).collect()),
@@ -363,6 +435,15 @@ fn reducer(name: &str, params: ProductType) -> RawReducerDefV10 {
         visibility: Visibility::ClientCallable,
         ok_return_type: T::product::<&str>([]),
         err_return_type: T::String,
+    }
+}
+
+fn procedure(name: &str, params: ProductType) -> RawProcedureDefV10 {
+    RawProcedureDefV10 {
+        source_name: name.to_owned(),
+        params,
+        return_type: T::product::<&str>([]),
+        visibility: Visibility::ClientCallable,
     }
 }
 

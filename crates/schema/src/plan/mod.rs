@@ -45,6 +45,12 @@ impl MigrationPlan {
     pub fn breaks_clients(&self) -> bool {
         self.steps.last() == Some(&Step::DisconnectAllUsers)
     }
+
+    /// True if code of the old definition may not go on with the tables: they have other rows, names or keys than it knows.
+    pub fn changes_tables(&self) -> bool {
+        let mut steps = self.steps.iter();
+        steps.any(|step| step.kind().changes_tables())
+    }
 }
 
 /// The plan that leads from `old` to `new`.

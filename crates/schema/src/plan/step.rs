@@ -129,6 +129,38 @@ pub enum StepKind {
 }
 
 impl StepKind {
+    /// Whether a table is not what code of the old definition knows. What is only added beside it does no harm to such code.
+    pub(super) fn changes_tables(self) -> bool {
+        match self {
+            StepKind::RemoveIndex
+            | StepKind::RemoveConstraint
+            | StepKind::RemoveSequence
+            | StepKind::RemoveTable
+            | StepKind::ChangeColumns
+            | StepKind::ReschemaEventTable
+            | StepKind::AddColumns
+            | StepKind::ChangeIndexSourceName
+            | StepKind::ChangeTableAccessorName
+            | StepKind::AddSequence
+            | StepKind::ChangePrimaryKey => true,
+            // No name of an object that stays is given to another one without a step of the above.
+            StepKind::AddTable
+            | StepKind::AddIndex
+            | StepKind::AddConstraint
+            | StepKind::AddSchedule
+            | StepKind::RemoveSchedule
+            | StepKind::AddView
+            | StepKind::RemoveView
+            | StepKind::UpdateView
+            | StepKind::AddRowLevelSecurity
+            | StepKind::RemoveRowLevelSecurity
+            | StepKind::ChangeAccess
+            // Code finds columns by their positions.
+            | StepKind::ChangeColumnAccessorName
+            | StepKind::DisconnectAllUsers => false,
+        }
+    }
+
     /// The name as answers and reports spell it.
     pub fn as_str(self) -> &'static str {
         match self {
