@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Measures live queries on a server of its own: scripts/live-queries.sh [rust|ts] [case ...]
-# Cases: join join-view view query-view window-outside window-inside first-rows scans unrelated (default: all).
+# Cases: join join-view exists view query-view window-outside window-inside first-rows scans unrelated (default: all).
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$root"
 module=${1:-rust}
 [ $# -gt 0 ] && shift
-[ $# -gt 0 ] || set -- join join-view view query-view window-outside window-inside first-rows scans unrelated
+[ $# -gt 0 ] || set -- join join-view exists view query-view window-outside window-inside first-rows scans unrelated
 target=${CARGO_TARGET_DIR:-$root/target}/release
 server_bin=${LIGHTCONE_BIN:-$target/spacetime}
 example=$target/examples/live_queries

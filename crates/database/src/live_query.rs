@@ -263,6 +263,11 @@ impl LiveQuery {
         join.or_else(|| self.window().map(|window| window.shape.id))
     }
 
+    /// Whether changed rows are tried for it although others have its shape.
+    pub fn is_tried_by_itself(&self) -> bool {
+        self.join.as_ref().is_some_and(|shape| shape.tries_all_keys)
+    }
+
     /// What a changed row costs that is looked at for its shape.
     pub fn shape_steps(&self) -> usize {
         let join = self.join.as_ref().map(|shape| shape.steps(ROW_BYTES));

@@ -60,14 +60,14 @@ impl QueryLoad {
         true
     }
 
-    /// Joins, and windows, of one shape cost their tables what one of them does.
+    /// Joins, and windows, of one shape cost their tables what one of them does, unless each has to be tried.
     fn add_shape(&mut self, query: &LiveQuery, steps_max: usize) -> bool {
         let Some(shape) = query.shape_id() else {
             return true;
         };
         let holders = self.shapes.entry(shape).or_default();
         *holders += 1;
-        if *holders > 1 {
+        if *holders > 1 && !query.is_tried_by_itself() {
             return true;
         }
         let of_table = |table| self.shape_steps.get(&table).copied().unwrap_or_default();
@@ -75,7 +75,7 @@ impl QueryLoad {
             .tables()
             .any(|table| of_table(table) + query.shape_steps() > steps_max);
         if is_too_much {
-            self.shapes.remove(&shape);
+            self.remove_holder(shape);
             return false;
         }
         for table in query.tables() {
@@ -105,18 +105,26 @@ impl QueryLoad {
         }
     }
 
+    /// How many are left.
+    fn remove_holder(&mut self, shape: TableId) -> usize {
+        let Some(holders) = self.shapes.get_mut(&shape) else {
+            return 0;
+        };
+        *holders -= 1;
+        let left = *holders;
+        if left == 0 {
+            self.shapes.remove(&shape);
+        }
+        left
+    }
+
     fn remove_shape(&mut self, query: &LiveQuery) {
         let Some(shape) = query.shape_id() else {
             return;
         };
-        let Some(holders) = self.shapes.get_mut(&shape) else {
-            return;
-        };
-        *holders -= 1;
-        if *holders > 0 {
+        if self.remove_holder(shape) > 0 && !query.is_tried_by_itself() {
             return;
         }
-        self.shapes.remove(&shape);
         for table in query.tables() {
             if let Some(steps) = self.shape_steps.get_mut(&table) {
                 *steps -= query.shape_steps();

@@ -452,6 +452,13 @@ async fn nobody_learns_how_many_rows_rules_hide() {
     let refused = sql(&database, identity_of(1), text).await;
     let too_many = "Estimated cardinality exceeds limit (1000 rows)";
     assert_eq!(refused, Err(too_many.to_owned()));
+    // So does one that is looked through for each match.
+    let text = "SELECT a.* FROM x a WHERE EXISTS (SELECT b.id FROM x b WHERE b.id > a.id)";
+    let refused = sql(&database, identity_of(1), text).await;
+    assert_eq!(refused, Err(too_many.to_owned()));
+    let equal = text.replace("b.id > a.id", "b.id = a.id");
+    let found = sql(&database, identity_of(1), &equal).await;
+    assert!(found.is_ok(), "{found:?}");
     sql(&database, OWNER, "SET row_limit = 3")
         .await
         .expect("set");

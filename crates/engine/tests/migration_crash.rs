@@ -1,7 +1,6 @@
 //! Migrations on a disk that fails: at every write, sync and change of names, what is there afterwards is the state before a
 //! transaction or the one behind it, never one in between.
 
-#[allow(dead_code)]
 mod common;
 #[allow(dead_code)]
 #[path = "common/definitions.rs"]

@@ -418,10 +418,17 @@ fn transaction_size_is_limited() {
 
 #[test]
 fn replay_refuses_what_does_not_fit() {
+    [1, 3]
+        .into_iter()
+        .for_each(replay_refuses_what_does_not_fit_in);
+}
+
+/// In records of one version.
+fn replay_refuses_what_does_not_fit_in(version: u8) {
     let (_, first) = accounts();
     let record = |table: u8, kind: u8, count: u8, rows: &[u8]| {
         let mut bytes = vec![
-            1,
+            version,
             1,
             0x80 + (table & 0x7f),
             0x20,
@@ -450,6 +457,11 @@ fn replay_refuses_what_does_not_fit() {
         Ok(()),
         "two records"
     );
+    // Behind the kind, the index whose key it is, in the newer version only.
+    let (unknown, other_index, no_index) = match version {
+        1 => (9, 5 << 3, "unknown group kind"),
+        _ => (7, 5 << 3, "no unique index 5"),
+    };
     for (bad, text) in [
         ([&good[..], &good].concat(), "holds an inserted row already"),
         (
@@ -461,12 +473,13 @@ fn replay_refuses_what_does_not_fit() {
         (record(99, 3, 1, &account(1, 1)), "does not exist"),
         (record(0, 3, 1, &[1; 13]), "1 bytes follow"),
         (record(0, 3, 2, &[1; 13]), "data too short"),
-        (record(0, 9, 1, &[]), "unknown group kind"),
+        (record(0, unknown, 1, &[]), "unknown group kind"),
         (good[..good.len() - 1].to_vec(), "ends early"),
         (vec![77], "unknown record kind"),
         // Table 4099 is `pairs`, which has no unique index.
-        (record(3, 0, 1, &[1, 1]), "without unique index"),
-        (record(3, 2, 1, &[1, 1]), "without unique index"),
+        (record(3, 0, 1, &[1, 1]), "no unique index 0"),
+        (record(3, 2, 1, &[1, 1]), "no unique index 0"),
+        (record(0, other_index, 1, &[1, 0, 0, 0]), no_index),
     ] {
         let error = apply(&bad).expect_err(text);
         assert!(

@@ -299,7 +299,8 @@ section! {
             join_partners_max: usize = 65_536;
                 bounds "rows of other tables that are looked at for one changed row, in all joins that somebody has \
                     subscribed to, and as many in those that views are, on average over a transaction; looking rows of a \
-                    third table up counts for four more";
+                    third table up counts for four more, asking whether a subquery has a match for one, and trying eight \
+                    subscribers for one";
                 reached "the query sets that have the joins with most of them end: `SubscriptionError`, LC0714; views fail until \
                     they are evaluated again, LC0331; the transaction is not affected";
 

@@ -1,16 +1,11 @@
-//! What may be subscribed to, and what live joins are made of (08 §13, §11).
-
-use std::sync::Arc;
+//! What may be subscribed to (08 §13, §11).
 
 use lightcone_schema::{IndexAlgorithm, TableSchema};
-use lightcone_types::{ColId, Identity};
+use lightcone_types::ColId;
 
-use crate::condition::{ColumnAt, Condition, Constant, Node, NodeId};
+use crate::condition::{ColumnAt, SubqueryId};
 use crate::error::{SqlError, LIVE_RELATIONS_MAX};
-use crate::lexer::Comparison;
-use crate::predicate::{Predicate, PredicateCompiler};
 use crate::query::{Fragment, JoinOn, Output, Query};
-use crate::select_plan::layout;
 
 /// Is this query admissible as a subscription (08 §13)? A query on one relation always is.
 ///
@@ -33,7 +28,7 @@ fn admit_window(query: &Query, returned: u16) -> Result<(), SqlError> {
     match &query.tables[..] {
         [table] if table.is_event => return is_refused("rows of an event table do not stay in it"),
         [_] => {}
-        _ => return is_refused("it reads one table, and this one is a join"),
+        _ => return is_refused("it reads one table, and this one is a join or has a subquery"),
     }
     let mut fragments = query.fragments.iter();
     if fragments.any(|fragment| !fragment.condition.subqueries.is_empty()) {
@@ -48,23 +43,24 @@ fn admit_fragment(fragment: &Fragment, returned: u16) -> Result<(), SqlError> {
     if count == 1 {
         return Ok(());
     }
+    let own = fragment.relations_of_no_subquery();
+    let joins = fragment.joins_of_no_subquery();
     // What is refused for its number of relations anyway is not worth a closer look.
-    let is_joined = match count <= LIVE_RELATIONS_MAX {
-        true => is_tree(&fragment.joins, count),
-        false => fragment.joins.len() >= count - 1,
+    let is_few = count <= LIVE_RELATIONS_MAX;
+    let is_joined = match is_few {
+        true => is_tree(&joins, &own),
+        false => joins.len() >= own.len() - 1,
     };
-    if !is_joined {
+    if !is_joined
+        || !joins
+            .iter()
+            .all(|join| has_index(fragment, [join.left, join.right]))
+    {
         return Err(SqlError::JoinWithoutIndex);
     }
-    let is_event = |at: ColumnAt| fragment.tables[usize::from(at.relation)].is_event;
-    for join in &fragment.joins {
-        // Rows of an event table are never looked up, so the index must be the other's.
-        let usable = |at: ColumnAt, other: ColumnAt| {
-            (!is_event(at) || is_event(other)) && probe_index(fragment, at).is_some()
-        };
-        if !usable(join.left, join.right) && !usable(join.right, join.left) {
-            return Err(SqlError::JoinWithoutIndex);
-        }
+    if is_few {
+        let mut subqueries = 0..fragment.condition.subqueries.len() as SubqueryId;
+        subqueries.try_for_each(|subquery| admit_subquery(fragment, subquery))?;
     }
     let returned = fragment.own[usize::from(returned)];
     let mut events = (0..count).filter(|&relation| fragment.tables[relation].is_event);
@@ -73,43 +69,89 @@ fn admit_fragment(fragment: &Fragment, returned: u16) -> Result<(), SqlError> {
         (Some(event), None) if event == usize::from(returned) => {}
         _ => return Err(SqlError::EventTableLookedUp),
     }
-    match count <= LIVE_RELATIONS_MAX {
+    match is_few {
         true => Ok(()),
         false => Err(SqlError::TooManyTables(count)),
     }
 }
 
-/// Do these joins lead from each of `count` relations to each other one, without a detour?
-fn is_tree(joins: &[JoinOn], count: usize) -> bool {
-    if joins.len() != count - 1 {
+/// A change in a subquery leads to the rows around it that it concerns, and those lead into it, by equal columns with indexes.
+fn admit_subquery(fragment: &Fragment, subquery: SubqueryId) -> Result<(), SqlError> {
+    let relations = &fragment.condition.subqueries[usize::from(subquery)].relations;
+    let mut links = fragment.condition.links(subquery);
+    if let Some(unreached) = first_unreached(relations, &links) {
+        let table = &fragment.tables[usize::from(unreached)];
+        return Err(SqlError::UnlinkedSubquery(table.name.clone()));
+    }
+    links.retain(|ends| has_index(fragment, *ends));
+    match first_unreached(relations, &links) {
+        None => Ok(()),
+        Some(_) => Err(SqlError::JoinWithoutIndex),
+    }
+}
+
+/// The first of the relations of a subquery that no links lead to from around it.
+fn first_unreached(relations: &[u16], links: &[[ColumnAt; 2]]) -> Option<u16> {
+    let mut unreached = relations.to_vec();
+    loop {
+        let is_linked = |relation: &u16| {
+            links.iter().any(|[left, right]| {
+                (left.relation == *relation && !unreached.contains(&right.relation))
+                    || (right.relation == *relation && !unreached.contains(&left.relation))
+            })
+        };
+        let Some(linked) = unreached.iter().position(is_linked) else {
+            return unreached.first().copied();
+        };
+        unreached.remove(linked);
+    }
+}
+
+/// Has one of two equal columns an index? Rows of an event table are never looked up, so it must be the other's then.
+fn has_index(fragment: &Fragment, [left, right]: [ColumnAt; 2]) -> bool {
+    let is_event = |at: ColumnAt| fragment.tables[usize::from(at.relation)].is_event;
+    let usable = |at: ColumnAt, other: ColumnAt| {
+        (!is_event(at) || is_event(other)) && probe_index(fragment, at).is_some()
+    };
+    usable(left, right) || usable(right, left)
+}
+
+/// Do these joins lead from each of the relations to each other one, without a detour?
+pub(crate) fn is_tree(joins: &[JoinOn], relations: &[u16]) -> bool {
+    if joins.len() + 1 != relations.len() {
         return false;
     }
-    let mut reached = vec![false; count];
-    let mut pending = vec![0];
+    let (mut reached, mut pending) = (vec![relations[0]], vec![relations[0]]);
     while let Some(relation) = pending.pop() {
-        reached[usize::from(relation)] = true;
         for join in joins {
             let (left, right) = (join.left.relation, join.right.relation);
             for (from, to) in [(left, right), (right, left)] {
-                if from == relation && !reached[usize::from(to)] {
+                if from == relation && !reached.contains(&to) {
+                    reached.push(to);
                     pending.push(to);
                 }
             }
         }
     }
-    !reached.contains(&false)
+    reached.len() == relations.len()
 }
 
 /// An index of the table that finds the rows with a value in a column: its last column is that one, and constants are known
 /// for those before it. Its position among the table's.
 pub(crate) fn probe_index(fragment: &Fragment, at: ColumnAt) -> Option<usize> {
     let table = &fragment.tables[usize::from(at.relation)];
+    let condition = &fragment.condition;
+    let mut subqueries = condition.subqueries.iter();
+    let conjuncts = match subqueries.find(|s| s.relations.contains(&at.relation)) {
+        Some(subquery) => &subquery.conjuncts,
+        None => &condition.conjuncts,
+    };
     let is_fixed = |column: &ColId| {
         let at = ColumnAt {
             relation: at.relation,
             column: *column,
         };
-        let mut equalities = fragment.condition.equalities();
+        let mut equalities = condition.equalities_of(conjuncts);
         equalities.any(|equality| equality.column == at)
     };
     table.indexes.iter().position(|index| {
@@ -133,161 +175,5 @@ pub(crate) fn finds_equals(table: &TableSchema, algorithm: &IndexAlgorithm) -> b
     match algorithm {
         IndexAlgorithm::Hash(_) => columns.len() == 1 || !columns.iter().any(is_float),
         IndexAlgorithm::BTree(_) | IndexAlgorithm::Direct(_) => true,
-    }
-}
-
-/// One of the relations of a live join.
-#[derive(Clone, Debug)]
-pub struct JoinRelation {
-    pub table: Arc<TableSchema>,
-    /// Columns that must equal the caller or a constant: the plan's parameters, with their values for the caller in BSATN.
-    pub parameters: Vec<(ColId, Box<[u8]>)>,
-    /// What else must hold of a row of this relation alone.
-    pub predicate: Option<Predicate>,
-}
-
-/// Columns of two relations that must be equal.
-#[derive(Clone, Debug)]
-pub struct JoinEdge {
-    pub ends: [ColumnAt; 2],
-    /// That they are.
-    pub on: Predicate,
-}
-
-/// A condition on rows of several relations together, or on none.
-#[derive(Clone, Debug)]
-pub struct Residual {
-    /// What it reads.
-    pub columns: Vec<ColumnAt>,
-    pub predicate: Predicate,
-}
-
-/// A join of several relations as live evaluation needs it. But for the values of its parameters, it is the same for many
-/// queries: of all callers, unless it [`is_of_caller`](Self::is_of_caller).
-#[derive(Clone, Debug)]
-pub struct LiveJoin {
-    pub relations: Vec<JoinRelation>,
-    /// A tree over the relations.
-    pub edges: Vec<JoinEdge>,
-    /// Which relation's rows come out.
-    pub returned: usize,
-    /// In their place, the values of these columns come out, one behind the other.
-    pub columns: Option<Vec<ColumnAt>>,
-    pub residuals: Vec<Residual>,
-    /// A predicate has the caller in it otherwise than as an equality, so it is good for him alone.
-    pub is_of_caller: bool,
-}
-
-impl Query {
-    /// How the matches of an admitted fragment on several relations are kept up to date, for this caller.
-    pub fn live_join(&self, fragment: &Fragment, sender: &Identity) -> Option<LiveJoin> {
-        let Output::Row(returned) = &self.output else {
-            return None;
-        };
-        let is_ordered = !self.order.is_empty() || self.offset > 0 || self.limit.is_some();
-        if self.explain || self.distinct || is_ordered {
-            return None;
-        }
-        fragment.live_join(fragment.own[usize::from(*returned)], sender)
-    }
-}
-
-impl Fragment {
-    /// How the matches of an admitted fragment on several relations are kept up to date, of which these rows come out.
-    pub(crate) fn live_join(&self, returned: u16, sender: &Identity) -> Option<LiveJoin> {
-        let count = self.tables.len();
-        if count > LIVE_RELATIONS_MAX || !is_tree(&self.joins, count) {
-            return None;
-        }
-        let condition = self.condition.bind(sender);
-        let conjuncts = Conjuncts::of(&condition, self);
-        let layouts: Vec<_> = self.tables.iter().map(|table| layout(table)).collect();
-        let compiler = PredicateCompiler::new(&condition, layouts.iter().collect());
-        let relation = |(number, table): (usize, &Arc<TableSchema>)| JoinRelation {
-            table: table.clone(),
-            parameters: conjuncts.parameters[number].clone(),
-            predicate: compiler.compile(&conjuncts.own[number]),
-        };
-        let edge = |(join, on): (&JoinOn, &Vec<NodeId>)| {
-            Some(JoinEdge {
-                ends: [join.left, join.right],
-                on: compiler.compile(on)?,
-            })
-        };
-        let residual = |id: &NodeId| {
-            let residual = |predicate| Residual {
-                columns: condition.columns_of(*id),
-                predicate,
-            };
-            compiler.compile(&[*id]).map(residual)
-        };
-        let edges = self.joins.iter().zip(&conjuncts.on).map(edge);
-        let is_of_caller = |id: &NodeId| self.condition.conjunct_reads_sender(*id);
-        Some(LiveJoin {
-            relations: self.tables.iter().enumerate().map(relation).collect(),
-            edges: edges.collect::<Option<_>>()?,
-            returned: usize::from(returned),
-            columns: None,
-            residuals: conjuncts.across.iter().filter_map(residual).collect(),
-            is_of_caller: conjuncts.own.iter().flatten().any(is_of_caller)
-                || conjuncts.across.iter().any(is_of_caller),
-        })
-    }
-}
-
-/// The conjuncts of a join, by what they are about.
-struct Conjuncts {
-    /// By relation.
-    parameters: Vec<Vec<(ColId, Box<[u8]>)>>,
-    own: Vec<Vec<NodeId>>,
-    /// By join.
-    on: Vec<Vec<NodeId>>,
-    across: Vec<NodeId>,
-}
-
-impl Conjuncts {
-    /// Nothing in the condition, which is the fragment's, is `:sender` any more.
-    fn of(condition: &Condition, fragment: &Fragment) -> Conjuncts {
-        let count = fragment.tables.len();
-        let mut conjuncts = Conjuncts {
-            parameters: vec![Vec::new(); count],
-            own: vec![Vec::new(); count],
-            on: vec![Vec::new(); fragment.joins.len()],
-            across: Vec::new(),
-        };
-        let relations = condition.relations_of_conjuncts();
-        for (&id, relations) in condition.conjuncts.iter().zip(relations) {
-            match &condition.nodes[id as usize] {
-                // Equal values of a column have equal bytes, but for floats.
-                Node::ColumnConstant {
-                    column,
-                    scalar,
-                    comparison: Comparison::Equal,
-                    constant: Constant::Value(value),
-                } if !scalar.is_float() => {
-                    let of_relation = &mut conjuncts.parameters[usize::from(column.relation)];
-                    of_relation.push((column.column, value.clone()));
-                    continue;
-                }
-                Node::Columns {
-                    left,
-                    right,
-                    comparison: Comparison::Equal,
-                    ..
-                } => {
-                    let is_it = |join: &JoinOn| (join.left, join.right) == (*left, *right);
-                    if let Some(join) = fragment.joins.iter().position(is_it) {
-                        conjuncts.on[join].push(id);
-                        continue;
-                    }
-                }
-                _ => {}
-            }
-            match relations[..] {
-                [relation] => conjuncts.own[usize::from(relation)].push(id),
-                _ => conjuncts.across.push(id),
-            }
-        }
-        conjuncts
     }
 }

@@ -379,11 +379,6 @@ impl Condition {
             + constants
     }
 
-    /// The conjuncts that compare a column with a constant.
-    pub fn constant_conjuncts(&self) -> impl Iterator<Item = ConstantConjunct<'_>> {
-        self.constants_of(&self.conjuncts)
-    }
-
     /// Those of these conjuncts that compare a column with a constant.
     pub fn constants_of<'c>(
         &'c self,
@@ -412,7 +407,15 @@ impl Condition {
 
     /// `column = constant` conjuncts. A float zero is left out, as the two zeros are equal and encoded differently.
     pub fn equalities(&self) -> impl Iterator<Item = ConstantConjunct<'_>> {
-        self.constant_conjuncts()
+        self.equalities_of(&self.conjuncts)
+    }
+
+    /// Those of these conjuncts.
+    pub fn equalities_of<'c>(
+        &'c self,
+        conjuncts: &'c [NodeId],
+    ) -> impl Iterator<Item = ConstantConjunct<'c>> {
+        self.constants_of(conjuncts)
             .filter(|c| c.comparison == Comparison::Equal && c.is_bytewise)
     }
 
@@ -453,12 +456,6 @@ impl Condition {
             columns.extend(node.columns().into_iter().flatten());
         });
         columns
-    }
-
-    /// For each conjunct, the relations that it reads, ascending.
-    pub fn relations_of_conjuncts(&self) -> Vec<Vec<u16>> {
-        let of = |conjunct: &NodeId| self.relations_of(*conjunct);
-        self.conjuncts.iter().map(of).collect()
     }
 
     /// The relations that a tree reads, ascending.

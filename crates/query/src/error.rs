@@ -9,8 +9,8 @@ pub const QUERY_BYTES_MAX: usize = 50_000;
 /// near it by itself.
 pub const RELATIONS_MAX: usize = 8192;
 
-/// Subscriptions and queries of views that read more relations are refused, those of row-level security rules counted. The rows
-/// that a change is joined with are kept in a list of this length.
+/// Subscriptions and queries of views that read more relations are refused, those of subqueries and of row-level security rules
+/// counted. The rows that a change is joined with are kept in a list of this length.
 pub const LIVE_RELATIONS_MAX: usize = 16;
 /// Subqueries stand in subqueries at most so deep: parsing and checking them recurses.
 pub const SUBQUERY_DEPTH_MAX: usize = 8;
@@ -139,6 +139,9 @@ pub enum SqlError {
     Window(&'static str),
     #[error("{text}: a result of aggregates is live as a view of the module that returns this query; subscribe to the view [LC0416]")]
     AggregateInSubscription { text: String },
+
+    #[error("a subscription follows a subquery by columns that equal those around it, and nothing leads to `{0}` in one: add a comparison `column = column` with the query around it, which all of its condition is joined to with AND [LC0417]")]
+    UnlinkedSubquery(String),
 
     #[error("{0} [LC0411]")]
     Inconsistent(&'static str),

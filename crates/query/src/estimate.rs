@@ -7,7 +7,7 @@ use lightcone_table::TableView;
 use lightcone_types::{ColId, Identity};
 
 use crate::admission::probe_index;
-use crate::condition::{Condition, Constant, ConstantConjunct, NodeId};
+use crate::condition::{ColumnAt, Condition, Constant, ConstantConjunct, NodeId, SubqueryId};
 use crate::lexer::Comparison;
 use crate::planner::Samples;
 use crate::query::{Fragment, JoinOn, Output, Query};
@@ -101,9 +101,9 @@ impl Query {
             true => joined.filtered(),
             false => joined,
         };
-        // A subquery is found once, and looked up for each match.
-        let subqueries = condition.subqueries.iter();
-        subqueries.fold(filtered.scanned, |scanned, subquery| {
+        // A subquery is found once, and looked up for each match: by equal columns, or else row by row.
+        let subqueries = condition.subqueries.iter().enumerate();
+        subqueries.fold(filtered.scanned, |scanned, (number, subquery)| {
             let terms = Terms::of(&condition, &subquery.conjuncts);
             let mut relations = subquery.relations.iter().map(|at| usize::from(*at));
             let Some(first) = relations.next() else {
@@ -113,11 +113,25 @@ impl Query {
                 let right = || estimate(relation, &terms);
                 estimate_join(fragment, relation, views[relation], left, right, samples)
             });
+            let looked_up = match is_looked_through(&condition, number) {
+                true => filtered.rows.saturating_mul(found.rows.max(1)),
+                false => filtered.rows,
+            };
             scanned
                 .saturating_add(found.scanned)
-                .saturating_add(filtered.rows)
+                .saturating_add(looked_up)
         })
     }
+}
+
+/// Does a subquery compare its rows with those around it otherwise than by equal columns?
+fn is_looked_through(condition: &Condition, number: usize) -> bool {
+    let subquery = &condition.subqueries[number];
+    let is_around = |relation: &u16| !subquery.relations.contains(relation);
+    let leads_in = |ends: &[ColumnAt; 2]| ends.iter().any(|end| is_around(&end.relation));
+    let mut conjuncts = subquery.conjuncts.iter();
+    let reads_around = conjuncts.any(|id| condition.relations_of(*id).iter().any(is_around));
+    reads_around && !condition.links(number as SubqueryId).iter().any(leads_in)
 }
 
 impl SelectPlan {

@@ -154,7 +154,8 @@ impl Parser<'_> {
         Ok(false)
     }
 
-    /// `IN`, `BETWEEN`, `LIKE` and `IS NULL` behind a column, with or without `NOT`: of the ad hoc language only.
+    /// `IN`, `BETWEEN`, `LIKE` and `IS NULL` behind a column, with or without `NOT`: of the ad hoc language only, but for `IN` with
+    /// a subquery.
     fn suffix(&mut self, stacks: &mut Stacks) -> Result<(), SqlError> {
         let refused = self.foreign_infix(stacks);
         let Some(operand) = stacks.operands.pop() else {
@@ -164,13 +165,16 @@ impl Parser<'_> {
             stacks.tree.0[operand.id as usize],
             Expression::Column(_) | Expression::Sender
         );
+        let words = usize::from(self.is_word("NOT"));
+        let is_in_subquery = self.is_word_after(words, "IN") && self.is_subquery_after(words + 1);
+        let is_known = self.language == Language::AdHoc || is_in_subquery;
         // Only of columns, as the operand is used several times.
-        if self.language == Language::Subscription || !is_column {
+        if !is_known || !is_column {
             return Err(refused);
         }
         let mut is_not = self.take_word("NOT");
         let tree = &mut stacks.tree;
-        let id = if self.is_word("IN") && self.is_subquery_after(1) {
+        let id = if is_in_subquery {
             self.advance();
             let select = self.subquery()?;
             tree.push(Expression::InSelect(operand.id, select))
@@ -327,7 +331,7 @@ impl Parser<'_> {
         if self.is_word("NULL") {
             return Err(SqlError::UnsupportedLiteral("NULL".to_owned()));
         }
-        if self.language == Language::AdHoc && self.is_word("EXISTS") && self.is_subquery_after(1) {
+        if self.is_word("EXISTS") && self.is_subquery_after(1) {
             self.advance();
             return self.subquery().map(Expression::Exists);
         }

@@ -28,6 +28,7 @@ pub mod fuzzing;
 mod lexer;
 mod literal;
 mod live_groups;
+mod live_join;
 mod parameters;
 mod parser;
 mod plan;
@@ -50,7 +51,7 @@ mod words;
 #[path = "../tests/columns/mod.rs"]
 mod columns;
 
-pub use admission::{admit_subscription, JoinEdge, JoinRelation, LiveJoin, Residual};
+pub use admission::admit_subscription;
 pub use condition::{ColumnAt, SenderAs};
 pub use dml::{find_targets, NewValue, RowChange, Targets, WritePlan};
 pub use error::{
@@ -59,6 +60,7 @@ pub use error::{
 };
 pub use execute::{ExecuteError, Execution, Match, Progress};
 pub use live_groups::{GroupedJoin, LiveGroups};
+pub use live_join::{Guard, GuardSays, JoinEdge, JoinRelation, LiveJoin, LiveSubquery, Residual};
 pub use parameters::{ParameterText, PARAMETERS_MAX};
 pub use plan::{
     check_rule, compile_aggregate, compile_statement, compile_subscription, expand_subscribe_all,

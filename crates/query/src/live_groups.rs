@@ -6,10 +6,10 @@ use std::sync::Arc;
 use lightcone_table::RowLayout;
 use lightcone_types::{AlgebraicType, ColId, Identity};
 
-use crate::admission::LiveJoin;
 use crate::collect::{make_canonical, push_sort_key};
 use crate::condition::ColumnAt;
 use crate::execute::{NOTHING, SOME};
+use crate::live_join::LiveJoin;
 use crate::predicate::{Predicate, PredicateCompiler};
 use crate::query::{Output, Query};
 use crate::scalar::Scalar;

@@ -199,7 +199,8 @@ impl Parser<'_> {
         let start = self.at;
         self.expect_word("SELECT")?;
         let is_ad_hoc = self.language == Language::AdHoc;
-        if self.is_word("DISTINCT") && (!is_ad_hoc || self.is_word_after(1, "ON")) {
+        let has_distinct = is_ad_hoc || self.is_in_subquery();
+        if self.is_word("DISTINCT") && (!has_distinct || self.is_word_after(1, "ON")) {
             return Err(self.unsupported_select(start));
         }
         let mut shape = Shape {

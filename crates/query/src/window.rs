@@ -6,10 +6,10 @@ use lightcone_schema::TableSchema;
 use lightcone_table::RowLayout;
 use lightcone_types::{AlgebraicType, ColId, Identity};
 
-use crate::admission::LiveJoin;
 use crate::collect::push_sort_key;
 use crate::condition::Node;
 use crate::lexer::Comparison;
+use crate::live_join::LiveJoin;
 use crate::predicate::{Predicate, PredicateCompiler};
 use crate::query::{Fragment, Output, Query};
 use crate::select_plan::layout;

@@ -10,7 +10,7 @@ use common::{
 };
 use lightcone_query::{
     admit_subscription, check_rule, compile_statement, compile_subscription, expand_subscribe_all,
-    read_subscribe_text, Projection, SqlError, SubscribeText, LIVE_RELATIONS_MAX,
+    read_subscribe_text, GuardSays, Projection, SqlError, SubscribeText, LIVE_RELATIONS_MAX,
 };
 use lightcone_types::{AlgebraicType, AlgebraicValue as V, ColId, Identity, ProductType};
 use lightcone_vectors::{each, file, sections_are, Entry};
@@ -434,16 +434,113 @@ fn subqueries_that_are_refused_say_why() {
     ] {
         assert_eq!(ad_hoc_query(text).map(drop).expect_err(text).to_string(), error, "{text}");
     }
-    // They are not of the reference's language, and so not of subscriptions.
-    let text = "select * from users where exists (select 1 from team)";
-    let refused = subscription_query(text)
-        .map(drop)
-        .expect_err(text)
-        .to_string();
-    assert!(
-        refused.starts_with("Unsupported expression: EXISTS"),
-        "{refused}"
+}
+
+#[test]
+fn subqueries_are_admitted_if_equal_columns_lead_into_them() {
+    let without = "Subscriptions require indexes on join columns";
+    let event = "Event tables cannot be used as the lookup table in subscription joins";
+    let unlinked = |table: &str| {
+        format!("a subscription follows a subquery by columns that equal those around it, and nothing leads to `{table}` in one: add a comparison `column = column` with the query around it, which all of its condition is joined to with AND [LC0417]")
+    };
+    let accept = |condition: &str| accepted(&format!("select * from users where {condition}"));
+    let refuse = |condition: &str, message: &str| {
+        not_admitted(&format!("select * from users where {condition}"), message);
+    };
+    for condition in [
+        "exists (select 1 from keyed k where k.id = users.id)",
+        "exists (select distinct k.id from keyed k where k.id = users.id and k.id > 3)",
+        "not exists (select * from keyed where keyed.id = users.id and owner = :sender)",
+        "exists (select 'x' from keyed where keyed.id = users.id)",
+        "exists (select true from keyed where keyed.id = users.id)",
+        "exists (select null from keyed where keyed.id = users.id)",
+        "id in (select id from keyed)",
+        "id not in (select id from keyed where owner = :sender)",
+        "age = 1 or id in (select id from keyed)",
+        "exists (select 1 from keyed k join keyed l on k.id = l.id where k.id = users.id)",
+        "exists (select 1 from keyed k join other o on k.id = o.uid where k.id = users.id)",
+        "exists (select 1 from keyed k where k.id = users.id and exists (select 1 from users u where u.age = k.id))",
+    ] {
+        accept(condition);
+    }
+    refuse(
+        "exists (select 1 from other o where exists (select 1 from keyed k where k.id = o.uid and k.id = users.id))",
+        &unlinked("other"),
     );
+    refuse("exists (select 1 from keyed)", &unlinked("keyed"));
+    refuse(
+        "exists (select 1 from keyed k where k.id <= users.id)",
+        &unlinked("keyed"),
+    );
+    refuse(
+        "exists (select 1 from keyed k where k.id = users.id or k.id = 1)",
+        &unlinked("keyed"),
+    );
+    refuse(
+        "exists (select 1 from keyed k where users.id = users.age and k.id = 1)",
+        &unlinked("keyed"),
+    );
+    refuse(
+        "exists (select 1 from other o where o.uid = users.id)",
+        without,
+    );
+    refuse(
+        "exists (select 1 from event e where e.id = users.id)",
+        without,
+    );
+    refuse(
+        "exists (select 1 from event e join keyed k on k.id = e.id where k.id = users.id)",
+        event,
+    );
+    accepted("select * from event where exists (select 1 from keyed k where k.id = event.id)");
+    not_admitted(
+        "select * from users where id in (select id from keyed) order by id limit 1",
+        "a subscription with ORDER BY and LIMIT is not possible here: it reads one table, and this one is a join or has a subquery [LC0415]",
+    );
+    refuse(
+        &vec!["id in (select id from keyed)"; 16].join(" and "),
+        "Invalid number of tables in subscription: 17; it may read 16, those of row-level security rules included [LC0719]",
+    );
+    accept(&vec!["id in (select id from keyed)"; 15].join(" and "));
+    // Lists are still not of the language.
+    refused(
+        "select * from users where id in (1, 2)",
+        "Unsupported expression: id IN (1, 2)",
+    );
+}
+
+#[test]
+fn live_subqueries_say_what_is_theirs() {
+    let text = "SELECT * FROM users WHERE age = 3 AND (id > 1 OR NOT EXISTS (SELECT 1 FROM keyed WHERE keyed.id = age)) \
+        AND id IN (SELECT k.id FROM keyed k WHERE k.owner = :sender AND k.id <> users.age AND k.id > 2)";
+    let query = subscription_query(text).expect("valid");
+    let me = guest().identity;
+    let live = query.live_join(&query.fragments[0], &me).expect("a join");
+    assert!(!live.is_of_caller && live.edges.is_empty() && live.residuals.is_empty());
+    let of: Vec<_> = live
+        .relations
+        .iter()
+        .map(|r| (r.subquery, r.parameters.len()))
+        .collect();
+    assert_eq!(of, [(None, 1), (Some(0), 0), (Some(1), 1)]);
+    let says: Vec<_> = live.guards.iter().map(|guard| guard.says).collect();
+    assert_eq!(says, [GuardSays::Other, GuardSays::Match]);
+    assert_eq!(live.guards[0].columns.len(), 1);
+    assert_eq!(live.links.len(), 2);
+    // What equals is among the conditions.
+    let residuals = live
+        .subqueries
+        .iter()
+        .map(|subquery| subquery.residuals.len());
+    assert_eq!(residuals.collect::<Vec<_>>(), [1, 2]);
+    assert!(live.relations[2].predicate.is_some());
+    let other = subscription_query(
+        "select u.* from users u where not u.id in (select id from keyed where owner <> :sender)",
+    );
+    let other = other.expect("valid");
+    let live = other.live_join(&other.fragments[0], &me).expect("a join");
+    assert!(live.is_of_caller);
+    assert_eq!(live.guards[0].says, GuardSays::NoMatch);
 }
 
 #[test]

@@ -33,7 +33,8 @@ pub struct TableView {
 /// An index for those who look rows up by a column that no index of the schema is for.
 struct HeldIndex {
     column: ColId,
-    index: Index,
+    /// None while the schema has one on this column.
+    index: Option<Index>,
     holders: usize,
 }
 
@@ -132,7 +133,7 @@ impl TableView {
         let held = || self.held.iter().find(|held| held.column == column);
         match self.position_on(column) {
             Some(position) => Some(&self.indexes[position]),
-            None => held().map(|held| &held.index),
+            None => held()?.index.as_ref(),
         }
     }
 
@@ -153,7 +154,7 @@ fn all<'t>(
     indexes: &'t mut [Index],
     held: &'t mut [HeldIndex],
 ) -> impl Iterator<Item = &'t mut Index> {
-    let held = held.iter_mut().map(|held| &mut held.index);
+    let held = held.iter_mut().filter_map(|held| held.index.as_mut());
     indexes.iter_mut().chain(held)
 }
 
@@ -189,9 +190,7 @@ impl Table {
     /// Makes sure that there is an index on this column until as many have let go of it. Builds it if need be, which takes as
     /// long as the table is large.
     pub fn hold_index(&mut self, column: ColId) {
-        if self.position_on(column).is_some() {
-            return;
-        }
+        let has_index = self.position_on(column).is_some();
         let TableView {
             rows, layout, held, ..
         } = &mut self.view;
@@ -203,7 +202,7 @@ impl Table {
         held.retain(|held| held.holders > 0);
         held.push(HeldIndex {
             column,
-            index: held_index(column, rows, layout),
+            index: (!has_index).then(|| held_index(column, rows, layout)),
             holders: 1,
         });
     }
@@ -212,7 +211,7 @@ impl Table {
     pub fn release_index(&mut self, column: ColId) {
         let held = &mut self.view.held;
         if let Some(known) = held.iter_mut().find(|held| held.column == column) {
-            known.holders -= 1;
+            known.holders = known.holders.saturating_sub(1);
         }
     }
 
@@ -223,16 +222,13 @@ impl Table {
 
     /// Holds the indexes that another table of the same columns holds, for as many.
     pub fn hold_as(&mut self, other: &Table) {
-        for known in &other.view.held {
-            let TableView {
-                rows, layout, held, ..
-            } = &mut self.view;
-            held.push(HeldIndex {
-                column: known.column,
-                index: held_index(known.column, rows, layout),
-                holders: known.holders,
-            });
-        }
+        let held = other.view.held.iter().map(|held| HeldIndex {
+            column: held.column,
+            index: None,
+            holders: held.holders,
+        });
+        self.view.held = held.collect();
+        self.fit_held(false);
     }
 
     /// How many indexes are held that the schema does not have.
@@ -240,7 +236,7 @@ impl Table {
         self.view
             .held
             .iter()
-            .filter(|held| held.holders > 0)
+            .filter(|held| held.holders > 0 && held.index.is_some())
             .count()
     }
 
@@ -514,7 +510,8 @@ impl Table {
             + self
                 .held
                 .iter()
-                .map(|held| held.index.heap_bytes())
+                .filter_map(|held| held.index.as_ref())
+                .map(Index::heap_bytes)
                 .sum::<usize>()
             + self.row_set.as_ref().map_or(0, |set| set.ids.heap_bytes())
     }

@@ -104,3 +104,43 @@ test("a subscription follows more than two tables", async () => {
   connection.disconnect();
   await ended;
 });
+
+test("a row comes with the first match of a subquery and goes with the last one", async () => {
+  const alice = await connectRooms(server, "rooms");
+  const bob = await connectRooms(server, "rooms");
+  const mine = "SELECT * FROM room WHERE id IN (SELECT room FROM membership WHERE member = :sender)";
+  const empty = "SELECT * FROM room WHERE NOT EXISTS (SELECT 1 FROM membership x WHERE x.room = room.id)";
+  const rooms = ({ connection }: typeof alice) => [...connection.db.room.iter()].map((row) => row.id).sort();
+  for (const id of [30, 31]) await alice.connection.reducers.putRoom({ id, open: true });
+  await applied(alice.connection, (builder) => builder.subscribe([mine]));
+  await applied(bob.connection, (builder) => builder.subscribe([mine]));
+  expect(rooms(alice)).toEqual([]);
+  const { reducers } = alice.connection;
+  await reducers.enter({ room: 30 });
+  await reducers.enter({ room: 30 });
+  await reducers.enter({ room: 31 });
+  await bob.connection.reducers.enter({ room: 31 });
+  expect(rooms(alice)).toEqual([30, 31]);
+  expect(rooms(bob)).toEqual([31]);
+  // Both memberships go at once; those of bob stay.
+  await reducers.leave({ room: 30 });
+  await reducers.leave({ room: 31 });
+  expect(rooms(alice)).toEqual([]);
+  expect(rooms(bob)).toEqual([31]);
+  const watcher = await connectRooms(server, "rooms");
+  await applied(watcher.connection, (builder) => builder.subscribe([empty]));
+  expect(rooms(watcher)).toContain(30);
+  expect(rooms(watcher)).not.toContain(31);
+  await bob.connection.reducers.leave({ room: 31 });
+  await until("the room is empty", () => rooms(watcher).includes(31));
+  await reducers.enter({ room: 31 });
+  await until("the room is not empty", () => !rooms(watcher).includes(31));
+  const refused = applied(alice.connection, (builder) =>
+    builder.subscribe(["SELECT * FROM room WHERE EXISTS (SELECT 1 FROM membership)"]),
+  );
+  await expect(refused).rejects.toThrow(/LC0417/);
+  for (const { connection, ended } of [alice, bob, watcher]) {
+    connection.disconnect();
+    await ended;
+  }
+});

@@ -9,7 +9,7 @@ use lightcone_types::TableId;
 use super::shape::{place_of, JoinShape, Relation};
 
 /// Up to so many changed rows of a relation are compared one by one with a row that they may be joined with.
-const COMPARED_MAX: usize = 16;
+pub(super) const COMPARED_MAX: usize = 16;
 /// Memory above this is not kept for the next transaction.
 const ROWS_KEPT_MAX: usize = 4096;
 
@@ -128,7 +128,10 @@ impl Changes {
         ops: Ops<'_>,
     ) -> Option<()> {
         for (number, relation) in shape.relations.iter().enumerate() {
-            if self.of(number).len() <= COMPARED_MAX || self.of(number).len() == self.rows.len() {
+            let is_few = self.of(number).len() <= COMPARED_MAX;
+            // Those of a subquery are looked for also where nothing else has changed.
+            let is_all = self.of(number).len() == self.rows.len() && relation.subquery.is_none();
+            if is_few || is_all {
                 continue;
             }
             let table = datastore.table(relation.table.id)?;
@@ -171,4 +174,16 @@ pub(super) enum Partners<'c> {
     Any(&'c [Changed]),
     /// Those at these places have the value.
     Equal(&'c [Changed], &'c [u32]),
+}
+
+impl Partners<'_> {
+    /// Calls `visit` with each, until it gives None.
+    pub fn try_for_each(&self, mut visit: impl FnMut(Changed) -> Option<()>) -> Option<()> {
+        match self {
+            Partners::Any(rows) => rows.iter().try_for_each(|changed| visit(*changed)),
+            Partners::Equal(all, places) => places
+                .iter()
+                .try_for_each(|place| visit(all[*place as usize])),
+        }
+    }
 }

@@ -4,19 +4,29 @@
 //! R ⋈ S ⋈ T is r ⋈ S ⋈ T + R' ⋈ s ⋈ T + R' ⋈ S' ⋈ t: for each changed row of a relation, those before that as they are and those
 //! behind it as they were. A row that came counts as +1, one that went as -1. How a table was is not there any more: it is how
 //! the table is, less its changes. Equal rows that come out are counted together, and what is left is sent.
+//!
+//! Tables of subqueries stand behind all others: of a match that came or went it is asked whether its subqueries hold as they
+//! were. A change in a subquery leads to the matches around it, as they are, that it may concern; each of them is asked for
+//! before and after (`exists`).
+
+use std::borrow::Borrow;
+use std::collections::{HashMap, HashSet};
 
 use lightcone_engine::{Datastore, DeltaKind};
 
 use super::changes::{Changed, Changes, Ops, Partners};
-use super::path::{Hop, Path};
+use super::path::{Hop, Known, Path};
 use super::shape::{place_of, JoinShape, Rows};
-use super::Allowance;
+use super::{Allowance, Keys};
 
 /// Memory above this is not kept for the next transaction.
 const BYTES_KEPT_MAX: usize = 1 << 20;
 
 /// What looking up the rows of one more relation counts for, beside the rows, where it is done for a row that was looked up.
 const LOOK_UP_STEPS: usize = 4;
+
+/// Memory of a match that was asked for, beside where its rows are.
+const ASKED_BYTES: usize = 64;
 
 /// Rows that came or went, with their keys. Its memory is reused.
 #[derive(Default)]
@@ -26,12 +36,12 @@ pub(super) struct Delta {
 }
 
 #[derive(Default)]
-struct FoundRows {
+pub(super) struct FoundRows {
     /// Key and row of each of `rows`, one behind the other.
     bytes: Vec<u8>,
     rows: Vec<Found>,
-    /// Of the match that is looked for.
-    key: Vec<u8>,
+    /// Where keys are written that may be wanted.
+    pub key: Vec<u8>,
 }
 
 #[derive(Clone, Copy)]
@@ -43,13 +53,13 @@ struct Found {
 }
 
 impl Delta {
-    /// Finds the change of a join. `is_wanted` says whether somebody has subscribed to a key. None: it is too much.
-    pub fn find(
+    /// Finds the change of a join. `keys` are those that somebody has subscribed to. None: it is too much.
+    pub fn find<K>(
         &mut self,
         shape: &JoinShape,
         datastore: &Datastore,
         ops: Ops<'_>,
-        is_wanted: impl Fn(&[u8]) -> bool,
+        keys: &Keys<K>,
         left: &mut Allowance,
     ) -> Option<()> {
         let Delta { changes, found } = self;
@@ -64,14 +74,19 @@ impl Delta {
             datastore,
             changes,
             ops,
-            is_wanted,
+            keys,
             left,
             found,
             start: 0,
+            key: &[],
+            inserted: HashMap::new(),
+            known: HashMap::new(),
+            asked: HashSet::new(),
         };
         search.run()?;
         left.bytes = left.bytes.saturating_sub(found.bytes_len());
-        found.net();
+        // Keys have no order of their own.
+        found.net(shape.tries_all_keys);
         Some(())
     }
 
@@ -97,19 +112,27 @@ impl Delta {
 }
 
 /// Looking for the matches that changed rows are part of.
-struct Search<'s, W> {
-    shape: &'s JoinShape,
-    datastore: &'s Datastore,
-    changes: &'s Changes,
-    ops: Ops<'s>,
-    is_wanted: W,
-    left: &'s mut Allowance,
-    found: &'s mut FoundRows,
+pub(super) struct Search<'s, K> {
+    pub shape: &'s JoinShape,
+    pub datastore: &'s Datastore,
+    pub changes: &'s Changes,
+    pub ops: Ops<'s>,
+    pub keys: &'s Keys<K>,
+    pub left: &'s mut Allowance,
+    pub found: &'s mut FoundRows,
     /// The relation whose changed rows it is about.
     start: usize,
+    /// Of the match that is looked for, as soon as it is known.
+    pub key: &'s [u8],
+    /// Rows that came, by relation, where there are too many to compare them one by one.
+    pub inserted: HashMap<usize, HashSet<&'s [u8]>>,
+    /// What is known of subqueries.
+    pub known: HashMap<Vec<u8>, bool>,
+    /// Matches around subqueries that have been asked for: where their rows are, and their key.
+    pub asked: HashSet<Vec<usize>>,
 }
 
-impl<'s, W: Fn(&[u8]) -> bool> Search<'s, W> {
+impl<'s, K> Search<'s, K> {
     fn run(&mut self) -> Option<()> {
         let shape = self.shape;
         let mut rows: Rows<'s> = Default::default();
@@ -129,19 +152,26 @@ impl<'s, W: Fn(&[u8]) -> bool> Search<'s, W> {
         Some(())
     }
 
-    fn take(&self, relation: usize, changed: Changed, rows: &mut Rows<'s>) {
+    pub fn take(&self, relation: usize, changed: Changed, rows: &mut Rows<'s>) {
         rows[relation] = self.ops.row(changed);
     }
 
     /// Whether what can be said now is not against a match that somebody wants.
-    fn is_possible(&mut self, known: &super::path::Known, rows: &Rows<'s>) -> bool {
-        if known.key {
-            self.shape.write_key(rows, &mut self.found.key);
-            if !(self.is_wanted)(&self.found.key) {
-                return false;
+    fn is_possible(&mut self, known: &Known, rows: &Rows<'s>) -> bool {
+        if let Some(columns) = &known.key {
+            self.shape.write_key(rows, columns, &mut self.found.key);
+            match self.wanted(&self.found.key) {
+                Some(key) => self.key = key,
+                None => return false,
             }
         }
-        known.residuals.is_empty() || self.shape.admits(known, rows)
+        known.residuals.is_empty() || self.shape.admits(&known.residuals, rows)
+    }
+
+    /// The key, if somebody has subscribed to it.
+    pub fn wanted(&self, key: &[u8]) -> Option<&'s [u8]> {
+        let (key, _) = self.keys.get_key_value(key)?;
+        Some(key.borrow())
     }
 
     /// Finds the rows that are still missing. `weight` says how often the rows are there that are known.
@@ -153,8 +183,7 @@ impl<'s, W: Fn(&[u8]) -> bool> Search<'s, W> {
         weight: isize,
     ) -> Option<()> {
         let Some(hop) = path.hops.get(depth) else {
-            self.found.push(self.shape, rows, weight);
-            return Some(());
+            return self.arrive(path, rows, weight);
         };
         let place = place_of(hop.to);
         let relation = &self.shape.relations[place];
@@ -184,9 +213,13 @@ impl<'s, W: Fn(&[u8]) -> bool> Search<'s, W> {
         if is_too_much {
             return None;
         }
-        // Relations behind the first are wanted as they were.
-        let was_changed = place > self.start && !self.changes.of(place).is_empty();
-        if !was_changed || self.shape.event.is_some() {
+        let is_other = match path.is_of_subquery {
+            // All rows of subqueries lead to what they concern, also those that are gone.
+            true => relation.subquery.is_some(),
+            // Relations behind the first are wanted as they were.
+            false => place > self.start && self.shape.event.is_none(),
+        };
+        if !is_other || self.changes.of(place).is_empty() {
             return Some(());
         }
         let key = || {
@@ -195,7 +228,26 @@ impl<'s, W: Fn(&[u8]) -> bool> Search<'s, W> {
             made.is_ok().then_some(key)
         };
         let partners = self.changes.with_value(hop.to, key)?;
-        self.take_back(partners, (path, depth, hop), rows, weight)
+        match path.is_of_subquery {
+            true => self.add_gone(partners, (path, depth), rows),
+            false => self.take_back(partners, (path, depth, hop), rows, weight),
+        }
+    }
+
+    /// All rows of a match are known, or all around it.
+    fn arrive(&mut self, path: &'s Path, rows: &mut Rows<'s>, weight: isize) -> Option<()> {
+        if path.is_of_subquery {
+            return self.ask_around(path, rows);
+        }
+        match self.shape.guards.is_empty() {
+            true => self.push(self.key, rows, weight),
+            false => self.ask_within(path, rows, weight)?,
+        }
+        Some(())
+    }
+
+    pub fn push(&mut self, key: &[u8], rows: &Rows<'s>, weight: isize) {
+        self.found.push(self.shape, key, rows, weight);
     }
 
     /// Goes on with a row that was found last.
@@ -225,7 +277,7 @@ impl<'s, W: Fn(&[u8]) -> bool> Search<'s, W> {
             Partners::Any(changed) => {
                 for changed in changed {
                     self.take(place, *changed, rows);
-                    if self.shape.joins(hop.edge, rows) {
+                    if hop.edge.is_some_and(|edge| self.shape.joins(edge, rows)) {
                         self.spend(1)?;
                         self.partner(path, depth, rows, -weight * changed.weight)?;
                     }
@@ -243,10 +295,31 @@ impl<'s, W: Fn(&[u8]) -> bool> Search<'s, W> {
         Some(())
     }
 
+    /// Goes on with the rows that are gone, those that fit.
+    fn add_gone(
+        &mut self,
+        partners: Partners<'_>,
+        (path, depth): (&'s Path, usize),
+        rows: &mut Rows<'s>,
+    ) -> Option<()> {
+        let place = place_of(path.hops[depth].to);
+        partners.try_for_each(|changed| {
+            if changed.weight < 0 {
+                self.spend(1)?;
+                self.take(place, changed, rows);
+                // Equal columns of subqueries are among the conditions.
+                self.partner(path, depth, rows, 1)?;
+            }
+            Some(())
+        })
+    }
+
     /// So many more rows are looked at, or as much is done.
-    fn spend(&mut self, steps: usize) -> Option<()> {
+    pub fn spend(&mut self, steps: usize) -> Option<()> {
         self.left.steps = self.left.steps.checked_sub(steps)?;
-        (self.found.bytes_len() <= self.left.bytes).then_some(())
+        let asked =
+            self.asked.len() * (ASKED_BYTES + self.shape.relations.len() * size_of::<usize>());
+        (self.found.bytes_len() + asked <= self.left.bytes).then_some(())
     }
 }
 
@@ -262,14 +335,14 @@ impl FoundRows {
         self.bytes.len() + self.rows.len() * size_of::<Found>()
     }
 
-    fn push(&mut self, shape: &JoinShape, rows: &Rows<'_>, weight: isize) {
+    fn push(&mut self, shape: &JoinShape, key: &[u8], rows: &Rows<'_>, weight: isize) {
         let start = self.bytes.len();
-        self.bytes.extend_from_slice(&self.key);
+        self.bytes.extend_from_slice(key);
         let row = self.bytes.len();
         shape.write_output(rows, &mut self.bytes);
         self.rows.push(Found {
             start,
-            key_len: self.key.len(),
+            key_len: key.len(),
             len: self.bytes.len() - row,
             weight,
         });
@@ -283,10 +356,10 @@ impl FoundRows {
         )
     }
 
-    /// Counts equal rows together, unless none can take another away.
-    fn net(&mut self) {
+    /// Counts equal rows together, unless none can take another away and they need not be in order.
+    fn net(&mut self, in_order: bool) {
         let came = self.rows.iter().filter(|found| found.weight > 0).count();
-        if came == 0 || came == self.rows.len() {
+        if !in_order && (came == 0 || came == self.rows.len()) {
             return;
         }
         let mut rows = std::mem::take(&mut self.rows);

@@ -50,13 +50,13 @@ struct Search<'s> {
 impl<'s> Search<'s> {
     /// Whether what can be said now is not against a match.
     fn is_possible(&mut self, known: &Known, rows: &Rows<'s>) -> bool {
-        if known.key {
-            self.shape.write_key(rows, &mut self.key);
+        if let Some(columns) = &known.key {
+            self.shape.write_key(rows, columns, &mut self.key);
             if self.key != self.wanted {
                 return false;
             }
         }
-        known.residuals.is_empty() || self.shape.admits(known, rows)
+        known.residuals.is_empty() || self.shape.admits(&known.residuals, rows)
     }
 
     /// Finds the rows that are still missing.

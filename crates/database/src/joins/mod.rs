@@ -7,10 +7,12 @@
 
 mod changes;
 mod delta;
+mod exists;
 mod matches;
 mod path;
 mod shape;
 mod shapes;
+mod subquery;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -208,13 +210,12 @@ impl<K: Default> Joins<K> {
                 deltas,
                 ops: deltas.ops(ops.clone()),
             };
-            let is_wanted = |key: &[u8]| live.keys.contains_key(key);
             let granted = left.at_most(left_in_all);
             let mut unused = granted;
             let found = (granted.steps > 0).then(|| {
                 let left = &mut unused;
                 self.delta
-                    .find(&live.shape, datastore, changed, is_wanted, left)
+                    .find(&live.shape, datastore, changed, &live.keys, left)
             });
             let spent = granted.minus(unused);
             left_in_all = left_in_all.minus(spent);

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 use lightcone_query::{ColumnAt, LiveJoin};
 use lightcone_types::TableId;
 
-use super::shape::JoinShape;
+use super::shape::{first_equal, JoinShape};
 
 /// Ids from here on are those of shapes: tables never have so many.
 const FIRST_SHAPE_ID: u32 = 1 << 31;
@@ -25,14 +25,16 @@ struct Registry {
 }
 
 /// A hash of a join without the values of its parameters.
-fn hash_of(join: &LiveJoin, parameters: &[ColumnAt]) -> u128 {
+fn hash_of(join: &LiveJoin, parameters: &[ColumnAt], first_equal: &[usize]) -> u128 {
     static SECRETS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
-    let tables: Vec<TableId> = join.relations.iter().map(|r| r.table.id).collect();
+    let relations = join.relations.iter();
+    let tables: Vec<_> = relations.map(|r| (r.table.id, r.subquery)).collect();
     let own: Vec<_> = join.relations.iter().map(|r| &r.predicate).collect();
+    let within = (&join.links, &join.guards, &join.subqueries);
     // Compiled predicates are written out: the texts differ if the predicates do.
-    let predicates = format!("{own:?} {:?} {:?}", join.edges, join.residuals);
+    let predicates = format!("{own:?} {:?} {:?} {within:?}", join.edges, join.residuals);
     let output = (join.returned, &join.columns);
-    let content = (tables, output, parameters, predicates);
+    let content = (tables, output, parameters, first_equal, predicates);
     let half = |number: usize| u128::from(SECRETS[number].hash_one(&content));
     half(0) << 64 | half(1)
 }
@@ -40,17 +42,21 @@ fn hash_of(join: &LiveJoin, parameters: &[ColumnAt]) -> u128 {
 impl JoinShapes {
     /// The shape of a join, and the key that its parameters have.
     pub fn shape_of(&self, join: &LiveJoin) -> (Arc<JoinShape>, Box<[u8]>) {
-        let (mut key, mut parameters) = (Vec::new(), Vec::new());
+        let mut values = Vec::new();
         for (relation, of_relation) in join.relations.iter().enumerate() {
             for (column, value) in &of_relation.parameters {
-                key.extend_from_slice(value);
-                parameters.push(ColumnAt {
-                    relation: relation as u16,
-                    column: *column,
-                });
+                let (relation, column) = (relation as u16, *column);
+                values.push((ColumnAt { relation, column }, &**value));
             }
         }
-        let hash = hash_of(join, &parameters);
+        let first_equal = first_equal(join, &values);
+        let key = values
+            .iter()
+            .map(|(_, value)| *value)
+            .collect::<Vec<_>>()
+            .concat();
+        let parameters: Vec<ColumnAt> = values.into_iter().map(|(at, _)| at).collect();
+        let hash = hash_of(join, &parameters, &first_equal);
         let mut registry = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Registry { shapes, sweep_at } = &mut *registry;
         if let Some(shape) = shapes.get(&hash).and_then(Weak::upgrade) {
@@ -60,7 +66,12 @@ impl JoinShapes {
             shapes.retain(|_, shape| shape.strong_count() > 0);
             *sweep_at = 2 * shapes.len() + 64;
         }
-        let shape = Arc::new(JoinShape::new(ShapeId::take(), join, parameters));
+        let shape = Arc::new(JoinShape::new(
+            ShapeId::take(),
+            join,
+            parameters,
+            first_equal,
+        ));
         shapes.insert(hash, Arc::downgrade(&shape));
         (shape, key.into())
     }

@@ -278,7 +278,16 @@ fn definition(program: &Value) -> Vec<u8> {
             });
         }
         if columns.iter().any(|(_, ty)| ty == "ScheduleAt") {
-            let row = T::Ref(TypeRef(types.len() as u32));
+            let ty = TypeRef(types.len() as u32);
+            let row = T::Ref(ty);
+            type_names.push(RawTypeDefV10 {
+                source_name: RawScopedTypeNameV10 {
+                    scope: Vec::new(),
+                    source_name: "Job".to_owned(),
+                },
+                ty,
+                custom_ordering: true,
+            });
             ticks.push(reducer("tick", ProductType::new([("row", row)])));
         }
         let is_event = |name: &Value| name == canonical;

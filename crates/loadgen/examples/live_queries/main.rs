@@ -29,6 +29,8 @@ enum Case {
     Join,
     /// The same through a view that returns the join.
     JoinView,
+    /// The same with a subquery in place of the join.
+    Exists,
     /// Subscribers to a view of their own notes, found by the module; a call changes a note of one of them.
     View,
     /// The same, found by the database.
@@ -128,6 +130,7 @@ fn query_of(case: Case) -> &'static str {
     match case {
         Case::Join => "SELECT m.* FROM message m JOIN membership x ON m.room = x.room WHERE x.member = :sender",
         Case::JoinView => "SELECT * FROM my_messages",
+        Case::Exists => "SELECT * FROM message m WHERE EXISTS (SELECT 1 FROM membership x WHERE x.room = m.room AND x.member = :sender)",
         Case::View => "SELECT * FROM my_notes",
         Case::QueryView => "SELECT * FROM my_notes_query",
         Case::WindowInside | Case::WindowOutside => "SELECT * FROM score ORDER BY score DESC LIMIT 100",
@@ -142,7 +145,7 @@ fn call_of(options: &Options, identities: &[lightcone_types::Identity], number: 
     // Far apart, so that calls that follow each other concern others.
     let spread = number.wrapping_mul(7919);
     let reducer = match options.case {
-        Case::Join | Case::JoinView => {
+        Case::Join | Case::JoinView | Case::Exists => {
             let rooms = (options.subscribers / ROOM_MEMBERS).max(1);
             (spread % rooms).encode(&mut args);
             TEXT.encode(&mut args);
@@ -181,15 +184,17 @@ fn call_args(numbers: &[u32]) -> Vec<u8> {
 /// What has to be in the tables before anything is measured.
 fn prepare(drive: &mut Drive, subscribers: &Subscribers, options: &Options) -> Result<()> {
     match options.case {
-        Case::Join | Case::JoinView => drive.call_each(options.subscribers, |number| {
-            let mut args = Vec::new();
-            (number / ROOM_MEMBERS).encode(&mut args);
-            subscribers.identities[number as usize].encode(&mut args);
-            Call {
-                reducer: "enter",
-                args,
-            }
-        }),
+        Case::Join | Case::JoinView | Case::Exists => {
+            drive.call_each(options.subscribers, |number| {
+                let mut args = Vec::new();
+                (number / ROOM_MEMBERS).encode(&mut args);
+                subscribers.identities[number as usize].encode(&mut args);
+                Call {
+                    reducer: "enter",
+                    args,
+                }
+            })
+        }
         Case::View | Case::QueryView => drive.call_each(options.subscribers, |number| {
             let mut args = Vec::new();
             number.encode(&mut args);

@@ -48,11 +48,14 @@ impl Parser<'_> {
         self.kind_after(tokens) == Kind::OpenParen && self.is_word_after(tokens + 1, "SELECT")
     }
 
-    /// The `1` of `EXISTS (SELECT 1 FROM …)`, which stands for no column.
+    /// The `1` of `EXISTS (SELECT 1 FROM …)`, or another literal, which stands for no column.
     pub(super) fn no_columns(&mut self) -> Option<Projection> {
-        let is_there =
-            self.is_in_subquery() && self.kind() == Kind::Number && self.is_word_after(1, "FROM");
-        if !is_there {
+        let is_literal = match self.kind() {
+            Kind::Number | Kind::Text | Kind::HexNumber | Kind::HexText => true,
+            Kind::Word => self.is_one_of(&["TRUE", "FALSE", "NULL"]),
+            _ => false,
+        };
+        if !self.is_in_subquery() || !is_literal || !self.is_word_after(1, "FROM") {
             return None;
         }
         self.advance();

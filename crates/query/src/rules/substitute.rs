@@ -84,12 +84,10 @@ impl Substitution<'_> {
         conjuncts: &[NodeId],
         mut number: usize,
     ) -> Result<(Vec<u16>, Vec<NodeId>), SqlError> {
-        let first = self.tables.len() as u16;
-        let mut holds = Vec::new();
+        let (mut placed, mut holds) = (Vec::new(), Vec::new());
         for &relation in relations {
-            self.relation(relation, &mut number, &mut holds)?;
+            self.relation(relation, &mut number, (&mut placed, &mut holds))?;
         }
-        let placed = first..self.tables.len() as u16;
         for outer in &self.query.outer {
             if relations.contains(&outer.own.relation) {
                 let moved = outer.moved(|relation| self.moved[usize::from(relation)]);
@@ -100,14 +98,14 @@ impl Substitution<'_> {
             let copied = self.copy(conjunct)?;
             holds.push(copied);
         }
-        Ok((placed.collect(), holds))
+        Ok((placed, holds))
     }
 
     fn relation(
         &mut self,
         relation: u16,
         number: &mut usize,
-        holds: &mut Vec<NodeId>,
+        (placed, holds): (&mut Vec<u16>, &mut Vec<NodeId>),
     ) -> Result<(), SqlError> {
         let base = self.tables.len() as u16;
         let place = usize::from(relation);
@@ -115,12 +113,16 @@ impl Substitution<'_> {
             None => {
                 self.moved[place] = base;
                 self.tables.push(self.query.tables[place].clone());
+                placed.push(base);
             }
             Some(fragments) => {
                 let rule = &fragments[*number % fragments.len()];
                 *number /= fragments.len();
                 self.moved[place] = base + rule.own[0];
                 self.tables.extend(rule.tables.iter().cloned());
+                // Those of the rule's own subqueries stay in these.
+                let own = rule.relations_of_no_subquery().into_iter();
+                placed.extend(own.map(|relation| base + relation));
                 holds.extend(self.condition.take_in(&rule.condition, &|at| base + at));
                 self.rules.extend(rule.rules.iter().cloned());
                 self.joins

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lightcone_schema::{IndexSchema, TableSchema};
 use lightcone_types::bsatn::DecodeError;
 
-use super::{HeldIndex, InsertError, Inserted, RowSet, Table, TableView};
+use super::{InsertError, Inserted, RowSet, Table, TableView};
 use crate::index::Index;
 use crate::layout::RowLayout;
 use crate::row_id::RowId;
@@ -185,12 +185,6 @@ fn build_row_set(rows: &RowStore, tick: Tick<'_>) -> Result<RowSet, AlterError> 
     Ok(set)
 }
 
-fn rebuild_held(rows: &RowStore, layout: &RowLayout, held: &mut [HeldIndex]) {
-    for each in held {
-        each.index = super::held_index(each.column, rows, layout);
-    }
-}
-
 impl Table {
     /// Whether rows can stay where they are, and as they are, under another schema in which each of them is valid.
     pub fn keeps_rows(&self, schema: &TableSchema) -> bool {
@@ -256,16 +250,33 @@ impl Table {
                 None => RowSetBefore::None,
             },
         };
-        if !has_same_types {
-            rebuild_held(&self.view.rows, &layout, &mut self.view.held);
-        }
-        Ok(Altered {
+        let altered = Altered {
             schema: std::mem::replace(&mut self.view.schema, schema),
             layout: std::mem::replace(&mut self.view.layout, layout),
             unique: std::mem::replace(&mut self.unique, unique),
             row_set,
             indexes: before,
-        })
+        };
+        self.fit_held(has_same_types);
+        Ok(altered)
+    }
+
+    /// What somebody holds an index for, and the schema has none: that one is there. Others are not.
+    pub(super) fn fit_held(&mut self, has_same_types: bool) {
+        let mut held = std::mem::take(&mut self.view.held);
+        for known in &mut held {
+            let has_index = self.position_on(known.column).is_some();
+            let is_good = known.index.is_some() && has_same_types;
+            if has_index || known.holders == 0 {
+                known.index = None;
+            } else if !is_good {
+                let view = &self.view;
+                let built = super::held_index(known.column, &view.rows, &view.layout);
+                known.index = Some(built);
+            }
+        }
+        held.retain(|held| held.holders > 0);
+        self.view.held = held;
     }
 
     /// Undoes an [`alter`](Self::alter), of which nothing else was altered since. `rows_changed`: rows may have other ids than then.
@@ -280,10 +291,7 @@ impl Table {
         self.frozen = None;
         let has_same_types = self.has_types_of(&schema);
         let TableView {
-            rows,
-            indexes: now,
-            held,
-            ..
+            rows, indexes: now, ..
         } = &mut self.view;
         let mut now: Vec<Option<Index>> = std::mem::take(now).into_iter().map(Some).collect();
         let rebuilt = |(position, before): (usize, IndexBefore)| match before {
@@ -305,13 +313,11 @@ impl Table {
                 self.row_set = Some(set.expect("nobody stops it"));
             }
         }
-        if !has_same_types {
-            rebuild_held(rows, &layout, held);
-        }
         self.view.indexes = indexes;
         self.view.schema = schema;
         self.view.layout = layout;
         self.unique = unique;
+        self.fit_held(has_same_types);
     }
 
     /// Takes in all rows of another table, each with the same bytes behind it.

@@ -1,0 +1,404 @@
+//! Whether the subqueries of a match hold, before a transaction and after it.
+//!
+//! Before it, a table had the rows that it has now, less those that came, and those that went. What is known of a subquery is
+//! kept for the transaction: it depends on the columns around it that it reads, and on the key.
+
+use std::borrow::Borrow;
+use std::collections::HashSet;
+
+use lightcone_query::Guard;
+use lightcone_table::{Index, TableView};
+
+use super::changes::COMPARED_MAX;
+use super::delta::Search;
+use super::path::Path;
+use super::shape::{place_of, Rows};
+use super::subquery::{Driver, Probe, Sought};
+
+/// So many answers about subqueries are kept at a time, of questions that are so long.
+const KNOWN_MAX: usize = 1 << 16;
+const QUESTION_BYTES_MAX: usize = 256;
+/// Looking whether a subquery has a match takes so many steps, beside those of its rows.
+const ASK_STEPS: usize = 1;
+/// So many keys are compared in a step.
+const KEYS_PER_STEP: usize = 8;
+/// Of several indexes, the one is taken that has fewer rows, which are counted so far.
+const COUNTED_MAX: usize = 32;
+
+/// Around the transaction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Before,
+    After,
+}
+
+/// Who is asked for: all values of one key, or everybody that a subquery's rows are for.
+#[derive(Clone, Copy)]
+enum For<'k> {
+    Key(&'k [u8]),
+    Anybody,
+}
+
+/// A subquery whose matches are looked for.
+#[derive(Clone, Copy)]
+struct Sub<'k> {
+    number: usize,
+    state: State,
+    whose: For<'k>,
+}
+
+/// What comes of them does so in one order.
+fn sorted(keys: HashSet<&[u8]>) -> Vec<&[u8]> {
+    let mut keys: Vec<_> = keys.into_iter().collect();
+    keys.sort_unstable();
+    keys
+}
+
+impl<'s, K> Search<'s, K> {
+    /// A match around subqueries has come or gone: finds for whom they hold.
+    pub(super) fn ask_within(
+        &mut self,
+        path: &'s Path,
+        rows: &Rows<'s>,
+        weight: isize,
+    ) -> Option<()> {
+        // Rows of subqueries take their places in it.
+        let (shape, rows) = (self.shape, &mut rows.clone());
+        // An event is delivered if what is around it afterwards is so (08 §11).
+        let state = match shape.event {
+            Some(_) => State::After,
+            None => State::Before,
+        };
+        if path.has_key {
+            if self.holds(rows, self.key, state, None)? {
+                self.push(self.key, rows, weight);
+            }
+            return Some(());
+        }
+        let (mut matched, mut known) = (HashSet::new(), None);
+        if let Some(driver) = &shape.driver {
+            matched = self.keys_of_matches(driver, rows, state)?;
+            known = Some(driver.guard);
+            if !driver.is_negated {
+                for key in sorted(matched) {
+                    if self.holds(rows, key, state, known)? {
+                        self.push(key, rows, weight);
+                    }
+                }
+                return Some(());
+            }
+        }
+        for key in self.all_keys()? {
+            let is_possible = !matched.contains(key) && self.fits(path, rows, key);
+            if is_possible && self.holds(rows, key, state, known)? {
+                self.push(key, rows, weight);
+            }
+        }
+        Some(())
+    }
+
+    /// A change in a subquery may concern a match around it, which is there: finds for whom it does.
+    pub(super) fn ask_around(&mut self, path: &'s Path, rows: &Rows<'s>) -> Option<()> {
+        // As above; whose it is, is said by the rows that led here.
+        let found = &mut rows.clone();
+        if path.has_key {
+            return self.ask_once(found, self.key);
+        }
+        for key in self.all_keys()? {
+            if self.fits(path, rows, key) {
+                self.ask_once(found, key)?;
+            }
+        }
+        Some(())
+    }
+
+    fn all_keys(&mut self) -> Option<impl Iterator<Item = &'s [u8]>> {
+        let keys = self.keys;
+        self.spend(keys.len() / KEYS_PER_STEP + 1)?;
+        Some(keys.keys().map(Borrow::borrow))
+    }
+
+    /// Whether a key has the values that are known.
+    fn fits(&self, path: &Path, rows: &Rows<'s>, key: &[u8]) -> bool {
+        let mut parameters = path.parameters.iter();
+        let value = |number| self.shape.parameters.value(key, number);
+        parameters.all(|(number, at)| self.shape.value(rows, *at) == value(*number))
+    }
+
+    fn ask_once(&mut self, rows: &mut Rows<'s>, key: &'s [u8]) -> Option<()> {
+        let address = |bytes: &[u8]| bytes.as_ptr() as usize;
+        let of_rows = self.shape.around().map(|relation| address(rows[relation]));
+        let asked: Vec<usize> = of_rows.chain([address(key)]).collect();
+        if !self.asked.insert(asked) {
+            return Some(());
+        }
+        let before = self.holds(rows, key, State::Before, None)?;
+        let after = self.holds(rows, key, State::After, None)?;
+        match (before, after) {
+            (false, true) => self.push(key, rows, 1),
+            (true, false) => self.push(key, rows, -1),
+            _ => {}
+        }
+        Some(())
+    }
+
+    /// Whether all conditions with subqueries hold, but for one that is known to.
+    fn holds(
+        &mut self,
+        rows: &mut Rows<'s>,
+        key: &[u8],
+        state: State,
+        known: Option<usize>,
+    ) -> Option<bool> {
+        for (number, guard) in self.shape.guards.iter().enumerate() {
+            if Some(number) != known && !self.guard_holds(guard, rows, key, state)? {
+                return Some(false);
+            }
+        }
+        Some(true)
+    }
+
+    fn guard_holds(
+        &mut self,
+        guard: &'s Guard,
+        rows: &mut Rows<'s>,
+        key: &[u8],
+        state: State,
+    ) -> Option<bool> {
+        let mut without_match = 0;
+        for &number in &guard.subqueries {
+            if !self.has_match(number, rows, key, state)? {
+                without_match |= 1 << self.shape.subqueries[number].relations[0];
+            }
+        }
+        Some(self.shape.guard_holds(guard, rows, without_match))
+    }
+
+    fn has_match(
+        &mut self,
+        number: usize,
+        rows: &mut Rows<'s>,
+        key: &[u8],
+        state: State,
+    ) -> Option<bool> {
+        let mut question = vec![number as u8, state as u8];
+        for at in &self.shape.subqueries[number].reads {
+            question.extend_from_slice(self.shape.value(rows, *at));
+        }
+        question.extend_from_slice(key);
+        self.spend(ASK_STEPS)?;
+        if let Some(known) = self.known.get(&question) {
+            return Some(*known);
+        }
+        let mut found = false;
+        let sub = Sub {
+            number,
+            state,
+            whose: For::Key(key),
+        };
+        self.look(sub, rows, &mut |_, _| {
+            found = true;
+            Some(false)
+        })?;
+        if self.known.len() >= KNOWN_MAX {
+            self.known.clear();
+        }
+        if question.len() <= QUESTION_BYTES_MAX {
+            self.known.insert(question, found);
+        }
+        Some(found)
+    }
+
+    /// The keys of those that the matches of a subquery are for.
+    fn keys_of_matches(
+        &mut self,
+        driver: &'s Driver,
+        rows: &mut Rows<'s>,
+        state: State,
+    ) -> Option<HashSet<&'s [u8]>> {
+        let mut keys = HashSet::new();
+        let sub = Sub {
+            number: driver.subquery,
+            state,
+            whose: For::Anybody,
+        };
+        let shape = self.shape;
+        self.look(sub, rows, &mut |search, rows| {
+            let mut written = std::mem::take(&mut search.found.key);
+            shape.write_key(rows, &driver.key, &mut written);
+            let key = search.wanted(&written);
+            search.found.key = written;
+            let Some(key) = key.filter(|key| !keys.contains(key)) else {
+                return Some(true);
+            };
+            let guards = &shape.subqueries[driver.subquery].guards;
+            for guard in guards {
+                if !search.guard_holds(guard, rows, key, state)? {
+                    return Some(true);
+                }
+            }
+            keys.insert(key);
+            Some(true)
+        })?;
+        Some(keys)
+    }
+
+    /// Calls `visit` with the matches of a subquery until it gives false. Conditions with subqueries inside of it are looked at
+    /// if the key is known. None: it is too much.
+    fn look(
+        &mut self,
+        sub: Sub<'_>,
+        rows: &mut Rows<'s>,
+        visit: &mut dyn FnMut(&mut Self, &mut Rows<'s>) -> Option<bool>,
+    ) -> Option<()> {
+        let start = &self.shape.subqueries[sub.number].start;
+        if start.is_empty() || self.shape.admits(start, rows) {
+            self.probe(sub, 0, rows, visit)?;
+        }
+        Some(())
+    }
+
+    fn probe(
+        &mut self,
+        sub: Sub<'_>,
+        depth: usize,
+        rows: &mut Rows<'s>,
+        visit: &mut dyn FnMut(&mut Self, &mut Rows<'s>) -> Option<bool>,
+    ) -> Option<bool> {
+        let subquery = &self.shape.subqueries[sub.number];
+        let Some(probe) = subquery.probes.get(depth) else {
+            if let For::Key(key) = sub.whose {
+                for guard in &subquery.guards {
+                    if !self.guard_holds(guard, rows, key, sub.state)? {
+                        return Some(true);
+                    }
+                }
+            }
+            return visit(self, rows);
+        };
+        let place = place_of(probe.to);
+        let relation = &self.shape.relations[place];
+        let Some(table) = self.datastore.table(relation.table.id) else {
+            return Some(true);
+        };
+        let (index, point) = self.best_index(table, probe, sub.whose, rows)?;
+        let mut result = Some(true);
+        let visit_row = |id| {
+            let row = table.row(id);
+            result = self.spend(1).and_then(|()| {
+                let was_there = sub.state == State::After || !self.came(place, row);
+                if !was_there || !relation.admits(row) {
+                    return Some(true);
+                }
+                rows[place] = row;
+                self.probe_on(sub, depth, rows, visit)
+            });
+            result == Some(true)
+        };
+        let walked = index.walk_point(table.rows(), &relation.layout, &point, None, visit_row);
+        walked.expect("the columns of a join have one type");
+        if result != Some(true) || sub.state == State::After || self.changes.of(place).is_empty() {
+            return result;
+        }
+        let point = self.shape.value(rows, probe.from);
+        let index = table.index_on(probe.to.column)?;
+        let partners = self.changes.with_value(probe.to, || {
+            let mut key = Vec::new();
+            let made = index.key_of_point(&relation.layout, point, &mut key);
+            made.is_ok().then_some(key)
+        })?;
+        let mut goes_on = true;
+        partners.try_for_each(|changed| {
+            if goes_on && changed.weight < 0 {
+                self.spend(1)?;
+                self.take(place, changed, rows);
+                goes_on = self.probe_on(sub, depth, rows, visit)?;
+            }
+            Some(())
+        })?;
+        Some(goes_on)
+    }
+
+    /// Goes on with a row that was found last, if it fits.
+    fn probe_on(
+        &mut self,
+        sub: Sub<'_>,
+        depth: usize,
+        rows: &mut Rows<'s>,
+        visit: &mut dyn FnMut(&mut Self, &mut Rows<'s>) -> Option<bool>,
+    ) -> Option<bool> {
+        let shape = self.shape;
+        let probe = &shape.subqueries[sub.number].probes[depth];
+        if let For::Key(key) = sub.whose {
+            let place = place_of(probe.to);
+            let mut parameters = probe.parameters.iter();
+            let is_its = |(number, column): &(usize, _)| {
+                let value = shape.relations[place].value(rows[place], *column);
+                value == shape.parameters.value(key, *number)
+            };
+            if !parameters.all(is_its) {
+                return Some(true);
+            }
+        }
+        match shape.admits(&probe.residuals, rows) {
+            true => self.probe(sub, depth + 1, rows, visit),
+            false => Some(true),
+        }
+    }
+
+    /// The index that finds the fewest rows, and the value to find.
+    fn best_index(
+        &mut self,
+        table: &'s TableView,
+        probe: &Probe,
+        whose: For<'_>,
+        rows: &Rows<'s>,
+    ) -> Option<(&'s Index, Vec<u8>)> {
+        let first = table.index_on(probe.to.column)?;
+        let mut best = (first, self.shape.value(rows, probe.from).to_vec());
+        if first.is_unique() || probe.others.is_empty() {
+            return Some(best);
+        }
+        let mut fewest = self.count(table, best.0, &best.1)?;
+        for (column, sought) in &probe.others {
+            let value = match (sought, whose) {
+                (Sought::Column(at), _) => self.shape.value(rows, *at),
+                (Sought::Parameter(number), For::Key(key)) => {
+                    self.shape.parameters.value(key, *number)
+                }
+                (Sought::Parameter(_), For::Anybody) => continue,
+            };
+            let Some(index) = table.index_on(*column).filter(|_| fewest > 1) else {
+                continue;
+            };
+            let count = self.count(table, index, value)?;
+            if count < fewest {
+                (fewest, best) = (count, (index, value.to_vec()));
+            }
+        }
+        Some(best)
+    }
+
+    fn count(&mut self, table: &TableView, index: &Index, point: &[u8]) -> Option<usize> {
+        let mut count = 0;
+        let walked = index.walk_point(table.rows(), table.layout(), point, None, |_| {
+            count += 1;
+            count < COUNTED_MAX
+        });
+        walked.expect("the columns of a join have one type");
+        self.spend(1)?;
+        Some(count)
+    }
+
+    /// Whether this row of a table has come with the transaction.
+    fn came(&mut self, place: usize, row: &[u8]) -> bool {
+        let (changed, ops) = (self.changes.of(place), self.ops);
+        let came = changed.iter().filter(|changed| changed.weight > 0);
+        let mut rows = came.map(|changed| ops.row(*changed));
+        if changed.len() <= COMPARED_MAX {
+            return rows.any(|other| other == row);
+        }
+        let inserted = self.inserted.entry(place);
+        inserted.or_insert_with(|| rows.collect()).contains(row)
+    }
+}
