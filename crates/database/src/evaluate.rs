@@ -461,7 +461,7 @@ mod tests {
         let mut frozen = FrozenTables::default();
         let mut items = Items::new(300, 1000);
         let mut windows = Windows::default();
-        let window = items.live("ORDER BY id LIMIT 300");
+        let window = items.live_window("ORDER BY id LIMIT 300");
         let asked = match &window.asked {
             Asked::Window(asked) => asked.clone(),
             _ => panic!("it is a window"),

@@ -79,16 +79,15 @@ impl Items {
         plan.expect("it is on one table")
     }
 
-    /// `SELECT * FROM items` with what comes behind, as a client subscribes to it.
-    pub fn live(&self, behind: &str) -> Arc<LiveQuery> {
+    /// The window of `SELECT * FROM items` with what comes behind, as a client subscribes to it.
+    pub fn live_window(&self, behind: &str) -> Arc<LiveQuery> {
         let caller = Caller {
             identity: Identity::ZERO,
             is_owner: false,
         };
         let text = format!("SELECT * FROM items {behind}");
         let query = compile_subscription(&text, &self.catalog, &caller).expect("a query");
-        let fragment = query.fragments.first().expect("it is on one table");
-        let live = LiveQuery::of_fragment(&query, fragment, &caller.identity, &self.catalog);
+        let live = LiveQuery::of_window(&query, &caller.identity, &self.catalog);
         Arc::new(live.expect("it can be kept up to date"))
     }
 }
