@@ -107,6 +107,12 @@ fn an_assistant_reads_and_only_writes_if_it_may() {
         "a notification is not answered: {outcome:#?}"
     );
     assert_eq!(answers[0]["result"]["protocolVersion"], "2025-06-18");
+    let instructions = answers[0]["result"]["instructions"].as_str();
+    let instructions = instructions.expect("a text");
+    assert!(
+        instructions.contains("when a client connects"),
+        "{instructions}"
+    );
     assert_eq!(
         answers[1],
         json!({ "id": 2, "jsonrpc": "2.0", "result": {} })

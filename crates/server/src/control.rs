@@ -10,6 +10,7 @@ mod journal;
 mod legacy;
 mod state;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -62,6 +63,8 @@ pub enum ControlError {
         "this database has {COLLABORATORS_MAX} collaborators, and may not have more: remove some first [LC0141]"
     )]
     TooManyCollaborators,
+    #[error("whoever asked for it may not do this any more")]
+    NotAllowed,
     #[error("the name {0:?} leads to this database and belongs to somebody else")]
     NameOfAnother(String),
 }
@@ -367,28 +370,32 @@ impl ControlDb {
         })
     }
 
-    /// Gives somebody a role in a database, or none.
+    /// Gives somebody a role in a database, or none. `may` is asked whether that is allowed when nothing can come between; true if
+    /// it was another role before.
     ///
     /// # Errors
-    /// There is no such database any more ([`ControlError::Gone`]), or it has as many collaborators as it may
+    /// It is not ([`ControlError::NotAllowed`]), there is no such database any more ([`ControlError::Gone`]), or it has as many collaborators as it may
     /// ([`ControlError::TooManyCollaborators`]).
     pub fn set_role(
         &self,
-        database: &Identity,
-        identity: &Identity,
+        (database, identity): (&Identity, &Identity),
         role: Option<Role>,
-    ) -> Result<()> {
+        may: impl FnOnce(&DatabaseRecord, &BTreeMap<Identity, Role>) -> bool,
+    ) -> Result<bool> {
         self.change(|state| {
-            if !state.ids.contains_key(database) {
-                return Err(ControlError::Gone(*database));
+            let id = state.ids.get(database);
+            let record = id.and_then(|id| state.databases.get(id));
+            let record = record.ok_or(ControlError::Gone(*database))?;
+            let none = BTreeMap::new();
+            let known = state.collaborators.get(database).unwrap_or(&none);
+            if !may(record, known) {
+                return Err(ControlError::NotAllowed);
             }
-            let known = state.collaborators.get(database);
-            let current = known.and_then(|known| known.get(identity)).copied();
+            let current = known.get(identity).copied();
             if current == role {
-                return Ok(((), Vec::new()));
+                return Ok((false, Vec::new()));
             }
-            let count = known.map_or(0, |known| known.len());
-            if current.is_none() && count >= COLLABORATORS_MAX {
+            if current.is_none() && known.len() >= COLLABORATORS_MAX {
                 return Err(ControlError::TooManyCollaborators);
             }
             let (database, identity) = (*database, *identity);
@@ -397,7 +404,7 @@ impl ControlDb {
                 identity,
                 role,
             };
-            Ok(((), vec![change]))
+            Ok((true, vec![change]))
         })
     }
 

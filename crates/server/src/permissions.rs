@@ -18,16 +18,19 @@ pub enum Standing {
     Anyone,
     Reader,
     Publisher,
-    /// Who has created it, and whom he has made one.
+    /// Whom the one it belongs to has made one.
     Owner,
+    /// Whom it belongs to: who has created it.
+    Founder,
 }
 
 impl Standing {
-    pub const ALL: [Standing; 4] = [
+    pub const ALL: [Standing; 5] = [
         Standing::Anyone,
         Standing::Reader,
         Standing::Publisher,
         Standing::Owner,
+        Standing::Founder,
     ];
 }
 
@@ -57,14 +60,18 @@ pub enum Action {
     Write,
     /// Without its data, from the beginning.
     Reset,
-    /// Also locking and unlocking.
+    /// Where a database was, another one may be created by somebody else: so nobody deletes what belongs to another.
     Delete,
+    Lock,
+    /// To other names; see also [`Action::LeaveNameless`].
     Rename,
+    /// A name that leads to a database keeps its identity from others also when it is deleted.
+    LeaveNameless,
     ChangeCollaborators,
 }
 
 /// Each action, what it needs, and how a refusal calls it.
-pub const TABLE: [(Action, Standing, &str); 11] = [
+pub const TABLE: [(Action, Standing, &str); 13] = [
     (Action::Use, Standing::Anyone, "use database"),
     (Action::ReadAll, Standing::Reader, "read private tables"),
     (Action::ViewLogs, Standing::Reader, "view module logs"),
@@ -81,8 +88,15 @@ pub const TABLE: [(Action, Standing, &str); 11] = [
     ),
     (Action::Write, Standing::Publisher, "change rows with SQL"),
     (Action::Reset, Standing::Owner, "reset database"),
-    (Action::Delete, Standing::Owner, "delete database"),
+    (Action::Delete, Standing::Founder, "delete database"),
+    // In the words of the reference.
+    (Action::Lock, Standing::Owner, "delete database"),
     (Action::Rename, Standing::Owner, "rename database"),
+    (
+        Action::LeaveNameless,
+        Standing::Founder,
+        "take all names away",
+    ),
     (
         Action::ChangeCollaborators,
         Standing::Owner,
@@ -124,10 +138,11 @@ pub const ROUTES: &[(&str, &str, Needs)] = &[
     ),
     needs("PUT", "/v1/database/{database}/reset", Action::Reset),
     needs("GET", "/v1/database/{database}/tables", Action::Update),
-    needs("POST", "/v1/database/{database}/lock", Action::Delete),
-    needs("POST", "/v1/database/{database}/unlock", Action::Delete),
+    needs("POST", "/v1/database/{database}/lock", Action::Lock),
+    needs("POST", "/v1/database/{database}/unlock", Action::Lock),
     needs("GET", "/v1/database/{database}/names", Action::Use),
     needs("POST", "/v1/database/{database}/names", Action::Rename),
+    // With an empty list: [`Action::LeaveNameless`].
     needs("PUT", "/v1/database/{database}/names", Action::Rename),
     needs("GET", "/v1/database/{database}/identity", Action::Use),
     needs(
@@ -200,16 +215,28 @@ pub(crate) fn standing(
     record: &DatabaseRecord,
     identity: &Identity,
 ) -> Standing {
+    standing_with(record, identity, control.role(&record.identity, identity))
+}
+
+/// What somebody is to a database with this role.
+pub(crate) fn standing_with(
+    record: &DatabaseRecord,
+    identity: &Identity,
+    role: Option<Role>,
+) -> Standing {
     if record.owner == *identity {
-        return Standing::Owner;
+        return Standing::Founder;
     }
-    let role = control.role(&record.identity, identity);
     role.map_or(Standing::Anyone, Standing::from)
 }
 
 /// What somebody may do now inside of a database.
 pub(crate) fn rights(control: &ControlDb, record: &DatabaseRecord, identity: &Identity) -> Rights {
-    let standing = standing(control, record, identity);
+    rights_of(standing(control, record, identity))
+}
+
+/// What somebody of this standing may do inside of a database.
+pub(crate) fn rights_of(standing: Standing) -> Rights {
     if allows(standing, Action::Write) && allows(standing, Action::CallPrivate) {
         return Rights::All;
     }
@@ -232,12 +259,17 @@ pub(crate) fn check(
     if allows(standing(&state.control, record, identity), action) {
         return Ok(());
     }
+    Err(refusal(record, identity, action))
+}
+
+/// 403, in the words of 06 §3.7.
+pub(crate) fn refusal(record: &DatabaseRecord, identity: &Identity, action: Action) -> Failure {
     let (_, _, phrase) = row(action);
     let text = format!(
         "{identity} is not authorized to perform action on database {}: {phrase}",
         record.identity
     );
-    Err(Failure::text(StatusCode::FORBIDDEN, text))
+    Failure::text(StatusCode::FORBIDDEN, text)
 }
 
 #[cfg(test)]
@@ -257,18 +289,20 @@ mod tests {
             Write,
             Reset,
             Delete,
+            Lock,
             Rename,
+            LeaveNameless,
             ChangeCollaborators,
         ];
         for action in all {
             // Whoever adds an action is told so here, and adds it to the list.
             match action {
                 Use | ReadAll | ViewLogs | ListCollaborators | Update | CallPrivate | Write
-                | Reset | Delete | Rename | ChangeCollaborators => {}
+                | Reset | Delete | Lock | Rename | LeaveNameless | ChangeCollaborators => {}
             }
             let rows = TABLE.iter().filter(|(of, ..)| *of == action);
             assert_eq!(rows.count(), 1, "{action:?}");
-            assert!(allows(Standing::Owner, action));
+            assert!(allows(Standing::Founder, action));
         }
         assert_eq!(all.len(), TABLE.len());
     }
@@ -289,8 +323,9 @@ mod tests {
         assert_eq!(first(Standing::Publisher), [Update, CallPrivate, Write]);
         assert_eq!(
             first(Standing::Owner),
-            [Reset, Delete, Rename, ChangeCollaborators]
+            [Reset, Lock, Rename, ChangeCollaborators]
         );
+        assert_eq!(first(Standing::Founder), [Delete, LeaveNameless]);
     }
 
     /// The rights inside of a database are a ladder: a table that is none cannot be carried out.

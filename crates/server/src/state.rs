@@ -67,17 +67,19 @@ impl ServerState {
             .ok_or_else(Failure::no_such_database)
     }
 
-    /// The record of an existing database and the request's body.
+    /// The record of an existing database and the request's body: the record as it is when the body has come, which may take long.
     pub(crate) async fn record_and_body(
         &self,
         path: &NameOrIdentity,
         body: axum::body::Body,
         bytes_max: usize,
     ) -> Result<(DatabaseRecord, Buffered), Failure> {
-        let record = self.record(path)?;
+        // Before it takes memory.
+        self.record(path)?;
         let pace = Pace::of(&self.config.limits);
         let body = crate::http::body::read(body, bytes_max, pace, &self.buffered_bytes);
-        Ok((record, body.await?))
+        let body = body.await?;
+        Ok((self.record(path)?, body))
     }
 
     /// The body of a request that uploads a module.

@@ -12,6 +12,7 @@ use lightcone_server::permissions::{allows, Action, Needs, Standing, ROUTES};
 use lightcone_types::bsatn::Encode as _;
 use lightcone_wire::{payload, ClientMessage, Protocol, ReducerOutcome, ServerMessage};
 use reqwest::RequestBuilder;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::Message;
@@ -102,7 +103,7 @@ impl World {
             person("reader", &self.reader, Standing::Reader),
             person("publisher", &self.publisher, Standing::Publisher),
             person("owner", &self.owner, Standing::Owner),
-            person("founder", &self.founder, Standing::Owner),
+            person("founder", &self.founder, Standing::Founder),
         ]
     }
 
@@ -506,8 +507,11 @@ async fn collaborators_are_kept_and_go_with_the_database() {
     let (status, body) = list(&server, &publisher).await;
     let count = json(&body)["collaborators"].as_array().map(Vec::len);
     assert_eq!((status, count), (200, Some(2)), "{body}");
-    let delete = server.request("DELETE", "/v1/database/d");
-    assert_eq!(answer(delete.bearer_auth(&stranger.token)).await.0, 200);
+    for (user, status) in [(&stranger, 403), (&founder, 200)] {
+        let delete = server.request("DELETE", "/v1/database/d");
+        let deleted = answer(delete.bearer_auth(&user.token)).await;
+        assert_eq!(deleted.0, status, "{}", deleted.1);
+    }
     let publish = server.request("PUT", "/v1/database/d").body(MODULE);
     let publish = answer(publish.bearer_auth(&founder.token)).await;
     assert_eq!(publish.0, 200, "{}", publish.1);
@@ -546,6 +550,177 @@ async fn names_stay_with_the_one_who_has_them() {
     assert_eq!(renamed.0, 200, "{}", renamed.1);
     let renamed = replace(&world.founder, "vault", "[\"fresh\"]").await;
     assert_eq!(renamed.0, 200, "{}", renamed.1);
+}
+
+/// Where there is neither a database nor a name, anybody may create one. So another owner brings about neither.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_owner_does_not_get_the_database_for_himself() {
+    let world = World::new().await;
+    world.database("d").await;
+    let identity = world.server.ask("GET", "/v1/database/d/identity").await.1;
+    let ask = |method, path: String, user: &User, body: &'static str| {
+        let request = world.server.request(method, &path);
+        let request = request.header("content-type", "application/json");
+        answer(request.bearer_auth(&user.token).body(body))
+    };
+    let database = format!("/v1/database/{identity}");
+    let names = format!("{database}/names");
+    let (status, body) = ask("PUT", names.clone(), &world.owner, "[]").await;
+    assert!(
+        status == 403 && body.contains("take all names away"),
+        "{status} {body}"
+    );
+    let (status, body) = ask("PUT", names.clone(), &world.owner, "[\"other\"]").await;
+    assert_eq!(status, 200, "{body}");
+    let (status, body) = ask("DELETE", database.clone(), &world.owner, "").await;
+    assert!(
+        status == 403 && body.contains("delete database"),
+        "{status} {body}"
+    );
+    // Also where the founder deletes it: the name is his, and leads there.
+    let (status, body) = ask("DELETE", database.clone(), &world.founder, "").await;
+    assert_eq!(status, 200, "{body}");
+    let (status, body) = ask("PUT", database.clone(), &world.owner, MODULE).await;
+    assert_eq!(status, 401, "{body}");
+    let (status, body) = ask("PUT", database, &world.founder, MODULE).await;
+    assert_eq!(status, 200, "{body}");
+    let (status, body) = ask("PUT", names, &world.founder, "[]").await;
+    assert_eq!(status, 200, "{body}");
+}
+
+/// A database without a name, of the founder; another one's may follow it under the same identity.
+async fn nameless(world: &World, path: &str, user: &User) -> String {
+    let method = if path.ends_with("/database") {
+        "POST"
+    } else {
+        "PUT"
+    };
+    let request = world.server.request(method, path).body(MODULE);
+    let (status, body) = answer(request.bearer_auth(&user.token)).await;
+    assert_eq!(status, 200, "{body}");
+    let identity = &json(&body)["Success"]["database_identity"];
+    format!("/v1/database/{}", identity.as_str().expect("an identity"))
+}
+
+async fn delete(world: &World, path: &str, user: &User) {
+    let request = world.server.request("DELETE", path);
+    let (status, body) = answer(request.bearer_auth(&user.token)).await;
+    assert_eq!(status, 200, "{body}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reset_does_not_give_a_database_another_owner() {
+    let world = World::new().await;
+    let path = nameless(&world, "/v1/database", &world.founder).await;
+    let name = path.trim_start_matches("/v1/database/").to_owned();
+    let given = world
+        .set_role(&world.founder, &name, &world.owner, "owner")
+        .await;
+    assert_eq!(given.0, 200, "{}", given.1);
+    let reset = world.server.request("PUT", &format!("{path}/reset"));
+    let reset = reset.body("module slow-load");
+    let reset = tokio::spawn(answer(reset.bearer_auth(&world.owner.token)));
+    tokio::time::sleep(common::fake::SLOW_LOAD / 4).await;
+    delete(&world, &path, &world.founder).await;
+    nameless(&world, &path, &world.stranger).await;
+    let given = world
+        .set_role(&world.stranger, &name, &world.owner, "owner")
+        .await;
+    assert_eq!(given.0, 200, "{}", given.1);
+    assert!(!reset.is_finished(), "slow enough");
+    let (status, body) = reset.await.expect("no panic");
+    assert!(
+        status == 503 && body.contains("[LC0123]"),
+        "{status} {body}"
+    );
+    let list = world
+        .server
+        .request("GET", &format!("{path}/collaborators"));
+    let (status, body) = answer(list.bearer_auth(&world.stranger.token)).await;
+    assert_eq!(status, 200, "{body}");
+    assert_eq!(json(&body)["owner"], world.stranger.identity);
+}
+
+/// A request whose body's last byte has not come yet.
+async fn unfinished(
+    world: &World,
+    (method, path): (&str, &str),
+    user: &User,
+    body: &str,
+) -> TcpStream {
+    let mut stream = TcpStream::connect(world.server.address)
+        .await
+        .expect("connected");
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        user.token,
+        body.len()
+    );
+    let bytes = [head.as_bytes(), &body.as_bytes()[..body.len() - 1]].concat();
+    stream.write_all(&bytes).await.expect("written");
+    // Until its handler waits for the rest.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    stream
+}
+
+async fn finish(mut stream: TcpStream, body: &str) -> String {
+    let last = &body.as_bytes()[body.len() - 1..];
+    stream.write_all(last).await.expect("written");
+    let mut text = String::new();
+    let read = tokio::time::timeout(Duration::from_secs(20), stream.read_to_string(&mut text));
+    read.await.expect("in time").expect("an answer");
+    text
+}
+
+/// What counts is who may do it when it is done, not when the request began.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_body_does_not_keep_rights() {
+    let world = World::new().await;
+    world.database("d").await;
+    let plan = ("POST", "/v1/database/d/pre_publish");
+    let stream = unfinished(&world, plan, &world.publisher, OTHER).await;
+    let removed = world.remove(&world.founder, "d", &world.publisher).await;
+    assert_eq!(removed.0, 200);
+    let answered = finish(stream, OTHER).await;
+    assert!(answered.starts_with("HTTP/1.1 403 "), "{answered}");
+
+    let path = nameless(&world, "/v1/database", &world.founder).await;
+    let name = path.trim_start_matches("/v1/database/").to_owned();
+    let query = "SELECT * FROM secret";
+    let sql = format!("{path}/sql");
+    let role = "{\"role\":\"owner\"}";
+    let to = format!("{path}/collaborators/{}", world.reader.identity);
+    let reading = unfinished(&world, ("POST", &sql), &world.founder, query).await;
+    let giving = unfinished(&world, ("PUT", &to), &world.founder, role).await;
+    delete(&world, &path, &world.founder).await;
+    nameless(&world, &path, &world.stranger).await;
+    let answered = finish(reading, query).await;
+    assert!(answered.starts_with("HTTP/1.1 400 "), "{answered}");
+    let answered = finish(giving, role).await;
+    assert!(answered.starts_with("HTTP/1.1 403 "), "{answered}");
+    let reader = world.set_role(&world.reader, &name, &world.reader, "owner");
+    assert_eq!(reader.await.0, 403);
+}
+
+/// Taking away what is not there is done, and is nobody's business but the asker's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_that_is_not_there_is_given_back() {
+    let world = World::new().await;
+    world.database("d").await;
+    assert_eq!(
+        world.remove(&world.stranger, "d", &world.stranger).await.0,
+        200
+    );
+    assert_eq!(
+        world.remove(&world.stranger, "d", &world.reader).await.0,
+        403
+    );
+    for _ in 0..2 {
+        assert_eq!(
+            world.remove(&world.founder, "d", &world.reader).await.0,
+            200
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

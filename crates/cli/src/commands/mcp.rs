@@ -169,7 +169,11 @@ async fn reply(tools: &Tools, line: &[u8]) -> Option<Value> {
 fn initialize(tools: &Tools) -> Value {
     let writes = match tools.allow_writes {
         true => "`call` and `sql` can change data.",
-        false => "Nothing can be changed: `spacetime mcp --allow-writes` would allow it.",
+        // A query runs the module's reducers for clients that come and go, as every query over HTTP does.
+        false => {
+            "The tools change nothing; `spacetime mcp --allow-writes` would allow it. A query may run what the module does when a \
+             client connects and disconnects."
+        }
     };
     let instructions = match &tools.database {
         Some(name) => format!(

@@ -20,8 +20,10 @@ const NAMED_ISSUERS_MAX: usize = 1024;
 const VERIFIED_PER_HOST_MAX: usize = 64;
 /// Unfinished requests to issuers without a good token: together, of one client, and to one host.
 const PARALLEL_FETCHES_MAX: usize = 64;
-const CLIENT_FETCHES_MAX: usize = 4;
+const CLIENT_FETCHES_MAX: usize = 2;
+/// More than one client has, or one could keep all others from a host.
 const HOST_FETCHES_MAX: usize = 4;
+const _: () = assert!(CLIENT_FETCHES_MAX < HOST_FETCHES_MAX);
 
 #[derive(Default)]
 pub(super) struct Strangers {
@@ -219,6 +221,11 @@ mod tests {
         add(&mut strangers, "https://good.example");
         strangers.verified("https://good.example");
         let client = |number: usize| IpAddr::from([10, 0, (number >> 8) as u8, number as u8]);
+        let of_one: Vec<_> =
+            std::iter::from_fn(|| strangers.fetch_permit("own.example", client(7))).collect();
+        let of_another = strangers.fetch_permit("own.example", client(8));
+        assert!(of_another.is_some(), "one client leaves room for others");
+        drop((of_one, of_another));
         let mut held = Vec::new();
         for number in 0..CLIENT_FETCHES_MAX {
             held.push(

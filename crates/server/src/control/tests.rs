@@ -114,13 +114,22 @@ fn roles_are_kept_until_they_are_taken() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let control = ControlDb::open(dir.path()).expect("open");
     let (database, alice, bob) = (identity(1), identity(2), identity(3));
-    let early = control.set_role(&database, &alice, Some(Role::Owner));
+    let early = control.set_role((&database, &alice), Some(Role::Owner), |_, _| true);
     assert!(matches!(early, Err(ControlError::Gone(_))));
     control.insert_database(record(1, 9)).expect("insert");
-    let set = |control: &ControlDb, who, role| control.set_role(&database, who, role);
+    let set = |control: &ControlDb, who: &Identity, role| {
+        control.set_role((&database, who), role, |_, _| true)
+    };
     set(&control, &alice, Some(Role::Owner)).expect("set");
     set(&control, &bob, Some(Role::Reader)).expect("set");
-    set(&control, &bob, Some(Role::Publisher)).expect("set");
+    assert!(set(&control, &bob, Some(Role::Publisher)).expect("set"));
+    assert!(!set(&control, &bob, Some(Role::Publisher)).expect("as it was"));
+    // Who may is decided on what is there then.
+    let refused = control.set_role((&database, &bob), None, |record, roles| {
+        assert_eq!(record.owner, identity(9));
+        roles[&bob] == Role::Owner
+    });
+    assert!(matches!(refused, Err(ControlError::NotAllowed)));
     drop(control);
     let control = ControlDb::open(dir.path()).expect("open again");
     assert_eq!(control.role(&database, &alice), Some(Role::Owner));

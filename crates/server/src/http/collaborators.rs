@@ -13,7 +13,7 @@ use super::body;
 use super::path::{DatabasePath, IdentityPath};
 use super::reply::{self, Failure, Reply};
 use crate::auth::Caller;
-use crate::control::{DatabaseRecord, Role};
+use crate::control::{ControlError, DatabaseRecord, Role};
 use crate::permissions::{self, Action};
 use crate::state::ServerState;
 
@@ -64,7 +64,7 @@ pub(super) async fn put(
             "this database belongs to this identity, which can do everything in any case [LC0142]",
         ));
     }
-    set(&state, &record, identity, Some(role)).await
+    set(&state, &record, &caller, (identity, Some(role))).await
 }
 
 /// DELETE `/v1/database/:n/collaborators/:identity`.
@@ -75,18 +75,27 @@ pub(super) async fn delete(
     Extension(caller): Extension<Caller>,
 ) -> Reply {
     let record = state.record(&path)?;
-    let action = match identity == caller.identity {
-        // Nobody is kept against his will.
-        true => Action::Use,
-        false => Action::ChangeCollaborators,
-    };
+    let action = needed(&caller, &identity);
     permissions::check(&state, &record, &caller.identity, action)?;
     if identity == record.owner {
         return Err(Failure::bad_request(
             "this database belongs to this identity, and its rights cannot be taken away [LC0142]",
         ));
     }
-    set(&state, &record, identity, None).await
+    if action == Action::Use && state.control.role(&record.identity, &identity).is_none() {
+        // Anybody may ask for this.
+        return Ok(reply::empty(StatusCode::OK));
+    }
+    set(&state, &record, &caller, (identity, None)).await
+}
+
+/// What taking somebody's role away needs.
+fn needed(caller: &Caller, identity: &Identity) -> Action {
+    match *identity == caller.identity {
+        // Nobody is kept against his will.
+        true => Action::Use,
+        false => Action::ChangeCollaborators,
+    }
 }
 
 fn read_role(text: &[u8]) -> Result<Role, Failure> {
@@ -106,22 +115,48 @@ fn read_role(text: &[u8]) -> Result<Role, Failure> {
 async fn set(
     state: &Arc<ServerState>,
     record: &DatabaseRecord,
-    identity: Identity,
-    role: Option<Role>,
+    caller: &Caller,
+    (identity, role): (Identity, Option<Role>),
 ) -> Reply {
     let database = record.identity;
+    let action = match role {
+        Some(_) => Action::ChangeCollaborators,
+        None => needed(caller, &identity),
+    };
+    let by = caller.identity;
     // Detached: a client that goes away leaves nobody with rights that he has no longer.
     let (state, record) = (state.clone(), record.clone());
     let task = tokio::spawn(async move {
-        state
-            .control(move |control| control.set_role(&database, &identity, role))
-            .await?;
+        let before = permissions::rights(&state.control, &record, &identity);
+        let set = state.change_control(move |control| {
+            control.set_role((&database, &identity), role, |record, roles| {
+                let standing = permissions::standing_with(record, &by, roles.get(&by).copied());
+                permissions::allows(standing, action)
+            })
+        });
+        let (rights, set) = match set.await {
+            Ok(is_new) => {
+                let rights = permissions::rights(&state.control, &record, &identity);
+                (rights, Ok(is_new))
+            }
+            // He may have less now, or not: nobody keeps more than is known to be his.
+            Err(error) if error.is_unknown() => {
+                let standing = permissions::standing_with(&record, &identity, role);
+                (before.min(permissions::rights_of(standing)), Err(error))
+            }
+            Err(ControlError::NotAllowed) => {
+                return Err(permissions::refusal(&record, &by, action))
+            }
+            Err(error) => return Err(error.into()),
+        };
+        // Also when it was so before: it may be asked for again because the answer was lost.
         if let Some(running) = state.databases.running(&database) {
-            let rights = permissions::rights(&state.control, &record, &identity);
             running.handle.lower_rights(identity, rights);
         }
-        let role = role.map_or("none", Role::name);
-        tracing::info!(%database, %identity, role, "a role in a database was set");
+        if set? {
+            let role = role.map_or("none", Role::name);
+            tracing::info!(%database, %identity, role, "a role in a database was set");
+        }
         Ok(reply::empty(StatusCode::OK))
     });
     task.await

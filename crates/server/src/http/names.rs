@@ -105,6 +105,10 @@ pub(super) async fn replace(
         let body = json!({ "NotYourDatabase": { "database": record.identity.to_hex() } });
         return Err(Failure::json(StatusCode::UNAUTHORIZED, body));
     }
+    if names.is_empty() {
+        let caller = &caller.identity;
+        permissions::check(&state, &record, caller, Action::LeaveNameless)?;
+    }
     let (database, owner) = (record.identity, record.owner);
     match state
         .control(move |control| {

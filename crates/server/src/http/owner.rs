@@ -79,7 +79,7 @@ async fn set_lock(
     locked: bool,
 ) -> Reply {
     let record = state.record(path)?;
-    permissions::check(state, &record, &caller.identity, Action::Delete)?;
+    permissions::check(state, &record, &caller.identity, Action::Lock)?;
     state
         .control(move |control| control.set_lock(&record.identity, locked))
         .await?;

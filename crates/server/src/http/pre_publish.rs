@@ -17,8 +17,9 @@ use super::reply::{self, Failure, Reply};
 use super::update;
 use crate::auth::Caller;
 use crate::client_address::Client;
-use crate::control::HostType;
+use crate::control::{DatabaseRecord, HostType};
 use crate::database::{DatabaseHandle, PreparedUpdate, StepReport, UpdateError, UpdatePlan};
+use crate::names::NameOrIdentity;
 use crate::permissions::{self, Action};
 use crate::state::{ServerState, Upload};
 
@@ -34,13 +35,14 @@ pub(super) async fn pre_publish(
     Extension(client): Extension<Client>,
     request_body: Body,
 ) -> Reply {
-    let record = state.record(&path)?;
+    // Before it takes memory.
+    admitted(&state, &path, &caller)?;
     let host_type = host_type(&query)?;
     let style = plan_style(&query)?;
     let is_dry_run = query.boolean("dry_run")?.unwrap_or(false);
-    permissions::check(&state, &record, &caller.identity, Action::Update)?;
-    own_publish_guard(&state, &caller)?;
     let upload = state.read_program(request_body).await?;
+    // The upload may have taken long.
+    let record = admitted(&state, &path, &caller)?;
     let running = state.databases.get(&record).await?;
     // It writes nothing.
     let turn = state
@@ -60,6 +62,18 @@ pub(super) async fn pre_publish(
     });
     let answer = work.await.map_err(|_| stopped())?;
     answer.map(|answer| reply::json_value(&answer))
+}
+
+/// The record of a database that the caller may publish to.
+fn admitted(
+    state: &ServerState,
+    path: &NameOrIdentity,
+    caller: &Caller,
+) -> Result<DatabaseRecord, Failure> {
+    let record = state.record(path)?;
+    permissions::check(state, &record, &caller.identity, Action::Update)?;
+    own_publish_guard(state, caller)?;
+    Ok(record)
 }
 
 /// The command line sends the second name, which the reference ignores.

@@ -219,7 +219,7 @@ pub(super) async fn publish(
         let by = (&caller, &client);
         let host_type = parameters.host_type;
         let program = upload.program.clone();
-        let identity = reset_database(&state, by, record.identity, host_type, program).await?;
+        let identity = reset_database(&state, by, record, host_type, program).await?;
         return Ok(success(path.name(), &identity, "updated"));
     }
     if let Some(record) = &record {

@@ -34,6 +34,9 @@ pub(super) async fn reset(
     permissions::check(&state, &record, &caller.identity, Action::Reset)?;
     own_publish_guard(&state, &caller)?;
     let upload = state.read_program(request_body).await?;
+    // The upload may have taken long.
+    let record = state.record(&path)?;
+    permissions::check(&state, &record, &caller.identity, Action::Reset)?;
     let (host_type, program) = if upload.program.is_empty() {
         let running = state.databases.get(&record).await?;
         (record.host_type, running.handle.program())
@@ -41,7 +44,7 @@ pub(super) async fn reset(
         (host_type, upload.program.clone())
     };
     let by = (&caller, &client);
-    let identity = reset_database(&state, by, record.identity, host_type, program).await?;
+    let identity = reset_database(&state, by, &record, host_type, program).await?;
     Ok(success(path.name(), &identity, "updated"))
 }
 
@@ -49,16 +52,17 @@ pub(super) async fn reset(
 pub(super) async fn reset_database(
     state: &Arc<ServerState>,
     (caller, client): (&Caller, &Client),
-    identity: Identity,
+    of: &DatabaseRecord,
     host_type: HostType,
     program: Arc<[u8]>,
 ) -> Result<Identity, Failure> {
-    let owner = resettable(state, caller, &identity)?.owner;
+    let identity = of.identity;
+    let owner = same(resettable(state, caller, &identity)?, of)?.owner;
     let bytes = state.publish_bytes(&program);
     let turn = state.publish_turn(publisher(owner, client), bytes).await?;
-    let (state, caller) = (state.clone(), caller.clone());
+    let (state, caller, of) = (state.clone(), caller.clone(), of.clone());
     let task = tokio::spawn(async move {
-        let old = resettable(&state, &caller, &identity)?;
+        let old = same(resettable(&state, &caller, &identity)?, &of)?;
         let new = DatabaseRecord {
             host_type,
             initial_program: Hash::keccak256(&program),
@@ -84,15 +88,13 @@ async fn replace_replica(
 ) -> Result<(), Failure> {
     let identity = new.identity;
     let _lock = state.databases.lock(&identity).await;
-    let old = match resettable(state, caller, &identity) {
+    let old = match resettable(state, caller, &identity).and_then(|old| same(old, &new)) {
         Ok(old) => old,
         Err(failure) => {
             state.databases.discard(&new, started).await;
             return Err(failure);
         }
     };
-    // The id is that of the database as it is now: somebody may have deleted it and created it again.
-    let new = DatabaseRecord { id: old.id, ..new };
     let stored = new.clone();
     let stored = state.change_control(move |control| control.reset_database(&stored));
     if let Err(error) = stored.await {
@@ -108,6 +110,15 @@ async fn replace_replica(
     state.databases.remove(&old).await;
     state.databases.insert(started);
     Ok(())
+}
+
+/// Somebody may have deleted the database and created another one: with an id, an owner and a program of its own.
+fn same(now: DatabaseRecord, before: &DatabaseRecord) -> Result<DatabaseRecord, Failure> {
+    if now.id == before.id {
+        return Ok(now);
+    }
+    let text = "this database was deleted and created again at the same time; try again [LC0123]";
+    Err(Failure::busy_for(1, text))
 }
 
 fn locked() -> Failure {

@@ -109,14 +109,25 @@ fn copy(programs: &[(PathBuf, &str)], bin_dir: &Path, target: &Path) -> Result<(
         .map_err(cannot)?;
     let away = old.path().join("old");
     // Renamed away first: a directory that has files cannot be replaced.
-    if target.exists() {
+    let is_replaced = target.exists();
+    if is_replaced {
         std::fs::rename(target, &away).map_err(cannot)?;
     }
-    std::fs::rename(staging.path(), target).map_err(|e| {
-        // Better the old one than none; where that fails too, there is nothing left to try.
-        let _ = std::fs::rename(&away, target);
-        cannot(e)
-    })
+    let Err(failed) = std::fs::rename(staging.path(), target) else {
+        return Ok(());
+    };
+    // Better the old one than none.
+    if is_replaced && std::fs::rename(&away, target).is_err() {
+        // It goes with its directory otherwise.
+        let kept = old.keep().join("old");
+        let text = format!(
+            "cannot write {}; the version that was there is kept in {}, rename it back",
+            target.display(),
+            kept.display()
+        );
+        return Err(Error::caused("LC0619", text, failed));
+    }
+    Err(cannot(failed))
 }
 
 /// Temporary directories are their owner's alone, programs are not.
