@@ -49,6 +49,8 @@ pub(crate) struct Heap {
     share: Share,
     exceeded: Cell<bool>,
     refused_bytes: Cell<Option<usize>>,
+    /// Whether it was what several have together that had no more, when the last block was refused.
+    share_refused: Cell<bool>,
     deadline: Cell<Option<Instant>>,
     late: Cell<bool>,
 }
@@ -62,6 +64,7 @@ impl Heap {
             share,
             exceeded: Cell::new(false),
             refused_bytes: Cell::new(None),
+            share_refused: Cell::new(false),
             deadline: Cell::new(None),
             late: Cell::new(false),
         })
@@ -97,9 +100,7 @@ impl Heap {
 
     /// Why no more is to be had.
     pub(crate) fn trap(&self) -> HostTrap {
-        let used_bytes = self.used_bytes.get();
-        let refused_bytes = self.refused_bytes.get().unwrap_or_default();
-        if used_bytes.saturating_add(refused_bytes) <= self.bytes_max.get() {
+        if self.share_refused.get() {
             return self.share.limit();
         }
         HostTrap::Limit {
@@ -119,6 +120,7 @@ impl Heap {
         self.late.set(false);
         self.exceeded.set(false);
         self.refused_bytes.set(None);
+        self.share_refused.set(false);
     }
 
     /// The running call must be over at this time.
@@ -153,6 +155,7 @@ impl Heap {
         if wanted <= limit && self.share.covers(wanted) {
             return true;
         }
+        self.share_refused.set(wanted <= limit);
         let is_large = total >= LARGE_BLOCK_BYTES;
         if is_large || wanted > limit.saturating_add(EXCESS_BYTES_MAX) {
             self.refused_bytes.set(Some(total));
