@@ -535,6 +535,10 @@ async fn call_over_an_update(runs_on_writer: bool) {
     let options = table_options(&directory.path().join("db"));
     let database = create_tables(options, &program(old.clone(), false)).await;
     let row = |id: u32| json!({ "t": { "inserts": [[id]] } });
+    #[expect(
+        clippy::async_yields_async,
+        reason = "the call goes on while the program is replaced"
+    )]
     let begin = async |id: u32, then: Value| {
         // As often as it takes to be known as brief.
         for n in 0..if runs_on_writer { 12 } else { 0 } {
