@@ -283,6 +283,21 @@ impl ControlDb {
     /// Decides on changes and carries them out, all or none; they are durable on return. No changes are a result too.
     ///
     /// # Errors
+    /// The databases that belong to somebody, and those in which he has a role, in the order of their ids.
+    pub fn databases_of(&self, identity: &Identity) -> (Vec<Identity>, Vec<(Identity, Role)>) {
+        let state = self.state();
+        let (mut owned, mut roles) = (Vec::new(), Vec::new());
+        for record in state.databases.values() {
+            let known = state.collaborators.get(&record.identity);
+            if record.owner == *identity {
+                owned.push(record.identity);
+            } else if let Some(role) = known.and_then(|known| known.get(identity)) {
+                roles.push((record.identity, *role));
+            }
+        }
+        (owned, roles)
+    }
+
     /// Nothing was changed, unless the error [is unknown](ControlError::is_unknown).
     fn change<T>(&self, decide: impl FnOnce(&State) -> Result<(T, Vec<Change>)>) -> Result<T> {
         let mut held = self.journal();

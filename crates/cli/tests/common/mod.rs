@@ -268,3 +268,5 @@ pub fn token_of(issuer: &str, subject: &str) -> String {
 }
 
 pub const DATABASE: &str = "c200aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+/// Another one, of somebody else.
+pub const SHARED: &str = "c200bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
