@@ -278,6 +278,51 @@ async fn an_update_that_is_too_large_ends_the_connection() {
     database.shutdown(ShutdownReason::ServerStop).await;
 }
 
+/// Neither an answer nor an update is a larger message than messages may be, whatever else the client may have.
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_to_clients_are_bounded() {
+    let directory = tempfile::tempdir().unwrap();
+    let (database, _) = start(&directory, |options| {
+        options.limits.outgoing_message_bytes_max = 200_000;
+    })
+    .await;
+    let mut subscribed = Client::connect(&database, STRANGER, 1).await;
+    subscribed.send(&[subscribe(1, vec![ALL])]).await;
+    assert_eq!(rows_of(subscribed.next().await), 0);
+    seed(&database, 1000).await;
+    let update = subscribed.next().await;
+    assert!(matches!(update, ServerMessage::TransactionUpdate { .. }));
+    seed(&database, 20_000).await;
+    match subscribed.connection.outgoing.recv().await {
+        Some(Outgoing::Close { code, reason }) => {
+            assert_eq!(code, 1009);
+            assert!(
+                reason.contains("outgoing-message-bytes-max") && reason.ends_with("[LC0709]"),
+                "{reason}"
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    let mut asking = Client::connect(&database, STRANGER, 2).await;
+    let few = "SELECT * FROM accounts WHERE id < 100";
+    for (query, is_small) in [(ALL, false), (few, true)] {
+        asking.send(&[subscribe(1, vec![query])]).await;
+        match asking.next().await {
+            ServerMessage::SubscribeApplied { .. } => assert!(is_small, "{query}"),
+            other => {
+                let error = error_of(other);
+                assert!(!is_small, "{error}");
+                assert!(
+                    error.contains("outgoing-message-bytes-max") && error.ends_with("[LC0706]"),
+                    "{error}"
+                );
+            }
+        }
+    }
+    drop((subscribed, asking));
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn long_payloads_are_taken_in_pieces() {
     let directory = tempfile::tempdir().unwrap();
