@@ -80,6 +80,11 @@ impl SharedMemory {
             .is_ok()
     }
 
+    /// Takes some of it, whether or not there is as much.
+    pub fn take_anyway(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// Gives some of it back.
     pub fn give_back(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);

@@ -144,9 +144,9 @@ section! {
             /// Most memory of all instances of a database's procedures together, in bytes.
             #[serde(deserialize_with = "saturating")]
             procedure_memory_bytes_max: usize = 4 << 30;
-                bounds "linear memory, or heap in QuickJS, of all instances that run procedures of one database; in V8 each \
-                    has its own limit, and threads are few";
-                reached "`memory.grow` fails, or there is no further instance: the call fails, LC0722";
+                bounds "linear memory, or heap and array buffers, of all instances that run procedures of one database. A heap of V8 \
+                    begins with 32 MiB of it and takes more as its limit is raised, its young generation aside";
+                reached "`memory.grow` fails, an array buffer is refused, or there is no further instance: the call fails, LC0722";
 
             /// Most outbound requests of a database's procedures at a time.
             http_requests_max: usize = 64;
