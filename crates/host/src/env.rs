@@ -191,6 +191,15 @@ impl HostEnv {
         &self.config.limits
     }
 
+    /// Makes the limit on the instance's memory another one. Before the instance is made.
+    #[must_use]
+    pub fn with_memory_max(mut self, bytes_max: Option<usize>) -> HostEnv {
+        if let Some(bytes_max) = bytes_max {
+            self.config.limits.memory_bytes_max = bytes_max;
+        }
+        self
+    }
+
     /// From here on, notes what is read: a view runs.
     pub fn begin_reads(&mut self) {
         self.reads = Some(Box::default());
