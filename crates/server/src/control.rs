@@ -472,9 +472,13 @@ impl ControlDb {
     /// May `owner` create a database under an identity that he has chosen?
     ///
     /// # Errors
-    /// It was somebody else's ([`ControlError::FoundedByAnother`]), or may have been ([`ControlError::FoundersForgotten`]).
+    /// A name of somebody else leads there ([`ControlError::NameOfAnother`]), it was somebody else's
+    /// ([`ControlError::FoundedByAnother`]), or may have been ([`ControlError::FoundersForgotten`]).
     pub fn may_choose(&self, identity: &Identity, owner: &Identity) -> Result<()> {
         let state = self.state();
+        if let Some(name) = name_of_another(&state, identity, owner) {
+            return Err(ControlError::NameOfAnother(name.clone()));
+        }
         let is_his = founded_by(&state, identity, owner)? || state.names_of.contains_key(identity);
         match is_his || !state.founders_are_full() {
             true => Ok(()),
