@@ -349,7 +349,7 @@ section! {
             outgoing_message_bytes_max: usize = 256 << 20;
                 bounds "one WebSocket message to a client: the rows of a query set or of a one-off query, the update of one \
                     transaction. The protocol has no parts of these. Clients in C# take 67108864 bytes; those in Rust and \
-                    TypeScript have no limit of their own";
+                    TypeScript have no limit of their own. An update of less than a megabyte is not looked at";
                 reached "an answer: refuse, LC0706. An update: Close 1009, LC0709";
         }
     }

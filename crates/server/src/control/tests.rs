@@ -388,8 +388,13 @@ fn a_deleted_database_stays_its_founders() {
         assert!(is_refused(&control));
     }
     control.may_choose(&database, &founder).expect("his own");
-    control.insert_database(record(1, 9)).expect("his own");
+    let first = control.insert_database(record(1, 9)).expect("his own");
     assert!(control.state().founders.is_empty(), "its record says it");
+    // What was meant for the one before does not count for the next one.
+    control.delete_database(&database).expect("deleted");
+    control.insert_database(record(1, 9)).expect("his own");
+    let reset = control.reset_database(&first);
+    assert!(matches!(reset, Err(ControlError::Gone(of)) if of == database));
 }
 
 /// What is not remembered any more could have been anybody's.
