@@ -176,6 +176,7 @@ async function startStranger() {
   const server = createServer((request, response) => {
     heard += `${request.url}\n${request.rawHeaders.join("\n")}\n`;
     request.on("data", (part) => (heard += part));
+    response.setHeader("content-type", "application/json");
     request.on("end", () =>
       response.end('{"identities":[],"token":"e30.eyJpc3MiOiJ4Iiwic3ViIjoieSIsImlhdCI6MX0.c2ln"}'),
     );
