@@ -4,9 +4,10 @@ mod common;
 
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use base64::Engine as _;
-use common::tokens::{now, ping, sign};
-use common::{answer, TestServer};
+use common::tokens::{now, ping};
+use common::{answer, header, TestServer};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use lightcone_types::Identity;
 use serde_json::{json, Value};
 
 type Count = std::sync::Arc<std::sync::atomic::AtomicUsize>;
