@@ -99,7 +99,7 @@ test("an assistant finds the databases of its login", async () => {
 });
 
 test("a stranger's assistant is a stranger", async () => {
-  for (const authorization of [undefined, await server.token()]) {
+  for (const authorization of [null, await server.token()]) {
     const { client } = await connect("/v1/mcp?writes=true", authorization);
     assert.equal((await tool(client, "list_databases")).text, '{"databases":[]}');
     const refused = await tool(client, "sql", { database: "bank", sql: "DELETE FROM accounts" });
