@@ -564,6 +564,10 @@ async fn what_the_transport_asks() {
             "{name}: {status} {body}"
         );
     }
+    // One of the operator's asks first whether it may send the header.
+    let preflight = server.send("OPTIONS", OF_A).await;
+    let allowed = header(&preflight, "access-control-allow-headers");
+    assert!(allowed.is_some_and(|headers| headers.ends_with(",mcp-protocol-version")));
     let rebound = server
         .request("POST", OF_A)
         .header("host", "rebound.example:80");
