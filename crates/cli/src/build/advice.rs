@@ -101,7 +101,7 @@ mod tests {
             ("y", AlgebraicType::F64),
         ]);
         let index = |over: &[u16]| RawIndexDefV10 {
-            source_name: None,
+            source_name: Some(over.iter().map(|column| format!("of{column}")).collect()),
             accessor_name: None,
             algorithm: RawIndexAlgorithm::BTree(columns(over)),
         };

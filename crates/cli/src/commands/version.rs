@@ -82,6 +82,7 @@ enum Command {
     /// Install this program and use it, for installers
     #[command(hide = true)]
     SelfInstall {
+        /// Do not ask
         #[arg(short, long)]
         yes: bool,
     },

@@ -248,7 +248,7 @@ mod tests {
                 "no #",
             ),
             ("[metrics]\nlisten = \"here\"", "invalid"),
-            ("[mcp]\nwrites = true", "expected string"),
+            ("[mcp]\nwrites = true", "wanted string"),
             (
                 "[mcp]\nwrites = \"yes\"",
                 "expected one of `never`, `asked`, `always`",
