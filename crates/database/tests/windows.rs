@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::tables::sql;
 use common::watcher::Watcher;
 use common::windows::{create, identity_of, program, row};
 use common::OWNER;

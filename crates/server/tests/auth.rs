@@ -2,11 +2,13 @@
 
 mod common;
 
-use common::tokens::{now, payload, ping, sign, sign_with};
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::Engine as _;
+use common::tokens::{now, payload, ping, sign};
 use common::{answer, header, json, TestServer};
-use jsonwebtoken::{Algorithm, Header};
+use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use lightcone_types::Identity;
-use serde_json::json;
+use serde_json::{json, Value};
 
 #[tokio::test]
 async fn minted_tokens() {

@@ -12,7 +12,7 @@ use super::path::IdentityPath;
 use super::reply::{self, Failure, Reply};
 use crate::auth::Caller;
 use crate::client_address::Client;
-use crate::control::ControlDb;
+use crate::control::{ControlDb, ControlError};
 use crate::state::ServerState;
 
 const WEBSOCKET_TOKEN_SECONDS: i64 = 60;
@@ -81,4 +81,9 @@ pub(super) async fn databases(
     Ok(reply::json_value(
         &json!({ "identities": identities, "roles": roles }),
     ))
+}
+
+/// The databases that belong to somebody.
+pub(super) fn owned(control: &ControlDb, owner: &Identity) -> Result<Vec<Identity>, ControlError> {
+    Ok(control.databases_of(owner).0)
 }
