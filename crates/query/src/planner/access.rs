@@ -299,7 +299,10 @@ impl<'a> Choices<'a> {
         if key.len() == columns.len() {
             let found = match index.unique {
                 true => rows.min(1.0),
-                false => self.samples.rows_per_key(table, position),
+                false => match constant_key(&key) {
+                    Some(key) => self.samples.rows_of_key(table, position, key),
+                    None => self.samples.rows_per_key(table, position),
+                },
             };
             let access = Access::Point {
                 index: position,
@@ -330,4 +333,16 @@ impl<'a> Choices<'a> {
         };
         Some((access, (rows * part).max(1.0).min(rows)))
     }
+}
+
+/// The key in BSATN, if it is known before anything is read.
+fn constant_key(parts: &[KeyPart]) -> Option<Vec<u8>> {
+    let mut key = Vec::new();
+    for part in parts {
+        match part {
+            KeyPart::Constant(value) => key.extend_from_slice(value),
+            KeyPart::Column(_) => return None,
+        }
+    }
+    Some(key)
 }

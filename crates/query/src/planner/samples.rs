@@ -10,18 +10,49 @@ const SAMPLES: usize = 8;
 /// Rows of one key that are counted at most.
 const SAMPLE_ROWS_MAX: usize = 64;
 
+/// Rows of a key that the query names are counted up to this number.
+const KEY_ROWS_MAX: usize = 1024;
+/// The part of the rows of a table that a key with more is taken to have.
+const PART_MANY: f64 = 0.1;
+
 /// What was learnt of tables, each time for all relations that read one.
 #[derive(Default)]
-pub(crate) struct Samples(HashMap<(TableId, usize), f64>);
+pub(crate) struct Samples {
+    /// By table, and the position of its index.
+    per_key: HashMap<(TableId, usize), f64>,
+    of_key: HashMap<(TableId, usize, Box<[u8]>), f64>,
+}
 
 impl Samples {
     /// How many rows a key of an index has, about: some keys are looked up.
     pub fn rows_per_key(&mut self, table: &TableView, position: usize) -> f64 {
         let place = (table.schema.id, position);
         *self
-            .0
+            .per_key
             .entry(place)
             .or_insert_with(|| sample_keys(table, position))
+    }
+
+    /// How many rows this key of an index has: keys that queries name are often not like others.
+    pub fn rows_of_key(&mut self, table: &TableView, position: usize, key: Vec<u8>) -> f64 {
+        let place = (table.schema.id, position, key.into());
+        let entry = self.of_key.entry(place);
+        *entry.or_insert_with_key(|(_, _, key)| count_rows(table, position, key))
+    }
+}
+
+fn count_rows(table: &TableView, position: usize, key: &[u8]) -> f64 {
+    let rows = table.rows();
+    let mut count = 0;
+    let walked = table.indexes()[position].walk_point(rows, table.layout(), key, None, |_| {
+        count += 1;
+        count < KEY_ROWS_MAX
+    });
+    walked.expect("keys are values of the columns");
+    let many = rows.row_count() as f64 * PART_MANY;
+    match count < KEY_ROWS_MAX {
+        true => count as f64,
+        false => many.max(count as f64),
     }
 }
 
