@@ -306,8 +306,9 @@ impl Execution {
             ids: &self.ids,
         };
         if let Some(columns) = &self.visited_by {
-            spend(steps, ROW_STEPS);
-            if self.distinct.has(columns, &found) {
+            let is_visited = self.distinct.has(columns, &found);
+            spend(steps, self.distinct.steps());
+            if is_visited {
                 return true;
             }
         }

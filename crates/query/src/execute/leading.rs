@@ -12,6 +12,9 @@ use crate::planner::{Leading, Strategy};
 /// What a value takes beside its bytes: its pointer and length, its place in a table that is half empty, and the allocator's part.
 const ENTRY_BYTES: usize = 64;
 
+/// Bytes of a value that are hashed and compared in one step.
+const STEP_VALUE_BYTES: usize = 16;
+
 /// What a match of the subquery is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Met {
@@ -45,6 +48,11 @@ impl Distinct {
         Met::First
     }
 
+    /// What the last values that were looked for took.
+    pub fn steps(&self) -> usize {
+        ROW_STEPS + self.value.len() / STEP_VALUE_BYTES
+    }
+
     /// Were these values met?
     pub fn has(&mut self, columns: &[ColumnAt], tuple: &Match<'_>) -> bool {
         self.value.clear();
@@ -69,7 +77,6 @@ impl Execution {
         if leading.is_single {
             return true;
         }
-        spend(steps, ROW_STEPS);
         let found = Match {
             tables,
             ids: &self.ids,
@@ -81,6 +88,7 @@ impl Execution {
         let before = self.distinct.memory_bytes;
         let met = self.distinct.meet(&leading.own, &found, bytes_max);
         self.memory_bytes += self.distinct.memory_bytes - before;
+        spend(steps, self.distinct.steps());
         match met {
             Met::First => {}
             Met::Again => self.go_back(strategy.steps[self.depth + 1].back),

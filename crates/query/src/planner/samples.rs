@@ -12,6 +12,8 @@ const SAMPLE_ROWS_MAX: usize = 64;
 
 /// Rows of a key that the query names are counted up to this number.
 const KEY_ROWS_MAX: usize = 1024;
+/// And so many of all keys that it names; the others are taken to be like any key.
+const NAMED_ROWS_MAX: usize = 1 << 16;
 /// The part of the rows of a table that a key with more is taken to have.
 const PART_MANY: f64 = 0.1;
 
@@ -21,6 +23,8 @@ pub(crate) struct Samples {
     /// By table, and the position of its index.
     per_key: HashMap<(TableId, usize), f64>,
     of_key: HashMap<(TableId, usize, Box<[u8]>), f64>,
+    /// Rows of named keys that were counted.
+    counted: usize,
 }
 
 impl Samples {
@@ -36,24 +40,33 @@ impl Samples {
     /// How many rows this key of an index has: keys that queries name are often not like others.
     pub fn rows_of_key(&mut self, table: &TableView, position: usize, key: Vec<u8>) -> f64 {
         let place = (table.schema.id, position, key.into());
-        let entry = self.of_key.entry(place);
-        *entry.or_insert_with_key(|(_, _, key)| count_rows(table, position, key))
+        if let Some(known) = self.of_key.get(&place) {
+            return *known;
+        }
+        if self.counted >= NAMED_ROWS_MAX {
+            return self.rows_per_key(table, position);
+        }
+        let count = count_rows(table, position, &place.2);
+        self.counted += count;
+        let found = match count < KEY_ROWS_MAX {
+            true => count as f64,
+            false => (table.rows().row_count() as f64 * PART_MANY).max(count as f64),
+        };
+        self.of_key.insert(place, found);
+        found
     }
 }
 
-fn count_rows(table: &TableView, position: usize, key: &[u8]) -> f64 {
-    let rows = table.rows();
+/// As far as they are counted.
+fn count_rows(table: &TableView, position: usize, key: &[u8]) -> usize {
+    let index = &table.indexes()[position];
     let mut count = 0;
-    let walked = table.indexes()[position].walk_point(rows, table.layout(), key, None, |_| {
+    let walked = index.walk_point(table.rows(), table.layout(), key, None, |_| {
         count += 1;
         count < KEY_ROWS_MAX
     });
     walked.expect("keys are values of the columns");
-    let many = rows.row_count() as f64 * PART_MANY;
-    match count < KEY_ROWS_MAX {
-        true => count as f64,
-        false => many.max(count as f64),
-    }
+    count
 }
 
 fn sample_keys(table: &TableView, position: usize) -> f64 {
