@@ -116,7 +116,7 @@ impl Execution {
     /// at most.
     pub(crate) fn leading(&self) -> Option<(usize, Option<usize>)> {
         let leading = self.strategy.leading.as_ref()?;
-        let values = (!leading.is_single).then(|| self.distinct.values.len());
+        let values = (!leading.is_single).then_some(self.distinct.values.len());
         Some((leading.last, values))
     }
 }
