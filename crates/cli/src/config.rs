@@ -6,12 +6,13 @@
 mod lock;
 mod tokens;
 
-pub use lock::ConfigLock;
+pub use lock::{ConfigLock, Place};
 pub use tokens::{is_loopback, origin, ACCOUNT_HOST, ACCOUNT_SERVER};
 
-use std::io::Write;
+use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 
+use tempfile::NamedTempFile;
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table};
 
 use crate::error::{Error, Result};
@@ -96,17 +97,17 @@ impl Config {
             Ok(text) => {
                 let mut config = Self::parse(path, &text)?;
                 if config.adopt_token() {
-                    // A file that cannot be written is adopted anew by every command, always with the same result.
-                    if let Err(error) = config.save() {
-                        eprintln!("warning: {error}");
-                    }
+                    config.save_adopted()?;
                 }
                 Ok(config)
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let config = Self::parse(path, INITIAL)?;
-                config.save()?;
-                Ok(config)
+                match config.save_first()? {
+                    true => Ok(config),
+                    // Another command was first, and may have a login in it by now.
+                    false => Self::read(path).map(|now| now.unwrap_or(config)),
+                }
             }
             Err(error) => Err(Error::file("read", path, error)),
         }
@@ -173,24 +174,55 @@ impl Config {
     }
 
     /// Replaces the file in one step, so that nobody ever reads half of it. It holds tokens: only its owner may read it.
-    pub fn save(&self) -> Result<()> {
+    /// Who has the lock may: `update` and its like.
+    fn save(&self) -> Result<()> {
+        let file = self.temporary_file();
+        self.save_in(file.map_err(|e| Error::file("write", &self.path, e))?)
+    }
+
+    /// The same with a file that was made before.
+    fn save_in(&self, mut file: NamedTempFile) -> Result<()> {
         eprintln!("Saving config to {}.", self.path.display());
-        let directory = self
-            .path
-            .parent()
-            .filter(|p| !p.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
         let write = || -> std::io::Result<()> {
-            std::fs::create_dir_all(directory)?;
-            let mut file = tempfile::Builder::new()
-                .prefix(".cli.toml.")
-                .tempfile_in(directory)?;
-            file.write_all(self.document.to_string().as_bytes())?;
+            let text = self.document.to_string();
+            file.rewind()?;
+            file.write_all(text.as_bytes())?;
+            file.as_file().set_len(text.len() as u64)?;
             file.as_file().sync_all()?;
             file.persist(&self.path)?;
             Ok(())
         };
         write().map_err(|e| Error::file("write", &self.path, e))
+    }
+
+    /// Writes the file if there still is none; false if there is.
+    fn save_first(&self) -> Result<bool> {
+        let write = || -> std::io::Result<bool> {
+            let mut file = self.temporary_file()?;
+            file.write_all(self.document.to_string().as_bytes())?;
+            file.as_file().sync_all()?;
+            match file.persist_noclobber(&self.path) {
+                Ok(_) => Ok(true),
+                Err(error) if error.error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
+                Err(error) => Err(error.error),
+            }
+        };
+        let is_first = write().map_err(|e| Error::file("write", &self.path, e))?;
+        if is_first {
+            eprintln!("Saving config to {}.", self.path.display());
+        }
+        Ok(is_first)
+    }
+
+    /// An empty file beside the one that it is to replace.
+    fn temporary_file(&self) -> std::io::Result<NamedTempFile> {
+        let directory = self.path.parent();
+        let directory = directory.filter(|p| !p.as_os_str().is_empty());
+        let directory = directory.unwrap_or(Path::new("."));
+        std::fs::create_dir_all(directory)?;
+        tempfile::Builder::new()
+            .prefix(".cli.toml.")
+            .tempfile_in(directory)
     }
 
     fn string(&self, key: &str) -> Option<&str> {
@@ -381,6 +413,17 @@ mod tests {
             Config::load(&path).expect("read back").servers(),
             config.servers()
         );
+    }
+
+    #[test]
+    fn a_first_run_does_not_replace_the_file_of_another() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("cli.toml");
+        let late = Config::parse(&path, INITIAL).expect("valid");
+        std::fs::write(&path, "default_server = \"mine\"\n").expect("written");
+        assert!(!late.save_first().expect("nothing to do"));
+        let now = Config::load(&path).expect("read");
+        assert_eq!(now.default_server(), Some("mine"));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 mod renewal;
 
+pub use renewal::current;
+
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use base64::Engine;
 use lightcone_types::Identity;

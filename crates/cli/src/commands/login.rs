@@ -175,19 +175,39 @@ async fn replace(
     if let Some(old) = config.token(url) {
         println!("{}", logged_out(old));
     }
+    let mut old = None;
     let set = |now: &mut Config| {
+        old = now
+            .renewal(url)
+            .filter(|old| !is_of(old, renewal) || !same_person(now, url, token));
         now.set_token(url, token);
         if let Some(renewal) = renewal {
             now.set_renewal(url, renewal);
         }
     };
     config.update(set).await?;
+    if let Some(old) = old {
+        revoke(&old).await;
+    }
     match credentials::identity_of(token) {
         Ok(identity) => println!("Logged in with identity {}", identity.to_hex()),
         Err(_) => println!("Token saved."),
     }
     println!("The login is for {}; no other server gets it.", origin(url));
     Ok(())
+}
+
+/// Are two logins renewed by the same provider, for the same program?
+fn is_of(old: &Renewal, new: Option<&Renewal>) -> bool {
+    new.is_some_and(|new| old.issuer == new.issuer && old.client_id == new.client_id)
+}
+
+/// Is the login that is there the same person's? Providers that revoke a refresh token end all that this person has agreed to for
+/// the program, the new login with the old one: then it is not revoked.
+fn same_person(config: &Config, url: &str, token: &str) -> bool {
+    let identity = |token: &str| credentials::identity_of(token).ok();
+    let old = config.token(url).and_then(identity);
+    old.is_some() && old == identity(token)
 }
 
 fn logged_out(token: &str) -> String {
@@ -232,8 +252,16 @@ pub async fn logout(context: &mut Context, args: LogoutArgs) -> Result<()> {
             return Ok(());
         };
         println!("{}", logged_out(token));
-        revoke(config, &url).await;
-        return config.update(|now| now.remove_token(&url)).await;
+        let mut renewal = None;
+        let forget = |now: &mut Config| {
+            renewal = now.renewal(&url);
+            now.remove_token(&url);
+        };
+        config.update(forget).await?;
+        if let Some(renewal) = renewal {
+            revoke(&renewal).await;
+        }
+        return Ok(());
     }
     let logins = config.logins();
     if logins.is_empty() && config.web_session().is_none() {
@@ -241,16 +269,18 @@ pub async fn logout(context: &mut Context, args: LogoutArgs) -> Result<()> {
         return Ok(());
     }
     end_web_session(config, &args.auth_host).await?;
-    for (origin, _) in &logins {
-        revoke(config, origin).await;
-    }
+    let mut renewals = Vec::new();
     let forget = |now: &mut Config| {
         now.set_web_session(None);
         for (origin, _) in &logins {
+            renewals.extend(now.renewal(origin));
             now.remove_token(origin);
         }
     };
     config.update(forget).await?;
+    for renewal in &renewals {
+        revoke(renewal).await;
+    }
     for (_, token) in &logins {
         println!("{}", logged_out(token));
     }
@@ -260,12 +290,10 @@ pub async fn logout(context: &mut Context, args: LogoutArgs) -> Result<()> {
     Ok(())
 }
 
-/// Tells the provider of a login that it is over, as far as it can be asked.
-async fn revoke(config: &Config, url: &str) {
-    let Some(renewal) = config.renewal(url) else {
-        return;
-    };
-    let revoked = tokio::time::timeout(REVOKE_TIMEOUT, oidc::revoke(&renewal));
+/// Tells the provider of a login that it is over, as far as it can be asked. The login is the one that was taken out of the file:
+/// another command may have renewed it since this one began.
+async fn revoke(renewal: &Renewal) {
+    let revoked = tokio::time::timeout(REVOKE_TIMEOUT, oidc::revoke(renewal));
     let why = match revoked.await {
         Ok(Ok(())) => return,
         Ok(Err(error)) => error.to_string(),

@@ -14,7 +14,7 @@ use super::Context;
 use crate::config::is_loopback;
 use crate::error::{Error, Result};
 use crate::http::Client;
-use crate::{prompt, targets};
+use crate::{credentials, prompt, targets};
 use tools::Tools;
 
 #[derive(Debug, clap::Args)]
@@ -59,27 +59,40 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let url = context.config.server_url(server.as_deref())?;
     let token = match args.anonymous {
         true => None,
-        false => saved_token(context, &url)?,
+        false => saved_token(context, &url).await?,
     };
-    let tools = Tools {
+    let mut tools = Tools {
         client: Client::new(url, token)?,
         database,
         allow_writes: args.allow_writes,
     };
-    serve(&tools).await
+    serve(context, &mut tools).await
+}
+
+/// Renews the login of a client that has one, if it is time to. An assistant may run for longer than a login.
+async fn renew(context: &mut Context, client: &mut Client) -> Result<()> {
+    let Some(old) = client.token() else {
+        return Ok(());
+    };
+    let url = client.base().to_owned();
+    let token = credentials::current(&mut context.config, &url).await?;
+    if token.as_deref() != Some(old) {
+        *client = Client::new(url, token)?;
+    }
+    Ok(())
 }
 
 /// The login that is there; nothing is asked.
-fn saved_token(context: &Context, url: &str) -> Result<Option<String>> {
-    let Some(token) = context.config.token(url) else {
+async fn saved_token(context: &mut Context, url: &str) -> Result<Option<String>> {
+    if context.config.token(url).is_none() {
         return Ok(None);
-    };
+    }
     let is_safe = url.starts_with("https://")
         || is_loopback(url)
         || context.allow_insecure
         || context.config.allows_insecure(url);
     match is_safe {
-        true => Ok(Some(token.to_owned())),
+        true => credentials::current(&mut context.config, url).await,
         false => Err(Error::coded(
             "LC0861",
             format!(
@@ -90,13 +103,13 @@ fn saved_token(context: &Context, url: &str) -> Result<Option<String>> {
     }
 }
 
-async fn serve(tools: &Tools) -> Result<()> {
+async fn serve(context: &mut Context, tools: &mut Tools) -> Result<()> {
     let cannot = |e| Error::caused("LC0619", "cannot read from stdin", e);
     loop {
         let line = prompt::in_background(|| read_line(&mut std::io::stdin().lock())).await?;
         let reply = match line.map_err(cannot)? {
             Line::End => return Ok(()),
-            Line::Message(line) => reply(tools, &line).await,
+            Line::Message(line) => reply(context, tools, &line).await,
             Line::TooLong => {
                 let message = format!("a message has more than {LINE_BYTES_MAX} bytes");
                 Some(error(&Value::Null, INVALID_REQUEST, &message))
@@ -134,7 +147,7 @@ fn error(id: &Value, code: i32, message: &str) -> Value {
 }
 
 /// The answer to a line; none for notifications and empty lines.
-async fn reply(tools: &Tools, line: &[u8]) -> Option<Value> {
+async fn reply(context: &mut Context, tools: &mut Tools, line: &[u8]) -> Option<Value> {
     if line.trim_ascii().is_empty() {
         return None;
     }
@@ -142,6 +155,10 @@ async fn reply(tools: &Tools, line: &[u8]) -> Option<Value> {
         Ok(message) => message,
         Err(e) => return Some(error(&Value::Null, PARSE_ERROR, &format!("no JSON: {e}"))),
     };
+    if message.is_array() {
+        let why = "invalid request: batches are not taken here; send each message by itself";
+        return Some(error(&Value::Null, INVALID_REQUEST, why));
+    }
     let id = message.get("id")?;
     let Some(method) = message.get("method").and_then(Value::as_str) else {
         return Some(error(
@@ -154,7 +171,7 @@ async fn reply(tools: &Tools, line: &[u8]) -> Option<Value> {
         "initialize" => initialize(tools),
         "ping" => json!({}),
         "tools/list" => json!({ "tools": tools.list() }),
-        "tools/call" => match call(tools, message.get("params")).await {
+        "tools/call" => match call(context, tools, message.get("params")).await {
             Ok(result) => result,
             Err(message) => return Some(error(id, INVALID_PARAMS, &message)),
         },
@@ -194,7 +211,11 @@ fn initialize(tools: &Tools) -> Value {
 }
 
 /// The result of a tool, also of one that failed; an error if the parameters are wrong.
-async fn call(tools: &Tools, params: Option<&Value>) -> Result<Value, String> {
+async fn call(
+    context: &mut Context,
+    tools: &mut Tools,
+    params: Option<&Value>,
+) -> Result<Value, String> {
     let params = params.and_then(Value::as_object).ok_or("missing params")?;
     let name = params
         .get("name")
@@ -205,12 +226,20 @@ async fn call(tools: &Tools, params: Option<&Value>) -> Result<Value, String> {
         .get("arguments")
         .and_then(Value::as_object)
         .unwrap_or(&empty);
-    let outcome = tools.call(name, arguments).await?;
+    let outcome = match renew(context, &mut tools.client).await {
+        Ok(()) => tools.call(name, arguments).await?,
+        Err(error) => Err(tools::said(&error)),
+    };
     let (text, is_error) = match outcome {
         Ok(text) => (text, false),
         Err(text) => (text, true),
     };
-    Ok(json!({ "content": [{ "text": text, "type": "text" }], "isError": is_error }))
+    let (text, note) = tools::cut(text);
+    let texts = [Some(text), note].into_iter().flatten();
+    let content: Vec<_> = texts
+        .map(|text| json!({ "text": text, "type": "text" }))
+        .collect();
+    Ok(json!({ "content": content, "isError": is_error }))
 }
 
 #[cfg(test)]

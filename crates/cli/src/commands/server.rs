@@ -7,7 +7,7 @@ use reqwest::StatusCode;
 use serde_json::{json, Value};
 
 use super::Context;
-use crate::config::ServerConfig;
+use crate::config::{Config, ServerConfig};
 use crate::error::{Error, Result};
 use crate::http::{self, Client};
 use crate::output::{print_json, FormatOption};
@@ -96,9 +96,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
             Ok(())
         }
         Command::SetDefault { server } => {
-            context.config.find_server(&server)?;
-            context.config.set_default_server(Some(&server));
-            context.config.save()
+            let set = |now: &mut Config| {
+                now.find_server(&server)?;
+                now.set_default_server(Some(&server));
+                Ok(())
+            };
+            context.config.try_update(set).await
         }
         Command::Add {
             url,
@@ -110,9 +113,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
             add(context, server, default, no_fingerprint).await
         }
         Command::Remove { server } => {
-            let server = context.config.find_server(&server)?;
-            context.config.remove_server(&server);
-            context.config.save()
+            let remove = |now: &mut Config| {
+                let server = now.find_server(&server)?;
+                now.remove_server(&server);
+                Ok(())
+            };
+            context.config.try_update(remove).await
         }
         Command::Fingerprint { server, yes } => fingerprint(context, &server, yes).await,
         Command::Ping { server } => ping(context, &server).await,
@@ -212,8 +218,8 @@ fn check_nickname(name: &str) -> Result<()> {
     }
 }
 
-fn check_free(context: &Context, host: Option<&str>, nickname: Option<&str>) -> Result<()> {
-    for server in context.config.servers() {
+fn check_free(config: &Config, host: Option<&str>, nickname: Option<&str>) -> Result<()> {
+    for server in config.servers() {
         if let Some(host) = host.filter(|h| server.host == **h) {
             return Err(Error::coded(
                 "LC0627",
@@ -267,19 +273,26 @@ async fn add(
     default: bool,
     no_fingerprint: bool,
 ) -> Result<()> {
-    check_free(context, Some(&server.host), server.nickname.as_deref())?;
+    check_free(
+        &context.config,
+        Some(&server.host),
+        server.nickname.as_deref(),
+    )?;
     if !no_fingerprint {
         let key = fetch_key(&server.url()).await?;
         println!("Fingerprint for server {}:\n{key}", server.nick_or_host());
         server.ecdsa_public_key = Some(key);
     }
-    context.config.add_server(&server);
-    if default {
-        let name = server.nick_or_host();
-        context.config.set_default_server(Some(name));
-    }
     println!("Host: {}\nProtocol: {}", server.host, server.protocol);
-    context.config.save()
+    let add = |now: &mut Config| {
+        check_free(now, Some(&server.host), server.nickname.as_deref())?;
+        now.add_server(&server);
+        if default {
+            now.set_default_server(Some(server.nick_or_host()));
+        }
+        Ok(())
+    };
+    context.config.try_update(add).await
 }
 
 /// Fetches the key of a server and shows it; true if it differs from the saved one.
@@ -308,12 +321,28 @@ fn is_confirmed(yes: bool) -> bool {
     is_confirmed
 }
 
+/// That nobody has changed a server while the user was asked about it.
+fn check_unchanged(now: &Config, server: &ServerConfig) -> Result<()> {
+    if now.servers().contains(server) {
+        return Ok(());
+    }
+    let name = server.nick_or_host();
+    Err(Error::coded(
+        "LC0627",
+        format!("another command has changed `{name}` in the meantime, and this one has changed nothing. Run it again."),
+    ))
+}
+
 async fn fingerprint(context: &mut Context, name: &str, yes: bool) -> Result<()> {
     let old = context.config.find_server(name)?;
     let mut new = old.clone();
     if refresh_key(&mut new).await? && is_confirmed(yes) {
-        context.config.replace_server(&old, &new);
-        context.config.save()?;
+        let replace = |now: &mut Config| {
+            check_unchanged(now, &old)?;
+            now.replace_server(&old, &new);
+            Ok(())
+        };
+        context.config.try_update(replace).await?;
     }
     Ok(())
 }
@@ -354,7 +383,7 @@ async fn edit(context: &mut Context, name: &str, changes: Changes) -> Result<()>
     if let Some(nickname) = changes.new_name {
         if old.nickname.as_deref() != Some(&nickname) {
             check_nickname(&nickname)?;
-            check_free(context, None, Some(&nickname))?;
+            check_free(&context.config, None, Some(&nickname))?;
             println!(
                 "Changing nickname from {} to {nickname}",
                 old.nickname.as_deref().unwrap_or("(none)")
@@ -365,7 +394,7 @@ async fn edit(context: &mut Context, name: &str, changes: Changes) -> Result<()>
     if let Some(url) = &changes.url {
         let (protocol, host) = split_url(url)?;
         if host != old.host {
-            check_free(context, Some(host), None)?;
+            check_free(&context.config, Some(host), None)?;
             println!("Changing host from {} to {host}", old.host);
             new.host = host.to_owned();
         }
@@ -394,15 +423,23 @@ async fn edit(context: &mut Context, name: &str, changes: Changes) -> Result<()>
     if !is_confirmed(changes.yes) {
         return Ok(());
     }
-    let was_default = context
-        .config
-        .default_server()
-        .is_some_and(|d| old.is_called(d));
-    context.config.replace_server(&old, &new);
-    if was_default {
-        context.config.set_default_server(Some(new.nick_or_host()));
-    }
-    context.config.save()
+    let replace = |now: &mut Config| {
+        check_unchanged(now, &old)?;
+        let nickname = new.nickname.as_deref();
+        let nickname = nickname.filter(|_| new.nickname != old.nickname);
+        check_free(
+            now,
+            Some(&*new.host).filter(|_| new.host != old.host),
+            nickname,
+        )?;
+        let was_default = now.default_server().is_some_and(|d| old.is_called(d));
+        now.replace_server(&old, &new);
+        if was_default {
+            now.set_default_server(Some(new.nick_or_host()));
+        }
+        Ok(())
+    };
+    context.config.try_update(replace).await
 }
 
 fn clear(data_dir: &std::path::Path, yes: bool) -> Result<()> {

@@ -1,9 +1,11 @@
 //! One command after the other changes the file: it is locked, read again, changed and replaced.
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tempfile::NamedTempFile;
 use tokio::time::Instant;
 
 use super::Config;
@@ -11,28 +13,26 @@ use crate::error::{Error, Result};
 
 /// For others that renew a login, with as many requests as that takes.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(75);
+/// What new tokens take at most.
+const PLACE_BYTES: usize = 64 << 10;
 /// Between two attempts.
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
-/// As long as it lives, no other command changes logins.
+/// As long as it lives, no other command changes the file.
 pub struct ConfigLock(#[expect(dead_code, reason = "the lock goes with the file")] File);
 
+/// Where the next version of the file goes.
+pub struct Place(NamedTempFile);
+
 impl Config {
-    /// Waits until no other command changes logins.
+    /// Waits until no other command changes the file.
     ///
     /// # Errors
     /// The lock's file cannot be made (LC0619), or is held for too long (LC0877).
     pub async fn lock(&self) -> Result<ConfigLock> {
         let path = self.lock_path();
         let failed = |error| Error::file("lock", &path, error);
-        if let Some(directory) = path.parent() {
-            std::fs::create_dir_all(directory).map_err(failed)?;
-        }
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(false).write(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(&path).map_err(failed)?;
+        let file = self.lock_file().map_err(failed)?;
         let end = Instant::now() + LOCK_WAIT_MAX;
         loop {
             match file.try_lock() {
@@ -51,10 +51,69 @@ impl Config {
         }
     }
 
+    fn lock_file(&self) -> std::io::Result<File> {
+        let path = self.lock_path();
+        if let Some(directory) = path.parent() {
+            std::fs::create_dir_all(directory)?;
+        }
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).write(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(path)
+    }
+
+    /// Writes down whose an older file's token is, unless another command changes the file: it does that too. A file that cannot
+    /// be written is adopted anew by every command, always with the same result.
+    pub(super) fn save_adopted(&mut self) -> Result<()> {
+        let file = self.lock_file().ok();
+        let Some(file) = file.filter(|file| file.try_lock().is_ok()) else {
+            return Ok(());
+        };
+        let lock = ConfigLock(file);
+        self.read_again(&lock)?;
+        if let Err(error) = self.save() {
+            eprintln!("warning: {error}");
+        }
+        Ok(())
+    }
+
     /// Changes the file as it is now, which others may have changed since it was read.
     pub async fn update(&mut self, change: impl FnOnce(&mut Config)) -> Result<()> {
         let lock = self.lock().await?;
         self.update_locked(&lock, change)
+    }
+
+    /// The same with a change that may not fit the file as it is now.
+    ///
+    /// # Errors
+    /// As `change`; the file stays as it is.
+    pub async fn try_update(
+        &mut self,
+        change: impl FnOnce(&mut Config) -> Result<()>,
+    ) -> Result<()> {
+        let lock = self.lock().await?;
+        self.read_again(&lock)?;
+        change(self)?;
+        self.save()
+    }
+
+    /// Makes sure that the file can be replaced: by one that is there already, with room for what it will have more.
+    pub fn make_place(&self, _: &ConfigLock) -> Result<Place> {
+        let make = || -> std::io::Result<Place> {
+            let mut file = self.temporary_file()?;
+            let bytes = self.document.to_string().len() + PLACE_BYTES;
+            file.write_all(&vec![b' '; bytes])?;
+            file.as_file().sync_all()?;
+            Ok(Place(file))
+        };
+        make().map_err(|e| Error::file("write", &self.path, e))
+    }
+
+    /// Changes the file, which was read with the lock, and writes it to its place.
+    pub fn update_in(&mut self, place: Place, change: impl FnOnce(&mut Config)) -> Result<()> {
+        change(self);
+        self.save_in(place.0)
     }
 
     /// The same, for who has the lock.

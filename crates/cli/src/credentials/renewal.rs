@@ -44,10 +44,22 @@ async fn renewed(config: &mut Config, url: &str) -> Result<Option<String>> {
     if !is_due(&token, now_seconds()) {
         return Ok(Some(token));
     }
+    // A provider gives a refresh token once: what cannot be stored is not asked for.
+    let place = config.make_place(&lock)?;
     let new = oidc::renew(&renewal, &token).await;
-    let (token, renewal) = new.map_err(|error| not_renewed(url, &renewal, &error))?;
-    config.update_locked(&lock, |now| now.renew_token(url, &token, &renewal))?;
-    Ok(Some(token))
+    let new = new.map_err(|error| not_renewed(url, &renewal, &error))?;
+    match new.token {
+        Ok(token) => {
+            config.update_in(place, |now| now.renew_token(url, &token, &new.renewal))?;
+            Ok(Some(token))
+        }
+        Err(error) => {
+            if new.renewal != renewal {
+                config.update_in(place, |now| now.set_renewal(url, &new.renewal))?;
+            }
+            Err(not_renewed(url, &renewal, &error))
+        }
+    }
 }
 
 fn not_renewed(url: &str, renewal: &Renewal, why: &Error) -> Error {

@@ -77,12 +77,21 @@ pub async fn login(options: Options<'_>) -> Result<Login> {
     Ok(Login { token, renewal })
 }
 
+/// What a provider has given for a refresh token.
+#[derive(Debug)]
+pub struct Renewed {
+    /// The next ID token, or why there is none that can be used.
+    pub token: Result<String>,
+    /// With the next refresh token, whatever is with the ID token.
+    pub renewal: Renewal,
+}
+
 /// Gets the next token of a login (RFC 6749 §6, OpenID Connect Core 1.0 §12). The refresh token may be a new one then, and the old
 /// one of no use any more: whoever calls this stores it before anything else happens.
 ///
 /// # Errors
-/// The provider cannot be asked, or has refused.
-pub async fn renew(renewal: &Renewal, token: &str) -> Result<(String, Renewal)> {
+/// The provider cannot be asked, has refused, or has answered with somebody else's tokens.
+pub async fn renew(renewal: &Renewal, token: &str) -> Result<Renewed> {
     let provider = Provider::discover(&renewal.issuer).await?;
     let pairs = [
         ("grant_type", "refresh_token"),
@@ -95,17 +104,26 @@ pub async fn renew(renewal: &Renewal, token: &str) -> Result<(String, Renewal)> 
             return Err(refused(format!("{error}: {description}")))
         }
     };
-    let new = provider.id_token(&answer)?;
-    provider.check_token(&new, &renewal.client_id, None)?;
-    if identity_of(&new)? != identity_of(token)? {
-        return Err(refused("its ID token is somebody else's"));
+    let new = provider.id_token(&answer);
+    if let Some(identity) = new.as_ref().ok().and_then(|new| identity_of(new).ok()) {
+        if identity != identity_of(token)? {
+            return Err(refused("its ID token is somebody else's"));
+        }
     }
     let refresh_token = provider.refresh_token(&answer)?;
     let renewal = Renewal {
         refresh_token: refresh_token.unwrap_or_else(|| renewal.refresh_token.clone()),
         ..renewal.clone()
     };
-    Ok((new, renewal))
+    let checked = |new: String| {
+        provider.check_token(&new, &renewal.client_id, None)?;
+        identity_of(&new)?;
+        Ok(new)
+    };
+    Ok(Renewed {
+        token: new.and_then(checked),
+        renewal,
+    })
 }
 
 /// Tells the provider that a login is over (RFC 7009), if it wants to know.

@@ -275,7 +275,7 @@ fn pick(targets: &mut Vec<Target>, wanted: Option<&String>) -> Result<()> {
 /// A name for the database, kept for the next time in spacetime.local.json: a new one on this machine, elsewhere what the
 /// user wants.
 async fn new_database(
-    context: &Context,
+    context: &mut Context,
     args: &Args,
     target: &Target,
     directory: &Path,
@@ -286,11 +286,7 @@ async fn new_database(
         .map(|n| n.to_string_lossy().into_owned())
         .unwrap_or_default();
     let mut name = init::database_name(&project);
-    let server = args
-        .server
-        .as_deref()
-        .or(target.server.as_deref())
-        .or(context.config.default_server());
+    let server = args.server.as_deref().or(target.server.as_deref());
     let url = context.config.server_url(server)?;
     if !args.yes && !crate::http::is_local(&url) {
         let own = databases_there(context, &url).await;
@@ -327,15 +323,18 @@ async fn new_database(
 }
 
 /// The names of the user's databases on a server that knows him. This only helps to choose: whatever goes wrong, there are none.
-async fn databases_there(context: &Context, url: &str) -> Vec<String> {
+async fn databases_there(context: &mut Context, url: &str) -> Vec<String> {
     /// More than anybody would read.
     const SHOWN_MAX: usize = 20;
     let is_safe =
         url.starts_with("https://") || is_loopback(url) || context.config.allows_insecure(url);
-    let Some(token) = context.config.token(url).filter(|_| is_safe) else {
+    if !is_safe {
+        return Vec::new();
+    }
+    let Ok(Some(token)) = credentials::current(&mut context.config, url).await else {
         return Vec::new();
     };
-    let Ok(client) = Client::new(url.to_owned(), Some(token.to_owned())) else {
+    let Ok(client) = Client::new(url.to_owned(), Some(token)) else {
         return Vec::new();
     };
     let databases = list::databases(&client, SHOWN_MAX)

@@ -214,10 +214,10 @@ impl Tools {
             .into_iter()
             .map(|(identity, names)| json!({ "identity": identity, "names": names }))
             .collect();
-        Ok(cut(json!({ "databases": databases }).to_string()))
+        Ok(json!({ "databases": databases }).to_string())
     }
 
-    /// The beginning of an answer's body.
+    /// An answer's body; a bit more than what is shown of it, if it is longer.
     async fn answer(&self, request: RequestBuilder) -> Said {
         let mut response = self.client.send(request).await.map_err(|e| said(&e))?;
         let status = response.status();
@@ -229,7 +229,7 @@ impl Tools {
                 Err(e) => return Err(said(&self.client.unreachable(e))),
             }
         }
-        let text = cut(String::from_utf8_lossy(&body).into_owned());
+        let text = String::from_utf8_lossy(&body).into_owned();
         match status.is_success() {
             true => Ok(text),
             false if text.is_empty() => {
@@ -240,7 +240,7 @@ impl Tools {
     }
 }
 
-fn said(error: &Error) -> String {
+pub(super) fn said(error: &Error) -> String {
     error
         .report()
         .trim_start_matches("Error: ")
@@ -248,11 +248,17 @@ fn said(error: &Error) -> String {
         .to_owned()
 }
 
-fn cut(mut text: String) -> String {
-    if text.len() > TEXT_BYTES_MAX {
-        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+/// The beginning of a text, and a note if that is not all: half a value is no mistake of the database's.
+pub(super) fn cut(mut text: String) -> (String, Option<String>) {
+    if text.len() <= TEXT_BYTES_MAX {
+        return (text, None);
     }
-    text
+    text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+    let note = format!(
+        "The text above is not all: it was cut after {} bytes. Ask for less, with WHERE or LIMIT.",
+        text.len()
+    );
+    (text, Some(note))
 }
 
 /// True for one statement that begins with SELECT. What cannot be told is taken for one that writes.
@@ -293,9 +299,12 @@ mod tests {
 
     #[test]
     fn answers_are_cut_between_characters() {
-        let text = cut("é".repeat(TEXT_BYTES_MAX));
+        let (text, note) = cut("é".repeat(TEXT_BYTES_MAX));
         assert_eq!(text.len(), TEXT_BYTES_MAX);
-        let text = cut(format!("x{}", "é".repeat(TEXT_BYTES_MAX)));
+        assert!(note.is_some_and(|note| note.contains("cut after 65536 bytes")));
+        let (text, note) = cut(format!("x{}", "é".repeat(TEXT_BYTES_MAX)));
         assert_eq!(text.len(), TEXT_BYTES_MAX - 1);
+        assert!(note.is_some());
+        assert_eq!(cut("x".repeat(TEXT_BYTES_MAX)).1, None);
     }
 }

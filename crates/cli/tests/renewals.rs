@@ -1,0 +1,166 @@
+//! Logins that are renewed, and the file that keeps them while several commands change it.
+
+mod common;
+
+use std::sync::{Arc, Mutex, OnceLock};
+
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::Engine;
+use common::shop::mock;
+use common::{json, text, token, Home, Mock};
+
+/// A token of a provider for the program `me`.
+fn id_token(issuer: &str, end: u64) -> String {
+    let claims =
+        format!(r#"{{"iss":"{issuer}","sub":"ann","aud":"me","iat":1700000000,"exp":{end}}}"#);
+    let parts = [r#"{"typ":"JWT","alg":"ES256"}"#, &claims];
+    let [head, claims] = parts.map(|part| URL_SAFE_NO_PAD.encode(part));
+    format!("{head}.{claims}.c2lnbmF0dXJl")
+}
+
+const LONG_AGO: u64 = 1_700_003_600;
+const FAR_AWAY: u64 = 4_000_000_000;
+
+/// A server that is a provider too, which answers the first renewal with `answer`, and others with nothing.
+fn provider(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Mock {
+    let url = Arc::new(OnceLock::new());
+    let known: Arc<OnceLock<String>> = url.clone();
+    let asked = Mutex::new(false);
+    let server = mock(move |request| {
+        let url = known.wait();
+        match &*request.path {
+            "/.well-known/openid-configuration" => Some(json(format!(
+                r#"{{"issuer":"{url}","token_endpoint":"{url}/token"}}"#
+            ))),
+            "/token" if !std::mem::replace(&mut *asked.lock().expect("unpoisoned"), true) => {
+                Some(json(answer(url)))
+            }
+            "/token" => Some(text(400, r#"{"error":"invalid_grant"}"#)),
+            "/v1/ping" => Some(text(200, "")),
+            path => path
+                .ends_with("/databases")
+                .then(|| json(r#"{"identities":[]}"#)),
+        }
+    });
+    url.set(server.url.clone()).expect("once");
+    server
+}
+
+/// A home with a login that has ended, and can be renewed with `r0`.
+fn home_of(url: &str) -> Home {
+    let home = Home::new();
+    let token = id_token(url, LONG_AGO);
+    home.write(
+        "root/config/cli.toml",
+        &format!(
+            "spacetimedb_token = \"{token}\"\n\n[server_tokens]\n\"{url}\" = \"{token}\"\n\n[server_renewals]\n\
+             \"{url}\" = {{ issuer = \"{url}\", client_id = \"me\", scope = \"openid\", refresh_token = \"r0\" }}\n"
+        ),
+    );
+    home
+}
+
+/// The old one is of no use any more.
+#[test]
+fn a_new_refresh_token_is_kept_whatever_comes_with_it() {
+    for (answer, why, kept) in [
+        (r#"{"refresh_token":"r1"}"#.to_owned(), "no ID token", "r1"),
+        (
+            format!(
+                r#"{{"refresh_token":"r1","id_token":"{}"}}"#,
+                token("somebody else")
+            ),
+            "somebody else's",
+            "r0",
+        ),
+    ] {
+        let server = provider(move |_| answer.clone());
+        let home = home_of(&server.url);
+        let outcome = home.run(&["list", "-s", &server.url, "-y"]);
+        let stderr = &outcome.stderr;
+        assert!(
+            stderr.contains("[LC0876]") && stderr.contains(why),
+            "{outcome:#?}"
+        );
+        let config = home.config();
+        assert!(
+            config.contains(&format!("refresh_token = \"{kept}\"")),
+            "{config}"
+        );
+    }
+    let server = provider(|url| {
+        let ended = id_token(url, LONG_AGO);
+        format!(r#"{{"refresh_token":"r1","id_token":"{ended}"}}"#)
+    });
+    let home = home_of(&server.url);
+    let outcome = home.run(&["list", "-s", &server.url, "-y"]);
+    assert!(outcome.stderr.contains("has ended already"), "{outcome:#?}");
+    assert!(
+        home.config().contains("refresh_token = \"r1\""),
+        "{}",
+        home.config()
+    );
+}
+
+#[test]
+fn the_command_for_assistants_renews_its_login() {
+    let server = provider(|url| {
+        format!(
+            r#"{{"refresh_token":"r1","id_token":"{}"}}"#,
+            id_token(url, FAR_AWAY)
+        )
+    });
+    let home = home_of(&server.url);
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ping"}}"#;
+    let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#;
+    let input = format!("{ping}\n{batch}\n");
+    let outcome = home.run_with(&["mcp", "-s", &server.url], &input, &[]).ok();
+    let (ponged, refused) = outcome.stdout.split_once('\n').expect("two lines");
+    assert!(ponged.contains("pong"), "{outcome:#?}");
+    assert!(
+        refused.contains("-32600"),
+        "a batch is answered: {outcome:#?}"
+    );
+    let sent = server.requests().pop().expect("a request").authorization;
+    assert_eq!(
+        sent,
+        Some(format!("Bearer {}", id_token(&server.url, FAR_AWAY)))
+    );
+    assert!(
+        home.config().contains("refresh_token = \"r1\""),
+        "{}",
+        home.config()
+    );
+}
+
+/// They wait for a key, and other commands do not wait for that.
+#[test]
+fn commands_about_servers_keep_what_others_change_meanwhile() {
+    let home = Arc::new(Home::new());
+    let other = home.clone();
+    let server = mock(move |request| {
+        let is_key = request.path.ends_with("/public-key");
+        is_key.then(|| {
+            other.run(&["logout"]).ok();
+            text(200, "a key")
+        })
+    });
+    let url = &server.url;
+    let elsewhere = url.replace("127.0.0.1", "localhost");
+    home.run(&["server", "add", "--url", url, "mine", "--no-fingerprint"])
+        .ok();
+    for (args, written) in [
+        (vec!["server", "fingerprint", "mine", "-y"], "a key"),
+        (
+            vec!["server", "edit", "mine", "--url", &elsewhere, "-y"],
+            "host = \"localhost:",
+        ),
+        (vec!["server", "add", "--url", url, "again"], "\"again\""),
+    ] {
+        home.log_in("ann", url);
+        home.run(&args).ok();
+        let config = home.config();
+        assert!(config.contains(written), "{args:?}: {config}");
+        assert!(!config.contains(&token("ann")), "{args:?}: logged out");
+    }
+}
