@@ -168,6 +168,8 @@ impl DatabaseHandle {
                 });
             }
             Ok(Compiled::Read(plan)) => Ok(plan),
+            // Nothing is run, also not what the module does for a client that comes.
+            Err(SqlError::Writes) => return Err(SqlError::Writes),
             Err(error) => Err(error),
         };
         let ((plan, source), ticket) = self.find(caller, plan, confirmed, bytes).await?;

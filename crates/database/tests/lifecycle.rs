@@ -6,7 +6,9 @@ use std::path::Path;
 
 use common::requests::until;
 use common::{caller, create, open, options, Client, OWNER, STRANGER};
-use lightcone_database::{CallArgs, CallError, DatabaseHandle, JsonRows, ShutdownReason, SqlError};
+use lightcone_database::{
+    CallArgs, CallError, DatabaseHandle, JsonRows, Rights, ShutdownReason, SqlError,
+};
 
 async fn call(database: &DatabaseHandle, function: &str, args: &str) -> Result<(), CallError> {
     let args = CallArgs::Json(args.to_owned());
@@ -153,4 +155,19 @@ async fn a_call_over_http_is_one_transaction() {
         serde_json::from_str(&rows.await.expect("rows").text()).expect("rows are JSON");
     assert_eq!(rows.len(), 1, "nobody but who asks: {rows:?}");
     database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+/// Whoever may only read has changed nothing, also not by being refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_that_may_not_write_runs_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(options(directory.path()), "coverage").await;
+    let mut who = caller(STRANGER);
+    who.rights = Rights::All;
+    let text = "DELETE FROM lifecycle".to_owned();
+    let refused = database
+        .sql_that_reads(who, text, true, JsonRows::default())
+        .await;
+    assert!(matches!(refused.map(|_| ()), Err(SqlError::Writes)));
+    assert!(events(&database).await.is_empty());
 }

@@ -101,6 +101,14 @@ async fn every_answer_byte_for_byte() {
             refused("1", -32600, "invalid request: missing method"),
         ),
         (
+            r#"[{"id":1,"method":"ping"}]"#,
+            refused(
+                "null",
+                -32600,
+                "invalid request: batches are not taken here; send each message by itself",
+            ),
+        ),
+        (
             r#"{"id":1,"method":7}"#,
             refused("1", -32600, "invalid request: missing method"),
         ),
@@ -470,7 +478,7 @@ async fn what_the_transport_asks() {
             r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
             r#"{"method":"tools/call","params":{"name":"sql","arguments":{"sql":"DELETE FROM person"}}}"#,
             "[]",
-            r#"[{"id":1,"method":"ping"}]"#,
+            r#"[{"method":"notifications/initialized"}]"#,
             "7",
             "\"id\"",
             "null",
@@ -722,4 +730,12 @@ async fn long_answers_are_cut() {
         text.len()
     );
     assert!(plain.starts_with(&text));
+    // Nobody takes the beginning for all.
+    let message = r#"{"id":1,"method":"tools/call","params":{"name":"sql","arguments":{"sql":"SELECT * FROM person"}}}"#;
+    let body = json(&ask(&server, &user, OF_A, message).await);
+    let content = &body["result"]["content"];
+    let note = content[1]["text"].as_str().expect("a note");
+    // The time that it took has more digits or fewer.
+    let cut = format!("cut after {} of 4002", text.len());
+    assert!(note.contains(&cut) && content[2].is_null(), "{note}");
 }

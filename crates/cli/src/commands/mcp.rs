@@ -155,7 +155,8 @@ async fn reply(context: &mut Context, tools: &mut Tools, line: &[u8]) -> Option<
         Ok(message) => message,
         Err(e) => return Some(error(&Value::Null, PARSE_ERROR, &format!("no JSON: {e}"))),
     };
-    if message.is_array() {
+    let mut batch = message.as_array().into_iter().flatten();
+    if batch.any(|one| one.get("id").is_some()) {
         let why = "invalid request: batches are not taken here; send each message by itself";
         return Some(error(&Value::Null, INVALID_REQUEST, why));
     }

@@ -17,8 +17,10 @@ pub(crate) struct MemoryGuard {
     exceeded: AtomicBool,
     /// The limit was raised, though the heap is not full.
     raised: AtomicBool,
-    /// The heap has got more of what several have.
+    /// The heap has got more of what several have, in this call.
     grown: AtomicBool,
+    /// It still has more than it began with.
+    large: AtomicBool,
     isolate: ::v8::IsolateHandle,
     heap_bytes_max: usize,
     /// What the heap has of the memory of several, if there is such.
@@ -38,6 +40,7 @@ impl MemoryGuard {
             exceeded: AtomicBool::new(false),
             raised: AtomicBool::new(false),
             grown: AtomicBool::new(false),
+            large: AtomicBool::new(false),
             isolate: isolate.thread_safe_handle(),
             heap_bytes_max,
             share,
@@ -56,6 +59,7 @@ impl MemoryGuard {
             exceeded: AtomicBool::new(false),
             raised: AtomicBool::new(false),
             grown: AtomicBool::new(false),
+            large: AtomicBool::new(false),
             isolate: isolate.thread_safe_handle(),
             heap_bytes_max: 0,
             share: None,
@@ -86,7 +90,8 @@ impl MemoryGuard {
     /// more. Between calls.
     #[inline]
     pub(crate) fn settle(&self, isolate: &mut ::v8::Isolate) {
-        if self.raised.load(Ordering::Relaxed) || self.grown.load(Ordering::Relaxed) {
+        let flags = [&self.raised, &self.grown, &self.large];
+        if flags.iter().any(|flag| flag.load(Ordering::Relaxed)) {
             self.settle_raised(isolate);
         }
     }
@@ -94,11 +99,18 @@ impl MemoryGuard {
     #[cold]
     fn settle_raised(&self, isolate: &mut ::v8::Isolate) {
         self.raised.store(false, Ordering::Relaxed);
-        self.grown.store(false, Ordering::Relaxed);
+        let grown = self.grown.swap(false, Ordering::Relaxed);
         if let Some(share) = &self.share {
+            // What the call has left behind would be kept for as long as the isolate lives, which nobody ends while it is idle.
+            // Once for a call that has grown: this takes a while.
+            if grown && share.taken_bytes.load(Ordering::Relaxed) >= COLLECTED_BYTES_MIN {
+                isolate.low_memory_notification();
+            }
             // V8 keeps a quarter more than what is used, at least.
             let used = isolate.get_heap_statistics().used_heap_size();
             share.shrink(used + used / 4 + SLACK_BYTES);
+            let is_large = share.taken_bytes.load(Ordering::Relaxed) > HEAP_STEP_BYTES;
+            self.large.store(is_large, Ordering::Relaxed);
         }
         self.lower_limit(isolate);
     }
@@ -116,6 +128,8 @@ impl MemoryGuard {
 
 /// What the heap of an isolate has at first of the memory of several, and with what its limit grows at least.
 const HEAP_STEP_BYTES: usize = 32 << 20;
+/// From so much on garbage is collected before what is used is measured.
+const COLLECTED_BYTES_MIN: usize = 4 * HEAP_STEP_BYTES;
 /// Kept beyond what V8 may use.
 const SLACK_BYTES: usize = 1 << 20;
 

@@ -13,6 +13,9 @@ const CHANGES_PER_RECORD: usize = 1000;
 /// So many databases that are gone have an owner still.
 pub(super) const FOUNDERS_MAX: usize = 262_144;
 
+/// 80 % of them.
+const FOUNDERS_WARNING: usize = FOUNDERS_MAX / 5 * 4;
+
 /// One change. A record of the journal is a list of them, as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Change {
@@ -161,8 +164,15 @@ impl State {
     }
 
     fn remember(&mut self, database: Identity, owner: Identity) {
-        if !self.founders_are_full() {
-            self.founders.insert(database, owner);
+        if self.founders_are_full() {
+            return;
+        }
+        self.founders.insert(database, owner);
+        if self.founders.len() == FOUNDERS_WARNING {
+            tracing::warn!(
+                "the owners of {FOUNDERS_WARNING} deleted databases are remembered; at {FOUNDERS_MAX} nobody chooses the identity of a \
+                 new database any more [LC0145]"
+            );
         }
     }
 

@@ -15,7 +15,7 @@ use tokio::sync::broadcast::{self, error::RecvError};
 use super::path::DatabasePath;
 use super::query::Query;
 use super::reply::{self, Failure, Reply};
-use crate::auth::Caller;
+use crate::auth::{has_ended, Caller};
 use crate::databases::OpenError;
 use crate::permissions::{self, Action};
 use crate::state::ServerState;
@@ -55,9 +55,11 @@ pub(super) async fn logs(
             lines => tail(handle.clone(), Some(lines)).await?,
         };
         drop(handle);
-        // Whoever may not see it any more gets no more of it.
-        let may_see =
-            move || permissions::check(&state, &record, &caller.identity, Action::ViewLogs).is_ok();
+        // Whoever may not see it any more gets no more of it, nor does a token that has ended.
+        let may_see = move || {
+            let allowed = permissions::check(&state, &record, &caller.identity, Action::ViewLogs);
+            allowed.is_ok() && !has_ended(caller.claims.expires_at)
+        };
         Body::from_stream(follow_stream(first, live, may_see))
     } else {
         Body::from(tail(handle, num_lines).await?)

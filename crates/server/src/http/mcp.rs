@@ -184,7 +184,7 @@ fn initialize(tools: &Tools, version: Option<&str>) -> serde_json::Value {
 
 /// What a tool said, counted as the client's as long as the plain answer would be.
 fn sent(id: &str, said: Said) -> Reply {
-    let text = answer::said(id, &said.text, said.is_error);
+    let text = answer::said(id, [Some(&said.text), said.note.as_ref()], said.is_error);
     let Some(holder) = said.holder else {
         return Ok(reply::json(text));
     };

@@ -187,7 +187,7 @@ pub(super) async fn create(
     let turn = state.publish_turn(publisher(caller.identity, &client), bytes);
     let turn = turn.await?;
     let by = (caller, client);
-    create_or_update(state, by, parameters, None, identity, upload, turn).await
+    create_or_update(state, by, parameters, None, (identity, false), upload, turn).await
 }
 
 /// PUT `/v1/database/:n`.
@@ -230,6 +230,7 @@ pub(super) async fn publish(
     let owner = record.map_or(caller.identity, |record| record.owner);
     let turn = state.publish_turn(publisher(owner, &client), bytes);
     let turn = turn.await?;
+    let is_chosen = known.is_some() || matches!(path, NameOrIdentity::Identity(_));
     let identity = match (known, &path) {
         (Some(identity), _) => identity,
         (None, NameOrIdentity::Identity(identity)) => *identity,
@@ -258,7 +259,7 @@ pub(super) async fn publish(
         (caller, client),
         parameters,
         path.name().cloned(),
-        identity,
+        (identity, is_chosen),
         upload,
         turn,
     )
@@ -309,7 +310,7 @@ async fn create_or_update(
     (caller, client): (Caller, Client),
     parameters: Parameters,
     name: Option<DatabaseName>,
-    identity: Identity,
+    (identity, is_chosen): (Identity, bool),
     upload: Upload,
     turn: Turn,
 ) -> Reply {
@@ -346,6 +347,7 @@ async fn create_or_update(
             creation_guard(&state, &caller, &client)?;
             let new = NewDatabase {
                 identity,
+                is_chosen,
                 name: name.as_ref(),
                 host_type: parameters.host_type,
                 program,
@@ -362,6 +364,8 @@ async fn create_or_update(
 
 struct NewDatabase<'a> {
     identity: Identity,
+    /// The caller has named it; otherwise the server has made it just now.
+    is_chosen: bool,
     name: Option<&'a DatabaseName>,
     host_type: HostType,
     program: Arc<[u8]>,
@@ -379,7 +383,7 @@ async fn create_database(
     turn: Turn,
 ) -> Result<bool, Failure> {
     let identity = new.identity;
-    may_create(state, caller, &identity, new.name)?;
+    may_create(state, caller, (&identity, new.is_chosen), new.name)?;
     let record = DatabaseRecord {
         id: 0,
         identity,
@@ -392,7 +396,7 @@ async fn create_database(
     let started = state.databases.create(&record, new.program).await?;
     drop(turn);
     let _lock = state.databases.lock(&identity).await;
-    let allowed = may_create(state, caller, &identity, new.name);
+    let allowed = may_create(state, caller, (&identity, new.is_chosen), new.name);
     if allowed.is_err() || state.control.database(&identity)?.is_some() {
         state.databases.discard(&record, started).await;
         return allowed.map(|()| false);
@@ -420,9 +424,13 @@ async fn create_database(
 fn may_create(
     state: &ServerState,
     caller: &Caller,
-    identity: &Identity,
+    (identity, is_chosen): (&Identity, bool),
     name: Option<&DatabaseName>,
 ) -> Result<(), Failure> {
+    // Somebody else's database may have been here when the upload was let in, and be gone and forgotten by now.
+    if is_chosen {
+        state.control.may_choose(identity, &caller.identity)?;
+    }
     // A name leads to a deleted database, or to one that is still being loaded: it stays its owner's (06 §4.2, hardened).
     if let Some(name) = state.control.name_of_another(identity, &caller.identity) {
         return Err(ControlError::NameOfAnother(name).into());

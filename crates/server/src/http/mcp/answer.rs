@@ -58,11 +58,15 @@ pub(super) fn result(id: &str, result: &Value) -> String {
     format!("{{\"id\":{id},\"jsonrpc\":\"2.0\",\"result\":{result}}}")
 }
 
-/// The result of a tool.
-pub(super) fn said(id: &str, said: &str, is_error: bool) -> String {
-    let mut text =
-        format!("{{\"id\":{id},\"jsonrpc\":\"2.0\",\"result\":{{\"content\":[{{\"text\":");
-    write_string(said, &mut text);
-    text.push_str(&format!(",\"type\":\"text\"}}],\"isError\":{is_error}}}}}"));
+/// The result of a tool: its text, and perhaps a note on it.
+pub(super) fn said(id: &str, said: [Option<&String>; 2], is_error: bool) -> String {
+    let mut text = format!("{{\"id\":{id},\"jsonrpc\":\"2.0\",\"result\":{{\"content\":[");
+    for (index, item) in said.into_iter().flatten().enumerate() {
+        text.push_str(if index > 0 { "," } else { "" });
+        text.push_str("{\"text\":");
+        write_string(item, &mut text);
+        text.push_str(",\"type\":\"text\"}");
+    }
+    text.push_str(&format!("],\"isError\":{is_error}}}}}"));
     text
 }

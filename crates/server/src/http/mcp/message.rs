@@ -12,6 +12,8 @@ use super::tools::ToolCall;
 /// Longest id, in bytes of JSON. Answers repeat it.
 const ID_BYTES_MAX: usize = 1024;
 
+const BATCH: &str = "batches are not taken here; send each message by itself";
+
 /// One message of a client.
 #[derive(Debug)]
 pub(super) enum Message {
@@ -39,6 +41,17 @@ impl Message {
     /// `is_of_database`: tools are about one database, which is known, and take none.
     pub fn parse(text: &str, is_of_database: bool) -> Result<Message, JsonError> {
         let node = json::parse(text)?;
+        // MCP 2025-03-26 has batches, and no version since. Whoever waits for answers to one hears of it.
+        let batch = node.as_array().into_iter().flatten();
+        if batch
+            .into_iter()
+            .any(|one| !matches!(member(one, "id"), Ok(None)))
+        {
+            return Ok(Message::Request {
+                id: "null".to_owned(),
+                request: Err(RpcError::invalid(BATCH)),
+            });
+        }
         let id = match member(&node, "id") {
             Ok(None) => return Ok(Message::Notification),
             Ok(Some(id)) => id_text(id),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::body::HttpBody as _;
 use axum::response::{IntoResponse as _, Response};
 use http_body_util::BodyExt as _;
 use lightcone_schema::RawVersion;
@@ -118,6 +119,8 @@ impl ToolCall {
 /// What a tool says.
 pub(super) struct Said {
     pub text: String,
+    /// What is said of a text that was cut.
+    pub note: Option<String>,
     pub is_error: bool,
     /// Whom the plain answer was held for.
     pub holder: Option<Holder>,
@@ -125,8 +128,12 @@ pub(super) struct Said {
 
 impl Said {
     fn good(text: impl Into<String>) -> Said {
+        let text = text.into();
+        let bytes = text.len() as u64;
+        let (text, note) = cut(text, Some(bytes));
         Said {
-            text: cut(text.into()),
+            text,
+            note,
             is_error: false,
             holder: None,
         }
@@ -144,6 +151,7 @@ impl Said {
         let status = response.status();
         let holder = delivery::holder(&response);
         let mut body = response.into_body();
+        let total_bytes = body.size_hint().exact();
         let mut bytes = Vec::new();
         // Bodies of routes are in memory, so nobody is waited for.
         while bytes.len() <= TEXT_BYTES_MAX {
@@ -166,19 +174,28 @@ impl Said {
         if text.is_empty() && !status.is_success() {
             text = format!("request failed with HTTP {}", status.as_u16());
         }
+        let (text, note) = cut(text, total_bytes);
         Said {
-            text: cut(text),
+            text,
+            note,
             is_error: !status.is_success(),
             holder,
         }
     }
 }
 
-fn cut(mut text: String) -> String {
-    if text.len() > TEXT_BYTES_MAX {
-        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+/// The beginning of a text, and a note if that is not all: half a value is no mistake of the database's.
+fn cut(mut text: String, total_bytes: Option<u64>) -> (String, Option<String>) {
+    if text.len() <= TEXT_BYTES_MAX && total_bytes.is_none_or(|total| total <= text.len() as u64) {
+        return (text, None);
     }
-    text
+    text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+    let of_all = total_bytes.map_or(String::new(), |total| format!(" of {total}"));
+    let note = format!(
+        "The text above is not all: it was cut after {}{of_all} bytes. Ask for less, with WHERE or LIMIT.",
+        text.len()
+    );
+    (text, Some(note))
 }
 
 /// The tools as one caller has them.
@@ -232,7 +249,8 @@ impl Tools {
                 "Calls a reducer, a transaction of the module",
             ),
             Some(_) => (
-                "Runs one SQL query: a SELECT. Statements that change something are refused here",
+                "Runs one SQL query: a SELECT, before and after which the module may do what it does for a client that connects and disconnects. \
+                 Statements that change something are refused here",
                 "Calls a reducer, a transaction of the module. Is refused here, with a text that says who can allow it",
             ),
         };
@@ -297,7 +315,7 @@ impl Tools {
         let listed = move |control: &ControlDb| -> Result<String, ControlError> {
             let mut text = "{\"databases\":[".to_owned();
             for (index, identity) in identity::owned(control, &caller)?.into_iter().enumerate() {
-                // What follows would be cut off.
+                // What follows would be cut off, and a note says so.
                 if text.len() > TEXT_BYTES_MAX {
                     break;
                 }
@@ -421,7 +439,12 @@ mod tests {
         ] {
             let said = Said::of(reply::text(text.clone())).await;
             assert_eq!(said.text.len(), length);
-            assert_eq!(said.text, Said::good(text).text);
+            let note = said.note.clone().unwrap_or_default();
+            assert_eq!(said.note.is_some(), text.len() > length, "{note}");
+            let cut = format!("cut after {length} of {} bytes", text.len());
+            assert!(note.is_empty() || note.contains(&cut), "{note}");
+            let same = Said::good(text);
+            assert_eq!((said.text, said.note), (same.text, same.note));
             assert!(!said.is_error);
         }
         let said = Said::of(Failure::empty(axum::http::StatusCode::IM_A_TEAPOT).into_response());
