@@ -107,10 +107,13 @@ impl Shared {
     /// The bytes of a new client.
     pub fn client_budget(&self) -> Arc<ClientBudget> {
         let limits = &self.options.limits;
+        let client_bytes_max = limits.client_bytes_max.min(CLIENT_BYTES_CEILING);
+        // Whoever lets clients have more lets them have it in one message.
+        let message_bytes_max = limits.outgoing_message_bytes_max;
         ClientBudget::with_messages(
             &self.options.commons.memory,
-            limits.client_bytes_max.min(CLIENT_BYTES_CEILING),
-            limits.outgoing_message_bytes_max,
+            client_bytes_max,
+            message_bytes_max.unwrap_or(client_bytes_max),
         )
     }
 

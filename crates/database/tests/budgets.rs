@@ -283,7 +283,7 @@ async fn an_update_that_is_too_large_ends_the_connection() {
 async fn messages_to_clients_are_bounded() {
     let directory = tempfile::tempdir().unwrap();
     let (database, _) = start(&directory, |options| {
-        options.limits.outgoing_message_bytes_max = 1_500_000;
+        options.limits.outgoing_message_bytes_max = Some(1_500_000);
     })
     .await;
     // The same rows 200 times.

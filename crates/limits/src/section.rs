@@ -38,6 +38,16 @@ impl Value for Option<u64> {
     }
 }
 
+impl Value for Option<usize> {
+    fn toml(&self) -> String {
+        self.map_or_else(String::new, |number| number.to_string())
+    }
+
+    fn is_zero_number(&self) -> bool {
+        *self == Some(0)
+    }
+}
+
 impl Value for Duration {
     fn toml(&self) -> String {
         format!("\"{}\"", crate::duration::text(*self))

@@ -346,10 +346,11 @@ section! {
                 reached "an answer: refuse, LC0706. Updates of a client that is too slow: cut. One update that does not \
                     fit: Close 1009, LC0709";
 
-            /// Most bytes of one WebSocket message to a client, before it is compressed. Clients in C# take 64 MiB.
-            outgoing_message_bytes_max: usize = 256 << 20;
-                bounds "one WebSocket message to a client: the rows of a query set or of a one-off query, the update of one \
-                    transaction. The protocol has no parts of these. Clients in C# take 67108864 bytes; those in Rust and \
+            /// Most bytes of one WebSocket message to a client, before it is compressed. The default is `client-bytes-max`. Clients in
+            /// C# take 64 MiB.
+            outgoing_message_bytes_max: Option<usize> = None, shown as "268435456";
+                bounds "one WebSocket message to a client; `limits.client-bytes-max` if it is not set. The rows of a query set \
+                    or of a one-off query are one, and the update of one transaction: the protocol has no parts of these. Clients in C# take 67108864 bytes; those in Rust and \
                     TypeScript have no limit of their own. An update of less than a megabyte is not looked at";
                 reached "an answer: refuse, LC0706. An update: Close 1009, LC0709";
         }
