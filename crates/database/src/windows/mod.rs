@@ -289,6 +289,18 @@ impl Windows {
         some_failed
     }
 
+    /// Joins have failed, so that nobody knows any more what they give: windows that have one of them as a source say nothing from now
+    /// on, until their query sets end with it. Rows that they have kept behind those that come out may be nobody's by now.
+    pub fn give_up_with(&mut self, failed_joins: &[TableId]) {
+        for join in failed_joins {
+            for (shape, _) in self.by_table.get(join).into_iter().flatten() {
+                if let Some(of_shape) = self.shapes.get_mut(shape) {
+                    of_shape.give_up();
+                }
+            }
+        }
+    }
+
     /// Appends the changes of windows to those of tables and joins, which are `ops`, of a transaction that was just committed. Gives
     /// whether some windows have failed: they took too much to be filled again, or all together have too many bytes.
     pub fn evaluate(

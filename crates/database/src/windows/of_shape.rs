@@ -223,6 +223,13 @@ impl OfShape {
         self.find(key).is_some_and(|live| live.has_failed)
     }
 
+    /// Nobody hears of its windows any more.
+    #[cold]
+    pub fn give_up(&mut self) {
+        let windows = self.windows.iter_mut().flatten();
+        windows.for_each(Live::give_up);
+    }
+
     /// Gives the bytes that are free now.
     pub fn fail(&mut self, window: u32) -> usize {
         let live = self.live(window);
