@@ -31,6 +31,7 @@ pub(crate) use self::shape::{WindowShape, WindowShapes};
 pub(crate) use self::window::Entry;
 use crate::asked::WindowRows;
 use crate::held_indexes::IndexBuilding;
+use crate::joins::Answers;
 use crate::live_query::LiveQuery;
 
 /// Rows that may be looked at to fill windows again for each changed row of a transaction, beside `limits.window-rows-read-max`.
@@ -51,6 +52,7 @@ const MODEST_PART: usize = 64;
 /// What the windows of a new query set may take.
 struct Room {
     rows_left: usize,
+    answers: Answers,
     /// Its connection has few windows: the half that is kept back is for it.
     is_modest: bool,
 }
@@ -118,13 +120,36 @@ impl Allowance {
         self.rows -= rows;
         self.rows_in_all -= rows;
     }
+
+    /// A window is up to date, and has taken so much for it so far.
+    fn note(&mut self, spent: Spent) {
+        if self.most.is_none_or(|most| spent.rows > most.rows) {
+            self.most = Some(spent);
+        }
+    }
+
+    /// A window was too much. Gives who has taken more: it fails too, so that others have something left.
+    fn fail(&mut self, spent: Spent) -> Option<Spent> {
+        self.rows += spent.rows;
+        self.most.take_if(|most| most.is_of(spent));
+        let greedier = self.most.take_if(|most| most.rows > spent.rows);
+        self.rows += greedier.map_or(0, |greedier| greedier.rows);
+        greedier
+    }
 }
 
+/// What a window has taken of the allowance.
 #[derive(Clone, Copy)]
 struct Spent {
     rows: usize,
     shape: TableId,
     window: u32,
+}
+
+impl Spent {
+    fn is_of(self, other: Spent) -> bool {
+        (self.shape, self.window) == (other.shape, other.window)
+    }
 }
 
 impl Windows {
@@ -147,6 +172,7 @@ impl Windows {
     ) -> Result<(), String> {
         let mut room = Room {
             rows_left: limits.rows_read_max,
+            answers: Answers::default(),
             is_modest,
         };
         for (position, query) in queries.iter().enumerate() {
@@ -314,6 +340,7 @@ impl Windows {
         if self.concerned.is_empty() {
             return false;
         }
+        self.scratch.answers.clear();
         let mut allowance = Allowance::of(ops.len(), limits);
         let mut greedy: Vec<Spent> = Vec::new();
         for concerned in self.concerned.chunk_by(|a, b| a.shape == b.shape) {

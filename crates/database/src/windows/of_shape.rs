@@ -11,6 +11,7 @@ use super::window::{Changes, Entry, Window};
 use super::{Allowance, Concerned, Room, Spent, WindowLimits};
 use crate::asked::WindowRows;
 use crate::few::{Few, Key};
+use crate::joins::{Answers, Reading};
 
 /// What a window takes beside its rows and its key.
 const WINDOW_BYTES: usize = 256;
@@ -30,6 +31,8 @@ struct Live {
     /// What the present transaction has changed.
     changes: Changes,
     is_touched: bool,
+    /// Rows that were looked at for it in the present transaction.
+    rows_read: usize,
     /// Bytes when they were last counted.
     bytes: usize,
 }
@@ -68,6 +71,7 @@ pub(super) struct Applied<'a> {
 pub(super) struct Scratch {
     /// The windows of a shape that a transaction has changed.
     touched: Vec<u32>,
+    pub answers: Answers,
     key: Vec<u8>,
     entry: Vec<u8>,
 }
@@ -118,7 +122,13 @@ impl OfShape {
         limits: WindowLimits,
         (room, bytes_of_others): (&mut Room, usize),
     ) -> Result<usize, String> {
-        let found = self.find_all(datastore, asked, &mut room.rows_left);
+        let mut reading = Reading {
+            datastore,
+            answers: &mut room.answers,
+            rows_left: room.rows_left,
+        };
+        let found = self.find_all(&mut reading, asked);
+        room.rows_left = reading.rows_left;
         let Some((window, access)) = found else {
             let table = &self.shape.table.name;
             return Err(format!("finding the rows of the subscription with ORDER BY would take more than the {} rows of `{table}` that limits.window-rows-read-max allows to look at: add an index to the module that begins with the columns of `=` in WHERE and goes on with the first one of ORDER BY [LC0728]", limits.rows_read_max));
@@ -131,6 +141,7 @@ impl OfShape {
             has_failed: false,
             changes: Changes::default(),
             is_touched: false,
+            rows_read: 0,
             bytes: 0,
         };
         live.bytes = live.memory_bytes();
@@ -184,12 +195,7 @@ impl OfShape {
     }
 
     /// All rows of a window, and the way by which they were found.
-    fn find_all(
-        &self,
-        datastore: &Datastore,
-        asked: &WindowRows,
-        rows_left: &mut usize,
-    ) -> Option<(Window, usize)> {
+    fn find_all(&self, reading: &mut Reading<'_>, asked: &WindowRows) -> Option<(Window, usize)> {
         let shape = &*self.shape;
         let mut window = Window::default();
         let wanted = Wanted {
@@ -200,7 +206,7 @@ impl OfShape {
             rows: shape.extent.kept_rows(),
         };
         let ways: Vec<usize> = (0..shape.accesses.len()).collect();
-        let (found, access) = wanted.find_by_any(datastore, &ways, rows_left)?;
+        let (found, access) = wanted.find_by_any(reading, &ways)?;
         let Found {
             entries,
             is_complete,
@@ -267,14 +273,19 @@ impl OfShape {
         limits: WindowLimits,
     ) -> usize {
         let mut bytes = 0;
+        let mut answers = Answers::default();
         for number in 0..self.windows.len() {
             let Some(live) = &self.windows[number] else {
                 continue;
             };
             let granted = limits.rows_read_max.min(*rows_left);
-            let mut unused = granted;
-            let found = self.find_all(datastore, &live.asked, &mut unused);
-            *rows_left -= granted - unused;
+            let mut reading = Reading {
+                datastore,
+                answers: &mut answers,
+                rows_left: granted,
+            };
+            let found = self.find_all(&mut reading, &live.asked);
+            *rows_left -= granted - reading.rows_left;
             let live = self.live(number as u32);
             live.has_failed |= found.is_none();
             (live.window, live.access) = found.unwrap_or_default();
@@ -337,36 +348,45 @@ impl OfShape {
                 continue;
             }
             let (extent, changes) = (shape.extent, &mut live.changes);
+            let mut too_much = None;
             match op.kind {
                 DeltaKind::Insert => live.window.insert(&scratch.entry, key_len, extent, changes),
                 DeltaKind::Delete if !live.window.has(&scratch.entry) => continue,
                 // Another source may give it, or another match.
                 DeltaKind::Delete if is_join => {
-                    let granted = allowance.left();
-                    let mut unused = granted;
-                    let key = &live.asked.key;
+                    let mut reading = Reading {
+                        datastore,
+                        answers: &mut scratch.answers,
+                        rows_left: allowance.left(),
+                    };
                     let stays = match is_there(shape, datastore, row) {
-                        true => shape.has(datastore, key, row, &mut unused),
+                        true => shape.has(&mut reading, &live.asked.key, row),
                         false => Some(false),
                     };
-                    allowance.spend(granted - unused);
+                    let spent = allowance.left() - reading.rows_left;
+                    allowance.spend(spent);
+                    live.rows_read += spent;
+                    let spent = Spent {
+                        rows: live.rows_read,
+                        shape: shape.id,
+                        window: number,
+                    };
                     match stays {
-                        Some(true) => continue,
-                        Some(false) => live.window.remove(&scratch.entry, extent, changes),
-                        None => {
-                            live.give_up();
-                            greedy.push(Spent {
-                                rows: granted - unused,
-                                shape: shape.id,
-                                window: number,
-                            });
+                        Some(true) => allowance.note(spent),
+                        Some(false) => {
+                            live.window.remove(&scratch.entry, extent, changes);
+                            allowance.note(spent);
                         }
+                        None => too_much = Some(spent),
                     }
                 }
                 DeltaKind::Delete => live.window.remove(&scratch.entry, extent, changes),
             }
             if !std::mem::replace(&mut live.is_touched, true) {
                 scratch.touched.push(number);
+            }
+            if let Some(spent) = too_much {
+                give_up(&mut self.windows, spent, allowance, greedy);
             }
         }
     }
@@ -412,7 +432,7 @@ impl OfShape {
     pub fn fill_touched(
         &mut self,
         datastore: &Datastore,
-        scratch: &Scratch,
+        scratch: &mut Scratch,
         allowance: &mut Allowance,
         greedy: &mut Vec<Spent>,
     ) {
@@ -431,36 +451,31 @@ impl OfShape {
                 after: live.window.last(),
                 rows,
             };
-            let may_look_at = allowance.left();
-            let mut rows_left = may_look_at;
+            let mut reading = Reading {
+                datastore,
+                answers: &mut scratch.answers,
+                rows_left: allowance.left(),
+            };
             let mut ways = vec![live.access];
             if !shape.sources.is_empty() {
                 // What decides about rows may have changed so that another way is the better one now.
                 let others = 0..shape.accesses.len();
                 ways.extend(others.filter(|way| *way != live.access));
             }
-            let found = wanted.find_by_any(datastore, &ways, &mut rows_left);
+            let found = wanted.find_by_any(&mut reading, &ways);
+            let rows = allowance.left() - reading.rows_left;
+            allowance.spend(rows);
+            live.rows_read += rows;
             let spent = Spent {
-                rows: may_look_at - rows_left,
+                rows: live.rows_read,
                 shape: shape.id,
                 window: number,
             };
-            allowance.spend(spent.rows);
             let Some((found, access)) = found else {
-                live.give_up();
-                allowance.rows += spent.rows;
-                greedy.push(spent);
-                // Who has taken most fails too, so that others have something left.
-                if allowance.most.is_some_and(|most| most.rows > spent.rows) {
-                    let most = allowance.most.take();
-                    allowance.rows += most.map_or(0, |most| most.rows);
-                    greedy.extend(most);
-                }
+                give_up(&mut self.windows, spent, allowance, greedy);
                 continue;
             };
-            if allowance.most.is_none_or(|most| spent.rows > most.rows) {
-                allowance.most = Some(spent);
-            }
+            allowance.note(spent);
             live.access = access;
             let Found {
                 entries,
@@ -479,6 +494,7 @@ impl OfShape {
         for &number in &scratch.touched {
             let live = self.live(number);
             live.is_touched = false;
+            live.rows_read = 0;
             for (entry, weight) in live.changes.net() {
                 let kind = match *weight > 0 {
                     true => DeltaKind::Insert,
@@ -495,6 +511,24 @@ impl OfShape {
         scratch.entry.shrink_to(BYTES_KEPT_MAX);
         scratch.touched.shrink_to(BYTES_KEPT_MAX / size_of::<u32>());
         change
+    }
+}
+
+/// A window of a shape was too much, and with it maybe another one, of this shape or not.
+#[cold]
+fn give_up(
+    windows: &mut [Option<Live>],
+    spent: Spent,
+    allowance: &mut Allowance,
+    greedy: &mut Vec<Spent>,
+) {
+    let greedier = allowance.fail(spent);
+    for failed in [Some(spent), greedier].into_iter().flatten() {
+        if failed.shape == spent.shape {
+            let live = windows[failed.window as usize].as_mut();
+            live.expect("it has just taken rows").give_up();
+        }
+        greedy.push(failed);
     }
 }
 

@@ -9,6 +9,7 @@ use lightcone_types::ColId;
 use super::fill::{Found, Wanted};
 use super::shape::{Access, WindowShape};
 use super::window::{Changes, Window};
+use crate::joins::{Answers, Reading};
 
 /// The window of one view.
 pub(crate) struct OwnWindow {
@@ -80,12 +81,18 @@ impl OwnWindow {
             after: self.window.last(),
             rows,
         };
-        let mut by_index = (shape.accesses.iter())
-            .filter_map(|access| wanted.find(datastore, access, &mut { rows_read_max }, is_late));
+        let mut find = |access: &Access, rows_left: usize| {
+            let mut reading = Reading {
+                datastore,
+                answers: &mut Answers::default(),
+                rows_left,
+            };
+            wanted.find(&mut reading, access, is_late)
+        };
+        let mut by_index = (shape.accesses.iter()).filter_map(|access| find(access, rows_read_max));
         let mut found = by_index.next();
         if found.is_none() {
-            let mut all = usize::MAX;
-            found = wanted.find(datastore, &Access::Scan, &mut all, is_late);
+            found = find(&Access::Scan, usize::MAX);
         }
         let Some(Found {
             entries,

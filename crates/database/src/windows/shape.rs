@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
-use lightcone_engine::Datastore;
 use lightcone_query::{LiveWindow, Predicate, RowOrder};
 use lightcone_schema::{IndexAlgorithm, TableSchema};
 use lightcone_table::RowLayout;
@@ -12,7 +11,7 @@ use lightcone_types::{AlgebraicType, ColId, TableId};
 
 use super::source::{Source, SourceKeys};
 use super::window::Extent;
-use crate::joins::{JoinShape, JoinShapes, ShapeId};
+use crate::joins::{JoinShape, JoinShapes, Reading, ShapeId};
 
 /// Steps of a shape for each changed row, before those of its predicate: its key, its place in the order.
 const LOOK_UP_STEPS: usize = 32;
@@ -126,17 +125,10 @@ impl WindowShape {
         self.order.push_key(&self.layout, row, entry);
     }
 
-    /// Whether a row of the table is one of the window with this key. Takes what it looks at from `rows_left`. None: there would be
-    /// more to look at.
-    pub(super) fn has(
-        &self,
-        datastore: &Datastore,
-        key: &[u8],
-        row: &[u8],
-        rows_left: &mut usize,
-    ) -> Option<bool> {
+    /// Whether a row of the table is one of the window with this key. None: there would be more to look at than may be.
+    pub(super) fn has(&self, reading: &mut Reading<'_>, key: &[u8], row: &[u8]) -> Option<bool> {
         for (source, key) in self.sources.iter().zip(self.source_keys(key)) {
-            if source.has(&self.layout, datastore, (row, key), rows_left)? {
+            if source.has(&self.layout, reading, (row, key))? {
                 return Some(true);
             }
         }

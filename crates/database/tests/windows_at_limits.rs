@@ -1,0 +1,139 @@
+//! What windows under row-level security rules may take, and who ends when there is too much of it (08 §13.7).
+
+mod common;
+
+use common::tables::{create_tables, table_options};
+use common::watcher::Watcher;
+use common::OWNER;
+use lightcone_database::{DatabaseHandle, DatabaseOptions};
+use lightcone_types::Identity;
+use serde_json::{json, Value};
+
+const OF_ROOM: &str =
+    "SELECT doc.* FROM doc JOIN member ON doc.room = member.room WHERE member.who = :sender";
+
+fn program(rules: &[&str], of_member: Value) -> Value {
+    json!({
+        "tables": {
+            "doc": [["id", "U32"], ["room", "U32"], ["created", "U32"], ["owner", "Identity"], ["open", "Bool"], ["body", "String"]],
+            "member": [["id", "U32"], ["room", "U32"], ["who", "Identity"]],
+            "u": [["a", "U32"], ["b", "U32"]],
+        },
+        "uniqueKeys": { "doc": "id", "member": "id" },
+        "indexes": { "doc": [["room"], ["created"]], "member": of_member },
+        "rules": rules,
+    })
+}
+
+async fn create(program: &Value, set: impl FnOnce(&mut DatabaseOptions)) -> DatabaseHandle {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut options = table_options(directory.path());
+    options.in_memory = true;
+    set(&mut options);
+    create_tables(options, program).await
+}
+
+fn identity_of(number: u32) -> Identity {
+    let mut bytes = [7; 32];
+    bytes[..4].copy_from_slice(&number.to_le_bytes());
+    Identity::from_le_bytes(bytes)
+}
+
+fn hex(number: u32) -> String {
+    identity_of(number).to_hex().to_string()
+}
+
+/// Somebody who has connected, with an identity of this number.
+async fn connect(database: &DatabaseHandle, number: u32) -> Watcher {
+    Watcher::connect(database, identity_of(number), 100 + u128::from(number)).await
+}
+
+fn doc(id: u32, room: u32, open: bool, body: &str) -> Value {
+    json!([id, room, id, hex(0), open, body])
+}
+
+/// Has what the query gives, and heard of no error.
+async fn is_right(watcher: &mut Watcher, set: u32, table: &str, text: &str) {
+    watcher.settle().await;
+    assert_eq!(watcher.take_errors(), []);
+    let expected = watcher.ask(text).await;
+    assert_eq!(watcher.rows(set, table), expected);
+}
+
+const FIRST_DOCS: &str = "SELECT * FROM doc ORDER BY created LIMIT 20";
+
+/// A room with so many members, of whom number 1 may see no other rooms.
+async fn room_of(writer: &mut Watcher, members: u32) {
+    let docs: Vec<Value> = (0..60).map(|id| doc(id, id / 40, false, "")).collect();
+    let members = (1..=members).map(|id| json!([id, 0, hex(id)]));
+    let members: Vec<Value> = members.collect();
+    let all = json!({ "doc": { "inserts": docs }, "member": { "inserts": members } });
+    writer.change(&all).await;
+}
+
+fn leaves(member: u32) -> Value {
+    json!({ "member": { "deletes": [[member, 0, hex(member)]] } })
+}
+
+/// Each row of the room is looked up when its window loses it: by whom the rule asks for, and once for all rows of the room.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_leaves_a_large_room_keeps_the_window() {
+    let each = format!("{OF_ROOM} AND member.id <> doc.id");
+    for (rule, of_member) in [
+        (&*each, json!([["who"], ["room"]])),
+        (OF_ROOM, json!([["room"]])),
+    ] {
+        let program = program(&[rule], of_member);
+        let database = create(&program, |options| {
+            options.limits.window_rows_read_max = 1000;
+        })
+        .await;
+        let mut writer = Watcher::connect(&database, OWNER, 1).await;
+        room_of(&mut writer, 500).await;
+        let mut watcher = connect(&database, 1).await;
+        watcher.subscribe(1, FIRST_DOCS).await;
+        is_right(&mut watcher, 1, "doc", FIRST_DOCS).await;
+        assert_eq!(watcher.rows(1, "doc").len(), 20);
+        writer.change(&leaves(1)).await;
+        is_right(&mut watcher, 1, "doc", FIRST_DOCS).await;
+        assert_eq!(watcher.rows(1, "doc").len(), 0);
+    }
+}
+
+/// What it has looked at is there for the others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_up_that_is_too_much_ends_its_window_alone() {
+    let program = program(&[OF_ROOM], json!([["room"]]));
+    let database = create(&program, |options| {
+        options.limits.window_rows_read_max = 1000;
+    })
+    .await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    room_of(&mut writer, 1).await;
+    let rows: Vec<Value> = (0..40).map(|id| json!([id, 0])).collect();
+    writer.change(&json!({ "u": { "inserts": rows } })).await;
+    let mut watcher = connect(&database, 1).await;
+    let others = "SELECT * FROM u ORDER BY a LIMIT 5";
+    watcher.subscribe(1, FIRST_DOCS).await;
+    watcher.subscribe(2, others).await;
+    assert_eq!(watcher.take_errors(), []);
+    // More members than may be looked at for anybody.
+    let members = (2..4000_u32).map(|id| json!([id, 0, hex(id)]));
+    let members: Vec<Value> = members.collect();
+    let entered = json!({ "member": { "inserts": members } });
+    writer.change(&entered).await;
+    writer
+        .change(&json!({ "u": { "deletes": rows[..16] } }))
+        .await;
+    is_right(&mut watcher, 2, "u", others).await;
+    let mut change = leaves(1);
+    change["u"] = json!({ "deletes": rows[16..17] });
+    writer.change(&change).await;
+    watcher.settle().await;
+    let errors = watcher.take_errors();
+    assert!(
+        matches!(&errors[..], [(1, text)] if text.ends_with("[LC0728]")),
+        "{errors:?}"
+    );
+    is_right(&mut watcher, 2, "u", others).await;
+}
