@@ -9,6 +9,8 @@ use lightcone_database::{DatabaseHandle, DatabaseOptions};
 use lightcone_types::Identity;
 use serde_json::{json, Value};
 
+const OPEN: &str = "SELECT * FROM doc WHERE open = TRUE";
+const OWN: &str = "SELECT * FROM doc WHERE owner = :sender";
 const OF_ROOM: &str =
     "SELECT doc.* FROM doc JOIN member ON doc.room = member.room WHERE member.who = :sender";
 
@@ -136,4 +138,96 @@ async fn a_look_up_that_is_too_much_ends_its_window_alone() {
         "{errors:?}"
     );
     is_right(&mut watcher, 2, "u", others).await;
+}
+
+/// Very many windows keep the same rows, and are short of the same ones in one transaction.
+async fn feeds(rules: &[&str], rows_read_max: usize) -> (DatabaseHandle, Watcher, Vec<Watcher>) {
+    let program = program(rules, json!([["who"], ["room"]]));
+    let database = create(&program, |options| {
+        options.limits.window_rows_read_max = rows_read_max;
+    })
+    .await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    // One of ten is somebody's own.
+    let doc_of = |id: u32| match id % 10 {
+        9 => json!([id, 0, id, hex(1 + id / 10 % 30), false, ""]),
+        _ => doc(id, 0, true, ""),
+    };
+    let docs: Vec<Value> = (0..400).map(doc_of).collect();
+    let members: Vec<Value> = (1..=30).map(|id| json!([id, 0, hex(id)])).collect();
+    let all = json!({ "doc": { "inserts": docs }, "member": { "inserts": members } });
+    writer.change(&all).await;
+    let mut watchers = Vec::new();
+    for number in 1..=30 {
+        let mut watcher = connect(&database, number).await;
+        watcher.subscribe(1, FIRST_DOCS).await;
+        assert_eq!(watcher.take_errors(), []);
+        watchers.push(watcher);
+    }
+    (database, writer, watchers)
+}
+
+fn open_docs(ids: std::ops::Range<u32>) -> Value {
+    let ids = ids.filter(|id| id % 10 != 9);
+    let docs: Vec<Value> = ids.map(|id| doc(id, 0, true, "")).collect();
+    json!({ "doc": { "deletes": docs } })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn feeds_that_run_out_of_the_same_rows_go_on() {
+    for rules in [&[OPEN, OWN][..], &[OWN, OPEN]] {
+        let (_database, mut writer, mut watchers) = feeds(rules, 200).await;
+        // One by one, and then very many at once.
+        for id in 0..40 {
+            writer.change(&open_docs(id..id + 1)).await;
+        }
+        for watcher in &mut watchers {
+            is_right(watcher, 1, "doc", FIRST_DOCS).await;
+        }
+        writer.change(&open_docs(40..120)).await;
+        for watcher in &mut watchers {
+            is_right(watcher, 1, "doc", FIRST_DOCS).await;
+            assert_eq!(watcher.rows(1, "doc").len(), 20);
+        }
+    }
+}
+
+/// Where each row has to be looked up for each window, they are short of spare rows, and not of those that come out.
+#[tokio::test(flavor = "multi_thread")]
+async fn feeds_whose_rows_are_looked_up_share_what_may_be() {
+    let rule = format!("{OF_ROOM} AND member.id <> doc.id");
+    let (_database, mut writer, mut watchers) = feeds(&[&rule, OWN], 700).await;
+    for id in 0..60 {
+        writer.change(&open_docs(id..id + 1)).await;
+    }
+    for watcher in &mut watchers {
+        is_right(watcher, 1, "doc", FIRST_DOCS).await;
+        assert_eq!(watcher.rows(1, "doc").len(), 20);
+    }
+}
+
+/// A changed row that many windows hear of counts for each of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn windows_that_hear_of_the_same_rows_are_counted() {
+    let program = program(&[OPEN, OWN], json!([["who"]]));
+    let database = create(&program, |options| {
+        options.limits.query_steps_per_table_max = 3200;
+    })
+    .await;
+    let (mut refused, mut watchers) = (Vec::new(), Vec::new());
+    for number in 0..12 {
+        let mut watcher = connect(&database, number).await;
+        // So many that they are no modest connection's.
+        for set in 0..20 {
+            let rows = set + 1;
+            let text = format!("SELECT * FROM doc ORDER BY created LIMIT {rows}");
+            watcher.subscribe(set, &text).await;
+        }
+        refused.extend(watcher.take_errors());
+        watchers.push(watcher);
+    }
+    // There may be 200 in all, and 16 of each connection anyway.
+    assert_eq!(refused.len(), 2 * 4);
+    let is_for_that = |(_, text): &(u32, String)| text.ends_with("[LC0711]");
+    assert!(refused.iter().all(is_for_that), "{refused:?}");
 }

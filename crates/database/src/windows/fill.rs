@@ -6,6 +6,7 @@ use lightcone_query::{Progress, Query, RowOrder, Run};
 use lightcone_table::{Index, RangeBounds, TableView};
 use lightcone_types::{ColId, Identity};
 
+use super::common::Common;
 use super::shape::{Access, WindowShape, STEPS_PER_ROW};
 use super::window::Entry;
 use crate::joins::Reading;
@@ -24,6 +25,7 @@ const UNBOUNDED: &[u8] = &[2];
 const INCLUDED: u8 = 0;
 
 /// The rows of one window that are looked for.
+#[derive(Clone, Copy)]
 pub(super) struct Wanted<'w> {
     pub shape: &'w WindowShape,
     pub key: &'w [u8],
@@ -32,6 +34,8 @@ pub(super) struct Wanted<'w> {
     /// They come behind this one.
     pub after: Option<&'w Entry>,
     pub rows: usize,
+    /// Its sources are not asked.
+    pub is_any_source: bool,
 }
 
 /// What was found, in order, and whether there are no others.
@@ -41,15 +45,23 @@ pub(super) struct Found {
 }
 
 impl Wanted<'_> {
-    /// Finds them by the first of these ways that does not look at too many rows. Gives which it was.
-    pub fn find_by_any(&self, reading: &mut Reading<'_>, ways: &[usize]) -> Option<(Found, usize)> {
+    /// Finds them by the first of these ways that does not look at too many rows, the first one together with other windows, if
+    /// there are some. Gives which it was.
+    pub fn find_by_any(
+        &self,
+        reading: &mut Reading<'_>,
+        ways: &[usize],
+        mut common: Option<&mut Common>,
+    ) -> Option<(Found, usize)> {
         let mut found = ways.iter().enumerate().filter_map(|(tried, &number)| {
             // What comes next has something left, if this is not the way.
             let is_last = tried + 1 == ways.len();
             let kept_back = if is_last { 0 } else { reading.rows_left / 2 };
             reading.rows_left -= kept_back;
             let access = &self.shape.accesses[number];
-            let found = self.find(reading, access, &mut || false);
+            let common = common.take().filter(|_| !matches!(access, Access::Query));
+            let together = common.and_then(|common| common.find(self, number, reading));
+            let found = together.or_else(|| self.find(reading, access, &mut || false));
             reading.rows_left += kept_back;
             Some((found?, number))
         });
@@ -236,7 +248,7 @@ impl Search<'_, '_> {
         if after.is_some_and(|after| self.entry[..] <= *after.bytes()) {
             return true;
         }
-        if !shape.sources.is_empty() {
+        if !shape.sources.is_empty() && !self.wanted.is_any_source {
             match shape.has(self.reading, key, row) {
                 Some(true) => {}
                 Some(false) => return true,

@@ -9,9 +9,11 @@
 //! row is in it once if one of them gives it. What changes of a source is a change of the table, or of a live join
 //! ([`crate::joins`]); a source's key leads to the windows.
 
+mod common;
 mod fill;
 mod of_shape;
 mod own;
+mod refill;
 mod shape;
 mod source;
 mod window;
@@ -36,6 +38,9 @@ use crate::live_query::LiveQuery;
 
 /// Rows that may be looked at to fill windows again for each changed row of a transaction, beside `limits.window-rows-read-max`.
 const ROWS_READ_PER_CHANGE: usize = 16;
+
+/// The same for each window that is short of rows because of it.
+const ROWS_READ_PER_WINDOW: usize = 16;
 
 /// Bounds, of which each is a limit.
 #[derive(Clone, Copy)]
@@ -114,6 +119,13 @@ impl Allowance {
 
     fn left(&self) -> usize {
         self.rows.min(self.rows_in_all)
+    }
+
+    /// So many windows are short of rows.
+    fn grant(&mut self, windows: usize) {
+        let rows = windows.saturating_mul(ROWS_READ_PER_WINDOW);
+        self.rows = self.rows.saturating_add(rows);
+        self.rows_in_all = self.rows_in_all.saturating_add(rows);
     }
 
     fn spend(&mut self, rows: usize) {

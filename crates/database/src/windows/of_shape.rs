@@ -5,9 +5,10 @@ use std::sync::Arc;
 use lightcone_engine::{Datastore, DeltaBatch, DeltaKind, DeltaOp};
 
 use super::fill::{Found, Wanted};
+use super::refill::Short;
 use super::shape::WindowShape;
 use super::source::Source;
-use super::window::{Changes, Entry, Window};
+use super::window::{Changes, Entry, Extent, Window};
 use super::{Allowance, Concerned, Room, Spent, WindowLimits};
 use crate::asked::WindowRows;
 use crate::few::{Few, Key};
@@ -19,20 +20,21 @@ const WINDOW_BYTES: usize = 256;
 const BYTES_KEPT_MAX: usize = 1 << 20;
 
 /// A window with subscribers.
-struct Live {
+pub(super) struct Live {
     /// As who subscribed first has asked for it.
-    asked: Arc<WindowRows>,
-    window: Window,
+    pub asked: Arc<WindowRows>,
+    pub extent: Extent,
+    pub window: Window,
     /// Which of the shape's ways finds its rows.
-    access: usize,
+    pub access: usize,
     subscribers: usize,
     /// It was too much, and is not kept up to date any more.
-    has_failed: bool,
+    pub has_failed: bool,
     /// What the present transaction has changed.
-    changes: Changes,
+    pub changes: Changes,
     is_touched: bool,
     /// Rows that were looked at for it in the present transaction.
-    rows_read: usize,
+    pub rows_read: usize,
     /// Bytes when they were last counted.
     bytes: usize,
 }
@@ -55,7 +57,7 @@ pub(super) struct OfShape {
     by_key: hashbrown::HashMap<Box<[u8]>, u32>,
     /// By source, and its key.
     by_source: Vec<hashbrown::HashMap<Key, Few<u32>>>,
-    windows: Vec<Option<Live>>,
+    pub windows: Vec<Option<Live>>,
     free: Vec<u32>,
 }
 
@@ -70,7 +72,8 @@ pub(super) struct Applied<'a> {
 #[derive(Default)]
 pub(super) struct Scratch {
     /// The windows of a shape that a transaction has changed.
-    touched: Vec<u32>,
+    pub touched: Vec<u32>,
+    pub short: Vec<Short>,
     pub answers: Answers,
     key: Vec<u8>,
     entry: Vec<u8>,
@@ -97,7 +100,7 @@ impl OfShape {
         self.windows[window as usize].as_ref()
     }
 
-    fn live(&mut self, window: u32) -> &mut Live {
+    pub fn live(&mut self, window: u32) -> &mut Live {
         let live = self.windows[window as usize].as_mut();
         live.expect("numbers are of windows that are there")
     }
@@ -133,8 +136,11 @@ impl OfShape {
             let table = &self.shape.table.name;
             return Err(format!("finding the rows of the subscription with ORDER BY would take more than the {} rows of `{table}` that limits.window-rows-read-max allows to look at: add an index to the module that begins with the columns of `=` in WHERE and goes on with the first one of ORDER BY [LC0728]", limits.rows_read_max));
         };
+        let number = self.free.last().copied();
+        let number = number.unwrap_or(self.windows.len() as u32);
         let mut live = Live {
             asked: asked.clone(),
+            extent: self.shape.extent.of_window(number),
             window,
             access,
             subscribers: 1,
@@ -204,9 +210,10 @@ impl OfShape {
             query: Some((&asked.query, asked.sender)),
             after: None,
             rows: shape.extent.kept_rows(),
+            is_any_source: false,
         };
         let ways: Vec<usize> = (0..shape.accesses.len()).collect();
-        let (found, access) = wanted.find_by_any(reading, &ways)?;
+        let (found, access) = wanted.find_by_any(reading, &ways, None)?;
         let Found {
             entries,
             is_complete,
@@ -347,7 +354,7 @@ impl OfShape {
             if live.has_failed || live.window.is_beyond(&scratch.entry) {
                 continue;
             }
-            let (extent, changes) = (shape.extent, &mut live.changes);
+            let (extent, changes) = (live.extent, &mut live.changes);
             let mut too_much = None;
             match op.kind {
                 DeltaKind::Insert => live.window.insert(&scratch.entry, key_len, extent, changes),
@@ -406,7 +413,7 @@ impl OfShape {
         if live.has_failed {
             return;
         }
-        let (extent, window) = (shape.extent, &mut live.window);
+        let (extent, window) = (live.extent, &mut live.window);
         // Most rows are beyond by their key alone.
         shape.write_sort_key(row, &mut scratch.entry);
         if window.is_beyond(&scratch.entry) {
@@ -425,65 +432,6 @@ impl OfShape {
         }
         if !std::mem::replace(&mut live.is_touched, true) {
             scratch.touched.push(number);
-        }
-    }
-
-    /// Looks for the rows that the touched windows are short of. Those that take too much are `greedy`.
-    pub fn fill_touched(
-        &mut self,
-        datastore: &Datastore,
-        scratch: &mut Scratch,
-        allowance: &mut Allowance,
-        greedy: &mut Vec<Spent>,
-    ) {
-        let shape = self.shape.clone();
-        for &number in &scratch.touched {
-            let live = self.live(number);
-            live.window.trim(shape.extent);
-            let rows = live.window.missing_rows(shape.extent);
-            if rows == 0 || live.has_failed {
-                continue;
-            }
-            let wanted = Wanted {
-                shape: &shape,
-                key: &live.asked.key,
-                query: Some((&live.asked.query, live.asked.sender)),
-                after: live.window.last(),
-                rows,
-            };
-            let mut reading = Reading {
-                datastore,
-                answers: &mut scratch.answers,
-                rows_left: allowance.left(),
-            };
-            let mut ways = vec![live.access];
-            if !shape.sources.is_empty() {
-                // What decides about rows may have changed so that another way is the better one now.
-                let others = 0..shape.accesses.len();
-                ways.extend(others.filter(|way| *way != live.access));
-            }
-            let found = wanted.find_by_any(&mut reading, &ways);
-            let rows = allowance.left() - reading.rows_left;
-            allowance.spend(rows);
-            live.rows_read += rows;
-            let spent = Spent {
-                rows: live.rows_read,
-                shape: shape.id,
-                window: number,
-            };
-            let Some((found, access)) = found else {
-                give_up(&mut self.windows, spent, allowance, greedy);
-                continue;
-            };
-            allowance.note(spent);
-            live.access = access;
-            let Found {
-                entries,
-                is_complete,
-            } = found;
-            let changes = &mut live.changes;
-            live.window
-                .extend(entries, is_complete, shape.extent, changes);
         }
     }
 
@@ -510,13 +458,14 @@ impl OfShape {
         scratch.key.shrink_to(BYTES_KEPT_MAX);
         scratch.entry.shrink_to(BYTES_KEPT_MAX);
         scratch.touched.shrink_to(BYTES_KEPT_MAX / size_of::<u32>());
+        scratch.short.shrink_to(BYTES_KEPT_MAX / size_of::<Short>());
         change
     }
 }
 
 /// A window of a shape was too much, and with it maybe another one, of this shape or not.
 #[cold]
-fn give_up(
+pub(super) fn give_up(
     windows: &mut [Option<Live>],
     spent: Spent,
     allowance: &mut Allowance,

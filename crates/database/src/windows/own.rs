@@ -70,7 +70,7 @@ impl OwnWindow {
     ) -> bool {
         let shape = self.shape.clone();
         self.window.trim(shape.extent);
-        let rows = self.window.missing_rows(shape.extent);
+        let (rows, _) = self.window.missing_rows(shape.extent);
         if rows == 0 {
             return true;
         }
@@ -80,6 +80,7 @@ impl OwnWindow {
             query: None,
             after: self.window.last(),
             rows,
+            is_any_source: false,
         };
         let mut find = |access: &Access, rows_left: usize| {
             let mut reading = Reading {
