@@ -231,3 +231,48 @@ async fn windows_that_hear_of_the_same_rows_are_counted() {
     let is_for_that = |(_, text): &(u32, String)| text.ends_with("[LC0711]");
     assert!(refused.iter().all(is_for_that), "{refused:?}");
 }
+
+/// Conditions of a window's sources cost what they would cost without rules.
+#[tokio::test(flavor = "multi_thread")]
+async fn conditions_count_whoever_evaluates_them() {
+    // Each `<>` is a step, and 32 of them are a row.
+    let conditions = |count: u32| -> String {
+        let each = (0..count).map(|id| format!("id <> {id}"));
+        each.collect::<Vec<_>>().join(" AND ")
+    };
+    let rules_without: &[&str] = &[];
+    let of_author = "SELECT doc.* FROM doc JOIN u ON doc.room = u.a JOIN member m ON m.room = u.a WHERE m.who = :sender AND m.id <> doc.id AND m.id <> doc.created";
+    for rules in [rules_without, &[OPEN, OWN], &[OF_ROOM], &[of_author, OWN]] {
+        let program = program(rules, json!([["who"], ["room"]]));
+        let database = create(&program, |options| {
+            options.limits.window_rows_read_max = 6000;
+        })
+        .await;
+        let mut writer = Watcher::connect(&database, OWNER, 1).await;
+        let docs: Vec<Value> = (0..100).map(|id| doc(id, 0, true, "")).collect();
+        let of_room = json!([[1, 0, hex(1)]]);
+        let all = json!({ "doc": { "inserts": docs }, "member": { "inserts": of_room }, "u": { "inserts": [[0, 0]] } });
+        writer.change(&all).await;
+        let mut watcher = connect(&database, 1).await;
+        // None of a hundred rows is found.
+        for (set, count, is_refused) in [(1, 10, false), (2, 3200, true)] {
+            let text = format!(
+                "SELECT * FROM doc WHERE {} AND body = 'none' ORDER BY created LIMIT 1",
+                conditions(count)
+            );
+            watcher.subscribe(set, &text).await;
+            let mut errors = watcher.take_errors();
+            // A long text is compiled beside the others.
+            while errors.is_empty() && !watcher.sets().contains(&set) {
+                watcher.settle().await;
+                errors = watcher.take_errors();
+            }
+            let expected = usize::from(is_refused);
+            assert_eq!(errors.len(), expected, "{rules:?} {count}: {errors:?}");
+            assert!(
+                errors.iter().all(|(_, text)| text.ends_with("[LC0728]")),
+                "{errors:?}"
+            );
+        }
+    }
+}

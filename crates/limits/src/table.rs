@@ -327,7 +327,8 @@ section! {
                     changed row and 16 for each window that is short of rows, those that are looked at in one \
                     transaction because rows have gone from windows. Windows that are short of the same rows look \
                     at them once, and eight rows that are shown to one of them count as one. Those that row-level security \
-                    rules join count as well, and 32 steps of a condition, or of a query, count as one more row";
+                    rules join count as well, each condition of a rule that is evaluated on one as one more, and 32 steps of a \
+                    condition, or of a query, too";
                 reached "a new one: refuse, LC0728. When rows change: the query sets with the windows that take most end, LC0728; the transaction is not affected";
 
             /// Longest time that finding the rows of one query or query set may take.

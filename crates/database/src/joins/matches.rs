@@ -3,14 +3,17 @@
 use std::collections::HashMap;
 
 use lightcone_engine::Datastore;
+use lightcone_query::Predicate;
 use lightcone_table::{Index, TableView};
 use lightcone_types::ColId;
 
 use super::path::{Hop, Known, Path};
-use super::shape::{place_of, JoinShape, Rows};
+use super::shape::{place_of, JoinShape, Relation, Rows};
 
 /// What looking up the rows of one more relation counts for, beside the rows.
 const LOOK_UP_ROWS: usize = 1;
+/// Steps of a condition that count as much as looking a row up.
+pub(crate) const STEPS_PER_ROW: usize = 32;
 /// Of several indexes, the one is taken that has fewer rows. So many of each are counted at a time, for as much as looking at one.
 const COUNTED_TOGETHER: usize = 32;
 /// So many answers are kept at a time, of questions that are so long.
@@ -27,6 +30,11 @@ pub(crate) struct Reading<'r> {
 }
 
 impl Reading<'_> {
+    /// A condition is evaluated on a row of so many bytes.
+    pub fn spend_on(&mut self, condition: &Predicate, row_bytes: usize) -> Option<()> {
+        self.spend(1 + condition.steps(row_bytes) / STEPS_PER_ROW)
+    }
+
     /// Takes rows that are looked at. None: there are more than may be.
     pub fn spend(&mut self, rows: usize) -> Option<()> {
         let left = self.rows_left.checked_sub(rows);
@@ -75,7 +83,7 @@ impl JoinShape {
         (row, decisive): (&[u8], &[ColId]),
         key: &[u8],
     ) -> Option<bool> {
-        if !self.relations[self.returned].admits(row) {
+        if !self.relations[self.returned].admits_within(row, reading)? {
             return Some(false);
         }
         let question = &mut reading.answers.question;
@@ -110,10 +118,20 @@ impl JoinShape {
         let mut rows: Rows<'_> = Default::default();
         rows[self.returned] = row;
         let path = &self.paths[self.returned];
-        match search.is_possible(&path.start, &rows) {
+        match search.is_possible(&path.start, &rows)? {
             true => search.follow(path, 0, &mut rows),
             false => Some(false),
         }
+    }
+}
+
+impl Relation {
+    /// Whether a row may be part of a match.
+    fn admits_within(&self, row: &[u8], reading: &mut Reading<'_>) -> Option<bool> {
+        if let Some(predicate) = &self.predicate {
+            reading.spend_on(predicate, row.len())?;
+        }
+        Some(self.admits(row))
     }
 }
 
@@ -137,14 +155,22 @@ struct Way<'s> {
 
 impl<'s> Search<'s, '_> {
     /// Whether what can be said now is not against a match.
-    fn is_possible(&mut self, known: &Known, rows: &Rows<'s>) -> bool {
+    fn is_possible(&mut self, known: &Known, rows: &Rows<'s>) -> Option<bool> {
         if let Some(columns) = &known.key {
             self.shape.write_key(rows, columns, &mut self.key);
             if self.key != self.wanted {
-                return false;
+                return Some(false);
             }
         }
-        known.residuals.is_empty() || self.shape.admits(&known.residuals, rows)
+        if known.residuals.is_empty() {
+            return Some(true);
+        }
+        for number in &known.residuals {
+            let (_, residual) = &self.shape.residuals[*number];
+            let rows = residual.columns.iter().map(|at| rows[place_of(*at)].len());
+            self.reading.spend_on(&residual.predicate, rows.sum())?;
+        }
+        Some(self.shape.admits(&known.residuals, rows))
     }
 
     /// Finds the rows that are still missing.
@@ -163,12 +189,12 @@ impl<'s> Search<'s, '_> {
         let visit = |id| {
             let partner = table.row(id);
             found = self.reading.spend(1).and_then(|()| {
-                if !relation.admits(partner) {
+                if !relation.admits_within(partner, self.reading)? {
                     return Some(false);
                 }
                 rows[place] = partner;
                 let is_joined = way.is_by_join || self.is_joined(hop, rows);
-                match is_joined && self.is_possible(&hop.known, rows) {
+                match is_joined && self.is_possible(&hop.known, rows)? {
                     true => self.follow(path, depth + 1, rows),
                     false => Some(false),
                 }

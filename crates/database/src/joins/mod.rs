@@ -25,7 +25,7 @@ use rustc_hash::FxHashMap;
 use self::changes::Ops;
 use self::delta::Delta;
 
-pub(crate) use self::matches::{Answers, Reading};
+pub(crate) use self::matches::{Answers, Reading, STEPS_PER_ROW};
 pub(crate) use self::shape::JoinShape;
 pub(crate) use self::shapes::{JoinShapes, ShapeId};
 use crate::few::Key;

@@ -7,9 +7,9 @@ use lightcone_table::{Index, RangeBounds, TableView};
 use lightcone_types::{ColId, Identity};
 
 use super::common::Common;
-use super::shape::{Access, WindowShape, STEPS_PER_ROW};
+use super::shape::{Access, WindowShape};
 use super::window::Entry;
-use crate::joins::Reading;
+use crate::joins::{Reading, STEPS_PER_ROW};
 use crate::row_limit::Current;
 
 /// Rows are put in order when there are so many more than twice those that are wanted.

@@ -11,7 +11,7 @@ use lightcone_types::{AlgebraicType, ColId, TableId};
 
 use super::source::{Source, SourceKeys};
 use super::window::Extent;
-use crate::joins::{JoinShape, JoinShapes, Reading, ShapeId};
+use crate::joins::{JoinShape, JoinShapes, Reading, ShapeId, STEPS_PER_ROW};
 
 /// Steps of a shape for each changed row, before those of its predicate: its key, its place in the order.
 const LOOK_UP_STEPS: usize = 32;
@@ -20,8 +20,6 @@ const COLUMN_STEPS: usize = 8;
 /// Rows that a window keeps for which a step is counted: those behind a row that comes or goes are moved.
 const MOVED_ROWS_PER_STEP: usize = 8;
 
-/// Steps of a condition that count as much as looking a row up.
-pub(super) const STEPS_PER_ROW: usize = 32;
 /// So many sources are asked about a row for as much as looking at another one, beside their conditions and matches.
 pub(super) const SOURCES_PER_ROW: usize = 8;
 

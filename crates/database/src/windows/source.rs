@@ -100,8 +100,12 @@ impl Source {
                     let column = usize::from(column.0);
                     layout.column(row, column).iter()
                 });
-                let is_admitted = || predicate.as_ref().is_none_or(|p| p.matches(layout, row));
-                Some(values.eq(key) && is_admitted())
+                let has_values = values.eq(key);
+                let Some(predicate) = predicate.as_ref().filter(|_| has_values) else {
+                    return Some(has_values);
+                };
+                reading.spend_on(predicate, row.len())?;
+                Some(predicate.matches(layout, row))
             }
         }
     }
