@@ -276,3 +276,35 @@ async fn conditions_count_whoever_evaluates_them() {
         }
     }
 }
+
+/// A large row comes into very many windows at once: whose window ends for it is not told of the row first.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_row_is_not_sent_to_windows_that_it_ends() {
+    let program = program(&[OPEN, OWN], json!([["who"]]));
+    let database = create(&program, |options| {
+        options.limits.windows_bytes_max = 4_000_000;
+    })
+    .await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let mut watchers = Vec::new();
+    for number in 1..=20 {
+        let mut watcher = connect(&database, number).await;
+        watcher.subscribe(1, FIRST_DOCS).await;
+        watchers.push(watcher);
+    }
+    let large = doc(1, 0, true, &"long ".repeat(100_000));
+    writer
+        .change(&json!({ "doc": { "inserts": [large] } }))
+        .await;
+    let mut ended = 0;
+    for watcher in &mut watchers {
+        watcher.settle().await;
+        let errors = watcher.take_errors();
+        let is_ended = matches!(&errors[..], [(1, text)] if text.ends_with("[LC0728]"));
+        assert!(is_ended || errors.is_empty(), "{errors:?}");
+        let rows = usize::from(!is_ended);
+        assert_eq!(watcher.rows(1, "doc").len(), rows);
+        ended += usize::from(is_ended);
+    }
+    assert!((1..20).contains(&ended), "{ended}");
+}

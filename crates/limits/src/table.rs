@@ -318,7 +318,7 @@ section! {
             /// Most bytes of rows that are kept for all windows together.
             windows_bytes_max: usize = 256 << 20;
                 bounds "rows of all live windows of a database, with those that are kept behind them";
-                reached "a new one: refuse, LC0727; of half of them already, unless a connection has few. When rows change: the query sets with the largest window end, LC0728";
+                reached "a new one: refuse, LC0727; of half of them already, unless a connection has few. When rows change: the query sets with the largest windows end, LC0728, and hear of nothing more where there are more bytes by `EXCESS_PART` (`crates/database/src/windows/mod.rs`), a quarter";
 
             /// Most rows that are looked at to fill the windows of a query set, or windows again in one transaction.
             window_rows_read_max: usize = 65_536;
@@ -328,7 +328,7 @@ section! {
                     transaction because rows have gone from windows. Windows that are short of the same rows look \
                     at them once, and eight rows that are shown to one of them count as one. Those that row-level security \
                     rules join count as well, each condition of a rule that is evaluated on one as one more, and 32 steps of a \
-                    condition, or of a query, too";
+                    condition, or of a query, and 4 KiB of a row that is found, too";
                 reached "a new one: refuse, LC0728. When rows change: the query sets with the windows that take most end, LC0728; the transaction is not affected";
 
             /// Longest time that finding the rows of one query or query set may take.

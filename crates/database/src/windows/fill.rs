@@ -14,6 +14,8 @@ use crate::row_limit::Current;
 
 /// Rows are put in order when there are so many more than twice those that are wanted.
 const SPARE_ROWS: usize = 64;
+/// Copying so many bytes counts as much as looking a row up.
+const BYTES_PER_ROW: usize = 1 << 12;
 /// Rows between two looks at the clock.
 const ROWS_BETWEEN_LOOKS: usize = 1 << 12;
 /// Steps of a query between two looks at the clock.
@@ -262,6 +264,11 @@ impl Search<'_, '_> {
             self.first.clear();
             let order = &self.first_order;
             order.push_key(&shape.layout, row, &mut self.first);
+        }
+        // Rows that are found are copied.
+        if self.reading.spend(row.len() / BYTES_PER_ROW).is_none() {
+            self.is_too_much = true;
+            return false;
         }
         self.entries.push(Entry::new(&self.entry, key_len));
         if self.entries.len() > self.wanted.rows.saturating_mul(2) + SPARE_ROWS {

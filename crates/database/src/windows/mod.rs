@@ -54,6 +54,9 @@ pub(crate) struct WindowLimits {
 /// A window with this part of all bytes is none of the few small ones that a modest connection may always have.
 const MODEST_PART: usize = 64;
 
+/// Within a transaction, windows may have more bytes than there may be by such a part, until all of them are up to date.
+const EXCESS_PART: usize = 4;
+
 /// What the windows of a new query set may take.
 struct Room {
     rows_left: usize,
@@ -355,7 +358,9 @@ impl Windows {
         self.scratch.answers.clear();
         let mut allowance = Allowance::of(ops.len(), limits);
         let mut greedy: Vec<Spent> = Vec::new();
-        for concerned in self.concerned.chunk_by(|a, b| a.shape == b.shape) {
+        let mut some_failed = false;
+        let all_concerned = std::mem::take(&mut self.concerned);
+        for concerned in all_concerned.chunk_by(|a, b| a.shape == b.shape) {
             let Some(of_shape) = self.shapes.get_mut(&concerned[0].shape) else {
                 continue;
             };
@@ -363,10 +368,20 @@ impl Windows {
             let applied = Applied { datastore, deltas };
             of_shape.apply(applied, concerned, scratch, (&mut allowance, &mut greedy));
             of_shape.fill_touched(datastore, scratch, &mut allowance, &mut greedy);
-            let change = of_shape.finish(deltas, scratch);
+            let change = of_shape.count_bytes(scratch);
             self.bytes = self.bytes.saturating_add_signed(change);
+            // Before each of very many windows says what it has.
+            let excess = self.bytes.saturating_sub(limits.bytes_max);
+            if excess > limits.bytes_max / EXCESS_PART {
+                self.fail_largest(limits.bytes_max);
+                some_failed = true;
+            }
+            if let Some(of_shape) = self.shapes.get_mut(&concerned[0].shape) {
+                of_shape.finish(deltas, &mut self.scratch);
+            }
         }
-        let mut some_failed = !greedy.is_empty();
+        self.concerned = all_concerned;
+        some_failed |= !greedy.is_empty();
         for spent in greedy {
             self.fail(spent.shape, spent.window);
         }

@@ -246,7 +246,7 @@ impl OfShape {
     /// Gives the bytes that are free now.
     pub fn fail(&mut self, window: u32) -> usize {
         let live = self.live(window);
-        live.has_failed = true;
+        live.give_up();
         live.window = Window::default();
         let before = live.bytes;
         live.bytes = live.memory_bytes();
@@ -348,6 +348,8 @@ impl OfShape {
             return;
         };
         let key_len = shape.write_entry(row, &mut scratch.entry);
+        // Of all windows that the row comes into.
+        let mut entry = None;
         for &number in numbers {
             let live = self.windows[number as usize].as_mut();
             let live = live.expect("keys are of windows that are there");
@@ -357,7 +359,11 @@ impl OfShape {
             let (extent, changes) = (live.extent, &mut live.changes);
             let mut too_much = None;
             match op.kind {
-                DeltaKind::Insert => live.window.insert(&scratch.entry, key_len, extent, changes),
+                DeltaKind::Insert => {
+                    let make = || Entry::new(&scratch.entry, key_len);
+                    let make = || entry.get_or_insert_with(make).clone();
+                    live.window.insert(&scratch.entry, make, extent, changes);
+                }
                 DeltaKind::Delete if !live.window.has(&scratch.entry) => continue,
                 // Another source may give it, or another match.
                 DeltaKind::Delete if is_join => {
@@ -426,7 +432,8 @@ impl OfShape {
         }
         match kind {
             DeltaKind::Insert => {
-                window.insert(&scratch.entry, key_len, extent, &mut live.changes);
+                let make = || Entry::new(&scratch.entry, key_len);
+                window.insert(&scratch.entry, make, extent, &mut live.changes);
             }
             DeltaKind::Delete => window.remove(&scratch.entry, extent, &mut live.changes),
         }
@@ -435,10 +442,21 @@ impl OfShape {
         }
     }
 
-    /// Appends what has changed in the touched windows. Gives by how much their bytes have changed.
-    pub fn finish(&mut self, deltas: &mut DeltaBatch, scratch: &mut Scratch) -> isize {
-        let shape = self.shape.clone();
+    /// By how much the bytes of the touched windows have changed.
+    pub fn count_bytes(&mut self, scratch: &Scratch) -> isize {
         let mut change = 0;
+        for &number in &scratch.touched {
+            let live = self.live(number);
+            let bytes = live.memory_bytes();
+            change += bytes as isize - live.bytes as isize;
+            live.bytes = bytes;
+        }
+        change
+    }
+
+    /// Appends what has changed in the touched windows.
+    pub fn finish(&mut self, deltas: &mut DeltaBatch, scratch: &mut Scratch) {
+        let shape = self.shape.clone();
         for &number in &scratch.touched {
             let live = self.live(number);
             live.is_touched = false;
@@ -451,15 +469,11 @@ impl OfShape {
                 deltas.push_keyed(shape.id, kind, &live.asked.key, entry.row());
             }
             live.changes.clear();
-            let bytes = live.memory_bytes();
-            change += bytes as isize - live.bytes as isize;
-            live.bytes = bytes;
         }
         scratch.key.shrink_to(BYTES_KEPT_MAX);
         scratch.entry.shrink_to(BYTES_KEPT_MAX);
         scratch.touched.shrink_to(BYTES_KEPT_MAX / size_of::<u32>());
         scratch.short.shrink_to(BYTES_KEPT_MAX / size_of::<Short>());
-        change
     }
 }
 

@@ -8,7 +8,7 @@ use lightcone_types::ColId;
 
 use super::fill::{Found, Wanted};
 use super::shape::{Access, WindowShape};
-use super::window::{Changes, Window};
+use super::window::{Changes, Entry, Window};
 use crate::joins::{Answers, Reading};
 
 /// The window of one view.
@@ -48,7 +48,8 @@ impl OwnWindow {
         let key_len = self.shape.write_entry(row, &mut self.entry);
         let (window, entry) = (&mut self.window, &self.entry);
         if !window.is_beyond(entry) {
-            window.insert(entry, key_len, self.shape.extent, &mut self.changes);
+            let make = || Entry::new(entry, key_len);
+            window.insert(entry, make, self.shape.extent, &mut self.changes);
         }
     }
 

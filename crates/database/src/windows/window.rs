@@ -161,12 +161,19 @@ impl Window {
         self.place(entry).is_ok()
     }
 
-    /// A row came. It is a sort key with the row behind it.
-    pub fn insert(&mut self, entry: &[u8], key_len: usize, extent: Extent, changes: &mut Changes) {
+    /// A row came, of which this is a sort key with the row behind it. `make` gives the entry that is kept, which other windows may
+    /// share.
+    pub fn insert(
+        &mut self,
+        entry: &[u8],
+        make: impl FnOnce() -> Entry,
+        extent: Extent,
+        changes: &mut Changes,
+    ) {
         let Err(place) = self.place(entry) else {
             return;
         };
-        let entry = Entry::new(entry, key_len);
+        let entry = make();
         self.bytes += entry.memory_bytes();
         self.entries.insert(place, entry);
         self.tell_of_insert(place, extent, changes);
@@ -261,7 +268,7 @@ mod tests {
             for row in inserts.difference(&self.all) {
                 let entry = bytes(*row);
                 if !window.is_beyond(&entry) {
-                    window.insert(&entry, 0, extent, &mut changes);
+                    window.insert(&entry, || Entry::new(&entry, 0), extent, &mut changes);
                 }
             }
             for row in deletes.intersection(&self.all) {
@@ -344,7 +351,8 @@ mod tests {
         let (mut window, mut changes) = (Window::default(), Changes::default());
         window.extend(Vec::new(), true, extent, &mut changes);
         for row in (0..10_000_u16).rev() {
-            window.insert(&bytes(row), 0, extent, &mut changes);
+            let entry = Entry::new(&bytes(row), 0);
+            window.insert(&bytes(row), || entry, extent, &mut changes);
             assert!(changes.0.len() <= 4 * 10 + CHANGES_SPARE);
         }
         assert_eq!(changes.net().len(), 10);
