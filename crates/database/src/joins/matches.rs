@@ -55,9 +55,11 @@ pub(crate) struct Answers {
 impl Answers {
     /// The tables have changed.
     pub fn clear(&mut self) {
-        self.known.clear();
-        self.known.shrink_to(ANSWERS_KEPT_MAX);
         self.question.shrink_to(QUESTION_BYTES_MAX);
+        if !self.known.is_empty() {
+            self.known.clear();
+            self.known.shrink_to(ANSWERS_KEPT_MAX);
+        }
     }
 }
 
