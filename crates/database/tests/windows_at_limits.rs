@@ -214,7 +214,7 @@ async fn windows_that_hear_of_the_same_rows_are_counted() {
         options.limits.query_steps_per_table_max = 3200;
     })
     .await;
-    let (mut refused, mut watchers) = (Vec::new(), Vec::new());
+    let mut watchers = Vec::new();
     for number in 0..12 {
         let mut watcher = connect(&database, number).await;
         // So many that they are no modest connection's.
@@ -223,13 +223,14 @@ async fn windows_that_hear_of_the_same_rows_are_counted() {
             let text = format!("SELECT * FROM doc ORDER BY created LIMIT {rows}");
             watcher.subscribe(set, &text).await;
         }
-        refused.extend(watcher.take_errors());
+        // There may be 200 in all, and a few of each connection anyway.
+        let refused = watcher.take_errors();
+        assert_eq!(!refused.is_empty(), number >= 10, "{number}: {refused:?}");
+        assert!(refused.len() < 20, "{refused:?}");
+        let is_for_that = |(_, text): &(u32, String)| text.ends_with("[LC0711]");
+        assert!(refused.iter().all(is_for_that), "{refused:?}");
         watchers.push(watcher);
     }
-    // There may be 200 in all, and 16 of each connection anyway.
-    assert_eq!(refused.len(), 2 * 4);
-    let is_for_that = |(_, text): &(u32, String)| text.ends_with("[LC0711]");
-    assert!(refused.iter().all(is_for_that), "{refused:?}");
 }
 
 /// Conditions of a window's sources cost what they would cost without rules.
@@ -257,7 +258,7 @@ async fn conditions_count_whoever_evaluates_them() {
         // None of a hundred rows is found.
         for (set, count, is_refused) in [(1, 10, false), (2, 3200, true)] {
             let text = format!(
-                "SELECT * FROM doc WHERE {} AND body = 'none' ORDER BY created LIMIT 1",
+                "SELECT * FROM doc WHERE {} AND body <> '' ORDER BY created LIMIT 1",
                 conditions(count)
             );
             watcher.subscribe(set, &text).await;
