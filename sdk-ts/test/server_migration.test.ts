@@ -44,7 +44,10 @@ describe("migration functions", () => {
   });
 
   it("is one of a module", async () => {
-    const twice = OURS.replace("export default", "export const more = s.migrate({}, () => {});\nexport default");
+    const twice = OURS.replace(
+      "export default",
+      "export const more = s.migrate({}, () => {});\nexport default",
+    );
     await expect(Module.load(twice, "ours")).rejects.toThrow("[LC0808]");
   });
 });
