@@ -57,6 +57,12 @@ fn clients_see_neither_the_function_nor_the_old_tables() {
     // The name of the rows goes too, unless something else uses it.
     let types = |build: Build| build.valid().types.len();
     assert_eq!(types(new(&PLAYER)), 2);
+    // With what only these rows refer to.
+    let mut nested = new(&PLAYER);
+    let kind = nested.named_type("Kind", T::sum([("A", T::unit())]));
+    nested.table("__old_rest", &[("kind", T::Ref(kind))]);
+    nested.named_type("Migrate", T::unit());
+    assert_eq!(types(nested), 2);
     let mut shared = new(&PLAYER);
     let row = T::Ref(lightcone_types::TypeRef(2));
     shared

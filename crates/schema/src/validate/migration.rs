@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use lightcone_types::{AlgebraicType, TypeRef, Typespace};
 
 use super::Context;
+use crate::case::to_pascal;
 use crate::def::{MigrationDef, ProcedureDef, ReducerDef, TableDef, TypeDef, ViewDef, Visibility};
 use crate::error::{clip, ValidationError};
 use crate::raw::RawReducerDefV10;
@@ -114,35 +115,64 @@ struct Shown<'a> {
     views: &'a [ViewDef],
 }
 
-/// Forgets the names of the old tables' rows, unless something else refers to these types.
+/// Forgets the names of types that only the old tables and the function have use for.
 fn hide_types(
     typespace: &Typespace,
     types: &mut Vec<TypeDef>,
     old_tables: &[TableDef],
     shown: &Shown<'_>,
 ) {
-    let mut hidden: HashSet<TypeRef> = old_tables.iter().map(|table| table.row_type).collect();
-    let mut keep = |ty: TypeRef| {
-        hidden.remove(&ty);
-    };
-    let params = shown.reducers.iter().map(|reducer| &reducer.params);
-    let params = params.chain(shown.procedures.iter().map(|procedure| &procedure.params));
-    for element in params.flat_map(|params| &params.elements) {
-        each_ref(&element.algebraic_type, &mut keep);
+    let rows = old_tables.iter().map(|table| table.row_type);
+    let params = types
+        .iter()
+        .filter(|ty| is_params_of_function(typespace, ty));
+    let candidates = reachable(typespace, rows.chain(params.map(|ty| ty.ty)).collect());
+    let others = types.iter().map(|ty| ty.ty);
+    let mut roots: Vec<TypeRef> = others.filter(|ty| !candidates.contains(ty)).collect();
+    roots.extend(shown.refs());
+    let kept = reachable(typespace, roots);
+    types.retain(|ty| !candidates.contains(&ty.ty) || kept.contains(&ty.ty));
+}
+
+/// TypeScript names a type for the parameters of each reducer.
+fn is_params_of_function(typespace: &Typespace, ty: &TypeDef) -> bool {
+    let is_empty = |ty: &AlgebraicType| ty.is_unit();
+    ty.scope.is_empty()
+        && ty.name == to_pascal(FUNCTION_NAME)
+        && typespace.get(ty.ty).is_some_and(is_empty)
+}
+
+impl Shown<'_> {
+    /// What clients see refers to, without what stands behind that.
+    fn refs(&self) -> Vec<TypeRef> {
+        let tables = self.tables.iter().map(|table| table.row_type);
+        let mut refs: Vec<TypeRef> = tables
+            .chain(self.views.iter().map(|view| view.row_type))
+            .collect();
+        let mut found = |ty: TypeRef| refs.push(ty);
+        let params = self.reducers.iter().map(|reducer| &reducer.params);
+        let params = params.chain(self.procedures.iter().map(|procedure| &procedure.params));
+        for element in params.flat_map(|params| &params.elements) {
+            each_ref(&element.algebraic_type, &mut found);
+        }
+        for procedure in self.procedures {
+            each_ref(&procedure.return_type, &mut found);
+        }
+        refs
     }
-    for procedure in shown.procedures {
-        each_ref(&procedure.return_type, &mut keep);
+}
+
+/// These types, and all that they refer to.
+fn reachable(typespace: &Typespace, mut open: Vec<TypeRef>) -> HashSet<TypeRef> {
+    let mut known = HashSet::new();
+    while let Some(next) = open.pop() {
+        if known.insert(next) {
+            if let Some(ty) = typespace.get(next) {
+                each_ref(ty, &mut |ty| open.push(ty));
+            }
+        }
     }
-    for view in shown.views {
-        keep(view.row_type);
-    }
-    for table in shown.tables {
-        keep(table.row_type);
-    }
-    for ty in &typespace.types {
-        each_ref(ty, &mut keep);
-    }
-    types.retain(|ty| !hidden.contains(&ty.ty));
+    known
 }
 
 /// The refs in a type, those behind them left out.
