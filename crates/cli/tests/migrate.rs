@@ -140,10 +140,8 @@ fn check(world: &World) {
     assert!(accounts.starts_with(" id | owner \n"), "{accounts}");
     // The counter goes on, and so does the table that stayed.
     world.on(&["call", "league", "add_player", "dan", "1"]).ok();
-    assert_eq!(
-        world.number("SELECT id FROM player WHERE full_name = 'dan'"),
-        3
-    );
+    // Behind what a server that was killed had reserved.
+    assert!(world.number("SELECT id FROM player WHERE full_name = 'dan'") > 2);
     assert_eq!(world.number("SELECT COUNT(*) AS n FROM visit"), 1);
 }
 
