@@ -13,7 +13,7 @@ use crate::database::CLIENT_BYTES_CEILING;
 use crate::error::Error;
 
 pub use auth::{Auth, ForeignIssuers};
-pub use edge::{Metrics, Network, Postgres, Routes, Scheduling, Threads};
+pub use edge::{Mcp, McpWrites, Metrics, Network, Postgres, Routes, Scheduling, Threads};
 pub use lightcone_limits::{CompressionChoice, Limits, WebSocket};
 pub use publish::{Publish, PublishAllowed, PUBLISH_ALLOWED_VARIABLE, PUBLISH_OWNERS_VARIABLE};
 pub use reference::{CertificateAuthority, Commitlog, EnginePool, Logs, ModuleHttp, V8HeapPolicy};
@@ -48,6 +48,7 @@ pub struct Config {
     pub metrics: Metrics,
     pub postgres: Postgres,
     pub routes: Routes,
+    pub mcp: Mcp,
 }
 
 impl Config {
@@ -247,6 +248,11 @@ mod tests {
                 "no #",
             ),
             ("[metrics]\nlisten = \"here\"", "invalid"),
+            ("[mcp]\nwrites = true", "wanted string"),
+            (
+                "[mcp]\nwrites = \"yes\"",
+                "expected one of `never`, `asked`, `always`",
+            ),
             (
                 "[module-http]\nallow = [\"http://x\"]",
                 "module-http.allow: \"http://x\" is neither a host name",
