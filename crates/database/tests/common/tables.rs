@@ -198,12 +198,15 @@ impl Changing {
         if what["changes"].is_object() {
             self.change(OpenTransaction::of(datastore), &what["changes"]);
         }
-        while what["waits"] == true {
-            if let Some(reason) = self.1.reason() {
-                let message = format!("{reason:?}");
-                return ReducerOutcome::Fatal { message };
-            }
-            std::thread::sleep(std::time::Duration::from_millis(1));
+        if what["waits"] == true {
+            let reason = loop {
+                match self.1.reason() {
+                    Some(reason) => break reason,
+                    None => std::thread::sleep(std::time::Duration::from_millis(1)),
+                }
+            };
+            let message = format!("{reason:?}");
+            return ReducerOutcome::Fatal { message };
         }
         match what["fails"].as_str() {
             Some(text) => ReducerOutcome::UserError(text.to_owned()),
