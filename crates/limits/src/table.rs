@@ -144,9 +144,9 @@ section! {
             /// Most memory of all instances of a database's procedures together, in bytes.
             #[serde(deserialize_with = "saturating")]
             procedure_memory_bytes_max: usize = 4 << 30;
-                bounds "linear memory, or heap in QuickJS, of all instances that run procedures of one database; in V8 each \
-                    has its own limit, and threads are few";
-                reached "`memory.grow` fails, or there is no further instance: the call fails, LC0722";
+                bounds "linear memory, or heap and array buffers, of all instances that run procedures of one database. A heap of V8 \
+                    begins with 32 MiB of it and takes more as its limit is raised, its young generation aside";
+                reached "`memory.grow` fails, an array buffer is refused, or there is no further instance: the call fails, LC0722";
 
             /// Most outbound requests of a database's procedures at a time.
             http_requests_max: usize = 64;
@@ -199,7 +199,8 @@ section! {
             /// The same of the different queries of all connections over one table.
             query_steps_per_table_max: usize = 524_288;
                 bounds "the same of the different queries of all connections that one changed row of a table meets \
-                    together: those that need the same value in a column, and those that need none";
+                    together: those that need the same value in a column, and those that need none. Each window that a source \
+                    of its rows shares with others, by `WINDOW_STEPS` (`crates/database/src/query_load.rs`), is 16";
                 reached "refuse: `SubscriptionError`, LC0711; not a connection that has little: see `MODEST_QUERIES_MAX`";
 
             /// Most instances of views that are kept up to date: one of each anonymous view, one for each identity that looks at another.
@@ -318,14 +319,17 @@ section! {
             /// Most bytes of rows that are kept for all windows together.
             windows_bytes_max: usize = 256 << 20;
                 bounds "rows of all live windows of a database, with those that are kept behind them";
-                reached "a new one: refuse, LC0727; of half of them already, unless a connection has few. When rows change: the query sets with the largest window end, LC0728";
+                reached "a new one: refuse, LC0727; of half of them already, unless a connection has few. When rows change: the query sets with the largest windows end, LC0728, and hear of nothing more where there are more bytes by `EXCESS_PART` (`crates/database/src/windows/mod.rs`), a quarter";
 
             /// Most rows that are looked at to fill the windows of a query set, or windows again in one transaction.
             window_rows_read_max: usize = 65_536;
                 bounds "rows of tables that are looked at to find those of the new windows of one query set; and, with \
-                    `ROWS_READ_PER_CHANGE` (`crates/database/src/windows/mod.rs`), 16, more for each changed row, those that \
-                    are looked at in one transaction because rows have gone from windows. Those that row-level security \
-                    rules join count as well, and 32 steps of a condition, or of a query, count as one more row";
+                    `ROWS_READ_PER_CHANGE` and `ROWS_READ_PER_WINDOW` (`crates/database/src/windows/mod.rs`), 16 more for each \
+                    changed row and 16 for each window that is short of rows, those that are looked at in one \
+                    transaction because rows have gone from windows. Windows that are short of the same rows look \
+                    at them once, and eight rows that are shown to one of them count as one. Those that row-level security \
+                    rules join count as well, each condition of a rule that is evaluated on one as one more, and 32 steps of a \
+                    condition, or of a query, and 4 KiB of a row that is found, too";
                 reached "a new one: refuse, LC0728. When rows change: the query sets with the windows that take most end, LC0728; the transaction is not affected";
 
             /// Longest time that finding the rows of one query or query set may take.
@@ -345,6 +349,13 @@ section! {
                     `outgoing-queue-bytes`";
                 reached "an answer: refuse, LC0706. Updates of a client that is too slow: cut. One update that does not \
                     fit: Close 1009, LC0709";
+
+            /// Most bytes of one WebSocket message to a client, before it is compressed. Clients in C# take 64 MiB.
+            outgoing_message_bytes_max: usize = 256 << 20;
+                bounds "one WebSocket message to a client: the rows of a query set or of a one-off query, the update of one \
+                    transaction. The protocol has no parts of these. Clients in C# take 67108864 bytes; those in Rust and \
+                    TypeScript have no limit of their own. An update of less than a megabyte is not looked at";
+                reached "an answer: refuse, LC0706. An update: Close 1009, LC0709";
         }
     }
     // Of the whole server, which reads them here.

@@ -25,6 +25,7 @@ use rustc_hash::FxHashMap;
 use self::changes::Ops;
 use self::delta::Delta;
 
+pub(crate) use self::matches::{Answers, Reading, STEPS_PER_ROW};
 pub(crate) use self::shape::JoinShape;
 pub(crate) use self::shapes::{JoinShapes, ShapeId};
 use crate::few::Key;
@@ -48,6 +49,8 @@ pub(crate) struct Joins<K> {
     by_table: FxHashMap<TableId, Vec<TableId>>,
     delta: Delta,
     concerned: Vec<TableId>,
+    /// What has failed in the last transaction that was evaluated.
+    just_failed: Vec<TableId>,
     building: IndexBuilding,
 }
 
@@ -61,6 +64,7 @@ impl<K> Default for Joins<K> {
             by_table: FxHashMap::default(),
             delta: Delta::default(),
             concerned: Vec::new(),
+            just_failed: Vec::new(),
             building: IndexBuilding::default(),
         }
     }
@@ -180,6 +184,7 @@ impl<K: Default> Joins<K> {
         partners_max: usize,
     ) -> bool {
         self.concerned.clear();
+        self.just_failed.clear();
         let changed = deltas.ops(ops.clone());
         for of_table in changed.chunk_by(|a, b| a.table == b.table) {
             if let Some(shapes) = self.by_table.get(&of_table[0].table) {
@@ -227,12 +232,14 @@ impl<K: Default> Joins<K> {
             if found.is_none() {
                 live.has_failed = true;
                 some_failed = true;
+                self.just_failed.push(*id);
                 // Who has taken most fails too, so that others have something left.
                 let greedier = most.take_if(|(most, _)| most.steps > spent.steps);
                 if let Some((spent, greedy)) = greedier {
                     left = left.plus(spent);
                     if let Some(greedy) = self.shapes.get_mut(&greedy) {
                         greedy.has_failed = true;
+                        self.just_failed.push(greedy.shape.id);
                     }
                 }
                 continue;
@@ -245,6 +252,11 @@ impl<K: Default> Joins<K> {
         }
         self.delta.clear();
         some_failed
+    }
+
+    /// The shapes that have failed in the last transaction that was [evaluated](Self::evaluate).
+    pub fn just_failed(&self) -> &[TableId] {
+        &self.just_failed
     }
 
     /// Whether a shape is evaluated no more.

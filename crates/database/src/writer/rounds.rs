@@ -161,6 +161,7 @@ impl RoundTransactions<'_> {
             let deltas = &mut state.output.deltas;
             let (windows, limits) = (&mut state.windows, self.window_limits);
             let changes = committed.changes.clone();
+            windows.give_up_with(state.joins.just_failed());
             state.has_failed_windows |= windows.evaluate(self.datastore, deltas, changes, limits);
             committed.changes.end = deltas.position();
         }
