@@ -54,6 +54,8 @@ enum Command {
     Sql(commands::sql::Args),
     /// Serve the Model Context Protocol on stdin and stdout, for assistants
     Mcp(commands::mcp::Args),
+    /// Show or end the migration of a database
+    Migrate(commands::migrate::Args),
     /// Give a database another name
     Rename(commands::rename::Args),
     /// Generate client code for a module
@@ -97,6 +99,7 @@ impl Command {
             Self::Call(args) => commands::call::run(context, args).await,
             Self::Describe(args) => commands::describe::run(context, args).await,
             Self::Sql(args) => commands::sql::run(context, args).await,
+            Self::Migrate(args) => commands::migrate::run(context, args).await,
             Self::Rename(args) => commands::rename::run(context, args).await,
             Self::List(args) => commands::list::run(context, args).await,
             Self::Login(args) => commands::login::run(context, args).await,
@@ -246,7 +249,7 @@ mod tests {
             .collect();
         assert_eq!(
             names.join(" "),
-            "publish delete logs call describe dev sql mcp rename generate list login logout init build server subscribe start lock unlock collaborators version doctor completions"
+            "publish delete logs call describe dev sql mcp migrate rename generate list login logout init build server subscribe start lock unlock collaborators version doctor completions"
         );
     }
 }

@@ -195,6 +195,8 @@ impl DatabaseHandle {
     /// Stops the database: everything committed is made durable, clients get Close 1001 `module exited`.
     pub async fn shutdown(self, reason: ShutdownReason) {
         tracing::info!(database = %self.shared.options.identity, ?reason, "the database stops");
+        // Nobody waits for it that long; the old program is what starts again.
+        self.cancel_migration();
         let (done, wait) = oneshot::channel();
         let stop = Stop {
             code: 1001,

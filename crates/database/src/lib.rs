@@ -39,6 +39,8 @@ mod joins;
 mod live_query;
 mod loads;
 mod migration;
+mod migration_function;
+mod migration_progress;
 mod module;
 mod module_log;
 mod open;
@@ -82,6 +84,9 @@ pub use lightcone_storage::{disk, Storage};
 pub use lightcone_wire::Protocol;
 pub use loads::{LoadError, Loads};
 pub use migration::StepReport;
+pub use migration_progress::{
+    LastMigration, MigrationOutcome, MigrationPhase, MigrationStatus, RunningMigration,
+};
 pub use module_log::ModuleLog;
 pub use options::{Commons, DatabaseOptions, Engines, HostKind, Limits, CLIENT_BYTES_CEILING};
 pub use outgoing::{CutSignal, MessageBatch, Outgoing, OutgoingReceiver};

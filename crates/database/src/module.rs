@@ -220,3 +220,12 @@ pub(crate) fn init_task(options: &DatabaseOptions, program: Hash) -> Task {
         deadline: Duration::from_millis(limits.load_ms_max + limits.call_ms_max) + GRACE,
     }
 }
+
+/// Another instance, and the steps of a migration with its function, tried on a copy.
+pub(crate) fn migration_task(options: &DatabaseOptions, program: Hash) -> Task {
+    let init = init_task(options, program);
+    Task {
+        deadline: init.deadline + options.limits.migration_time_max,
+        ..init
+    }
+}

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use lightcone_log::{CommitterStats, LogError};
 use tokio::sync::Semaphore;
 
+use crate::migration_progress::MigrationProgress;
+
 /// What clients of a database are told that ends because of a bug.
 pub(crate) const FAILED_TEXT: &str = "the database failed and restarts [LC0308]";
 
@@ -38,6 +40,8 @@ pub(crate) struct Status {
     is_stopping: AtomicBool,
     /// The writer replaces the program.
     is_updating: AtomicBool,
+    /// What it does to the tables then.
+    pub migration: MigrationProgress,
     /// Closed when the writer has ended and the log is given back. Has no permits.
     ended: Semaphore,
 }
@@ -92,6 +96,7 @@ impl Status {
             read_only: OnceLock::new(),
             is_stopping: AtomicBool::new(false),
             is_updating: AtomicBool::new(false),
+            migration: MigrationProgress::default(),
             ended: Semaphore::new(0),
         }
     }

@@ -7,6 +7,7 @@ use lightcone_table::{Index, RowId, RowLayout, Table};
 use lightcone_types::{ColId, IndexId, TableId, Timestamp};
 
 use crate::error::DatastoreError;
+use crate::migration::{ABSENT_OLD_INDEX, ABSENT_OLD_TABLE};
 use crate::names::Names;
 use crate::schedule::ScheduleColumns;
 use crate::sequence::Sequence;
@@ -28,6 +29,8 @@ pub(crate) struct TableState {
     pub schedule: Option<ScheduleColumns>,
     /// It holds the rows of a view, and this is how they are declared: without the hash in front.
     pub declared: Option<RowLayout>,
+    /// Modules and SQL may change its rows: it holds none of a view, and was not set aside.
+    pub is_writable: bool,
 }
 
 impl TableState {
@@ -53,6 +56,7 @@ impl TableState {
             RowLayout::new(&columns.map(|column| column.ty.clone()).collect::<Vec<_>>())
         });
         TableState {
+            is_writable: declared.is_none(),
             declared,
             schedule: ScheduleColumns::of(&schema),
             table: Table::new(schema),
@@ -302,6 +306,7 @@ impl Datastore {
     pub(crate) fn slot(&self, table: TableId) -> Result<TableSlot, DatastoreError> {
         match self.table_slots.get(table.0 as usize) {
             Some(&slot) if slot != TableSlot::NONE => Ok(slot),
+            _ if table == ABSENT_OLD_TABLE => Err(DatastoreError::NoOldTable),
             _ => Err(DatastoreError::NoSuchTable),
         }
     }
@@ -310,6 +315,7 @@ impl Datastore {
     pub(crate) fn index_slot(&self, index: IndexId) -> Result<(TableSlot, usize), DatastoreError> {
         match self.index_slots.get(index.0 as usize) {
             Some(&(slot, position)) if slot != TableSlot::NONE => Ok((slot, position as usize)),
+            _ if index == ABSENT_OLD_INDEX => Err(DatastoreError::NoOldTable),
             _ => Err(DatastoreError::NoSuchIndex),
         }
     }

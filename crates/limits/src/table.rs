@@ -228,8 +228,8 @@ section! {
             /// Longest time that changing the tables of a database may take when a module is published.
             #[serde(deserialize_with = "crate::duration::deserialize")]
             migration_time_max: Duration = Duration::from_secs(300);
-                bounds "time of all steps of a migration together, in which calls of that database wait; looked at before each \
-                    step and after every `TICK_ROWS` rows (`crates/table/src/table/alter.rs`)";
+                bounds "time of all steps of a migration together, with its function, in which calls of that database wait; looked \
+                    at before each step, after every `TICK_ROWS` rows (`crates/table/src/table/alter.rs`), and every 10 ms of the function";
                 reached "undo the migration, refuse the publish: LC0228";
 
             /// Most bytes that it may copy or put into indexes.

@@ -8,10 +8,10 @@ pub(crate) use lightcone_database::{
     CallArgs, CallError, CallOutcome, Caller, Commons, ConnectError, ConnectRequest,
     DatabaseHandle, DatabaseOptions, DatabaseStats, Error as DatabaseError, HandlerReply,
     HeldBytes, Holder, HostKind, HttpHeader, HttpMethod, HttpRequest, HttpVersion, JsonRows,
-    Limits, Loads, Machine, MessageBatch, Outgoing, OutgoingReceiver, ParameterText, Policy,
-    PreparedUpdate, RequestSender, ResultRow, Rights, RowEncoder, ShutdownReason, SqlError,
-    SqlOutcome, SqlStats, StepReport, SubmitError, UpdateError, UpdatePlan, CLIENT_BYTES_CEILING,
-    QUERY_BYTES_MAX,
+    LastMigration, Limits, Loads, Machine, MessageBatch, MigrationOutcome, Outgoing,
+    OutgoingReceiver, ParameterText, Policy, PreparedUpdate, RequestSender, ResultRow, Rights,
+    RowEncoder, RunningMigration, ShutdownReason, SqlError, SqlOutcome, SqlStats, StepReport,
+    SubmitError, UpdateError, UpdatePlan, CLIENT_BYTES_CEILING, QUERY_BYTES_MAX,
 };
 use lightcone_limits::HostLimits;
 

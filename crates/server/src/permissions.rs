@@ -136,6 +136,12 @@ pub const ROUTES: &[(&str, &str, Needs)] = &[
         "/v1/database/{database}/pre_publish",
         Action::Update,
     ),
+    needs("GET", "/v1/database/{database}/migration", Action::Update),
+    needs(
+        "DELETE",
+        "/v1/database/{database}/migration",
+        Action::Update,
+    ),
     needs("PUT", "/v1/database/{database}/reset", Action::Reset),
     needs("GET", "/v1/database/{database}/tables", Action::Update),
     needs("POST", "/v1/database/{database}/lock", Action::Lock),

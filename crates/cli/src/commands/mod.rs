@@ -14,6 +14,7 @@ pub mod lock;
 pub mod login;
 pub mod logs;
 pub mod mcp;
+pub mod migrate;
 pub mod publish;
 pub mod rename;
 pub mod server;

@@ -12,6 +12,7 @@ mod delivery;
 mod identity;
 mod logs;
 mod mcp;
+mod migration;
 mod misc;
 mod names;
 #[cfg(test)]
@@ -73,6 +74,16 @@ fn routes(state: &Arc<ServerState>) -> Routes {
             Management,
             "/v1/database/{database}/pre_publish",
             pre_publish::pre_publish,
+        )
+        .get(
+            Management,
+            "/v1/database/{database}/migration",
+            migration::status,
+        )
+        .delete(
+            Management,
+            "/v1/database/{database}/migration",
+            migration::cancel,
         )
         .put(Management, "/v1/database/{database}/reset", reset::reset)
         .get(
@@ -237,7 +248,7 @@ mod tests {
         );
         assert_eq!(
             routes.table().len(),
-            of_clients.len() + 25,
+            of_clients.len() + 27,
             "routes of management"
         );
     }
