@@ -12,6 +12,7 @@ use crate::calls::{CallArgs, CallError, CallOutcome, Caller};
 use crate::connection::{ConnectRequest, Connection};
 use crate::error::ConnectError;
 use crate::inbox::{Command, HttpCall, NewClient, Stop};
+use crate::metrics::HistogramSnapshot;
 use crate::module::Module;
 use crate::module_log::ModuleLog;
 use crate::options::HostKind;
@@ -214,6 +215,11 @@ impl DatabaseHandle {
             .shared
             .inbox
             .command(Command::LowerRights { identity, rights });
+    }
+
+    /// For how long the writer took nothing from its inbox, each time since the database was opened.
+    pub fn writer_rounds(&self) -> HistogramSnapshot {
+        self.shared.metrics.rounds.snapshot()
     }
 
     pub fn stats(&self) -> DatabaseStats {

@@ -20,6 +20,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::Arc;
+use std::time::Instant;
 
 use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_host::ModuleInstance;
@@ -107,6 +108,8 @@ pub(crate) struct WriterState {
     has_failed_windows: bool,
     /// Query sets so far.
     query_sets: u64,
+    /// When the writer last took something from its inbox; None while it waits for more.
+    round_started: Option<Instant>,
     /// Batches given to fan-out.
     sent_batches: u64,
     log_bytes_at_snapshot: u64,
@@ -150,6 +153,7 @@ impl Writer {
                 }
                 self.state.pending = VecDeque::from(items);
             }
+            self.begin_round();
             self.notice_failed_log();
             while let Some(item) = self.state.pending.pop_front() {
                 // Who waits for what is dropped hears that the database is gone.
@@ -169,6 +173,7 @@ impl Writer {
             self.run_schedules();
             self.retry_views();
             self.snapshot_if_due();
+            self.note_round();
         }
     }
 

@@ -7,11 +7,11 @@ pub use lightcone_database::Engines;
 pub(crate) use lightcone_database::{
     CallArgs, CallError, CallOutcome, Caller, Commons, ConnectError, ConnectRequest,
     DatabaseHandle, DatabaseOptions, DatabaseStats, Error as DatabaseError, HandlerReply,
-    HeldBytes, Holder, HostKind, HttpHeader, HttpMethod, HttpRequest, HttpVersion, JsonRows,
-    Limits, Loads, Machine, MessageBatch, Outgoing, OutgoingReceiver, ParameterText, Policy,
-    PreparedUpdate, RequestSender, ResultRow, Rights, RowEncoder, ShutdownReason, SqlError,
-    SqlOutcome, SqlStats, StepReport, SubmitError, UpdateError, UpdatePlan, CLIENT_BYTES_CEILING,
-    QUERY_BYTES_MAX,
+    HeldBytes, HistogramSnapshot, Holder, HostKind, HttpHeader, HttpMethod, HttpRequest,
+    HttpVersion, JsonRows, Limits, Loads, Machine, MessageBatch, Outgoing, OutgoingReceiver,
+    ParameterText, Policy, PreparedUpdate, RequestSender, ResultRow, Rights, RowEncoder,
+    ShutdownReason, SqlError, SqlOutcome, SqlStats, StepReport, SubmitError, UpdateError,
+    UpdatePlan, BOUNDS_NS, CLIENT_BYTES_CEILING, QUERY_BYTES_MAX,
 };
 use lightcone_limits::HostLimits;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use lightcone_types::Identity;
 
-use crate::database::DatabaseStats;
+use crate::database::{DatabaseStats, HistogramSnapshot, BOUNDS_NS};
 use crate::databases::{Databases, Running};
 
 /// What the server counts about one database.
@@ -55,6 +55,16 @@ impl Drop for Gauge<'_> {
     }
 }
 
+/// A number of nanoseconds as Prometheus has times: in seconds.
+struct Seconds(u64);
+
+impl std::fmt::Display for Seconds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The shortest text of the nearest float: 0.000001, 60.
+        write!(f, "{}", self.0 as f64 / 1e9)
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Kind {
     Counter,
@@ -83,6 +93,48 @@ impl Text {
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
         for (labels, value) in samples {
             let _ = writeln!(self.0, "{name}{labels} {value}");
+        }
+    }
+}
+
+impl Text {
+    /// A family of times: each sample with its labels, which are at least one and without braces.
+    fn times(
+        &mut self,
+        name: &str,
+        help: &str,
+        samples: impl Iterator<Item = (String, HistogramSnapshot)>,
+    ) {
+        let mut samples = samples.peekable();
+        if samples.peek().is_none() {
+            return;
+        }
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} histogram");
+        for (labels, times) in samples {
+            let mut count = 0;
+            for (bound, within) in BOUNDS_NS.iter().zip(times.buckets) {
+                count += within;
+                let le = Seconds(*bound);
+                let _ = writeln!(self.0, "{name}_bucket{{{labels},le=\"{le}\"}} {count}");
+            }
+            let (all, sum) = (times.count(), Seconds(times.sum_ns));
+            let _ = writeln!(self.0, "{name}_bucket{{{labels},le=\"+Inf\"}} {all}");
+            let _ = writeln!(
+                self.0,
+                "{name}_sum{{{labels}}} {sum}\n{name}_count{{{labels}}} {all}"
+            );
+        }
+    }
+
+    /// A family of times of which each sample is one.
+    fn seconds(&mut self, name: &str, help: &str, samples: impl Iterator<Item = (String, u64)>) {
+        let mut samples = samples.peekable();
+        if samples.peek().is_none() {
+            return;
+        }
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} gauge");
+        for (labels, nanos) in samples {
+            let _ = writeln!(self.0, "{name}{labels} {}", Seconds(nanos));
         }
     }
 }
@@ -217,6 +269,7 @@ pub(crate) fn render(server: &ServerCounters, all: &Databases) -> String {
     let databases = all.all_running();
     put_connections(&mut text, &databases);
     put_databases(&mut text, &databases);
+    put_rounds(&mut text, &databases);
     text.0
 }
 
@@ -329,5 +382,28 @@ fn put_databases(text: &mut Text, databases: &[(Identity, Running)]) {
         "lightcone_read_only",
         "1 when the database takes no more writes because its log failed.",
         read_only,
+    );
+}
+
+fn put_rounds(text: &mut Text, databases: &[(Identity, Running)]) {
+    let rounds: Vec<_> = databases
+        .iter()
+        .map(|(identity, running)| (identity, running.handle.writer_rounds()))
+        .collect();
+    let samples = rounds
+        .iter()
+        .map(|(identity, times)| (format!("db=\"{identity}\""), times.clone()));
+    text.times(
+        "lightcone_writer_round_seconds",
+        "For how long the writer took nothing from its inbox, each time: so long a new request waits at most.",
+        samples,
+    );
+    let longest = rounds
+        .iter()
+        .map(|(identity, times)| (format!("{{db=\"{identity}\"}}"), times.longest_ns));
+    text.seconds(
+        "lightcone_writer_round_longest_seconds",
+        "The longest of these since the database was opened.",
+        longest,
     );
 }
