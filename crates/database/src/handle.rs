@@ -12,7 +12,7 @@ use crate::calls::{CallArgs, CallError, CallOutcome, Caller};
 use crate::connection::{ConnectRequest, Connection};
 use crate::error::ConnectError;
 use crate::inbox::{Command, HttpCall, NewClient, Stop};
-use crate::metrics::HistogramSnapshot;
+use crate::metrics::DatabaseMetrics;
 use crate::module::Module;
 use crate::module_log::ModuleLog;
 use crate::options::HostKind;
@@ -104,7 +104,8 @@ impl DatabaseHandle {
         let module = shared.module();
         let rights = shared.rights_of(&caller.identity, caller.rights);
         let CallArgs::Json(text) = args;
-        let timestamp = shared.environment().now();
+        let environment = shared.environment();
+        let (timestamp, received) = (environment.now(), environment.instant());
         let args = read_args(&module, rights, function, &text, &shared.log, timestamp);
         // The call may wait for long, and needs neither.
         drop((text, module));
@@ -117,6 +118,7 @@ impl DatabaseHandle {
             function: function.to_owned(),
             args,
             timestamp: shared.environment().now(),
+            received,
         };
         let command = Command::Call {
             permit,
@@ -217,9 +219,14 @@ impl DatabaseHandle {
             .command(Command::LowerRights { identity, rights });
     }
 
-    /// For how long the writer took nothing from its inbox, each time since the database was opened.
-    pub fn writer_rounds(&self) -> HistogramSnapshot {
-        self.shared.metrics.rounds.snapshot()
+    /// What it has counted. Looks at every function and table.
+    pub fn metrics(&self) -> DatabaseMetrics {
+        DatabaseMetrics::of(&self.shared)
+    }
+
+    /// Databases of a process have numbers in the order in which they were opened.
+    pub fn number(&self) -> u64 {
+        self.shared.number()
     }
 
     pub fn stats(&self) -> DatabaseStats {

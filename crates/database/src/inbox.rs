@@ -5,6 +5,7 @@
 //! which is replaced as a whole.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use lightcone_engine::DatastoreSnapshot;
 use lightcone_query::WritePlan;
@@ -148,6 +149,8 @@ pub(crate) struct HttpCall {
     /// Why the call does not reach the module, otherwise: the caller comes and goes all the same.
     pub args: Result<Vec<u8>, CallError>,
     pub timestamp: Timestamp,
+    /// The same time, for what is measured.
+    pub received: Instant,
 }
 
 /// An SQL statement over HTTP.
@@ -246,6 +249,12 @@ impl Inbox {
     /// Messages that it takes at once.
     pub fn messages_max(&self) -> usize {
         self.messages_max
+    }
+
+    /// Messages that are in it, or are being executed.
+    pub fn messages_taken(&self) -> usize {
+        let left = self.messages.available_permits();
+        self.messages_max.saturating_sub(left)
     }
 
     /// Waits for room for so many messages and bytes of a connection.

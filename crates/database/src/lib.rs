@@ -82,9 +82,12 @@ pub use lightcone_query::{ParameterText, PARAMETERS_MAX, QUERY_BYTES_MAX};
 pub use lightcone_storage::{disk, Storage};
 pub use lightcone_wire::Protocol;
 pub use loads::{LoadError, Loads};
-pub use metrics::{Histogram, HistogramSnapshot, BOUNDS_NS};
+pub use metrics::{
+    DatabaseMetrics, FunctionKind, FunctionMetrics, Histogram, HistogramSnapshot, OutboundMetrics,
+    QueryKind, TableMetrics, BOUNDS_NS,
+};
 pub use migration::StepReport;
-pub use module_log::ModuleLog;
+pub use module_log::{ModuleLog, ModuleLogMetrics};
 pub use options::{Commons, DatabaseOptions, Engines, HostKind, Limits, CLIENT_BYTES_CEILING};
 pub use outgoing::{CutSignal, MessageBatch, Outgoing, OutgoingReceiver};
 pub use planned::NO_SCHEDULES_FILE;

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use lightcone_types::Timestamp;
@@ -70,6 +71,8 @@ pub(crate) struct Decoded {
     /// Of the module against which they were checked.
     pub version: u64,
     pub timestamp: Timestamp,
+    /// The same time, for what is measured.
+    pub received: Instant,
     pub payload: Bytes,
     /// Where in the payload the messages are.
     pub messages: Range<usize>,

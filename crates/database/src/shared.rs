@@ -29,7 +29,7 @@ pub(crate) struct Shared {
     pub log: Arc<ModuleLog>,
     pub inbox: Arc<Inbox>,
     pub status: Status,
-    pub metrics: Metrics,
+    pub metrics: Arc<Metrics>,
     pub snapshots: SnapshotGate,
     /// Calls beside the writer.
     pub procedures: Procedures,
@@ -61,7 +61,7 @@ impl Shared {
             procedures: Procedures::new(&options.limits),
             immediate,
             status: Status::new(),
-            metrics: Metrics::default(),
+            metrics: Arc::default(),
             snapshots: SnapshotGate::default(),
             reads: Arc::new(Semaphore::new(options.limits.reads_per_database_max.max(1))),
             first_tries: Arc::new(Semaphore::new(FIRST_TRIES_MAX)),
@@ -70,6 +70,10 @@ impl Shared {
             next_connection: AtomicU64::new(1),
             options,
         }
+    }
+
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     pub fn environment(&self) -> &dyn Environment {

@@ -5,6 +5,7 @@ mod calls;
 mod lifecycle;
 mod maintenance;
 mod meaning;
+mod measure;
 mod migration;
 mod others;
 mod procedures;
@@ -34,6 +35,7 @@ use crate::events::{Batch, Event, FanoutItem};
 use crate::frozen::FrozenTables;
 use crate::inbox::{Command, InboxItem, InboxPermit, Notice, Stop};
 use crate::joins::SubscribedJoins;
+use crate::metrics::QueryKind;
 use crate::module::Module;
 use crate::outgoing::OutgoingQueue;
 use crate::peer::{ConnectionNumber, Peer};
@@ -110,6 +112,8 @@ pub(crate) struct WriterState {
     query_sets: u64,
     /// When the writer last took something from its inbox; None while it waits for more.
     round_started: Option<Instant>,
+    /// The last reading of the clock, if nothing but its own call was done since.
+    call_ended: Option<Instant>,
     /// Batches given to fan-out.
     sent_batches: u64,
     log_bytes_at_snapshot: u64,
@@ -178,6 +182,9 @@ impl Writer {
     }
 
     fn item(&mut self, item: InboxItem) {
+        if !matches!(item, InboxItem::Command(Command::Requests { .. })) {
+            self.state.call_ended = None;
+        }
         match item {
             InboxItem::Command(command) => self.command(command),
             InboxItem::Notice(notice) => self.notice(notice),
@@ -226,7 +233,7 @@ impl Writer {
                 confirmed,
                 reply,
             } => {
-                let result = self.http_query(query);
+                let result = self.timed(QueryKind::Sql, |writer| writer.http_query(query));
                 self.reply_when_durable(confirmed, result, reply, Some(permit));
             }
             Command::Write { reply, .. } if reply.is_closed() => {}
@@ -236,7 +243,7 @@ impl Writer {
                 confirmed,
                 reply,
             } => {
-                let result = self.http_write(&write);
+                let result = self.timed(QueryKind::SqlWrite, |writer| writer.http_write(&write));
                 self.reply_when_durable(confirmed, result, reply, Some(permit));
             }
             Command::TableRows { permit, reply } => {

@@ -84,6 +84,7 @@ impl Datastore {
                 self.write_schedules(out);
             }
             self.empty_event_tables(&out.net);
+            self.count_changes(&out.net);
         }
         out.net.shrink_to(1 << 16);
         self.end_transaction();
@@ -106,6 +107,7 @@ impl Datastore {
             self.write_schedules(out);
         }
         self.empty_event_tables(&out.net);
+        self.count_changes(&out.net);
         out.net.shrink_to(1 << 16);
         self.end_transaction();
     }
@@ -424,6 +426,17 @@ impl Datastore {
             if let Some((schedule, table)) = of(item) {
                 schedules.push(schedule.came(table, table.row(item.new)));
             }
+        }
+    }
+
+    /// Notes for whoever reads metrics what has changed.
+    fn count_changes(&self, net: &[NetChange]) {
+        for items in net.chunk_by(|a, b| a.slot == b.slot) {
+            let of = |kind| items.iter().filter(|item| item.kind != kind).count() as u64;
+            let state = self.at(items[0].slot);
+            state.counters.inserted.add(of(NetKind::Delete));
+            state.counters.deleted.add(of(NetKind::Insert));
+            state.count_rows();
         }
     }
 

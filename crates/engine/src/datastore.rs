@@ -6,6 +6,7 @@ use lightcone_schema::TableSchema;
 use lightcone_table::{Index, RowId, RowLayout, Table};
 use lightcone_types::{ColId, IndexId, TableId, Timestamp};
 
+use crate::counters::TableCounters;
 use crate::error::DatastoreError;
 use crate::names::Names;
 use crate::schedule::ScheduleColumns;
@@ -28,6 +29,7 @@ pub(crate) struct TableState {
     pub schedule: Option<ScheduleColumns>,
     /// It holds the rows of a view, and this is how they are declared: without the hash in front.
     pub declared: Option<RowLayout>,
+    pub counters: Arc<TableCounters>,
 }
 
 impl TableState {
@@ -58,7 +60,16 @@ impl TableState {
             table: Table::new(schema),
             sequences,
             watched: false,
+            counters: Arc::default(),
         }
+    }
+
+    /// Notes how much is in the table.
+    #[inline]
+    pub fn count_rows(&self) {
+        let rows = self.table.rows();
+        self.counters.rows.set(rows.row_count());
+        self.counters.bytes.set(rows.heap_bytes() as u64);
     }
 
     /// Nobody but the database itself writes its rows, and they are nowhere but in memory.
@@ -153,6 +164,13 @@ impl Datastore {
     /// Sets where the time comes from that schedules are compared with. Without it, from the machine.
     pub fn set_clock(&mut self, clock: Clock) {
         self.clock = clock;
+    }
+
+    /// What is counted of a table, as of now and from now on.
+    pub fn counters(&self, table: TableId) -> Option<Arc<TableCounters>> {
+        let state = self.at(self.slot(table).ok()?);
+        state.count_rows();
+        Some(state.counters.clone())
     }
 
     /// Whether rows of some table call functions at their times, or did when that table was there.

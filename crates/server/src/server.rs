@@ -14,7 +14,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use lightcone_storage::DiskReserve;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{watch, Semaphore};
 use tokio::task::JoinHandle;
 
 use crate::address_counts::{self, AddressCounts};
@@ -44,6 +44,8 @@ const HEADERS_BYTES_MAX: usize = 64 * 1024;
 const HTTP2_STREAMS_MAX: u32 = 128;
 /// Longest pause between two looks at the start of a connection that may be HTTP/2's.
 const PREFACE_PAUSE_MAX: Duration = Duration::from_millis(500);
+/// Readers of the metrics at a time; others wait for their turn.
+const SCRAPES_MAX: usize = 1;
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Everything a server needs to know before it starts.
@@ -300,6 +302,7 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
     let limits = crate::database::limits(&config);
     let disk = DiskReserve::new(options.data_dir, config.limits.disk_reserve_bytes);
     Ok(ServerState {
+        scrapes: Arc::new(Semaphore::new(SCRAPES_MAX)),
         authority: Authority::new(keys, &config.auth)?,
         databases: Databases::new(
             data_dir,

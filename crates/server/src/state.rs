@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use lightcone_types::Identity;
+use tokio::sync::Semaphore;
 
 use crate::auth::Authority;
 use crate::budget::{ByteBudget, Charge};
@@ -36,6 +37,8 @@ pub(crate) struct ServerState {
     /// From the environment; see 06 §3.7.
     pub issuer_required_to_publish: Option<String>,
     pub counters: ServerCounters,
+    /// Whose turn it is to read the metrics.
+    pub scrapes: Arc<Semaphore>,
     pub descriptors: Descriptors,
     pub buffered_bytes: Arc<ByteBudget>,
     /// Apart from the others: modules are large, and wait.

@@ -35,12 +35,13 @@ use lightcone_types::{Identity, TableId};
 use rustc_hash::FxHashMap;
 
 use self::dependents::{Dependents, Looked};
-use self::failures::Failures;
+use self::failures::{Failures, ViewError};
 use self::joins::ViewJoins;
 use self::query::{RowChanges, ViewQuery};
 use self::runner::Runner;
 use self::uses::Unused;
 use crate::held_indexes::IndexBuilding;
+use crate::metrics::Failure;
 use crate::module::Module;
 use crate::peer::ConnectionNumber;
 use crate::shared::Shared;
@@ -56,6 +57,20 @@ pub(crate) struct ViewHost<'a> {
 }
 
 impl ViewHost<'_> {
+    /// An instance of a view was evaluated, or brought up to date.
+    fn count(&self, table: TableId, started: Instant, result: &Result<(), ViewError>) {
+        let Some(function) = self.module.views.get(&table) else {
+            return;
+        };
+        let failure = result.as_ref().err().map(|error| match error.may_pass {
+            true => Failure::Time,
+            false => Failure::Trap,
+        });
+        let took = self.instant().saturating_duration_since(started);
+        let counters = &self.module.counters;
+        counters.view(function.position).note(took, failure);
+    }
+
     fn instant(&self) -> Instant {
         self.shared.environment().instant()
     }

@@ -12,6 +12,7 @@ use super::{Client, Origin, Writer};
 use crate::error::ConnectError;
 use crate::events::{CallFailure, CallResult, Event};
 use crate::inbox::NewClient;
+use crate::metrics::Failure;
 use crate::peer::ConnectionNumber;
 use crate::rights::Rights;
 
@@ -45,7 +46,10 @@ impl Writer {
             return Ok(());
         };
         let origin = self.origin(identity, connection_id);
-        match self.execute(reducer as u32, &origin, &[]) {
+        let measured = self.measure();
+        let outcome = self.execute(reducer as u32, &origin, &[]);
+        let failure = Failure::of_outcome(&outcome);
+        let result = match outcome {
             ReducerOutcome::Ok => {
                 let ops = self.commit();
                 self.event(Event::Committed { ops });
@@ -61,7 +65,9 @@ impl Writer {
                     CallResult::Committed => unreachable!("only failed outcomes get here"),
                 }
             }
-        }
+        };
+        self.note_call(reducer as u32, &measured, failure);
+        result
     }
 
     /// Whether the module cannot tell when clients come and go.
@@ -91,7 +97,10 @@ impl Writer {
             self.datastore().rollback();
             return Err(refused);
         }
-        match self.execute(reducer, origin, args) {
+        let measured = self.measure();
+        let outcome = self.execute(reducer, origin, args);
+        let failure = Failure::of_outcome(&outcome);
+        let result = match outcome {
             ReducerOutcome::Ok => match self.delete_client_rows(identity, connection_id) {
                 Ok(()) => Ok((CallResult::Committed, self.commit())),
                 Err(error) => {
@@ -104,7 +113,9 @@ impl Writer {
                 self.datastore().rollback();
                 Ok((self.failed(reducer, outcome, origin.timestamp), 0..0))
             }
-        }
+        };
+        self.note_call(reducer, &measured, failure);
+        result
     }
 
     fn insert_client_rows(
@@ -202,14 +213,19 @@ impl Writer {
                 return self.datastore().rollback();
             }
             let origin = self.origin(identity, connection_id);
-            match self.execute(reducer as u32, &origin, &[]) {
+            let measured = self.measure();
+            let outcome = self.execute(reducer as u32, &origin, &[]);
+            let failure = Failure::of_outcome(&outcome);
+            match outcome {
                 ReducerOutcome::Ok if self.delete_client_rows(identity, connection_id).is_ok() => {
                     let ops = self.commit();
+                    self.note_call(reducer as u32, &measured, failure);
                     return self.event(Event::Committed { ops });
                 }
                 outcome => {
                     self.datastore().rollback();
                     self.failed(reducer as u32, outcome, origin.timestamp);
+                    self.note_call(reducer as u32, &measured, failure);
                 }
             }
         }

@@ -16,22 +16,6 @@ use crate::views::ViewHost;
 use crate::windows::WindowLimits;
 
 impl Writer {
-    /// From now on others wait for the writer.
-    pub(super) fn begin_round(&mut self) {
-        self.state.round_started = Some(self.shared.environment().instant());
-    }
-
-    /// Nobody waits any more: the writer asks for more, or serves others from another thread.
-    pub(super) fn note_round(&mut self) {
-        if let Some(started) = self.state.round_started.take() {
-            let now = self.shared.environment().instant();
-            self.shared
-                .metrics
-                .rounds
-                .note(now.saturating_duration_since(started));
-        }
-    }
-
     pub(super) fn round_is_full(&self) -> bool {
         let state = &self.state;
         state.output.records.len() >= ROUND_RECORD_BYTES_MAX
@@ -41,6 +25,8 @@ impl Writer {
 
     /// Gives the round's records to the log and its events to fan-out.
     pub(crate) fn end_round(&mut self) {
+        // It may wait for the log or for fan-out.
+        self.state.call_ended = None;
         self.end_failed_windows();
         if self.answer_directly() {
             return;

@@ -96,6 +96,11 @@ fn routes(state: &Arc<ServerState>) -> Routes {
         )
         .get(Client, "/v1/database/{database}/schema", database::schema)
         .get(Management, "/v1/database/{database}/logs", logs::logs)
+        .get(
+            Management,
+            "/v1/database/{database}/metrics",
+            database::metrics,
+        )
         .post(Client, "/v1/database/{database}/sql", sql::sql)
         .get(
             Client,
@@ -236,7 +241,7 @@ mod tests {
         );
         assert_eq!(
             routes.table().len(),
-            of_clients.len() + 25,
+            of_clients.len() + 26,
             "routes of management"
         );
     }
