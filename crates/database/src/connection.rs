@@ -89,6 +89,8 @@ impl RequestSender {
         let shared = &self.shared;
         let environment = shared.environment();
         let (timestamp, received) = (environment.now(), environment.instant());
+        let tracer = shared.options.commons.tracer();
+        let mut trace = tracer.and_then(|tracer| tracer.begin());
         let (mut start, mut spare_ticket, mut tried) = (0, None, None);
         loop {
             let module = shared.module();
@@ -111,6 +113,7 @@ impl RequestSender {
                     version: module.version,
                     timestamp,
                     received,
+                    trace: trace.take(),
                     payload: match is_last {
                         true => std::mem::take(&mut payload),
                         false => payload.clone(),
@@ -143,6 +146,7 @@ impl RequestSender {
                         version,
                         timestamp,
                         received,
+                        trace: trace.take(),
                         payload: payload.clone(),
                         messages: end..long_end,
                         requests: vec![request.await?],

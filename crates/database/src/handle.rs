@@ -22,6 +22,7 @@ use crate::resolve::{find_procedure, find_reducer, RefusalReason};
 use crate::rights::Rights;
 use crate::shared::Shared;
 use crate::status::DatabaseStats;
+use crate::trace::TraceContext;
 
 /// Why a database is shut down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +101,20 @@ impl DatabaseHandle {
         function: &str,
         args: CallArgs,
     ) -> Result<CallOutcome, CallError> {
+        self.call_traced(caller, function, args, None).await
+    }
+
+    /// The same as a part of a trace.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub async fn call_traced(
+        &self,
+        caller: Caller,
+        function: &str,
+        args: CallArgs,
+        trace: Option<TraceContext>,
+    ) -> Result<CallOutcome, CallError> {
         let shared = &self.shared;
         let module = shared.module();
         let rights = shared.rights_of(&caller.identity, caller.rights);
@@ -119,6 +134,7 @@ impl DatabaseHandle {
             args,
             timestamp: shared.environment().now(),
             received,
+            trace,
         };
         let command = Command::Call {
             permit,

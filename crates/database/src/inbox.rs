@@ -26,6 +26,7 @@ use crate::procedures::{Ended, LeaseRequest};
 use crate::request::Decoded;
 use crate::rights::Rights;
 use crate::sql::SqlStats;
+use crate::trace::TraceContext;
 
 /// Bytes that one permit of the inbox's byte bound stands for.
 const PERMIT_BYTES: usize = 1024;
@@ -151,6 +152,7 @@ pub(crate) struct HttpCall {
     pub timestamp: Timestamp,
     /// The same time, for what is measured.
     pub received: Instant,
+    pub trace: Option<TraceContext>,
 }
 
 /// An SQL statement over HTTP.

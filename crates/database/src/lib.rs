@@ -64,6 +64,7 @@ mod status;
 mod subscriptions;
 #[cfg(test)]
 mod testing;
+mod trace;
 mod update;
 mod views;
 mod windows;
@@ -94,4 +95,5 @@ pub use planned::NO_SCHEDULES_FILE;
 pub use rights::Rights;
 pub use sql::{Described, JsonRows, Piece, ResultRow, RowEncoder, SqlOutcome, SqlStats};
 pub use status::DatabaseStats;
+pub use trace::{Span, SpanName, TraceContext, Tracer};
 pub use update::{Policy, PreparedUpdate, UpdateOutcome, UpdatePlan};

@@ -11,6 +11,7 @@ use crate::asked::Asked;
 use crate::budget::Charge;
 use crate::live_query::LiveQuery;
 use crate::outgoing::ReadTicket;
+use crate::trace::TraceContext;
 
 /// One client message, resolved against a version of the module.
 pub(crate) enum Request {
@@ -73,6 +74,8 @@ pub(crate) struct Decoded {
     pub timestamp: Timestamp,
     /// The same time, for what is measured.
     pub received: Instant,
+    /// The first call of it is traced.
+    pub trace: Option<TraceContext>,
     pub payload: Bytes,
     /// Where in the payload the messages are.
     pub messages: Range<usize>,

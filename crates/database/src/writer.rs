@@ -13,6 +13,7 @@ mod queries;
 mod recovery;
 mod rounds;
 mod schedule;
+mod spans;
 mod statements;
 mod views;
 mod windows;
@@ -43,6 +44,7 @@ use crate::procedures::Origin;
 use crate::query_load::QueryLoad;
 use crate::request::CompiledSet;
 use crate::shared::Shared;
+use crate::trace::Traced;
 use crate::views::Views;
 use crate::windows::Windows;
 
@@ -89,6 +91,8 @@ pub(crate) struct Writer {
     /// Log bytes since the newest snapshot when the database was opened.
     pub replayed_bytes: u64,
     pub state: WriterState,
+    /// The call that is under way, if it is traced.
+    pub traced: Option<Traced>,
 }
 
 #[derive(Default)]

@@ -10,9 +10,9 @@ pub(crate) use lightcone_database::{
     FunctionKind, FunctionMetrics, HandlerReply, HeldBytes, HistogramSnapshot, Holder, HostKind,
     HttpHeader, HttpMethod, HttpRequest, HttpVersion, JsonRows, Limits, Loads, Machine,
     MessageBatch, Outgoing, OutgoingReceiver, ParameterText, Policy, PreparedUpdate, QueryKind,
-    RequestSender, ResultRow, Rights, RowEncoder, ShutdownReason, SqlError, SqlOutcome, SqlStats,
-    StepReport, SubmitError, TableMetrics, UpdateError, UpdatePlan, BOUNDS_NS,
-    CLIENT_BYTES_CEILING, QUERY_BYTES_MAX,
+    RequestSender, ResultRow, Rights, RowEncoder, ShutdownReason, Span, SpanName, SqlError,
+    SqlOutcome, SqlStats, StepReport, SubmitError, TableMetrics, TraceContext, Tracer, UpdateError,
+    UpdatePlan, BOUNDS_NS, CLIENT_BYTES_CEILING, QUERY_BYTES_MAX,
 };
 use lightcone_limits::HostLimits;
 

@@ -17,6 +17,7 @@ use crate::metrics::ServerCounters;
 use crate::names::NameOrIdentity;
 use crate::pace::Pace;
 use crate::publishing::{Publisher, Publishing, Turn};
+use crate::traces::Traces;
 
 /// When what a full disk refused may be tried again.
 const DISK_RETRY_SECONDS: u64 = 60;
@@ -37,6 +38,8 @@ pub(crate) struct ServerState {
     /// From the environment; see 06 §3.7.
     pub issuer_required_to_publish: Option<String>,
     pub counters: ServerCounters,
+    /// None unless traces are sent.
+    pub traces: Option<Arc<Traces>>,
     /// Whose turn it is to read the metrics.
     pub scrapes: Arc<Semaphore>,
     pub descriptors: Descriptors,

@@ -84,6 +84,7 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
         submitted_offset: next_offset,
         replayed_bytes,
         state: WriterState::default(),
+        traced: None,
     });
     DatabaseHandle { shared }
 }

@@ -31,7 +31,7 @@ use std::time::Instant;
 
 use lightcone_engine::{ReadSet, ViewInstance};
 use lightcone_schema::ViewSchema;
-use lightcone_types::{Identity, TableId};
+use lightcone_types::{Identity, TableId, Timestamp};
 use rustc_hash::FxHashMap;
 
 use self::dependents::{Dependents, Looked};
@@ -41,10 +41,11 @@ use self::query::{RowChanges, ViewQuery};
 use self::runner::Runner;
 use self::uses::Unused;
 use crate::held_indexes::IndexBuilding;
-use crate::metrics::Failure;
+use crate::metrics::{Failure, FunctionKind};
 use crate::module::Module;
 use crate::peer::ConnectionNumber;
 use crate::shared::Shared;
+use crate::trace::{SpanName, Traced};
 
 /// No rows, as a BSATN array.
 const NO_ROWS: &[u8] = &[0; 4];
@@ -54,6 +55,8 @@ const NO_ROWS: &[u8] = &[0; 4];
 pub(crate) struct ViewHost<'a> {
     pub shared: &'a Shared,
     pub module: &'a Arc<Module>,
+    /// The call inside of which views are evaluated.
+    pub traced: Option<&'a Traced>,
 }
 
 impl ViewHost<'_> {
@@ -69,6 +72,16 @@ impl ViewHost<'_> {
         let took = self.instant().saturating_duration_since(started);
         let counters = &self.module.counters;
         counters.view(function.position).note(took, failure);
+        if let Some(traced) = self.traced {
+            let name = SpanName::Function {
+                kind: FunctionKind::View,
+                name: function.name.clone(),
+            };
+            let ended = self.shared.environment().now();
+            let started = Timestamp(ended.0.saturating_sub(took.as_micros() as i64));
+            let error = result.as_ref().err().map(|error| error.reason.clone());
+            traced.tell(name, (started, ended), error);
+        }
     }
 
     fn instant(&self) -> Instant {

@@ -43,15 +43,20 @@ impl Writer {
         if decoded.version != self.module.version {
             decoded.resolve_again(&self.module, &peer);
         }
-        let origin = Origin {
+        let mut origin = Origin {
             identity: peer.identity,
             connection_id,
             timestamp: decoded.timestamp,
+            trace: None,
         };
         while let Some(next) = decoded.requests.get_mut(decoded.taken) {
             let request = std::mem::replace(next, TAKEN);
             decoded.taken += 1;
             let received = decoded.received;
+            origin.trace = match request {
+                Request::Call { .. } | Request::Procedure { .. } => decoded.trace.take(),
+                _ => None,
+            };
             let may_wait =
                 matches!(request, Request::Procedure { .. }) && !self.state.serves_others;
             if may_wait && decoded.taken < decoded.requests.len() {
@@ -109,6 +114,7 @@ impl Writer {
                     result,
                     ops,
                 });
+                self.trace_answer(origin);
             }
             Request::RejectedCall {
                 request_id,
@@ -188,6 +194,7 @@ impl Writer {
             return (CallResult::Failed(CallFailure::NotRun(reason)), 0..0);
         }
         let measured = self.measure();
+        let started = self.begin_traced(origin);
         self.datastore().begin();
         let outcome = self.execute(reducer, origin, args);
         let failure = Failure::of_outcome(&outcome);
@@ -199,6 +206,7 @@ impl Writer {
             }
         };
         self.note_call(reducer, &measured, failure);
+        self.end_traced(reducer, started, &measured, &result.0);
         result
     }
 
@@ -274,12 +282,14 @@ impl Writer {
             args,
             timestamp,
             received,
+            trace,
         } = call;
         self.note_wait(received);
         let origin = Origin {
             identity: caller.identity,
             connection_id,
             timestamp,
+            trace,
         };
         let rights = self.shared.rights_of(&caller.identity, caller.rights);
         if self.has_no_lifecycle() && self.shared.status.read_only().is_none() {
@@ -362,6 +372,7 @@ impl Writer {
             identity: self.shared.options.identity,
             connection_id: ConnectionId(0),
             timestamp: self.now(),
+            trace: None,
         };
         let module = self.module.clone();
         // The database itself may call what is private.

@@ -88,6 +88,7 @@ impl Writer {
         jwt_payload: &str,
     ) -> Result<(CallResult, Range<usize>), Refused> {
         let (identity, connection_id) = (origin.identity, origin.connection_id);
+        let started = self.begin_traced(origin);
         self.datastore().begin();
         let refused = match self.connection_in_use(identity, connection_id) {
             Some(refused) => Err(refused),
@@ -95,6 +96,7 @@ impl Writer {
         };
         if let Err(refused) = refused {
             self.datastore().rollback();
+            self.traced = None;
             return Err(refused);
         }
         let measured = self.measure();
@@ -115,6 +117,9 @@ impl Writer {
             }
         };
         self.note_call(reducer, &measured, failure);
+        if let Ok((result, _)) = &result {
+            self.end_traced(reducer, started, &measured, result);
+        }
         result
     }
 
@@ -247,6 +252,7 @@ impl Writer {
             identity,
             connection_id,
             timestamp: self.now(),
+            trace: None,
         }
     }
 

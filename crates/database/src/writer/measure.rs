@@ -14,6 +14,13 @@ pub(super) struct Measured {
     next_offset: LogOffset,
 }
 
+impl Measured {
+    /// Whether the transaction since has a record.
+    pub(super) fn has_record(&self, next_offset: LogOffset) -> bool {
+        self.next_offset != next_offset
+    }
+}
+
 impl Writer {
     /// From now on others wait for the writer.
     pub(super) fn begin_round(&mut self) {
@@ -52,7 +59,7 @@ impl Writer {
         let took = now.saturating_duration_since(measured.started);
         let counters = self.module.counters.reducer(reducer);
         counters.note(took, failure);
-        if self.next_offset != measured.next_offset {
+        if measured.has_record(self.next_offset) {
             counters.note_record();
             self.shared.metrics.reducer_transactions.add(1);
         }

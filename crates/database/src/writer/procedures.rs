@@ -40,6 +40,14 @@ enum ProcedureFailure {
 }
 
 impl ProcedureFailure {
+    fn reason(&self) -> &str {
+        match self {
+            ProcedureFailure::NotRun(text)
+            | ProcedureFailure::Failed(text)
+            | ProcedureFailure::TimedOut(text) => text,
+        }
+    }
+
     /// The text for the caller (05 §6.4).
     fn text(self) -> String {
         match self {
@@ -135,6 +143,7 @@ impl Writer {
                 identity: Identity::ZERO,
                 connection_id: ConnectionId(0),
                 timestamp: request.timestamp,
+                trace: None,
             },
             args: request.head,
             body: request.body,
@@ -370,6 +379,9 @@ impl Writer {
             Function::Procedure(id) => {
                 let result = result.and_then(|result| checked_value(module, id, result));
                 count(module.counters.procedure(id), took, result.as_ref().err());
+                let name = &module.procedure_names[id as usize];
+                let failure = result.as_ref().err().map(ProcedureFailure::reason);
+                self.trace_procedure(name, origin, failure);
                 let is_told = !matches!(asker, Asker::Schedule { .. } | Asker::Nobody);
                 let result = result.inspect_err(|failure| {
                     let name = &module.procedure_names[id as usize];
@@ -442,6 +454,7 @@ impl Writer {
         }
         let answer = self.ready(connection, answer);
         self.event(Event::Answered { connection, answer });
+        self.trace_answer(origin);
     }
 
     #[cold]

@@ -120,6 +120,7 @@ impl Writer {
             views_host: ViewHost {
                 shared: &self.shared,
                 module: &self.module,
+                traced: self.traced.as_ref(),
             },
             join_partners_max: self.shared.options.limits.join_partners_max,
             window_limits: window_limits(&self.shared.options.limits),

@@ -10,6 +10,7 @@ use axum::Extension;
 
 use super::path::{DatabasePath, FunctionPath};
 use super::reply::{self, Failure, Reply};
+use super::traced::Traced;
 use super::{body, delivery};
 use crate::auth;
 use crate::control::DatabaseRecord;
@@ -39,6 +40,7 @@ pub(super) async fn call(
     DatabasePath(path): DatabasePath,
     FunctionPath(function): FunctionPath,
     Extension(caller): Extension<auth::Caller>,
+    Extension(Traced(trace)): Extension<Traced>,
     headers: HeaderMap,
     request_body: Body,
 ) -> Reply {
@@ -65,8 +67,10 @@ pub(super) async fn call(
     let caller = caller_of(&state, &record, &caller);
     // Runs to its end even if the client goes away.
     let handle = running.handle.clone();
-    let call =
-        tokio::spawn(async move { handle.call(caller, &function, CallArgs::Json(args)).await });
+    let call = tokio::spawn(async move {
+        let args = CallArgs::Json(args);
+        handle.call_traced(caller, &function, args, trace).await
+    });
     match tokio::time::timeout(state.config.limits.request_timeout, call).await {
         Ok(Ok(Ok(CallOutcome {
             returned_json: Some(json),

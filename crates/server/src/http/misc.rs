@@ -67,9 +67,7 @@ fn presents(headers: &axum::http::HeaderMap, token: &str) -> bool {
 
 /// The metrics for whoever asks: on the listener `metrics.listen`.
 pub(super) async fn open_metrics(State(state): State<Arc<ServerState>>) -> Reply {
-    let text = scrape(state, |state| {
-        crate::metrics::render(&state.config, &state.counters, &state.databases)
-    });
+    let text = scrape(state, |state| crate::metrics::render(state));
     Ok(reply::text(text.await?))
 }
 

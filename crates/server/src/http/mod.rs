@@ -26,6 +26,7 @@ mod reset;
 mod route;
 mod routes;
 mod sql;
+mod traced;
 mod update;
 
 use std::sync::Arc;
@@ -46,6 +47,7 @@ use crate::state::ServerState;
 pub(crate) fn router(state: Arc<ServerState>) -> Router {
     routes(&state)
         .into_router()
+        .layer(from_fn_with_state(state.clone(), traced::layer))
         .layer(from_fn_with_state(state.clone(), access::every_request))
         .layer(from_fn_with_state(state.clone(), body::drain_rest))
         .with_state(state)

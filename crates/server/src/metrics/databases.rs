@@ -299,9 +299,9 @@ fn put_writer(text: &mut Text, databases: &[Shown]) {
         "lightcone_query_seconds",
         "Time on the writer of subscriptions and queries.",
         databases.iter().flat_map(|database| {
-            QueryKind::ALL.iter().map(|kind| {
+            QueryKind::ALL.into_iter().map(move |kind| {
                 let labels = database.db().and("kind", kind.name());
-                (labels, &database.metrics.queries[*kind as usize])
+                (labels, &database.metrics.queries[kind as usize])
             })
         }),
     );

@@ -130,7 +130,7 @@ fn put_errors(text: &mut Text, databases: &[Shown]) {
     let samples = called(databases).flat_map(|(database, of)| {
         let labels = database.db().and("kind", of.kind.name());
         let labels = labels.and("function", &of.name);
-        let some = errors.into_iter().filter(|(_, read)| read(of) > 0);
+        let some = errors.into_iter().filter(move |(_, read)| read(of) > 0);
         some.map(move |(error, read)| (labels.clone().and("error", error), read(of)))
     });
     text.family(

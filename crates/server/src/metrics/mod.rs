@@ -14,6 +14,8 @@ use self::text::{Kind, Labels, Text};
 use crate::config::Config;
 use crate::control::ControlDb;
 use crate::databases::{Databases, Running};
+use crate::state::ServerState;
+use crate::traces::TraceCounters;
 
 /// What the server counts about one database.
 #[derive(Default)]
@@ -67,10 +69,13 @@ impl Drop for Gauge<'_> {
 pub(crate) const OTHER: &str = "(other)";
 
 /// The exposition of everything.
-pub(crate) fn render(config: &Config, server: &ServerCounters, all: &Databases) -> String {
+pub(crate) fn render(state: &ServerState) -> String {
     let mut text = Text::default();
-    put_server(&mut text, server, all);
-    let shown = databases::shown(config, all);
+    put_server(&mut text, &state.counters, &state.databases);
+    if let Some(traces) = &state.traces {
+        put_traces(&mut text, &traces.counters);
+    }
+    let shown = databases::shown(&state.config, &state.databases);
     databases::put(&mut text, &shown);
     functions::put(&mut text, &shown);
     text.into_string()
@@ -151,4 +156,27 @@ fn put_server(text: &mut Text, server: &ServerCounters, all: &Databases) {
         "What all clients have asked for and not yet taken; limits.clients-memory-percent bounds it.",
         all.clients_bytes() as u64,
     );
+}
+
+fn put_traces(text: &mut Text, counters: &TraceCounters) {
+    for (name, help, counter) in [
+        (
+            "lightcone_trace_spans_sent_total",
+            "Spans that the collector has taken.",
+            &counters.sent,
+        ),
+        (
+            "lightcone_trace_spans_dropped_total",
+            "Spans that were dropped because too many waited.",
+            &counters.dropped,
+        ),
+        (
+            "lightcone_trace_spans_failed_total",
+            "Spans that the collector did not take.",
+            &counters.failed,
+        ),
+    ] {
+        let sample = std::iter::once((Labels::default(), counter.load(Relaxed)));
+        text.family(Kind::Counter, name, help, sample);
+    }
 }
