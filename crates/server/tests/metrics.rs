@@ -26,6 +26,9 @@ fn value(text: &str, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
     first
 }
 
+/// Of all reducers after [`use_it`]: six, and the connect reducer of each of seven requests.
+const CALLS: u64 = 13;
+
 /// Three calls that work, and one of each kind that does not.
 async fn use_it(server: &TestServer, user: &User, name: &str) {
     let path = |function: &str| format!("/v1/database/{name}/call/{function}");
@@ -164,10 +167,10 @@ async fn series_have_a_bound() {
             })
             .collect::<Vec<_>>()
     };
-    // One function and the others, of one kind; all functions of the other databases together.
-    assert_eq!(calls(&identities[0]).len(), 2, "{text}");
-    assert_eq!(calls(&identities[0]).iter().sum::<u64>(), 6);
-    assert_eq!(calls("(other)"), [12]);
+    // One function at most and the others, of one kind; all functions of the other databases together. Each request connects.
+    assert!(calls(&identities[0]).len() <= 2, "{text}");
+    assert_eq!(calls(&identities[0]).iter().sum::<u64>(), CALLS);
+    assert_eq!(calls("(other)"), [2 * CALLS]);
     let rows = |db: &str, table: &str| {
         value(
             &text,
@@ -195,7 +198,8 @@ async fn names_can_be_kept_back() {
     }
     let times = "spacetime_txn_elapsed_time_sec_count";
     let text = server.ask("GET", "/v1/metrics").await.1;
-    assert_eq!(value(&text, times, &[("reducer", "(other)")]), Some(6.0));
+    let all = value(&text, times, &[("reducer", "(other)")]);
+    assert_eq!(all, Some(CALLS as f64), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
