@@ -11,6 +11,9 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::paths::Paths;
 
+/// Where the help has what every command takes: behind its own options.
+const OF_ALL: &str = "Options of every command";
+
 /// Databases that run your code: publish modules, call them, watch them.
 #[derive(Debug, Parser)]
 #[command(
@@ -21,13 +24,13 @@ use crate::paths::Paths;
 )]
 pub struct Cli {
     /// Keep configuration, binaries and data below this directory
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", help_heading = OF_ALL)]
     root_dir: Option<PathBuf>,
     /// Use this file instead of the usual cli.toml
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = OF_ALL)]
     config_path: Option<PathBuf>,
     /// Send your login to a server over plain HTTP without asking
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = OF_ALL)]
     allow_insecure: bool,
     #[command(subcommand)]
     command: Command,
@@ -125,10 +128,10 @@ pub fn main() -> ExitCode {
     end_quietly_without_readers();
     // The parser wants texts that live as long as the program; this one is made once.
     let long_version: &'static str = Box::leak(crate::long_version().into_boxed_str());
-    let command = Cli::command()
+    let mut command = Cli::command()
         .version(env!("CARGO_PKG_VERSION"))
         .long_version(long_version);
-    let matches = command.get_matches();
+    let matches = command.get_matches_mut();
     let cli = match Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,
         Err(error) => error.exit(),
@@ -137,9 +140,27 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprint!("{}", error.report());
+            if matches!(error, Error::Usage(_)) {
+                eprint!(
+                    "\n{}\n\nFor more information, try '--help'.\n",
+                    usage(command, &matches)
+                );
+            }
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// How the command that was given is used.
+fn usage(mut command: clap::Command, matches: &clap::ArgMatches) -> String {
+    let mut matches = matches;
+    while let Some((name, below)) = matches.subcommand() {
+        let Some(found) = command.find_subcommand(name).cloned() else {
+            break;
+        };
+        (command, matches) = (found, below);
+    }
+    command.render_usage().to_string()
 }
 
 /// `spacetime sql … | head` ends when `head` has seen enough, as a killed program would, and not with a panic.
@@ -191,6 +212,33 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_argument_is_explained() {
+        fn look(command: &clap::Command, path: &str) {
+            let path = format!("{path} {}", command.get_name());
+            let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
+            for arg in shown {
+                assert!(arg.get_help().is_some(), "{path}: {}", arg.get_id());
+            }
+            for below in command.get_subcommands() {
+                assert!(below.get_about().is_some(), "{path} {}", below.get_name());
+                look(below, &path);
+            }
+        }
+        look(&Cli::command(), "");
+    }
+
+    #[test]
+    fn wrong_arguments_are_told_how_it_is_used() {
+        let mut command = Cli::command();
+        let matches = command.try_get_matches_from_mut(["spacetime", "collaborators", "list"]);
+        let text = usage(command, &matches.expect("matches"));
+        assert!(
+            text.starts_with("Usage: spacetime collaborators list [OPTIONS] [DATABASE]"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod cli;
 pub mod commands;
 pub mod config;
 pub mod credentials;
+pub mod definition;
 pub mod error;
 pub mod http;
 pub mod json_text;

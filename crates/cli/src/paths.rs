@@ -63,6 +63,11 @@ impl Paths {
     }
 }
 
+/// For messages: `.` tells nobody where he is.
+pub fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -57,7 +57,6 @@ fn missing(what: &[&str]) -> Error {
     for name in what {
         text.push_str(&format!("  <{name}>\n"));
     }
-    text.push_str("\nFor more information, try '--help'.");
     Error::Usage(text)
 }
 

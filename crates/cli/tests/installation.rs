@@ -96,6 +96,67 @@ fn versions_are_installed_chosen_and_removed() {
     assert_eq!(left, ["2.10.0"], "nothing is left behind");
 }
 
+/// Whoever builds the programs uses them where they are.
+#[cfg(unix)]
+#[test]
+fn versions_are_linked_to_directories() {
+    let home = Home::new();
+    let (one, two) = (
+        programs(&home, "one", "first"),
+        programs(&home, "two", "second"),
+    );
+    home.run(&["version", "install", "2.9.0", "--from", &one, "--use"])
+        .ok();
+    home.run(&["version", "link", "2.9.1-mine", &two, "--use"])
+        .ok();
+    let run = || {
+        let output = std::process::Command::new(home.path("root/spacetime"))
+            .arg("x")
+            .output();
+        String::from_utf8(output.expect("it runs").stdout).expect("UTF-8")
+    };
+    assert_eq!(run(), "second x\n");
+    programs(&home, "two", "third");
+    assert_eq!(run(), "third x\n", "what is there now");
+    let place = std::fs::canonicalize(&two).expect("there");
+    let place = place.to_str().expect("UTF-8");
+    let list = home.run(&["version", "list"]).ok();
+    assert_eq!(
+        list.stdout,
+        format!("2.9.1-mine (current) -> {place}\n2.9.0\n")
+    );
+    let json = home.run(&["version", "list", "--format", "json"]).ok();
+    let json: Value = serde_json::from_str(&json.stdout).expect("JSON");
+    assert_eq!(json["versions"][0]["linked_to"], place);
+
+    for args in [
+        &["link", "2.9.0", &two][..],
+        &["link", "mine", &two],
+        &["link", "2.9.2", "nowhere"],
+        &["link", "2.9.2", "root"],
+        &["uninstall", "2.9.1-mine", "-y"],
+    ] {
+        let refused = home.run(&[&["version"], args].concat());
+        assert!(
+            refused.status == 1 && refused.stderr.contains("LC"),
+            "{args:?}: {refused:#?}"
+        );
+    }
+    let kept = home.run_with(&["version", "link", "2.9.1-mine", &one], "n\n", &[]);
+    assert_eq!(kept.status, 1, "{kept:#?}");
+    assert_eq!(run(), "third x\n");
+    home.run(&["version", "link", "2.9.1-mine", &one, "-y"])
+        .ok();
+    assert_eq!(run(), "first x\n");
+    home.run(&["version", "use", "2.9.0"]).ok();
+    home.run(&["version", "uninstall", "2.9.1-mine", "-y"]).ok();
+    assert!(
+        home.path("one/spacetime").is_file() && home.path("two/spacetime").is_file(),
+        "the programs stay where they are"
+    );
+    assert!(!home.path("root/bin/2.9.1-mine").exists());
+}
+
 #[cfg(unix)]
 #[test]
 fn what_cannot_be_installed_is_told() {

@@ -71,6 +71,8 @@ pub enum SqlError {
     ConnectRejected(String),
     /// 400 with this text.
     Query(String),
+    /// It would change something, and only what reads was to be run.
+    Writes,
     /// The server cannot do it now.
     Busy(String),
     ModuleGone,

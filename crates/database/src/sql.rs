@@ -46,6 +46,14 @@ impl SqlOutcome {
     }
 }
 
+/// What a client asks for.
+struct Asks {
+    text: String,
+    /// The answer waits until what it was computed from is durable.
+    confirmed: bool,
+    only_reads: bool,
+}
+
 /// What a statement changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SqlStats {
@@ -75,6 +83,25 @@ impl DatabaseHandle {
             .await
     }
 
+    /// Runs one statement of a client that asks no other, if it changes nothing.
+    ///
+    /// # Errors
+    /// As 06 §5.14, and [`SqlError::Writes`].
+    pub async fn sql_that_reads(
+        &self,
+        caller: Caller,
+        text: String,
+        confirmed: bool,
+        encoder: impl RowEncoder + 'static,
+    ) -> Result<SqlOutcome, SqlError> {
+        let statement = Asks {
+            text,
+            confirmed,
+            only_reads: true,
+        };
+        self.run(&self.holder(), caller, statement, encoder).await
+    }
+
     /// Runs one statement on the committed state, and has its rows written by `encoder` on one of the threads for reads. With
     /// `confirmed` the answer waits until that state is durable.
     ///
@@ -88,6 +115,25 @@ impl DatabaseHandle {
         confirmed: bool,
         encoder: impl RowEncoder + 'static,
     ) -> Result<SqlOutcome, SqlError> {
+        let statement = Asks {
+            text,
+            confirmed,
+            only_reads: false,
+        };
+        self.run(holder, caller, statement, encoder).await
+    }
+
+    async fn run(
+        &self,
+        holder: &Holder,
+        caller: Caller,
+        Asks {
+            text,
+            confirmed,
+            only_reads,
+        }: Asks,
+        encoder: impl RowEncoder + 'static,
+    ) -> Result<SqlOutcome, SqlError> {
         let shared = &self.shared;
         let started = shared.environment().instant();
         let module = shared.module();
@@ -98,6 +144,9 @@ impl DatabaseHandle {
         let compile = move || {
             let statement = compile_statement(&text, &module.catalog, &rights.caller(identity))
                 .map_err(|error| SqlError::Query(error.to_string()))?;
+            if only_reads && matches!(statement, Statement::Write(_)) {
+                return Err(SqlError::Writes);
+            }
             let statement = permitted(statement, rights, identity)?;
             Ok(Compiled::new(statement, identity))
         };

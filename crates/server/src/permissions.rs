@@ -183,6 +183,7 @@ pub const ROUTES: &[(&str, &str, Needs)] = &[
         "/v1/database/{database}/collaborators/{identity}",
         Action::ChangeCollaborators,
     ),
+    // Each tool needs what its plain route needs.
     no_role("POST", "/v1/database/{database}/mcp"),
     no_role("POST", "/v1/mcp"),
     no_role("POST", "/v1/identity/websocket-token"),

@@ -1,5 +1,6 @@
 //! `spacetime build` (07 §7): finds out what a module is written in, and compiles it.
 
+mod advice;
 mod cpp;
 mod csharp;
 pub mod rust;
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 
 use crate::error::{Error, Result};
+use crate::paths::absolute;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -114,9 +116,23 @@ pub fn run(args: Args) -> Result<()> {
         Some(path) => path,
         None => default_module_path()?,
     };
-    build(&directory, &args.options)?;
+    let built = build(&directory, &args.options)?;
+    advise(&built);
     println!("Build finished successfully.");
     Ok(())
+}
+
+/// Says what in the definition of a TypeScript module is allowed and probably not meant. What cannot be read is told by whoever needs it.
+pub fn advise(built: &Built) {
+    if built.host_type != HostType::Js {
+        return;
+    }
+    let Ok(def) = crate::definition::of_program(&built.path, built.host_type) else {
+        return;
+    };
+    for advice in advice::of(&def) {
+        eprintln!("warning: {advice}");
+    }
 }
 
 /// Where the module is if nobody says.
@@ -148,7 +164,7 @@ pub fn build(directory: &Path, options: &Options) -> Result<Built> {
             format!(
                 "Could not detect the language of the module. {} holds none of Cargo.toml (Rust), *.csproj (C#), package.json \
                  (TypeScript), CMakeLists.txt (C++). Point --module-path at the module.",
-                directory.display()
+                absolute(directory).display()
             ),
         )),
     }

@@ -14,12 +14,8 @@ use crate::targets::{self, Rest};
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "spacetime call [OPTIONS] [DATABASE] <FUNCTION> [ARGS]...")]
 pub struct Args {
-    /// [DATABASE] FUNCTION [ARGUMENTS as JSON]...
-    #[arg(
-        value_name = "DATABASE> <FUNCTION> [ARGS]...",
-        allow_negative_numbers = true,
-        trailing_var_arg = false
-    )]
+    /// The database (may be left out in a project with one), the function, and its arguments, each as JSON
+    #[arg(allow_negative_numbers = true, trailing_var_arg = false)]
     args: Vec<String>,
     /// Send no credentials
     #[arg(long)]

@@ -11,6 +11,7 @@ use clap_complete::Shell;
   powershell  spacetime completions powershell >> $PROFILE\n  \
   elvish      spacetime completions elvish >> ~/.config/elvish/rc.elv")]
 pub struct Args {
+    /// The shell
     #[arg(value_enum)]
     shell: Shell,
 }

@@ -148,7 +148,7 @@ pub fn run_job(job: &Job) -> Result<()> {
 
 /// The same for a module that was built already.
 pub fn run_for_built(job: &Job, built: &crate::build::Built) -> Result<()> {
-    let def = schema::of_program(&built.path, built.host_type)?;
+    let def = crate::definition::of_program(&built.path, built.host_type)?;
     write_bindings(job, &def)
 }
 

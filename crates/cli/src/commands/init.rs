@@ -53,12 +53,13 @@ pub struct Args {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Lang {
+    #[value(alias = "rs")]
     Rust,
+    #[value(alias = "ts")]
     Typescript,
-    /// Only to say that there is none yet.
-    #[value(hide = true)]
+    #[value(alias = "c#", alias = "cs")]
     Csharp,
-    #[value(hide = true)]
+    #[value(alias = "c++")]
     Cpp,
 }
 
@@ -181,6 +182,13 @@ fn decide(context: &Context, args: Args, interactive: bool) -> Result<Plan> {
         print!("{}", template::list());
         wanted = Some(with_default("Template", "basic-ts"));
     }
+    // The compilers for these are experimental, and projects name them one by one.
+    if args.native_aot || args.dotnet_version.as_deref() == Some("10") {
+        return Err(Error::later(
+            "Starting a C# module for .NET 10, or one that is compiled ahead of time",
+            "`spacetime init --lang csharp` makes one for .NET 8; `spacetime build` builds others too.",
+        ));
+    }
     let server = if args.local {
         "local"
     } else {
@@ -205,12 +213,8 @@ fn source(wanted: Option<&str>, lang: Option<Lang>) -> Result<Source> {
         (None, Some(Lang::Typescript)) => "basic-ts",
         (None, Some(Lang::Rust)) => "basic-rs",
         (None, Some(Lang::Cpp)) => "basic-cpp",
-        (None, Some(Lang::Csharp) | None) => {
-            return Err(Error::later(
-                "Starting a C# module",
-                "`spacetime init` of the reference tools makes one.",
-            ))
-        }
+        (None, Some(Lang::Csharp)) => "basic-csharp",
+        (None, None) => "basic-ts",
     };
     if let Some(template) = Template::find(name) {
         return Ok(Source::Template(template));

@@ -52,6 +52,7 @@ enum Command {
     Fingerprint {
         /// Nickname or host of a saved server
         server: String,
+        /// Do not ask
         #[arg(short, long)]
         yes: bool,
     },
@@ -64,19 +65,25 @@ enum Command {
     Edit {
         /// Nickname or host of a saved server
         server: String,
-        #[arg(long)]
+        /// The nickname that it has from now on
+        #[arg(long, value_name = "NAME")]
         new_name: Option<String>,
+        /// The URL that it has from now on
         #[arg(long)]
         url: Option<String>,
+        /// Do not fetch the server's public key
         #[arg(long)]
         no_fingerprint: bool,
+        /// Do not ask
         #[arg(short, long)]
         yes: bool,
     },
     /// Delete all data of the server on this machine
     Clear {
-        #[arg(long)]
+        /// The data directory of the server; the one that `spacetime start` uses if it is left out
+        #[arg(long, value_name = "DIR")]
         data_dir: Option<PathBuf>,
+        /// Do not ask
         #[arg(short, long)]
         yes: bool,
     },

@@ -46,6 +46,13 @@ pub fn run(context: &mut Context, args: Args) -> Result<()> {
         command.args(["--listen-addr", address]);
     }
     command.args(&args.args);
+    if args.args.iter().any(|arg| arg == "--help" || arg == "-h") {
+        println!(
+            "`spacetime start` runs the server program with --data-dir {} and the keys in {}, unless you say otherwise. Its help:\n",
+            context.paths.data_dir.display(),
+            context.paths.config_dir.display()
+        );
+    }
     Err(replace(command, &program))
 }
 

@@ -32,6 +32,7 @@ enum Command {
     },
     /// Use another installed version
     Use {
+        /// Its name, as `list` shows it
         #[arg(value_name = "VERSION")]
         version: String,
     },
@@ -39,12 +40,13 @@ enum Command {
     Upgrade,
     /// Install this program, or the programs in a directory, as a version
     Install {
+        /// The name to install it under: three numbers, and what you like, such as 2.10.1-mine
         #[arg(value_name = "VERSION")]
         version: String,
         /// The directory with the programs; that of this program if it is left out
         #[arg(long, value_name = "DIR")]
         from: Option<PathBuf>,
-        #[arg(long, default_value = "standalone", value_parser = ["standalone"])]
+        #[arg(long, hide = true, default_value = "standalone", value_parser = ["standalone"])]
         edition: String,
         /// Use it from now on
         #[arg(long = "use")]
@@ -53,8 +55,24 @@ enum Command {
         #[arg(short, long)]
         yes: bool,
     },
-    /// Remove an installed version
+    /// Let a version be the programs in a directory, as they are there: for those who build them
+    Link {
+        /// The name to use it by: three numbers, and what you like, such as 2.10.1-mine
+        #[arg(value_name = "VERSION")]
+        version: String,
+        /// The directory with both programs
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+        /// Use it from now on
+        #[arg(long = "use")]
+        use_it: bool,
+        /// Lead a link of that name elsewhere without asking
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// Remove an installed version; of a linked one the link
     Uninstall {
+        /// Its name, as `list` shows it
         #[arg(value_name = "VERSION")]
         version: String,
         /// Do not ask
@@ -64,6 +82,7 @@ enum Command {
     /// Install this program and use it, for installers
     #[command(hide = true)]
     SelfInstall {
+        /// Do not ask
         #[arg(short, long)]
         yes: bool,
     },
@@ -85,6 +104,17 @@ pub fn run(context: &mut Context, args: Args) -> Result<()> {
             yes,
         }) => {
             install::install(paths, &version, from.as_deref(), yes)?;
+            if use_it {
+                install::choose(paths, &version)?;
+            }
+        }
+        Some(Command::Link {
+            version,
+            directory,
+            use_it,
+            yes,
+        }) => {
+            install::link_to(paths, &version, &directory, yes)?;
             if use_it {
                 install::choose(paths, &version)?;
             }
@@ -115,12 +145,23 @@ fn list(bin_dir: &Path, all: bool, output: FormatOption) {
     if output.is_json() {
         let versions: Vec<Value> = versions
             .iter()
-            .map(|(version, is_current)| json!({ "version": version, "is_current": is_current }))
+            .map(|(version, is_current)| {
+                let mut shown = json!({ "version": version, "is_current": is_current });
+                if let Some(place) = linked_to(bin_dir, version) {
+                    shown["linked_to"] = place.to_string_lossy().into();
+                }
+                shown
+            })
             .collect();
         return print_json(&json!({ "versions": versions }));
     }
     for (version, is_current) in versions {
-        println!("{version}{}", if is_current { " (current)" } else { "" });
+        let place = linked_to(bin_dir, &version);
+        let place = place.map_or_else(String::new, |place| format!(" -> {}", place.display()));
+        println!(
+            "{version}{}{place}",
+            if is_current { " (current)" } else { "" }
+        );
     }
     if all {
         eprintln!("These are all: there is no place that versions are downloaded from.");
@@ -142,7 +183,12 @@ fn uninstall(bin_dir: &Path, version: &str, yes: bool) -> Result<()> {
         println!("Aborting");
         return Ok(());
     }
-    std::fs::remove_dir_all(&directory).map_err(|e| Error::file("delete", &directory, e))?;
+    // What is somewhere else stays.
+    let removed = match linked_to(bin_dir, version) {
+        Some(_) => std::fs::remove_file(&directory),
+        None => std::fs::remove_dir_all(&directory),
+    };
+    removed.map_err(|e| Error::file("delete", &directory, e))?;
     println!("Removed version {version}.");
     Ok(())
 }
@@ -167,6 +213,11 @@ fn directory_of(bin_dir: &Path, version: &str) -> Result<PathBuf> {
     ))
 }
 
+/// Where a version is that `link` has made.
+fn linked_to(bin_dir: &Path, version: &str) -> Option<PathBuf> {
+    std::fs::read_link(bin_dir.join(version)).ok()
+}
+
 /// The version that `current` points to.
 fn current(bin_dir: &Path) -> Option<String> {
     let target = std::fs::read_link(bin_dir.join("current")).ok()?;
@@ -186,7 +237,10 @@ fn installed(bin_dir: &Path) -> Vec<(String, bool)> {
     let current = current(bin_dir);
     let entries = std::fs::read_dir(bin_dir).into_iter().flatten().flatten();
     let mut versions: Vec<(Vec<u64>, String)> = entries
-        .filter(|entry| entry.file_type().is_ok_and(|t| t.is_dir()))
+        .filter(|entry| {
+            let kind = entry.file_type();
+            kind.is_ok_and(|kind| kind.is_dir() || kind.is_symlink())
+        })
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .filter_map(|name| Some((numbers_of(&name)?, name)))
         .collect();
@@ -210,9 +264,15 @@ mod tests {
             std::fs::create_dir(directory.path().join(name)).expect("created");
         }
         std::os::unix::fs::symlink("2.9.0", directory.path().join("current")).expect("linked");
+        let linked = directory.path().join("2.10.2-mine");
+        std::os::unix::fs::symlink("notes", linked).expect("linked");
         assert_eq!(
             installed(directory.path()),
-            [("2.10.1".to_owned(), false), ("2.9.0".to_owned(), true)]
+            [
+                ("2.10.2-mine".to_owned(), false),
+                ("2.10.1".to_owned(), false),
+                ("2.9.0".to_owned(), true)
+            ]
         );
     }
 

@@ -98,6 +98,25 @@ pub struct Postgres {
     pub require_tls: bool,
 }
 
+/// The tools for assistants.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Mcp {
+    pub writes: McpWrites,
+}
+
+/// Which assistants may change data.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum McpWrites {
+    Never,
+    /// Those whose endpoint is asked with `?writes=true`.
+    #[default]
+    Asked,
+    /// All but those whose endpoint is asked with `?writes=false`.
+    Always,
+}
+
 /// Answers of modules' HTTP handlers.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]

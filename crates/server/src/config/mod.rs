@@ -14,7 +14,7 @@ use crate::database::CLIENT_BYTES_CEILING;
 use crate::error::Error;
 
 pub use auth::{Auth, ForeignIssuers};
-pub use edge::{Metrics, Network, Postgres, Routes, Scheduling, Threads};
+pub use edge::{Mcp, McpWrites, Metrics, Network, Postgres, Routes, Scheduling, Threads};
 pub use lightcone_limits::{CompressionChoice, Limits, WebSocket};
 pub use publish::{Publish, PublishAllowed, PUBLISH_ALLOWED_VARIABLE, PUBLISH_OWNERS_VARIABLE};
 pub use reference::{CertificateAuthority, Commitlog, EnginePool, Logs, ModuleHttp, V8HeapPolicy};
@@ -50,6 +50,7 @@ pub struct Config {
     pub metrics: Metrics,
     pub postgres: Postgres,
     pub routes: Routes,
+    pub mcp: Mcp,
     pub tracing: Tracing,
 }
 
@@ -263,6 +264,11 @@ mod tests {
                 "no #",
             ),
             ("[metrics]\nlisten = \"here\"", "invalid"),
+            ("[mcp]\nwrites = true", "wanted string"),
+            (
+                "[mcp]\nwrites = \"yes\"",
+                "expected one of `never`, `asked`, `always`",
+            ),
             (
                 "[module-http]\nallow = [\"http://x\"]",
                 "module-http.allow: \"http://x\" is neither a host name",

@@ -14,7 +14,7 @@ use super::traced::Traced;
 use super::{body, delivery};
 use crate::auth;
 use crate::control::DatabaseRecord;
-use crate::database::{CallArgs, CallError, CallOutcome, Caller, DatabaseHandle};
+use crate::database::{CallArgs, CallError, CallOutcome, Caller, DatabaseHandle, TraceContext};
 use crate::permissions;
 use crate::state::ServerState;
 
@@ -65,19 +65,31 @@ pub(super) async fn call(
         .map_err(|_| Failure::bad_request("Request body didn't contain valid UTF-8"))?;
     let running = state.databases.get(&record).await?;
     let caller = caller_of(&state, &record, &caller);
-    // Runs to its end even if the client goes away.
-    let handle = running.handle.clone();
-    let call = tokio::spawn(async move {
-        let args = CallArgs::Json(args);
-        handle.call_traced(caller, &function, args, trace).await
-    });
-    match tokio::time::timeout(state.config.limits.request_timeout, call).await {
-        Ok(Ok(Ok(CallOutcome {
+    match run(&state, &running.handle, caller, (function, args), trace).await? {
+        Ok(CallOutcome {
             returned_json: Some(json),
             ..
-        }))) => returned(&running.handle, json),
-        Ok(Ok(Ok(outcome))) => Ok(finished(StatusCode::OK, String::new(), &outcome)),
-        Ok(Ok(Err(error))) => Ok(refused(error)),
+        }) => returned(&running.handle, json),
+        Ok(outcome) => Ok(finished(StatusCode::OK, String::new(), &outcome)),
+        Err(error) => Ok(refused(error)),
+    }
+}
+
+/// What became of a call with these arguments in SATS JSON. It runs to its end even if the client goes away.
+pub(super) async fn run(
+    state: &ServerState,
+    database: &DatabaseHandle,
+    caller: Caller,
+    (function, args): (String, String),
+    trace: Option<TraceContext>,
+) -> Result<Result<CallOutcome, CallError>, Failure> {
+    let database = database.clone();
+    let call = tokio::spawn(async move {
+        let args = CallArgs::Json(args);
+        database.call_traced(caller, &function, args, trace).await
+    });
+    match tokio::time::timeout(state.config.limits.request_timeout, call).await {
+        Ok(Ok(outcome)) => Ok(outcome),
         Ok(Err(_)) => Err(Failure::internal("The reducer worker encountered a fatal error: it stopped")),
         Err(_) => Err(Failure::text(
             StatusCode::GATEWAY_TIMEOUT,
@@ -118,7 +130,7 @@ fn reducer_failed() -> StatusCode {
     StatusCode::from_u16(530).expect("530 is a valid status code")
 }
 
-fn refused(error: CallError) -> Response {
+pub(super) fn refused(error: CallError) -> Response {
     let text = |status, text: String| Failure::text(status, text).into_response();
     match error {
         CallError::UserError { message, outcome } => finished(reducer_failed(), message, &outcome),

@@ -7,8 +7,14 @@ use axum::response::Response;
 
 use super::reply;
 
+const HEADERS: HeaderValue = HeaderValue::from_static("authorization,accept,content-type");
+/// Clients of MCP send one more.
+const HEADERS_FOR_MCP: HeaderValue =
+    HeaderValue::from_static("authorization,accept,content-type,mcp-protocol-version");
+
 pub(crate) async fn layer(request: Request, next: Next) -> Response {
     let preflight = request.method() == Method::OPTIONS;
+    let is_mcp = request.uri().path().ends_with("/mcp");
     let mut response = if preflight {
         reply::empty(StatusCode::OK)
     } else {
@@ -32,7 +38,7 @@ pub(crate) async fn layer(request: Request, next: Next) -> Response {
         );
         headers.insert(
             header::ACCESS_CONTROL_ALLOW_HEADERS,
-            HeaderValue::from_static("authorization,accept,content-type"),
+            if is_mcp { HEADERS_FOR_MCP } else { HEADERS },
         );
     }
     response

@@ -13,6 +13,7 @@ use super::query::{wrong, Query};
 use super::reply::{self, Reply};
 use super::update;
 use crate::auth::Caller;
+use crate::control::DatabaseRecord;
 use crate::permissions::{self, Action};
 use crate::state::ServerState;
 
@@ -88,7 +89,16 @@ pub(super) async fn schema(
     let version = query
         .word("version", &[("9", RawVersion::V9), ("10", RawVersion::V10)])?
         .ok_or_else(|| wrong("missing field `version`".into()))?;
-    let running = state.databases.get(&record).await?;
+    definition(&state, &record, version).await
+}
+
+/// The raw module definition of that version.
+pub(super) async fn definition(
+    state: &ServerState,
+    record: &DatabaseRecord,
+    version: RawVersion,
+) -> Reply {
+    let running = state.databases.get(record).await?;
     Ok(reply::json(
         running.handle.module_def().schema_json(version),
     ))

@@ -39,6 +39,14 @@ pub(super) fn hold(response: &mut Response, holder: Option<Holder>) {
     }
 }
 
+/// Whom the bytes of an answer are held for.
+pub(super) fn holder(response: &Response) -> Option<Holder> {
+    response
+        .extensions()
+        .get::<HeldFor>()
+        .map(|held| held.0.clone())
+}
+
 /// What ends a connection from within one of its answers.
 #[derive(Clone)]
 pub(crate) struct Delivery {

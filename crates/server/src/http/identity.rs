@@ -5,13 +5,14 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::Extension;
+use lightcone_types::Identity;
 use serde_json::json;
 
 use super::path::IdentityPath;
 use super::reply::{self, Failure, Reply};
 use crate::auth::Caller;
 use crate::client_address::Client;
-use crate::control::ControlDb;
+use crate::control::{ControlDb, ControlError};
 use crate::state::ServerState;
 
 const WEBSOCKET_TOKEN_SECONDS: i64 = 60;
@@ -69,13 +70,14 @@ pub(super) async fn databases(
         }
     }
     // All records are looked at.
-    let owned = move |control: &ControlDb| {
-        let records = control.databases()?;
-        let owned = records.iter().filter(|record| record.owner == owner);
-        Ok(owned
-            .map(|record| record.identity.to_hex())
-            .collect::<Vec<_>>())
-    };
-    let identities = state.control(owned).await?;
+    let identities = state.control(move |control| owned(control, &owner)).await?;
+    let identities: Vec<_> = identities.into_iter().map(Identity::to_hex).collect();
     Ok(reply::json_value(&json!({ "identities": identities })))
+}
+
+/// The databases that belong to somebody.
+pub(super) fn owned(control: &ControlDb, owner: &Identity) -> Result<Vec<Identity>, ControlError> {
+    let records = control.databases()?;
+    let owned = records.iter().filter(|record| record.owner == *owner);
+    Ok(owned.map(|record| record.identity).collect())
 }

@@ -1,4 +1,4 @@
-//! Small routes: ping, health, metrics, energy, and what is not supported (06 §5.17 to §5.22).
+//! Small routes: ping, health, metrics, energy, and what is not supported (06 §5.17 to §5.20).
 
 use std::sync::Arc;
 
@@ -10,7 +10,6 @@ use serde_json::json;
 use super::path::IdentityPath;
 use super::query::Query;
 use super::reply::{self, Failure, Reply};
-use crate::auth::Caller;
 use crate::client_address::Client;
 use crate::state::ServerState;
 
@@ -121,16 +120,7 @@ pub(super) async fn add_energy(
     }
 }
 
-pub(super) async fn mcp(Extension(_): Extension<Caller>) -> Reply {
-    not_supported(
-        "the MCP endpoint is not supported yet; use the plain routes below /v1/database [LC0381]",
-    )
-}
-
 pub(super) async fn diagnostics() -> Reply {
-    not_supported("this diagnostic is not supported; see /v1/metrics [LC0382]")
-}
-
-fn not_supported(text: &str) -> Reply {
+    let text = "this diagnostic is not supported; see /v1/metrics [LC0382]";
     Err(Failure::text(StatusCode::NOT_IMPLEMENTED, text))
 }

@@ -11,6 +11,7 @@ mod database;
 mod delivery;
 mod identity;
 mod logs;
+mod mcp;
 mod misc;
 mod names;
 #[cfg(test)]
@@ -129,8 +130,8 @@ fn routes(state: &Arc<ServerState>) -> Routes {
             "/v1/database/{database}/collaborators/{identity}",
             collaborators::delete,
         )
-        .post(Management, "/v1/database/{database}/mcp", misc::mcp)
-        .post(Management, "/v1/mcp", misc::mcp)
+        .post(Management, "/v1/database/{database}/mcp", mcp::of_database)
+        .post(Management, "/v1/mcp", mcp::of_server)
         .layered(|router| {
             router.route_layer(from_fn_with_state(state.clone(), credentials::anonymous))
         });

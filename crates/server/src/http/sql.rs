@@ -34,18 +34,55 @@ pub(super) async fn sql(
     let confirmed = query.boolean("confirmed")?.unwrap_or(true);
     let text = String::from_utf8(text.to_vec())
         .map_err(|_| Failure::bad_request("Request body didn't contain valid UTF-8"))?;
-    if collaborators::is_asked(&text) {
-        return show_collaborators(&state, &record, &caller);
+    let statement = Statement {
+        text,
+        confirmed,
+        write_refusal: None,
+    };
+    run(&state, &record, &caller, statement).await
+}
+
+/// What somebody asks of a database.
+pub(super) struct Statement {
+    pub text: String,
+    pub confirmed: bool,
+    /// If there is one, a statement that would change something gets it for an answer.
+    pub write_refusal: Option<&'static str>,
+}
+
+/// The answer of 06 §5.14 to one statement.
+pub(super) async fn run(
+    state: &ServerState,
+    record: &DatabaseRecord,
+    caller: &auth::Caller,
+    statement: Statement,
+) -> Reply {
+    if collaborators::is_asked(&statement.text) {
+        return show_collaborators(state, record, caller);
     }
-    let running = state.databases.get(&record).await?;
-    let caller = caller_of(&state, &record, &caller);
+    let running = state.databases.get(record).await?;
+    let caller = caller_of(state, record, caller);
+    let Statement {
+        text,
+        confirmed,
+        write_refusal,
+    } = statement;
     // Ends with the request: a client that has gone needs no rows.
-    let run = running
-        .handle
-        .sql(caller, text, confirmed, JsonRows::default());
+    let run = async {
+        let (database, rows) = (&running.handle, JsonRows::default());
+        match write_refusal {
+            None => database.sql(caller, text, confirmed, rows).await,
+            Some(_) => database.sql_that_reads(caller, text, confirmed, rows).await,
+        }
+    };
     let outcome = match tokio::time::timeout(state.config.limits.request_timeout, run).await {
         Ok(Ok(outcome)) => outcome,
-        Ok(Err(error)) => return Err(refused(error)),
+        Ok(Err(error)) => {
+            return Err(match (error, write_refusal) {
+                (SqlError::Writes, Some(text)) => Failure::text(StatusCode::FORBIDDEN, text),
+                (error, _) => refused(error),
+            })
+        }
         Err(_) => {
             return Err(Failure::text(
                 StatusCode::GATEWAY_TIMEOUT,
@@ -94,9 +131,10 @@ fn show_collaborators(
     Ok(reply::json(answer))
 }
 
-fn refused(error: SqlError) -> Failure {
+pub(super) fn refused(error: SqlError) -> Failure {
     match error {
         SqlError::ConnectRejected(message) => Failure::text(StatusCode::FORBIDDEN, message),
+        SqlError::Writes => Failure::text(StatusCode::FORBIDDEN, "the statement writes"),
         SqlError::Query(message) => Failure::bad_request(message),
         SqlError::Busy(message) => Failure::busy(message),
         SqlError::ModuleGone => Failure::text(StatusCode::NOT_FOUND, "no such module"),

@@ -69,6 +69,7 @@ impl Failure {
         match error {
             SqlError::Query(text) => Failure::new(state_of(&text), format!("(Sql) {text}")),
             SqlError::ConnectRejected(text) => Failure::new(state::INTERNAL, text),
+            SqlError::Writes => Failure::new(state::READ_ONLY_TRANSACTION, "the statement writes"),
             SqlError::Busy(text) => Failure::new("53000", text),
             SqlError::ModuleGone => Failure::new(state::SHUTDOWN, "no such module"),
             SqlError::Database(text) => Failure::new(state::INTERNAL, text),

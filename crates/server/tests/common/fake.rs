@@ -4,7 +4,7 @@
 //! `changed`: one more table. `rule:` and a query with `+` for the spaces: a row-level security rule; `secret`: a private
 //! table. `table:` and `private:` with a name: a table of this name, public or not. `level`: a column with a default in `person`;
 //! `level-plain`: without one. `long-id`: another type of its key. `unique-names`: an index and a unique constraint. `v9`: the older
-//! form, without HTTP handlers. `typed`: a table with columns of many types. `timer`: a schedule table with one row. `hang`: loading never ends, and nothing stops it. `slow-load`: loading takes
+//! form, without HTTP handlers. `procedure`: a procedure that fails. `typed`: a table with columns of many types. `timer`: a schedule table with one row. `hang`: loading never ends, and nothing stops it. `slow-load`: loading takes
 //! [`SLOW_LOAD`]. Any other word only makes the program a different one.
 
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use lightcone_schema::raw::{
     FunctionVisibility, MethodOrAny, RawColumnDefaultValueV10, RawConstraintData,
     RawConstraintDefV10, RawHttpHandlerDefV10, RawHttpRouteDefV10, RawIndexAlgorithm,
     RawIndexDefV10, RawLifeCycleReducerDefV10, RawModuleDefV10, RawModuleDefV10Section as Section,
-    RawReducerDefV10, RawRowLevelSecurityDef, RawScheduleDefV10, RawScopedTypeNameV10,
-    RawTableDefV10, RawTypeDefV10, RawUniqueConstraintData,
+    RawProcedureDefV10, RawReducerDefV10, RawRowLevelSecurityDef, RawScheduleDefV10,
+    RawScopedTypeNameV10, RawTableDefV10, RawTypeDefV10, RawUniqueConstraintData,
 };
 use lightcone_schema::{Lifecycle, ModuleDef, RawModuleDef, TableAccess, TableKind};
 use lightcone_server::Engines;
@@ -389,6 +389,14 @@ fn definition(words: &[String]) -> Vec<u8> {
             lifecycle(Lifecycle::OnConnect, "on_connect"),
         ]),
     ];
+    if has("procedure") {
+        sections.push(Section::Procedures(vec![RawProcedureDefV10 {
+            source_name: "work".into(),
+            params: product(&[]),
+            return_type: AlgebraicType::unit(),
+            visibility: open,
+        }]));
+    }
     if has_timer {
         sections.push(Section::Types(vec![RawTypeDefV10 {
             source_name: RawScopedTypeNameV10 {

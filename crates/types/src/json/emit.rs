@@ -1,5 +1,6 @@
 //! Values to JSON: the named and the untyped form (01 §1.7.2, §1.7.3). Output is compact.
 
+use super::{Node, NodeKind};
 use crate::bsatn::{DecodeError, Reader};
 use crate::{hex, AlgebraicType, AlgebraicValue, ProductType, SumType, Typespace, I256, U256};
 use std::fmt::Write;
@@ -223,11 +224,7 @@ fn write_sum_head(tag: u8, name: Option<&str>, out: &mut String) -> char {
     }
 }
 
-fn write_array(
-    elements: &[AlgebraicValue],
-    out: &mut String,
-    mut write: impl FnMut(&AlgebraicValue, &mut String),
-) {
+fn write_array<T>(elements: &[T], out: &mut String, mut write: impl FnMut(&T, &mut String)) {
     out.push('[');
     for (index, element) in elements.iter().enumerate() {
         if index > 0 {
@@ -260,6 +257,29 @@ fn write_leaf(value: &AlgebraicValue, out: &mut String) {
         F32(v) if !v.is_finite() => out.push_str("null"),
         F32(v) => write_display(format_args!("{v:?}"), out),
         F64(v) => write_f64(*v, out),
+    }
+}
+
+/// Appends parsed JSON as it was, numbers digit for digit, without white space.
+pub fn node_to_json(node: &Node<'_>, out: &mut String) {
+    match &node.kind {
+        NodeKind::Null => out.push_str("null"),
+        NodeKind::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+        NodeKind::Number(text) => out.push_str(text),
+        NodeKind::String(text) => write_string(text, out),
+        NodeKind::Array(elements) => write_array(elements, out, node_to_json),
+        NodeKind::Object(entries) => {
+            out.push('{');
+            for (index, (key, value)) in entries.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write_string(key, out);
+                out.push(':');
+                node_to_json(value, out);
+            }
+            out.push('}');
+        }
     }
 }
 

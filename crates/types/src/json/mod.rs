@@ -12,8 +12,8 @@ pub use decode::{
     args_from_json, product_from_node, value_from_json, value_from_node, ProductRole,
 };
 pub use emit::{
-    bsatn_to_json_named, bsatn_to_json_untyped, value_to_json_named, value_to_json_untyped,
-    write_f64, write_string,
+    bsatn_to_json_named, bsatn_to_json_untyped, node_to_json, value_to_json_named,
+    value_to_json_untyped, write_f64, write_string,
 };
 pub use parse::{parse, Node, NodeKind};
 pub use types::{

@@ -6,6 +6,7 @@ use clap::ValueEnum;
 
 use super::{unsupported_language, Args, Job, Lang, Source};
 use crate::error::{Error, Result};
+use crate::paths::absolute;
 use crate::project::{glob_matches, GenerateEntry, Project, Target};
 
 /// What the command line and the project ask for.
@@ -208,7 +209,7 @@ fn plain_job(args: &Args, directory: &Path, target: Option<&Target>) -> Result<J
                 "LC0634",
                 format!(
                     "Could not detect the language to generate: {} has neither package.json, Cargo.toml nor *.csproj. Say it with --lang.",
-                    directory.display()
+                    absolute(directory).display()
                 ),
             )
         })?,

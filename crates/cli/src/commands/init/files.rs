@@ -16,6 +16,8 @@ pub fn write(plan: &Plan) -> Result<()> {
     npm_package(&root.join("spacetimedb/package.json"), None, plan)?;
     cargo_package(&root.join("Cargo.toml"), Some(&kebab(&plan.name)))?;
     cargo_package(&root.join("spacetimedb/Cargo.toml"), None)?;
+    csharp_projects(root)?;
+    csharp_projects(&root.join("spacetimedb"))?;
 
     write_new(
         &root.join("spacetime.json"),
@@ -110,6 +112,39 @@ fn npm_package(path: &Path, name: Option<&str>, plan: &Plan) -> Result<()> {
     std::fs::write(path, pretty(&package)).map_err(|e| Error::file("write", path, e))
 }
 
+/// The projects of C# in a directory.
+fn csharp_projects(directory: &Path) -> Result<()> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    for path in paths.filter(|path| path.extension().is_some_and(|e| e == "csproj")) {
+        let mut text = std::fs::read_to_string(&path).map_err(|e| Error::file("read", &path, e))?;
+        for package in ["SpacetimeDB.Runtime", "SpacetimeDB.ClientSDK"] {
+            text = with_version(&text, package, &compatible_range());
+        }
+        std::fs::write(&path, text).map_err(|e| Error::file("write", &path, e))?;
+    }
+    Ok(())
+}
+
+/// The text of a C# project with another version of a package that it refers to.
+fn with_version(text: &str, package: &str, version: &str) -> String {
+    let reference = format!("Include=\"{package}\"");
+    let Some((before, rest)) = text.split_once(&reference) else {
+        return text.to_owned();
+    };
+    // In the same element.
+    let end = rest.find('>').unwrap_or(rest.len());
+    let attribute = "Version=\"";
+    let Some(start) = rest[..end].find(attribute) else {
+        return text.to_owned();
+    };
+    let (head, tail) = rest.split_at(start + attribute.len());
+    match tail.split_once('"') {
+        Some((_, tail)) => format!("{before}{reference}{head}{version}\"{tail}"),
+        None => text.to_owned(),
+    }
+}
+
 fn cargo_package(path: &Path, name: Option<&str>) -> Result<()> {
     let Ok(text) = std::fs::read_to_string(path) else {
         return Ok(());
@@ -130,4 +165,31 @@ fn cargo_package(path: &Path, name: Option<&str>) -> Result<()> {
         }
     }
     std::fs::write(path, manifest.to_string()).map_err(|e| Error::file("write", path, e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_version;
+
+    #[test]
+    fn packages_of_csharp_get_a_version() {
+        let with = |text| with_version(text, "A.B", "2.10.*");
+        for (text, want) in [
+            (
+                r#"<R Include="A.B" Version="1.0" /><R Include="C" Version="3" />"#,
+                r#"<R Include="A.B" Version="2.10.*" /><R Include="C" Version="3" />"#,
+            ),
+            (
+                r#"<R Include="A.B" /><R Include="C" Version="3" />"#,
+                r#"<R Include="A.B" /><R Include="C" Version="3" />"#,
+            ),
+            (
+                r#"<R Include="A.B.C" Version="3" />"#,
+                r#"<R Include="A.B.C" Version="3" />"#,
+            ),
+            (r#"Include="A.B" Version=""#, r#"Include="A.B" Version=""#),
+        ] {
+            assert_eq!(with(text), want);
+        }
+    }
 }

@@ -12,10 +12,11 @@ use crate::error::{Error, Result};
 static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../templates");
 
 /// In the order of the list.
-const DESCRIPTIONS: [(&str, &str); 6] = [
+const DESCRIPTIONS: [(&str, &str); 7] = [
     ("basic-ts", "TypeScript module, client that runs in Node"),
     ("basic-rs", "Rust module, Rust client"),
     ("basic-cpp", "C++ module, no client"),
+    ("basic-csharp", "C# module (.NET 8), no client"),
     (
         "browser-ts",
         "TypeScript module, page without a framework (Vite)",

@@ -167,6 +167,7 @@ fn program(plan: &Plan) -> Result<(Vec<u8>, HostType)> {
                 directory,
                 &build::Options::parse(plan.build_options.as_deref().unwrap_or(""))?,
             )?;
+            build::advise(&built);
             (built.path, built.host_type)
         }
     };

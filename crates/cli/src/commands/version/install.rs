@@ -12,14 +12,7 @@ const PROGRAMS: [&str; 2] = ["spacetime", "spacetimedb-standalone"];
 
 /// Copies the programs of a directory, or this one's, to the directory of a version: all of them, or none.
 pub(super) fn install(paths: &Paths, version: &str, from: Option<&Path>, yes: bool) -> Result<()> {
-    if numbers_of(version).is_none() {
-        return Err(Error::coded(
-            "LC0882",
-            format!(
-                "`{version}` is not the name of a version; it looks like 2.10.1 or 2.10.1-mine."
-            ),
-        ));
-    }
+    check_name(version)?;
     let own = env!("CARGO_PKG_VERSION");
     let source = match from {
         Some(directory) => directory.to_owned(),
@@ -39,6 +32,63 @@ pub(super) fn install(paths: &Paths, version: &str, from: Option<&Path>, yes: bo
     }
     copy(&programs, &paths.bin_dir, &target)?;
     println!("Installed version {version} in {}.", target.display());
+    Ok(())
+}
+
+fn check_name(version: &str) -> Result<()> {
+    if numbers_of(version).is_some() {
+        return Ok(());
+    }
+    Err(Error::coded(
+        "LC0882",
+        format!("`{version}` is not the name of a version; it looks like 2.10.1 or 2.10.1-mine."),
+    ))
+}
+
+/// Lets a version be what is in a directory, also when that changes.
+pub(super) fn link_to(paths: &Paths, version: &str, directory: &Path, yes: bool) -> Result<()> {
+    check_name(version)?;
+    let directory =
+        std::fs::canonicalize(directory).map_err(|e| Error::file("find", directory, e))?;
+    // By these names they are run.
+    for name in PROGRAMS {
+        let file = directory.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+        if !file.is_file() {
+            return Err(Error::coded(
+                "LC0882",
+                format!(
+                    "{} has no program `{name}`. Both programs belong to a version.",
+                    directory.display()
+                ),
+            ));
+        }
+    }
+    let target = paths.bin_dir.join(version);
+    match std::fs::symlink_metadata(&target) {
+        Ok(there) if there.is_symlink() => {
+            let question = format!("Version {version} is a link already. Lead it elsewhere?");
+            if !prompt::confirm(&question, yes) {
+                return Err(Error::coded(
+                    "LC0882",
+                    format!("version {version} was kept as it is. --yes replaces it."),
+                ));
+            }
+        }
+        Ok(_) => {
+            return Err(Error::coded(
+                "LC0882",
+                format!(
+                    "version {version} is installed and is no link. Take another name, like {version}-mine, or remove it first: \
+                     `spacetime version uninstall {version}`."
+                ),
+            ))
+        }
+        Err(_) => {}
+    }
+    std::fs::create_dir_all(&paths.bin_dir)
+        .map_err(|e| Error::file("create", &paths.bin_dir, e))?;
+    link(&directory, &target)?;
+    println!("Version {version} is what is in {}.", directory.display());
     Ok(())
 }
 

@@ -1,0 +1,76 @@
+//! What a compiled module defines.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use lightcone_schema::{ModuleDef, RawModuleDef, RawVersion};
+
+use crate::build::HostType;
+use crate::commands::start::beside_this_program;
+use crate::error::{Error, Result};
+
+/// Asks the server program, or the one in `SPACETIMEDB_SCHEMA_EXTRACTOR`, what a built module defines.
+pub fn of_program(path: &Path, host_type: HostType) -> Result<ModuleDef> {
+    if !path.is_file() {
+        return Err(Error::file(
+            "read",
+            path,
+            std::io::ErrorKind::NotFound.into(),
+        ));
+    }
+    let mut command =
+        match std::env::var_os("SPACETIMEDB_SCHEMA_EXTRACTOR").filter(|v| !v.is_empty()) {
+            Some(program) => Command::new(program),
+            None => Command::new(beside_this_program("spacetimedb-standalone")?),
+        };
+    command.arg("extract-schema").arg(path);
+    command.args([
+        "--host-type",
+        if host_type == HostType::Wasm {
+            "wasm"
+        } else {
+            "js"
+        },
+    ]);
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .output()
+        .map_err(|e| {
+            Error::caused(
+                "LC0633",
+                "cannot run the program that reads a module's schema",
+                e,
+            )
+        })?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said.trim().trim_start_matches("Error: ");
+        return Err(Error::coded(
+            "LC0633",
+            format!("the schema of {} cannot be read: {said}", path.display()),
+        ));
+    }
+    parse(
+        &String::from_utf8_lossy(&output.stdout),
+        &path.display().to_string(),
+    )
+}
+
+/// Reads `{"V10":…}` or `{"V9":…}`, or what `spacetime describe` prints, which has no envelope.
+pub fn parse(text: &str, place: &str) -> Result<ModuleDef> {
+    let raw = RawModuleDef::from_json(text)
+        .or_else(|error| {
+            RawModuleDef::from_schema_json(RawVersion::V10, text)
+                .or_else(|_| RawModuleDef::from_schema_json(RawVersion::V9, text))
+                .map_err(|_| error)
+        })
+        .map_err(|e| Error::caused("LC0633", format!("{place} holds no module definition"), e))?;
+    ModuleDef::validate(raw).map_err(|e| {
+        Error::caused(
+            "LC0633",
+            format!("the module definition of {place} is not valid"),
+            e,
+        )
+    })
+}

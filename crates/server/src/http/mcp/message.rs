@@ -1,0 +1,161 @@
+//! What a message asks for.
+//!
+//! The JSON is read by the parser for values, which keeps every digit: arguments of reducers may be numbers of 256 bits, and an
+//! id must come back as it was. A member that stands twice is refused: what checks messages on their way here may have looked at
+//! the other one.
+
+use lightcone_types::json::{self, node_to_json, JsonError, Node, NodeKind};
+
+use super::answer::RpcError;
+use super::tools::ToolCall;
+
+/// Longest id, in bytes of JSON. Answers repeat it.
+const ID_BYTES_MAX: usize = 1024;
+
+/// One message of a client.
+#[derive(Debug)]
+pub(super) enum Message {
+    /// Nobody waits for an answer.
+    Notification,
+    Request {
+        /// As JSON.
+        id: String,
+        request: Result<Request, RpcError>,
+    },
+}
+
+#[derive(Debug)]
+pub(super) enum Request {
+    Initialize {
+        /// What the client would like to speak.
+        version: Option<String>,
+    },
+    Ping,
+    ListTools,
+    Call(ToolCall),
+}
+
+impl Message {
+    /// `is_of_database`: tools are about one database, which is known, and take none.
+    pub fn parse(text: &str, is_of_database: bool) -> Result<Message, JsonError> {
+        let node = json::parse(text)?;
+        let id = match member(&node, "id") {
+            Ok(None) => return Ok(Message::Notification),
+            Ok(Some(id)) => id_text(id),
+            Err(error) => Err(error),
+        };
+        Ok(match id {
+            Ok(id) => Message::Request {
+                id,
+                request: request(&node, is_of_database),
+            },
+            Err(error) => Message::Request {
+                id: "null".to_owned(),
+                request: Err(error),
+            },
+        })
+    }
+}
+
+fn id_text(id: &Node<'_>) -> Result<String, RpcError> {
+    let mut text = String::new();
+    node_to_json(id, &mut text);
+    match text.len() > ID_BYTES_MAX {
+        true => Err(RpcError::invalid(format!(
+            "the id is longer than {ID_BYTES_MAX} bytes"
+        ))),
+        false => Ok(text),
+    }
+}
+
+fn request(node: &Node<'_>, is_of_database: bool) -> Result<Request, RpcError> {
+    let method = member(node, "method")?.and_then(Node::as_str);
+    let method = method.ok_or_else(|| RpcError::invalid("missing method"))?;
+    let params = member(node, "params")?;
+    Ok(match method {
+        "initialize" => Request::Initialize {
+            version: params
+                .map(|params| member(params, "protocolVersion"))
+                .transpose()?
+                .flatten()
+                .and_then(|version| version.as_str().map(str::to_owned)),
+        },
+        "ping" => Request::Ping,
+        "tools/list" => Request::ListTools,
+        "tools/call" => Request::Call(ToolCall::parse(params, is_of_database)?),
+        other => return Err(RpcError::unknown_method(other)),
+    })
+}
+
+/// The member of an object; None of anything else.
+pub(super) fn member<'n, 'a>(
+    node: &'n Node<'a>,
+    key: &str,
+) -> Result<Option<&'n Node<'a>>, RpcError> {
+    let NodeKind::Object(entries) = &node.kind else {
+        return Ok(None);
+    };
+    let mut found = entries.iter().filter(|(name, _)| name == key);
+    let first = found.next().map(|(_, value)| value);
+    match found.next() {
+        Some(_) => Err(RpcError::invalid(format!("`{key}` stands twice"))),
+        None => Ok(first),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "\\PC{0,60}") {
+            let _ = Message::parse(&text, true);
+        }
+
+        /// Nearly messages.
+        #[test]
+        fn any_members_are_read_or_refused(
+            members in proptest::collection::vec(
+                ("id|method|params|name|arguments|sql|args|database", "1|null|\"tools/call\"|\"sql\"|\\[\\]|\\{\\}|\\[\\[1\\]\\]|\\{\"name\":\"call\"\\}"),
+                0..6,
+            ),
+            is_of_database: bool,
+        ) {
+            let members: Vec<_> = members.iter().map(|(key, value)| format!("\"{key}\":{value}")).collect();
+            let text = format!("{{{}}}", members.join(","));
+            proptest::prop_assert!(Message::parse(&text, is_of_database).is_ok(), "{}", text);
+        }
+    }
+
+    #[test]
+    fn ids_come_back_digit_for_digit() {
+        for id in [
+            "1",
+            "null",
+            "\"a\\u0001\\\"\"",
+            "123456789012345678901234567890123456789",
+            "1.50e3",
+            "-0",
+            "{\"a\":[1,true]}",
+        ] {
+            let text = format!("{{\"id\": {id}, \"method\": \"ping\"}}");
+            let Ok(Message::Request { id: read, request }) = Message::parse(&text, true) else {
+                panic!("{text}");
+            };
+            assert_eq!(read, id);
+            assert!(matches!(request, Ok(Request::Ping)));
+        }
+        let long = format!(
+            "{{\"id\":\"{}\",\"method\":\"ping\"}}",
+            "x".repeat(ID_BYTES_MAX)
+        );
+        let twice = "{\"id\":1,\"id\":2,\"method\":\"ping\"}".to_owned();
+        for text in [long, twice] {
+            let Ok(Message::Request { id, request }) = Message::parse(&text, true) else {
+                panic!("{text}");
+            };
+            assert!(id == "null" && request.is_err(), "{request:?}");
+        }
+    }
+}

@@ -1,0 +1,435 @@
+//! The tools, each of them a plain route.
+
+use std::sync::Arc;
+
+use axum::response::{IntoResponse as _, Response};
+use http_body_util::BodyExt as _;
+use lightcone_schema::RawVersion;
+use lightcone_types::json::{node_to_json, Node, NodeKind};
+use serde_json::{json, Map, Value};
+
+use super::answer::{shown, RpcError};
+use super::message::member;
+use crate::auth::Caller;
+use crate::control::{ControlDb, ControlError};
+use crate::database::{CallError, Holder};
+use crate::http::reply::{Failure, Reply};
+use crate::http::sql::Statement;
+use crate::http::{call, database, delivery, identity, sql};
+use crate::names::NameOrIdentity;
+use crate::state::ServerState;
+
+/// So much of an answer is passed on: more would fill an assistant's memory.
+const TEXT_BYTES_MAX: usize = 64 * 1024;
+
+/// A tool with its arguments.
+#[derive(Debug)]
+pub(super) enum ToolCall {
+    Ping {
+        message: Option<String>,
+    },
+    ListDatabases,
+    GetSchema {
+        /// None: the one that the endpoint is about. So it is with the others.
+        database: Option<NameOrIdentity>,
+    },
+    Sql {
+        database: Option<NameOrIdentity>,
+        sql: String,
+        confirmed: bool,
+    },
+    Call {
+        database: Option<NameOrIdentity>,
+        reducer: String,
+        /// A JSON array.
+        args: String,
+    },
+}
+
+impl ToolCall {
+    pub fn parse(params: Option<&Node<'_>>, is_of_database: bool) -> Result<ToolCall, RpcError> {
+        let params = params.filter(|params| params.as_object().is_some());
+        let params = params.ok_or_else(|| RpcError::parameters("missing params"))?;
+        let name = member(params, "name")?.and_then(Node::as_str);
+        let name = name.ok_or_else(|| RpcError::parameters("missing tool name"))?;
+        let arguments = member(params, "arguments")?;
+        let argument = |key: &str| match arguments {
+            Some(arguments) => member(arguments, key),
+            None => Ok(None),
+        };
+        let text = |key: &str| -> Result<String, RpcError> {
+            let text = argument(key)?.and_then(Node::as_str).map(str::to_owned);
+            text.ok_or_else(|| RpcError::parameters(format!("{key} argument must be a string")))
+        };
+        let database = || -> Result<Option<NameOrIdentity>, RpcError> {
+            if is_of_database {
+                return Ok(None);
+            }
+            let text = text("database")?;
+            let parsed = NameOrIdentity::parse(&text).map_err(|error| {
+                RpcError::parameters(format!("invalid database '{}': {error}", shown(&text)))
+            });
+            parsed.map(Some)
+        };
+        Ok(match name {
+            "ping" => ToolCall::Ping {
+                message: argument("message")?
+                    .and_then(Node::as_str)
+                    .map(str::to_owned),
+            },
+            "list_databases" if !is_of_database => ToolCall::ListDatabases,
+            "get_schema" => ToolCall::GetSchema {
+                database: database()?,
+            },
+            "sql" => ToolCall::Sql {
+                database: database()?,
+                sql: text("sql")?,
+                confirmed: match argument("confirmed")?.map(|node| &node.kind) {
+                    None | Some(NodeKind::Null) => true,
+                    Some(NodeKind::Bool(confirmed)) => *confirmed,
+                    Some(_) => {
+                        let text = "confirmed argument must be a boolean";
+                        return Err(RpcError::parameters(text));
+                    }
+                },
+            },
+            "call" => ToolCall::Call {
+                database: database()?,
+                reducer: text("reducer")?,
+                args: match argument("args")? {
+                    None => "[]".to_owned(),
+                    Some(args) if args.is_null() => "[]".to_owned(),
+                    Some(args) if args.as_array().is_some() => {
+                        let mut text = String::new();
+                        node_to_json(args, &mut text);
+                        text
+                    }
+                    Some(_) => return Err(RpcError::parameters("args must be a JSON array")),
+                },
+            },
+            other => {
+                let text = format!("unknown tool: {}", shown(other));
+                return Err(RpcError::parameters(text));
+            }
+        })
+    }
+}
+
+/// What a tool says.
+pub(super) struct Said {
+    pub text: String,
+    pub is_error: bool,
+    /// Whom the plain answer was held for.
+    pub holder: Option<Holder>,
+}
+
+impl Said {
+    fn good(text: impl Into<String>) -> Said {
+        Said {
+            text: cut(text.into()),
+            is_error: false,
+            holder: None,
+        }
+    }
+
+    fn bad(text: impl Into<String>) -> Said {
+        Said {
+            is_error: true,
+            ..Said::good(text)
+        }
+    }
+
+    /// The beginning of what a plain route has answered.
+    async fn of(response: Response) -> Said {
+        let status = response.status();
+        let holder = delivery::holder(&response);
+        let mut body = response.into_body();
+        let mut bytes = Vec::new();
+        // Bodies of routes are in memory, so nobody is waited for.
+        while bytes.len() <= TEXT_BYTES_MAX {
+            let Some(Ok(frame)) = body.frame().await else {
+                break;
+            };
+            if let Some(data) = frame.data_ref() {
+                let room = TEXT_BYTES_MAX + 1 - bytes.len();
+                bytes.extend_from_slice(&data[..data.len().min(room)]);
+            }
+        }
+        let mut text = match String::from_utf8(bytes) {
+            Ok(text) => text,
+            // Cut in the middle of a character.
+            Err(error) => {
+                let end = error.utf8_error().valid_up_to();
+                String::from_utf8_lossy(&error.as_bytes()[..end]).into_owned()
+            }
+        };
+        if text.is_empty() && !status.is_success() {
+            text = format!("request failed with HTTP {}", status.as_u16());
+        }
+        Said {
+            text: cut(text),
+            is_error: !status.is_success(),
+            holder,
+        }
+    }
+}
+
+fn cut(mut text: String) -> String {
+    if text.len() > TEXT_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+    }
+    text
+}
+
+/// The tools as one caller has them.
+pub(super) struct Tools {
+    pub state: Arc<ServerState>,
+    pub caller: Caller,
+    /// What all of them are about, if it is one database.
+    pub database: Option<NameOrIdentity>,
+    /// What is said to whoever wants to change something; None: he may.
+    pub write_refusal: Option<&'static str>,
+}
+
+impl Tools {
+    /// Their descriptions, in the order of the chapter.
+    pub fn list(&self) -> Vec<Value> {
+        let text = |what: &str| json!({ "description": what, "type": "string" });
+        let database = match self.database {
+            Some(_) => None,
+            None => Some(("database", text("Name or identity of the database"))),
+        };
+        let mut tools = Vec::new();
+        if self.database.is_none() {
+            tools.push(described(
+                "list_databases",
+                (
+                    "List databases",
+                    "The databases that belong to the caller, with their names",
+                ),
+                [],
+                &[],
+                false,
+            ));
+        }
+        tools.push(described(
+            "ping",
+            ("Ping", "Says whether the server is there"),
+            [("message", text("Comes back in the answer"))],
+            &[],
+            false,
+        ));
+        tools.push(described(
+            "get_schema",
+            ("Get schema", "Tables, types, reducers and other functions of a database, as the definition of its module"),
+            database.clone(),
+            &[],
+            false,
+        ));
+        let (sql, call) = match self.write_refusal {
+            None => (
+                "Runs one SQL statement: SELECT, INSERT, UPDATE or DELETE",
+                "Calls a reducer, a transaction of the module",
+            ),
+            Some(_) => (
+                "Runs one SQL query: a SELECT. Statements that change something are refused here",
+                "Calls a reducer, a transaction of the module. Is refused here, with a text that says who can allow it",
+            ),
+        };
+        let confirmed = json!({ "description": "Wait until what the result was computed from is on disk; true if left out", "type": "boolean" });
+        let own = [("confirmed", confirmed), ("sql", text("One statement"))];
+        tools.push(described(
+            "sql",
+            ("Run SQL", sql),
+            own.into_iter().chain(database.clone()),
+            &["sql"],
+            self.write_refusal.is_none(),
+        ));
+        let args =
+            json!({ "description": "Its arguments, in order", "items": {}, "type": "array" });
+        let own = [("args", args), ("reducer", text("Its name"))];
+        tools.push(described(
+            "call",
+            ("Call a reducer", call),
+            own.into_iter().chain(database),
+            &["reducer"],
+            true,
+        ));
+        tools
+    }
+
+    /// Runs a tool.
+    pub async fn call(&self, call: ToolCall) -> Said {
+        let said = match call {
+            ToolCall::Ping { message: None } => Ok(Said::good("pong")),
+            ToolCall::Ping {
+                message: Some(message),
+            } => Ok(Said::good(format!("pong: {message}"))),
+            ToolCall::ListDatabases => self.list_databases().await,
+            ToolCall::GetSchema { database } => self.get_schema(database).await,
+            ToolCall::Sql {
+                database,
+                sql,
+                confirmed,
+            } => self.sql(database, sql, confirmed).await,
+            ToolCall::Call {
+                database,
+                reducer,
+                args,
+            } => self.call_reducer(database, reducer, args).await,
+        };
+        match said {
+            Ok(said) => said,
+            Err(failure) => Said::of(failure.into_response()).await,
+        }
+    }
+
+    fn path<'a>(
+        &'a self,
+        named: &'a Option<NameOrIdentity>,
+    ) -> Result<&'a NameOrIdentity, Failure> {
+        let path = self.database.as_ref().or(named.as_ref());
+        path.ok_or_else(Failure::no_such_database)
+    }
+
+    async fn list_databases(&self) -> Result<Said, Failure> {
+        let caller = self.caller.identity;
+        let listed = move |control: &ControlDb| -> Result<String, ControlError> {
+            let mut text = "{\"databases\":[".to_owned();
+            for (index, identity) in identity::owned(control, &caller)?.into_iter().enumerate() {
+                // What follows would be cut off.
+                if text.len() > TEXT_BYTES_MAX {
+                    break;
+                }
+                let names = control.names_of(&identity)?;
+                let entry = json!({ "identity": identity.to_hex(), "names": names });
+                text.push_str(if index > 0 { "," } else { "" });
+                text.push_str(&entry.to_string());
+            }
+            text.push_str("]}");
+            Ok(text)
+        };
+        Ok(Said::good(self.state.control(listed).await?))
+    }
+
+    async fn get_schema(&self, database: Option<NameOrIdentity>) -> Result<Said, Failure> {
+        let record = self.state.record(self.path(&database)?)?;
+        let answer = database::definition(&self.state, &record, RawVersion::V9).await;
+        said(answer).await
+    }
+
+    async fn sql(
+        &self,
+        database: Option<NameOrIdentity>,
+        text: String,
+        confirmed: bool,
+    ) -> Result<Said, Failure> {
+        let record = self.state.record(self.path(&database)?)?;
+        let statement = Statement {
+            text,
+            confirmed,
+            write_refusal: self.write_refusal,
+        };
+        said(sql::run(&self.state, &record, &self.caller, statement).await).await
+    }
+
+    async fn call_reducer(
+        &self,
+        database: Option<NameOrIdentity>,
+        reducer: String,
+        args: String,
+    ) -> Result<Said, Failure> {
+        if let Some(refusal) = self.write_refusal {
+            return Ok(Said::bad(refusal));
+        }
+        let record = self.state.record(self.path(&database)?)?;
+        let running = self.state.databases.get(&record).await?;
+        // Which the plain route would call.
+        let definition = running.handle.module_def();
+        if definition.reducer(&reducer).is_none() && definition.procedure(&reducer).is_some() {
+            return Ok(Said::bad("no such reducer"));
+        }
+        let caller = call::caller_of(&self.state, &record, &self.caller);
+        let call = (reducer.clone(), args);
+        let called = call::run(&self.state, &running.handle, caller, call, None).await?;
+        Ok(match called {
+            Ok(_) => Said::good(format!("reducer '{reducer}' committed")),
+            Err(CallError::NoSuchFunction) => Said::bad("no such reducer"),
+            Err(CallError::TimedOut { .. }) => {
+                Said::bad(format!("reducer '{reducer}' exceeded the energy budget"))
+            }
+            Err(CallError::UserError { message, .. }) => {
+                Said::bad(format!("reducer '{reducer}' failed: {message}"))
+            }
+            Err(error @ CallError::Fatal { .. }) => {
+                let Said { text, .. } = Said::of(call::refused(error)).await;
+                Said::bad(format!("reducer '{reducer}' failed: {text}"))
+            }
+            Err(error) => Said::of(call::refused(error)).await,
+        })
+    }
+}
+
+async fn said(answer: Reply) -> Result<Said, Failure> {
+    Ok(Said::of(answer?).await)
+}
+
+fn described(
+    name: &str,
+    (title, description): (&str, &str),
+    arguments: impl IntoIterator<Item = (&'static str, Value)>,
+    required: &[&str],
+    writes: bool,
+) -> Value {
+    let mut arguments: Vec<_> = arguments.into_iter().collect();
+    arguments.sort_by_key(|(key, _)| *key);
+    let is_about_one = arguments.iter().any(|(key, _)| *key == "database");
+    let mut required = required.to_vec();
+    required.extend(is_about_one.then_some("database"));
+    required.sort_unstable();
+    let properties: Map<_, _> = arguments
+        .into_iter()
+        .map(|(key, schema)| (key.to_owned(), schema))
+        .collect();
+    json!({
+        "annotations": {
+            "destructiveHint": writes,
+            "openWorldHint": false,
+            "readOnlyHint": !writes,
+            "title": title,
+        },
+        "description": description,
+        "inputSchema": { "properties": properties, "required": required, "type": "object" },
+        "name": name,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::reply;
+
+    #[tokio::test]
+    async fn texts_are_cut_between_characters() {
+        for (text, length) in [
+            ("é".repeat(TEXT_BYTES_MAX), TEXT_BYTES_MAX),
+            (
+                format!("x{}", "é".repeat(TEXT_BYTES_MAX)),
+                TEXT_BYTES_MAX - 1,
+            ),
+            ("x".repeat(TEXT_BYTES_MAX), TEXT_BYTES_MAX),
+            ("é".repeat(9), 18),
+        ] {
+            let said = Said::of(reply::text(text.clone())).await;
+            assert_eq!(said.text.len(), length);
+            assert_eq!(said.text, Said::good(text).text);
+            assert!(!said.is_error);
+        }
+        let said = Said::of(Failure::empty(axum::http::StatusCode::IM_A_TEAPOT).into_response());
+        let said = said.await;
+        assert_eq!(
+            (said.text.as_str(), said.is_error),
+            ("request failed with HTTP 418", true)
+        );
+    }
+}
