@@ -90,7 +90,7 @@ impl RequestSender {
         let environment = shared.environment();
         let (timestamp, received) = (environment.now(), environment.instant());
         let tracer = shared.options.commons.tracer();
-        let mut trace = tracer.and_then(|tracer| tracer.begin());
+        let mut trace = tracer.and_then(|tracer| tracer.begin()).map(Box::new);
         let (mut start, mut spare_ticket, mut tried) = (0, None, None);
         loop {
             let module = shared.module();

@@ -138,7 +138,7 @@ impl DatabaseHandle {
         };
         let command = Command::Call {
             permit,
-            call,
+            call: Box::new(call),
             reply,
         };
         let sent = shared.inbox.command(command);

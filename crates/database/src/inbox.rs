@@ -54,7 +54,7 @@ pub(crate) enum Command {
     },
     Call {
         permit: InboxPermit,
-        call: HttpCall,
+        call: Box<HttpCall>,
         reply: oneshot::Sender<Result<CallOutcome, CallError>>,
     },
     HttpRequest {

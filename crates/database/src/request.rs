@@ -75,7 +75,7 @@ pub(crate) struct Decoded {
     /// The same time, for what is measured.
     pub received: Instant,
     /// The first call of it is traced.
-    pub trace: Option<TraceContext>,
+    pub trace: Option<Box<TraceContext>>,
     pub payload: Bytes,
     /// Where in the payload the messages are.
     pub messages: Range<usize>,

@@ -220,7 +220,7 @@ impl Writer {
                 call,
                 reply,
             } => {
-                self.http_call(call, permit, reply);
+                self.http_call(*call, permit, reply);
             }
             Command::HttpRequest {
                 permit,

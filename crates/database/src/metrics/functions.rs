@@ -167,7 +167,7 @@ impl ModuleCounters {
         before: Option<&ModuleCounters>,
     ) -> ModuleCounters {
         let go_on = |names: Vec<&str>, old: fn(&ModuleCounters) -> &Vec<Named>| {
-            let old = before.into_iter().flat_map(|before| old(before));
+            let old = before.into_iter().flat_map(old);
             let old: FxHashMap<&str, &Named> = old.map(|named| (&*named.0, named)).collect();
             let named = |name: &str| match old.get(name) {
                 Some((name, counters)) => (name.clone(), counters.clone()),

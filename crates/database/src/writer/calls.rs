@@ -54,7 +54,9 @@ impl Writer {
             decoded.taken += 1;
             let received = decoded.received;
             origin.trace = match request {
-                Request::Call { .. } | Request::Procedure { .. } => decoded.trace.take(),
+                Request::Call { .. } | Request::Procedure { .. } => {
+                    decoded.trace.take().map(|trace| *trace)
+                }
                 _ => None,
             };
             let may_wait =
