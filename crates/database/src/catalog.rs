@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use lightcone_engine::Datastore;
-use lightcone_query::{check_rule, Catalog};
+use lightcone_query::{check_rule, compile_subscription, Caller, Catalog};
 use lightcone_schema::{ModuleDef, TableSchema};
 use lightcone_types::{Identity, TableId};
 use rustc_hash::FxHashMap;
 
+use crate::held_indexes::RuleColumns;
 use crate::joins::JoinShapes;
+use crate::live_query::LiveQuery;
 use crate::windows::WindowShapes;
 
 /// The names of one version of a database.
@@ -17,6 +19,8 @@ pub(crate) struct CatalogView {
     by_name: FxHashMap<String, usize>,
     /// Row-level security rules.
     rules: FxHashMap<TableId, Vec<String>>,
+    /// Columns that these look rows up by in live queries.
+    pub rule_columns: RuleColumns,
     /// Of the live joins that were compiled against it.
     pub joins: JoinShapes,
     /// The same of live windows.
@@ -39,13 +43,43 @@ impl CatalogView {
             schemas,
             by_name,
             rules: FxHashMap::default(),
+            rule_columns: RuleColumns::default(),
             joins: JoinShapes::default(),
             windows: WindowShapes::default(),
         };
         for rule in &def.row_level_security {
             catalog.add_rule(rule);
         }
+        catalog.rule_columns = catalog.looked_up_by_rules();
         catalog
+    }
+
+    /// The columns that rules alone look rows up by, for somebody who may read what he likes.
+    fn looked_up_by_rules(&self) -> RuleColumns {
+        let nobody = Caller {
+            identity: Identity::ZERO,
+            is_owner: false,
+        };
+        let mut columns = RuleColumns::default();
+        for schema in self
+            .schemas
+            .iter()
+            .filter(|s| self.rules.contains_key(&s.id))
+        {
+            let text = format!("SELECT * FROM \"{}\"", schema.name);
+            // A table that nobody may read has no query.
+            let Ok(query) = compile_subscription(&text, self, &nobody) else {
+                continue;
+            };
+            let live = query.fragments.iter().filter_map(|fragment| {
+                LiveQuery::of_fragment(&query, fragment, &nobody.identity, self).ok()
+            });
+            for live in live {
+                let looked_up = live.joins().flat_map(|(shape, _)| shape.looked_up_by());
+                columns.extend(looked_up.map(|(table, column)| (table.id, column)));
+            }
+        }
+        columns
     }
 
     /// Rules were checked when the module was published. If it is not known whose rows one gives, nobody

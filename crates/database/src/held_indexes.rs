@@ -6,6 +6,7 @@ use std::time::Instant;
 use lightcone_engine::Datastore;
 use lightcone_schema::TableSchema;
 use lightcone_types::{ColId, TableId};
+use rustc_hash::FxHashSet;
 
 /// Rows for which indexes are built at once, and how many more there may be after each second: building takes the writer some
 /// 300 ns for each.
@@ -13,6 +14,30 @@ const INDEX_ROWS_MAX: u64 = 4_000_000;
 const INDEX_ROWS_PER_SECOND: u64 = 100_000;
 /// Indexes that one table has for live queries, beside its own: each makes a change of the table dearer.
 const HELD_INDEXES_MAX: usize = 4;
+/// How many it has if the module itself needs more, for its rules and views: whoever asks for what takes the places above
+/// takes none of these.
+const HELD_INDEXES_OF_MODULE_MAX: usize = 8;
+
+/// Columns that the module's own rules look rows up by, with their tables.
+pub(crate) type RuleColumns = FxHashSet<(TableId, ColId)>;
+
+/// Who asks for an index.
+#[derive(Clone, Copy)]
+pub(crate) enum Asker<'r> {
+    /// Through a query, into which the module's rules may be drawn.
+    Client(&'r RuleColumns),
+    /// For a view.
+    Module,
+}
+
+impl Asker<'_> {
+    fn indexes_max(self, table: TableId, column: ColId) -> usize {
+        match self {
+            Asker::Client(rules) if !rules.contains(&(table, column)) => HELD_INDEXES_MAX,
+            _ => HELD_INDEXES_OF_MODULE_MAX,
+        }
+    }
+}
 
 /// What building indexes has taken.
 #[derive(Default)]
@@ -31,6 +56,7 @@ impl IndexBuilding {
         &mut self,
         datastore: &Datastore,
         columns: impl Iterator<Item = (&'s Arc<TableSchema>, ColId)>,
+        asker: Asker<'_>,
         now: Instant,
     ) -> Result<(), String> {
         self.forgive(now);
@@ -47,7 +73,7 @@ impl IndexBuilding {
             let indexes = table.held_indexes() + of_table.count();
             built.push((schema.id, column));
             rows += table.rows().row_count();
-            if rows > INDEX_ROWS_MAX || indexes >= HELD_INDEXES_MAX {
+            if rows > INDEX_ROWS_MAX || indexes >= asker.indexes_max(schema.id, column) {
                 let name = schema.column(column).map_or("", |column| &column.name);
                 return Err(format!("the subscription needs an index on the column `{name}` of `{}`, which has none, and building it would take too long now: add an index to the module, or try again later [LC0716]", schema.name));
             }

@@ -14,10 +14,20 @@ pub struct DeltaOp {
     /// Or what stands in the place of one.
     pub table: TableId,
     pub kind: DeltaKind,
+    row: RowAt,
+    /// Who is concerned, where that is not in the row itself.
+    key: RowAt,
+}
+
+/// Where a row, or a key, is in a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowAt {
     start: u32,
     len: u32,
-    /// Bytes before `start` that say who is concerned, where that is not in the row itself.
-    key_len: u32,
+}
+
+impl RowAt {
+    const NOTHING: RowAt = RowAt { start: 0, len: 0 };
 }
 
 /// Changes of many transactions in flat vectors, reused from batch to batch.
@@ -45,22 +55,43 @@ impl DeltaBatch {
 
     #[inline]
     pub fn row(&self, op: &DeltaOp) -> &[u8] {
-        &self.bytes[op.start as usize..(op.start + op.len) as usize]
+        self.written(op.row)
+    }
+
+    #[inline]
+    fn written(&self, at: RowAt) -> &[u8] {
+        &self.bytes[at.start as usize..][..at.len as usize]
     }
 
     /// What says who is concerned by a row that came from [`push_keyed`](Self::push_keyed); empty for others.
     #[inline]
     pub fn key(&self, op: &DeltaOp) -> &[u8] {
-        &self.bytes[(op.start - op.key_len) as usize..op.start as usize]
+        self.written(op.key)
     }
 
     /// Adds a change that was derived from those of tables.
     pub fn push_keyed(&mut self, table: TableId, kind: DeltaKind, key: &[u8], row: &[u8]) {
-        self.bytes.extend_from_slice(key);
-        self.push(table, kind, row);
-        if let Some(op) = self.ops.last_mut() {
-            op.key_len = key.len() as u32;
-        }
+        let key = self.write_row(key);
+        let row = self.write_row(row);
+        self.push_written(table, kind, key, row);
+    }
+
+    /// Writes a row, or a key, for changes that are [pushed](Self::push_written) later: several may share it.
+    pub fn write_row(&mut self, row: &[u8]) -> RowAt {
+        let start = u32::try_from(self.bytes.len()).expect("a batch is cut far below 4 GiB");
+        self.bytes.extend_from_slice(row);
+        let len = row.len() as u32;
+        RowAt { start, len }
+    }
+
+    /// Adds a change of a row that has been written.
+    pub fn push_written(&mut self, table: TableId, kind: DeltaKind, key: RowAt, row: RowAt) {
+        self.ops.push(DeltaOp {
+            table,
+            kind,
+            row,
+            key,
+        });
     }
 
     /// Bytes of row data held.
@@ -69,14 +100,7 @@ impl DeltaBatch {
     }
 
     pub(crate) fn push(&mut self, table: TableId, kind: DeltaKind, row: &[u8]) {
-        let start = u32::try_from(self.bytes.len()).expect("a batch is cut far below 4 GiB");
-        self.bytes.extend_from_slice(row);
-        self.ops.push(DeltaOp {
-            table,
-            kind,
-            start,
-            len: row.len() as u32,
-            key_len: 0,
-        });
+        let row = self.write_row(row);
+        self.push_written(table, kind, RowAt::NOTHING, row);
     }
 }

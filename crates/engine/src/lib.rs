@@ -32,7 +32,7 @@ pub use catalog::ModuleRecord;
 pub use commit::CommitOutput;
 pub use counters::{Counter, TableCounters};
 pub use datastore::{Clock, Datastore};
-pub use delta::{DeltaBatch, DeltaKind, DeltaOp};
+pub use delta::{DeltaBatch, DeltaKind, DeltaOp, RowAt};
 pub use error::{DatastoreError, RecoveryError, SchemaError};
 pub use lightcone_table::RangeBounds;
 pub use migration::{MigrationError, MigrationWork};

@@ -315,7 +315,8 @@ section! {
                 bounds "rows of other tables that are looked at for one changed row, in all joins that somebody has \
                     subscribed to, and as many in those that views are, on average over a transaction; looking rows of a \
                     third table up counts for four more, asking whether a subquery has a match for one, and trying eight \
-                    subscribers for one";
+                    subscribers for one; a row counts once more for each 32 steps of the conditions it is looked at with. \
+                    However many rows a transaction changes, it is no more than `STEPS_MAX` (`crates/database/src/joins/mod.rs`) in all";
                 reached "the query sets that have the joins with most of them end: `SubscriptionError`, LC0714; views fail until \
                     they are evaluated again, LC0331; the transaction is not affected";
 

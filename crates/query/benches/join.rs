@@ -17,10 +17,12 @@ use lightcone_types::AlgebraicType;
 
 const MESSAGES: u32 = 1_000_000;
 const ROOMS: u32 = 100_000;
-const QUERIES: [(&str, &str); 7] = [
+const MEMBERS: u32 = 10_000;
+const QUERIES: [(&str, &str); 8] = [
     ("join, sum", "SELECT COUNT(*) AS n, SUM(m.size) AS s FROM message m JOIN room r ON m.room = r.id WHERE r.kind < 5"),
     ("join, groups", "SELECT r.kind, COUNT(*) AS n, SUM(m.size) AS s FROM message m JOIN room r ON m.room = r.id GROUP BY r.kind"),
     ("semi-join", "SELECT COUNT(*) AS n FROM room r WHERE EXISTS (SELECT 1 FROM message m WHERE m.room = r.id AND m.size > 90)"),
+    ("semi-join, few", "SELECT COUNT(*) AS n, SUM(m.size) AS s FROM message m WHERE EXISTS (SELECT 1 FROM member x WHERE x.room = m.room AND x.member = 77)"),
     ("scan, sum", "SELECT COUNT(*) AS n, SUM(size) AS s FROM message WHERE size < 50"),
     ("scan, few", "SELECT id FROM message WHERE size = 7 AND room < 1000"),
     ("scan, groups", "SELECT size, COUNT(*) AS n, MAX(id) AS m FROM message GROUP BY size"),
@@ -62,6 +64,11 @@ fn room(n: u32) -> [u32; 3] {
     [n, n % 10, 0]
 }
 
+/// Of who is in a room: an id, the room and the member. Each is in ten.
+fn member(n: u32) -> [u32; 3] {
+    [n, n, n % MEMBERS]
+}
+
 fn database() -> Database {
     let mut database = Database::default();
     let columns = ["id", "room", "size"];
@@ -71,6 +78,10 @@ fn database() -> Database {
     let columns = ["id", "kind", "x"];
     let rooms = (0..ROOMS).map(room);
     add(&mut database, "room", columns, &[(0, true)], rooms);
+    let columns = ["id", "room", "member"];
+    let indexes = [(0, true), (1, false), (2, false)];
+    let members = (0..ROOMS).map(member);
+    add(&mut database, "member", columns, &indexes, members);
     database
 }
 
@@ -85,6 +96,7 @@ fn sqlite() -> rusqlite::Connection {
         .execute_batch(
             "CREATE TABLE message (id INTEGER PRIMARY KEY, room INTEGER, size INTEGER);
              CREATE TABLE room (id INTEGER PRIMARY KEY, kind INTEGER, x INTEGER);
+             CREATE TABLE member (id INTEGER PRIMARY KEY, room INTEGER, member INTEGER);
              BEGIN",
         )
         .expect("tables");
@@ -98,7 +110,13 @@ fn sqlite() -> rusqlite::Connection {
         .expect("valid");
     (0..ROOMS).for_each(|n| drop(insert.execute(room(n))));
     drop(insert);
-    let end = "COMMIT; CREATE INDEX i ON message (room); ANALYZE";
+    let mut insert = sqlite
+        .prepare("INSERT INTO member VALUES (?, ?, ?)")
+        .expect("valid");
+    (0..ROOMS).for_each(|n| drop(insert.execute(member(n))));
+    drop(insert);
+    let end = "COMMIT; CREATE INDEX i ON message (room); CREATE INDEX j ON member (room);
+         CREATE INDEX k ON member (member); ANALYZE";
     sqlite.execute_batch(end).expect("an index");
     sqlite
 }

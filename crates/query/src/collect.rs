@@ -73,6 +73,45 @@ fn key_word(ty: &AlgebraicType, value: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(bytes) ^ if is_signed { sign } else { 0 })
 }
 
+/// The first column of the last row that is wanted, an integer: most rows are behind it, and are compared as numbers.
+pub(crate) struct FirstWord {
+    pub at: ColumnAt,
+    descending: bool,
+    word: u64,
+}
+
+impl FirstWord {
+    /// `key` is what [`push_sort_key`] made of the column.
+    pub fn new(
+        at: ColumnAt,
+        descending: bool,
+        ty: &AlgebraicType,
+        key: &[u8],
+    ) -> Option<FirstWord> {
+        // Only of integers that have a word.
+        key_word(ty, key)?;
+        let word = key.iter().fold(0, |word, byte| {
+            let byte = if descending { !byte } else { *byte };
+            word << 8 | u64::from(byte)
+        });
+        Some(FirstWord {
+            at,
+            descending,
+            word,
+        })
+    }
+
+    /// No row is wanted that has this value in the column.
+    #[inline]
+    pub fn is_behind(&self, value: Option<(&AlgebraicType, &[u8])>) -> bool {
+        let word = value.and_then(|(ty, value)| key_word(ty, value));
+        word.is_some_and(|word| match self.descending {
+            true => word < self.word,
+            false => word > self.word,
+        })
+    }
+}
+
 /// The rows that came already.
 #[derive(Default)]
 pub(crate) struct Seen {
@@ -242,12 +281,16 @@ impl Sorter {
     /// No row is wanted whose key begins so: as many as are wanted stand before it.
     #[inline]
     pub fn refuses(&self, beginning: &[u8], rows_max: usize) -> bool {
-        let last = match self.kept.last() {
-            Some(last) if self.kept.len() >= rows_max => last.parts().0,
-            _ => return false,
-        };
-        last.get(..beginning.len())
-            .is_some_and(|last| beginning > last)
+        let last = self.last_key(rows_max);
+        let last = last.and_then(|last| last.get(..beginning.len()));
+        last.is_some_and(|last| beginning > last)
+    }
+
+    /// The key of the last row that is wanted, if there are as many as are.
+    #[inline]
+    pub fn last_key(&self, rows_max: usize) -> Option<&[u8]> {
+        let last = self.kept.last().filter(|_| self.kept.len() >= rows_max)?;
+        Some(last.parts().0)
     }
 
     /// The row at a position of the order. After the first look no more rows come.

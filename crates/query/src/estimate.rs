@@ -7,7 +7,9 @@ use lightcone_table::TableView;
 use lightcone_types::{ColId, Identity};
 
 use crate::admission::probe_index;
-use crate::condition::{ColumnAt, Condition, Constant, ConstantConjunct, NodeId, SubqueryId};
+use crate::condition::{
+    ColumnAt, Condition, Constant, ConstantConjunct, Node, NodeId, Subquery, SubqueryId,
+};
 use crate::lexer::Comparison;
 use crate::planner::Samples;
 use crate::query::{Fragment, JoinOn, Output, Query};
@@ -84,36 +86,49 @@ impl Query {
             [_] if !is_whole => self.limit.map(|limit| limit.saturating_add(self.offset)),
             _ => None,
         };
-        let estimate = |relation: usize, terms: &Terms<'_>| {
-            estimate_relation(terms, relation as u16, views[relation], limit)
+        let mut estimating = Estimating {
+            fragment,
+            condition: &condition,
+            views: &views,
+            limit,
+            samples,
         };
-        let terms = Terms::of(&condition, &condition.conjuncts);
-        let own = fragment.relations_of_no_subquery();
-        let (first, others) = own.split_first().expect("a query reads a relation");
-        let first = estimate(usize::from(*first), &terms);
-        let joined = others.iter().fold(first, |left, &relation| {
-            let relation = usize::from(relation);
-            let right = || estimate(relation, &terms);
-            estimate_join(fragment, relation, views[relation], left, right, samples)
-        });
+        estimating.fragment()
+    }
+}
+
+/// The estimate of one fragment.
+struct Estimating<'e> {
+    fragment: &'e Fragment,
+    condition: &'e Condition,
+    views: &'e [&'e TableView],
+    limit: Option<u64>,
+    samples: &'e mut Samples,
+}
+
+impl Estimating<'_> {
+    fn fragment(&mut self) -> u64 {
+        let terms = Terms::of(self.condition, &self.condition.conjuncts);
+        let own = self.fragment.relations_of_no_subquery();
+        let first = usize::from(*own.first().expect("a query reads a relation"));
+        let plain = self.relation(first, &terms);
+        let (leading, first) = match self.led(first, &terms) {
+            Some((number, led)) if led.scanned < plain.scanned => (Some(number), led),
+            _ => (None, plain),
+        };
+        let others = own[1..].iter().map(|at| usize::from(*at));
+        let joined = others.fold(first, |left, relation| self.join(left, relation, &terms));
         let of_several = terms.relations.iter().filter(|read| read.len() > 1).count();
-        let filtered = match of_several > fragment.joins.len() {
+        let filtered = match of_several > self.fragment.joins.len() {
             true => joined.filtered(),
             false => joined,
         };
-        // A subquery is found once, and looked up for each match: by equal columns, or else row by row.
-        let subqueries = condition.subqueries.iter().enumerate();
-        subqueries.fold(filtered.scanned, |scanned, (number, subquery)| {
-            let terms = Terms::of(&condition, &subquery.conjuncts);
-            let mut relations = subquery.relations.iter().map(|at| usize::from(*at));
-            let Some(first) = relations.next() else {
-                return scanned;
-            };
-            let found = relations.fold(estimate(first, &terms), |left, relation| {
-                let right = || estimate(relation, &terms);
-                estimate_join(fragment, relation, views[relation], left, right, samples)
-            });
-            let looked_up = match is_looked_through(&condition, number) {
+        // Any other subquery is found once, and looked up for each match: by equal columns, or else row by row.
+        let subqueries = 0..self.condition.subqueries.len();
+        let others = subqueries.filter(|number| Some(*number) != leading);
+        others.fold(filtered.scanned, |scanned, number| {
+            let found = self.subquery(number);
+            let looked_up = match is_looked_through(self.condition, number) {
                 true => filtered.rows.saturating_mul(found.rows.max(1)),
                 false => filtered.rows,
             };
@@ -122,6 +137,84 @@ impl Query {
                 .saturating_add(looked_up)
         })
     }
+
+    fn relation(&self, relation: usize, terms: &Terms<'_>) -> Estimate {
+        estimate_relation(terms, relation as u16, self.views[relation], self.limit)
+    }
+
+    fn join(&mut self, left: Estimate, relation: usize, terms: &Terms<'_>) -> Estimate {
+        let (table, limit) = (self.views[relation], self.limit);
+        let right = || estimate_relation(terms, relation as u16, table, limit);
+        estimate_join(self.fragment, relation, table, left, right, self.samples)
+    }
+
+    fn subquery(&mut self, number: usize) -> Estimate {
+        let subquery = &self.condition.subqueries[number];
+        let terms = Terms::of(self.condition, &subquery.conjuncts);
+        let mut relations = subquery.relations.iter().map(|at| usize::from(*at));
+        let first = relations.next().expect("a subquery reads a relation");
+        let first = self.relation(first, &terms);
+        relations.fold(first, |left, relation| self.join(left, relation, &terms))
+    }
+
+    /// The rows of a relation that a subquery leads to, which must have a match: the join of the two on an index.
+    fn led(&mut self, relation: usize, terms: &Terms<'_>) -> Option<(usize, Estimate)> {
+        let table = self.views[relation];
+        let is_own = |read: &Vec<u16>| read[..] == [relation as u16];
+        let is_filtered = terms.relations.iter().any(is_own);
+        let numbers = 0..self.condition.subqueries.len();
+        let led = numbers.filter_map(|number| {
+            let index = leads_to(self.fragment, self.condition, number, relation)?;
+            let found = self.subquery(number);
+            let rows = match table.schema.indexes[index].unique {
+                true => found.rows,
+                false => found
+                    .rows
+                    .saturating_mul(found_by_key(table, index, self.samples)),
+            };
+            let led = Estimate {
+                rows,
+                scanned: found.scanned.saturating_add(rows),
+            };
+            Some((number, if is_filtered { led.filtered() } else { led }))
+        });
+        led.min_by_key(|(_, led)| led.scanned)
+    }
+}
+
+/// The index by which a subquery leads to the rows of a relation: it must have a match, and reads of what is around it only columns
+/// that its own must equal.
+fn leads_to(
+    fragment: &Fragment,
+    condition: &Condition,
+    number: usize,
+    relation: usize,
+) -> Option<usize> {
+    let is_it = |id: &NodeId| match condition.nodes[*id as usize] {
+        Node::Exists { subquery, .. } => usize::from(subquery) == number,
+        _ => false,
+    };
+    let is_inside = |inner: &Subquery| inner.parent.is_some_and(|at| usize::from(at) == number);
+    if !condition.conjuncts.iter().any(is_it)
+        || condition.subqueries.iter().any(is_inside)
+        || !fragment.outer.is_empty()
+    {
+        return None;
+    }
+    let subquery = &condition.subqueries[number];
+    let is_around = |relation: &u16| !subquery.relations.contains(relation);
+    let links = condition.links(number as SubqueryId);
+    let around = |ends: &[ColumnAt; 2]| ends.iter().copied().find(|end| is_around(&end.relation));
+    let reads_around = |id: &&NodeId| condition.relations_of(**id).iter().any(is_around);
+    let reading = subquery.conjuncts.iter().filter(reads_around).count();
+    if reading != links.iter().filter_map(around).count() {
+        return None;
+    }
+    let mut ends = links.iter().filter_map(around);
+    ends.find_map(|end| match usize::from(end.relation) == relation {
+        true => probe_index(fragment, end),
+        false => None,
+    })
 }
 
 /// Does a subquery compare its rows with those around it otherwise than by equal columns?

@@ -5,6 +5,7 @@
 //! the evaluation can stop after any row and go on later. Row ids are taken from a table in batches.
 
 mod hash_table;
+mod leading;
 
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use lightcone_table::{RowId, RowLayout, TableView};
 use lightcone_types::{AlgebraicType, ColId, Identity};
 
 use self::hash_table::{HashTable, ENTRY_BYTES, NONE};
+use self::leading::Distinct;
 use crate::condition::ColumnAt;
 use crate::planner::{plan, Access, Group, KeyPart, Samples, Step, Strategy};
 use crate::predicate::{Predicate, Tuple};
@@ -108,6 +110,10 @@ pub struct Execution {
     ids: Vec<Option<RowId>>,
     /// By group: there was a match, or it was said that there is none.
     is_settled: Vec<bool>,
+    /// Values by which a subquery has led to its rows.
+    distinct: Distinct,
+    /// There were more of these than could be kept: matches with them, in these columns, were visited already.
+    visited_by: Option<Vec<ColumnAt>>,
     is_done: bool,
     memory_bytes: usize,
     memory_bytes_max: usize,
@@ -164,7 +170,9 @@ impl Execution {
             depth: 0,
             ids: vec![None; tables.len()],
             is_settled: vec![false; strategy.groups.len()],
-            memory_bytes: strategy.steps.len() * STEP_BYTES,
+            distinct: Distinct::default(),
+            visited_by: None,
+            memory_bytes: step_bytes(&strategy),
             memory_bytes_max,
         };
         execution.enter(&strategy.steps[0], tables);
@@ -181,9 +189,12 @@ impl Execution {
         steps: &mut usize,
         mut visit: impl FnMut(&Match<'_>) -> bool,
     ) -> Result<Progress, ExecuteError> {
-        let strategy = self.strategy.clone();
+        let mut strategy = self.strategy.clone();
         self.check_memory()?;
         while !self.is_done {
+            if !Arc::ptr_eq(&strategy, &self.strategy) {
+                strategy = self.strategy.clone();
+            }
             if *steps == 0 {
                 return Ok(Progress::Paused);
             }
@@ -267,7 +278,7 @@ impl Execution {
         if !step.closes.is_empty() && !self.settle(strategy, &step.closes, true, tables, steps) {
             return true;
         }
-        self.go_on(strategy, tables, visit)
+        self.go_on(strategy, tables, steps, visit)
     }
 
     /// Goes behind the present loop, whose row is a match with all before it.
@@ -276,18 +287,32 @@ impl Execution {
         &mut self,
         strategy: &Strategy,
         tables: &[&TableView],
+        steps: &mut usize,
         visit: &mut impl FnMut(&Match<'_>) -> bool,
     ) -> bool {
         if self.depth + 1 < strategy.steps.len() {
+            if let Some(leading) = &strategy.leading {
+                if leading.last == self.depth && !self.leads(strategy, leading, tables, steps) {
+                    return true;
+                }
+            }
             self.depth += 1;
             self.enter(&strategy.steps[self.depth], tables);
             return true;
         }
         self.depth = strategy.end;
-        visit(&Match {
+        let found = Match {
             tables,
             ids: &self.ids,
-        })
+        };
+        if let Some(columns) = &self.visited_by {
+            let is_visited = self.distinct.has(columns, &found);
+            spend(steps, self.distinct.steps());
+            if is_visited {
+                return true;
+            }
+        }
+        visit(&found)
     }
 
     /// There are no more rows in the present loop. If it began a group that has had no match, that may be one.
@@ -314,7 +339,7 @@ impl Execution {
                 if !self.settle(strategy, around, false, tables, steps) {
                     return true;
                 }
-                return self.go_on(strategy, tables, visit);
+                return self.go_on(strategy, tables, steps, visit);
             }
         }
         self.ids[usize::from(step.relation)] = None;
@@ -552,6 +577,12 @@ impl Execution {
     pub fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }
+}
+
+/// What the steps of a strategy take, and those of the one that may take its place.
+fn step_bytes(strategy: &Strategy) -> usize {
+    let plans = if strategy.leading.is_some() { 2 } else { 1 };
+    plans * strategy.steps.len() * STEP_BYTES
 }
 
 fn spend(steps: &mut usize, taken: usize) {

@@ -37,6 +37,11 @@ pub(crate) fn explain_fragment(
             };
             let (looked_at, found) = (read.looked_at, read.found);
             line += &format!("; looked at {looked_at}, found {found}{kept}");
+            if let Some((last, Some(values))) = execution.leading() {
+                if last == at {
+                    line += &format!(", {values} distinct");
+                }
+            }
         }
         lines.push(line);
     }
@@ -78,7 +83,12 @@ fn place_text(execution: &Execution, at: usize, step: &Step) -> String {
     let around = groups
         .iter()
         .filter(|group| group.kind.is_once() && group.first <= at && at <= group.last);
-    let mut text = "  ".repeat(around.count() + 1);
+    let leading = execution.leading().filter(|(last, _)| at <= *last);
+    let depth = around.count() + usize::from(leading.is_some());
+    let mut text = "  ".repeat(depth + 1);
+    if leading.is_some() && at == 0 {
+        text += "leading exists: ";
+    }
     let opened = step.opens.map(|group| groups[group].kind);
     text += match opened {
         Some(GroupKind::Exists) => "exists: ",

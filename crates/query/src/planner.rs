@@ -3,21 +3,27 @@
 //! The order is greedy: next comes the relation that has the fewest rows for what is known by then. What is known of a
 //! relation changes only when a relation is bound that it is joined with, so planning takes a time that grows with the
 //! number of relations times that of the joins of one, however many there are in a hostile text.
+//!
+//! Relations of a subquery come behind what it reads of the query, unless the query is cheaper from the inside (`leading`).
 
 mod access;
 mod conjuncts;
+mod cost;
+mod leading;
 mod samples;
 
 use lightcone_table::{RangeBounds, RowLayout, TableView};
 use lightcone_types::{ColId, Identity};
 
-use self::access::{Choice, Choices};
+use self::access::Choices;
 use self::conjuncts::Conjuncts;
-use crate::condition::{ColumnAt, NodeId};
+use self::leading::Links;
+use crate::condition::{ColumnAt, Condition, NodeId};
 use crate::predicate::{Predicate, PredicateCompiler};
 use crate::query::Fragment;
 use crate::scalar::Scalar;
 
+pub(crate) use self::leading::Leading;
 pub(crate) use self::samples::Samples;
 
 /// A part of the key of an index.
@@ -70,6 +76,9 @@ pub(crate) struct Step {
     pub joined: Option<Predicate>,
     /// How many rows there are for the rows of the relations before it, about.
     pub rows: f64,
+    /// Rows that are looked at for them, and beside that once, for a hash table.
+    pub looked_at: f64,
+    pub built: f64,
     /// The group that begins here, and those that end here, from the innermost outwards.
     pub opens: Option<usize>,
     pub closes: Vec<usize>,
@@ -125,6 +134,8 @@ pub(crate) struct Group {
 pub(crate) struct Strategy {
     pub steps: Vec<Step>,
     pub groups: Vec<Group>,
+    /// The subquery that the first steps are, if the query begins with one.
+    pub leading: Option<Leading>,
     /// The step to go on with behind a match of all.
     pub end: usize,
     /// Nothing can match.
@@ -139,21 +150,38 @@ pub(crate) fn plan(
     samples: &mut Samples,
 ) -> Strategy {
     let condition = fragment.condition.bind(sender);
+    let strategy = plan_from(&condition, fragment, tables, samples, None);
+    leading::cheaper(strategy, &condition, fragment, tables, samples)
+}
+
+/// Plans a fragment that begins with a subquery, or with none.
+fn plan_from(
+    condition: &Condition,
+    fragment: &Fragment,
+    tables: &[&TableView],
+    samples: &mut Samples,
+    leading: Option<Links>,
+) -> Strategy {
     let layouts: Vec<&RowLayout> = tables.iter().map(|table| table.layout()).collect();
-    let compiler = PredicateCompiler::new(&condition, layouts);
-    let conjuncts = Conjuncts::of(&condition, fragment);
+    let compiler = PredicateCompiler::new(condition, layouts);
+    let subquery = leading.as_ref().map(|links| links.subquery);
+    let conjuncts = Conjuncts::of(condition, fragment, subquery);
     let constant = compiler.compile(&conjuncts.of_none);
     let mut planner = Planner {
         compiler,
-        choices: Choices::new(&condition, tables, &conjuncts, &fragment.outer, samples),
+        choices: Choices::new(condition, tables, &conjuncts, &fragment.outer, samples),
         conjuncts,
         steps: Vec::with_capacity(tables.len()),
         groups: Vec::new(),
     };
+    let leading = leading.map(|links| {
+        planner.plan_block(usize::from(links.subquery) + 1);
+        links.lead(&planner.steps, tables)
+    });
     planner.plan_block(0);
     let is_never = constant.is_some() || planner.never_matches();
     let Planner { steps, groups, .. } = planner;
-    finish(steps, groups, is_never)
+    finish(steps, groups, leading, is_never)
 }
 
 struct Planner<'a> {
@@ -192,7 +220,7 @@ impl Planner<'_> {
     }
 
     fn place(&mut self, block: usize, relation: usize) {
-        let Choice { access, rows } = self.choices.bind(relation);
+        let choice = self.choices.bind(relation);
         let mut own = std::mem::take(&mut self.conjuncts.own[relation]);
         let mut joined = self.conjuncts.complete_with(relation, block);
         let outer = self.choices.is_optional(relation);
@@ -204,10 +232,12 @@ impl Planner<'_> {
         }
         self.steps.push(Step {
             relation: relation as u16,
-            access,
+            access: choice.access,
             own: self.compiler.compile(&own),
             joined: self.compiler.compile(&joined),
-            rows,
+            rows: choice.rows,
+            looked_at: choice.looked_at,
+            built: choice.built,
             opens: None,
             closes: Vec::new(),
             back: None,
@@ -252,7 +282,12 @@ impl Planner<'_> {
 }
 
 /// Says of each step where to go back to: to the one before it, but not into a group that is settled.
-fn finish(mut steps: Vec<Step>, groups: Vec<Group>, is_never: bool) -> Strategy {
+fn finish(
+    mut steps: Vec<Step>,
+    groups: Vec<Group>,
+    leading: Option<Leading>,
+    is_never: bool,
+) -> Strategy {
     let back = |steps: &[Step], at: usize| {
         let mut before = at.checked_sub(1);
         while let Some(step) = before {
@@ -276,6 +311,7 @@ fn finish(mut steps: Vec<Step>, groups: Vec<Group>, is_never: bool) -> Strategy 
         end: end.expect("a query reads a relation that is in no group of subqueries"),
         steps,
         groups,
+        leading,
         is_never,
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use lightcone_table::{RowLayout, TableView};
 use lightcone_types::{Identity, TableId};
 
-use crate::collect::{push_sort_key, sort_key, Groups, Memory, Seen, Sorter};
+use crate::collect::{push_sort_key, sort_key, FirstWord, Groups, Memory, Seen, Sorter};
+use crate::condition::ColumnAt;
 use crate::execute::{ExecuteError, Execution, Match, Progress};
 use crate::explain::{explain_fragment, explain_result};
 use crate::planner::Samples;
@@ -59,6 +60,8 @@ struct Outlet {
     count: u64,
     seen: Option<Seen>,
     sorter: Option<Sorter>,
+    /// Of the last row that is wanted, for the fragment that is being evaluated.
+    first_word: Option<FirstWord>,
     /// Rows that are still to be left out, and that may still come.
     skip: u64,
     left: u64,
@@ -96,6 +99,7 @@ impl Run {
                     true => Sorter::of_different_rows(),
                     false => Sorter::default(),
                 }),
+                first_word: None,
                 skip: query.offset,
                 left,
                 rows_max: usize::try_from(rows_max).unwrap_or(usize::MAX),
@@ -259,6 +263,7 @@ impl Run {
         }
         if progress == Progress::Done {
             self.execution = None;
+            self.outlet.first_word = None;
             self.phase = Phase::Matches(number + 1);
         }
         Ok(progress)
@@ -336,6 +341,19 @@ impl Run {
     }
 }
 
+/// The first column of an order, whether it descends, and where its value begins in a key. None if that depends on the row.
+fn first_of_order(query: &Query, fragment: &Fragment) -> Option<(ColumnAt, bool, usize)> {
+    let first = query.order.first()?;
+    let (at, start) = match (first.by, &query.output) {
+        (OrderKey::Column(at), _) => (at, 1),
+        (OrderKey::Result(place), Output::Columns(listed)) => (listed[place].0, 0),
+        _ => return None,
+    };
+    // What may have no row has keys of its own.
+    let is_optional = query.is_optional(at);
+    (!is_optional).then(|| (fragment.column(at), first.descending, start))
+}
+
 impl Outlet {
     /// Is anything kept of each row?
     fn keeps(&self) -> bool {
@@ -367,38 +385,47 @@ impl Outlet {
         found: &Match<'_>,
         visit: &mut impl FnMut(&[u8]) -> bool,
     ) -> Result<bool, ExecuteError> {
-        if self.is_behind_all(query, fragment, found) {
+        let is_behind = match &self.first_word {
+            Some(first) => first.is_behind(found.typed(first.at)),
+            None => self.is_behind_all(query, fragment, found),
+        };
+        if is_behind {
             return Ok(true);
         }
         write_row(query, fragment, found, &mut self.row);
         let read = |at| found.typed(fragment.column(at));
-        self.take_row(query, usize::MAX, read, visit)
+        let go_on = self.take_row(query, usize::MAX, read, visit)?;
+        self.first_word = self.last_first_word(query, fragment, found);
+        Ok(go_on)
     }
 
     /// Does the first column of the order say already that a match is not among the rows that are wanted?
     fn is_behind_all(&mut self, query: &Query, fragment: &Fragment, found: &Match<'_>) -> bool {
-        let (Some(sorter), Some(first)) = (&self.sorter, query.order.first()) else {
+        let (Some(sorter), Some((at, descending, start))) =
+            (&self.sorter, first_of_order(query, fragment))
+        else {
             return false;
         };
-        let at = match (first.by, &query.output) {
-            (OrderKey::Column(at), _) => at,
-            (OrderKey::Result(place), Output::Columns(listed)) => listed[place].0,
-            _ => return false,
-        };
-        // What may have no row has keys of its own.
-        let value = match query.is_optional(at) {
-            true => None,
-            false => found.typed(fragment.column(at)),
-        };
-        let Some((ty, value)) = value else {
+        let Some((ty, value)) = found.typed(at) else {
             return false;
         };
         self.key.clear();
-        if let OrderKey::Column(_) = first.by {
-            self.key.push(u8::from(first.descending));
-        }
-        push_sort_key(ty, value, first.descending, &mut self.key);
+        self.key.resize(start, u8::from(descending));
+        push_sort_key(ty, value, descending, &mut self.key);
         sorter.refuses(&self.key, self.rows_max)
+    }
+
+    /// The first column of the last row that is wanted, if there are as many as that, and it is an integer.
+    fn last_first_word(
+        &self,
+        query: &Query,
+        fragment: &Fragment,
+        found: &Match<'_>,
+    ) -> Option<FirstWord> {
+        let last = self.sorter.as_ref()?.last_key(self.rows_max)?;
+        let (at, descending, start) = first_of_order(query, fragment)?;
+        let (ty, value) = found.typed(at)?;
+        FirstWord::new(at, descending, ty, last.get(start..start + value.len())?)
     }
 
     /// The present row goes on its way: it is left out, kept, or visited. Its first `shown` columns come out.

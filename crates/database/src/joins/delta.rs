@@ -11,8 +11,10 @@
 
 use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
-use lightcone_engine::{Datastore, DeltaKind};
+use lightcone_engine::{Datastore, DeltaBatch, DeltaKind, RowAt};
+use lightcone_types::TableId;
 
 use super::changes::{Changed, Changes, Ops, Partners};
 use super::path::{Hop, Known, Path};
@@ -37,17 +39,22 @@ pub(super) struct Delta {
 
 #[derive(Default)]
 pub(super) struct FoundRows {
-    /// Key and row of each of `rows`, one behind the other.
+    /// Rows and keys.
     bytes: Vec<u8>,
     rows: Vec<Found>,
+    /// The row that came out last, where it was and where it is now: one row is often for many keys.
+    last: Option<((usize, usize), usize)>,
+    /// Some rows are for several keys.
+    is_shared: bool,
     /// Where keys are written that may be wanted.
     pub key: Vec<u8>,
 }
 
 #[derive(Clone, Copy)]
 struct Found {
-    start: usize,
+    key_start: usize,
     key_len: usize,
+    start: usize,
     len: usize,
     weight: isize,
 }
@@ -84,23 +91,32 @@ impl Delta {
             asked: HashSet::new(),
         };
         search.run()?;
-        left.bytes = left.bytes.saturating_sub(found.bytes_len());
+        left.bytes = left.bytes.checked_sub(found.bytes_len())?;
         // Keys have no order of their own.
         found.net(shape.tries_all_keys);
         Some(())
     }
 
-    /// Calls `visit` with what came and what went.
-    pub fn for_each(&self, mut visit: impl FnMut(DeltaKind, &[u8], &[u8])) {
+    /// Appends what came and what went to the changes of the transaction, as those of `table`.
+    pub fn write(&self, table: TableId, deltas: &mut DeltaBatch) {
         let found = &self.found;
+        // Rows that are for several keys are written once.
+        let mut written: HashMap<usize, RowAt> = HashMap::new();
         for row in &found.rows {
             let kind = match row.weight > 0 {
                 true => DeltaKind::Insert,
                 false => DeltaKind::Delete,
             };
             let (key, content) = found.content(row);
+            let at = match found.is_shared {
+                true => *written
+                    .entry(row.start)
+                    .or_insert_with(|| deltas.write_row(content)),
+                false => deltas.write_row(content),
+            };
+            let key = deltas.write_row(key);
             for _ in 0..row.weight.unsigned_abs() {
-                visit(kind, key, content);
+                deltas.push_written(table, kind, key, at);
             }
         }
     }
@@ -144,7 +160,7 @@ impl<'s, K> Search<'s, K> {
             self.start = start;
             for changed in self.changes.of(start) {
                 self.take(start, *changed, &mut rows);
-                if self.is_possible(&path.start, &rows) {
+                if self.is_possible(&path.start, &rows)? {
                     self.follow(path, 0, &mut rows, changed.weight)?;
                 }
             }
@@ -157,15 +173,24 @@ impl<'s, K> Search<'s, K> {
     }
 
     /// Whether what can be said now is not against a match that somebody wants.
-    fn is_possible(&mut self, known: &Known, rows: &Rows<'s>) -> bool {
+    fn is_possible(&mut self, known: &Known, rows: &Rows<'s>) -> Option<bool> {
         if let Some(columns) = &known.key {
             self.shape.write_key(rows, columns, &mut self.found.key);
             match self.wanted(&self.found.key) {
                 Some(key) => self.key = key,
-                None => return false,
+                None => return Some(false),
             }
         }
-        known.residuals.is_empty() || self.shape.admits(&known.residuals, rows)
+        self.admits(&known.residuals, rows)
+    }
+
+    /// Whether these conditions on several rows hold.
+    pub fn admits(&mut self, residuals: &[usize], rows: &Rows<'s>) -> Option<bool> {
+        if residuals.is_empty() {
+            return Some(true);
+        }
+        self.spend(self.shape.cost_in_rows(residuals, rows))?;
+        Some(self.shape.admits(residuals, rows))
     }
 
     /// The key, if somebody has subscribed to it.
@@ -197,11 +222,11 @@ impl<'s, K> Search<'s, K> {
         let point = self.shape.value(rows, hop.from);
         let mut is_too_much = false;
         let visit = |id| {
-            if self.spend(1).is_none() {
+            let partner = table.row(id);
+            if self.spend(relation.cost_in_rows(partner)).is_none() {
                 is_too_much = true;
                 return false;
             }
-            let partner = table.row(id);
             if relation.admits(partner) {
                 rows[place] = partner;
                 is_too_much = self.partner(path, depth, rows, weight).is_none();
@@ -241,13 +266,23 @@ impl<'s, K> Search<'s, K> {
         }
         match self.shape.guards.is_empty() {
             true => self.push(self.key, rows, weight),
-            false => self.ask_within(path, rows, weight)?,
+            false => self.ask_within(path, rows, weight),
         }
-        Some(())
     }
 
-    pub fn push(&mut self, key: &[u8], rows: &Rows<'s>, weight: isize) {
-        self.found.push(self.shape, key, rows, weight);
+    /// Keeps a match for a key. None: that is too much.
+    pub fn push(&mut self, key: &[u8], rows: &Rows<'s>, weight: isize) -> Option<()> {
+        let bytes_max = self.left.bytes.checked_sub(self.asked_bytes())?;
+        let (shape, found) = (self.shape, &mut *self.found);
+        let output = match &shape.columns {
+            None => found.write_row(rows[shape.returned], bytes_max)?,
+            Some(columns) => {
+                let start = found.bytes.len();
+                shape.write_values(columns, rows, &mut found.bytes);
+                start..found.bytes.len()
+            }
+        };
+        found.push(key, output, weight, bytes_max)
     }
 
     /// Goes on with a row that was found last.
@@ -258,7 +293,7 @@ impl<'s, K> Search<'s, K> {
         rows: &mut Rows<'s>,
         weight: isize,
     ) -> Option<()> {
-        match self.is_possible(&path.hops[depth].known, rows) {
+        match self.is_possible(&path.hops[depth].known, rows)? {
             true => self.follow(path, depth + 1, rows, weight),
             false => Some(()),
         }
@@ -317,9 +352,11 @@ impl<'s, K> Search<'s, K> {
     /// So many more rows are looked at, or as much is done.
     pub fn spend(&mut self, steps: usize) -> Option<()> {
         self.left.steps = self.left.steps.checked_sub(steps)?;
-        let asked =
-            self.asked.len() * (ASKED_BYTES + self.shape.relations.len() * size_of::<usize>());
-        (self.found.bytes_len() + asked <= self.left.bytes).then_some(())
+        (self.found.bytes_len() + self.asked_bytes() <= self.left.bytes).then_some(())
+    }
+
+    fn asked_bytes(&self) -> usize {
+        self.asked.len() * (ASKED_BYTES + self.shape.relations.len() * size_of::<usize>())
     }
 }
 
@@ -329,30 +366,59 @@ impl FoundRows {
         self.bytes.shrink_to(BYTES_KEPT_MAX);
         self.rows.clear();
         self.rows.shrink_to(BYTES_KEPT_MAX / size_of::<Found>());
+        self.last = None;
+        self.is_shared = false;
     }
 
     fn bytes_len(&self) -> usize {
         self.bytes.len() + self.rows.len() * size_of::<Found>()
     }
 
-    fn push(&mut self, shape: &JoinShape, key: &[u8], rows: &Rows<'_>, weight: isize) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(key);
-        let row = self.bytes.len();
-        shape.write_output(rows, &mut self.bytes);
-        self.rows.push(Found {
-            start,
-            key_len: key.len(),
-            len: self.bytes.len() - row,
-            weight,
-        });
+    /// Writes a row that comes out, unless it is the last one that did. None: all of it would take more than `bytes_max`.
+    fn write_row(&mut self, row: &[u8], bytes_max: usize) -> Option<Range<usize>> {
+        let place = (row.as_ptr() as usize, row.len());
+        let start = match self.last {
+            Some((last, start)) if last == place => {
+                self.is_shared = true;
+                start
+            }
+            _ => {
+                if self.bytes_len() + row.len() > bytes_max {
+                    return None;
+                }
+                let start = self.bytes.len();
+                self.bytes.extend_from_slice(row);
+                self.last = Some((place, start));
+                start
+            }
+        };
+        Some(start..start + row.len())
     }
 
+    /// What has been written is for a key. None: all of it takes more than `bytes_max`.
+    fn push(
+        &mut self,
+        key: &[u8],
+        output: Range<usize>,
+        weight: isize,
+        bytes_max: usize,
+    ) -> Option<()> {
+        self.rows.push(Found {
+            key_start: self.bytes.len(),
+            key_len: key.len(),
+            start: output.start,
+            len: output.len(),
+            weight,
+        });
+        self.bytes.extend_from_slice(key);
+        (self.bytes_len() <= bytes_max).then_some(())
+    }
+
+    /// Key and row.
     fn content(&self, found: &Found) -> (&[u8], &[u8]) {
-        let row = found.start + found.key_len;
         (
-            &self.bytes[found.start..row],
-            &self.bytes[row..row + found.len],
+            &self.bytes[found.key_start..][..found.key_len],
+            &self.bytes[found.start..][..found.len],
         )
     }
 
@@ -373,5 +439,35 @@ impl FoundRows {
         });
         rows.retain(|found| found.weight != 0);
         self.rows = rows;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_for_many_keys_is_there_once_and_all_of_it_is_bounded() {
+        let row = vec![7_u8; 1 << 20];
+        let mut delta = Delta::default();
+        let bytes_max = (1 << 20) + 100 * (size_of::<Found>() + 4);
+        let mut push = |key: u32| {
+            let output = delta.found.write_row(&row, bytes_max)?;
+            delta.found.push(&key.to_le_bytes(), output, 1, bytes_max)
+        };
+        assert!((0..100).all(|key| push(key).is_some()));
+        assert_eq!(push(100), None);
+        let mut deltas = DeltaBatch::default();
+        delta.write(TableId(9), &mut deltas);
+        assert!(deltas.bytes_len() < (1 << 20) + 1000);
+        let ops = deltas.ops(0..deltas.position());
+        assert_eq!(ops.len(), 101);
+        for (op, key) in ops.iter().zip(0_u32..) {
+            assert_eq!(deltas.key(op), key.to_le_bytes());
+            assert_eq!(deltas.row(op), row);
+        }
+        let other = vec![8_u8; 10];
+        assert!(delta.found.write_row(&other, usize::MAX).is_some());
+        assert_eq!(delta.found.write_row(&row, bytes_max), None);
     }
 }

@@ -71,7 +71,7 @@ impl<'s, K> Search<'s, K> {
         };
         if path.has_key {
             if self.holds(rows, self.key, state, None)? {
-                self.push(self.key, rows, weight);
+                self.push(self.key, rows, weight)?;
             }
             return Some(());
         }
@@ -82,7 +82,7 @@ impl<'s, K> Search<'s, K> {
             if !driver.is_negated {
                 for key in sorted(matched) {
                     if self.holds(rows, key, state, known)? {
-                        self.push(key, rows, weight);
+                        self.push(key, rows, weight)?;
                     }
                 }
                 return Some(());
@@ -91,7 +91,7 @@ impl<'s, K> Search<'s, K> {
         for key in self.all_keys()? {
             let is_possible = !matched.contains(key) && self.fits(path, rows, key);
             if is_possible && self.holds(rows, key, state, known)? {
-                self.push(key, rows, weight);
+                self.push(key, rows, weight)?;
             }
         }
         Some(())
@@ -137,9 +137,8 @@ impl<'s, K> Search<'s, K> {
         match (before, after) {
             (false, true) => self.push(key, rows, 1),
             (true, false) => self.push(key, rows, -1),
-            _ => {}
+            _ => Some(()),
         }
-        Some(())
     }
 
     /// Whether all conditions with subqueries hold, but for one that is known to.
@@ -171,6 +170,7 @@ impl<'s, K> Search<'s, K> {
                 without_match |= 1 << self.shape.subqueries[number].relations[0];
             }
         }
+        self.spend(self.shape.guard_cost_in_rows(guard, rows))?;
         Some(self.shape.guard_holds(guard, rows, without_match))
     }
 
@@ -252,7 +252,7 @@ impl<'s, K> Search<'s, K> {
         visit: &mut dyn FnMut(&mut Self, &mut Rows<'s>) -> Option<bool>,
     ) -> Option<()> {
         let start = &self.shape.subqueries[sub.number].start;
-        if start.is_empty() || self.shape.admits(start, rows) {
+        if self.admits(start, rows)? {
             self.probe(sub, 0, rows, visit)?;
         }
         Some(())
@@ -285,7 +285,7 @@ impl<'s, K> Search<'s, K> {
         let mut result = Some(true);
         let visit_row = |id| {
             let row = table.row(id);
-            result = self.spend(1).and_then(|()| {
+            result = self.spend(relation.cost_in_rows(row)).and_then(|()| {
                 let was_there = sub.state == State::After || !self.came(place, row);
                 if !was_there || !relation.admits(row) {
                     return Some(true);
@@ -340,7 +340,7 @@ impl<'s, K> Search<'s, K> {
                 return Some(true);
             }
         }
-        match shape.admits(&probe.residuals, rows) {
+        match self.admits(&probe.residuals, rows)? {
             true => self.probe(sub, depth + 1, rows, visit),
             false => Some(true),
         }

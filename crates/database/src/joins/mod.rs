@@ -28,7 +28,7 @@ use self::delta::Delta;
 pub(crate) use self::shape::JoinShape;
 pub(crate) use self::shapes::{JoinShapes, ShapeId};
 use crate::few::Key;
-use crate::held_indexes::IndexBuilding;
+use crate::held_indexes::{Asker, IndexBuilding};
 
 /// What is kept for the keys that somebody has asked for. Clients choose them: they are hashed with a secret.
 type Keys<K> = hashbrown::HashMap<Key, K>;
@@ -84,10 +84,11 @@ impl<K: Default> Joins<K> {
         &mut self,
         datastore: &Datastore,
         shapes: impl Iterator<Item = &'j JoinShape>,
+        asker: Asker<'_>,
         now: Instant,
     ) -> Result<(), String> {
         let columns = shapes.flat_map(JoinShape::looked_up_by);
-        self.building.check(datastore, columns, now)
+        self.building.check(datastore, columns, asker, now)
     }
 
     /// What is kept for a key of a shape, which is live from now on. Builds the indexes that are missing.
@@ -169,8 +170,8 @@ impl<K: Default> Joins<K> {
     }
 
     /// Appends the changes of joins to those of the tables, which are `ops`, of a transaction that was just committed, or is
-    /// about to be. If a changed row has more than `partners_max` partners in all joins, on average, those with most have
-    /// failed: gives whether some have.
+    /// about to be. If a changed row has more than `partners_max` partners in all joins, on average, or all of them are too
+    /// many, those with most have failed: gives whether some have. What is a fair share of it is always granted.
     pub fn evaluate(
         &mut self,
         datastore: &Datastore,
@@ -192,15 +193,19 @@ impl<K: Default> Joins<K> {
         self.concerned.sort_unstable();
         self.concerned.dedup();
         let mut some_failed = false;
+        let steps_max = STEPS_MAX.max(partners_max);
         let mut left = Allowance {
-            steps: ops.len().saturating_mul(partners_max),
+            steps: ops.len().saturating_mul(partners_max).min(steps_max),
             bytes: BYTES_MAX,
         };
         let mut left_in_all = Allowance {
             steps: left.steps.saturating_mul(ALLOWANCES_MAX),
             bytes: BYTES_MAX_IN_ALL,
         };
-        // The most that one shape took, and which.
+        // Whatever others take, each may take as much.
+        let share = left.divided_by(2 * self.concerned.len());
+        left = left.divided_by(2);
+        // The most that one shape took beyond its share, and which.
         let mut most: Option<(Allowance, TableId)> = None;
         for id in &self.concerned {
             let Some(live) = self.shapes.get_mut(id).filter(|live| !live.has_failed) else {
@@ -210,16 +215,16 @@ impl<K: Default> Joins<K> {
                 deltas,
                 ops: deltas.ops(ops.clone()),
             };
-            let granted = left.at_most(left_in_all);
+            let room = DELTA_BYTES_MAX.saturating_sub(deltas.bytes_len());
+            let granted = share.plus(left.at_most(left_in_all)).with_bytes(room);
             let mut unused = granted;
-            let found = (granted.steps > 0).then(|| {
-                let left = &mut unused;
-                self.delta
-                    .find(&live.shape, datastore, changed, &live.keys, left)
-            });
-            let spent = granted.minus(unused);
+            let keys = &live.keys;
+            let found = self
+                .delta
+                .find(&live.shape, datastore, changed, keys, &mut unused);
+            let spent = granted.minus(unused).minus(share);
             left_in_all = left_in_all.minus(spent);
-            if found.flatten().is_none() {
+            if found.is_none() {
                 live.has_failed = true;
                 some_failed = true;
                 // Who has taken most fails too, so that others have something left.
@@ -236,9 +241,7 @@ impl<K: Default> Joins<K> {
             if most.is_none_or(|(most, _)| spent.steps > most.steps) {
                 most = Some((spent, *id));
             }
-            self.delta.for_each(|kind, key, row| {
-                deltas.push_keyed(*id, kind, key, row);
-            });
+            self.delta.write(*id, deltas);
         }
         self.delta.clear();
         some_failed
@@ -275,8 +278,12 @@ impl SubscribedJoins {
     }
 }
 
+/// Rows that the joins of one transaction look at, however many rows it has changed: less than a second of the writer's time.
+const STEPS_MAX: usize = 1 << 24;
 /// Bytes that the changes of joins in one transaction take before equal rows are counted together.
 const BYTES_MAX: usize = 256 << 20;
+/// Bytes of all changes of a round, with those of its joins.
+const DELTA_BYTES_MAX: usize = 2 << 30;
 
 /// Joins that are too much give back what they have taken, but only until all of them have taken so many times what is allowed.
 const ALLOWANCES_MAX: usize = 4;
@@ -295,6 +302,20 @@ impl Allowance {
         Allowance {
             steps: self.steps.min(other.steps),
             bytes: self.bytes.min(other.bytes),
+        }
+    }
+
+    fn with_bytes(self, bytes_max: usize) -> Allowance {
+        Allowance {
+            bytes: self.bytes.min(bytes_max),
+            ..self
+        }
+    }
+
+    fn divided_by(self, count: usize) -> Allowance {
+        Allowance {
+            steps: self.steps / count,
+            bytes: self.bytes / count,
         }
     }
 

@@ -18,6 +18,9 @@ use super::subquery::{driver_of, Driver, Subquery};
 /// Steps of a shape for each changed row and relation, before those of its predicates: looking the row's partners up.
 const LOOK_UP_STEPS: usize = 32;
 
+/// Steps of predicates that take as long as looking at a row.
+const STEPS_PER_ROW: usize = 32;
+
 /// A join, but for the values of its parameters.
 pub(crate) struct JoinShape {
     /// Stands in the place of a table: changes of the join's rows are those of this "table".
@@ -91,6 +94,13 @@ impl Relation {
     pub fn admits(&self, row: &[u8]) -> bool {
         let predicate = self.predicate.as_ref();
         predicate.is_none_or(|predicate| predicate.matches(&self.layout, row))
+    }
+
+    /// What looking at a row takes, counted in rows without a condition.
+    #[inline]
+    pub(super) fn cost_in_rows(&self, row: &[u8]) -> usize {
+        let predicate = self.predicate.as_ref();
+        1 + predicate.map_or(0, |predicate| predicate.steps(row.len()) / STEPS_PER_ROW)
     }
 
     pub fn value<'r>(&self, row: &'r [u8], column: ColId) -> &'r [u8] {
@@ -224,6 +234,17 @@ impl JoinShape {
         residuals.all(|residual| residual.matches_tuple(&Match { relations, rows }))
     }
 
+    /// What [`admits`](Self::admits) takes, counted in rows without a condition.
+    pub(super) fn cost_in_rows(&self, residuals: &[usize], rows: &Rows<'_>) -> usize {
+        let of = |number: &usize| &self.residuals[*number].1.predicate;
+        steps_of(residuals.iter().map(of), rows) / STEPS_PER_ROW
+    }
+
+    /// The same of a condition with subqueries.
+    pub(super) fn guard_cost_in_rows(&self, guard: &Guard, rows: &Rows<'_>) -> usize {
+        steps_of(std::iter::once(&guard.predicate), rows) / STEPS_PER_ROW
+    }
+
     /// Whether a condition with subqueries holds, of which those have no match whose first relations' bits are set.
     pub(super) fn guard_holds(&self, guard: &Guard, rows: &Rows<'_>, without_match: u32) -> bool {
         let relations = &self.relations;
@@ -233,12 +254,8 @@ impl JoinShape {
         })
     }
 
-    /// Appends what comes out of a match.
-    #[inline]
-    pub(super) fn write_output(&self, rows: &Rows<'_>, out: &mut Vec<u8>) {
-        let Some(columns) = &self.columns else {
-            return out.extend_from_slice(rows[self.returned]);
-        };
+    /// Appends the values that come out of a match, where that is not a row.
+    pub(super) fn write_values(&self, columns: &[ColumnAt], rows: &Rows<'_>, out: &mut Vec<u8>) {
         for at in columns {
             out.extend_from_slice(self.value(rows, *at));
         }
@@ -310,6 +327,12 @@ impl JoinShape {
             .map(|predicate| predicate.steps(row_bytes));
         LOOK_UP_STEPS * (self.relations.len() - 1) + predicates.sum::<usize>()
     }
+}
+
+/// Steps of predicates on rows.
+fn steps_of<'p>(predicates: impl Iterator<Item = &'p Predicate>, rows: &Rows<'_>) -> usize {
+    let row_bytes = rows.iter().map(|row| row.len()).sum();
+    predicates.map(|predicate| predicate.steps(row_bytes)).sum()
 }
 
 fn type_of(join: &LiveJoin, at: ColumnAt) -> &AlgebraicType {

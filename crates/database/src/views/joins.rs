@@ -15,6 +15,7 @@ use super::failures::ViewError;
 use super::joined_groups::JoinedGroups;
 use super::query::{check_bytes, Rows};
 use super::{Row, ViewHost};
+use crate::held_indexes::Asker;
 use crate::joins::{JoinShape, JoinShapes, Joins};
 
 /// Memory above this is not kept for the next transaction.
@@ -242,7 +243,8 @@ impl ViewJoins {
         now: Instant,
     ) -> Result<(), String> {
         let shapes = std::iter::once(&*join.shape);
-        self.live.may_add(datastore, shapes, now)?;
+        let of_module = Asker::Module;
+        self.live.may_add(datastore, shapes, of_module, now)?;
         let instances = self.live.key_mut(datastore, &join.shape, &join.key);
         instances.insert(instance);
         Ok(())

@@ -19,7 +19,7 @@ use super::runner::Returned;
 use super::{Row, ViewHost, NO_ROWS};
 use crate::asked::Asked;
 use crate::evaluate::usable_index;
-use crate::held_indexes::IndexBuilding;
+use crate::held_indexes::{Asker, IndexBuilding};
 
 /// Changed rows of one transaction that are listed for queries, counted once for each query. With more, queries run again.
 const LISTED_ROWS_MAX: usize = 65_536;
@@ -222,7 +222,8 @@ impl ViewQuery {
             return;
         };
         let columns = [(&table, column)].into_iter();
-        if building.check(datastore, columns, now).is_ok() {
+        let of_module = Asker::Module;
+        if building.check(datastore, columns, of_module, now).is_ok() {
             building.hold(datastore, table.id, column);
             self.held = Some((table.id, column));
         }

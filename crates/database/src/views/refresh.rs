@@ -280,7 +280,7 @@ impl Views {
 fn too_many_partners(host: ViewHost<'_>) -> ViewError {
     let partners_max = host.shared.options.limits.join_partners_max;
     ViewError {
-        reason: format!("a changed row had more than {partners_max} partners in its join, which limits.join-partners-max allows on average [LC0714]"),
+        reason: format!("a transaction changed too much in its join (limits.join-partners-max allows {partners_max} partners for each changed row on average, and a transaction has a limit in all) [LC0714]"),
         may_pass: true,
     }
 }

@@ -30,7 +30,7 @@ pub(crate) use self::own::OwnWindow;
 pub(crate) use self::shape::{WindowShape, WindowShapes};
 pub(crate) use self::window::Entry;
 use crate::asked::WindowRows;
-use crate::held_indexes::IndexBuilding;
+use crate::held_indexes::{Asker, IndexBuilding, RuleColumns};
 use crate::live_query::LiveQuery;
 
 /// Rows that may be looked at to fill windows again for each changed row of a transaction, beside `limits.window-rows-read-max`.
@@ -222,7 +222,10 @@ impl Windows {
         if self.shapes.contains_key(&shape.id) {
             return Ok(());
         }
-        self.building.check(datastore, shape.held_columns(), now)?;
+        let none = RuleColumns::default();
+        let columns = shape.held_columns();
+        self.building
+            .check(datastore, columns, Asker::Client(&none), now)?;
         for (table, column) in shape.held_columns() {
             self.building.hold(datastore, table.id, column);
         }

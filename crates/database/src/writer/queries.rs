@@ -17,6 +17,7 @@ use crate::asked::Asked;
 use crate::error::SqlError;
 use crate::evaluate::{Finder, Source};
 use crate::events::{Answer, Event};
+use crate::held_indexes::Asker;
 use crate::inbox::{FoundQuery, HttpQuery, Notice, QueryTurn};
 use crate::live_query::LiveQuery;
 use crate::outgoing::ReadTicket;
@@ -167,7 +168,10 @@ impl Writer {
         let now = self.shared.environment().instant();
         let joins = set.queries.iter().flat_map(|query| query.joins());
         let shapes = joins.map(|(shape, _)| &**shape);
-        self.state.joins.may_add(&self.datastore, shapes, now)?;
+        let asker = Asker::Client(&self.module.catalog.rule_columns);
+        self.state
+            .joins
+            .may_add(&self.datastore, shapes, asker, now)?;
         // Joins look rows up, which costs more than the steps of their conditions.
         let is_modest = client.queries + set.queries.len() <= MODEST_QUERIES_MAX
             && set
@@ -488,7 +492,7 @@ impl Writer {
             shapes.any(|shape| joins.has_failed(shape))
         });
         let partners_max = self.shared.options.limits.join_partners_max;
-        let error = format!("a changed row had more than {partners_max} partners in a join of this subscription, which limits.join-partners-max allows on average: the subscription has ended [LC0714]");
+        let error = format!("a transaction changed too much in a join of this subscription (limits.join-partners-max allows {partners_max} partners for each changed row on average, and a transaction has a limit in all): the subscription has ended [LC0714]");
         self.end_sets(failed, &error);
     }
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
 use lightcone_loadgen::client::{Client, Endpoint};
+use lightcone_loadgen::process::Usage;
 use lightcone_types::Encode;
 use lightcone_wire::{ClientMessage, Protocol, ServerMessage};
 
@@ -103,7 +104,20 @@ fn run(options: &Options) -> Result<()> {
     prepare(&mut drive, &subscribers, options)?;
     let call = |number: u32| call_of(options, &subscribers.identities, number);
     let without = drive.measure(options.calls, call)?;
-    subscribers.subscribe(query_of(options.case))?;
+    let name = options.case.to_possible_value();
+    let name = name.expect("none is skipped");
+    let name = name.get_name();
+    let before = Usage::of(options.server_pid)?;
+    let started = Instant::now();
+    let first_rows = subscribers.subscribe(query_of(options.case))?;
+    let took = started.elapsed();
+    let cpu = Usage::of(options.server_pid)?
+        .cpu
+        .saturating_sub(before.cpu);
+    println!(
+        "{name}: {} subscribed one after the other in {took:.2?}, with {first_rows} first rows; the server's processors {cpu:.2?}",
+        options.subscribers
+    );
     if options.case == Case::Hold {
         return hold();
     }
@@ -115,8 +129,7 @@ fn run(options: &Options) -> Result<()> {
     let rows = received.rows_after_silence();
     let recipients = f64::from(rows) / f64::from(options.calls);
     println!(
-        "{}: {:.2} us of the server's processors a call with nobody subscribed, {:.2} us with {} subscribers, each call {recipients:.2} rows: {:.2} us more; {:.0} calls/s, then {:.0}",
-        options.case.to_possible_value().expect("none is skipped").get_name(),
+        "{name}: {:.2} us of the server's processors a call with nobody subscribed, {:.2} us with {} subscribers, each call {recipients:.2} rows: {:.2} us more; {:.0} calls/s, then {:.0}",
         without.cpu_us,
         with.cpu_us,
         options.subscribers,

@@ -40,7 +40,9 @@ impl Subscribers {
         })
     }
 
-    pub fn subscribe(&mut self, query: &str) -> Result<()> {
+    /// One after the other. Gives how many first rows all have got.
+    pub fn subscribe(&mut self, query: &str) -> Result<usize> {
+        let mut first_rows = 0;
         for client in &mut self.clients {
             client.send(&[ClientMessage::Subscribe {
                 request_id: 1,
@@ -48,11 +50,14 @@ impl Subscribers {
                 query_strings: vec![query],
             }])?;
             match client.receive()? {
-                ServerMessage::SubscribeApplied { .. } => {}
+                ServerMessage::SubscribeApplied { rows, .. } => {
+                    let counts = rows.tables.iter().map(|table| table.rows.len());
+                    first_rows += counts.sum::<usize>();
+                }
                 other => return Err(format!("not subscribed: {other:?}").into()),
             }
         }
-        Ok(())
+        Ok(first_rows)
     }
 
     /// Counts what comes from now on.

@@ -21,6 +21,9 @@ const PART_RANGE: f64 = 0.3;
 pub(super) struct Choice {
     pub access: Access,
     pub rows: f64,
+    /// Rows that are looked at for them, and beside that once, for a hash table.
+    pub looked_at: f64,
+    pub built: f64,
 }
 
 /// What is known of a column of a relation.
@@ -226,21 +229,22 @@ impl<'a> Choices<'a> {
         let mut best = Choice {
             access: Access::Scan,
             rows: rows * self.part[relation],
+            looked_at: rows,
+            built: 0.0,
         };
         let columns: Vec<_> = self.join_columns(relation);
         if !columns.is_empty() {
             let part = PART_EQUAL.powi(columns.len().min(3) as i32);
+            let found = (rows * self.part[relation] * part).max(1.0).min(rows);
             best = Choice {
                 access: Access::Hash { columns },
-                rows: (rows * self.part[relation] * part).max(1.0).min(rows),
+                rows: found,
+                looked_at: found,
+                built: rows,
             };
         } else if !self.known[relation].is_empty() {
             best.rows *= PART_EQUAL;
         }
-        let mut best_work = match &best.access {
-            Access::Hash { .. } => best.rows,
-            _ => rows,
-        };
         for (position, index) in table.schema.indexes.iter().enumerate() {
             let Some((access, found)) = self.by_index(relation, position, index) else {
                 continue;
@@ -250,13 +254,14 @@ impl<'a> Choices<'a> {
                 Access::Hash { .. } => {
                     !matches!(&access, Access::Range { prefix, .. } if prefix.is_empty())
                 }
-                _ => found < best_work,
+                _ => found < best.looked_at,
             };
             if is_better {
-                best_work = found;
                 best = Choice {
                     access,
                     rows: found * self.part[relation],
+                    looked_at: found,
+                    built: 0.0,
                 };
             }
         }
@@ -294,7 +299,10 @@ impl<'a> Choices<'a> {
         if key.len() == columns.len() {
             let found = match index.unique {
                 true => rows.min(1.0),
-                false => self.samples.rows_per_key(table, position),
+                false => match constant_key(&key) {
+                    Some(key) => self.samples.rows_of_key(table, position, key),
+                    None => self.samples.rows_per_key(table, position),
+                },
             };
             let access = Access::Point {
                 index: position,
@@ -325,4 +333,16 @@ impl<'a> Choices<'a> {
         };
         Some((access, (rows * part).max(1.0).min(rows)))
     }
+}
+
+/// The key in BSATN, if it is known before anything is read.
+fn constant_key(parts: &[KeyPart]) -> Option<Vec<u8>> {
+    let mut key = Vec::new();
+    for part in parts {
+        match part {
+            KeyPart::Constant(value) => key.extend_from_slice(value),
+            KeyPart::Column(_) => return None,
+        }
+    }
+    Some(key)
 }

@@ -20,8 +20,9 @@ pub(super) struct Conjuncts {
     by_subquery: Vec<Vec<usize>>,
     /// By block: what can be looked at from its next step on.
     ready: Vec<Vec<NodeId>>,
-    /// By relation: its block.
+    /// By relation, and by subquery: its block.
     pub block_of: Vec<usize>,
+    pub block_of_subquery: Vec<usize>,
     subqueries: Vec<Placed>,
     is_bound: Vec<bool>,
 }
@@ -44,7 +45,12 @@ struct Placed {
 }
 
 impl Conjuncts {
-    pub fn of(condition: &Condition, fragment: &Fragment) -> Conjuncts {
+    /// `leading` is a subquery that the query begins with: what it says of relations around it is said of these then.
+    pub fn of(
+        condition: &Condition,
+        fragment: &Fragment,
+        leading: Option<SubqueryId>,
+    ) -> Conjuncts {
         let relations = fragment.tables.len();
         let count = condition.subqueries.len();
         let block = blocks(condition, fragment);
@@ -62,8 +68,9 @@ impl Conjuncts {
             kind: GroupKind::Whether,
             parent: parent(number),
             reads: Vec::new(),
-            // One that is a join by now has no place of its own.
-            is_placed: block[number] != number + 1,
+            // One that is a join by now has no place of its own, and one that leads is there first.
+            is_placed: block[number] != number + 1
+                || leading.is_some_and(|leading| usize::from(leading) == number),
         };
         let mut conjuncts = Conjuncts {
             of_none: Vec::new(),
@@ -73,12 +80,18 @@ impl Conjuncts {
             by_subquery: vec![Vec::new(); count],
             ready: vec![Vec::new(); count + 1],
             block_of,
+            block_of_subquery: block.clone(),
             subqueries: (0..count).map(placed).collect(),
             is_bound: vec![false; relations],
         };
         conjuncts.add_all(condition, &condition.conjuncts, 0);
+        let leads = |block: usize| leading.is_some_and(|at| usize::from(at) + 1 == block);
         for (number, subquery) in condition.subqueries.iter().enumerate() {
-            conjuncts.add_all(condition, &subquery.conjuncts, block[number]);
+            let block = conjuncts.block_of_subquery[number];
+            for &id in &subquery.conjuncts {
+                let is_said_around = leads(block) && conjuncts.reads_query(condition, id);
+                conjuncts.add(condition, id, if is_said_around { 0 } else { block });
+            }
         }
         for outer in &fragment.outer {
             let block = conjuncts.block_of[usize::from(outer.own.relation)];
@@ -125,6 +138,33 @@ impl Conjuncts {
             block,
             waits_for: relations.len() + subqueries.len(),
         });
+    }
+
+    /// Does it read relations of the query itself?
+    pub fn reads_query(&self, condition: &Condition, id: NodeId) -> bool {
+        let relations = condition.relations_of(id);
+        let mut blocks = relations.iter().map(|at| self.block_of[usize::from(*at)]);
+        blocks.any(|block| block == 0)
+    }
+
+    /// Does a subquery that stands in this block read relations of the query itself?
+    pub fn has_subquery_on_query(&self, block: usize) -> bool {
+        let mut within = self.subqueries.iter().zip(&self.block_of_subquery);
+        within.any(|(subquery, own)| {
+            let mut reads = subquery.reads.iter();
+            *own != block
+                && subquery.parent == block
+                && reads.any(|at| self.block_of[usize::from(*at)] == 0)
+        })
+    }
+
+    /// Is this a condition of the query itself, that the subquery has a match, and no join by now?
+    pub fn is_semi_join(&self, subquery: SubqueryId) -> bool {
+        let number = usize::from(subquery);
+        let placed = &self.subqueries[number];
+        placed.kind == GroupKind::Exists
+            && placed.parent == 0
+            && self.block_of_subquery[number] == number + 1
     }
 
     /// A block reads a relation: so do those around it, up to the one that has it.

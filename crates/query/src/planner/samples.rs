@@ -10,19 +10,63 @@ const SAMPLES: usize = 8;
 /// Rows of one key that are counted at most.
 const SAMPLE_ROWS_MAX: usize = 64;
 
+/// Rows of a key that the query names are counted up to this number.
+const KEY_ROWS_MAX: usize = 1024;
+/// And so many of all keys that it names; the others are taken to be like any key.
+const NAMED_ROWS_MAX: usize = 1 << 16;
+/// The part of the rows of a table that a key with more is taken to have.
+const PART_MANY: f64 = 0.1;
+
 /// What was learnt of tables, each time for all relations that read one.
 #[derive(Default)]
-pub(crate) struct Samples(HashMap<(TableId, usize), f64>);
+pub(crate) struct Samples {
+    /// By table, and the position of its index.
+    per_key: HashMap<(TableId, usize), f64>,
+    of_key: HashMap<(TableId, usize, Box<[u8]>), f64>,
+    /// Rows of named keys that were counted.
+    counted: usize,
+}
 
 impl Samples {
     /// How many rows a key of an index has, about: some keys are looked up.
     pub fn rows_per_key(&mut self, table: &TableView, position: usize) -> f64 {
         let place = (table.schema.id, position);
         *self
-            .0
+            .per_key
             .entry(place)
             .or_insert_with(|| sample_keys(table, position))
     }
+
+    /// How many rows this key of an index has: keys that queries name are often not like others.
+    pub fn rows_of_key(&mut self, table: &TableView, position: usize, key: Vec<u8>) -> f64 {
+        let place = (table.schema.id, position, key.into());
+        if let Some(known) = self.of_key.get(&place) {
+            return *known;
+        }
+        if self.counted >= NAMED_ROWS_MAX {
+            return self.rows_per_key(table, position);
+        }
+        let count = count_rows(table, position, &place.2);
+        self.counted += count;
+        let found = match count < KEY_ROWS_MAX {
+            true => count as f64,
+            false => (table.rows().row_count() as f64 * PART_MANY).max(count as f64),
+        };
+        self.of_key.insert(place, found);
+        found
+    }
+}
+
+/// As far as they are counted.
+fn count_rows(table: &TableView, position: usize, key: &[u8]) -> usize {
+    let index = &table.indexes()[position];
+    let mut count = 0;
+    let walked = index.walk_point(table.rows(), table.layout(), key, None, |_| {
+        count += 1;
+        count < KEY_ROWS_MAX
+    });
+    walked.expect("keys are values of the columns");
+    count
 }
 
 fn sample_keys(table: &TableView, position: usize) -> f64 {
