@@ -66,7 +66,7 @@ fn presents(headers: &axum::http::HeaderMap, token: &str) -> bool {
 
 /// The metrics for whoever asks: on the listener `metrics.listen`.
 pub(super) async fn open_metrics(State(state): State<Arc<ServerState>>) -> Reply {
-    let text = scrape(state, |state| crate::metrics::render(state));
+    let text = scrape(state, crate::metrics::render);
     Ok(reply::text(text.await?))
 }
 

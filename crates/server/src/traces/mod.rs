@@ -125,8 +125,8 @@ impl Tracer for Traces {
     }
 
     fn tell(&self, span: Span) {
-        let sent = self.queue.upgrade().map(|queue| queue.try_send(span));
-        if !matches!(sent, Some(Ok(()))) {
+        let queue = self.queue.upgrade();
+        if !queue.is_some_and(|queue| queue.try_send(span).is_ok()) {
             self.counters.dropped.fetch_add(1, Relaxed);
         }
     }

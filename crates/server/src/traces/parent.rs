@@ -18,6 +18,9 @@ pub(super) fn of(headers: &HeaderMap) -> Option<TraceContext> {
 }
 
 fn parse(text: &str) -> Option<TraceContext> {
+    if !text.is_ascii() {
+        return None;
+    }
     let is_known = match text.get(..3)? {
         "00-" => text.len() == LENGTH,
         "ff-" => false,
@@ -68,6 +71,7 @@ mod tests {
             "",
             "00",
             "00-é",
+            "ꬱ",
             &GOOD[..54],
             &format!("{GOOD}-more"),
             &GOOD.replacen("00", "ff", 1),
