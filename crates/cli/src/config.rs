@@ -3,8 +3,10 @@
 //! The reference's file has one token, which its command sends to every server. Here each server has a login of its own,
 //! in the table `server_tokens` by origin; `tokens` says whose the one token of an older file is.
 
+mod lock;
 mod tokens;
 
+pub use lock::ConfigLock;
 pub use tokens::{is_loopback, origin, ACCOUNT_HOST, ACCOUNT_SERVER};
 
 use std::io::Write;

@@ -1,5 +1,7 @@
 //! Who the user is: the stored token, and how to get one (07 §4.2).
 
+mod renewal;
+
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use base64::Engine;
 use lightcone_types::Identity;
@@ -67,6 +69,11 @@ pub fn end_of(token: &str) -> Option<u64> {
     claims_of(token).ok()?.get("exp")?.as_u64()
 }
 
+/// When a token was made, likewise.
+fn beginning_of(token: &str) -> Option<u64> {
+    claims_of(token).ok()?.get("iat")?.as_u64()
+}
+
 /// A token that nobody has signed.
 #[cfg(test)]
 pub fn token_for_tests(issuer: &str, subject: &str) -> String {
@@ -93,8 +100,8 @@ pub fn wants_web_login() -> bool {
 
 /// The token for the server at `url`, or a new one from it.
 pub async fn require(config: &mut Config, url: &str, missing: WhenMissing) -> Result<String> {
-    if let Some(token) = config.token(url) {
-        return Ok(token.to_owned());
+    if let Some(token) = renewal::current(config, url).await? {
+        return Ok(token);
     }
     // A server on this machine knows nobody from that site, and asks nothing for an identity of its own.
     if missing == WhenMissing::Ask && !is_loopback(url) && wants_web_login() {
@@ -102,8 +109,7 @@ pub async fn require(config: &mut Config, url: &str, missing: WhenMissing) -> Re
     }
     let token = direct_login(url).await?;
     let identity = identity_of(&token)?;
-    config.set_token(url, &token);
-    config.save()?;
+    config.update(|now| now.set_token(url, &token)).await?;
     println!("We have logged in directly to your target server.");
     println!("WARNING: This login will NOT work for any other servers.");
     println!("Logged in with identity {}", identity.to_hex());

@@ -299,7 +299,7 @@ fn lists_in_json() {
     );
     assert_eq!(
         list,
-        serde_json::json!({ "server": server.url, "owner": me, "databases": [{ "identity": DATABASE, "names": ["shop", "store"] }] })
+        serde_json::json!({ "server": server.url, "owner": me, "databases": [{ "identity": DATABASE, "names": ["shop", "store"] }], "shared": [] })
     );
     let none = Mock::start(|_| json(r#"{"identities":[]}"#));
     home.log_in("ann", &none.url);

@@ -167,15 +167,15 @@ impl Answering {
 
     /// The whole message at once, for what was found on the writer and is small. Its memory is reserved as for any other.
     pub fn finish(mut self, budget: &Arc<ClientBudget>) -> Result<MessageBatch, ReadError> {
-        while self.measure(budget.bytes_max())? {}
+        while self.measure(budget)? {}
         let charge = budget.reserve(self.bytes).map_err(ReadError::Exceeded)?;
         let mut writing = self.begin(charge);
         while self.write(&mut writing)? {}
         Ok(writing.done())
     }
 
-    /// Counts the next page. False if there is none. `room` is what the client may have at most.
-    fn measure(&mut self, room: usize) -> Result<bool, ReadError> {
+    /// Counts the next page. False if there is none.
+    fn measure(&mut self, budget: &ClientBudget) -> Result<bool, ReadError> {
         let Place { source, mut cursor } = self.place;
         let Some((asked, rows)) = self.sources.get(source) else {
             return Ok(false);
@@ -201,9 +201,7 @@ impl Answering {
             None => rows.step(asked, &mut cursor, |row| size.add(row.len() - hidden))?,
         };
         let so_far = self.bytes.saturating_add(size.encoded_bytes());
-        if so_far > room {
-            return Err(ReadError::Exceeded(Exceeded::Client { bytes_max: room }));
-        }
+        budget.check_message(so_far).map_err(ReadError::Exceeded)?;
         if !has_more {
             self.bytes = so_far;
         }
@@ -283,7 +281,7 @@ impl Answering {
             match self.writing.take() {
                 None if self.find_more(budget)? => {}
                 None => {
-                    if !self.measure(budget.bytes_max())? {
+                    if !self.measure(budget)? {
                         let charge = budget.reserve(self.bytes).map_err(ReadError::Exceeded)?;
                         self.writing = Some(self.begin(charge));
                     }

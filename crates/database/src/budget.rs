@@ -107,6 +107,8 @@ impl MemoryBudget {
 pub(crate) struct ClientBudget {
     all: Arc<MemoryBudget>,
     max: usize,
+    /// Of one message.
+    message_max: usize,
     used: AtomicUsize,
     /// What it has taken from the common budget.
     share: AtomicUsize,
@@ -121,6 +123,8 @@ pub(crate) struct ClientBudget {
 pub(crate) enum Exceeded {
     /// It would have more than one client may.
     Client { bytes_max: usize },
+    /// One message would be larger than messages to clients may be.
+    Message { bytes_max: usize },
     /// All clients together have too much.
     Server,
 }
@@ -133,6 +137,11 @@ impl std::fmt::Display for Exceeded {
                 "what this client has asked for and not yet taken would exceed the {bytes_max} bytes of \
                  limits.client-bytes-max [LC0706]"
             ),
+            Exceeded::Message { bytes_max } => write!(
+                f,
+                "the answer would be one message of more than the {bytes_max} bytes of \
+                 limits.outgoing-message-bytes-max [LC0706]"
+            ),
             Exceeded::Server => f.write_str(
                 "the server has no memory left for this answer beside those that other clients have not yet taken; \
                  try again later [LC0707]",
@@ -142,10 +151,21 @@ impl std::fmt::Display for Exceeded {
 }
 
 impl ClientBudget {
+    #[cfg(test)]
     pub fn new(all: &Arc<MemoryBudget>, bytes_max: usize) -> Arc<ClientBudget> {
+        Self::with_messages(all, bytes_max, usize::MAX)
+    }
+
+    /// For a client who may have `bytes_max` bytes, in messages of at most `message_max`.
+    pub fn with_messages(
+        all: &Arc<MemoryBudget>,
+        bytes_max: usize,
+        message_max: usize,
+    ) -> Arc<ClientBudget> {
         let client = Arc::new(ClientBudget {
             all: all.clone(),
             max: bytes_max,
+            message_max,
             used: AtomicUsize::new(0),
             share: AtomicUsize::new(0),
             gone: AtomicBool::new(false),
@@ -169,9 +189,22 @@ impl ClientBudget {
         self.left.notified().await;
     }
 
-    /// The most that this client may have, whatever others have.
-    pub fn bytes_max(&self) -> usize {
-        self.max
+    /// Could a message of so many bytes ever be built, whatever others have?
+    pub fn check_message(&self, bytes: usize) -> Result<(), Exceeded> {
+        if bytes > self.max {
+            let bytes_max = self.max;
+            return Err(Exceeded::Client { bytes_max });
+        }
+        if bytes > self.message_max {
+            let bytes_max = self.message_max;
+            return Err(Exceeded::Message { bytes_max });
+        }
+        Ok(())
+    }
+
+    /// The most that one message may have.
+    pub fn message_bytes_max(&self) -> usize {
+        self.message_max
     }
 
     /// Tells clients apart.
@@ -359,7 +392,9 @@ impl Holder {
     /// The client, or all clients together, would have too many.
     pub fn hold(&self, bytes: Vec<u8>) -> Result<HeldBytes, SqlError> {
         HeldBytes::new(bytes, &self.0).map_err(|exceeded| match exceeded {
-            Exceeded::Client { .. } => SqlError::Query(exceeded.to_string()),
+            Exceeded::Client { .. } | Exceeded::Message { .. } => {
+                SqlError::Query(exceeded.to_string())
+            }
             Exceeded::Server => SqlError::Busy(exceeded.to_string()),
         })
     }

@@ -468,7 +468,12 @@ struct Updates<'f> {
 impl Receivers for Updates<'_> {
     fn free_bytes(&self, connection: ConnectionNumber) -> usize {
         let state = self.fanout.connections.get(&connection);
-        state.map_or(0, |state| state.queue.budget().free_bytes())
+        state.map_or(0, |state| {
+            let budget = state.queue.budget();
+            let of_message = budget.message_bytes_max();
+            let of_message = of_message.saturating_sub(UPDATE_HEAD_BYTES);
+            budget.free_bytes().min(of_message)
+        })
     }
 
     fn send(&mut self, update: ConnectionUpdate<'_>) {
@@ -502,10 +507,15 @@ impl Receivers for Updates<'_> {
         // What was staged before goes with it: the client subscribes anew.
         state.staged.clear();
         state.open = MessageBatch::default();
+        let is_large_message =
+            bytes.saturating_add(UPDATE_HEAD_BYTES) > state.queue.budget().message_bytes_max();
+        let reason = match is_large_message {
+            true => "an update is larger than limits.outgoing-message-bytes-max [LC0709]",
+            false => "an update is larger than limits.client-bytes-max leaves room for [LC0709]",
+        };
         state.queue.push([Delivery::Close {
             code: 1009,
-            reason: "an update is larger than limits.client-bytes-max leaves room for [LC0709]"
-                .to_owned(),
+            reason: reason.to_owned(),
         }]);
     }
 }

@@ -114,9 +114,10 @@ impl Shared {
     /// The bytes of a new client.
     pub fn client_budget(&self) -> Arc<ClientBudget> {
         let limits = &self.options.limits;
-        ClientBudget::new(
+        ClientBudget::with_messages(
             &self.options.commons.memory,
             limits.client_bytes_max.min(CLIENT_BYTES_CEILING),
+            limits.outgoing_message_bytes_max,
         )
     }
 

@@ -278,6 +278,51 @@ async fn an_update_that_is_too_large_ends_the_connection() {
     database.shutdown(ShutdownReason::ServerStop).await;
 }
 
+/// Neither an answer nor an update is a larger message than messages may be, whatever else the client may have.
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_to_clients_are_bounded() {
+    let directory = tempfile::tempdir().unwrap();
+    let (database, _) = start(&directory, |options| {
+        options.limits.outgoing_message_bytes_max = 1_500_000;
+    })
+    .await;
+    // The same rows 200 times.
+    let texts: Vec<_> = (0..200)
+        .map(|id| format!("SELECT * FROM accounts WHERE id <> {}", 1_000_000 + id))
+        .collect();
+    let all = || texts.iter().map(String::as_str).collect::<Vec<_>>();
+    let mut modest = Client::connect(&database, STRANGER, 1).await;
+    modest.send(&[subscribe(1, vec![ALL])]).await;
+    assert_eq!(rows_of(modest.next().await), 0);
+    let mut greedy = Client::connect(&database, STRANGER, 2).await;
+    greedy.send(&[subscribe(1, all())]).await;
+    assert_eq!(rows_of(greedy.next().await), 0);
+    seed(&database, 1000).await;
+    let update = modest.next().await;
+    assert!(matches!(update, ServerMessage::TransactionUpdate { .. }));
+    match greedy.connection.outgoing.recv().await {
+        Some(Outgoing::Close { code, reason }) => {
+            assert_eq!(code, 1009);
+            assert!(
+                reason.contains("outgoing-message-bytes-max") && reason.ends_with("[LC0709]"),
+                "{reason}"
+            );
+        }
+        Some(Outgoing::Messages(batch)) => panic!("{} bytes", batch.bytes.len()),
+        None => panic!("no reason"),
+    }
+    modest.send(&[subscribe(2, all())]).await;
+    let error = error_of(modest.next().await);
+    assert!(
+        error.contains("outgoing-message-bytes-max") && error.ends_with("[LC0706]"),
+        "{error}"
+    );
+    modest.send(&[subscribe(2, all()[..50].to_vec())]).await;
+    assert_eq!(rows_of(modest.next().await), 50_000);
+    drop((modest, greedy));
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn long_payloads_are_taken_in_pieces() {
     let directory = tempfile::tempdir().unwrap();

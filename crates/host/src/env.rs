@@ -80,6 +80,11 @@ impl SharedMemory {
             .is_ok()
     }
 
+    /// Takes some of it, whether or not there is as much.
+    pub fn take_anyway(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// Gives some of it back.
     pub fn give_back(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
@@ -184,6 +189,15 @@ impl HostEnv {
     /// The limits of the instance.
     pub fn limits(&self) -> &HostLimits {
         &self.config.limits
+    }
+
+    /// Makes the limit on the instance's memory another one. Before the instance is made.
+    #[must_use]
+    pub fn with_memory_max(mut self, bytes_max: Option<usize>) -> HostEnv {
+        if let Some(bytes_max) = bytes_max {
+            self.config.limits.memory_bytes_max = bytes_max;
+        }
+        self
     }
 
     /// From here on, notes what is read: a view runs.

@@ -144,9 +144,9 @@ section! {
             /// Most memory of all instances of a database's procedures together, in bytes.
             #[serde(deserialize_with = "saturating")]
             procedure_memory_bytes_max: usize = 4 << 30;
-                bounds "linear memory, or heap in QuickJS, of all instances that run procedures of one database; in V8 each \
-                    has its own limit, and threads are few";
-                reached "`memory.grow` fails, or there is no further instance: the call fails, LC0722";
+                bounds "linear memory, or heap and array buffers, of all instances that run procedures of one database. A heap of V8 \
+                    begins with 32 MiB of it and takes more as its limit is raised, its young generation aside";
+                reached "`memory.grow` fails, an array buffer is refused, or there is no further instance: the call fails, LC0722";
 
             /// Most outbound requests of a database's procedures at a time.
             http_requests_max: usize = 64;
@@ -360,6 +360,13 @@ section! {
                     `outgoing-queue-bytes`";
                 reached "an answer: refuse, LC0706. Updates of a client that is too slow: cut. One update that does not \
                     fit: Close 1009, LC0709";
+
+            /// Most bytes of one WebSocket message to a client, before it is compressed. Clients in C# take 64 MiB.
+            outgoing_message_bytes_max: usize = 256 << 20;
+                bounds "one WebSocket message to a client: the rows of a query set or of a one-off query, the update of one \
+                    transaction. The protocol has no parts of these. Clients in C# take 67108864 bytes; those in Rust and \
+                    TypeScript have no limit of their own. An update of less than a megabyte is not looked at";
+                reached "an answer: refuse, LC0706. An update: Close 1009, LC0709";
         }
     }
     // Of the whole server, which reads them here.

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::DatabaseName;
 use journal::Journal;
-use state::{Change, State};
+use state::{Change, State, FOUNDERS_MAX};
 
 pub(crate) use state::check_record as check_record_for_fuzzing;
 
@@ -67,6 +67,13 @@ pub enum ControlError {
     NotAllowed,
     #[error("the name {0:?} leads to this database and belongs to somebody else")]
     NameOfAnother(String),
+    #[error("database {0} was somebody else's and is deleted; only that one may create it again. Publish without an identity to get a new one [LC0145]")]
+    FoundedByAnother(Identity),
+    #[error(
+        "this server remembers the owners of {FOUNDERS_MAX} deleted databases, which is as many as it may: nobody chooses the identity of \
+         a new database any more. Publish without an identity to get a new one [LC0145]"
+    )]
+    FoundersForgotten,
 }
 
 impl ControlError {
@@ -276,6 +283,21 @@ impl ControlDb {
         known.map(|(identity, role)| (*identity, *role)).collect()
     }
 
+    /// The databases that belong to somebody, and those in which he has a role, in the order of their ids.
+    pub fn databases_of(&self, identity: &Identity) -> (Vec<Identity>, Vec<(Identity, Role)>) {
+        let state = self.state();
+        let (mut owned, mut roles) = (Vec::new(), Vec::new());
+        for record in state.databases.values() {
+            let known = state.collaborators.get(&record.identity);
+            if record.owner == *identity {
+                owned.push(record.identity);
+            } else if let Some(role) = known.and_then(|known| known.get(identity)) {
+                roles.push((record.identity, *role));
+            }
+        }
+        (owned, roles)
+    }
+
     fn journal(&self) -> MutexGuard<'_, Option<Journal>> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -425,7 +447,8 @@ impl ControlDb {
     ///
     /// # Errors
     /// There is one ([`ControlError::Exists`]), or a name leads there that is not its owner's
-    /// ([`ControlError::NameOfAnother`]): names stay when a database is deleted, and are taken before it is created.
+    /// ([`ControlError::NameOfAnother`]): names stay when a database is deleted, and are taken before it is created. Or it was
+    /// somebody else's before ([`ControlError::FoundedByAnother`]).
     pub fn insert_database(&self, mut record: DatabaseRecord) -> Result<DatabaseRecord> {
         self.change(|state| {
             if state.ids.contains_key(&record.identity) {
@@ -434,6 +457,7 @@ impl ControlDb {
             if let Some(name) = name_of_another(state, &record.identity, &record.owner) {
                 return Err(ControlError::NameOfAnother(name.clone()));
             }
+            founded_by(state, &record.identity, &record.owner)?;
             record.id = state.last_database_id + 1;
             let changes = vec![Change::Database(record.clone())];
             Ok((record, changes))
@@ -443,6 +467,23 @@ impl ControlDb {
     /// A name that leads to a database, or where one was or will be, and belongs to somebody else than `owner`.
     pub fn name_of_another(&self, identity: &Identity, owner: &Identity) -> Option<String> {
         name_of_another(&self.state(), identity, owner).cloned()
+    }
+
+    /// May `owner` create a database under an identity that he has chosen?
+    ///
+    /// # Errors
+    /// A name of somebody else leads there ([`ControlError::NameOfAnother`]), it was somebody else's
+    /// ([`ControlError::FoundedByAnother`]), or may have been ([`ControlError::FoundersForgotten`]).
+    pub fn may_choose(&self, identity: &Identity, owner: &Identity) -> Result<()> {
+        let state = self.state();
+        if let Some(name) = name_of_another(&state, identity, owner) {
+            return Err(ControlError::NameOfAnother(name.clone()));
+        }
+        let is_his = founded_by(&state, identity, owner)? || state.names_of.contains_key(identity);
+        match is_his || !state.founders_are_full() {
+            true => Ok(()),
+            false => Err(ControlError::FoundersForgotten),
+        }
     }
 
     /// Replaces the record with the same id.
@@ -464,7 +505,7 @@ impl ControlDb {
         })
     }
 
-    /// Removes the record only: names, their ownership and the lock stay (06 §4.2).
+    /// Removes the record only: names, their ownership and the lock stay (06 §4.2), and so does whose it was.
     ///
     /// # Errors
     /// The database is locked ([`ControlError::Locked`]).
@@ -558,6 +599,17 @@ fn unlocked(state: &State, identity: &Identity) -> Result<()> {
     match state.locks.contains(identity) {
         true => Err(ControlError::Locked(*identity)),
         false => Ok(()),
+    }
+}
+
+/// Is it known that a database of this identity was `owner`'s?
+///
+/// # Errors
+/// It was another's.
+fn founded_by(state: &State, identity: &Identity, owner: &Identity) -> Result<bool> {
+    match state.founders.get(identity) {
+        Some(founder) if founder != owner => Err(ControlError::FoundedByAnother(*identity)),
+        founder => Ok(founder.is_some()),
     }
 }
 

@@ -62,12 +62,12 @@ pub enum Action {
     Write,
     /// Without its data, from the beginning.
     Reset,
-    /// Where a database was, another one may be created by somebody else: so nobody deletes what belongs to another.
+    /// What is gone does not come back: so nobody deletes what belongs to another.
     Delete,
     Lock,
     /// To other names; see also [`Action::LeaveNameless`].
     Rename,
-    /// A name that leads to a database keeps its identity from others also when it is deleted.
+    /// Then only its identity finds it.
     LeaveNameless,
     ChangeCollaborators,
 }

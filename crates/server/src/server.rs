@@ -268,6 +268,9 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
         Some(config) => config,
         None => Config::load_or_create(&data_dir.config_file())?,
     };
+    for warning in &config.warnings {
+        tracing::warn!("config.toml: {warning}");
+    }
     let publish = &options.publish_environment;
     config
         .publish

@@ -64,7 +64,10 @@ async fn publish_and_look() {
     let list = server
         .ask("GET", &format!("/v1/identity/{}/databases", user.identity))
         .await;
-    assert_eq!(json(&list.1), json!({ "identities": [identity] }));
+    assert_eq!(
+        json(&list.1),
+        json!({ "identities": [identity], "roles": [] })
+    );
     let (status, body) = server
         .ask("GET", "/v1/database/my-db/unstable/timestamp")
         .await;

@@ -105,6 +105,16 @@ async fn calls() {
     created(&server, &alice, "closed", "module refuse").await;
     let refused = call(&server, &bob, "/v1/database/closed/call/add", r#"[1,"x"]"#).await;
     assert_eq!(refused, (403, "nobody may enter".into()));
+    // One that does not get to its end is no refusal.
+    created(&server, &alice, "tired", "module tired").await;
+    let late = call(&server, &bob, "/v1/database/tired/call/add", r#"[1,"x"]"#).await;
+    assert!(
+        late.0 == 503 && late.1.starts_with("reducer ran out of energy"),
+        "{late:?}"
+    );
+    let sql = server.request("POST", "/v1/database/tired/sql");
+    let sql = answer(sql.bearer_auth(&bob.token).body("SELECT * FROM person")).await;
+    assert_eq!(sql.0, 503, "{}", sql.1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -483,6 +483,26 @@ async fn close_codes() {
     );
 }
 
+/// A client whose unfinished message takes more than is left for all others is told to try again later.
+#[tokio::test(flavor = "multi_thread")]
+async fn half_received_messages_are_bounded() {
+    let server = TestServer::start_with(config("[limits]\nbuffered-bytes-max = 131072")).await;
+    publish(&server, "module").await;
+    let mut socket = connect(&server, "", V2).await.expect("connected");
+    messages(&mut socket, Protocol::V2).await;
+    let MaybeTlsStream::Plain(stream) = socket.get_mut() else {
+        panic!("no TLS here")
+    };
+    // A masked binary frame of a megabyte, of which a part comes.
+    let mut bytes = vec![0x82, 0xff, 0, 0, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0];
+    bytes.resize(200_000, 0);
+    stream.write_all(&bytes).await.expect("write");
+    assert_eq!(
+        close_reason(&mut socket).await,
+        (CloseCode::Again, "too many requests".to_owned())
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_by_the_module() {
     let server = TestServer::start().await;

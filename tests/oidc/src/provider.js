@@ -26,14 +26,18 @@ export async function startProvider({ port = 0, key = signingKey("first"), idTok
         client_id: CLIENT_ID,
         application_type: "native",
         token_endpoint_auth_method: "none",
-        grant_types: ["authorization_code", "urn:ietf:params:oauth:grant-type:device_code"],
+        grant_types: ["authorization_code", "refresh_token", "urn:ietf:params:oauth:grant-type:device_code"],
         response_types: ["code"],
         redirect_uris: ["http://127.0.0.1/callback"],
       },
     ],
     jwks: { keys: [key] },
     cookies: { keys: ["only for tests"] },
-    features: { deviceFlow: { enabled: true }, devInteractions: { enabled: true } },
+    features: {
+      deviceFlow: { enabled: true },
+      devInteractions: { enabled: true },
+      revocation: { enabled: true },
+    },
     pkce: { required: () => true },
     ttl: {
       IdToken: idTokenSeconds,
@@ -41,6 +45,7 @@ export async function startProvider({ port = 0, key = signingKey("first"), idTok
       DeviceCode: 600,
       Grant: 600,
       Interaction: 600,
+      RefreshToken: 600,
       Session: 600,
     },
     async findAccount(_context, id) {
@@ -48,8 +53,23 @@ export async function startProvider({ port = 0, key = signingKey("first"), idTok
     },
   });
   const handle = provider.callback();
+  let renewals = 0;
+  provider.on("grant.success", (context) => {
+    if (context.oidc.params.grant_type === "refresh_token") renewals++;
+  });
+  const post = async (path, fields) => {
+    const body = new URLSearchParams({ client_id: CLIENT_ID, ...fields });
+    const response = await fetch(`${issuer}${path}`, { method: "POST", body });
+    return { status: response.status, text: await response.text() };
+  };
   return {
     issuer,
+    /** How often a login was renewed. */
+    renewals: () => renewals,
+    /** Renews a login, as whoever has its refresh token can. */
+    renew: (token) => post("/token", { grant_type: "refresh_token", refresh_token: token }),
+    /** Ends a login. */
+    revoke: (token) => post("/token/revocation", { token }),
     port: server.address().port,
     async stop() {
       server.closeAllConnections();

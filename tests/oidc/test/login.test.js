@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { readFileSync, statSync } from "node:fs";
+import { createServer } from "node:http";
 import { after, before, test } from "node:test";
 import { Home, startServer } from "../src/lightcone.js";
 import { Browser, CLIENT_ID, signingKey, startProvider } from "../src/provider.js";
@@ -160,6 +161,97 @@ test("a token is never renewed past its end", async () => {
   home.remove();
   await at.stop();
   await short.stop();
+});
+
+const sleep = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+
+/** Sleeps until a token is in the second half of its life, when it is renewed. */
+const untilDue = (token) => sleep((claims(token).iat + claims(token).exp) / 2 + 0.5 - Date.now() / 1000);
+
+const refreshToken = (home) => /refresh_token = "([^"]+)"/.exec(readFileSync(home.config, "utf8"))?.[1];
+
+/** A server that writes down everything it is told. */
+async function startStranger() {
+  let heard = "";
+  const server = createServer((request, response) => {
+    heard += `${request.url}\n${request.rawHeaders.join("\n")}\n`;
+    request.on("data", (part) => (heard += part));
+    response.setHeader("content-type", "application/json");
+    request.on("end", () =>
+      response.end('{"identities":[],"token":"e30.eyJpc3MiOiJ4Iiwic3ViIjoieSIsImlhdCI6MX0.c2ln"}'),
+    );
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${server.address().port}`,
+    heard: () => heard,
+    stop: () => new Promise((resolve) => server.close(resolve)),
+  };
+}
+
+test("a login is renewed before it ends, once, and only its provider hears of it", async () => {
+  const short = await startProvider({ idTokenSeconds: 16 });
+  const at = await startServer(`foreign-issuers = ["${short.issuer}"]`);
+  const stranger = await startStranger();
+  const home = new Home();
+  const scope = ["--scope", "openid offline_access"];
+  const end = await logIn(home, at, short.issuer, "ann", ...scope);
+  assert.match(end.out, /It is renewed by itself/);
+  const list = (url) => home.run("list", "--yes", "--server", url).end();
+  const first = await tokenOf(home, at);
+  const secrets = [refreshToken(home)];
+  assert.equal((await list(at.url)).code, 0);
+  assert.equal(short.renewals(), 0, "not yet");
+  await untilDue(first);
+  const ends = await Promise.all(Array.from({ length: 6 }, () => list(at.url)));
+  for (const { code, errors } of ends) assert.equal(code, 0, errors);
+  assert.equal(short.renewals(), 1, "by one of them");
+  const second = await tokenOf(home, at);
+  assert.equal(claims(second).sub, "ann");
+  assert.ok(claims(second).exp > claims(first).exp);
+  assert.equal((await at.ask("/v1/ping", second)).status, 200);
+  secrets.push(refreshToken(home), first, second);
+  assert.notEqual(secrets[1], secrets[0], "this provider gives new ones");
+  // It is for one server, and for one provider.
+  await list(stranger.url);
+  assert.match(stranger.heard(), /databases/);
+  for (const secret of secrets) assert.ok(!stranger.heard().includes(secret));
+  // When the provider refuses, the login is good to its end, and then to be made anew.
+  assert.equal((await short.revoke(secrets[1])).status, 200);
+  await untilDue(second);
+  const warned = await list(at.url);
+  assert.equal(warned.code, 0, warned.errors);
+  assert.match(warned.errors, /warning: .*invalid_grant.*\[LC0876\]/s);
+  await sleep(claims(second).exp + 1 - Date.now() / 1000);
+  const refused = await list(at.url);
+  assert.equal(refused.code, 1);
+  assert.match(
+    refused.errors,
+    /Log in again: spacetime login --auth-host .* --scope 'openid offline_access' .*\[LC0876\]/s,
+  );
+  // Logging in again mends it.
+  await logIn(home, at, short.issuer, "ann", ...scope);
+  assert.equal((await list(at.url)).code, 0);
+  home.remove();
+  await stranger.stop();
+  await at.stop();
+  await short.stop();
+});
+
+test("a logout ends what could renew the login", async () => {
+  const home = new Home();
+  await logIn(home, server, provider.issuer, "ann", "--scope", "openid offline_access");
+  const token = refreshToken(home);
+  const end = await home.run("logout", "--server", server.url).end();
+  assert.equal(end.code, 0, end.errors);
+  assert.equal(refreshToken(home), undefined);
+  const renewed = await provider.renew(token);
+  assert.equal(renewed.status, 400);
+  assert.match(renewed.text, /invalid_grant/);
+  // Who did not ask for it has nothing to renew.
+  await logIn(home, server, provider.issuer, "ann");
+  assert.equal(refreshToken(home), undefined);
+  home.remove();
 });
 
 test("a provider with new keys is asked again", async () => {

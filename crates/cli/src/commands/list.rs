@@ -25,68 +25,131 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         .client(args.server.as_deref(), Auth::new(false, args.yes))
         .await?;
     let me = me(&client)?;
-    let databases = databases(&client, usize::MAX).await?;
+    let answer = associated(&client, &me).await?;
+    let own = with_names(&client, identities(&answer)?).await?;
+    let shared = shared(&client, &answer).await?;
     if args.output.is_json() {
-        let databases: Vec<Value> = databases
-            .into_iter()
-            .map(|(identity, names)| json!({ "identity": identity, "names": names }))
-            .collect();
-        print_json(&json!({ "server": client.base(), "owner": me, "databases": databases }));
+        print_json(&json!({
+            "server": client.base(),
+            "owner": me,
+            "databases": own.iter().map(|(identity, names)| json!({ "identity": identity, "names": names })).collect::<Vec<_>>(),
+            "shared": shared
+                .iter()
+                .map(|(identity, names, role)| json!({ "identity": identity, "names": names, "role": role }))
+                .collect::<Vec<_>>(),
+        }));
         return Ok(());
     }
-    if databases.is_empty() {
-        println!("No databases found for {me}.");
-        return Ok(());
-    }
-    let rows: Vec<Vec<String>> = databases
-        .into_iter()
-        .map(|(identity, names)| vec![names.join(", "), identity])
-        .collect();
-    println!("Associated databases for user {me}:\n");
-    print!(
-        "{}",
-        table::psql(&["Database Name(s)".into(), "Identity".into()], &rows)
-    );
+    print!("{}", text(&me, own, shared));
     Ok(())
+}
+
+/// The lists as people read them.
+fn text(
+    me: &str,
+    own: Vec<(String, Vec<String>)>,
+    shared: Vec<(String, Vec<String>, String)>,
+) -> String {
+    const NAMES: &str = "Database Name(s)";
+    let mut parts = Vec::new();
+    if own.is_empty() && shared.is_empty() {
+        return format!("No databases found for {me}.\n");
+    }
+    if !own.is_empty() {
+        let rows = own.into_iter();
+        let rows = rows.map(|(identity, names)| vec![names.join(", "), identity]);
+        let table = table::psql(
+            &[NAMES.into(), "Identity".into()],
+            &rows.collect::<Vec<_>>(),
+        );
+        parts.push(format!("Associated databases for user {me}:\n\n{table}"));
+    }
+    if !shared.is_empty() {
+        let rows = shared.into_iter();
+        let rows = rows.map(|(identity, names, role)| vec![names.join(", "), identity, role]);
+        let table = table::psql(
+            &[NAMES.into(), "Identity".into(), "Role".into()],
+            &rows.collect::<Vec<_>>(),
+        );
+        parts.push(format!(
+            "Databases of others in which user {me} has a role:\n\n{table}"
+        ));
+    }
+    parts.join("\n")
 }
 
 fn me(client: &Client) -> Result<String> {
     Ok(credentials::identity_of(client.token().unwrap_or_default())?.to_hex())
 }
 
-/// The databases of the client's user, with their names; the first `count` of them.
+/// The databases that belong to the client's user, with their names; the first `count` of them.
 pub async fn databases(client: &Client, count: usize) -> Result<Vec<(String, Vec<String>)>> {
-    let path = format!("/v1/identity/{}/databases", me(client)?);
-    let identities = texts(client, &path, "identities").await?;
-    let mut databases = Vec::with_capacity(identities.len().min(count));
-    for identity in identities.into_iter().take(count) {
-        let names = texts(client, &format!("/v1/database/{identity}/names"), "names").await?;
+    let answer = associated(client, &me(client)?).await?;
+    with_names(client, identities(&answer)?.into_iter().take(count)).await
+}
+
+/// What the server says of a user's databases.
+async fn associated(client: &Client, me: &str) -> Result<Value> {
+    answer(client, &format!("/v1/identity/{me}/databases")).await
+}
+
+fn identities(answer: &Value) -> Result<Vec<String>> {
+    texts(answer, "identities")
+}
+
+async fn with_names(
+    client: &Client,
+    identities: impl IntoIterator<Item = String>,
+) -> Result<Vec<(String, Vec<String>)>> {
+    let mut databases = Vec::new();
+    for identity in identities {
+        let names = names(client, &identity).await?;
         databases.push((identity, names));
     }
     Ok(databases)
 }
 
-/// A JSON answer's member that is a list of texts.
-async fn texts(client: &Client, path: &str, member: &str) -> Result<Vec<String>> {
+/// Those of others, with the user's roles. Other servers than Lightcone's tell none.
+async fn shared(client: &Client, answer: &Value) -> Result<Vec<(String, Vec<String>, String)>> {
+    let mut databases = Vec::new();
+    for one in answer["roles"].as_array().into_iter().flatten() {
+        let (Some(identity), Some(role)) = (one["identity"].as_str(), one["role"].as_str()) else {
+            continue;
+        };
+        let names = names(client, identity).await?;
+        databases.push((identity.to_owned(), names, role.to_owned()));
+    }
+    Ok(databases)
+}
+
+async fn names(client: &Client, identity: &str) -> Result<Vec<String>> {
+    let path = format!("/v1/database/{}/names", http::encode(identity));
+    texts(&answer(client, &path).await?, "names")
+}
+
+/// A JSON answer.
+async fn answer(client: &Client, path: &str) -> Result<Value> {
     let response = client.send(client.get(path)).await?;
     let status = response.status();
     let text = http::json_text(response).await?;
-    if !status.is_success() {
-        return Err(http::refusal(status, &text));
+    match status.is_success() {
+        true => http::parse_json(&text),
+        false => Err(http::refusal(status, &text)),
     }
-    let answer = http::parse_json(&text)?;
+}
+
+/// A member that is a list of texts.
+fn texts(answer: &Value, member: &str) -> Result<Vec<String>> {
     let list = answer[member].as_array().ok_or_else(|| {
+        let answer = answer.to_string();
         Error::coded(
             "LC0616",
             format!(
                 "the server's answer has no list `{member}`: {}",
-                http::shown(&text)
+                http::shown(&answer)
             ),
         )
     })?;
-    Ok(list
-        .iter()
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-        .collect())
+    let texts = list.iter().filter_map(Value::as_str);
+    Ok(texts.map(str::to_owned).collect())
 }

@@ -10,7 +10,10 @@ use crate::config::{origin, Config, ACCOUNT_HOST};
 use crate::credentials;
 use crate::error::{Error, Result};
 use crate::http::{self, Client};
-use crate::oidc;
+use crate::oidc::{self, Login, Renewal};
+
+/// For a provider that is told of a logout.
+const REVOKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -126,7 +129,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
                 .map(drop);
         }
     };
-    replace(&mut context.config, &url, &token)
+    replace(&mut context.config, &url, &token, None).await
 }
 
 /// A login with an OpenID Connect provider, whose token is stored for a server.
@@ -139,8 +142,11 @@ async fn oidc_login(
         Some(url) => url,
         None => context.config.server_url(None)?,
     };
-    let token = oidc::login(options).await?;
-    replace(&mut context.config, &url, &token)?;
+    let Login { token, renewal } = oidc::login(options).await?;
+    replace(&mut context.config, &url, &token, renewal.as_ref()).await?;
+    if renewal.is_some() {
+        println!("It is renewed by itself, as long as the provider does that.");
+    }
     // Its server may know nothing of this provider, which is better heard now.
     if context.consent_to_http(&url, false).is_err() {
         return Ok(());
@@ -160,12 +166,22 @@ async fn oidc_login(
 
 /// Stores a login in the place of the one that was there. The old one goes when the new one is there, and not before: a
 /// server that cannot be reached must not cost an identity that nobody can issue again.
-fn replace(config: &mut Config, url: &str, token: &str) -> Result<()> {
+async fn replace(
+    config: &mut Config,
+    url: &str,
+    token: &str,
+    renewal: Option<&Renewal>,
+) -> Result<()> {
     if let Some(old) = config.token(url) {
         println!("{}", logged_out(old));
     }
-    config.set_token(url, token);
-    config.save()?;
+    let set = |now: &mut Config| {
+        now.set_token(url, token);
+        if let Some(renewal) = renewal {
+            now.set_renewal(url, renewal);
+        }
+    };
+    config.update(set).await?;
     match credentials::identity_of(token) {
         Ok(identity) => println!("Logged in with identity {}", identity.to_hex()),
         Err(_) => println!("Token saved."),
@@ -200,6 +216,9 @@ fn show(config: &Config, server: Option<&str>, with_token: bool) -> Result<()> {
             println!("Your auth token (don't share this!) is {token}");
         }
         println!("This login is for {origin}.");
+        if let Some(renewal) = config.renewal(origin) {
+            println!("{} renews it.", renewal.issuer);
+        }
     }
     Ok(())
 }
@@ -213,8 +232,8 @@ pub async fn logout(context: &mut Context, args: LogoutArgs) -> Result<()> {
             return Ok(());
         };
         println!("{}", logged_out(token));
-        config.remove_token(&url);
-        return config.save();
+        revoke(config, &url).await;
+        return config.update(|now| now.remove_token(&url)).await;
     }
     let logins = config.logins();
     if logins.is_empty() && config.web_session().is_none() {
@@ -223,9 +242,15 @@ pub async fn logout(context: &mut Context, args: LogoutArgs) -> Result<()> {
     }
     end_web_session(config, &args.auth_host).await?;
     for (origin, _) in &logins {
-        config.remove_token(origin);
+        revoke(config, origin).await;
     }
-    config.save()?;
+    let forget = |now: &mut Config| {
+        now.set_web_session(None);
+        for (origin, _) in &logins {
+            now.remove_token(origin);
+        }
+    };
+    config.update(forget).await?;
     for (_, token) in &logins {
         println!("{}", logged_out(token));
     }
@@ -233,6 +258,21 @@ pub async fn logout(context: &mut Context, args: LogoutArgs) -> Result<()> {
         println!("Logged out.");
     }
     Ok(())
+}
+
+/// Tells the provider of a login that it is over, as far as it can be asked.
+async fn revoke(config: &Config, url: &str) {
+    let Some(renewal) = config.renewal(url) else {
+        return;
+    };
+    let revoked = tokio::time::timeout(REVOKE_TIMEOUT, oidc::revoke(&renewal));
+    let why = match revoked.await {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "it does not answer".to_owned(),
+    };
+    let issuer = &renewal.issuer;
+    eprintln!("warning: {issuer} could not be told that the login is over: {why}");
 }
 
 /// Ends the session at the account web site, if there is one. Its token goes to the site that issued it, and nowhere else.
@@ -308,8 +348,9 @@ pub async fn web_login(
         },
     };
     end_web_session(config, host).await?;
-    config.set_web_session(Some((&session, host)));
-    replace(config, &url, &token)?;
+    let session = Some((&*session, host));
+    config.update(|now| now.set_web_session(session)).await?;
+    replace(config, &url, &token, None).await?;
     Ok(token)
 }
 

@@ -1,14 +1,17 @@
 //! Logins: one token per server, kept under the origin that it may be sent to.
 
 use reqwest::Url;
-use toml_edit::{Item, Table};
+use toml_edit::{InlineTable, Item, Table};
 
 use super::Config;
 use crate::credentials;
 use crate::error::Result;
+use crate::oidc::Renewal;
 
 /// The table of tokens; the key of each is an origin like `http://127.0.0.1:3000`. The newest login stands last.
 const TOKENS: &str = "server_tokens";
+/// How tokens of that table are renewed, under the same keys.
+const RENEWALS: &str = "server_renewals";
 /// The one token of the reference's file. Here it repeats the newest login, for scripts that read it; it is never sent.
 const OLD_TOKEN: &str = "spacetimedb_token";
 /// Tokens of this web site are for this server.
@@ -39,6 +42,15 @@ pub fn is_loopback(url: &str) -> bool {
 
 impl Config {
     pub(super) fn check_tokens(&self) -> Result<()> {
+        if let Some(item) = self.document.get(RENEWALS) {
+            let table = item.as_table_like();
+            let table =
+                table.ok_or_else(|| self.wrong_type(RENEWALS, "a table ([server_renewals])"))?;
+            if let Some((origin, _)) = table.iter().find(|(_, item)| read_renewal(item).is_none()) {
+                let want = "a table with the strings issuer, client_id, scope and refresh_token";
+                return Err(self.wrong_type(&format!("{RENEWALS}.{origin}"), want));
+            }
+        }
         let Some(item) = self.document.get(TOKENS) else {
             return Ok(());
         };
@@ -66,6 +78,7 @@ impl Config {
             .collect()
     }
 
+    /// Stores a login, which nobody renews.
     pub fn set_token(&mut self, url: &str, token: &str) {
         self.remove_token(url);
         let tokens = self
@@ -78,7 +91,51 @@ impl Config {
         self.set_string(OLD_TOKEN, Some(token));
     }
 
+    /// How the token for the server at this URL is renewed, if it can be.
+    pub fn renewal(&self, url: &str) -> Option<Renewal> {
+        let table = self.document.get(RENEWALS)?.as_table_like()?;
+        read_renewal(table.get(&origin(url))?)
+    }
+
+    /// Says how the token that was set is renewed.
+    pub fn set_renewal(&mut self, url: &str, renewal: &Renewal) {
+        let item = self.document.entry(RENEWALS);
+        let renewals = item.or_insert_with(|| Item::Table(Table::new()));
+        if let Some(table) = renewals.as_table_like_mut() {
+            table.insert(&origin(url), toml_edit::value(write_renewal(renewal)));
+        }
+    }
+
+    /// Puts a renewed token into the place of the one that was there.
+    pub fn renew_token(&mut self, url: &str, token: &str, renewal: &Renewal) {
+        let tokens = self.document.get_mut(TOKENS);
+        let place = tokens
+            .and_then(Item::as_table_like_mut)
+            .and_then(|table| table.get_mut(&origin(url)));
+        let Some(place) = place else {
+            return;
+        };
+        let old = std::mem::replace(place, toml_edit::value(token));
+        // Otherwise another program has left it, or it is a newer login.
+        if self.string(OLD_TOKEN) == old.as_str() {
+            self.set_string(OLD_TOKEN, Some(token));
+        }
+        self.set_renewal(url, renewal);
+    }
+
+    fn remove_renewal(&mut self, url: &str) {
+        let renewals = self.document.get_mut(RENEWALS);
+        let Some(table) = renewals.and_then(Item::as_table_like_mut) else {
+            return;
+        };
+        table.remove(&origin(url));
+        if table.is_empty() {
+            self.document.remove(RENEWALS);
+        }
+    }
+
     pub fn remove_token(&mut self, url: &str) {
+        self.remove_renewal(url);
         let Some(table) = self
             .document
             .get_mut(TOKENS)
@@ -151,6 +208,31 @@ impl Config {
     }
 }
 
+fn read_renewal(item: &Item) -> Option<Renewal> {
+    let table = item.as_table_like()?;
+    let text = |key: &str| Some(table.get(key)?.as_str()?.to_owned());
+    Some(Renewal {
+        issuer: text("issuer")?,
+        client_id: text("client_id")?,
+        scope: text("scope")?,
+        refresh_token: text("refresh_token")?,
+    })
+}
+
+fn write_renewal(renewal: &Renewal) -> InlineTable {
+    let entries = [
+        ("issuer", &renewal.issuer),
+        ("client_id", &renewal.client_id),
+        ("scope", &renewal.scope),
+        ("refresh_token", &renewal.refresh_token),
+    ];
+    let mut table = InlineTable::new();
+    for (key, text) in entries {
+        table.insert(key, text.as_str().into());
+    }
+    table
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,6 +282,44 @@ mod tests {
         config.remove_token("http://h:3000");
         config.remove_token("https://h");
         assert_eq!(config.document.to_string(), "");
+    }
+
+    #[test]
+    fn a_renewed_login_keeps_its_place() {
+        let renewal = |refresh_token: &str| Renewal {
+            issuer: "https://auth.example".to_owned(),
+            client_id: "cli".to_owned(),
+            scope: "openid".to_owned(),
+            refresh_token: refresh_token.to_owned(),
+        };
+        let mut config = config("");
+        config.set_token("http://a", "1");
+        config.set_renewal("http://a", &renewal("r1"));
+        config.set_token("http://b", "2");
+        config.renew_token("http://a/x", "3", &renewal("r2"));
+        let text = config.document.to_string();
+        let mut config = self::config(&text);
+        assert_eq!(config.string(OLD_TOKEN), Some("2"), "the newest login");
+        assert_eq!(config.logins()[0].1, "3", "{text}");
+        assert_eq!(config.renewal("http://a"), Some(renewal("r2")));
+        assert_eq!(config.renewal("http://a:81"), None);
+        config.renew_token("http://b", "4", &renewal("r3"));
+        assert_eq!(config.string(OLD_TOKEN), Some("4"));
+        // A login of another kind is not renewed with what was there.
+        config.set_token("http://a", "5");
+        assert_eq!(config.renewal("http://a"), None);
+        config.renew_token("http://c", "6", &renewal("r4"));
+        assert_eq!(config.renewal("http://c"), None, "nobody has logged in");
+        config.remove_token("http://b");
+        config.remove_token("http://a");
+        assert_eq!(config.document.to_string(), "");
+        for wrong in [
+            "server_renewals = 1",
+            "[server_renewals]\na = { issuer = 1 }",
+        ] {
+            let error = Config::parse(Path::new("cli.toml"), wrong).expect_err(wrong);
+            assert!(error.to_string().contains("server_renewals"), "{error}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use futures_util::stream::FuturesUnordered;
 use futures_util::StreamExt as _;
 use reqwest::Url;
+use serde_json::Value;
 use sha2::Digest as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -25,8 +26,8 @@ const REQUEST_BYTES_MAX: usize = 16 * 1024;
 const CONNECTIONS_MAX: usize = 16;
 const CALLBACK: &str = "/callback";
 
-/// The ID token, and the nonce that it must have.
-pub(super) async fn login(provider: &Provider, options: &Options<'_>) -> Result<(String, String)> {
+/// What the provider has answered, and the nonce that its ID token must have.
+pub(super) async fn login(provider: &Provider, options: &Options<'_>) -> Result<(Value, String)> {
     let port = options.callback_port.unwrap_or(0);
     let listening = TcpListener::bind(("127.0.0.1", port)).await;
     let listener = listening.map_err(|error| {
@@ -49,6 +50,14 @@ pub(super) async fn login(provider: &Provider, options: &Options<'_>) -> Result<
         .append_pair("nonce", &nonce)
         .append_pair("code_challenge", &challenge)
         .append_pair("code_challenge_method", "S256");
+    if options
+        .scope
+        .split(' ')
+        .any(|word| word == "offline_access")
+    {
+        // Without it, providers do not listen to that word (OpenID Connect Core 1.0 §11).
+        page.query_pairs_mut().append_pair("prompt", "consent");
+    }
     println!("Log in on this page: {page}");
     if options.open_browser {
         crate::commands::login::open(page.as_str());
@@ -67,7 +76,7 @@ pub(super) async fn login(provider: &Provider, options: &Options<'_>) -> Result<
         ("code_verifier", &verifier),
     ];
     match provider.post("token_endpoint", &pairs).await? {
-        Answer::Ok(answer) => Ok((provider.id_token(&answer)?, nonce)),
+        Answer::Ok(answer) => Ok((answer, nonce)),
         Answer::Refused(error, description) => Err(refused(format!("{error}: {description}"))),
     }
 }

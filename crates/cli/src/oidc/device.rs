@@ -16,7 +16,8 @@ const SLOW_DOWN_SECONDS: u64 = 5;
 const INTERVAL_SECONDS_MAX: u64 = 60;
 const WAIT_SECONDS_MAX: u64 = 1800;
 
-pub(super) async fn login(provider: &Provider, options: &Options<'_>) -> Result<String> {
+/// What the provider has answered.
+pub(super) async fn login(provider: &Provider, options: &Options<'_>) -> Result<Value> {
     let endpoint = "device_authorization_endpoint";
     if !provider.has(endpoint) {
         let why = "it has no device flow; log in without --device, where there is a browser";
@@ -52,7 +53,7 @@ async fn wait(
     options: &Options<'_>,
     device_code: &str,
     begun: &Value,
-) -> Result<String> {
+) -> Result<Value> {
     let seconds = begun["expires_in"].as_u64().unwrap_or(WAIT_SECONDS_MAX);
     let end = Instant::now() + Duration::from_secs(seconds.min(WAIT_SECONDS_MAX));
     let mut interval = begun["interval"].as_u64().unwrap_or(INTERVAL_SECONDS);
@@ -65,7 +66,7 @@ async fn wait(
         interval = interval.clamp(1, INTERVAL_SECONDS_MAX);
         tokio::time::sleep(Duration::from_secs(interval)).await;
         match provider.post("token_endpoint", &pairs).await? {
-            Answer::Ok(answer) => return provider.id_token(&answer),
+            Answer::Ok(answer) => return Ok(answer),
             Answer::Refused(error, _) if error == "authorization_pending" => {}
             Answer::Refused(error, _) if error == "slow_down" => interval += SLOW_DOWN_SECONDS,
             Answer::Refused(error, description) => {

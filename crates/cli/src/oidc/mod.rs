@@ -1,15 +1,16 @@
 //! Logins with any OpenID Connect provider: the flows of OAuth 2.0 for programs on a user's own machine.
 //!
 //! [`browser`] is the authorization code with PKCE and a redirect to this machine (RFC 7636, RFC 8252), [`device`] is a code that
-//! the user types elsewhere (RFC 8628). Both end with an ID token, which is what servers take. What a provider says is looked at
-//! before it is followed, shown or stored.
+//! the user types elsewhere (RFC 8628). Both end with an ID token, which is what servers take, and perhaps with a refresh token, which
+//! gets the next ID token ([`renew`]). What a provider says is looked at before it is followed, shown or stored.
 
 mod browser;
 mod device;
 mod provider;
 
+use crate::credentials::identity_of;
 use crate::error::{Error, Result};
-use provider::Provider;
+use provider::{Answer, Provider};
 
 /// What the user said about a login.
 #[derive(Clone, Copy, Debug)]
@@ -26,21 +27,103 @@ pub struct Options<'a> {
     pub open_browser: bool,
 }
 
-/// Logs in and gives the ID token.
+/// What a provider has given.
+#[derive(Clone, Debug)]
+pub struct Login {
+    /// The ID token, for a server.
+    pub token: String,
+    /// How to get the next one, if the provider says so.
+    pub renewal: Option<Renewal>,
+}
+
+/// How a login is renewed. Only the provider gets the refresh token.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Renewal {
+    pub issuer: String,
+    pub client_id: String,
+    pub scope: String,
+    pub refresh_token: String,
+}
+
+/// Without the secret.
+impl std::fmt::Debug for Renewal {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Renewal({}, {})", self.issuer, self.client_id)
+    }
+}
+
+/// Logs in.
 ///
 /// # Errors
 /// The provider cannot be used, or has refused.
-pub async fn login(options: Options<'_>) -> Result<String> {
+pub async fn login(options: Options<'_>) -> Result<Login> {
     let provider = Provider::discover(options.issuer).await?;
-    let (token, nonce) = match options.device {
+    let (answer, nonce) = match options.device {
         true => (device::login(&provider, &options).await?, None),
         false => {
-            let (token, nonce) = browser::login(&provider, &options).await?;
-            (token, Some(nonce))
+            let (answer, nonce) = browser::login(&provider, &options).await?;
+            (answer, Some(nonce))
         }
     };
+    let token = provider.id_token(&answer)?;
     provider.check_token(&token, options.client_id, nonce.as_deref())?;
-    Ok(token)
+    let renewal = provider.refresh_token(&answer)?;
+    let renewal = renewal.map(|refresh_token| Renewal {
+        issuer: provider.issuer.clone(),
+        client_id: options.client_id.to_owned(),
+        scope: options.scope.to_owned(),
+        refresh_token,
+    });
+    Ok(Login { token, renewal })
+}
+
+/// Gets the next token of a login (RFC 6749 §6, OpenID Connect Core 1.0 §12). The refresh token may be a new one then, and the old
+/// one of no use any more: whoever calls this stores it before anything else happens.
+///
+/// # Errors
+/// The provider cannot be asked, or has refused.
+pub async fn renew(renewal: &Renewal, token: &str) -> Result<(String, Renewal)> {
+    let provider = Provider::discover(&renewal.issuer).await?;
+    let pairs = [
+        ("grant_type", "refresh_token"),
+        ("refresh_token", &renewal.refresh_token),
+        ("client_id", &renewal.client_id),
+    ];
+    let answer = match provider.post("token_endpoint", &pairs).await? {
+        Answer::Ok(answer) => answer,
+        Answer::Refused(error, description) => {
+            return Err(refused(format!("{error}: {description}")))
+        }
+    };
+    let new = provider.id_token(&answer)?;
+    provider.check_token(&new, &renewal.client_id, None)?;
+    if identity_of(&new)? != identity_of(token)? {
+        return Err(refused("its ID token is somebody else's"));
+    }
+    let refresh_token = provider.refresh_token(&answer)?;
+    let renewal = Renewal {
+        refresh_token: refresh_token.unwrap_or_else(|| renewal.refresh_token.clone()),
+        ..renewal.clone()
+    };
+    Ok((new, renewal))
+}
+
+/// Tells the provider that a login is over (RFC 7009), if it wants to know.
+///
+/// # Errors
+/// The provider cannot be asked, or has refused.
+pub async fn revoke(renewal: &Renewal) -> Result<()> {
+    const ENDPOINT: &str = "revocation_endpoint";
+    let provider = Provider::discover(&renewal.issuer).await?;
+    if !provider.has(ENDPOINT) {
+        return Ok(());
+    }
+    let pairs = [
+        ("token", &*renewal.refresh_token),
+        ("token_type_hint", "refresh_token"),
+        ("client_id", &renewal.client_id),
+    ];
+    provider.tell(ENDPOINT, &pairs).await
 }
 
 /// Is there an OpenID Connect provider at this address?

@@ -96,13 +96,7 @@ impl Provider {
 
     /// Asks an endpoint (RFC 6749 §5).
     pub async fn post(&self, endpoint: &str, pairs: &[(&str, &str)]) -> Result<Answer> {
-        let request = self
-            .http
-            .post(self.endpoint(endpoint)?)
-            .header(ACCEPT, "application/json")
-            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
-            .body(form(pairs));
-        let (status, text) = ask(request).await?;
+        let (status, text) = ask(self.form_request(endpoint, pairs)?).await?;
         let value: Value = serde_json::from_str(&text)
             .map_err(|_| refused(format!("{status}, and what it says is not JSON")))?;
         if status.is_success() {
@@ -110,6 +104,25 @@ impl Provider {
         }
         let word = |name: &str| printable(value[name].as_str().unwrap_or_default());
         Ok(Answer::Refused(word("error"), word("error_description")))
+    }
+
+    /// Tells an endpoint something that has no answer but yes or no.
+    pub async fn tell(&self, endpoint: &str, pairs: &[(&str, &str)]) -> Result<()> {
+        let request = self.form_request(endpoint, pairs)?;
+        let (status, _) = ask(request).await?;
+        match status.is_success() {
+            true => Ok(()),
+            false => Err(refused(status)),
+        }
+    }
+
+    fn form_request(&self, endpoint: &str, pairs: &[(&str, &str)]) -> Result<RequestBuilder> {
+        Ok(self
+            .http
+            .post(self.endpoint(endpoint)?)
+            .header(ACCEPT, "application/json")
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .body(form(pairs)))
     }
 
     /// The ID token in the answer of the token endpoint.
@@ -122,6 +135,18 @@ impl Provider {
             return Err(refused("its ID token is none that a server would take"));
         }
         Ok(token.to_owned())
+    }
+
+    /// The refresh token in the same answer, if there is one.
+    pub fn refresh_token(&self, answer: &Value) -> Result<Option<String>> {
+        let Some(token) = answer["refresh_token"].as_str() else {
+            return Ok(None);
+        };
+        let is_token = |c: char| c == ' ' || c.is_ascii_graphic();
+        if token.is_empty() || token.len() > TOKEN_BYTES_MAX || !token.chars().all(is_token) {
+            return Err(refused("its refresh token is none"));
+        }
+        Ok(Some(token.to_owned()))
     }
 
     /// What an ID token must say to somebody who has it from the provider itself (OpenID Connect Core 1.0 §3.1.3.7). Its
@@ -261,5 +286,10 @@ mod tests {
         assert!(provider.check_token("x", "cli", None).is_err());
         let answer = json!({ "id_token": "a.b\r\nx: y.c" });
         assert!(provider.id_token(&answer).is_err());
+        assert_eq!(provider.refresh_token(&answer).expect("none"), None);
+        for wrong in ["", "a\nb", "é"] {
+            let answer = json!({ "refresh_token": wrong });
+            assert!(provider.refresh_token(&answer).is_err(), "{wrong:?}");
+        }
     }
 }

@@ -57,7 +57,7 @@ fn describe(program: &[u8], host_type: HostType) -> Result<String> {
     let stack_bytes_max = HostLimits::default().stack_bytes_max;
     let engine: Arc<dyn ModuleEngine> = match host_type {
         HostType::Wasm => Arc::new(super::start::wasm_engine(None, stack_bytes_max)?),
-        HostType::Js => super::start::js_engine(stack_bytes_max)?.ok_or_else(|| {
+        HostType::Js => super::start::js_engine(stack_bytes_max, None)?.ok_or_else(|| {
             Error::coded(
                 "LC0632",
                 "This build has no JavaScript engine. Build it with `--features quickjs` or `--features v8`."

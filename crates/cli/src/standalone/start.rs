@@ -88,7 +88,10 @@ pub fn run(args: Args) -> Result<()> {
         Some(code_cache),
         config.limits.stack_bytes_max,
     )?);
-    let js = js_engine(config.limits.stack_bytes_max)?;
+    let js = js_engine(
+        config.limits.stack_bytes_max,
+        config.v8_heap_policy.heap_bytes_max(),
+    )?;
     let engines = Engines { wasm, js };
     let mut options = ServerOptions::new(listen_addr, data_dir, engines);
     options.jwt_keys = args
@@ -146,14 +149,24 @@ pub(super) fn wasm_engine(
 
 /// The engine that this build runs JavaScript modules with, if it has one.
 #[cfg(any(feature = "v8", feature = "quickjs"))]
-pub(super) fn js_engine(stack_bytes_max: usize) -> Result<Option<Arc<dyn ModuleEngine>>> {
-    lightcone_host_js::engine(lightcone_host_js::JsEngineOptions { stack_bytes_max })
+pub(super) fn js_engine(
+    stack_bytes_max: usize,
+    memory_bytes_max: Option<usize>,
+) -> Result<Option<Arc<dyn ModuleEngine>>> {
+    let options = lightcone_host_js::JsEngineOptions {
+        stack_bytes_max,
+        memory_bytes_max,
+    };
+    lightcone_host_js::engine(options)
         .map(Some)
         .map_err(|e| Error::caused("LC0620", "cannot set up the JavaScript engine", e))
 }
 
 #[cfg(not(any(feature = "v8", feature = "quickjs")))]
-pub(super) fn js_engine(_stack_bytes_max: usize) -> Result<Option<Arc<dyn ModuleEngine>>> {
+pub(super) fn js_engine(
+    _stack_bytes_max: usize,
+    _memory_bytes_max: Option<usize>,
+) -> Result<Option<Arc<dyn ModuleEngine>>> {
     Ok(None)
 }
 

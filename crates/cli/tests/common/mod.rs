@@ -3,6 +3,7 @@
 #![allow(dead_code)]
 
 pub mod server;
+pub mod shop;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -268,6 +269,8 @@ pub fn token_of(issuer: &str, subject: &str) -> String {
 }
 
 pub const DATABASE: &str = "c200aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+/// Another one, of somebody else.
+pub const SHARED: &str = "c200bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
 /// The path of a module that `make modules` has built.
 pub fn module(name: &str) -> String {

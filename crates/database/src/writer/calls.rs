@@ -305,7 +305,7 @@ impl Writer {
             }
         }
         if let Err(refused) = self.connect(caller.identity, connection_id, &caller.jwt_payload) {
-            let refused: Result<CallOutcome, _> = Err(CallError::ConnectRejected(refused.text()));
+            let refused: Result<CallOutcome, CallError> = Err(refused.into());
             return self.reply_when_durable(true, refused, reply, Some(permit));
         }
         let args = match args {
@@ -412,9 +412,7 @@ impl Writer {
         let started = self.shared.environment().instant();
         let (result, ops) = match inside {
             None => self.call(reducer, origin, args),
-            Some(jwt_payload) => self
-                .call_inside_connection(reducer, origin, args, jwt_payload)
-                .map_err(|refused| CallError::ConnectRejected(refused.text()))?,
+            Some(jwt_payload) => self.call_inside_connection(reducer, origin, args, jwt_payload)?,
         };
         let elapsed = self.shared.environment().instant() - started;
         self.event(Event::Committed { ops });

@@ -9,7 +9,8 @@ use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
 use super::{Client, Origin, Writer};
-use crate::error::ConnectError;
+use crate::calls::CallError;
+use crate::error::{ConnectError, SqlError};
 use crate::events::{CallFailure, CallResult, Event};
 use crate::inbox::NewClient;
 use crate::metrics::Failure;
@@ -60,7 +61,11 @@ impl Writer {
                 match self.failed(reducer as u32, outcome, origin.timestamp) {
                     CallResult::UserError(text) => Err(Refused::Rejected(text)),
                     CallResult::Failed(failure) => {
-                        Err(Refused::Rejected(failure.text().into_owned()))
+                        let text = failure.text().into_owned();
+                        Err(match failure {
+                            CallFailure::TimedOut(_) => Refused::Late(text),
+                            CallFailure::Fatal | CallFailure::NotRun(_) => Refused::Rejected(text),
+                        })
                     }
                     CallResult::Committed => unreachable!("only failed outcomes get here"),
                 }
@@ -318,19 +323,32 @@ pub(super) enum Refused {
     Rejected(String),
     /// The client itself has a connection with this id.
     InUse(String),
+    /// The module used up the budget of a call before it knew.
+    Late(String),
 }
 
-impl Refused {
-    pub(super) fn text(self) -> String {
-        let (Refused::Rejected(text) | Refused::InUse(text)) = self;
-        text
+impl From<Refused> for CallError {
+    fn from(refused: Refused) -> CallError {
+        match refused {
+            Refused::Rejected(text) | Refused::InUse(text) => CallError::ConnectRejected(text),
+            Refused::Late(text) => CallError::Busy(text),
+        }
+    }
+}
+
+impl From<Refused> for SqlError {
+    fn from(refused: Refused) -> SqlError {
+        match refused {
+            Refused::Rejected(text) | Refused::InUse(text) => SqlError::ConnectRejected(text),
+            Refused::Late(text) => SqlError::Busy(text),
+        }
     }
 }
 
 impl From<Refused> for ConnectError {
     fn from(refused: Refused) -> ConnectError {
         match refused {
-            Refused::Rejected(text) => ConnectError::Rejected(text),
+            Refused::Rejected(text) | Refused::Late(text) => ConnectError::Rejected(text),
             Refused::InUse(text) => ConnectError::InUse(text),
         }
     }

@@ -551,8 +551,7 @@ impl Writer {
             turn,
         } = query;
         if turn != QueryTurn::Second {
-            self.connect(caller.identity, connection_id, &caller.jwt_payload)
-                .map_err(|refused| SqlError::ConnectRejected(refused.text()))?;
+            self.connect(caller.identity, connection_id, &caller.jwt_payload)?;
         }
         let rights = self.shared.rights_of(&caller.identity, caller.rights);
         let plan = plan.and_then(|plan| {

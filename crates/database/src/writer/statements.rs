@@ -32,8 +32,7 @@ impl Writer {
             connection_id,
             plan,
         } = write;
-        self.connect(caller.identity, *connection_id, &caller.jwt_payload)
-            .map_err(|refused| SqlError::ConnectRejected(refused.text()))?;
+        self.connect(caller.identity, *connection_id, &caller.jwt_payload)?;
         let result = self.change_rows(plan, caller.identity);
         self.disconnect(caller.identity, *connection_id);
         result

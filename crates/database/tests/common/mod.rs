@@ -4,6 +4,7 @@
 pub mod requests;
 pub mod tables;
 pub mod watcher;
+pub mod windows;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -56,6 +56,7 @@ pub fn name() -> String {
 /// Runs JavaScript modules in QuickJS.
 pub struct QuickJsEngine {
     stack_bytes_max: usize,
+    memory_bytes_max: Option<usize>,
 }
 
 impl QuickJsEngine {
@@ -63,6 +64,7 @@ impl QuickJsEngine {
     pub fn new(options: JsEngineOptions) -> Result<QuickJsEngine, HostError> {
         Ok(QuickJsEngine {
             stack_bytes_max: options.stack_bytes_max,
+            memory_bytes_max: options.memory_bytes_max,
         })
     }
 }
@@ -87,12 +89,13 @@ impl ModuleEngine for QuickJsEngine {
         let program = Arc::new(ProgramText::read(program)?);
         let stack_bytes_max = self.stack_bytes_max;
         on_own_stack(stack_bytes_max, || {
-            let env = HostEnv::new(options.clone());
+            let env = HostEnv::new(options.clone()).with_memory_max(self.memory_bytes_max);
             let mut realm = QuickJsRealm::start(&program, env, stack_bytes_max)?;
             let description = realm.describe()?;
             Ok(Box::new(QuickJsModule {
                 program: program.clone(),
                 stack_bytes_max,
+                memory_bytes_max: self.memory_bytes_max,
                 description,
                 first: Mutex::new(Some(realm)),
             }) as Box<dyn LoadedModule>)
@@ -104,6 +107,7 @@ impl ModuleEngine for QuickJsEngine {
 struct QuickJsModule {
     program: Arc<ProgramText>,
     stack_bytes_max: usize,
+    memory_bytes_max: Option<usize>,
     description: Vec<u8>,
     /// The isolate of the load, until someone wants it.
     first: Mutex<Option<QuickJsRealm>>,
@@ -115,6 +119,7 @@ impl LoadedModule for QuickJsModule {
     }
 
     fn instantiate(&self, env: HostEnv) -> Result<Box<dyn ModuleInstance>, HostError> {
+        let env = env.with_memory_max(self.memory_bytes_max);
         let first = self
             .first
             .lock()

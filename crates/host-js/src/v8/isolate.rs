@@ -16,7 +16,7 @@ use lightcone_host::{HostEnv, HostError, HostLimits, HostTrap, LimitKind, Waitin
 
 use super::exception::FRAMES_MAX;
 use super::loading::{build, describe};
-use super::memory::{as_host, BufferBudget, MemoryGuard};
+use super::memory::{as_host, BufferBudget, HeapShare, MemoryGuard};
 use super::values::Failure;
 use super::watchdog::Watch;
 use crate::invoke;
@@ -229,7 +229,14 @@ impl Isolate {
     /// Makes an isolate and evaluates the program. Runs module code.
     pub(crate) fn new(program: &Arc<ProgramText>, env: HostEnv) -> Result<Isolate, HostError> {
         let limits = env.limits().clone();
-        let buffers = BufferBudget::new(limits.memory_bytes_max);
+        let shared = env.config().shared_memory.clone();
+        let share = shared.clone();
+        let share = share.map(|memory| HeapShare::new(memory, limits.memory_bytes_max));
+        let share = share.transpose().map_err(|trap| HostError::LoadLimit {
+            export: "the module".to_owned(),
+            trap,
+        })?;
+        let buffers = BufferBudget::new(limits.memory_bytes_max, shared);
         let params = ::v8::CreateParams::default()
             .heap_limits(0, limits.memory_bytes_max)
             .array_buffer_allocator(buffers.clone().allocator());
@@ -239,7 +246,7 @@ impl Isolate {
         isolate.set_capture_stack_trace_for_uncaught_exceptions(true, FRAMES_MAX as i32);
         isolate.set_allow_atomics_wait(false);
         isolate.set_use_counter_callback(count_use);
-        let memory = MemoryGuard::install(&mut isolate, limits.memory_bytes_max, buffers);
+        let memory = MemoryGuard::install(&mut isolate, limits.memory_bytes_max, share, buffers);
         let watch = Watch::new(isolate.thread_safe_handle(), env.interrupt().clone());
         let call_ticks = ticks(limits.call_ms_max);
         let state = Box::new(State {
@@ -327,10 +334,10 @@ impl Isolate {
     fn trap(&self, stopped: Interruption, kind: LimitKind, limit: u64) -> HostTrap {
         match stopped {
             Interruption::Time => HostTrap::Limit { kind, limit },
-            Interruption::Memory => HostTrap::Limit {
+            Interruption::Memory => self.memory.share_trap().unwrap_or(HostTrap::Limit {
                 kind: LimitKind::Memory,
                 limit: self.limits.memory_bytes_max as u64,
-            },
+            }),
             Interruption::Trap(trap) => trap,
         }
     }

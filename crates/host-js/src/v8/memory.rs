@@ -1,4 +1,7 @@
 //! Limits on memory: the heap's, and that of array buffers, which lie outside of the heap.
+//!
+//! Isolates that have a memory together, as those of a database's procedures do, begin with a low limit of their heaps. V8 asks when
+//! a heap is at its limit, which is raised by what can be had of that memory. What lies in the young generation is not counted.
 
 use std::alloc::{alloc, alloc_zeroed, dealloc, Layout};
 use std::cell::Cell;
@@ -6,14 +9,20 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 
+use lightcone_host::{HostTrap, LimitKind, SharedMemory};
+
 /// Guards the heap of an isolate.
 pub(crate) struct MemoryGuard {
     /// The call was ended because the heap is full.
     exceeded: AtomicBool,
     /// The limit was raised, though the heap is not full.
     raised: AtomicBool,
+    /// The heap has got more of what several have.
+    grown: AtomicBool,
     isolate: ::v8::IsolateHandle,
     heap_bytes_max: usize,
+    /// What the heap has of the memory of several, if there is such.
+    share: Option<HeapShare>,
     buffers: Arc<BufferBudget>,
 }
 
@@ -22,16 +31,22 @@ impl MemoryGuard {
     pub(crate) fn install(
         isolate: &mut ::v8::Isolate,
         heap_bytes_max: usize,
+        share: Option<HeapShare>,
         buffers: Arc<BufferBudget>,
     ) -> Box<MemoryGuard> {
         let guard = Box::new(MemoryGuard {
             exceeded: AtomicBool::new(false),
             raised: AtomicBool::new(false),
+            grown: AtomicBool::new(false),
             isolate: isolate.thread_safe_handle(),
             heap_bytes_max,
+            share,
             buffers,
         });
         guard.watch(isolate);
+        if guard.share.is_some() {
+            guard.lower_limit(isolate);
+        }
         guard
     }
 
@@ -40,9 +55,11 @@ impl MemoryGuard {
         Box::new(MemoryGuard {
             exceeded: AtomicBool::new(false),
             raised: AtomicBool::new(false),
+            grown: AtomicBool::new(false),
             isolate: isolate.thread_safe_handle(),
             heap_bytes_max: 0,
-            buffers: BufferBudget::new(0),
+            share: None,
+            buffers: BufferBudget::new(0, None),
         })
     }
 
@@ -56,14 +73,120 @@ impl MemoryGuard {
         self.exceeded.load(Ordering::Relaxed)
     }
 
-    /// Takes back what was granted for a failed allocation of an array buffer. Between calls.
+    /// The heap is full because others have too much of what they have together.
+    pub(crate) fn share_trap(&self) -> Option<HostTrap> {
+        let share = self.share.as_ref()?;
+        share
+            .refused
+            .load(Ordering::Relaxed)
+            .then(|| limit_of(&share.memory))
+    }
+
+    /// Takes back what was granted for a failed allocation of an array buffer, and gives back what the heap does not use any
+    /// more. Between calls.
     #[inline]
     pub(crate) fn settle(&self, isolate: &mut ::v8::Isolate) {
-        if self.raised.load(Ordering::Relaxed) {
-            self.raised.store(false, Ordering::Relaxed);
-            isolate.remove_near_heap_limit_callback(near_heap_limit, self.heap_bytes_max);
-            self.watch(isolate);
+        if self.raised.load(Ordering::Relaxed) || self.grown.load(Ordering::Relaxed) {
+            self.settle_raised(isolate);
         }
+    }
+
+    #[cold]
+    fn settle_raised(&self, isolate: &mut ::v8::Isolate) {
+        self.raised.store(false, Ordering::Relaxed);
+        self.grown.store(false, Ordering::Relaxed);
+        if let Some(share) = &self.share {
+            // V8 keeps a quarter more than what is used, at least.
+            let used = isolate.get_heap_statistics().used_heap_size();
+            share.shrink(used + used / 4 + SLACK_BYTES);
+        }
+        self.lower_limit(isolate);
+    }
+
+    /// Sets the limit of the heap to what it may have now, or as close to that as V8 can.
+    fn lower_limit(&self, isolate: &mut ::v8::Isolate) {
+        let bytes = match &self.share {
+            Some(share) => share.taken_bytes.load(Ordering::Relaxed),
+            None => self.heap_bytes_max,
+        };
+        isolate.remove_near_heap_limit_callback(near_heap_limit, bytes);
+        self.watch(isolate);
+    }
+}
+
+/// What the heap of an isolate has at first of the memory of several, and with what its limit grows at least.
+const HEAP_STEP_BYTES: usize = 32 << 20;
+/// Kept beyond what V8 may use.
+const SLACK_BYTES: usize = 1 << 20;
+
+/// The part of one heap of a memory that several have together; given back when dropped.
+pub(crate) struct HeapShare {
+    memory: Arc<SharedMemory>,
+    /// The limit of the heap.
+    taken_bytes: AtomicUsize,
+    bytes_max: usize,
+    /// There was no more.
+    refused: AtomicBool,
+}
+
+impl HeapShare {
+    /// Takes what a heap begins with.
+    ///
+    /// # Errors
+    /// There is not as much left.
+    pub(crate) fn new(
+        memory: Arc<SharedMemory>,
+        heap_bytes_max: usize,
+    ) -> Result<HeapShare, HostTrap> {
+        let first = HEAP_STEP_BYTES.min(heap_bytes_max);
+        if !memory.take(first) {
+            return Err(limit_of(&memory));
+        }
+        Ok(HeapShare {
+            memory,
+            taken_bytes: AtomicUsize::new(first),
+            bytes_max: heap_bytes_max,
+            refused: AtomicBool::new(false),
+        })
+    }
+
+    /// A higher limit, if there is one to be had. Doubled, as V8 collects garbage with all its might before it asks.
+    fn grow(&self) -> Option<usize> {
+        let taken = self.taken_bytes.load(Ordering::Relaxed);
+        if taken >= self.bytes_max {
+            return None;
+        }
+        for more in [taken, HEAP_STEP_BYTES] {
+            let more = more.min(self.bytes_max - taken);
+            if self.memory.take(more) {
+                self.taken_bytes.store(taken + more, Ordering::Relaxed);
+                return Some(taken + more);
+            }
+        }
+        self.refused.store(true, Ordering::Relaxed);
+        None
+    }
+
+    /// Gives back all but so much, and what a heap begins with.
+    fn shrink(&self, bytes: usize) {
+        let taken = self.taken_bytes.load(Ordering::Relaxed);
+        let kept = bytes.max(HEAP_STEP_BYTES).min(taken);
+        self.taken_bytes.store(kept, Ordering::Relaxed);
+        self.memory.give_back(taken - kept);
+    }
+}
+
+impl Drop for HeapShare {
+    fn drop(&mut self) {
+        self.memory
+            .give_back(self.taken_bytes.load(Ordering::Relaxed));
+    }
+}
+
+fn limit_of(memory: &SharedMemory) -> HostTrap {
+    HostTrap::Limit {
+        kind: LimitKind::ProcedureMemory,
+        limit: memory.bytes_max() as u64,
     }
 }
 
@@ -84,6 +207,11 @@ unsafe extern "C" fn near_heap_limit(data: *mut c_void, current: usize, _initial
     {
         return current.saturating_add(RAISE_BYTES);
     }
+    if let Some(grown) = guard.share.as_ref().and_then(HeapShare::grow) {
+        guard.grown.store(true, Ordering::Relaxed);
+        // It may have been raised for a buffer besides; V8 wants more than it has.
+        return grown.max(current.saturating_add(SLACK_BYTES));
+    }
     guard.exceeded.store(true, Ordering::Relaxed);
     guard.isolate.terminate_execution();
     current.saturating_add(guard.heap_bytes_max.max(RESERVE_BYTES_MIN))
@@ -93,6 +221,8 @@ unsafe extern "C" fn near_heap_limit(data: *mut c_void, current: usize, _initial
 pub(crate) struct BufferBudget {
     used: AtomicUsize,
     bytes_max: usize,
+    /// What several isolates have together, if they do.
+    shared: Option<Arc<SharedMemory>>,
     /// The last allocation failed.
     refused: AtomicBool,
 }
@@ -119,10 +249,11 @@ pub(crate) fn as_host<R>(make: impl FnOnce() -> R) -> R {
 const ALIGNMENT: usize = 16;
 
 impl BufferBudget {
-    pub(crate) fn new(bytes_max: usize) -> Arc<BufferBudget> {
+    pub(crate) fn new(bytes_max: usize, shared: Option<Arc<SharedMemory>>) -> Arc<BufferBudget> {
         Arc::new(BufferBudget {
             used: AtomicUsize::new(0),
             bytes_max,
+            shared,
             refused: AtomicBool::new(false),
         })
     }
@@ -134,6 +265,28 @@ impl BufferBudget {
     }
 
     fn take(&self, bytes: usize) -> bool {
+        if !self.take_own(bytes) {
+            return false;
+        }
+        match &self.shared {
+            Some(shared) if AS_HOST.get() => shared.take_anyway(bytes),
+            Some(shared) if !shared.take(bytes) => {
+                self.used.fetch_sub(bytes, Ordering::Relaxed);
+                return false;
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(shared) = &self.shared {
+            shared.give_back(bytes);
+        }
+    }
+
+    fn take_own(&self, bytes: usize) -> bool {
         let mut used = self.used.load(Ordering::Relaxed);
         loop {
             match used.checked_add(bytes) {
@@ -170,7 +323,7 @@ impl BufferBudget {
             }
         };
         if data.is_null() {
-            self.used.fetch_sub(layout.size(), Ordering::Relaxed);
+            self.give_back(layout.size());
         }
         data.cast()
     }
@@ -195,7 +348,7 @@ static VTABLE: ::v8::RustAllocatorVtable<BufferBudget> = ::v8::RustAllocatorVtab
                 return;
             }
             let size = bytes.max(1);
-            budget.used.fetch_sub(size, Ordering::Relaxed);
+            budget.give_back(size);
             // SAFETY: V8 gives back what `allocate` made, with the length that it asked for.
             unsafe {
                 dealloc(
@@ -214,3 +367,34 @@ static VTABLE: ::v8::RustAllocatorVtable<BufferBudget> = ::v8::RustAllocatorVtab
         drop
     },
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heaps_and_buffers_have_one_memory() {
+        const MEMORY: usize = 4 * HEAP_STEP_BYTES;
+        let memory = SharedMemory::new(MEMORY);
+        let one = HeapShare::new(memory.clone(), 1 << 30).expect("room");
+        assert_eq!(one.grow(), Some(2 * HEAP_STEP_BYTES));
+        let other = HeapShare::new(memory.clone(), 1 << 30).expect("room");
+        assert_eq!(one.grow(), Some(3 * HEAP_STEP_BYTES), "a step is left");
+        assert_eq!((one.grow(), other.grow()), (None, None));
+        assert!(one.refused.load(Ordering::Relaxed));
+        assert!(HeapShare::new(memory.clone(), 1 << 30).is_err());
+        let buffers = BufferBudget::new(1 << 30, Some(memory.clone()));
+        assert!(!buffers.take(1));
+        as_host(|| assert!(buffers.take(100), "the host's are made in any case"));
+        assert_eq!(memory.bytes(), MEMORY + 100);
+        buffers.give_back(100);
+        one.shrink(HEAP_STEP_BYTES + 5);
+        assert!(buffers.take(HEAP_STEP_BYTES));
+        buffers.give_back(HEAP_STEP_BYTES);
+        drop((one, other));
+        assert_eq!(memory.bytes(), 0);
+        let small = HeapShare::new(memory.clone(), HEAP_STEP_BYTES / 2).expect("room");
+        assert_eq!(small.grow(), None);
+        assert!(!small.refused.load(Ordering::Relaxed), "its own limit");
+    }
+}

@@ -68,6 +68,7 @@ pub fn fast_failures() -> u64 {
 /// Runs JavaScript modules in V8.
 pub struct V8Engine {
     stack_bytes_max: usize,
+    memory_bytes_max: Option<usize>,
 }
 
 impl V8Engine {
@@ -89,6 +90,7 @@ impl V8Engine {
             .map_err(|error| HostError::Engine(format!("can't start the clock thread: {error}")))?;
         Ok(V8Engine {
             stack_bytes_max: options.stack_bytes_max,
+            memory_bytes_max: options.memory_bytes_max,
         })
     }
 }
@@ -113,12 +115,13 @@ impl ModuleEngine for V8Engine {
         let program = Arc::new(ProgramText::read(program)?);
         let stack_bytes_max = self.stack_bytes_max;
         let description = on_own_stack(stack_bytes_max, || {
-            let env = HostEnv::new(options.clone());
+            let env = HostEnv::new(options.clone()).with_memory_max(self.memory_bytes_max);
             Isolate::new(&program, env)?.describe()
         })?;
         Ok(Box::new(V8Module {
             program,
             description,
+            memory_bytes_max: self.memory_bytes_max,
         }))
     }
 }
@@ -127,6 +130,7 @@ impl ModuleEngine for V8Engine {
 struct V8Module {
     program: Arc<ProgramText>,
     description: Vec<u8>,
+    memory_bytes_max: Option<usize>,
 }
 
 impl LoadedModule for V8Module {
@@ -135,6 +139,7 @@ impl LoadedModule for V8Module {
     }
 
     fn instantiate(&self, env: HostEnv) -> Result<Box<dyn ModuleInstance>, HostError> {
+        let env = env.with_memory_max(self.memory_bytes_max);
         let realm = V8Realm::new(self.program.clone(), env);
         Ok(Box::new(JsInstance::new(realm)))
     }

@@ -1,8 +1,8 @@
 //! `__call_procedure__` and its transactions (spec 04 §6.2, 03 §10).
 
-use lightcone_host::{HostLimits, ProcedureOutcome};
+use lightcone_host::{HostEnv, HostLimits, ProcedureOutcome, SharedMemory};
 
-use crate::common::{small_limits, Running};
+use crate::common::{config, small_limits, Running};
 
 /// The BSATN of a person without a name: id, length of the name, age.
 const INSERT: &str = "const row = new Uint8Array(13); row[0] = args[0]; row[12] = 7;\n\
@@ -189,4 +189,59 @@ fn what_a_procedure_commits_is_bounded() {
         "{message}"
     );
     assert!((2..100).contains(&committed), "{committed}");
+}
+
+/// What the isolates of a database's procedures have together is theirs only as long as they use it.
+#[test]
+fn isolates_of_procedures_have_one_memory() {
+    const MEMORY_BYTES: usize = 128 << 20;
+    let limits = HostLimits {
+        call_ms_max: 30_000,
+        memory_bytes_max: 1 << 30,
+        ..small_limits()
+    };
+    let mut module = Running::procedure(
+        "const mebibytes = args[0], kept = [];\n\
+         if (args[1] === 1) try { kept.push(new ArrayBuffer(mebibytes * 2 ** 20)); log('got it'); } catch (error) { log(error.name); }\n\
+         else for (let i = 0; i < mebibytes * 128; i++) kept.push(new Array(1024).fill(i + 0.5));\n\
+         return new Uint8Array(0);",
+        limits.clone(),
+    );
+    let memory = SharedMemory::new(MEMORY_BYTES);
+    let instance = |module: &Running| {
+        let mut config = config(limits.clone(), module.console.clone());
+        config.shared_memory = Some(memory.clone());
+        let made = module.module.instantiate(HostEnv::new(config));
+        made.unwrap_or_else(|error| panic!("{error}"))
+    };
+    module.instance = instance(&module);
+    for mebibytes in [0, 50] {
+        let (outcome, _) = module.call_procedure(&[mebibytes, 0]);
+        assert_eq!(outcome, ProcedureOutcome::Returned(Vec::new()));
+        assert!(memory.bytes() > 0);
+    }
+    let (outcome, _) = module.call_procedure(&[250, 0]);
+    let message = failed(outcome);
+    assert!(
+        message.contains("procedure-memory-bytes-max = 134217728") && message.ends_with("[LC0722]"),
+        "{message}"
+    );
+    module.instance = instance(&module);
+    let (outcome, _) = module.call_procedure(&[0, 0]);
+    assert_eq!(outcome, ProcedureOutcome::Returned(Vec::new()));
+    assert!(memory.bytes() <= 40 << 20, "the other isolate is gone");
+    // What another one has, this one lacks.
+    let others = MEMORY_BYTES - memory.bytes() - (20 << 20);
+    assert!(memory.take(others));
+    for (mebibytes, said) in [(30, "RangeError"), (10, "got it")] {
+        let (outcome, _) = module.call_procedure(&[mebibytes, 1]);
+        assert_eq!(outcome, ProcedureOutcome::Returned(Vec::new()));
+        let messages = module.console.messages();
+        if cfg!(feature = "v8") {
+            assert_eq!(messages, [format!("Info: {said}")]);
+        }
+    }
+    memory.give_back(others);
+    module.replace();
+    assert_eq!(memory.bytes(), 0);
 }

@@ -5,6 +5,7 @@ mod edge;
 mod publish;
 mod reference;
 mod traces;
+mod unused;
 
 use std::path::Path;
 
@@ -30,7 +31,19 @@ pub fn default_text() -> String {
         .replace("{limits}\n", &lightcone_limits::written(&Limits::rows()))
 }
 
-/// The parsed `config.toml`. Unknown keys are ignored.
+/// The same with every key in force.
+fn uncommented_default() -> String {
+    let lines = default_text();
+    let lines = lines.lines().map(|line| match line.strip_prefix("# ") {
+        Some(key) if key.contains(" = ") && !key.starts_with(char::is_uppercase) => {
+            format!("{key}\n")
+        }
+        _ => format!("{line}\n"),
+    });
+    lines.collect()
+}
+
+/// The parsed `config.toml`. Unknown keys are ignored, and named in [`Config::warnings`].
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Config {
@@ -52,6 +65,9 @@ pub struct Config {
     pub routes: Routes,
     pub mcp: Mcp,
     pub tracing: Tracing,
+    /// What is to be said of the file when the server starts.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
 }
 
 impl Config {
@@ -61,9 +77,10 @@ impl Config {
             path: path.into(),
             message,
         };
-        let config: Config =
+        let mut config: Config =
             toml::from_str(text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
         config.check().map_err(wrong)?;
+        config.warnings = unused::warnings(text);
         Ok(config)
     }
 
@@ -138,16 +155,8 @@ mod tests {
     #[test]
     fn the_default_file_says_the_defaults() {
         // Every commented key, uncommented, must parse to what an empty file means.
-        let uncommented: String = default_text()
-            .lines()
-            .map(|line| match line.strip_prefix("# ") {
-                Some(key) if key.contains(" = ") && !key.starts_with(char::is_uppercase) => {
-                    format!("{key}\n")
-                }
-                _ => format!("{line}\n"),
-            })
-            .collect();
-        let mut full = parse(&uncommented).expect("the default file parses when uncommented");
+        let mut full =
+            parse(&uncommented_default()).expect("the default file parses when uncommented");
         assert!(std::mem::take(&mut full.certificate_authority)
             .jwt_pub_key_path
             .is_some());

@@ -1,7 +1,6 @@
 //! Sections of the reference that say nothing of limits (07 §11.3). Some of their keys have no effect.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use lightcone_outbound::AllowList;
 use serde::Deserialize;
@@ -75,52 +74,36 @@ pub struct EnginePool {
     pub procedure_instance_pool_size: Option<std::num::NonZeroUsize>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+/// The reference's other keys of this table have no effect here: see [`super::unused`].
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct V8HeapPolicy {
-    pub heap_check_request_interval: u64,
-    #[serde(deserialize_with = "lightcone_limits::duration::deserialize")]
-    pub heap_check_time_interval: Duration,
-    pub heap_gc_trigger_fraction: f64,
-    pub heap_retire_fraction: f64,
+    /// 0: `limits.memory-bytes-max` counts.
     pub heap_limit_mb: u64,
 }
 
-impl Default for V8HeapPolicy {
-    fn default() -> Self {
-        Self {
-            heap_check_request_interval: 4096,
-            heap_check_time_interval: Duration::from_secs(5),
-            heap_gc_trigger_fraction: 0.67,
-            heap_retire_fraction: 0.75,
-            heap_limit_mb: 0,
-        }
+impl V8HeapPolicy {
+    /// The memory of an instance of a JavaScript module, in bytes.
+    pub fn heap_bytes_max(&self) -> Option<usize> {
+        let bytes = self.heap_limit_mb.saturating_mul(1 << 20);
+        (bytes > 0).then(|| usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 }
 
+/// The reference's other keys of this table have no effect here: see [`super::unused`].
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Commitlog {
-    pub log_format_version: u8,
     pub max_segment_size: u64,
-    #[serde(alias = "offset-interval-bytes")]
-    pub offset_index_interval_bytes: u64,
-    #[serde(alias = "offset-index-require-fsync")]
-    pub offset_index_require_segment_fsync: bool,
     pub preallocate_segments: bool,
-    pub write_buffer_size: u64,
 }
 
 impl Default for Commitlog {
     fn default() -> Self {
         let database = lightcone_database::Limits::default();
         Self {
-            log_format_version: 1,
             max_segment_size: database.log_segment_bytes,
-            offset_index_interval_bytes: 4096,
-            offset_index_require_segment_fsync: true,
             preallocate_segments: database.log_preallocate,
-            write_buffer_size: 128 * 1024,
         }
     }
 }

@@ -10,16 +10,25 @@ use super::{hex_form, ControlError, DatabaseRecord, Role};
 /// Changes in one record of a journal that is written anew.
 const CHANGES_PER_RECORD: usize = 1000;
 
+/// So many databases that are gone have an owner still.
+pub(super) const FOUNDERS_MAX: usize = 262_144;
+
 /// One change. A record of the journal is a list of them, as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Change {
     /// The first change of a journal. A journal that was written anew has a higher number.
-    Begin {
-        generation: u64,
-    },
+    Begin { generation: u64 },
     /// A new database, or a new record of one with the same id.
     Database(DatabaseRecord),
+    /// Its record goes; whose it was is remembered.
     DatabaseGone(u64),
+    /// Whose a database was that is gone: nobody else makes one under its identity. Only where a journal was written anew.
+    Founder {
+        #[serde(with = "hex_form")]
+        database: Identity,
+        #[serde(with = "hex_form")]
+        owner: Identity,
+    },
     /// All names of a database, in their order.
     Names {
         #[serde(with = "hex_form")]
@@ -62,6 +71,8 @@ pub(super) struct State {
     pub locks: HashSet<Identity>,
     /// Of each database that has some. They go with it.
     pub collaborators: HashMap<Identity, BTreeMap<Identity, Role>>,
+    /// Whose the databases were that are gone.
+    pub founders: HashMap<Identity, Identity>,
     pub last_database_id: u64,
     pub last_replica_id: u64,
 }
@@ -105,6 +116,7 @@ impl State {
                     return Err(format!("database {} has two ids or identities", record.id));
                 }
                 self.last_database_id = self.last_database_id.max(record.id);
+                self.founders.remove(&record.identity);
                 self.ids.insert(record.identity, record.id);
                 self.databases.insert(record.id, record);
             }
@@ -114,6 +126,13 @@ impl State {
                     record.ok_or_else(|| format!("database {id} goes and is not there"))?;
                 self.ids.remove(&record.identity);
                 self.collaborators.remove(&record.identity);
+                self.remember(record.identity, record.owner);
+            }
+            Change::Founder { database, owner } => {
+                if self.ids.contains_key(&database) {
+                    return Err(format!("database {database} is gone and is there"));
+                }
+                self.remember(database, owner);
             }
             Change::Names { database, names } => self.set_names(database, names)?,
             Change::Domain { name, owner } => {
@@ -139,6 +158,17 @@ impl State {
             Change::ReplicaId(id) => raise(&mut self.last_replica_id, id)?,
         }
         Ok(())
+    }
+
+    fn remember(&mut self, database: Identity, owner: Identity) {
+        if !self.founders_are_full() {
+            self.founders.insert(database, owner);
+        }
+    }
+
+    /// Some may be forgotten.
+    pub fn founders_are_full(&self) -> bool {
+        self.founders.len() >= FOUNDERS_MAX
     }
 
     fn set_role(
@@ -185,6 +215,7 @@ impl State {
             + self.names_of.len()
             + self.domains.len()
             + self.locks.len()
+            + self.founders.len()
             + collaborators.sum::<usize>()
             + 3
     }
@@ -210,6 +241,11 @@ impl State {
                 role: Some(*role),
             })
         });
+        let founders = self.founders.iter();
+        let founders = founders.map(|(database, owner)| Change::Founder {
+            database: *database,
+            owner: *owner,
+        });
         let counters = [
             Change::Begin { generation },
             Change::DatabaseId(self.last_database_id),
@@ -223,6 +259,7 @@ impl State {
             .chain(names)
             .chain(locks)
             .chain(collaborators)
+            .chain(founders)
             .collect();
         changes.chunks(CHANGES_PER_RECORD).map(encode).collect()
     }
@@ -287,6 +324,15 @@ mod tests {
             let state = State::replay(records).expect("no role any more");
             assert!(state.collaborators.is_empty(), "{last}");
         }
+        // Earlier versions' deletions are remembered too, and what is remembered is written anew.
+        let records = [earlier.as_bytes(), gone.as_bytes()];
+        let state = State::replay(records).expect("it is gone");
+        assert_eq!(state.founders[&database], owner);
+        let anew = state.records(2);
+        let founder = format!(r#"{{"Founder":{{"database":"{d}","owner":"{o}"}}}}"#);
+        assert!(String::from_utf8_lossy(&anew[0]).contains(&founder));
+        let again = State::replay(anew.iter().map(Vec::as_slice)).expect("its own records");
+        assert_eq!(again.founders, state.founders);
         // Whoever is nobody's is a sign of damage.
         let records = [earlier.as_bytes(), gone.as_bytes(), given.as_bytes()];
         assert!(State::replay(records).is_err());
@@ -299,7 +345,7 @@ mod tests {
         }
 
         #[test]
-        fn any_changes_make_a_state_or_are_refused(changes in proptest::collection::vec((0u8..9, 0u8..4, 0u8..4), 0..30)) {
+        fn any_changes_make_a_state_or_are_refused(changes in proptest::collection::vec((0u8..10, 0u8..4, 0u8..4), 0..30)) {
             let identity = |number: u8| Identity::from_le_bytes([number; 32]);
             let mut list = vec![Change::Begin { generation: 1 }];
             list.extend(changes.into_iter().map(|(kind, a, b)| match kind {
@@ -322,6 +368,7 @@ mod tests {
                     identity: identity(b),
                     role: [None, Some(Role::Reader), Some(Role::Publisher), Some(Role::Owner)][usize::from(b)],
                 },
+                8 => Change::Founder { database: identity(a), owner: identity(b) },
                 _ => Change::Begin { generation: a.into() },
             }));
             check_record(&encode(&list));

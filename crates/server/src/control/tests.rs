@@ -360,6 +360,74 @@ fn where_a_name_of_another_leads_nobody_else_creates_a_database() {
     assert!(matches!(refused, Err(ControlError::Exists(_))));
 }
 
+#[test]
+fn a_deleted_database_stays_its_founders() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let mut control = ControlDb::open(dir.path()).expect("open");
+    let (database, founder, other) = (identity(1), identity(9), identity(8));
+    control.may_choose(&database, &other).expect("nobody's yet");
+    control.insert_database(record(1, 9)).expect("insert");
+    control.delete_database(&database).expect("deleted");
+    let is_refused = |control: &ControlDb| {
+        let chosen = control.may_choose(&database, &other);
+        let inserted = control.insert_database(record(1, 8));
+        matches!(chosen, Err(ControlError::FoundedByAnother(of)) if of == database)
+            && matches!(inserted, Err(ControlError::FoundedByAnother(of)) if of == database)
+    };
+    assert!(is_refused(&control));
+    // Also when the journal is read again, and when it was written anew.
+    for _ in 0..2 {
+        control
+            .journal()
+            .as_mut()
+            .expect("it is open")
+            .pretend_long();
+        control.next_replica_id().expect("a change");
+        drop(control);
+        control = ControlDb::open(dir.path()).expect("open again");
+        assert!(is_refused(&control));
+    }
+    control.may_choose(&database, &founder).expect("his own");
+    let first = control.insert_database(record(1, 9)).expect("his own");
+    assert!(control.state().founders.is_empty(), "its record says it");
+    // What was meant for the one before does not count for the next one.
+    control.delete_database(&database).expect("deleted");
+    control.insert_database(record(1, 9)).expect("his own");
+    let reset = control.reset_database(&first);
+    assert!(matches!(reset, Err(ControlError::Gone(of)) if of == database));
+}
+
+/// What is not remembered any more could have been anybody's.
+#[test]
+fn where_founders_may_be_forgotten_nobody_chooses_an_identity() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let control = ControlDb::open(dir.path()).expect("open");
+    control.insert_database(record(1, 9)).expect("insert");
+    control.insert_database(record(2, 9)).expect("insert");
+    control
+        .register_name(&name("a"), (&identity(9), &identity(9)), &identity(2))
+        .expect("a");
+    control.delete_database(&identity(1)).expect("deleted");
+    for number in 1..FOUNDERS_MAX as u64 {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&number.to_le_bytes());
+        let database = Identity::from_le_bytes(bytes);
+        control.state_mut().founders.insert(database, identity(7));
+    }
+    control.delete_database(&identity(2)).expect("deleted");
+    assert_eq!(control.state().founders.len(), FOUNDERS_MAX);
+    let unknown = control.may_choose(&identity(3), &identity(9));
+    assert!(matches!(unknown, Err(ControlError::FoundersForgotten)));
+    // What is known to be his is his, and so is what his name leads to.
+    for number in [1, 2] {
+        let his = control.may_choose(&identity(number), &identity(9));
+        his.expect("his own");
+    }
+    control
+        .insert_database(record(4, 8))
+        .expect("a new identity");
+}
+
 /// A copy of a store on a disk that can fail.
 fn faulty(gold: &Path) -> (tempfile::TempDir, FaultyDisk, ControlDb) {
     let dir = tempfile::tempdir().expect("temporary directory");

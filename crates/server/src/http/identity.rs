@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::Extension;
 use lightcone_types::Identity;
-use serde_json::json;
+use serde_json::{json, Value};
 
 use super::path::IdentityPath;
 use super::reply::{self, Failure, Reply};
@@ -54,7 +54,8 @@ pub(super) async fn verify(
     Ok(reply::empty(status))
 }
 
-/// GET `/v1/identity/:identity/databases`: for that identity itself, and for programs on this machine.
+/// GET `/v1/identity/:identity/databases`: those that belong to it, and those in which it has a role. For that identity itself, and
+/// for programs on this machine.
 pub(super) async fn databases(
     State(state): State<Arc<ServerState>>,
     IdentityPath(owner): IdentityPath,
@@ -70,14 +71,19 @@ pub(super) async fn databases(
         }
     }
     // All records are looked at.
-    let identities = state.control(move |control| owned(control, &owner)).await?;
-    let identities: Vec<_> = identities.into_iter().map(Identity::to_hex).collect();
-    Ok(reply::json_value(&json!({ "identities": identities })))
+    let of = move |control: &ControlDb| Ok(control.databases_of(&owner));
+    let (owned, roles) = state.control(of).await?;
+    let identities: Vec<String> = owned.into_iter().map(Identity::to_hex).collect();
+    let roles: Vec<Value> = roles
+        .iter()
+        .map(|(identity, role)| json!({ "identity": identity.to_hex(), "role": role.name() }))
+        .collect();
+    Ok(reply::json_value(
+        &json!({ "identities": identities, "roles": roles }),
+    ))
 }
 
 /// The databases that belong to somebody.
 pub(super) fn owned(control: &ControlDb, owner: &Identity) -> Result<Vec<Identity>, ControlError> {
-    let records = control.databases()?;
-    let owned = records.iter().filter(|record| record.owner == *owner);
-    Ok(owned.map(|record| record.identity).collect())
+    Ok(control.databases_of(owner).0)
 }

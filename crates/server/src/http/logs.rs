@@ -1,6 +1,7 @@
 //! The module's log (06 §5.13).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
@@ -21,6 +22,8 @@ use crate::state::ServerState;
 
 /// Most lines that are sent before the live ones.
 const FOLLOW_LINES_MAX: u32 = 2500;
+/// A log that is followed ends so soon after its reader has lost the right to see it, also when nothing is logged.
+const FOLLOW_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 pub(super) async fn logs(
     State(state): State<Arc<ServerState>>,
@@ -101,10 +104,13 @@ fn follow_stream(
                 return Some((Ok(first), (None, live, overlap, may_see)));
             }
             loop {
-                let received = live.recv().await;
+                let received = tokio::time::timeout(FOLLOW_CHECK_INTERVAL, live.recv()).await;
                 if !may_see() {
                     return None;
                 }
+                let Ok(received) = received else {
+                    continue;
+                };
                 match received {
                     Ok(record)
                         if overlap

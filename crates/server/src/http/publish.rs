@@ -286,7 +286,12 @@ fn admit(
             permissions::check(state, record, &caller.identity, action)?;
             own_publish_guard(state, caller)?;
         }
-        None => creation_guard(state, caller, client)?,
+        None => {
+            creation_guard(state, caller, client)?;
+            if let Some(identity) = &known {
+                state.control.may_choose(identity, &caller.identity)?;
+            }
+        }
     }
     Ok((known, record))
 }

@@ -130,6 +130,12 @@ impl From<ControlError> for Failure {
                 let body = serde_json::json!({ "PermissionDenied": { "name": name } });
                 Failure::json(StatusCode::UNAUTHORIZED, body)
             }
+            error @ ControlError::FoundedByAnother(_) => {
+                Failure::text(StatusCode::FORBIDDEN, error.to_string())
+            }
+            error @ ControlError::FoundersForgotten => {
+                Failure::text(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+            }
             ControlError::Gone(_) => Failure::no_such_database(),
             error @ ControlError::TooManyCollaborators => Failure::bad_request(error.to_string()),
             error => Failure::internal(error.to_string()),

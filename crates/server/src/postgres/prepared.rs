@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::failure::{state, Failure};
 use super::values::Format;
-use crate::database::ParameterText;
+use crate::database::{ParameterText, Rights};
 
 /// Prepared statements of a session.
 const STATEMENTS_MAX: usize = 256;
@@ -60,11 +60,22 @@ impl Portal {
 /// How far a portal has come. Each runs its statement once.
 pub(super) enum Progress {
     New,
-    /// Rows are still to be fetched, since then.
-    Suspended(Pending, Instant),
+    /// Rows are still to be fetched.
+    Suspended(Suspended),
     /// It waited too long, and its rows are gone.
     Stale,
+    /// The client has lost the rights that its rows were read with, and they are gone.
+    Revoked,
     Done,
+}
+
+/// The rest of a result.
+pub(super) struct Suspended {
+    pub pending: Pending,
+    /// When the client has fetched some.
+    pub since: Instant,
+    /// What the client might do at the most when they were read.
+    pub rights: Rights,
 }
 
 /// Messages of rows, in pieces that are freed when they are sent.
@@ -195,10 +206,10 @@ impl Store {
     pub fn free_stale(&mut self, now: Instant) -> Option<Instant> {
         let mut next: Option<Instant> = None;
         for portal in self.portals.values_mut() {
-            let Progress::Suspended(_, since) = &portal.progress else {
+            let Progress::Suspended(suspended) = &portal.progress else {
                 continue;
             };
-            let end = *since + SUSPENDED_TIME_MAX;
+            let end = suspended.since + SUSPENDED_TIME_MAX;
             if end <= now {
                 portal.progress = Progress::Stale;
                 continue;
@@ -206,6 +217,15 @@ impl Store {
             next = Some(next.map_or(end, |next| next.min(end)));
         }
         next
+    }
+
+    /// Frees the rows that were read with more rights than the client has now.
+    pub fn free_revoked(&mut self, now: Rights) {
+        for portal in self.portals.values_mut() {
+            if matches!(&portal.progress, Progress::Suspended(rows) if rows.rights > now) {
+                portal.progress = Progress::Revoked;
+            }
+        }
     }
 }
 
@@ -229,6 +249,18 @@ mod tests {
             text: String::new(),
             formats: Vec::new(),
             progress: Progress::New,
+        }
+    }
+
+    fn suspended(prepared: &Arc<Prepared>, since: Instant, rights: Rights) -> Portal {
+        let pending = Pending::new(VecDeque::new(), String::new());
+        Portal {
+            progress: Progress::Suspended(Suspended {
+                pending,
+                since,
+                rights,
+            }),
+            ..portal(prepared)
         }
     }
 
@@ -272,11 +304,7 @@ mod tests {
         let later = |seconds| start + Duration::from_secs(seconds);
         let mut store = Store::default();
         for (name, seconds) in [("a", 0), ("b", 10)] {
-            let pending = Pending::new(VecDeque::new(), String::new());
-            let portal = Portal {
-                progress: Progress::Suspended(pending, later(seconds)),
-                ..portal(&prepared)
-            };
+            let portal = suspended(&prepared, later(seconds), Rights::Everybodys);
             store.put_portal(name, portal).expect("room");
         }
         assert_eq!(store.free_stale(later(1)), Some(later(300)));
@@ -288,5 +316,24 @@ mod tests {
         assert!(is_stale(&mut store, "a") && !is_stale(&mut store, "b"));
         assert_eq!(store.free_stale(later(310)), None);
         assert!(is_stale(&mut store, "b"));
+    }
+
+    #[test]
+    fn rows_go_with_the_rights_that_they_were_read_with() {
+        let prepared = Arc::new(prepared(None));
+        let mut store = Store::default();
+        let rights = [Rights::Everybodys, Rights::Reads, Rights::All];
+        for rights in rights {
+            let portal = suspended(&prepared, Instant::now(), rights);
+            store
+                .put_portal(&format!("{rights:?}"), portal)
+                .expect("room");
+        }
+        store.free_revoked(Rights::Reads);
+        let left = rights.map(|rights| {
+            let portal = store.portal(&format!("{rights:?}")).expect("it is there");
+            matches!(portal.progress, Progress::Suspended(_))
+        });
+        assert_eq!(left, [true, true, false]);
     }
 }

@@ -21,11 +21,15 @@ use super::prepared::Store;
 use super::tags::Tags;
 use super::words;
 use crate::auth::has_ended;
-use crate::database::Holder;
+use crate::database::{Holder, Rights};
+use crate::permissions;
 use crate::state::ServerState;
 
 /// A session that says nothing for so long ends, and gives its place to another.
 const SESSION_IDLE_MAX: Duration = Duration::from_secs(8 * 60 * 60);
+
+/// Rows that wait for the client go so soon after it has lost the rights that they were read with.
+const RIGHTS_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Where a session is between `BEGIN` and `COMMIT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,10 +149,17 @@ impl Session {
         let cut = left(self.holder.as_ref());
         tokio::pin!(idle, read, cut);
         loop {
-            let next = self.store.free_stale(Instant::now());
+            let now = Instant::now();
+            let next = self.store.free_stale(now);
+            if next.is_some() {
+                self.store
+                    .free_revoked(rights_now(&self.state, &self.login));
+            }
             let stale = async {
                 match next {
-                    Some(next) => tokio::time::sleep_until(next).await,
+                    Some(next) => {
+                        tokio::time::sleep_until(next.min(now + RIGHTS_CHECK_INTERVAL)).await;
+                    }
                     None => std::future::pending().await,
                 }
             };
@@ -247,6 +258,11 @@ impl Session {
         Ok(self.ready().await?)
     }
 
+    /// What the client may do in the database now.
+    fn rights_now(&self) -> Rights {
+        rights_now(&self.state, &self.login)
+    }
+
     /// Refuses to go on for a client whose token has ended in the meantime.
     fn check_token(&self) -> Result<(), Failure> {
         match has_ended(self.login.expires_at) {
@@ -257,6 +273,14 @@ impl Session {
             false => Ok(()),
         }
     }
+}
+
+/// Where there is no database any more, everybody may do the same.
+fn rights_now(state: &ServerState, login: &Login) -> Rights {
+    let record = state.record(&login.database);
+    record.map_or(Rights::Everybodys, |record| {
+        permissions::rights(&state.control, &record, &login.caller.identity)
+    })
 }
 
 /// Completes when the memory that the client's rows take is needed for others.

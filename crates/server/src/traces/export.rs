@@ -106,7 +106,7 @@ impl Exporter {
                 let complained = self.complained.map(|at| at.elapsed());
                 if complained.is_none_or(|ago| ago >= COMPLAIN_INTERVAL) {
                     self.complained = Some(Instant::now());
-                    tracing::warn!(%error, "the collector of traces takes no spans; they are dropped [LC0145]");
+                    tracing::warn!(%error, "the collector of traces takes no spans; they are dropped [LC0146]");
                 }
                 self.counters.failed.fetch_add(count, Relaxed)
             }

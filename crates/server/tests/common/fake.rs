@@ -1,6 +1,7 @@
 //! A module engine whose modules are written in Rust: a program is a list of words that say how the module behaves.
 //!
-//! `module` must be the first word. `fail-init`: the init reducer refuses. `refuse`: the connect reducer refuses.
+//! `module` must be the first word. `fail-init`: the init reducer refuses. `refuse`: the connect reducer refuses; `tired`: it uses up
+//! its budget.
 //! `changed`: one more table. `rule:` and a query with `+` for the spaces: a row-level security rule; `secret`: a private
 //! table. `table:` and `private:` with a name: a table of this name, public or not. `level`: a column with a default in `person`;
 //! `level-plain`: without one. `long-id`: another type of its key. `unique-names`: an index and a unique constraint. `v9`: the older
@@ -180,6 +181,9 @@ impl ModuleInstance for FakeInstance {
                 }
             }
             "init" if has("fail-init") => ReducerOutcome::UserError("init does not want to".into()),
+            "on_connect" if has("tired") => ReducerOutcome::TimedOut {
+                message: "the call ran too long".into(),
+            },
             "on_connect" if has("refuse") => ReducerOutcome::UserError("nobody may enter".into()),
             "add" => {
                 let table = datastore.table_id_from_name("person").expect("table");

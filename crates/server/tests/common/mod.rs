@@ -4,6 +4,8 @@
 pub mod fake;
 pub mod postgres;
 pub mod publishing;
+pub mod tokens;
+pub mod world;
 
 use std::path::PathBuf;
 

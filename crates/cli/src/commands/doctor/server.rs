@@ -239,7 +239,8 @@ async fn check_login(report: &mut Report, config: &Config, url: &str) -> bool {
             false
         }
         Ok(_) => {
-            match ends_within_a_day(token) {
+            let is_renewed = config.renewal(url).is_some();
+            match ends_within_a_day(token) && !is_renewed {
                 true => report.bad(
                     NAME,
                     State::Warning,

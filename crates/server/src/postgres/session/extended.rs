@@ -10,14 +10,14 @@ use super::super::copy::Copy;
 use super::super::failure::{state, Failure};
 use super::super::messages::{Body, WireError};
 use super::super::parameters::literal;
-use super::super::prepared::{Portal, Prepared, Progress, SUSPENDED_TIME_MAX};
+use super::super::prepared::{Pending, Portal, Prepared, Progress, Suspended, SUSPENDED_TIME_MAX};
 use super::super::tags::Tags;
 use super::super::types::parameter_oid;
 use super::super::values::Format;
 use super::super::words;
 use super::statement::too_long;
 use super::{Session, Stop};
-use crate::database::{ParameterText, QUERY_BYTES_MAX};
+use crate::database::{ParameterText, Rights, QUERY_BYTES_MAX};
 
 impl Session {
     pub(super) async fn parse(&mut self, body: &mut Body<'_>) -> Result<(), Stop> {
@@ -151,16 +151,26 @@ impl Session {
         let name = body.text()?;
         let rows_max = u64::from(body.u32()?);
         self.check_token()?;
+        let rights = self.rights_now();
+        self.store.free_revoked(rights);
+        self.login.caller.rights = rights;
         let portal = self.store.portal(name)?;
         // Whatever comes of it, a statement runs once.
-        let mut pending = match std::mem::replace(&mut portal.progress, Progress::Done) {
-            Progress::Suspended(pending, _) => {
+        let pending = match std::mem::replace(&mut portal.progress, Progress::Done) {
+            Progress::Suspended(suspended) => {
                 self.cancel.begin();
-                pending
+                let Suspended {
+                    pending, rights, ..
+                } = suspended;
+                return self.fetch(name, pending, rows_max, rights).await;
             }
             Progress::Stale => {
                 portal.progress = Progress::Stale;
                 return Err(too_late(name).into());
+            }
+            Progress::Revoked => {
+                portal.progress = Progress::Revoked;
+                return Err(revoked(name).into());
             }
             Progress::Done if portal.prepared.columns.is_none() => {
                 let message = format!("portal \"{name}\" cannot be run");
@@ -180,12 +190,29 @@ impl Session {
                 self.statement(text, formats, Tags::Drivers).await?.pending
             }
         };
+        // They may have changed just before the rows were read, or after.
+        let rights = rights.max(self.login.caller.rights);
+        self.fetch(name, pending, rows_max, rights).await
+    }
+
+    /// Sends rows of a portal, and keeps those that are left.
+    async fn fetch(
+        &mut self,
+        name: &str,
+        mut pending: Pending,
+        rows_max: u64,
+        rights: Rights,
+    ) -> Result<(), Stop> {
         // A COPY has no parts.
         let rows_max = if pending.is_copy { 0 } else { rows_max };
         if self.send(&mut pending, rows_max).await? {
             // The statement may have been one that forgets them.
             if let Ok(portal) = self.store.portal(name) {
-                portal.progress = Progress::Suspended(pending, Instant::now());
+                portal.progress = Progress::Suspended(Suspended {
+                    pending,
+                    since: Instant::now(),
+                    rights,
+                });
             }
             self.wire.empty(b's');
         }
@@ -199,6 +226,13 @@ fn too_late(portal: &str) -> Failure {
         "portal \"{portal}\" has no rows left, as none was fetched for {minutes} minutes: run the statement again"
     );
     Failure::new(state::NO_SUCH_CURSOR, message)
+}
+
+fn revoked(portal: &str) -> Failure {
+    let message = format!(
+        "portal \"{portal}\" has no rows left, as the role that they were read with was taken away: run the statement again"
+    );
+    Failure::new(state::INSUFFICIENT_PRIVILEGE, message)
 }
 
 fn too_long_with_parameters() -> Failure {

@@ -1,0 +1,112 @@
+//! One command after the other changes the file: it is locked, read again, changed and replaced.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Config;
+use crate::error::{Error, Result};
+
+/// For others that renew a login, with as many requests as that takes.
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(75);
+/// Between two attempts.
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
+
+/// As long as it lives, no other command changes logins.
+pub struct ConfigLock(#[expect(dead_code, reason = "the lock goes with the file")] File);
+
+impl Config {
+    /// Waits until no other command changes logins.
+    ///
+    /// # Errors
+    /// The lock's file cannot be made (LC0619), or is held for too long (LC0877).
+    pub async fn lock(&self) -> Result<ConfigLock> {
+        let path = self.lock_path();
+        let failed = |error| Error::file("lock", &path, error);
+        if let Some(directory) = path.parent() {
+            std::fs::create_dir_all(directory).map_err(failed)?;
+        }
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).write(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&path).map_err(failed)?;
+        let end = Instant::now() + LOCK_WAIT_MAX;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(ConfigLock(file)),
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
+                Err(TryLockError::WouldBlock) if Instant::now() >= end => {
+                    let text = format!(
+                        "another command has held {} for {} seconds: it renews a login, or hangs. End it, and try again",
+                        path.display(),
+                        LOCK_WAIT_MAX.as_secs()
+                    );
+                    return Err(Error::coded("LC0877", text));
+                }
+                Err(TryLockError::WouldBlock) => tokio::time::sleep(LOCK_PAUSE).await,
+            }
+        }
+    }
+
+    /// Changes the file as it is now, which others may have changed since it was read.
+    pub async fn update(&mut self, change: impl FnOnce(&mut Config)) -> Result<()> {
+        let lock = self.lock().await?;
+        self.update_locked(&lock, change)
+    }
+
+    /// The same, for who has the lock.
+    pub fn update_locked(
+        &mut self,
+        lock: &ConfigLock,
+        change: impl FnOnce(&mut Config),
+    ) -> Result<()> {
+        self.read_again(lock)?;
+        change(self);
+        self.save()
+    }
+
+    /// What is in the file now.
+    pub fn read_again(&mut self, _: &ConfigLock) -> Result<()> {
+        if let Some(now) = Config::read(&self.path)? {
+            *self = now;
+        }
+        Ok(())
+    }
+
+    /// Beside the file, which is replaced as a whole.
+    fn lock_path(&self) -> PathBuf {
+        let mut name = self.path.clone().into_os_string();
+        name.push(".lock");
+        PathBuf::from(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_others_have_changed_stays() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let path = directory.path().join("cli.toml");
+        let mut one = Config::load(&path).expect("loaded");
+        let mut other = Config::load(&path).expect("loaded");
+        let first = one.update(|config| config.set_token("http://a", "1"));
+        first.await.expect("changed");
+        let lock = other.lock().await.expect("locked");
+        let waiting = one.update(|config| config.set_token("http://b", "2"));
+        let mut waiting = std::pin::pin!(waiting);
+        let early = tokio::time::timeout(LOCK_PAUSE * 4, waiting.as_mut()).await;
+        early.expect_err("it waits for the lock");
+        let third = other.update_locked(&lock, |config| config.set_token("http://c", "3"));
+        third.expect("changed");
+        drop(lock);
+        waiting.await.expect("changed");
+        let logins = Config::load(&path).expect("loaded").logins();
+        let origins: Vec<_> = logins.iter().map(|(origin, _)| &**origin).collect();
+        assert_eq!(origins, ["http://a", "http://c", "http://b"]);
+    }
+}
