@@ -126,7 +126,7 @@ impl Tracer for Traces {
 
     fn tell(&self, span: Span) {
         let queue = self.queue.upgrade();
-        if !queue.is_some_and(|queue| queue.try_send(span).is_ok()) {
+        if queue.is_none_or(|queue| queue.try_send(span).is_err()) {
             self.counters.dropped.fetch_add(1, Relaxed);
         }
     }
