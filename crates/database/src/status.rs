@@ -23,9 +23,25 @@ pub struct DatabaseStats {
     pub durable_offset: u64,
     pub log_bytes: u64,
     pub log_syncs: u64,
+    /// Bytes of records that wait for the disk.
+    pub log_queue_bytes: u64,
     pub live_queries: u64,
     pub messages_sent: u64,
     pub slow_clients_cut: u64,
+}
+
+impl DatabaseStats {
+    /// Adds what another database has counted. An offset of several means nothing.
+    pub fn add(&mut self, other: &DatabaseStats) {
+        self.transactions += other.transactions;
+        self.durable_offset = 0;
+        self.log_bytes += other.log_bytes;
+        self.log_syncs += other.log_syncs;
+        self.log_queue_bytes += other.log_queue_bytes;
+        self.live_queries += other.live_queries;
+        self.messages_sent += other.messages_sent;
+        self.slow_clients_cut += other.slow_clients_cut;
+    }
 }
 
 /// Set by the threads of a database, read by everybody.
@@ -173,6 +189,7 @@ impl Status {
             durable_offset: log.durable_offset.get(),
             log_bytes: log.log_bytes,
             log_syncs: log.syncs,
+            log_queue_bytes: log.queue_bytes as u64,
             live_queries: fanout.live_queries.load(Ordering::Relaxed),
             messages_sent: fanout.messages_sent.load(Ordering::Relaxed),
             slow_clients_cut: fanout.slow_clients_cut.load(Ordering::Relaxed),

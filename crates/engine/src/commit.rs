@@ -84,6 +84,7 @@ impl Datastore {
                 self.write_schedules(out);
             }
             self.empty_event_tables(&out.net);
+            self.count_net_changes(&out.net);
         }
         out.net.shrink_to(1 << 16);
         self.end_transaction();
@@ -108,6 +109,12 @@ impl Datastore {
             self.write_schedules(out);
         }
         self.empty_event_tables(&out.net);
+        self.count_net_changes(&out.net);
+        // Of the others, only how many rows there are now is noted.
+        self.tables
+            .iter()
+            .flatten()
+            .for_each(|state| state.count_rows());
         out.net.shrink_to(1 << 16);
         self.end_transaction();
     }
@@ -439,6 +446,17 @@ impl Datastore {
             if let Some((schedule, table)) = of(item) {
                 schedules.push(schedule.came(table, table.row(item.new)));
             }
+        }
+    }
+
+    /// Notes for whoever reads metrics what has changed.
+    fn count_net_changes(&self, net: &[NetChange]) {
+        for items in net.chunk_by(|a, b| a.slot == b.slot) {
+            let of = |kind| items.iter().filter(|item| item.kind != kind).count() as u64;
+            let state = self.at(items[0].slot);
+            state.counters.inserted.add(of(NetKind::Delete));
+            state.counters.deleted.add(of(NetKind::Insert));
+            state.count_rows();
         }
     }
 

@@ -6,6 +6,7 @@ use lightcone_schema::TableSchema;
 use lightcone_table::{Index, RowId, RowLayout, Table};
 use lightcone_types::{ColId, IndexId, TableId, Timestamp};
 
+use crate::counters::TableCounters;
 use crate::error::DatastoreError;
 use crate::migration::{ABSENT_OLD_INDEX, ABSENT_OLD_TABLE};
 use crate::names::Names;
@@ -31,6 +32,7 @@ pub(crate) struct TableState {
     pub declared: Option<RowLayout>,
     /// Modules and SQL may change its rows: it holds none of a view, and was not set aside.
     pub is_writable: bool,
+    pub counters: Arc<TableCounters>,
 }
 
 impl TableState {
@@ -62,7 +64,16 @@ impl TableState {
             table: Table::new(schema),
             sequences,
             watched: false,
+            counters: Arc::default(),
         }
+    }
+
+    /// Notes how much is in the table.
+    #[inline]
+    pub fn count_rows(&self) {
+        let rows = self.table.rows();
+        self.counters.rows.set(rows.row_count());
+        self.counters.bytes.set(rows.heap_bytes() as u64);
     }
 
     /// Nobody but the database itself writes its rows, and they are nowhere but in memory.
@@ -157,6 +168,13 @@ impl Datastore {
     /// Sets where the time comes from that schedules are compared with. Without it, from the machine.
     pub fn set_clock(&mut self, clock: Clock) {
         self.clock = clock;
+    }
+
+    /// What is counted of a table, as of now and from now on.
+    pub fn counters(&self, table: TableId) -> Option<Arc<TableCounters>> {
+        let state = self.at(self.slot(table).ok()?);
+        state.count_rows();
+        Some(state.counters.clone())
     }
 
     /// Whether rows of some table call functions at their times, or did when that table was there.

@@ -21,6 +21,7 @@ pub mod server;
 pub mod sql;
 pub mod start;
 pub mod subscribe;
+pub mod top;
 pub mod version;
 
 use clap::ArgAction;

@@ -18,6 +18,7 @@ use crate::compile::SetCompiler;
 use crate::error::UpdateError;
 use crate::events::Event;
 use crate::live_query::LiveQuery;
+use crate::metrics::ModuleCounters;
 use crate::migration::{cancelled, log_text, take_steps, Planned, Surroundings};
 use crate::migration_progress::MigrationOutcome;
 use crate::module::{Module, Program};
@@ -113,7 +114,10 @@ impl Writer {
             true => version,
             false => self.module.tables_version,
         };
-        let module = Arc::new(Module::new(version, tables_version, program, catalog));
+        let counting = Some(&self.module.counters);
+        let counters = ModuleCounters::new(&program.def, &self.datastore, counting);
+        let module = Module::new(version, tables_version, program, catalog, counters);
+        let module = Arc::new(module);
         match planned.plan.breaks_clients() {
             true => self.commit_and_close_all(module),
             false => self.commit_and_go_on(module, &before)?,
