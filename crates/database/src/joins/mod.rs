@@ -232,9 +232,8 @@ impl<K: Default> Joins<K> {
                 live.has_failed = true;
                 some_failed = true;
                 self.just_failed.push(*id);
-                // Who has taken most fails too, so that others have something left.
-                let is_greedier = |most: Allowance| most.steps > spent.steps.max(share.steps);
-                let greedier = most.take_if(|(most, _)| is_greedier(*most));
+                // Who has taken more than was left for this one fails too, so that others have something left.
+                let greedier = most.take_if(|(most, _)| most.steps > granted.steps);
                 if let Some((spent, greedy)) = greedier {
                     left = left.plus(spent);
                     if let Some(greedy) = self.shapes.get_mut(&greedy) {
