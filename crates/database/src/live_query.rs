@@ -237,6 +237,16 @@ impl LiveQuery {
         own.chain(window.flat_map(|window| window.shape.joins(&window.key)))
     }
 
+    /// The keys of its sources, with their table, if it is a window with sources.
+    pub fn window_keys(&self) -> impl Iterator<Item = (TableId, Box<[u8]>)> + '_ {
+        let keys = |window: &'_ Arc<WindowRows>| -> Vec<Box<[u8]>> {
+            let keys = window.shape.source_keys(&window.key);
+            keys.map(Box::from).collect()
+        };
+        let keys = self.window().map(keys).unwrap_or_default();
+        keys.into_iter().map(move |key| (self.table.id, key))
+    }
+
     /// All tables that it reads.
     pub fn read_tables(&self) -> Vec<TableId> {
         let asked = self.asked.read_tables().into_iter().map(|table| table.id);

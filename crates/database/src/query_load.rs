@@ -19,7 +19,13 @@ pub(crate) struct QueryLoad {
     shapes: FxHashMap<TableId, usize>,
     /// Steps of the different shapes that read a table, together.
     shape_steps: FxHashMap<TableId, usize>,
+    /// How many windows of a table hear of each row that one of their sources gives for a key. Clients choose keys: they are
+    /// hashed with a secret.
+    windows: HashMap<(TableId, Box<[u8]>), usize>,
 }
+
+/// Steps of each further window that hears of a changed row: its place among the window's rows.
+const WINDOW_STEPS: usize = 16;
 
 impl QueryLoad {
     /// Counts the queries of a set.
@@ -52,12 +58,24 @@ impl QueryLoad {
             return true;
         }
         let steps = self.steps.get(&query.group).copied().unwrap_or_default() + query.steps();
-        if steps > steps_max || !self.add_shape(query, steps_max) {
+        let is_too_much = steps > steps_max || self.has_too_many_windows(query, steps_max);
+        if is_too_much || !self.add_shape(query, steps_max) {
             return false;
+        }
+        for key in query.window_keys() {
+            *self.windows.entry(key).or_default() += 1;
         }
         self.steps.insert(query.group.clone(), steps);
         self.holders.insert(query.key.clone(), 1);
         true
+    }
+
+    /// Whether a changed row would be compared with too many windows: those that share a source and its key hear of the same rows.
+    fn has_too_many_windows(&self, query: &LiveQuery, steps_max: usize) -> bool {
+        query.window_keys().any(|key| {
+            let others = self.windows.get(&key).copied().unwrap_or_default();
+            (others + 1).saturating_mul(WINDOW_STEPS) > steps_max
+        })
     }
 
     /// Joins, and windows, of one shape cost their tables what one of them does, unless each has to be tried.
@@ -96,6 +114,14 @@ impl QueryLoad {
             }
             self.holders.remove(&query.key);
             self.remove_shape(query);
+            for key in query.window_keys() {
+                if let Some(windows) = self.windows.get_mut(&key) {
+                    *windows -= 1;
+                    if *windows == 0 {
+                        self.windows.remove(&key);
+                    }
+                }
+            }
             if let Some(steps) = self.steps.get_mut(&query.group) {
                 *steps -= query.steps();
                 if *steps == 0 {

@@ -199,7 +199,8 @@ section! {
             /// The same of the different queries of all connections over one table.
             query_steps_per_table_max: usize = 524_288;
                 bounds "the same of the different queries of all connections that one changed row of a table meets \
-                    together: those that need the same value in a column, and those that need none";
+                    together: those that need the same value in a column, and those that need none. Each window that a source \
+                    of its rows shares with others, by `WINDOW_STEPS` (`crates/database/src/query_load.rs`), is 16";
                 reached "refuse: `SubscriptionError`, LC0711; not a connection that has little: see `MODEST_QUERIES_MAX`";
 
             /// Most instances of views that are kept up to date: one of each anonymous view, one for each identity that looks at another.
@@ -227,8 +228,8 @@ section! {
             /// Longest time that changing the tables of a database may take when a module is published.
             #[serde(deserialize_with = "crate::duration::deserialize")]
             migration_time_max: Duration = Duration::from_secs(300);
-                bounds "time of all steps of a migration together, in which calls of that database wait; looked at before each \
-                    step and after every `TICK_ROWS` rows (`crates/table/src/table/alter.rs`)";
+                bounds "time of all steps of a migration together, with its function, in which calls of that database wait; looked \
+                    at before each step, after every `TICK_ROWS` rows (`crates/table/src/table/alter.rs`), and every 10 ms of the function";
                 reached "undo the migration, refuse the publish: LC0228";
 
             /// Most bytes that it may copy or put into indexes.
@@ -253,11 +254,26 @@ section! {
                 bounds "all files of one module's log; a file has an eighth of it";
                 reached "the oldest files go";
 
+            /// Most bytes of one of its files.
+            module_log_file_bytes_max: u64 = 8 << 20;
+                bounds "one file of a module's log, if it is less than an eighth of all";
+                reached "the next file begins";
+
+            /// Files of module logs that are older go.
+            module_log_days_max: u64 = 365;
+                bounds "days for which a module's log is kept; looked at when a file begins, and when the database is opened";
+                reached "older files go";
+
             /// What one module may log on average, in bytes; what is more is left out and counted.
             module_log_bytes_per_second: u64 = 1 << 20;
                 bounds "what one module logs on average; `BURST_SECONDS` (`crates/database/src/module_log/mod.rs`) times \
                     as much at once";
                 reached "records are left out; one line a second says how many, LC0124";
+
+            /// The same in records.
+            module_log_records_per_second: u64 = 10_000;
+                bounds "the same in records";
+                reached "as above, LC0124";
         }
         in Queues {
             /// Bytes of received and unprocessed messages of one database; beyond it, clients are read no further.
@@ -318,14 +334,17 @@ section! {
             /// Most bytes of rows that are kept for all windows together.
             windows_bytes_max: usize = 256 << 20;
                 bounds "rows of all live windows of a database, with those that are kept behind them";
-                reached "a new one: refuse, LC0727; of half of them already, unless a connection has few. When rows change: the query sets with the largest window end, LC0728";
+                reached "a new one: refuse, LC0727; of half of them already, unless a connection has few. When rows change: the query sets with the largest windows end, LC0728, and hear of nothing more where there are more bytes by `EXCESS_PART` (`crates/database/src/windows/mod.rs`), a quarter";
 
             /// Most rows that are looked at to fill the windows of a query set, or windows again in one transaction.
             window_rows_read_max: usize = 65_536;
                 bounds "rows of tables that are looked at to find those of the new windows of one query set; and, with \
-                    `ROWS_READ_PER_CHANGE` (`crates/database/src/windows/mod.rs`), 16, more for each changed row, those that \
-                    are looked at in one transaction because rows have gone from windows. Those that row-level security \
-                    rules join count as well, and 32 steps of a condition, or of a query, count as one more row";
+                    `ROWS_READ_PER_CHANGE` and `ROWS_READ_PER_WINDOW` (`crates/database/src/windows/mod.rs`), 16 more for each \
+                    changed row and 16 for each window that is short of rows, those that are looked at in one \
+                    transaction because rows have gone from windows. Windows that are short of the same rows look \
+                    at them once, and eight rows that are shown to one of them count as one. Those that row-level security \
+                    rules join count as well, each condition of a rule that is evaluated on one as one more, and 32 steps of a \
+                    condition, or of a query, and 4 KiB of a row that is found, too";
                 reached "a new one: refuse, LC0728. When rows change: the query sets with the windows that take most end, LC0728; the transaction is not affected";
 
             /// Longest time that finding the rows of one query or query set may take.
@@ -378,6 +397,22 @@ section! {
                     than 2 GiB";
                 reached "publishes that would leave less: 503, LC0125; snapshots wait, or are given up; module logs and the \
                     server's log are not written";
+        }
+        in Watching {
+            /// Databases that have series of their own in the metrics: those that were opened first.
+            metrics_databases_max: usize = 100;
+                bounds "databases that have series of their own in `/v1/metrics`: those that were opened first";
+                reached "the others are added up in series with the name `(other)`";
+
+            /// The same of the functions of a database, in the order of its module.
+            metrics_functions_max: usize = 50;
+                bounds "functions of one database that have series of their own (about 20 each), in the order of its module";
+                reached "the others are added up by kind in series with the name `(other)`";
+
+            /// The same of its tables.
+            metrics_tables_max: usize = 50;
+                bounds "tables and views of one database that have series of their own (4 each), in the order of its module";
+                reached "the others are added up in series with the name `(other)`";
         }
         in Connections {
             /// Most open connections; more are answered 503.

@@ -83,7 +83,7 @@ pub(crate) struct Relation {
     pub(super) subquery: Option<usize>,
     /// The columns by which its rows are looked up.
     pub looked_up_by: Vec<ColId>,
-    predicate: Option<Predicate>,
+    pub(super) predicate: Option<Predicate>,
     pub(super) has_parameter: bool,
     /// The columns that its rows matter by, once they are admitted. None if that is all of a row.
     pub(super) matters: Option<Vec<ColId>>,

@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
-use lightcone_engine::Datastore;
 use lightcone_query::{Progress, Query, RowOrder, Run};
 use lightcone_table::{Index, RangeBounds, TableView};
 use lightcone_types::{ColId, Identity};
 
-use super::shape::{Access, WindowShape, STEPS_PER_ROW};
+use super::common::Common;
+use super::shape::{Access, WindowShape};
 use super::window::Entry;
+use crate::joins::{Reading, STEPS_PER_ROW};
 use crate::row_limit::Current;
 
 /// Rows are put in order when there are so many more than twice those that are wanted.
 const SPARE_ROWS: usize = 64;
+/// Copying so many bytes counts as much as looking a row up.
+const BYTES_PER_ROW: usize = 1 << 12;
 /// Rows between two looks at the clock.
 const ROWS_BETWEEN_LOOKS: usize = 1 << 12;
 /// Steps of a query between two looks at the clock.
@@ -24,6 +27,7 @@ const UNBOUNDED: &[u8] = &[2];
 const INCLUDED: u8 = 0;
 
 /// The rows of one window that are looked for.
+#[derive(Clone, Copy)]
 pub(super) struct Wanted<'w> {
     pub shape: &'w WindowShape,
     pub key: &'w [u8],
@@ -32,6 +36,8 @@ pub(super) struct Wanted<'w> {
     /// They come behind this one.
     pub after: Option<&'w Entry>,
     pub rows: usize,
+    /// Its sources are not asked.
+    pub is_any_source: bool,
 }
 
 /// What was found, in order, and whether there are no others.
@@ -41,48 +47,48 @@ pub(super) struct Found {
 }
 
 impl Wanted<'_> {
-    /// Finds them by the first of these ways that does not look at too many rows. Gives which it was.
+    /// Finds them by the first of these ways that does not look at too many rows, the first one together with other windows, if
+    /// there are some. Gives which it was.
     pub fn find_by_any(
         &self,
-        datastore: &Datastore,
+        reading: &mut Reading<'_>,
         ways: &[usize],
-        rows_left: &mut usize,
+        mut common: Option<&mut Common>,
     ) -> Option<(Found, usize)> {
         let mut found = ways.iter().enumerate().filter_map(|(tried, &number)| {
             // What comes next has something left, if this is not the way.
             let is_last = tried + 1 == ways.len();
-            let kept_back = if is_last { 0 } else { *rows_left / 2 };
-            let mut rows = *rows_left - kept_back;
+            let kept_back = if is_last { 0 } else { reading.rows_left / 2 };
+            reading.rows_left -= kept_back;
             let access = &self.shape.accesses[number];
-            let found = self.find(datastore, access, &mut rows, &mut || false);
-            *rows_left = rows + kept_back;
+            let common = common.take().filter(|_| !matches!(access, Access::Query));
+            let together = common.and_then(|common| common.find(self, number, reading));
+            let found = together.or_else(|| self.find(reading, access, &mut || false));
+            reading.rows_left += kept_back;
             Some((found?, number))
         });
         found.next()
     }
 
-    /// Finds them, looking at no more rows than `rows_left`, of which it takes what it has looked at, and asking `is_late` now and
-    /// then. None: there would be more to look at.
+    /// Finds them, asking `is_late` now and then. None: there would be more to look at than may be.
     pub fn find(
         &self,
-        datastore: &Datastore,
+        reading: &mut Reading<'_>,
         access: &Access,
-        rows_left: &mut usize,
         is_late: &mut dyn FnMut() -> bool,
     ) -> Option<Found> {
-        let Some(table) = datastore.table(self.shape.table.id) else {
+        let Some(table) = reading.datastore.table(self.shape.table.id) else {
             return Some(Found {
                 entries: Vec::new(),
                 is_complete: true,
             });
         };
         if let (Access::Query, Some(query)) = (access, self.query) {
-            return self.run(datastore, query, rows_left, is_late);
+            return self.run(reading, query, is_late);
         }
         let mut search = Search {
             wanted: self,
-            datastore,
-            rows_left,
+            reading,
             is_late,
             looked_at: 0,
             is_too_much: false,
@@ -100,7 +106,7 @@ impl Wanted<'_> {
     }
 
     /// Shows the search all rows that may be wanted. None if the index is gone, which is too much as well.
-    fn walk(&self, table: &TableView, access: &Access, search: &mut Search<'_>) -> Option<()> {
+    fn walk(&self, table: &TableView, access: &Access, search: &mut Search<'_, '_>) -> Option<()> {
         let index_at = |position: Option<usize>, held: Option<ColId>| match position {
             Some(position) => table.indexes().get(position),
             None => table.index_on(held?),
@@ -147,9 +153,8 @@ impl Wanted<'_> {
     /// Finds them as the query does when it is asked once, among its first rows.
     fn run(
         &self,
-        datastore: &Datastore,
+        reading: &mut Reading<'_>,
         (query, sender): (&Query, Identity),
-        rows_left: &mut usize,
         is_late: &mut dyn FnMut() -> bool,
     ) -> Option<Found> {
         let rows_max = self.shape.extent.kept_rows();
@@ -158,9 +163,10 @@ impl Wanted<'_> {
         let (mut entries, mut rows) = (Vec::new(), 0);
         let mut entry = Vec::new();
         loop {
-            let steps_max = rows_left.saturating_mul(STEPS_PER_ROW).min(PIECE_STEPS);
+            let steps_max = reading.rows_left.saturating_mul(STEPS_PER_ROW);
+            let steps_max = steps_max.min(PIECE_STEPS);
             let mut steps = steps_max;
-            let progress = run.run(&Current(datastore), &mut steps, |row| {
+            let progress = run.run(&Current(reading.datastore), &mut steps, |row| {
                 rows += 1;
                 let key_len = self.shape.write_entry(row, &mut entry);
                 let is_behind = |after: &Entry| entry[..] > *after.bytes();
@@ -170,9 +176,9 @@ impl Wanted<'_> {
                 true
             });
             let looked_at = (steps_max - steps).div_ceil(STEPS_PER_ROW).max(1);
-            *rows_left = rows_left.checked_sub(looked_at)?;
+            reading.spend(looked_at)?;
             match progress.ok()? {
-                Progress::Paused if *rows_left == 0 || is_late() => return None,
+                Progress::Paused if reading.rows_left == 0 || is_late() => return None,
                 Progress::Paused => {}
                 Progress::Done | Progress::Stopped => break,
             }
@@ -192,10 +198,9 @@ impl Wanted<'_> {
     }
 }
 
-struct Search<'w> {
+struct Search<'w, 'r> {
     wanted: &'w Wanted<'w>,
-    datastore: &'w Datastore,
-    rows_left: &'w mut usize,
+    reading: &'w mut Reading<'r>,
     is_late: &'w mut dyn FnMut() -> bool,
     looked_at: usize,
     is_too_much: bool,
@@ -212,19 +217,17 @@ struct Search<'w> {
     next_first: Vec<u8>,
 }
 
-impl Search<'_> {
+impl Search<'_, '_> {
     /// False: no more rows are wanted.
     fn look_at(&mut self, row: &[u8], in_order: bool) -> bool {
         let Wanted {
             shape, key, after, ..
         } = *self.wanted;
-        // What is left after that of the one row too many is for nobody.
-        let Some(rows_left) = self.rows_left.checked_sub(shape.cost_in_rows(row.len())) else {
-            *self.rows_left = 0;
+        let cost = shape.cost_in_rows(row.len());
+        if self.reading.spend(cost).is_none() {
             self.is_too_much = true;
             return false;
-        };
-        *self.rows_left = rows_left;
+        }
         self.looked_at += 1;
         if self.looked_at.is_multiple_of(ROWS_BETWEEN_LOOKS) && (self.is_late)() {
             self.is_too_much = true;
@@ -247,8 +250,8 @@ impl Search<'_> {
         if after.is_some_and(|after| self.entry[..] <= *after.bytes()) {
             return true;
         }
-        if !shape.sources.is_empty() {
-            match shape.has(self.datastore, key, row, self.rows_left) {
+        if !shape.sources.is_empty() && !self.wanted.is_any_source {
+            match shape.has(self.reading, key, row) {
                 Some(true) => {}
                 Some(false) => return true,
                 None => {
@@ -261,6 +264,11 @@ impl Search<'_> {
             self.first.clear();
             let order = &self.first_order;
             order.push_key(&shape.layout, row, &mut self.first);
+        }
+        // Rows that are found are copied.
+        if self.reading.spend(row.len() / BYTES_PER_ROW).is_none() {
+            self.is_too_much = true;
+            return false;
         }
         self.entries.push(Entry::new(&self.entry, key_len));
         if self.entries.len() > self.wanted.rows.saturating_mul(2) + SPARE_ROWS {

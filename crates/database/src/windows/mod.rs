@@ -9,9 +9,11 @@
 //! row is in it once if one of them gives it. What changes of a source is a change of the table, or of a live join
 //! ([`crate::joins`]); a source's key leads to the windows.
 
+mod common;
 mod fill;
 mod of_shape;
 mod own;
+mod refill;
 mod shape;
 mod source;
 mod window;
@@ -31,10 +33,14 @@ pub(crate) use self::shape::{WindowShape, WindowShapes};
 pub(crate) use self::window::Entry;
 use crate::asked::WindowRows;
 use crate::held_indexes::{Asker, IndexBuilding, RuleColumns};
+use crate::joins::Answers;
 use crate::live_query::LiveQuery;
 
 /// Rows that may be looked at to fill windows again for each changed row of a transaction, beside `limits.window-rows-read-max`.
 const ROWS_READ_PER_CHANGE: usize = 16;
+
+/// The same for each window that is short of rows because of it.
+const ROWS_READ_PER_WINDOW: usize = 16;
 
 /// Bounds, of which each is a limit.
 #[derive(Clone, Copy)]
@@ -48,9 +54,13 @@ pub(crate) struct WindowLimits {
 /// A window with this part of all bytes is none of the few small ones that a modest connection may always have.
 const MODEST_PART: usize = 64;
 
+/// Within a transaction, windows may have more bytes than there may be by such a part, until all of them are up to date.
+const EXCESS_PART: usize = 4;
+
 /// What the windows of a new query set may take.
 struct Room {
     rows_left: usize,
+    answers: Answers,
     /// Its connection has few windows: the half that is kept back is for it.
     is_modest: bool,
 }
@@ -114,17 +124,47 @@ impl Allowance {
         self.rows.min(self.rows_in_all)
     }
 
+    /// So many windows are short of rows.
+    fn grant(&mut self, windows: usize) {
+        let rows = windows.saturating_mul(ROWS_READ_PER_WINDOW);
+        self.rows = self.rows.saturating_add(rows);
+        self.rows_in_all = self.rows_in_all.saturating_add(rows);
+    }
+
     fn spend(&mut self, rows: usize) {
         self.rows -= rows;
         self.rows_in_all -= rows;
     }
+
+    /// A window is up to date, and has taken so much for it so far.
+    fn note(&mut self, spent: Spent) {
+        if self.most.is_none_or(|most| spent.rows > most.rows) {
+            self.most = Some(spent);
+        }
+    }
+
+    /// A window was too much. Gives who has taken more: it fails too, so that others have something left.
+    fn fail(&mut self, spent: Spent) -> Option<Spent> {
+        self.rows += spent.rows;
+        self.most.take_if(|most| most.is_of(spent));
+        let greedier = self.most.take_if(|most| most.rows > spent.rows);
+        self.rows += greedier.map_or(0, |greedier| greedier.rows);
+        greedier
+    }
 }
 
+/// What a window has taken of the allowance.
 #[derive(Clone, Copy)]
 struct Spent {
     rows: usize,
     shape: TableId,
     window: u32,
+}
+
+impl Spent {
+    fn is_of(self, other: Spent) -> bool {
+        (self.shape, self.window) == (other.shape, other.window)
+    }
 }
 
 impl Windows {
@@ -147,6 +187,7 @@ impl Windows {
     ) -> Result<(), String> {
         let mut room = Room {
             rows_left: limits.rows_read_max,
+            answers: Answers::default(),
             is_modest,
         };
         for (position, query) in queries.iter().enumerate() {
@@ -292,6 +333,18 @@ impl Windows {
         some_failed
     }
 
+    /// Joins have failed, so that nobody knows any more what they give: windows that have one of them as a source say nothing from now
+    /// on, until their query sets end with it. Rows that they have kept behind those that come out may be nobody's by now.
+    pub fn give_up_with(&mut self, failed_joins: &[TableId]) {
+        for join in failed_joins {
+            for (shape, _) in self.by_table.get(join).into_iter().flatten() {
+                if let Some(of_shape) = self.shapes.get_mut(shape) {
+                    of_shape.give_up();
+                }
+            }
+        }
+    }
+
     /// Appends the changes of windows to those of tables and joins, which are `ops`, of a transaction that was just committed. Gives
     /// whether some windows have failed: they took too much to be filled again, or all together have too many bytes.
     pub fn evaluate(
@@ -305,9 +358,12 @@ impl Windows {
         if self.concerned.is_empty() {
             return false;
         }
+        self.scratch.answers.clear();
         let mut allowance = Allowance::of(ops.len(), limits);
         let mut greedy: Vec<Spent> = Vec::new();
-        for concerned in self.concerned.chunk_by(|a, b| a.shape == b.shape) {
+        let mut some_failed = false;
+        let all_concerned = std::mem::take(&mut self.concerned);
+        for concerned in all_concerned.chunk_by(|a, b| a.shape == b.shape) {
             let Some(of_shape) = self.shapes.get_mut(&concerned[0].shape) else {
                 continue;
             };
@@ -315,10 +371,20 @@ impl Windows {
             let applied = Applied { datastore, deltas };
             of_shape.apply(applied, concerned, scratch, (&mut allowance, &mut greedy));
             of_shape.fill_touched(datastore, scratch, &mut allowance, &mut greedy);
-            let change = of_shape.finish(deltas, scratch);
+            let change = of_shape.count_bytes(scratch);
             self.bytes = self.bytes.saturating_add_signed(change);
+            // Before each of very many windows says what it has.
+            let excess = self.bytes.saturating_sub(limits.bytes_max);
+            if excess > limits.bytes_max / EXCESS_PART {
+                self.fail_largest(limits.bytes_max);
+                some_failed = true;
+            }
+            if let Some(of_shape) = self.shapes.get_mut(&concerned[0].shape) {
+                of_shape.finish(deltas, &mut self.scratch);
+            }
         }
-        let mut some_failed = !greedy.is_empty();
+        self.concerned = all_concerned;
+        some_failed |= !greedy.is_empty();
         for spent in greedy {
             self.fail(spent.shape, spent.window);
         }

@@ -1,16 +1,19 @@
 //! The windows of one shape: what the changes of a table do to them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use lightcone_engine::{Datastore, DeltaBatch, DeltaKind, DeltaOp};
+use lightcone_engine::{Datastore, DeltaBatch, DeltaKind, DeltaOp, RowAt};
 
 use super::fill::{Found, Wanted};
+use super::refill::Short;
 use super::shape::WindowShape;
 use super::source::Source;
-use super::window::{Changes, Entry, Window};
+use super::window::{Changes, Entry, Extent, Window};
 use super::{Allowance, Concerned, Room, Spent, WindowLimits};
 use crate::asked::WindowRows;
 use crate::few::{Few, Key};
+use crate::joins::{Answers, Reading};
 
 /// What a window takes beside its rows and its key.
 const WINDOW_BYTES: usize = 256;
@@ -18,18 +21,21 @@ const WINDOW_BYTES: usize = 256;
 const BYTES_KEPT_MAX: usize = 1 << 20;
 
 /// A window with subscribers.
-struct Live {
+pub(super) struct Live {
     /// As who subscribed first has asked for it.
-    asked: Arc<WindowRows>,
-    window: Window,
+    pub asked: Arc<WindowRows>,
+    pub extent: Extent,
+    pub window: Window,
     /// Which of the shape's ways finds its rows.
-    access: usize,
+    pub access: usize,
     subscribers: usize,
     /// It was too much, and is not kept up to date any more.
-    has_failed: bool,
+    pub has_failed: bool,
     /// What the present transaction has changed.
-    changes: Changes,
+    pub changes: Changes,
     is_touched: bool,
+    /// Rows that were looked at for it in the present transaction.
+    pub rows_read: usize,
     /// Bytes when they were last counted.
     bytes: usize,
 }
@@ -52,7 +58,7 @@ pub(super) struct OfShape {
     by_key: hashbrown::HashMap<Box<[u8]>, u32>,
     /// By source, and its key.
     by_source: Vec<hashbrown::HashMap<Key, Few<u32>>>,
-    windows: Vec<Option<Live>>,
+    pub windows: Vec<Option<Live>>,
     free: Vec<u32>,
 }
 
@@ -67,7 +73,9 @@ pub(super) struct Applied<'a> {
 #[derive(Default)]
 pub(super) struct Scratch {
     /// The windows of a shape that a transaction has changed.
-    touched: Vec<u32>,
+    pub touched: Vec<u32>,
+    pub short: Vec<Short>,
+    pub answers: Answers,
     key: Vec<u8>,
     entry: Vec<u8>,
 }
@@ -93,7 +101,7 @@ impl OfShape {
         self.windows[window as usize].as_ref()
     }
 
-    fn live(&mut self, window: u32) -> &mut Live {
+    pub fn live(&mut self, window: u32) -> &mut Live {
         let live = self.windows[window as usize].as_mut();
         live.expect("numbers are of windows that are there")
     }
@@ -118,19 +126,29 @@ impl OfShape {
         limits: WindowLimits,
         (room, bytes_of_others): (&mut Room, usize),
     ) -> Result<usize, String> {
-        let found = self.find_all(datastore, asked, &mut room.rows_left);
+        let mut reading = Reading {
+            datastore,
+            answers: &mut room.answers,
+            rows_left: room.rows_left,
+        };
+        let found = self.find_all(&mut reading, asked);
+        room.rows_left = reading.rows_left;
         let Some((window, access)) = found else {
             let table = &self.shape.table.name;
             return Err(format!("finding the rows of the subscription with ORDER BY would take more than the {} rows of `{table}` that limits.window-rows-read-max allows to look at: add an index to the module that begins with the columns of `=` in WHERE and goes on with the first one of ORDER BY [LC0728]", limits.rows_read_max));
         };
+        let number = self.free.last().copied();
+        let number = number.unwrap_or(self.windows.len() as u32);
         let mut live = Live {
             asked: asked.clone(),
+            extent: self.shape.extent.of_window(number),
             window,
             access,
             subscribers: 1,
             has_failed: false,
             changes: Changes::default(),
             is_touched: false,
+            rows_read: 0,
             bytes: 0,
         };
         live.bytes = live.memory_bytes();
@@ -184,12 +202,7 @@ impl OfShape {
     }
 
     /// All rows of a window, and the way by which they were found.
-    fn find_all(
-        &self,
-        datastore: &Datastore,
-        asked: &WindowRows,
-        rows_left: &mut usize,
-    ) -> Option<(Window, usize)> {
+    fn find_all(&self, reading: &mut Reading<'_>, asked: &WindowRows) -> Option<(Window, usize)> {
         let shape = &*self.shape;
         let mut window = Window::default();
         let wanted = Wanted {
@@ -198,9 +211,10 @@ impl OfShape {
             query: Some((&asked.query, asked.sender)),
             after: None,
             rows: shape.extent.kept_rows(),
+            is_any_source: false,
         };
         let ways: Vec<usize> = (0..shape.accesses.len()).collect();
-        let (found, access) = wanted.find_by_any(datastore, &ways, rows_left)?;
+        let (found, access) = wanted.find_by_any(reading, &ways, None)?;
         let Found {
             entries,
             is_complete,
@@ -223,10 +237,17 @@ impl OfShape {
         self.find(key).is_some_and(|live| live.has_failed)
     }
 
+    /// Nobody hears of its windows any more.
+    #[cold]
+    pub fn give_up(&mut self) {
+        let windows = self.windows.iter_mut().flatten();
+        windows.for_each(Live::give_up);
+    }
+
     /// Gives the bytes that are free now.
     pub fn fail(&mut self, window: u32) -> usize {
         let live = self.live(window);
-        live.has_failed = true;
+        live.give_up();
         live.window = Window::default();
         let before = live.bytes;
         live.bytes = live.memory_bytes();
@@ -260,14 +281,19 @@ impl OfShape {
         limits: WindowLimits,
     ) -> usize {
         let mut bytes = 0;
+        let mut answers = Answers::default();
         for number in 0..self.windows.len() {
             let Some(live) = &self.windows[number] else {
                 continue;
             };
             let granted = limits.rows_read_max.min(*rows_left);
-            let mut unused = granted;
-            let found = self.find_all(datastore, &live.asked, &mut unused);
-            *rows_left -= granted - unused;
+            let mut reading = Reading {
+                datastore,
+                answers: &mut answers,
+                rows_left: granted,
+            };
+            let found = self.find_all(&mut reading, &live.asked);
+            *rows_left -= granted - reading.rows_left;
             let live = self.live(number as u32);
             live.has_failed |= found.is_none();
             (live.window, live.access) = found.unwrap_or_default();
@@ -323,43 +349,58 @@ impl OfShape {
             return;
         };
         let key_len = shape.write_entry(row, &mut scratch.entry);
+        // Of all windows that the row comes into.
+        let mut entry = None;
         for &number in numbers {
             let live = self.windows[number as usize].as_mut();
             let live = live.expect("keys are of windows that are there");
             if live.has_failed || live.window.is_beyond(&scratch.entry) {
                 continue;
             }
-            let (extent, changes) = (shape.extent, &mut live.changes);
+            let (extent, changes) = (live.extent, &mut live.changes);
+            let mut too_much = None;
             match op.kind {
-                DeltaKind::Insert => live.window.insert(&scratch.entry, key_len, extent, changes),
+                DeltaKind::Insert => {
+                    let make = || Entry::new(&scratch.entry, key_len);
+                    let make = || entry.get_or_insert_with(make).clone();
+                    live.window.insert(&scratch.entry, make, extent, changes);
+                }
                 DeltaKind::Delete if !live.window.has(&scratch.entry) => continue,
                 // Another source may give it, or another match.
                 DeltaKind::Delete if is_join => {
-                    let granted = allowance.left();
-                    let mut unused = granted;
-                    let key = &live.asked.key;
+                    let mut reading = Reading {
+                        datastore,
+                        answers: &mut scratch.answers,
+                        rows_left: allowance.left(),
+                    };
                     let stays = match is_there(shape, datastore, row) {
-                        true => shape.has(datastore, key, row, &mut unused),
+                        true => shape.has(&mut reading, &live.asked.key, row),
                         false => Some(false),
                     };
-                    allowance.spend(granted - unused);
+                    let spent = allowance.left() - reading.rows_left;
+                    allowance.spend(spent);
+                    live.rows_read += spent;
+                    let spent = Spent {
+                        rows: live.rows_read,
+                        shape: shape.id,
+                        window: number,
+                    };
                     match stays {
-                        Some(true) => continue,
-                        Some(false) => live.window.remove(&scratch.entry, extent, changes),
-                        None => {
-                            live.give_up();
-                            greedy.push(Spent {
-                                rows: granted - unused,
-                                shape: shape.id,
-                                window: number,
-                            });
+                        Some(true) => allowance.note(spent),
+                        Some(false) => {
+                            live.window.remove(&scratch.entry, extent, changes);
+                            allowance.note(spent);
                         }
+                        None => too_much = Some(spent),
                     }
                 }
                 DeltaKind::Delete => live.window.remove(&scratch.entry, extent, changes),
             }
             if !std::mem::replace(&mut live.is_touched, true) {
                 scratch.touched.push(number);
+            }
+            if let Some(spent) = too_much {
+                give_up(&mut self.windows, spent, allowance, greedy);
             }
         }
     }
@@ -379,7 +420,7 @@ impl OfShape {
         if live.has_failed {
             return;
         }
-        let (extent, window) = (shape.extent, &mut live.window);
+        let (extent, window) = (live.extent, &mut live.window);
         // Most rows are beyond by their key alone.
         shape.write_sort_key(row, &mut scratch.entry);
         if window.is_beyond(&scratch.entry) {
@@ -392,7 +433,8 @@ impl OfShape {
         }
         match kind {
             DeltaKind::Insert => {
-                window.insert(&scratch.entry, key_len, extent, &mut live.changes);
+                let make = || Entry::new(&scratch.entry, key_len);
+                window.insert(&scratch.entry, make, extent, &mut live.changes);
             }
             DeltaKind::Delete => window.remove(&scratch.entry, extent, &mut live.changes),
         }
@@ -401,93 +443,67 @@ impl OfShape {
         }
     }
 
-    /// Looks for the rows that the touched windows are short of. Those that take too much are `greedy`.
-    pub fn fill_touched(
-        &mut self,
-        datastore: &Datastore,
-        scratch: &Scratch,
-        allowance: &mut Allowance,
-        greedy: &mut Vec<Spent>,
-    ) {
-        let shape = self.shape.clone();
-        for &number in &scratch.touched {
-            let live = self.live(number);
-            live.window.trim(shape.extent);
-            let rows = live.window.missing_rows(shape.extent);
-            if rows == 0 || live.has_failed {
-                continue;
-            }
-            let wanted = Wanted {
-                shape: &shape,
-                key: &live.asked.key,
-                query: Some((&live.asked.query, live.asked.sender)),
-                after: live.window.last(),
-                rows,
-            };
-            let may_look_at = allowance.left();
-            let mut rows_left = may_look_at;
-            let mut ways = vec![live.access];
-            if !shape.sources.is_empty() {
-                // What decides about rows may have changed so that another way is the better one now.
-                let others = 0..shape.accesses.len();
-                ways.extend(others.filter(|way| *way != live.access));
-            }
-            let found = wanted.find_by_any(datastore, &ways, &mut rows_left);
-            let spent = Spent {
-                rows: may_look_at - rows_left,
-                shape: shape.id,
-                window: number,
-            };
-            allowance.spend(spent.rows);
-            let Some((found, access)) = found else {
-                live.give_up();
-                allowance.rows += spent.rows;
-                greedy.push(spent);
-                // Who has taken most fails too, so that others have something left.
-                if allowance.most.is_some_and(|most| most.rows > spent.rows) {
-                    let most = allowance.most.take();
-                    allowance.rows += most.map_or(0, |most| most.rows);
-                    greedy.extend(most);
-                }
-                continue;
-            };
-            if allowance.most.is_none_or(|most| spent.rows > most.rows) {
-                allowance.most = Some(spent);
-            }
-            live.access = access;
-            let Found {
-                entries,
-                is_complete,
-            } = found;
-            let changes = &mut live.changes;
-            live.window
-                .extend(entries, is_complete, shape.extent, changes);
-        }
-    }
-
-    /// Appends what has changed in the touched windows. Gives by how much their bytes have changed.
-    pub fn finish(&mut self, deltas: &mut DeltaBatch, scratch: &mut Scratch) -> isize {
-        let shape = self.shape.clone();
+    /// By how much the bytes of the touched windows have changed.
+    pub fn count_bytes(&mut self, scratch: &Scratch) -> isize {
         let mut change = 0;
         for &number in &scratch.touched {
             let live = self.live(number);
+            let bytes = live.memory_bytes();
+            change += bytes as isize - live.bytes as isize;
+            live.bytes = bytes;
+        }
+        change
+    }
+
+    /// Appends what has changed in the touched windows.
+    pub fn finish(&mut self, deltas: &mut DeltaBatch, scratch: &mut Scratch) {
+        let shape = self.shape.clone();
+        // Windows share the rows that come into several: these are written once.
+        let mut written: HashMap<*const u8, RowAt> = HashMap::new();
+        let is_alone = scratch.touched.len() == 1;
+        for &number in &scratch.touched {
+            let live = self.live(number);
             live.is_touched = false;
+            live.rows_read = 0;
             for (entry, weight) in live.changes.net() {
                 let kind = match *weight > 0 {
                     true => DeltaKind::Insert,
                     false => DeltaKind::Delete,
                 };
-                deltas.push_keyed(shape.id, kind, &live.asked.key, entry.row());
+                let row = entry.row();
+                let at = match is_alone {
+                    true => deltas.write_row(row),
+                    false => *written
+                        .entry(row.as_ptr())
+                        .or_insert_with(|| deltas.write_row(row)),
+                };
+                let key = deltas.write_row(&live.asked.key);
+                deltas.push_written(shape.id, kind, key, at);
             }
             live.changes.clear();
-            let bytes = live.memory_bytes();
-            change += bytes as isize - live.bytes as isize;
-            live.bytes = bytes;
         }
         scratch.key.shrink_to(BYTES_KEPT_MAX);
         scratch.entry.shrink_to(BYTES_KEPT_MAX);
         scratch.touched.shrink_to(BYTES_KEPT_MAX / size_of::<u32>());
-        change
+        scratch.short.shrink_to(BYTES_KEPT_MAX / size_of::<Short>());
+    }
+}
+
+/// A window of a shape was too much, and with it maybe another one, of this shape or not.
+#[cold]
+pub(super) fn give_up(
+    windows: &mut [Option<Live>],
+    spent: Spent,
+    allowance: &mut Allowance,
+    greedy: &mut Vec<Spent>,
+) {
+    let greedier = allowance.fail(spent);
+    for failed in [Some(spent), greedier].into_iter().flatten() {
+        if failed.shape == spent.shape {
+            let live = windows[failed.window as usize].as_mut();
+            live.expect("it has just taken rows").give_up();
+        }
+        greedy.push(failed);
     }
 }
 

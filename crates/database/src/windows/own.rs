@@ -8,7 +8,8 @@ use lightcone_types::ColId;
 
 use super::fill::{Found, Wanted};
 use super::shape::{Access, WindowShape};
-use super::window::{Changes, Window};
+use super::window::{Changes, Entry, Window};
+use crate::joins::{Answers, Reading};
 
 /// The window of one view.
 pub(crate) struct OwnWindow {
@@ -47,7 +48,8 @@ impl OwnWindow {
         let key_len = self.shape.write_entry(row, &mut self.entry);
         let (window, entry) = (&mut self.window, &self.entry);
         if !window.is_beyond(entry) {
-            window.insert(entry, key_len, self.shape.extent, &mut self.changes);
+            let make = || Entry::new(entry, key_len);
+            window.insert(entry, make, self.shape.extent, &mut self.changes);
         }
     }
 
@@ -69,7 +71,7 @@ impl OwnWindow {
     ) -> bool {
         let shape = self.shape.clone();
         self.window.trim(shape.extent);
-        let rows = self.window.missing_rows(shape.extent);
+        let (rows, _) = self.window.missing_rows(shape.extent);
         if rows == 0 {
             return true;
         }
@@ -79,13 +81,20 @@ impl OwnWindow {
             query: None,
             after: self.window.last(),
             rows,
+            is_any_source: false,
         };
-        let mut by_index = (shape.accesses.iter())
-            .filter_map(|access| wanted.find(datastore, access, &mut { rows_read_max }, is_late));
+        let mut find = |access: &Access, rows_left: usize| {
+            let mut reading = Reading {
+                datastore,
+                answers: &mut Answers::default(),
+                rows_left,
+            };
+            wanted.find(&mut reading, access, is_late)
+        };
+        let mut by_index = (shape.accesses.iter()).filter_map(|access| find(access, rows_read_max));
         let mut found = by_index.next();
         if found.is_none() {
-            let mut all = usize::MAX;
-            found = wanted.find(datastore, &Access::Scan, &mut all, is_late);
+            found = find(&Access::Scan, usize::MAX);
         }
         let Some(Found {
             entries,

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
-use lightcone_engine::Datastore;
 use lightcone_query::{LiveWindow, Predicate, RowOrder};
 use lightcone_schema::{IndexAlgorithm, TableSchema};
 use lightcone_table::RowLayout;
@@ -12,7 +11,7 @@ use lightcone_types::{AlgebraicType, ColId, TableId};
 
 use super::source::{Source, SourceKeys};
 use super::window::Extent;
-use crate::joins::{JoinShape, JoinShapes, ShapeId};
+use crate::joins::{JoinShape, JoinShapes, Reading, ShapeId, STEPS_PER_ROW};
 
 /// Steps of a shape for each changed row, before those of its predicate: its key, its place in the order.
 const LOOK_UP_STEPS: usize = 32;
@@ -20,8 +19,9 @@ const LOOK_UP_STEPS: usize = 32;
 const COLUMN_STEPS: usize = 8;
 /// Rows that a window keeps for which a step is counted: those behind a row that comes or goes are moved.
 const MOVED_ROWS_PER_STEP: usize = 8;
-/// Steps of a condition that count as much as looking a row up.
-pub(super) const STEPS_PER_ROW: usize = 32;
+
+/// So many sources are asked about a row for as much as looking at another one, beside their conditions and matches.
+pub(super) const SOURCES_PER_ROW: usize = 8;
 
 /// A window over one table, but for the values of its parameters.
 pub(crate) struct WindowShape {
@@ -91,10 +91,7 @@ impl WindowShape {
             order: window.order.clone(),
             first_column,
             descending,
-            extent: Extent {
-                start,
-                end: start.saturating_add(to_usize(window.limit)),
-            },
+            extent: Extent::new(start, start.saturating_add(to_usize(window.limit))),
         })
     }
 
@@ -126,33 +123,30 @@ impl WindowShape {
         self.order.push_key(&self.layout, row, entry);
     }
 
-    /// Whether a row of the table is one of the window with this key. Takes what it looks at from `rows_left`. None: there would be
-    /// more to look at.
-    pub(super) fn has(
-        &self,
-        datastore: &Datastore,
-        key: &[u8],
-        row: &[u8],
-        rows_left: &mut usize,
-    ) -> Option<bool> {
+    /// Whether a row of the table is one of the window with this key. None: there would be more to look at than may be.
+    pub(super) fn has(&self, reading: &mut Reading<'_>, key: &[u8], row: &[u8]) -> Option<bool> {
+        reading.spend(self.sources.len() / SOURCES_PER_ROW)?;
         for (source, key) in self.sources.iter().zip(self.source_keys(key)) {
-            if source.has(&self.layout, datastore, (row, key), rows_left)? {
+            if source.has(&self.layout, reading, (row, key))? {
                 return Some(true);
             }
         }
         Some(false)
     }
 
-    /// The keys of the sources in the key of a window.
-    pub(super) fn source_keys<'k>(&self, key: &'k [u8]) -> SourceKeys<'k> {
-        let mut start = 0;
+    /// The values of the window's own parameters in its key.
+    pub(super) fn own_key<'k>(&self, key: &'k [u8]) -> &'k [u8] {
+        let mut end = 0;
         for column in &self.parameters {
-            let length = self
-                .layout
-                .check_column(usize::from(column.0), &key[start..]);
-            start += length.expect("keys are values of the parameters' types");
+            let length = self.layout.check_column(usize::from(column.0), &key[end..]);
+            end += length.expect("keys are values of the parameters' types");
         }
-        SourceKeys(&key[start..])
+        &key[..end]
+    }
+
+    /// The keys of the sources in the key of a window.
+    pub fn source_keys<'k>(&self, key: &'k [u8]) -> impl Iterator<Item = &'k [u8]> + use<'k> {
+        SourceKeys(&key[self.own_key(key).len()..])
     }
 
     /// The joins among its sources, with their keys.

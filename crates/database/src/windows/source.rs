@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use lightcone_engine::Datastore;
 use lightcone_query::{Predicate, WindowSource};
 use lightcone_table::RowLayout;
 use lightcone_types::{ColId, TableId};
 
-use crate::joins::{JoinShape, JoinShapes};
+use crate::joins::{JoinShape, JoinShapes, Reading};
 
 /// A source, but for the values of its parameters.
 pub(super) enum Source {
@@ -16,8 +15,11 @@ pub(super) enum Source {
         parameters: Vec<ColId>,
         predicate: Option<Predicate>,
     },
-    /// Those that have a match.
-    Join(Arc<JoinShape>),
+    /// Those that have a match, which depends on these columns.
+    Join {
+        shape: Arc<JoinShape>,
+        decisive: Vec<ColId>,
+    },
 }
 
 impl Source {
@@ -26,7 +28,8 @@ impl Source {
         match source {
             WindowSource::Join(join) => {
                 let (shape, key) = joins.shape_of(join);
-                (Source::Join(shape), key)
+                let decisive = shape.decisive_columns();
+                (Source::Join { shape, decisive }, key)
             }
             WindowSource::Rows {
                 parameters,
@@ -45,7 +48,7 @@ impl Source {
 
     pub fn join(&self) -> Option<&Arc<JoinShape>> {
         match self {
-            Source::Join(shape) => Some(shape),
+            Source::Join { shape, .. } => Some(shape),
             Source::Rows { .. } => None,
         }
     }
@@ -53,7 +56,7 @@ impl Source {
     /// What tells it from others. The join's id is its own as long as this source is there.
     pub fn identity(&self) -> (Option<TableId>, Option<(Vec<ColId>, String)>) {
         match self {
-            Source::Join(shape) => (Some(shape.id), None),
+            Source::Join { shape, .. } => (Some(shape.id), None),
             Source::Rows {
                 parameters,
                 predicate,
@@ -80,16 +83,15 @@ impl Source {
         true
     }
 
-    /// Whether it gives a row of the table for a key. Takes what it looks at from `rows_left`. None: there would be more to look at.
+    /// Whether it gives a row of the table for a key. None: there would be more to look at than may be.
     pub fn has(
         &self,
         layout: &RowLayout,
-        datastore: &Datastore,
+        reading: &mut Reading<'_>,
         (row, key): (&[u8], &[u8]),
-        rows_left: &mut usize,
     ) -> Option<bool> {
         match self {
-            Source::Join(shape) => shape.has_match(datastore, row, key, rows_left),
+            Source::Join { shape, decisive } => shape.has_match(reading, (row, decisive), key),
             Source::Rows {
                 parameters,
                 predicate,
@@ -98,15 +100,21 @@ impl Source {
                     let column = usize::from(column.0);
                     layout.column(row, column).iter()
                 });
-                let is_admitted = || predicate.as_ref().is_none_or(|p| p.matches(layout, row));
-                Some(values.eq(key) && is_admitted())
+                let has_values = values.eq(key);
+                let Some(predicate) = predicate.as_ref().filter(|_| has_values) else {
+                    return Some(has_values);
+                };
+                reading.spend_on(predicate, row.len())?;
+                Some(predicate.matches(layout, row))
             }
         }
     }
 
     pub fn memory_bytes(&self) -> usize {
         let own = match self {
-            Source::Join(shape) => shape.memory_bytes(),
+            Source::Join { shape, decisive } => {
+                shape.memory_bytes() + decisive.len() * size_of::<ColId>()
+            }
             Source::Rows {
                 parameters,
                 predicate,
@@ -121,7 +129,7 @@ impl Source {
     /// What a changed row costs that is looked at for it.
     pub fn steps(&self, row_bytes: usize) -> usize {
         match self {
-            Source::Join(shape) => shape.steps(row_bytes),
+            Source::Join { shape, .. } => shape.steps(row_bytes),
             Source::Rows { predicate, .. } => {
                 let predicate = predicate.as_ref();
                 1 + predicate.map_or(0, |predicate| predicate.steps(row_bytes))

@@ -16,13 +16,32 @@ const SPARE_ROWS_MAX: usize = 256;
 pub(crate) struct Extent {
     pub start: usize,
     pub end: usize,
+    /// Rows that are kept behind these.
+    spare: usize,
 }
 
 impl Extent {
+    pub fn new(start: usize, end: usize) -> Extent {
+        Extent {
+            start,
+            end,
+            spare: (end / 2).clamp(SPARE_ROWS_MIN, SPARE_ROWS_MAX),
+        }
+    }
+
+    /// The same for one of many windows: each keeps another number of spare rows, at least half of them, so that windows with the
+    /// same rows do not run out of them all at once.
+    pub fn of_window(self, number: u32) -> Extent {
+        let less = number as usize % (self.spare / 2);
+        Extent {
+            spare: self.spare - less,
+            ..self
+        }
+    }
+
     /// How many rows are kept.
     pub fn kept_rows(self) -> usize {
-        let spare = (self.end / 2).clamp(SPARE_ROWS_MIN, SPARE_ROWS_MAX);
-        self.end.saturating_add(spare)
+        self.end.saturating_add(self.spare)
     }
 
     fn shows(self, position: usize) -> bool {
@@ -54,7 +73,7 @@ impl Entry {
         &self.bytes
     }
 
-    fn memory_bytes(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         self.bytes.len() + ENTRY_BYTES
     }
 }
@@ -123,11 +142,12 @@ impl Window {
         !self.is_complete && last.is_none_or(|last| *entry > *last.bytes)
     }
 
-    /// How many rows are missing: none, or so many that they need not be looked for soon again.
-    pub fn missing_rows(&self, extent: Extent) -> usize {
-        match self.is_complete || self.entries.len() >= extent.end {
-            true => 0,
-            false => extent.kept_rows() - self.entries.len(),
+    /// How many rows are missing: none, or so many that they need not be looked for soon again; and how many of them come out.
+    pub fn missing_rows(&self, extent: Extent) -> (usize, usize) {
+        let rows = self.entries.len();
+        match self.is_complete || rows >= extent.end {
+            true => (0, 0),
+            false => (extent.kept_rows() - rows, extent.end - rows),
         }
     }
 
@@ -141,12 +161,19 @@ impl Window {
         self.place(entry).is_ok()
     }
 
-    /// A row came. It is a sort key with the row behind it.
-    pub fn insert(&mut self, entry: &[u8], key_len: usize, extent: Extent, changes: &mut Changes) {
+    /// A row came, of which this is a sort key with the row behind it. `make` gives the entry that is kept, which other windows may
+    /// share.
+    pub fn insert(
+        &mut self,
+        entry: &[u8],
+        make: impl FnOnce() -> Entry,
+        extent: Extent,
+        changes: &mut Changes,
+    ) {
         let Err(place) = self.place(entry) else {
             return;
         };
-        let entry = Entry::new(entry, key_len);
+        let entry = make();
         self.bytes += entry.memory_bytes();
         self.entries.insert(place, entry);
         self.tell_of_insert(place, extent, changes);
@@ -241,7 +268,7 @@ mod tests {
             for row in inserts.difference(&self.all) {
                 let entry = bytes(*row);
                 if !window.is_beyond(&entry) {
-                    window.insert(&entry, 0, extent, &mut changes);
+                    window.insert(&entry, || Entry::new(&entry, 0), extent, &mut changes);
                 }
             }
             for row in deletes.intersection(&self.all) {
@@ -265,7 +292,7 @@ mod tests {
         fn fill(&mut self, changes: &mut Changes) {
             let (extent, window) = (self.extent, &mut self.window);
             window.trim(extent);
-            let wanted = window.missing_rows(extent);
+            let (wanted, _) = window.missing_rows(extent);
             if wanted == 0 {
                 return;
             }
@@ -281,7 +308,7 @@ mod tests {
         }
 
         fn check(&self) {
-            let Extent { start, end } = self.extent;
+            let Extent { start, end, .. } = self.extent;
             let shown = self.all.iter().skip(start).take(end - start);
             let shown: Vec<u16> = shown.copied().collect();
             assert!(self.held.iter().eq(&shown), "{:?} {shown:?}", self.held);
@@ -305,7 +332,7 @@ mod tests {
             ),
         ) {
             let mut model = Model {
-                extent: Extent { start, end: start + rows },
+                extent: Extent::new(start, start + rows),
                 all: BTreeSet::new(),
                 window: Window::default(),
                 held: BTreeSet::new(),
@@ -320,11 +347,12 @@ mod tests {
 
     #[test]
     fn many_changes_of_a_small_window_are_counted_together() {
-        let extent = Extent { start: 0, end: 10 };
+        let extent = Extent::new(0, 10);
         let (mut window, mut changes) = (Window::default(), Changes::default());
         window.extend(Vec::new(), true, extent, &mut changes);
         for row in (0..10_000_u16).rev() {
-            window.insert(&bytes(row), 0, extent, &mut changes);
+            let entry = Entry::new(&bytes(row), 0);
+            window.insert(&bytes(row), || entry, extent, &mut changes);
             assert!(changes.0.len() <= 4 * 10 + CHANGES_SPARE);
         }
         assert_eq!(changes.net().len(), 10);

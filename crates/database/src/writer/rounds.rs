@@ -25,6 +25,8 @@ impl Writer {
 
     /// Gives the round's records to the log and its events to fan-out.
     pub(crate) fn end_round(&mut self) {
+        // It may wait for the log or for fan-out.
+        self.state.call_ended = None;
         self.end_failed_windows();
         if self.answer_directly() {
             return;
@@ -118,6 +120,7 @@ impl Writer {
             views_host: ViewHost {
                 shared: &self.shared,
                 module: &self.module,
+                traced: self.traced.as_ref(),
             },
             join_partners_max: self.shared.options.limits.join_partners_max,
             window_limits: window_limits(&self.shared.options.limits),
@@ -161,6 +164,7 @@ impl RoundTransactions<'_> {
             let deltas = &mut state.output.deltas;
             let (windows, limits) = (&mut state.windows, self.window_limits);
             let changes = committed.changes.clone();
+            windows.give_up_with(state.joins.just_failed());
             state.has_failed_windows |= windows.evaluate(self.datastore, deltas, changes, limits);
             committed.changes.end = deltas.position();
         }

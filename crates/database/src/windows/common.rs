@@ -1,0 +1,163 @@
+//! Rows that several windows of a shape are short of, found once for all of them.
+//!
+//! Where rules are a window's sources, very many windows keep much the same rows, and all are short of the same ones at the same
+//! time. What comes behind is walked once, and each of them takes what its sources give.
+
+use super::fill::{Found, Wanted};
+use super::shape::SOURCES_PER_ROW;
+use super::window::Entry;
+use crate::joins::Reading;
+
+/// Rows that are found at a time, at least.
+const ROWS_AT_ONCE_MIN: usize = 32;
+/// So many rows are shared, at most, and so many bytes of them; who needs more looks for them alone.
+const ROWS_MAX: usize = 4096;
+const BYTES_MAX: usize = 16 << 20;
+/// So many of them are shown to a window for as much as looking at one more.
+const SHOWN_PER_ROW: usize = 8;
+
+/// Rows of the table in the order of the windows, one behind the other.
+#[derive(Default)]
+pub(super) struct Common {
+    /// The key of the first window that they were found for, and by which way. Others differ in their sources' keys alone.
+    of: Option<(Vec<u8>, usize)>,
+    /// They come behind this one.
+    start: Option<Entry>,
+    rows: Vec<Row>,
+    bytes: usize,
+    /// There are no others.
+    is_complete: bool,
+}
+
+struct Row {
+    entry: Entry,
+    /// The first sources that were asked for the first window's keys, and those of them that give it: a bit each.
+    asked: u64,
+    given: u64,
+}
+
+impl Row {
+    /// Whether a window has it. The answers of those sources are shared whose bits are `shared`.
+    fn is_of(
+        &mut self,
+        wanted: &Wanted<'_>,
+        shared: u64,
+        reading: &mut Reading<'_>,
+    ) -> Option<bool> {
+        let shape = wanted.shape;
+        reading.spend(shape.sources.len() / SOURCES_PER_ROW)?;
+        let sources = shape.sources.iter().zip(shape.source_keys(wanted.key));
+        for (number, (source, key)) in sources.enumerate() {
+            let bit = bit_of(number) & shared;
+            if self.asked & bit == 0 {
+                let row = self.entry.row();
+                let is_given = source.has(&shape.layout, reading, (row, key))?;
+                self.asked |= bit;
+                if !is_given {
+                    continue;
+                }
+                self.given |= bit;
+                return Some(true);
+            }
+            if self.given & bit != 0 {
+                return Some(true);
+            }
+        }
+        Some(false)
+    }
+}
+
+/// None for sources beyond the first 64.
+fn bit_of(source: usize) -> u64 {
+    u32::try_from(source).map_or(0, |source| 1_u64.checked_shl(source).unwrap_or(0))
+}
+
+impl Common {
+    /// Finds what a window wants by one of its shape's ways. None: there would be too much to look at, or to share.
+    pub fn find(
+        &mut self,
+        wanted: &Wanted<'_>,
+        way: usize,
+        reading: &mut Reading<'_>,
+    ) -> Option<Found> {
+        if !self.has_all_behind(wanted, way) {
+            *self = Common {
+                of: Some((wanted.key.to_vec(), way)),
+                start: wanted.after.cloned(),
+                ..Common::default()
+            };
+        }
+        let shared = self.shared_sources(wanted);
+        let first = (self.rows).partition_point(|row| Some(&row.entry) <= wanted.after);
+        let mut place = first;
+        let mut entries = Vec::new();
+        while entries.len() < wanted.rows {
+            if place == self.rows.len() {
+                if self.is_complete {
+                    break;
+                }
+                self.extend(wanted, way, reading)?;
+                continue;
+            }
+            let row = &mut self.rows[place];
+            place += 1;
+            if (place - first).is_multiple_of(SHOWN_PER_ROW) {
+                reading.spend(1)?;
+            }
+            if row.is_of(wanted, shared, reading)? {
+                entries.push(row.entry.clone());
+            }
+        }
+        Some(Found {
+            is_complete: self.is_complete && place == self.rows.len(),
+            entries,
+        })
+    }
+
+    /// The bits of the sources that have the same key for this window as for the first.
+    fn shared_sources(&self, wanted: &Wanted<'_>) -> u64 {
+        let shape = wanted.shape;
+        let first = self.of.iter().flat_map(|(key, _)| shape.source_keys(key));
+        let keys = first.zip(shape.source_keys(wanted.key)).enumerate();
+        let shared = keys.filter(|(_, (first, own))| first == own);
+        shared.fold(0, |bits, (number, _)| bits | bit_of(number))
+    }
+
+    /// Whether the rows behind the last one of a window are among these, or come behind these.
+    fn has_all_behind(&self, wanted: &Wanted<'_>, way: usize) -> bool {
+        let own_key = wanted.shape.own_key(wanted.key);
+        let is_of = |(key, number): &(Vec<u8>, usize)| {
+            wanted.shape.own_key(key) == own_key && *number == way
+        };
+        let is_behind_start = self.start.as_ref() <= wanted.after;
+        let is_near = self.is_complete || wanted.after <= self.rows.last().map(|row| &row.entry);
+        self.of.as_ref().is_some_and(is_of) && is_behind_start && is_near
+    }
+
+    fn extend(&mut self, wanted: &Wanted<'_>, way: usize, reading: &mut Reading<'_>) -> Option<()> {
+        if self.rows.len() >= ROWS_MAX || self.bytes >= BYTES_MAX {
+            return None;
+        }
+        let last = self.rows.last().map(|row| &row.entry);
+        let next = Wanted {
+            query: None,
+            after: last.or(self.start.as_ref()),
+            rows: wanted.rows.max(ROWS_AT_ONCE_MIN),
+            is_any_source: true,
+            ..*wanted
+        };
+        let access = &wanted.shape.accesses[way];
+        let found = next.find(reading, access, &mut || false)?;
+        self.is_complete = found.is_complete;
+        let bytes = found.entries.iter().map(Entry::memory_bytes);
+        self.bytes += bytes.sum::<usize>();
+        let (asked, given) = (0, 0);
+        let rows = found.entries.into_iter().map(|entry| Row {
+            entry,
+            asked,
+            given,
+        });
+        self.rows.extend(rows);
+        Some(())
+    }
+}
