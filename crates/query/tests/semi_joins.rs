@@ -112,6 +112,20 @@ fn subquery(around: &'static str) -> impl Strategy<Value = String> {
     )
 }
 
+/// A subquery that reads nothing of what is around it.
+fn alone() -> impl Strategy<Value = String> {
+    let table = prop::sample::select(TABLES.to_vec());
+    let not = prop::sample::select(vec!["", "NOT "]);
+    let or = prop::option::weighted(0.2, own("x"));
+    (not, table, own("u"), or).prop_map(|(not, table, own, or)| {
+        let exists = format!("{not}EXISTS (SELECT 1 FROM {table} u WHERE {own})");
+        match or {
+            Some(or) => format!("({or} OR {exists})"),
+            None => exists,
+        }
+    })
+}
+
 #[derive(Clone, Debug)]
 struct Case {
     rows: Vec<Vec<Row>>,
@@ -133,7 +147,8 @@ fn case() -> impl Strategy<Value = Case> {
         _ => format!("FROM r x {join} {table} v ON x.{0} = v.{0}", COLUMNS[on]),
     });
     let second = prop::option::weighted(0.3, subquery("x"));
-    let conditions = (prop::option::weighted(0.3, own("x")), second);
+    let alone = prop::option::weighted(0.3, alone());
+    let conditions = (prop::option::weighted(0.3, own("x")), second, alone);
     let output = vec!["x.a, x.b, x.s, x.f", "COUNT(*) AS n", "DISTINCT x.s"];
     let found = (
         prop::collection::vec(rows(), 2),
@@ -149,7 +164,7 @@ fn case() -> impl Strategy<Value = Case> {
         prop::sample::select(vec![1usize, 50, 1 << 20]),
     )
         .prop_map(
-            |((rows, indexes), output, from, subquery, (own, second), is_rule, piece)| {
+            |((rows, indexes), output, from, subquery, (own, second, alone), is_rule, piece)| {
                 // The rule is about `r`, wherever it stands, and rules have no outer joins.
                 let is_rule = is_rule
                     && from == "FROM r x"
@@ -160,7 +175,9 @@ fn case() -> impl Strategy<Value = Case> {
                     indexes,
                     output,
                     from,
-                    conditions: own.into_iter().chain(second).filter(|_| !is_rule).collect(),
+                    conditions: (own.into_iter().chain(second).chain(alone))
+                        .filter(|_| !is_rule)
+                        .collect(),
                     subquery,
                     is_rule,
                     piece,
@@ -324,6 +341,64 @@ fn more_values_than_fit_into_memory_are_found_from_the_outside() {
         // What is told is how the rest was found.
         let lines = plan(&database, &text, MIB / 2);
         assert!(!lines[0].contains("leading"), "{text}: {lines:?}");
+    }
+}
+
+/// 30,000 messages without an index on their ids, notes on them, and member 0, who is in 3,000 rooms, of which some have messages.
+fn notes(is_with_messages: impl Fn(u32) -> bool) -> Database {
+    let mut database = Database::default();
+    let columns = [("id", T::U32), ("room", T::U32)];
+    let mut schema = table(4096, "message", &columns);
+    schema.indexes.push(btree(&[1]));
+    let message = |n: u32| encode_row(&[V::U32(n), V::U32(n % 10_000)]);
+    database.add(schema, (0..30_000).map(message));
+    let columns = [("id", T::U32), ("room", T::U32), ("member", T::U32)];
+    let mut schema = table(4097, "member", &columns);
+    schema.indexes.extend([btree(&[1]), btree(&[2])]);
+    let member = |n: u32| {
+        let room = if is_with_messages(n) { n } else { n + 100_000 };
+        encode_row(&[V::U32(n), V::U32(room), V::U32(0)])
+    };
+    database.add(schema, (0..3000).map(member));
+    let schema = table(4098, "note", &[("id", T::U32), ("message", T::U32)]);
+    let note = |n: u32| encode_row(&[V::U32(n), V::U32(n % 30_000)]);
+    database.add(schema, (0..40_000).map(note));
+    database
+}
+
+/// What is enough memory for a query from the outside is enough for it when a subquery leads.
+#[test]
+fn leading_takes_no_memory_from_hash_tables() {
+    let select = "SELECT n.id FROM message m JOIN note n ON n.message = m.id WHERE";
+    let exists = "EXISTS (SELECT 1 FROM member x WHERE x.room = m.room AND x.member = 0)";
+    for is_with_messages in [|n| n >= 2900, |n| n < 100, |n| n % 30 == 29] {
+        let database = notes(is_with_messages);
+        let found = |text: &str, bytes_max: usize| {
+            let query = database.query(text, &owner());
+            database.rows(query, owner().identity, bytes_max, 1 << 20)
+        };
+        let outside = format!("{select} (m.id = 4294967295 OR {exists})");
+        let mut expected = found(&outside, 64 * MIB).expect("enough");
+        expected.sort_unstable();
+        assert_eq!(expected.len(), 400);
+        let (mut less, mut enough) = (0, 4 * MIB);
+        while enough - less > 4096 {
+            let half = (less + enough) / 2;
+            match found(&outside, half) {
+                Ok(_) => enough = half,
+                Err(_) => less = half,
+            }
+        }
+        let led = format!("{select} {exists}");
+        let lines = plan(&database, &led, 64 * MIB);
+        assert!(lines[0].contains("leading exists"), "{lines:?}");
+        assert!(lines[2].contains("note #1: hash table"), "{lines:?}");
+        for more in [1 << 14, 1 << 15, 1 << 16, 1 << 18, enough / 2, enough] {
+            let rows = found(&led, enough + more);
+            let mut rows = rows.unwrap_or_else(|error| panic!("{enough} + {more}: {error}"));
+            rows.sort_unstable();
+            assert!(rows == expected, "{enough} + {more}");
+        }
     }
 }
 
