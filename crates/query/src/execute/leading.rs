@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use lightcone_table::TableView;
+use lightcone_table::{RowId, TableView};
 
-use super::{hash_table, spend, step_bytes, Execution, Loop, Match, ROW_STEPS};
+use super::{hash_table, spend, step_bytes, Execution, Loop, Match, BATCH, ROW_STEPS};
 use crate::collect::push_sort_key;
 use crate::condition::ColumnAt;
-use crate::planner::{Access, Leading, Strategy};
+use crate::planner::{Access, Leading, Step, Strategy};
 
 /// What a value takes beside its bytes: its pointer and length, its place in a table that is half empty, and the allocator's part.
 const ENTRY_BYTES: usize = 64;
@@ -15,7 +15,7 @@ const ENTRY_BYTES: usize = 64;
 /// Bytes of a value that are hashed and compared in one step.
 const STEP_VALUE_BYTES: usize = 16;
 
-/// So large a part of a query's memory may values take at least, and at most.
+/// So large a part of a query's memory may values take at least, if it is not known what else needs it, and at most.
 const PART_MIN: usize = 64;
 const PART_MAX: usize = 2;
 
@@ -47,15 +47,19 @@ impl Distinct {
         let Some(otherwise) = otherwise else {
             return Distinct::default();
         };
-        let hashed = otherwise.steps.iter().filter_map(|step| match step.access {
-            Access::Hash { .. } => Some(step.built as usize * hash_table::ENTRY_BYTES),
-            _ => None,
-        });
-        let others = step_bytes(strategy) + hashed.sum::<usize>();
+        let is_hashed = |step: &&Step| matches!(step.access, Access::Hash { .. });
+        let hashed = || otherwise.steps.iter().filter(is_hashed);
+        let entries: f64 = hashed().map(|step| step.built).sum();
+        let batches = otherwise.steps.len() * BATCH * size_of::<RowId>();
+        let others = step_bytes(strategy) + batches + entries as usize * hash_table::ENTRY_BYTES;
         let free = memory_bytes_max.saturating_sub(others);
-        let (min, max) = (memory_bytes_max / PART_MIN, memory_bytes_max / PART_MAX);
+        // Where conditions leave fewer rows for the tables, there is more room than that.
+        let min = match hashed().any(|step| step.own.is_some()) {
+            true => memory_bytes_max / PART_MIN,
+            false => 0,
+        };
         Distinct {
-            bytes_max: free.clamp(min, max),
+            bytes_max: free.clamp(min, memory_bytes_max / PART_MAX),
             ..Distinct::default()
         }
     }
