@@ -97,13 +97,13 @@ const cli = (...flags) =>
 
 async function logCounters(address) {
   const text = await (await fetch(`http://${address}/v1/metrics`)).text();
-  const sum = (name) =>
-    [...text.matchAll(new RegExp(`^${name}(?:\\{.*\\})? ([0-9.e+]+)$`, "gm"))].reduce(
+  const sum = (name, label = "") =>
+    [...text.matchAll(new RegExp(`^${name}(?:\\{.*${label}.*\\})? ([0-9.e+]+)$`, "gm"))].reduce(
       (total, match) => total + Number(match[1]),
       0,
     );
   return {
-    transactions: sum("spacetime_num_txns_total"),
+    transactions: sum("spacetime_num_txns_total", 'committed="true"'),
     bytes: sum("spacetime_message_log_size_bytes"),
     syncs: sum("lightcone_log_syncs_total"),
   };

@@ -54,6 +54,8 @@ enum Command {
     Sql(commands::sql::Args),
     /// Serve the Model Context Protocol on stdin and stdout, for assistants
     Mcp(commands::mcp::Args),
+    /// Show or end the migration of a database
+    Migrate(commands::migrate::Args),
     /// Give a database another name
     Rename(commands::rename::Args),
     /// Generate client code for a module
@@ -82,6 +84,8 @@ enum Command {
     Collaborators(commands::collaborators::Args),
     /// Show and manage installed versions
     Version(commands::version::Args),
+    /// Watch what databases do: calls, times, rows, queues
+    Top(commands::top::Args),
     /// Check toolchains, server, files and this machine, and say what to do
     Doctor(commands::doctor::Args),
     /// Print completions for a shell
@@ -97,6 +101,7 @@ impl Command {
             Self::Call(args) => commands::call::run(context, args).await,
             Self::Describe(args) => commands::describe::run(context, args).await,
             Self::Sql(args) => commands::sql::run(context, args).await,
+            Self::Migrate(args) => commands::migrate::run(context, args).await,
             Self::Rename(args) => commands::rename::run(context, args).await,
             Self::List(args) => commands::list::run(context, args).await,
             Self::Login(args) => commands::login::run(context, args).await,
@@ -112,6 +117,7 @@ impl Command {
             Self::Unlock(args) => commands::lock::run(context, args, false).await,
             Self::Collaborators(args) => commands::collaborators::run(context, args).await,
             Self::Version(args) => commands::version::run(context, args),
+            Self::Top(args) => commands::top::run(context, args).await,
             Self::Mcp(args) => commands::mcp::run(context, args).await,
             Self::Doctor(_) | Self::Completions(_) => {
                 unreachable!("they run without a configuration")
@@ -246,7 +252,7 @@ mod tests {
             .collect();
         assert_eq!(
             names.join(" "),
-            "publish delete logs call describe dev sql mcp rename generate list login logout init build server subscribe start lock unlock collaborators version doctor completions"
+            "publish delete logs call describe dev sql mcp migrate rename generate list login logout init build server subscribe start lock unlock collaborators version top doctor completions"
         );
     }
 }

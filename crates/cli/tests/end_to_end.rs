@@ -7,24 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use common::server::Server;
-use common::Home;
-
-fn module(name: &str) -> String {
-    let directory = std::env::var_os("LIGHTCONE_MODULES_WASM_DIR").map_or_else(
-        || {
-            PathBuf::from(std::env::var_os("HOME").expect("HOME is set"))
-                .join(".cache/lightcone/wasm")
-        },
-        PathBuf::from,
-    );
-    let path = directory.join(format!("{name}.wasm"));
-    assert!(
-        path.is_file(),
-        "{} is missing; build the modules first: make modules",
-        path.display()
-    );
-    path.to_str().expect("UTF-8").to_owned()
-}
+use common::{module, Home};
 
 #[test]
 fn from_publish_to_delete() {

@@ -119,7 +119,7 @@ impl Module {
 
         let shown = |visibility| include_private || visibility == Visibility::ClientCallable;
         let mut reducers = Vec::new();
-        for reducer in &level.reducers {
+        for reducer in level.shown_reducers() {
             if reducer.lifecycle.is_none() && shown(reducer.visibility) {
                 reducers.push(Function {
                     accessor: reducer.source_name.clone(),

@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use crate::asked::Asked;
 use crate::budget::{Charge, ClientBudget, Exceeded};
 use crate::evaluate::{Cursor, Source};
+use crate::metrics::Metrics;
 use crate::outgoing::{MessageBatch, ReadTicket};
 use crate::reads::{Job, Progress, Slice};
 
@@ -308,6 +309,7 @@ pub(crate) struct DeferredAnswer {
     pub ticket: Option<ReadTicket>,
     pub time_max: Duration,
     pub spent: Duration,
+    pub metrics: Arc<Metrics>,
     /// What is to be done if there is no answer but an error.
     pub failed: Option<Box<dyn FnOnce() + Send>>,
 }
@@ -339,6 +341,7 @@ impl Job for DeferredAnswer {
                 MessageBatch::of(self.answering.reply.error(&error.to_string()))
             }
         };
+        self.metrics.reads.note_shared(self.spent);
         batch.ticket = self
             .ticket
             .take()

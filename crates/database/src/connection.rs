@@ -87,7 +87,10 @@ impl RequestSender {
     /// A message does not decode (those before it are executed), or the database is gone.
     pub async fn submit(&self, mut payload: Bytes) -> Result<(), SubmitError> {
         let shared = &self.shared;
-        let timestamp = shared.environment().now();
+        let environment = shared.environment();
+        let (timestamp, received) = (environment.now(), environment.instant());
+        let tracer = shared.options.commons.tracer();
+        let mut trace = tracer.and_then(|tracer| tracer.begin()).map(Box::new);
         let (mut start, mut spare_ticket, mut tried) = (0, None, None);
         loop {
             let module = shared.module();
@@ -109,6 +112,8 @@ impl RequestSender {
                 let piece = Decoded {
                     version: module.version,
                     timestamp,
+                    received,
+                    trace: trace.take(),
                     payload: match is_last {
                         true => std::mem::take(&mut payload),
                         false => payload.clone(),
@@ -140,6 +145,8 @@ impl RequestSender {
                     let piece = Decoded {
                         version,
                         timestamp,
+                        received,
+                        trace: trace.take(),
                         payload: payload.clone(),
                         messages: end..long_end,
                         requests: vec![request.await?],

@@ -12,6 +12,7 @@ use crate::calls::{CallArgs, CallError, CallOutcome, Caller};
 use crate::connection::{ConnectRequest, Connection};
 use crate::error::ConnectError;
 use crate::inbox::{Command, HttpCall, NewClient, Stop};
+use crate::metrics::DatabaseMetrics;
 use crate::module::Module;
 use crate::module_log::ModuleLog;
 use crate::options::HostKind;
@@ -21,6 +22,7 @@ use crate::resolve::{find_procedure, find_reducer, RefusalReason};
 use crate::rights::Rights;
 use crate::shared::Shared;
 use crate::status::DatabaseStats;
+use crate::trace::TraceContext;
 
 /// Why a database is shut down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,11 +101,26 @@ impl DatabaseHandle {
         function: &str,
         args: CallArgs,
     ) -> Result<CallOutcome, CallError> {
+        self.call_traced(caller, function, args, None).await
+    }
+
+    /// The same as a part of a trace.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub async fn call_traced(
+        &self,
+        caller: Caller,
+        function: &str,
+        args: CallArgs,
+        trace: Option<TraceContext>,
+    ) -> Result<CallOutcome, CallError> {
         let shared = &self.shared;
         let module = shared.module();
         let rights = shared.rights_of(&caller.identity, caller.rights);
         let CallArgs::Json(text) = args;
-        let timestamp = shared.environment().now();
+        let environment = shared.environment();
+        let (timestamp, received) = (environment.now(), environment.instant());
         let args = read_args(&module, rights, function, &text, &shared.log, timestamp);
         // The call may wait for long, and needs neither.
         drop((text, module));
@@ -116,10 +133,12 @@ impl DatabaseHandle {
             function: function.to_owned(),
             args,
             timestamp: shared.environment().now(),
+            received,
+            trace,
         };
         let command = Command::Call {
             permit,
-            call,
+            call: Box::new(call),
             reply,
         };
         let sent = shared.inbox.command(command);
@@ -195,6 +214,8 @@ impl DatabaseHandle {
     /// Stops the database: everything committed is made durable, clients get Close 1001 `module exited`.
     pub async fn shutdown(self, reason: ShutdownReason) {
         tracing::info!(database = %self.shared.options.identity, ?reason, "the database stops");
+        // Nobody waits for it that long; the old program is what starts again.
+        self.cancel_migration();
         let (done, wait) = oneshot::channel();
         let stop = Stop {
             code: 1001,
@@ -214,6 +235,16 @@ impl DatabaseHandle {
             .shared
             .inbox
             .command(Command::LowerRights { identity, rights });
+    }
+
+    /// What it has counted. Looks at every function and table.
+    pub fn metrics(&self) -> DatabaseMetrics {
+        DatabaseMetrics::of(&self.shared)
+    }
+
+    /// Databases of a process have numbers in the order in which they were opened.
+    pub fn number(&self) -> u64 {
+        self.shared.number()
     }
 
     pub fn stats(&self) -> DatabaseStats {

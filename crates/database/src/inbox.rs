@@ -5,6 +5,7 @@
 //! which is replaced as a whole.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use lightcone_engine::DatastoreSnapshot;
 use lightcone_query::WritePlan;
@@ -25,6 +26,7 @@ use crate::procedures::{Ended, LeaseRequest};
 use crate::request::Decoded;
 use crate::rights::Rights;
 use crate::sql::SqlStats;
+use crate::trace::TraceContext;
 
 /// Bytes that one permit of the inbox's byte bound stands for.
 const PERMIT_BYTES: usize = 1024;
@@ -52,7 +54,7 @@ pub(crate) enum Command {
     },
     Call {
         permit: InboxPermit,
-        call: HttpCall,
+        call: Box<HttpCall>,
         reply: oneshot::Sender<Result<CallOutcome, CallError>>,
     },
     HttpRequest {
@@ -148,6 +150,9 @@ pub(crate) struct HttpCall {
     /// Why the call does not reach the module, otherwise: the caller comes and goes all the same.
     pub args: Result<Vec<u8>, CallError>,
     pub timestamp: Timestamp,
+    /// The same time, for what is measured.
+    pub received: Instant,
+    pub trace: Option<TraceContext>,
 }
 
 /// An SQL statement over HTTP.
@@ -246,6 +251,12 @@ impl Inbox {
     /// Messages that it takes at once.
     pub fn messages_max(&self) -> usize {
         self.messages_max
+    }
+
+    /// Messages that are in it, or are being executed.
+    pub fn messages_taken(&self) -> usize {
+        let left = self.messages.available_permits();
+        self.messages_max.saturating_sub(left)
     }
 
     /// Waits for room for so many messages and bytes of a connection.

@@ -38,7 +38,10 @@ mod inbox;
 mod joins;
 mod live_query;
 mod loads;
+mod metrics;
 mod migration;
+mod migration_function;
+mod migration_progress;
 mod module;
 mod module_log;
 mod open;
@@ -63,6 +66,7 @@ mod status;
 mod subscriptions;
 #[cfg(test)]
 mod testing;
+mod trace;
 mod update;
 mod views;
 mod windows;
@@ -81,12 +85,20 @@ pub use lightcone_query::{ParameterText, PARAMETERS_MAX, QUERY_BYTES_MAX};
 pub use lightcone_storage::{disk, Storage};
 pub use lightcone_wire::Protocol;
 pub use loads::{LoadError, Loads};
+pub use metrics::{
+    DatabaseMetrics, FunctionKind, FunctionMetrics, Histogram, HistogramSnapshot, OutboundMetrics,
+    QueryKind, TableMetrics, BOUNDS_NS,
+};
 pub use migration::StepReport;
-pub use module_log::ModuleLog;
+pub use migration_progress::{
+    LastMigration, MigrationOutcome, MigrationPhase, MigrationStatus, RunningMigration,
+};
+pub use module_log::{ModuleLog, ModuleLogMetrics};
 pub use options::{Commons, DatabaseOptions, Engines, HostKind, Limits, CLIENT_BYTES_CEILING};
 pub use outgoing::{CutSignal, MessageBatch, Outgoing, OutgoingReceiver};
 pub use planned::NO_SCHEDULES_FILE;
 pub use rights::Rights;
 pub use sql::{Described, JsonRows, Piece, ResultRow, RowEncoder, SqlOutcome, SqlStats};
 pub use status::DatabaseStats;
+pub use trace::{Span, SpanName, TraceContext, Tracer};
 pub use update::{Policy, PreparedUpdate, UpdateOutcome, UpdatePlan};

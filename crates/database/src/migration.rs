@@ -1,9 +1,11 @@
 //! The steps of a migration (02 §14.5), on the tables of a database or on a copy that is thrown away.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lightcone_engine::{Datastore, DatastoreSnapshot, MigrationWork};
+use lightcone_host::{ConsoleSink, NullConsole};
 use lightcone_schema::{MigrationPlan, ModuleDef, Step};
 use lightcone_types::{Hash, TableId};
 use rustc_hash::FxHashSet;
@@ -12,6 +14,9 @@ use tokio::sync::oneshot;
 use crate::error::UpdateError;
 use crate::handle::DatabaseHandle;
 use crate::inbox::Command;
+use crate::migration_function;
+use crate::migration_progress::MigrationProgress;
+use crate::module::{migration_task, Program};
 use crate::options::DatabaseOptions;
 use crate::rules;
 use crate::update::PreparedUpdate;
@@ -26,9 +31,26 @@ pub(crate) struct Planned {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepReport {
     pub step: Step,
-    /// Rows that were looked at, copied or put into an index.
+    /// Rows that were looked at, copied or put into an index; of the migration function, that it wrote.
     pub rows: u64,
     pub time: Duration,
+    /// How many of them the migration function wrote into each table, by name.
+    pub written: Vec<(String, u64)>,
+}
+
+/// Where steps are taken: what they are told, and what they tell.
+pub(crate) struct Surroundings<'s> {
+    pub options: &'s DatabaseOptions,
+    /// What the migration function logs.
+    pub console: Arc<dyn ConsoleSink>,
+    /// None for a rehearsal, which nobody watches.
+    pub progress: Option<&'s MigrationProgress>,
+}
+
+impl Surroundings<'_> {
+    fn is_cancelled(&self) -> bool {
+        self.progress.is_some_and(MigrationProgress::is_cancelled)
+    }
 }
 
 /// Takes the steps of a plan in the open transaction, after what must hold before the first one. `before` hears of each step that
@@ -38,15 +60,40 @@ pub struct StepReport {
 /// A step failed. The transaction is only good for a rollback then.
 pub(crate) fn take_steps(
     datastore: &mut Datastore,
-    options: &DatabaseOptions,
-    (old, new): (&ModuleDef, &ModuleDef),
+    around: &Surroundings<'_>,
+    (old, program): (&ModuleDef, &Program),
+    plan: &MigrationPlan,
+    before: impl FnMut(&Step),
+) -> Result<Vec<StepReport>, UpdateError> {
+    let taken = take(datastore, around, (old, program), plan, before);
+    match taken {
+        Err(_) if around.is_cancelled() => Err(cancelled()),
+        taken => taken,
+    }
+}
+
+/// What a publisher is told whose migration somebody has ended.
+pub(crate) fn cancelled() -> UpdateError {
+    UpdateError::Refused(
+        "the migration was cancelled, and everything was taken back [LC0240]".to_owned(),
+    )
+}
+
+fn take(
+    datastore: &mut Datastore,
+    around: &Surroundings<'_>,
+    (old, program): (&ModuleDef, &Program),
     plan: &MigrationPlan,
     mut before: impl FnMut(&Step),
 ) -> Result<Vec<StepReport>, UpdateError> {
+    let (options, new) = (around.options, &*program.def);
     let environment = &*options.commons.environment;
     let (started, time_max) = (environment.instant(), options.limits.migration_time_max);
-    let mut may_go_on = || environment.instant() - started < time_max;
+    let mut may_go_on = || !around.is_cancelled() && environment.instant() - started < time_max;
     let mut work = MigrationWork::new(options.limits.migration_bytes_max, &mut may_go_on);
+    if let Some(progress) = around.progress {
+        work.count(progress.rows());
+    }
     let refused = |error: lightcone_engine::MigrationError| UpdateError::Refused(error.to_string());
     datastore.check_tables(old).map_err(refused)?;
     for step in &plan.steps {
@@ -57,8 +104,31 @@ pub(crate) fn take_steps(
     work.take_rows();
     for step in &plan.steps {
         before(step);
+        if let Some(progress) = around.progress {
+            progress.step(step.table());
+        }
         let since = environment.instant();
         datastore.migrate(step, new, &mut work).map_err(refused)?;
+        let mut written = Vec::new();
+        if *step == Step::RunMigration {
+            let time = time_max.saturating_sub(since - started);
+            let changes = datastore.change_count();
+            datastore.carry_counters(plan).map_err(refused)?;
+            let of = (program, plan);
+            migration_function::run(
+                datastore,
+                options,
+                of,
+                around.console.clone(),
+                around.progress,
+                time,
+            )?;
+            written = datastore.changes_by_table(changes);
+            datastore
+                .settle_counters(&added_tables(plan), &mut work)
+                .map_err(refused)?;
+            work.take_rows();
+        }
         if let Step::AddRowLevelSecurity { sql } = step {
             let checked = match rules.take() {
                 Some(checked) => checked,
@@ -67,13 +137,23 @@ pub(crate) fn take_steps(
             add_rule(datastore, &checked, sql)?;
             rules = Some(checked);
         }
+        let rows = written.iter().map(|(_, rows)| rows).sum::<u64>() + work.take_rows();
         reports.push(StepReport {
             step: step.clone(),
-            rows: work.take_rows(),
+            rows,
             time: environment.instant() - since,
+            written,
         });
     }
     Ok(reports)
+}
+
+fn added_tables(plan: &MigrationPlan) -> BTreeSet<&str> {
+    let added = plan.steps.iter().filter_map(|step| match step {
+        Step::AddTable { table } => Some(table.as_str()),
+        _ => None,
+    });
+    added.collect()
 }
 
 fn check_rules(
@@ -112,6 +192,9 @@ pub(crate) fn log_text(step: &Step) -> Option<String> {
         Step::RemoveSchedule { table } => format!("Dropping schedule of table `{table}`"),
         Step::RemoveRowLevelSecurity { sql } => format!("Removing row-level security `{sql}`"),
         Step::RemoveTable { table } => format!("Dropping table `{table}`"),
+        Step::SetAsideTable { table, old } => format!("Setting table `{table}` aside as `{old}`"),
+        Step::RunMigration => "Running the migration function".to_owned(),
+        Step::RemoveOldTable { table } => format!("Dropping old table `{table}`"),
         Step::ChangeColumns { table } => format!("Changing columns of table `{table}`"),
         Step::ReschemaEventTable { table } => format!("Changing schema of event table `{table}`"),
         Step::ChangeIndexSourceName { table, index } => {
@@ -151,7 +234,7 @@ impl DatabaseHandle {
     /// A step failed, as it would in an update; or the tables are too large to be copied.
     pub async fn rehearse(
         &self,
-        prepared: &PreparedUpdate,
+        prepared: PreparedUpdate,
         plan: &MigrationPlan,
     ) -> Result<Vec<StepReport>, UpdateError> {
         let shared = self.shared.clone();
@@ -162,29 +245,57 @@ impl DatabaseHandle {
         let sent = shared.inbox.command(Command::Freeze { permit, reply });
         sent.map_err(|_| UpdateError::Cancelled)?;
         let (frozen, old) = frozen.await.map_err(cancelled)?;
-        let (plan, new) = (plan.clone(), prepared.def().clone());
+        let (plan, program) = (plan.clone(), prepared.into_program());
         let (reply, reports) = oneshot::channel();
         let options = shared.options.clone();
         let work = move || {
             // Whoever asked may be gone by now.
-            let _ = reply.send(rehearse(&frozen, &options, (&old, &new), &plan));
+            let _ = reply.send(rehearse_apart(frozen, &options, (old, program), plan));
         };
         shared.environment().spawn_blocking(Box::new(work));
         reports.await.map_err(cancelled)?
     }
 }
 
+/// On a thread that the module's code may run on, and that is given up if it does not end.
+fn rehearse_apart(
+    frozen: DatastoreSnapshot,
+    options: &DatabaseOptions,
+    (old, program): (Arc<ModuleDef>, Box<Program>),
+    plan: MigrationPlan,
+) -> Result<Vec<StepReport>, UpdateError> {
+    if plan.set_aside().next().is_none() {
+        return rehearse(&frozen, options, (&old, &program), &plan);
+    }
+    let task = migration_task(options, program.hash);
+    let kept = options.clone();
+    let environment = &*options.commons.environment;
+    let rehearsed = options.loads.run(environment, task, move || {
+        rehearse(&frozen, &kept, (&old, &program), &plan)
+    });
+    rehearsed.map_err(|error| UpdateError::Busy(error.to_string()))?
+}
+
 fn rehearse(
     frozen: &DatastoreSnapshot,
     options: &DatabaseOptions,
-    (old, new): (&Arc<ModuleDef>, &Arc<ModuleDef>),
+    (old, program): (&ModuleDef, &Program),
     plan: &MigrationPlan,
 ) -> Result<Vec<StepReport>, UpdateError> {
     let touched: FxHashSet<&str> = plan.steps.iter().filter_map(Step::table).collect();
+    // The function may read whatever there is.
+    let runs_function = plan.set_aside().next().is_some();
     let bytes_max = options.limits.migration_bytes_max;
-    let copied = Datastore::copy_of(frozen, bytes_max, |table| touched.contains(table));
+    let copied = Datastore::copy_of(frozen, bytes_max, |table| {
+        runs_function || touched.contains(table)
+    });
     let mut copy = copied.map_err(|error| UpdateError::Refused(error.to_string()))?;
     options.configure(&mut copy);
     copy.begin();
-    take_steps(&mut copy, options, (old, new), plan, |_| {})
+    let around = Surroundings {
+        options,
+        console: Arc::new(NullConsole),
+        progress: None,
+    };
+    take_steps(&mut copy, &around, (old, program), plan, |_| {})
 }

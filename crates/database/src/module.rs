@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 use crate::catalog::CatalogView;
 use crate::error::Error;
 use crate::loads::{Purpose, Task};
+use crate::metrics::ModuleCounters;
 use crate::options::{DatabaseOptions, HostKind, WRITER_STACK_EXTRA_BYTES};
 use crate::procedures::{Function, Placement};
 
@@ -113,6 +114,7 @@ pub(crate) struct Module {
     /// By the table that holds the view's rows.
     pub views: FxHashMap<TableId, ViewFunction>,
     pub catalog: CatalogView,
+    pub counters: ModuleCounters,
 }
 
 /// A view of a module, as it is called.
@@ -131,6 +133,7 @@ impl Module {
         tables_version: u64,
         program: Program,
         catalog: CatalogView,
+        counters: ModuleCounters,
     ) -> Module {
         let reducers = program.def.reducers.iter();
         let reducer_names = reducers.map(|each| each.name.as_str().into()).collect();
@@ -166,6 +169,7 @@ impl Module {
             handler_placements,
             views,
             catalog,
+            counters,
         }
     }
 
@@ -218,5 +222,14 @@ pub(crate) fn init_task(options: &DatabaseOptions, program: Hash) -> Task {
         owner: options.owner,
         stack_bytes: limits.stack_bytes_max + WRITER_STACK_EXTRA_BYTES,
         deadline: Duration::from_millis(limits.load_ms_max + limits.call_ms_max) + GRACE,
+    }
+}
+
+/// Another instance, and the steps of a migration with its function, tried on a copy.
+pub(crate) fn migration_task(options: &DatabaseOptions, program: Hash) -> Task {
+    let init = init_task(options, program);
+    Task {
+        deadline: init.deadline + options.limits.migration_time_max,
+        ..init
     }
 }

@@ -12,6 +12,7 @@ use lightcone_log::{
 };
 use lightcone_schema::ViewDef;
 use lightcone_snapshot::SnapshotStore;
+use lightcone_storage::LogBounds;
 
 use self::initialize::{initialize, Initialized};
 use self::threads::Opened;
@@ -170,7 +171,12 @@ fn create_missing_views(
 
 fn module_log(options: &DatabaseOptions) -> Arc<ModuleLog> {
     let bounds = Bounds {
-        bytes_max: options.limits.module_log_bytes_max,
+        files: LogBounds {
+            bytes_max: options.limits.module_log_bytes_max,
+            file_bytes_max: options.limits.module_log_file_bytes_max,
+            days_max: Some(options.limits.module_log_days_max),
+        },
+        records_per_second: options.limits.module_log_records_per_second,
         bytes_per_second: options.limits.module_log_bytes_per_second,
     };
     let directory = options.directory.join(MODULE_LOGS);

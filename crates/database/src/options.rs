@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use lightcone_engine::Datastore;
 use lightcone_host::{ConsoleSink, HostConfig, ModuleEngine};
@@ -17,6 +17,7 @@ use crate::environment::Environment;
 use crate::loads::Loads;
 use crate::procedures::ImmediateQueue;
 use crate::reads::ReadPool;
+use crate::trace::Tracer;
 
 /// Stack of a thread that runs module code, beyond what the code may use, in bytes.
 pub(crate) const WRITER_STACK_EXTRA_BYTES: usize = 4 << 20;
@@ -56,6 +57,7 @@ pub struct Commons {
     /// For requests of procedures; without it they make none.
     pub(crate) outbound: Option<Arc<Outbound>>,
     databases: AtomicU64,
+    tracer: OnceLock<Arc<dyn Tracer>>,
 }
 
 impl Commons {
@@ -82,7 +84,17 @@ impl Commons {
             reads: ReadPool::new(environment.clone(), read_threads),
             environment,
             databases: AtomicU64::new(0),
+            tracer: OnceLock::new(),
         })
+    }
+
+    /// Has calls traced from now on. The first one stays.
+    pub fn set_tracer(&self, tracer: Arc<dyn Tracer>) {
+        let _ = self.tracer.set(tracer);
+    }
+
+    pub(crate) fn tracer(&self) -> Option<&Arc<dyn Tracer>> {
+        self.tracer.get()
     }
 
     /// Bytes that clients have asked for and not yet taken.

@@ -3,6 +3,7 @@
 //! A few threads serve all databases. Jobs are cut into slices; after each, the next database has its turn, and within a
 //! database the next client. So a newcomer waits for one slice of each client before it, not for all that they have asked.
 
+use std::cell::Cell;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -16,6 +17,9 @@ use crate::environment::Environment;
 
 /// How long a job runs before others have their turn.
 const SLICE: Duration = Duration::from_millis(20);
+/// How long a job keeps its processor from threads that wait for it: one that is woken interrupts nobody, but waits for the
+/// scheduler's next tick, and a call wakes several, one after the other.
+const TURN: Duration = Duration::from_micros(50);
 /// A thread without work ends after this time.
 const IDLE: Duration = Duration::from_secs(5);
 /// Added to the niceness of the threads: a scan takes what calls leave of the processors.
@@ -42,6 +46,8 @@ pub(crate) struct Slice<'e> {
     environment: &'e dyn Environment,
     start: Instant,
     length: Duration,
+    /// When others could go first, from the start.
+    yielded: Cell<Duration>,
 }
 
 impl<'e> Slice<'e> {
@@ -50,6 +56,7 @@ impl<'e> Slice<'e> {
             environment,
             start: environment.instant(),
             length,
+            yielded: Cell::default(),
         }
     }
 
@@ -59,8 +66,18 @@ impl<'e> Slice<'e> {
             .saturating_duration_since(self.start)
     }
 
+    /// To ask often: threads that wait for the processor go first meanwhile.
     pub fn is_over(&self) -> bool {
-        self.elapsed() >= self.length
+        let elapsed = self.elapsed();
+        if elapsed >= self.length {
+            return true;
+        }
+        if elapsed.saturating_sub(self.yielded.get()) >= TURN {
+            std::thread::yield_now();
+            // What others took counts for nothing here.
+            self.yielded.set(self.elapsed());
+        }
+        false
     }
 }
 

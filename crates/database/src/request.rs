@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use lightcone_types::Timestamp;
@@ -10,6 +11,7 @@ use crate::asked::Asked;
 use crate::budget::Charge;
 use crate::live_query::LiveQuery;
 use crate::outgoing::ReadTicket;
+use crate::trace::TraceContext;
 
 /// One client message, resolved against a version of the module.
 pub(crate) enum Request {
@@ -70,6 +72,10 @@ pub(crate) struct Decoded {
     /// Of the module against which they were checked.
     pub version: u64,
     pub timestamp: Timestamp,
+    /// The same time, for what is measured.
+    pub received: Instant,
+    /// The first call of it is traced.
+    pub trace: Option<Box<TraceContext>>,
     pub payload: Bytes,
     /// Where in the payload the messages are.
     pub messages: Range<usize>,

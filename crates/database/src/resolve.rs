@@ -51,6 +51,14 @@ pub(crate) fn find_reducer<'m>(
     name: &str,
 ) -> Result<(usize, &'m ReducerDef), CallRefusal> {
     match module.def().reducer(name) {
+        Some((id, _)) if module.def().migration.as_ref().is_some_and(|of| of.reducer == id) => {
+            let message = "the migration function runs when the module is published, and nobody else calls it [LC0241]".to_owned();
+            Err(CallRefusal {
+                reason: RefusalReason::IsLifecycle,
+                log: message.clone(),
+                message,
+            })
+        }
         Some((_, reducer)) if reducer.lifecycle.is_some() => {
             let lifecycle = reducer.lifecycle.expect("just checked");
             let message = format!("can't directly call special {lifecycle:?} lifecycle reducer");

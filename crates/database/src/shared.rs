@@ -11,6 +11,7 @@ use crate::budget::ClientBudget;
 use crate::calls::CallError;
 use crate::environment::Environment;
 use crate::inbox::{Inbox, Notice};
+use crate::metrics::Metrics;
 use crate::module::Module;
 use crate::module_log::ModuleLog;
 use crate::options::{DatabaseOptions, CLIENT_BYTES_CEILING};
@@ -28,6 +29,7 @@ pub(crate) struct Shared {
     pub log: Arc<ModuleLog>,
     pub inbox: Arc<Inbox>,
     pub status: Status,
+    pub metrics: Arc<Metrics>,
     pub snapshots: SnapshotGate,
     /// Calls beside the writer.
     pub procedures: Procedures,
@@ -59,6 +61,7 @@ impl Shared {
             procedures: Procedures::new(&options.limits),
             immediate,
             status: Status::new(),
+            metrics: Arc::default(),
             snapshots: SnapshotGate::default(),
             reads: Arc::new(Semaphore::new(options.limits.reads_per_database_max.max(1))),
             first_tries: Arc::new(Semaphore::new(FIRST_TRIES_MAX)),
@@ -67,6 +70,10 @@ impl Shared {
             next_connection: AtomicU64::new(1),
             options,
         }
+    }
+
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     pub fn environment(&self) -> &dyn Environment {

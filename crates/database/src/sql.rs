@@ -177,7 +177,8 @@ impl DatabaseHandle {
         let columns = plan.output_type();
         let (sender, rows) = oneshot::channel();
         let rows_of = RowsOf::new(plan, source, encoder, budget);
-        let job = RowsJob::new(rows_of, shared.options.limits.read_time_max, sender);
+        let time_max = shared.options.limits.read_time_max;
+        let job = RowsJob::new(rows_of, time_max, shared.metrics.clone(), sender);
         shared.read(budget, Box::new(job));
         let rows = rows
             .await

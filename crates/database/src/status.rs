@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use lightcone_log::{CommitterStats, LogError};
 use tokio::sync::Semaphore;
 
+use crate::migration_progress::MigrationProgress;
+
 /// What clients of a database are told that ends because of a bug.
 pub(crate) const FAILED_TEXT: &str = "the database failed and restarts [LC0308]";
 
@@ -21,9 +23,25 @@ pub struct DatabaseStats {
     pub durable_offset: u64,
     pub log_bytes: u64,
     pub log_syncs: u64,
+    /// Bytes of records that wait for the disk.
+    pub log_queue_bytes: u64,
     pub live_queries: u64,
     pub messages_sent: u64,
     pub slow_clients_cut: u64,
+}
+
+impl DatabaseStats {
+    /// Adds what another database has counted. An offset of several means nothing.
+    pub fn add(&mut self, other: &DatabaseStats) {
+        self.transactions += other.transactions;
+        self.durable_offset = 0;
+        self.log_bytes += other.log_bytes;
+        self.log_syncs += other.log_syncs;
+        self.log_queue_bytes += other.log_queue_bytes;
+        self.live_queries += other.live_queries;
+        self.messages_sent += other.messages_sent;
+        self.slow_clients_cut += other.slow_clients_cut;
+    }
 }
 
 /// Set by the threads of a database, read by everybody.
@@ -38,6 +56,8 @@ pub(crate) struct Status {
     is_stopping: AtomicBool,
     /// The writer replaces the program.
     is_updating: AtomicBool,
+    /// What it does to the tables then.
+    pub migration: MigrationProgress,
     /// Closed when the writer has ended and the log is given back. Has no permits.
     ended: Semaphore,
 }
@@ -92,6 +112,7 @@ impl Status {
             read_only: OnceLock::new(),
             is_stopping: AtomicBool::new(false),
             is_updating: AtomicBool::new(false),
+            migration: MigrationProgress::default(),
             ended: Semaphore::new(0),
         }
     }
@@ -168,6 +189,7 @@ impl Status {
             durable_offset: log.durable_offset.get(),
             log_bytes: log.log_bytes,
             log_syncs: log.syncs,
+            log_queue_bytes: log.queue_bytes as u64,
             live_queries: fanout.live_queries.load(Ordering::Relaxed),
             messages_sent: fanout.messages_sent.load(Ordering::Relaxed),
             slow_clients_cut: fanout.slow_clients_cut.load(Ordering::Relaxed),

@@ -15,6 +15,7 @@ use crate::handle::DatabaseHandle;
 use crate::inbox::{Command, TableRows};
 use crate::loads::Purpose;
 use crate::migration::Planned;
+use crate::migration_progress::MigrationStatus;
 use crate::module::Program;
 use crate::options::HostKind;
 use crate::rules;
@@ -39,8 +40,8 @@ pub enum Policy {
 pub struct PreparedUpdate(Box<Program>);
 
 impl PreparedUpdate {
-    pub(crate) fn def(&self) -> &Arc<ModuleDef> {
-        &self.0.def
+    pub(crate) fn into_program(self) -> Box<Program> {
+        self.0
     }
 }
 
@@ -72,6 +73,11 @@ impl UpdatePlan {
         let known: HashSet<&str> = old.columns.iter().map(|c| c.name.as_str()).collect();
         let names = new.columns.iter().map(|column| column.name.as_str());
         names.filter(|name| !known.contains(name)).collect()
+    }
+
+    /// Whether the new program has this table.
+    pub fn has_table(&self, table: &str) -> bool {
+        self.new.table(table).is_some()
     }
 
     /// The plan, if the policy allows it.
@@ -199,6 +205,18 @@ impl DatabaseHandle {
         let sent = inbox.command(Command::TableRows { permit, reply });
         sent.map_err(|_| UpdateError::Cancelled)?;
         rows.await.map_err(|_| UpdateError::Cancelled)
+    }
+
+    /// What the migration that runs does, and how the last one ended since the database was opened.
+    pub fn migration_status(&self) -> MigrationStatus {
+        let now = self.shared.environment().instant();
+        self.shared.status.migration.status(now)
+    }
+
+    /// Ends the migration that runs: all is as before then, and whoever publishes hears of it. False: none runs, or its
+    /// transaction ends already.
+    pub fn cancel_migration(&self) -> bool {
+        self.shared.status.migration.cancel()
     }
 
     /// Is the writer at an update?

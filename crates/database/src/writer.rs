@@ -5,6 +5,7 @@ mod calls;
 mod lifecycle;
 mod maintenance;
 mod meaning;
+mod measure;
 mod migration;
 mod others;
 mod procedures;
@@ -12,6 +13,7 @@ mod queries;
 mod recovery;
 mod rounds;
 mod schedule;
+mod spans;
 mod statements;
 mod views;
 mod windows;
@@ -20,6 +22,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::Arc;
+use std::time::Instant;
 
 use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_host::ModuleInstance;
@@ -33,6 +36,7 @@ use crate::events::{Batch, Event, FanoutItem};
 use crate::frozen::FrozenTables;
 use crate::inbox::{Command, InboxItem, InboxPermit, Notice, Stop};
 use crate::joins::SubscribedJoins;
+use crate::metrics::QueryKind;
 use crate::module::Module;
 use crate::outgoing::OutgoingQueue;
 use crate::peer::{ConnectionNumber, Peer};
@@ -40,6 +44,7 @@ use crate::procedures::Origin;
 use crate::query_load::QueryLoad;
 use crate::request::CompiledSet;
 use crate::shared::Shared;
+use crate::trace::Traced;
 use crate::views::Views;
 use crate::windows::Windows;
 
@@ -86,6 +91,8 @@ pub(crate) struct Writer {
     /// Log bytes since the newest snapshot when the database was opened.
     pub replayed_bytes: u64,
     pub state: WriterState,
+    /// The call that is under way, if it is traced.
+    pub traced: Option<Traced>,
 }
 
 #[derive(Default)]
@@ -107,6 +114,10 @@ pub(crate) struct WriterState {
     has_failed_windows: bool,
     /// Query sets so far.
     query_sets: u64,
+    /// When the writer last took something from its inbox; None while it waits for more.
+    round_started: Option<Instant>,
+    /// The last reading of the clock, if nothing but its own call was done since.
+    call_ended: Option<Instant>,
     /// Batches given to fan-out.
     sent_batches: u64,
     log_bytes_at_snapshot: u64,
@@ -150,6 +161,7 @@ impl Writer {
                 }
                 self.state.pending = VecDeque::from(items);
             }
+            self.begin_round();
             self.notice_failed_log();
             while let Some(item) = self.state.pending.pop_front() {
                 // Who waits for what is dropped hears that the database is gone.
@@ -169,10 +181,14 @@ impl Writer {
             self.run_schedules();
             self.retry_views();
             self.snapshot_if_due();
+            self.note_round();
         }
     }
 
     fn item(&mut self, item: InboxItem) {
+        if !matches!(item, InboxItem::Command(Command::Requests { .. })) {
+            self.state.call_ended = None;
+        }
         match item {
             InboxItem::Command(command) => self.command(command),
             InboxItem::Notice(notice) => self.notice(notice),
@@ -204,7 +220,7 @@ impl Writer {
                 call,
                 reply,
             } => {
-                self.http_call(call, permit, reply);
+                self.http_call(*call, permit, reply);
             }
             Command::HttpRequest {
                 permit,
@@ -221,7 +237,7 @@ impl Writer {
                 confirmed,
                 reply,
             } => {
-                let result = self.http_query(query);
+                let result = self.timed(QueryKind::Sql, |writer| writer.http_query(query));
                 self.reply_when_durable(confirmed, result, reply, Some(permit));
             }
             Command::Write { reply, .. } if reply.is_closed() => {}
@@ -231,7 +247,7 @@ impl Writer {
                 confirmed,
                 reply,
             } => {
-                let result = self.http_write(&write);
+                let result = self.timed(QueryKind::SqlWrite, |writer| writer.http_write(&write));
                 self.reply_when_durable(confirmed, result, reply, Some(permit));
             }
             Command::TableRows { permit, reply } => {

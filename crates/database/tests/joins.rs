@@ -528,3 +528,34 @@ async fn nobody_learns_how_many_rows_rules_hide() {
         "{errors:?}"
     );
 }
+
+/// What those leave that cost nothing is there for others.
+#[tokio::test(flavor = "multi_thread")]
+async fn joins_that_take_nothing_take_nothing_from_others() {
+    let (_directory, database) = start(20, &program()).await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let member = identity_of(1).to_hex().to_string();
+    let rows: Vec<Value> = (0..20)
+        .map(|id| json!([id, 1, 0.0, member, true]))
+        .collect();
+    change(&mut writer, &json!({ "x": { "inserts": rows } })).await;
+    let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
+    for set in 0..5 {
+        let text = format!(
+            "SELECT m.* FROM m JOIN x ON m.room = x.room WHERE m.id <> {}",
+            100 + set
+        );
+        let text = match set {
+            // As many partners as there may be.
+            2 => text,
+            _ => text.replace("m.id <>", "m.id >"),
+        };
+        subscribe(&mut watcher, set, &text).await;
+    }
+    assert_eq!(watcher.take_errors(), []);
+    let message = json!({ "m": { "inserts": [[7, 1, 0.0, member]] } });
+    change(&mut writer, &message).await;
+    watcher.settle().await;
+    assert_eq!(watcher.take_errors(), []);
+    assert_eq!(watcher.rows(2, "m").into_values().sum::<i64>(), 20);
+}

@@ -317,7 +317,7 @@ async fn a_rehearsal_counts_rows_and_changes_nothing() {
         .expect("a program");
     let plan = database.plan_update(&prepared).migration.expect("a plan");
     let reports = database
-        .rehearse(&prepared, &plan)
+        .rehearse(prepared, &plan)
         .await
         .expect("it would work");
     let steps: Vec<&Step> = reports.iter().map(|report| &report.step).collect();
@@ -346,7 +346,7 @@ async fn a_rehearsal_counts_rows_and_changes_nothing() {
         .expect("a program");
     let plan = database.plan_update(&prepared).migration.expect("a plan");
     let refused = database
-        .rehearse(&prepared, &plan)
+        .rehearse(prepared, &plan)
         .await
         .expect_err("it would fail");
     assert!(refused.to_string().contains("LC0226"), "{refused}");

@@ -4,7 +4,7 @@ use lightcone_table::{RowId, Table};
 use lightcone_types::TableId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::datastore::{Datastore, TableSlot};
+use crate::datastore::{Datastore, TableSlot, TableState};
 use crate::delta::{DeltaBatch, DeltaKind};
 use crate::record::{put_group, put_varint, GroupKind, TRANSACTION};
 use crate::schedule::ScheduleChange;
@@ -84,6 +84,7 @@ impl Datastore {
                 self.write_schedules(out);
             }
             self.empty_event_tables(&out.net);
+            self.count_net_changes(&out.net);
         }
         out.net.shrink_to(1 << 16);
         self.end_transaction();
@@ -100,12 +101,20 @@ impl Datastore {
         out.records.extend_from_slice(&sealed.groups);
         self.transaction.sealed = sealed;
         out.net.clear();
-        self.net_change(&mut out.net);
+        self.net_change_of(&mut out.net, |state| {
+            state.watched || state.schedule.is_some() || state.table.schema.is_event
+        });
         self.write_deltas(out);
         if self.has_schedules {
             self.write_schedules(out);
         }
         self.empty_event_tables(&out.net);
+        self.count_net_changes(&out.net);
+        // Of the others, only how many rows there are now is noted.
+        self.tables
+            .iter()
+            .flatten()
+            .for_each(|state| state.count_rows());
         out.net.shrink_to(1 << 16);
         self.end_transaction();
     }
@@ -116,8 +125,17 @@ impl Datastore {
         if !self.has_schema_changes() {
             return self.collect_net(changes, net);
         }
-        let is_there = |change: &&Change| self.tables[change.slot.index()].is_some();
-        let changes: Vec<Change> = changes.iter().filter(is_there).copied().collect();
+        self.net_change_of(net, |_| true);
+    }
+
+    /// The same of some of these tables.
+    fn net_change_of(&self, net: &mut Vec<NetChange>, is_wanted: impl Fn(&TableState) -> bool) {
+        let changes = self.transaction.changes.iter();
+        let is_there = |change: &&Change| {
+            let state = self.tables[change.slot.index()].as_ref();
+            state.is_some_and(&is_wanted)
+        };
+        let changes: Vec<Change> = changes.filter(is_there).copied().collect();
         self.collect_net(&changes, net);
     }
 
@@ -184,7 +202,11 @@ impl Datastore {
     /// The net effect of some changes, one behind the other, sorted by tables and kinds.
     pub(crate) fn collect_net(&self, changes: &[Change], net: &mut Vec<NetChange>) {
         let transaction = &self.transaction;
-        if transaction.only_inserts {
+        // A migration function mostly inserts, after the catalog was changed in other ways.
+        let is_insert = |change: &Change| change.kind == ChangeKind::Insert;
+        let only_inserts = transaction.only_inserts
+            || (changes.len() > SMALL_CHANGES && changes.iter().all(is_insert));
+        if only_inserts {
             net.extend(
                 changes
                     .iter()
@@ -217,7 +239,7 @@ impl Datastore {
         if !net.is_sorted_by_key(|n| (n.table, n.kind)) {
             net.sort_by_key(|n| (n.table, n.kind));
         }
-        if !transaction.only_inserts {
+        if !only_inserts {
             self.cancel_moved_rows(net);
         }
     }
@@ -424,6 +446,17 @@ impl Datastore {
             if let Some((schedule, table)) = of(item) {
                 schedules.push(schedule.came(table, table.row(item.new)));
             }
+        }
+    }
+
+    /// Notes for whoever reads metrics what has changed.
+    fn count_net_changes(&self, net: &[NetChange]) {
+        for items in net.chunk_by(|a, b| a.slot == b.slot) {
+            let of = |kind| items.iter().filter(|item| item.kind != kind).count() as u64;
+            let state = self.at(items[0].slot);
+            state.counters.inserted.add(of(NetKind::Delete));
+            state.counters.deleted.add(of(NetKind::Insert));
+            state.count_rows();
         }
     }
 

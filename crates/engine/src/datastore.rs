@@ -6,7 +6,9 @@ use lightcone_schema::TableSchema;
 use lightcone_table::{Index, RowId, RowLayout, Table};
 use lightcone_types::{ColId, IndexId, TableId, Timestamp};
 
+use crate::counters::TableCounters;
 use crate::error::DatastoreError;
+use crate::migration::{ABSENT_OLD_INDEX, ABSENT_OLD_TABLE};
 use crate::names::Names;
 use crate::schedule::ScheduleColumns;
 use crate::sequence::Sequence;
@@ -28,6 +30,9 @@ pub(crate) struct TableState {
     pub schedule: Option<ScheduleColumns>,
     /// It holds the rows of a view, and this is how they are declared: without the hash in front.
     pub declared: Option<RowLayout>,
+    /// Modules and SQL may change its rows: it holds none of a view, and was not set aside.
+    pub is_writable: bool,
+    pub counters: Arc<TableCounters>,
 }
 
 impl TableState {
@@ -53,12 +58,22 @@ impl TableState {
             RowLayout::new(&columns.map(|column| column.ty.clone()).collect::<Vec<_>>())
         });
         TableState {
+            is_writable: declared.is_none(),
             declared,
             schedule: ScheduleColumns::of(&schema),
             table: Table::new(schema),
             sequences,
             watched: false,
+            counters: Arc::default(),
         }
+    }
+
+    /// Notes how much is in the table.
+    #[inline]
+    pub fn count_rows(&self) {
+        let rows = self.table.rows();
+        self.counters.rows.set(rows.row_count());
+        self.counters.bytes.set(rows.heap_bytes() as u64);
     }
 
     /// Nobody but the database itself writes its rows, and they are nowhere but in memory.
@@ -153,6 +168,13 @@ impl Datastore {
     /// Sets where the time comes from that schedules are compared with. Without it, from the machine.
     pub fn set_clock(&mut self, clock: Clock) {
         self.clock = clock;
+    }
+
+    /// What is counted of a table, as of now and from now on.
+    pub fn counters(&self, table: TableId) -> Option<Arc<TableCounters>> {
+        let state = self.at(self.slot(table).ok()?);
+        state.count_rows();
+        Some(state.counters.clone())
     }
 
     /// Whether rows of some table call functions at their times, or did when that table was there.
@@ -302,6 +324,7 @@ impl Datastore {
     pub(crate) fn slot(&self, table: TableId) -> Result<TableSlot, DatastoreError> {
         match self.table_slots.get(table.0 as usize) {
             Some(&slot) if slot != TableSlot::NONE => Ok(slot),
+            _ if table == ABSENT_OLD_TABLE => Err(DatastoreError::NoOldTable),
             _ => Err(DatastoreError::NoSuchTable),
         }
     }
@@ -310,6 +333,7 @@ impl Datastore {
     pub(crate) fn index_slot(&self, index: IndexId) -> Result<(TableSlot, usize), DatastoreError> {
         match self.index_slots.get(index.0 as usize) {
             Some(&(slot, position)) if slot != TableSlot::NONE => Ok((slot, position as usize)),
+            _ if index == ABSENT_OLD_INDEX => Err(DatastoreError::NoOldTable),
             _ => Err(DatastoreError::NoSuchIndex),
         }
     }

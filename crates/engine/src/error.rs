@@ -39,6 +39,12 @@ pub enum DatastoreError {
     /// The rows of a view are the database's to write.
     #[error("`{view}` is a view: its rows follow from the tables that it reads, and nobody else writes them [LC0330]")]
     View { view: String },
+    /// A migration function reads it.
+    #[error("`{table}` is a table as it was: a migration function reads it, and writes to those that take its place [LC0237]")]
+    OldTable { table: String },
+    /// It is there for a migration function only, and only if that is to replace it.
+    #[error("tables `__old_…` are there while the migration function runs, and only those that it is to replace; read the others under their own names [LC0238]")]
+    NoOldTable,
 }
 
 impl DatastoreError {
@@ -56,7 +62,9 @@ impl DatastoreError {
             DatastoreError::NoSuchRow => 15,
             DatastoreError::TransactionTooLarge { .. }
             | DatastoreError::TableFull(_)
-            | DatastoreError::View { .. } => return None,
+            | DatastoreError::View { .. }
+            | DatastoreError::OldTable { .. }
+            | DatastoreError::NoOldTable => return None,
         })
     }
 }

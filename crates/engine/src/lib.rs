@@ -8,6 +8,7 @@
 
 mod catalog;
 mod commit;
+mod counters;
 mod datastore;
 mod delta;
 mod error;
@@ -29,6 +30,7 @@ mod write;
 
 pub use catalog::ModuleRecord;
 pub use commit::CommitOutput;
+pub use counters::{Counter, TableCounters};
 pub use datastore::{Clock, Datastore};
 pub use delta::{DeltaBatch, DeltaKind, DeltaOp, RowAt};
 pub use error::{DatastoreError, RecoveryError, SchemaError};

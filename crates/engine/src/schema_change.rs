@@ -43,6 +43,7 @@ pub(crate) struct StateBefore {
     sequences: Vec<Sequence>,
     schedule: Option<ScheduleColumns>,
     declared: Option<RowLayout>,
+    is_writable: bool,
 }
 
 /// What the names and the catalog's own sequences were before the transaction.
@@ -267,6 +268,7 @@ impl Datastore {
             sequences: std::mem::replace(&mut state.sequences, sequences),
             schedule: std::mem::replace(&mut state.schedule, new.schedule),
             declared: std::mem::replace(&mut state.declared, new.declared),
+            is_writable: std::mem::replace(&mut state.is_writable, new.is_writable),
         };
         self.has_schedules |= self.at(slot).schedule.is_some();
         self.register_indexes(slot, Some(before.table.schema()), &schema);
@@ -329,6 +331,7 @@ impl Datastore {
         state.sequences = before.sequences;
         state.schedule = before.schedule;
         state.declared = before.declared;
+        state.is_writable = before.is_writable;
         self.register_indexes(slot, Some(&altered), &schema);
     }
 }

@@ -46,6 +46,36 @@ impl Sequence {
         }
     }
 
+    /// The next value that it issues.
+    pub fn position(&self) -> i128 {
+        self.value
+    }
+
+    /// This one, going on from a value; none if it never issues that.
+    pub fn from(&self, value: i128) -> Option<Sequence> {
+        let SequenceSchema {
+            min_value,
+            max_value,
+            ..
+        } = self.schema;
+        (min_value..=max_value).contains(&value).then(|| Sequence {
+            schema: self.schema.clone(),
+            column_bytes: self.column_bytes,
+            value,
+            allocated: value,
+            unsaved: true,
+        })
+    }
+
+    /// This one, going on behind a value that a row has; none if it is there already, or counts downwards.
+    pub fn past(&self, highest: i128) -> Option<Sequence> {
+        let is_ahead = self.schema.increment < 0 || highest < self.value;
+        if is_ahead {
+            return None;
+        }
+        self.from(highest.checked_add(1)?)
+    }
+
     /// Issues the next value.
     pub fn next(&mut self) -> i128 {
         if self.value == self.allocated {

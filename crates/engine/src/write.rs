@@ -1,6 +1,9 @@
 //! The open transaction: changes in place, an undo log, and rollback.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
 use lightcone_table::{InsertError, Inserted, RangeBounds, RowId, Table};
 use lightcone_types::bsatn::Reader;
@@ -51,7 +54,12 @@ pub(crate) struct Transaction {
     row: Vec<u8>,
     /// For looks at the net change before the commit.
     pub net: Vec<NetChange>,
+    /// Told now and then how many changes there are.
+    counted: Option<Arc<AtomicU64>>,
 }
+
+/// Changes between two reports of their number.
+const COUNTED_CHANGES: usize = 1024;
 
 /// Rows that came back under another id than earlier changes know them by.
 pub(crate) type MovedRows = FxHashMap<(TableSlot, RowId), RowId>;
@@ -99,6 +107,16 @@ impl Transaction {
             old_start,
             old_len: old.len() as u32,
         });
+        if self.changes.len().is_multiple_of(COUNTED_CHANGES) {
+            self.report();
+        }
+    }
+
+    #[cold]
+    fn report(&self) {
+        if let Some(counted) = &self.counted {
+            counted.store(self.changes.len() as u64, Ordering::Relaxed);
+        }
     }
 }
 
@@ -123,6 +141,25 @@ impl Datastore {
     /// The number of row changes the open transaction has made.
     pub fn change_count(&self) -> usize {
         self.transaction.changes.len()
+    }
+
+    /// Has a counter follow the number of row changes of a long transaction, about; none: no more.
+    pub fn count_changes(&mut self, counter: Option<Arc<AtomicU64>>) {
+        self.transaction.counted = counter;
+    }
+
+    /// How many rows the open transaction has changed in each table since it had made `since` changes, by names. Tables that are
+    /// gone again are left out.
+    pub fn changes_by_table(&self, since: usize) -> Vec<(String, u64)> {
+        let mut counts: BTreeMap<TableSlot, u64> = BTreeMap::new();
+        for change in self.transaction.changes.get(since..).unwrap_or_default() {
+            *counts.entry(change.slot).or_default() += 1;
+        }
+        let named = counts.into_iter().filter_map(|(slot, count)| {
+            let state = self.tables[slot.index()].as_ref()?;
+            Some((state.table.schema.name.clone(), count))
+        });
+        named.collect()
     }
 
     /// Undoes everything the open transaction did. Sequence values stay consumed (02 §12).
@@ -395,16 +432,19 @@ impl Datastore {
     #[inline]
     fn writable_slot(&self, table: TableId) -> Result<TableSlot, DatastoreError> {
         let slot = self.slot(table)?;
-        match self.at(slot).is_view() {
-            false => Ok(slot),
-            true => Err(self.not_writable(slot)),
+        match self.at(slot).is_writable {
+            true => Ok(slot),
+            false => Err(self.not_writable(slot)),
         }
     }
 
     #[cold]
     fn not_writable(&self, slot: TableSlot) -> DatastoreError {
-        DatastoreError::View {
-            view: self.at(slot).table.schema.name.clone(),
+        let state = self.at(slot);
+        let name = state.table.schema.name.clone();
+        match state.is_view() {
+            true => DatastoreError::View { view: name },
+            false => DatastoreError::OldTable { table: name },
         }
     }
 
@@ -413,9 +453,9 @@ impl Datastore {
         slot: TableSlot,
         rows: &[RowId],
     ) -> Result<u32, DatastoreError> {
-        match self.at(slot).is_view() {
-            false => self.delete_found(slot, rows),
-            true => Err(self.not_writable(slot)),
+        match self.at(slot).is_writable {
+            true => self.delete_found(slot, rows),
+            false => Err(self.not_writable(slot)),
         }
     }
 

@@ -5,12 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lightcone_host::clock::ticks;
 use lightcone_host::{
     lend, on_own_stack, CallHandles, HandlerResponse, HoldsEnv, HostConfig, HostEnv, HostError,
-    HostLimits, HostTrap, InstanceOptions, Lent, LimitKind, LoadedModule, ModuleInstance,
-    OpenTransaction, ProcedureOutcome, ReadSet, ReadView, ReducerCall, ReducerOutcome,
-    SharedMemory, SuspendableInstance, Suspended, Transactions, ViewCall, ViewOutcome,
+    HostLimits, HostTrap, InstanceOptions, Interrupt, Lent, LimitKind, LoadedModule,
+    ModuleInstance, OpenTransaction, ProcedureOutcome, ReadSet, ReadView, ReducerCall,
+    ReducerOutcome, SharedMemory, SuspendableInstance, Suspended, Transactions, ViewCall,
+    ViewOutcome,
 };
 use wasmtime::{
-    Instance, InstancePre, Memory, ResourceLimiter, Store, TypedFunc, WasmParams, WasmResults,
+    Instance, InstancePre, Memory, ResourceLimiter, Store, StoreContextMut, Trap, TypedFunc,
+    UpdateDeadline, WasmParams, WasmResults,
 };
 
 use crate::check::LoadSteps;
@@ -19,7 +21,7 @@ use crate::trap::{explain, GuestFailure};
 
 /// What belongs to one instance.
 pub(crate) struct State {
-    /// Ticks that the call may still compute, if it is one that may be suspended.
+    /// Ticks that the call may still compute, if it is one that may be suspended or ended from outside.
     pub(crate) ticks_left: u64,
     /// Ticks since others last had their turn.
     pub(crate) kept_ticks: u64,
@@ -244,6 +246,8 @@ pub(crate) struct WasmInstance {
     call_view: Option<ViewFunction>,
     call_view_anon: Option<AnonymousViewFunction>,
     call_ticks: u64,
+    /// Calls may be ended from outside: the clock looks at each tick.
+    is_watched: bool,
     stack_bytes_max: usize,
     poisoned: bool,
 }
@@ -315,6 +319,7 @@ impl WasmInstance {
                 call_view,
                 call_view_anon,
                 call_ticks,
+                is_watched: false,
                 stack_bytes_max,
                 poisoned: false,
             },
@@ -347,11 +352,21 @@ impl WasmInstance {
             let state = instance.store.data_mut();
             state.limiter.refused_bytes = None;
             let handles = state.env.begin_call(call.name, call.args);
-            instance.store.set_epoch_deadline(instance.call_ticks);
+            instance.set_deadline();
             let result = export(instance, handles).map_err(|error| instance.stopped(error));
             instance.env().end_call();
             result
         })
+    }
+
+    /// The clock looks once, at the end of the call's time; or at each tick, if the call may be ended from outside.
+    #[inline]
+    fn set_deadline(&mut self) {
+        if self.is_watched {
+            self.store.data_mut().ticks_left = self.call_ticks;
+            return self.store.set_epoch_deadline(1);
+        }
+        self.store.set_epoch_deadline(self.call_ticks);
     }
 
     /// Runs a function that opens its own transactions.
@@ -425,7 +440,28 @@ impl HoldsEnv for WasmInstance {
     }
 }
 
+/// At each tick of a call that may be ended from outside: whether it may go on.
+fn watch(state: &mut State) -> wasmtime::Result<UpdateDeadline> {
+    if let Some(trap) = state.env.interrupted() {
+        return Err(wasmtime::Error::new(trap));
+    }
+    state.ticks_left = state.ticks_left.saturating_sub(1);
+    match state.ticks_left {
+        0 => Err(Trap::Interrupt.into()),
+        _ => Ok(UpdateDeadline::Continue(1)),
+    }
+}
+
 impl ModuleInstance for WasmInstance {
+    fn interrupt(&mut self) -> Option<Arc<Interrupt>> {
+        if !self.is_watched {
+            self.is_watched = true;
+            let look = |mut store: StoreContextMut<'_, State>| watch(store.data_mut());
+            self.store.epoch_deadline_callback(look);
+        }
+        Some(self.store.data().env.interrupt().clone())
+    }
+
     fn call_reducer(
         &mut self,
         transaction: OpenTransaction<'_>,

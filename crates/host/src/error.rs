@@ -50,6 +50,9 @@ pub enum HostTrap {
     /// The database stops, and the call with it.
     #[error("the database stops, and the call was ended [LC0332]")]
     Stopping,
+    /// An update is cancelled, and its migration function with it.
+    #[error("the migration was cancelled")]
+    Cancelled,
     /// The module got hold of something that modules may not have.
     #[error("{0} is not available in modules [LC0341]")]
     Forbidden(&'static str),

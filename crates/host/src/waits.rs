@@ -41,6 +41,8 @@ pub enum InterruptReason {
     ProcedureTime = 2,
     /// The database stops.
     Stopping = 3,
+    /// Somebody who may has asked for it.
+    Cancelled = 4,
 }
 
 impl Interrupt {
@@ -63,6 +65,7 @@ impl Interrupt {
             0 => None,
             1 => Some(InterruptReason::TransactionTime),
             2 => Some(InterruptReason::ProcedureTime),
+            4 => Some(InterruptReason::Cancelled),
             _ => Some(InterruptReason::Stopping),
         }
     }
@@ -81,6 +84,7 @@ impl InterruptReason {
                 limit: limits.procedure_seconds_max,
             },
             InterruptReason::Stopping => HostTrap::Stopping,
+            InterruptReason::Cancelled => HostTrap::Cancelled,
         }
     }
 }

@@ -228,8 +228,8 @@ section! {
             /// Longest time that changing the tables of a database may take when a module is published.
             #[serde(deserialize_with = "crate::duration::deserialize")]
             migration_time_max: Duration = Duration::from_secs(300);
-                bounds "time of all steps of a migration together, in which calls of that database wait; looked at before each \
-                    step and after every `TICK_ROWS` rows (`crates/table/src/table/alter.rs`)";
+                bounds "time of all steps of a migration together, with its function, in which calls of that database wait; looked \
+                    at before each step, after every `TICK_ROWS` rows (`crates/table/src/table/alter.rs`), and every 10 ms of the function";
                 reached "undo the migration, refuse the publish: LC0228";
 
             /// Most bytes that it may copy or put into indexes.
@@ -254,11 +254,26 @@ section! {
                 bounds "all files of one module's log; a file has an eighth of it";
                 reached "the oldest files go";
 
+            /// Most bytes of one of its files.
+            module_log_file_bytes_max: u64 = 8 << 20;
+                bounds "one file of a module's log, if it is less than an eighth of all";
+                reached "the next file begins";
+
+            /// Files of module logs that are older go.
+            module_log_days_max: u64 = 365;
+                bounds "days for which a module's log is kept; looked at when a file begins, and when the database is opened";
+                reached "older files go";
+
             /// What one module may log on average, in bytes; what is more is left out and counted.
             module_log_bytes_per_second: u64 = 1 << 20;
                 bounds "what one module logs on average; `BURST_SECONDS` (`crates/database/src/module_log/mod.rs`) times \
                     as much at once";
                 reached "records are left out; one line a second says how many, LC0124";
+
+            /// The same in records.
+            module_log_records_per_second: u64 = 10_000;
+                bounds "the same in records";
+                reached "as above, LC0124";
         }
         in Queues {
             /// Bytes of received and unprocessed messages of one database; beyond it, clients are read no further.
@@ -381,6 +396,22 @@ section! {
                     than 2 GiB";
                 reached "publishes that would leave less: 503, LC0125; snapshots wait, or are given up; module logs and the \
                     server's log are not written";
+        }
+        in Watching {
+            /// Databases that have series of their own in the metrics: those that were opened first.
+            metrics_databases_max: usize = 100;
+                bounds "databases that have series of their own in `/v1/metrics`: those that were opened first";
+                reached "the others are added up in series with the name `(other)`";
+
+            /// The same of the functions of a database, in the order of its module.
+            metrics_functions_max: usize = 50;
+                bounds "functions of one database that have series of their own (about 20 each), in the order of its module";
+                reached "the others are added up by kind in series with the name `(other)`";
+
+            /// The same of its tables.
+            metrics_tables_max: usize = 50;
+                bounds "tables and views of one database that have series of their own (4 each), in the order of its module";
+                reached "the others are added up in series with the name `(other)`";
         }
         in Connections {
             /// Most open connections; more are answered 503.

@@ -13,6 +13,7 @@ pub enum Subject {
     Calls,
     Queries,
     Storage,
+    Watching,
 }
 
 /// A limit, as people read of it.

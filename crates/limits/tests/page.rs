@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use lightcone_limits::{page_table, Limits, Subject, WebSocket};
 
-const SUBJECTS: [(&str, Subject); 6] = [
+const SUBJECTS: [(&str, Subject); 7] = [
     ("connections", Subject::Connections),
     ("websockets", Subject::WebSockets),
     ("queues", Subject::Queues),
     ("calls", Subject::Calls),
     ("queries", Subject::Queries),
     ("storage", Subject::Storage),
+    ("watching", Subject::Watching),
 ];
 
 fn docs() -> PathBuf {

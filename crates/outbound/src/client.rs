@@ -143,6 +143,28 @@ impl Outbound {
         read_body(response, bytes_max, bytes_max).await
     }
 
+    /// Sends a body to a place that the operator has named. No redirect is followed, and what is answered is not read.
+    ///
+    /// # Errors
+    /// The answer is no success, or there is none in this time.
+    pub async fn post(
+        &self,
+        url: &Url,
+        headers: &[(String, String)],
+        body: Vec<u8>,
+        time_max: Duration,
+    ) -> Result<(), OutboundError> {
+        let mut request = self.any.post(url.clone()).timeout(time_max).body(body);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let status = request.send().await.map_err(refusal)?.status();
+        match status.is_success() {
+            true => Ok(()),
+            false => Err(OutboundError::Status { status, hint: "" }),
+        }
+    }
+
     /// Starts a module's request, from any thread, with look-ups of its database's. Dropping the receiver ends it.
     pub fn start(
         self: &Arc<Self>,

@@ -41,6 +41,8 @@ pub struct ModuleDef {
     pub init: Option<usize>,
     pub on_connect: Option<usize>,
     pub on_disconnect: Option<usize>,
+    /// What the module brings for changes of tables that no step makes.
+    pub migration: Option<MigrationDef>,
     /// The same by module level, with local names, as the schema endpoint shows them.
     pub root: ModuleLevel,
     pub(crate) tables_by_name: HashMap<String, usize>,
@@ -65,7 +67,27 @@ pub struct ModuleLevel {
     pub http_handlers: Vec<HttpHandlerDef>,
     pub http_routes: Vec<HttpRouteDef>,
     pub row_level_security: Vec<String>,
+    /// Only of the root. Its reducer stands among those of the level, as its position is its id; its tables do not.
+    pub migration: Option<MigrationDef>,
     pub submodules: Vec<ModuleLevel>,
+}
+
+/// A migration function, and the tables that it reads (02 §14.8).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MigrationDef {
+    /// The id of the reducer `__migrate`, which nobody but an update calls.
+    pub reducer: usize,
+    /// Tables as they were, under names that begin with `__old_`: there while the function runs.
+    pub old_tables: Vec<TableDef>,
+}
+
+impl ModuleLevel {
+    /// The reducers that clients may hear of: all but the migration function.
+    pub fn shown_reducers(&self) -> impl Iterator<Item = &ReducerDef> {
+        let hidden = self.migration.as_ref().map(|migration| migration.reducer);
+        let reducers = self.reducers.iter().enumerate();
+        reducers.filter_map(move |(id, reducer)| (Some(id) != hidden).then_some(reducer))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -89,7 +89,7 @@ fn types_v10(level: &ModuleLevel) -> Vec<RawTypeDefV10> {
 }
 
 fn reducers_v10(level: &ModuleLevel) -> Vec<RawReducerDefV10> {
-    let reducers = level.reducers.iter().map(|reducer| RawReducerDefV10 {
+    let reducers = level.shown_reducers().map(|reducer| RawReducerDefV10 {
         source_name: reducer.source_name.clone(),
         params: reducer.params.clone(),
         visibility: reducer.visibility,
@@ -150,7 +150,7 @@ struct ShownNames<'a> {
 
 impl ShownNames<'_> {
     fn function(&self, canonical: &str) -> String {
-        let reducers = self.level.reducers.iter();
+        let reducers = self.level.shown_reducers();
         let procedures = self.level.procedures.iter();
         let sources = reducers
             .map(|reducer| (&reducer.name, &reducer.source_name))
@@ -232,8 +232,7 @@ fn explicit_names(level: &ModuleLevel) -> ExplicitNames {
         .iter()
         .map(|t| ExplicitNameEntry::Table(mapping(&t.source_name, &t.name)));
     let reducers = level
-        .reducers
-        .iter()
+        .shown_reducers()
         .map(|r| mapping(&r.source_name, &r.name));
     let procedures = level
         .procedures
@@ -310,7 +309,7 @@ fn level_v9(level: &ModuleLevel) -> RawModuleDefV9 {
     tables.sort_by(|a, b| a.name.cmp(&b.name));
     let mut types: Vec<&TypeDef> = level.types.iter().collect();
     types.sort_by(|a, b| (&a.scope, &a.name).cmp(&(&b.scope, &b.name)));
-    let reducers = level.reducers.iter().map(|reducer| RawReducerDefV9 {
+    let reducers = level.shown_reducers().map(|reducer| RawReducerDefV9 {
         name: reducer.name.clone(),
         params: reducer.params.clone(),
         lifecycle: reducer.lifecycle,

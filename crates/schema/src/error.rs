@@ -213,6 +213,9 @@ pub enum ValidationError {
     )]
     TypeHasIncorrectOrdering { name: String, ty: TypeRef },
 
+    #[error("the migration function `{function}` {problem} [LC0235]")]
+    Migration { function: String, problem: String },
+
     #[error("namespace of {bytes} bytes is longer than the limit of {NAMESPACE_BYTES_MAX} bytes")]
     NamespaceTooLong { bytes: usize },
     #[error("section {section} occurs more than once [LC0211]")]

@@ -6,11 +6,13 @@ use std::sync::Arc;
 pub use lightcone_database::Engines;
 pub(crate) use lightcone_database::{
     CallArgs, CallError, CallOutcome, Caller, Commons, ConnectError, ConnectRequest,
-    DatabaseHandle, DatabaseOptions, DatabaseStats, Error as DatabaseError, HandlerReply,
-    HeldBytes, Holder, HostKind, HttpHeader, HttpMethod, HttpRequest, HttpVersion, JsonRows,
-    Limits, Loads, Machine, MessageBatch, Outgoing, OutgoingReceiver, ParameterText, Policy,
-    PreparedUpdate, RequestSender, ResultRow, Rights, RowEncoder, ShutdownReason, SqlError,
-    SqlOutcome, SqlStats, StepReport, SubmitError, UpdateError, UpdatePlan, CLIENT_BYTES_CEILING,
+    DatabaseHandle, DatabaseMetrics, DatabaseOptions, DatabaseStats, Error as DatabaseError,
+    FunctionKind, FunctionMetrics, HandlerReply, HeldBytes, HistogramSnapshot, Holder, HostKind,
+    HttpHeader, HttpMethod, HttpRequest, HttpVersion, JsonRows, LastMigration, Limits, Loads,
+    Machine, MessageBatch, MigrationOutcome, Outgoing, OutgoingReceiver, ParameterText, Policy,
+    PreparedUpdate, QueryKind, RequestSender, ResultRow, Rights, RowEncoder, RunningMigration,
+    ShutdownReason, Span, SpanName, SqlError, SqlOutcome, SqlStats, StepReport, SubmitError,
+    TableMetrics, TraceContext, Tracer, UpdateError, UpdatePlan, BOUNDS_NS, CLIENT_BYTES_CEILING,
     QUERY_BYTES_MAX,
 };
 use lightcone_limits::HostLimits;

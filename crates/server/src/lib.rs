@@ -48,6 +48,7 @@ mod private_files;
 mod publishing;
 mod server;
 mod state;
+mod traces;
 mod ws;
 
 pub use data_dir::EDITION;

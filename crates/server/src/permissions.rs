@@ -52,6 +52,8 @@ pub enum Action {
     /// All rows of all tables, with SQL and in subscriptions.
     ReadAll,
     ViewLogs,
+    /// How often functions are called, how long they take, how much is in tables.
+    ViewMetrics,
     ListCollaborators,
     /// Another program, with the data that is there.
     Update,
@@ -71,10 +73,11 @@ pub enum Action {
 }
 
 /// Each action, what it needs, and how a refusal calls it.
-pub const TABLE: [(Action, Standing, &str); 13] = [
+pub const TABLE: [(Action, Standing, &str); 14] = [
     (Action::Use, Standing::Anyone, "use database"),
     (Action::ReadAll, Standing::Reader, "read private tables"),
     (Action::ViewLogs, Standing::Reader, "view module logs"),
+    (Action::ViewMetrics, Standing::Reader, "view metrics"),
     (
         Action::ListCollaborators,
         Standing::Reader,
@@ -136,6 +139,12 @@ pub const ROUTES: &[(&str, &str, Needs)] = &[
         "/v1/database/{database}/pre_publish",
         Action::Update,
     ),
+    needs("GET", "/v1/database/{database}/migration", Action::Update),
+    needs(
+        "DELETE",
+        "/v1/database/{database}/migration",
+        Action::Update,
+    ),
     needs("PUT", "/v1/database/{database}/reset", Action::Reset),
     needs("GET", "/v1/database/{database}/tables", Action::Update),
     needs("POST", "/v1/database/{database}/lock", Action::Lock),
@@ -152,6 +161,11 @@ pub const ROUTES: &[(&str, &str, Needs)] = &[
     ),
     needs("GET", "/v1/database/{database}/schema", Action::Use),
     needs("GET", "/v1/database/{database}/logs", Action::ViewLogs),
+    needs(
+        "GET",
+        "/v1/database/{database}/metrics",
+        Action::ViewMetrics,
+    ),
     needs("POST", "/v1/database/{database}/sql", Action::Use),
     needs("GET", "/v1/database/{database}/subscribe", Action::Use),
     needs(
@@ -284,6 +298,7 @@ mod tests {
             Use,
             ReadAll,
             ViewLogs,
+            ViewMetrics,
             ListCollaborators,
             Update,
             CallPrivate,
@@ -298,8 +313,9 @@ mod tests {
         for action in all {
             // Whoever adds an action is told so here, and adds it to the list.
             match action {
-                Use | ReadAll | ViewLogs | ListCollaborators | Update | CallPrivate | Write
-                | Reset | Delete | Lock | Rename | LeaveNameless | ChangeCollaborators => {}
+                Use | ReadAll | ViewLogs | ViewMetrics | ListCollaborators | Update
+                | CallPrivate | Write | Reset | Delete | Lock | Rename | LeaveNameless
+                | ChangeCollaborators => {}
             }
             let rows = TABLE.iter().filter(|(of, ..)| *of == action);
             assert_eq!(rows.count(), 1, "{action:?}");
@@ -319,7 +335,7 @@ mod tests {
         assert_eq!(first(Standing::Anyone), [Use]);
         assert_eq!(
             first(Standing::Reader),
-            [ReadAll, ViewLogs, ListCollaborators]
+            [ReadAll, ViewLogs, ViewMetrics, ListCollaborators]
         );
         assert_eq!(first(Standing::Publisher), [Update, CallPrivate, Write]);
         assert_eq!(

@@ -14,7 +14,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use lightcone_storage::DiskReserve;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{watch, Semaphore};
 use tokio::task::JoinHandle;
 
 use crate::address_counts::{self, AddressCounts};
@@ -34,6 +34,7 @@ use crate::metrics::{add, ServerCounters};
 use crate::pace::Pace;
 use crate::publishing::{Publishing, WaitingMax};
 use crate::state::ServerState;
+use crate::traces::Traces;
 
 /// How long open connections may take to end after the databases have ended, and then what is left of their tasks.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
@@ -44,6 +45,8 @@ const HEADERS_BYTES_MAX: usize = 64 * 1024;
 const HTTP2_STREAMS_MAX: u32 = 128;
 /// Longest pause between two looks at the start of a connection that may be HTTP/2's.
 const PREFACE_PAUSE_MAX: Duration = Duration::from_millis(500);
+/// Readers of the metrics at a time; others wait for their turn.
+const SCRAPES_MAX: usize = 1;
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Everything a server needs to know before it starts.
@@ -231,6 +234,9 @@ impl ServerHandle {
         self.stop.send_replace(Stage::Stopping);
         let _ = self.accepting.await;
         self.state.databases.shutdown().await;
+        if let Some(traces) = &self.state.traces {
+            traces.stop().await;
+        }
         // It syncs, which may take long on a busy disk: not while others wait for closed files.
         let control = self.state.control.clone();
         let _ = tokio::task::spawn_blocking(move || control.close()).await;
@@ -302,7 +308,14 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
     let postgres = crate::postgres::Shared::new(&config.postgres)?;
     let limits = crate::database::limits(&config);
     let disk = DiskReserve::new(options.data_dir, config.limits.disk_reserve_bytes);
+    let commons = crate::database::commons(&config, crate::database::outbound(&config)?);
+    let traces = Traces::start(&config.tracing)?;
+    if let Some(traces) = &traces {
+        commons.set_tracer(traces.clone());
+    }
     Ok(ServerState {
+        traces,
+        scrapes: Arc::new(Semaphore::new(SCRAPES_MAX)),
         authority: Authority::new(keys, &config.auth)?,
         databases: Databases::new(
             data_dir,
@@ -311,7 +324,7 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
             options.engines,
             limits,
             ServerWide {
-                commons: crate::database::commons(&config, crate::database::outbound(&config)?),
+                commons,
                 loads: Arc::new(Loads::new(config.limits.loads_given_up_max)),
                 disk: Arc::new(disk),
             },

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use lightcone_types::Identity;
+use tokio::sync::Semaphore;
 
 use crate::auth::Authority;
 use crate::budget::{ByteBudget, Charge};
@@ -16,6 +17,7 @@ use crate::metrics::ServerCounters;
 use crate::names::NameOrIdentity;
 use crate::pace::Pace;
 use crate::publishing::{Publisher, Publishing, Turn};
+use crate::traces::Traces;
 
 /// When what a full disk refused may be tried again.
 const DISK_RETRY_SECONDS: u64 = 60;
@@ -36,6 +38,10 @@ pub(crate) struct ServerState {
     /// From the environment; see 06 §3.7.
     pub issuer_required_to_publish: Option<String>,
     pub counters: ServerCounters,
+    /// None unless traces are sent.
+    pub traces: Option<Arc<Traces>>,
+    /// Whose turn it is to read the metrics.
+    pub scrapes: Arc<Semaphore>,
     pub descriptors: Descriptors,
     pub buffered_bytes: Arc<ByteBudget>,
     /// Apart from the others: modules are large, and wait.

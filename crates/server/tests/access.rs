@@ -7,13 +7,14 @@ use common::{answer, config, header, json, TestServer, User};
 const PAGE: &str = "https://evil.example";
 
 /// What changes or tells about databases and the server.
-const MANAGEMENT: [(&str, &str); 26] = [
+const MANAGEMENT: [(&str, &str); 27] = [
     ("POST", "/v1/database"),
     ("PUT", "/v1/database/d"),
     ("DELETE", "/v1/database/d"),
     ("POST", "/v1/database/d/pre_publish"),
     ("PUT", "/v1/database/d/reset"),
     ("GET", "/v1/database/d/tables"),
+    ("GET", "/v1/database/d/metrics"),
     ("POST", "/v1/database/d/lock"),
     ("POST", "/v1/database/d/unlock"),
     ("POST", "/v1/database/d/names"),

@@ -34,7 +34,11 @@ async fn every_route_asks_for_what_the_table_says() {
             let case = format!("{method} {route} by {}: {status} {body}", person.name);
             assert_eq!(is_refused, !allows(person.standing, *action), "{case}");
             // What is not refused is done, or asked for in another way.
-            assert!(is_refused || matches!(status, 200 | 426), "{case}");
+            let is_nothing_to_end = status == 409 && route.ends_with("/migration");
+            assert!(
+                is_refused || is_nothing_to_end || matches!(status, 200 | 426),
+                "{case}"
+            );
             if is_refused {
                 // Nothing has happened.
                 let path = format!("/v1/database/{name}/collaborators");

@@ -15,7 +15,7 @@ mod reserve;
 pub mod sim;
 
 pub use disk::DiskStorage;
-pub use log_files::{has_log_files, log_tail, LogFiles, NotWritten};
+pub use log_files::{has_log_files, log_tail, LogBounds, LogFiles, NotWritten};
 pub use offset::LogOffset;
 pub use position::FilePosition;
 pub use reserve::DiskReserve;

@@ -16,12 +16,34 @@ const FILE_SHARE: u64 = 8;
 const FILE_BYTES_MIN: u64 = 4 << 10;
 const DATE_BYTES: usize = "YYYY-MM-DD".len();
 
+/// How much of a log is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogBounds {
+    /// All files together.
+    pub bytes_max: u64,
+    /// One file; at most an eighth of all of them.
+    pub file_bytes_max: u64,
+    /// Files of days that are longer ago go. None: they stay.
+    pub days_max: Option<u64>,
+}
+
+impl LogBounds {
+    /// Nothing but a bound for all files together.
+    pub fn of_bytes(bytes_max: u64) -> LogBounds {
+        LogBounds {
+            bytes_max,
+            file_bytes_max: u64::MAX,
+            days_max: None,
+        }
+    }
+}
+
 /// The files of one log.
 pub struct LogFiles {
     directory: PathBuf,
     /// Before the date.
     prefix: &'static str,
-    bytes_max: u64,
+    bounds: LogBounds,
     disk: Arc<DiskReserve>,
     current: Option<Current>,
 }
@@ -46,13 +68,13 @@ impl LogFiles {
     pub fn new(
         directory: PathBuf,
         prefix: &'static str,
-        bytes_max: u64,
+        bounds: LogBounds,
         disk: Arc<DiskReserve>,
     ) -> LogFiles {
         LogFiles {
             directory,
             prefix,
-            bytes_max,
+            bounds,
             disk,
             current: None,
         }
@@ -64,7 +86,8 @@ impl LogFiles {
     }
 
     fn file_bytes_max(&self) -> u64 {
-        (self.bytes_max / FILE_SHARE).max(FILE_BYTES_MIN)
+        let share = self.bounds.bytes_max / FILE_SHARE;
+        share.min(self.bounds.file_bytes_max).max(FILE_BYTES_MIN)
     }
 
     /// Writes whole lines, on this day (`YYYY-MM-DD`).
@@ -119,6 +142,7 @@ impl LogFiles {
         let path = self.directory.join(format!("{}{date}.log", self.prefix));
         let file = OpenOptions::new().create(true).append(true).open(&path)?;
         let bytes = file.metadata()?.len();
+        self.remove_days(date)?;
         self.remove_old(&path)?;
         Ok(Current {
             date: date.to_owned(),
@@ -141,9 +165,34 @@ impl LogFiles {
         )
     }
 
+    /// Bytes of the file that is written to.
+    pub fn current_bytes(&self) -> u64 {
+        self.current.as_ref().map_or(0, |current| current.bytes)
+    }
+
+    /// Removes the files of days that are too long before this one.
+    ///
+    /// # Errors
+    /// A file cannot be removed.
+    pub fn remove_days(&self, today: &str) -> std::io::Result<()> {
+        let (Some(days_max), Some(today)) = (self.bounds.days_max, day_number(today)) else {
+            return Ok(());
+        };
+        for path in parts(&self.directory) {
+            let name = path.file_name().and_then(|name| name.to_str());
+            let date = name.and_then(|name| name.strip_prefix(self.prefix));
+            let day = date.and_then(|date| day_number(date.get(..DATE_BYTES)?));
+            // What has another name is nobody's of ours.
+            if day.is_some_and(|day| today.saturating_sub(day) > days_max as i64) {
+                std::fs::remove_file(&path)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Removes the oldest files until there is room for one more full one.
     fn remove_old(&self, current: &Path) -> std::io::Result<()> {
-        let room = self.bytes_max.saturating_sub(self.file_bytes_max());
+        let room = self.bounds.bytes_max.saturating_sub(self.file_bytes_max());
         let files = parts(&self.directory).into_iter();
         let mut files: Vec<(PathBuf, u64)> = files
             .filter(|path| path != current)
@@ -163,6 +212,24 @@ impl LogFiles {
         }
         Ok(())
     }
+}
+
+/// How many days a date (`YYYY-MM-DD`) is after 1970-01-01.
+fn day_number(date: &str) -> Option<i64> {
+    let mut parts = date.splitn(3, '-').map(str::parse::<i64>);
+    let mut next = || parts.next()?.ok();
+    let (year, month, day) = (next()?, next()?, next()?);
+    if !(0..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    // Years begin in March, so that the day that is not always there is the last one.
+    let (year, month) = match month > 2 {
+        true => (year, month - 3),
+        false => (year - 1, month + 9),
+    };
+    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let of_year = (153 * month + 2) / 5 + day - 1;
+    Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
 }
 
 /// How many bytes the lines have that fit.
@@ -257,4 +324,77 @@ fn read_end(path: &Path, bytes_max: u64) -> std::io::Result<Vec<u8>> {
         text.drain(..first_line(&text));
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_counted() {
+        for (date, number) in [
+            ("1970-01-01", 0),
+            ("1969-12-31", -1),
+            ("2000-02-29", 11_016),
+            ("2000-03-01", 11_017),
+            ("2026-11-23", 20_780),
+        ] {
+            assert_eq!(day_number(date), Some(number), "{date}");
+        }
+        for date in ["", "2026", "2026-13-01", "x-y-z", "2026-01-32"] {
+            assert_eq!(day_number(date), None, "{date}");
+        }
+    }
+
+    #[test]
+    fn files_of_long_ago_go() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| directory.path().join(name);
+        let names = [
+            "2026-11-01.log",
+            "2026-11-13.000001.log",
+            "2026-11-13.log",
+            "notes.log",
+        ];
+        for name in names {
+            std::fs::write(at(name), "old\n").expect("written");
+        }
+        let bounds = LogBounds {
+            days_max: Some(10),
+            ..LogBounds::of_bytes(1 << 20)
+        };
+        let path = directory.path().to_owned();
+        let mut files = LogFiles::new(path, "", bounds, Arc::default());
+        files.write("2026-11-23", b"new\n").expect("written");
+        assert!(!at("2026-11-01.log").exists());
+        assert!(at("2026-11-13.log").exists() && at("2026-11-13.000001.log").exists());
+        assert!(at("notes.log").exists());
+        files.write("2026-11-24", b"new\n").expect("written");
+        assert!(!at("2026-11-13.log").exists() && !at("2026-11-13.000001.log").exists());
+        assert_eq!(files.current_bytes(), 4);
+    }
+
+    #[test]
+    fn a_file_has_its_bound() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let bounds = LogBounds {
+            file_bytes_max: 4 << 10,
+            ..LogBounds::of_bytes(1 << 20)
+        };
+        let path = directory.path().to_owned();
+        let mut files = LogFiles::new(path, "", bounds, Arc::default());
+        for _ in 0..100 {
+            files
+                .write("2026-11-23", &[[b'x'; 999].as_slice(), b"\n"].concat())
+                .expect("written");
+        }
+        let files: Vec<u64> = parts(directory.path())
+            .iter()
+            .map(|path| path.metadata().expect("metadata").len())
+            .collect();
+        assert!(
+            files.len() >= 25 && files.iter().all(|bytes| *bytes <= 4 << 10),
+            "{files:?}"
+        );
+    }
 }

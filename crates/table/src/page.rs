@@ -71,6 +71,8 @@ pub(crate) struct PageTable {
     epochs: Vec<PageEpoch>,
     epoch: PageEpoch,
     released_bytes: u64,
+    /// The sum of `lens`.
+    bytes: usize,
 }
 
 // SAFETY: `starts` points into `groups`, which the value owns; see `PageBuffer`.
@@ -88,6 +90,7 @@ impl PageTable {
         let page = PageBuffer::zeroed(len);
         self.starts.push(page.data);
         self.lens.push(page_len(len));
+        self.bytes += len;
         self.epochs.push(self.epoch);
         if self.groups.len() * GROUP_PAGES < self.starts.len() {
             self.groups.push(Arc::default());
@@ -125,6 +128,7 @@ impl PageTable {
 
     fn put(&mut self, index: usize, page: PageBuffer) {
         self.starts[index] = page.data;
+        self.bytes = self.bytes - self.lens[index] as usize + page.len;
         self.lens[index] = page_len(page.len);
         self.epochs[index] = self.epoch;
         let group = Arc::make_mut(&mut self.groups[index / GROUP_PAGES]);
@@ -206,6 +210,7 @@ impl PageTable {
             epochs: Vec::new(),
             epoch: self.epoch,
             released_bytes: 0,
+            bytes: self.bytes,
         }
     }
 
@@ -215,8 +220,7 @@ impl PageTable {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        let pages: usize = self.lens.iter().map(|&len| len as usize).sum();
-        pages + self.starts.len() * 44
+        self.bytes + self.starts.len() * 44
     }
 }
 

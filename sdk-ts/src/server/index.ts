@@ -27,6 +27,7 @@ export {
   SyncResponse,
 } from "./http";
 export { type HandlerContext, type HttpHandlerExport, Router } from "./http_handlers";
+export type { MigrationCtx, MigrationFn, OldTables } from "./migration";
 export type { ProcedureCtx, ProcedureExport, TransactionCtx } from "./procedures";
 export type { Random } from "./random";
 export type { ReducerExport } from "./reducers";

@@ -32,7 +32,7 @@ export function makeReducerExport(
   );
 }
 
-function registerReducer(
+export function registerReducer(
   registry: Registry,
   exportName: string,
   exported: unknown,

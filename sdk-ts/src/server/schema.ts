@@ -16,6 +16,7 @@ import {
   makeHttpRouterExport,
   type Router,
 } from "./http_handlers";
+import { type MigrationFn, makeMigrationExport, type OldTables } from "./migration";
 import {
   makeProcedureExport,
   type ProcedureExport,
@@ -140,6 +141,23 @@ export class Schema<S extends AnySchema> {
 
   /** Runs when a client is gone. */
   readonly clientDisconnected: DefinesLifecycle<S> = lifecycle("OnDisconnect");
+
+  /**
+   * The function that brings the rows of changed tables into the new ones, when a module is published whose tables the database
+   * cannot change by itself (docs/migrations.md). It runs once, in the transaction of the update. Of Lightcone: a module with the
+   * package `spacetimedb` exports a reducer `__migrate` and declares tables `__old_…` instead.
+   *
+   * ```ts
+   * const old = { person: table({}, { id: t.u64().primaryKey().autoInc(), name: t.string() }) };
+   * export const migrate = spacetimedb.migrate(old, (ctx) => {
+   *   for (const { id, name } of ctx.old.person.iter()) ctx.db.person.insert({ id, fullName: name });
+   * });
+   * ```
+   *
+   * @param old The tables that change, as the module declared them that is published now.
+   */
+  readonly migrate = <const Old extends OldTables>(old: Old, fn: MigrationFn<S, Old>): ModuleExport =>
+    makeMigrationExport(old, fn);
 
   /** A view: rows that are computed from tables, for each caller. */
   readonly view: DefinesViews<ViewCtx<S>> = viewDefiner(false);

@@ -104,6 +104,31 @@ test("a breaking publish asks, disconnects, and keeps all rows", async () => {
   expect(logs).toContain("somebody left shape 3");
 });
 
+test("a migration function: who was built for the old module goes on with what is still there", async () => {
+  await published("renamed", 1);
+  const alice = await watch("renamed");
+  await alice.connection.reducers.addItem({ id: 1, name: "one" });
+  await until("the item", () => alice.connection.db.item.count() === 1n);
+
+  const declined = await publish("renamed", 7);
+  expect(declined.code).toBe(1);
+  expect(declined.stdout).toContain(
+    "    • table item (1 row): replaced by the migration function, which reads it as __old_item",
+  );
+  await published("renamed", 7);
+  await alice.ended;
+  expect(await server.sql("renamed", "SELECT id, label FROM item")).toEqual([[1, "one"]]);
+  expect(await server.sql("renamed", "SELECT text FROM word")).toEqual([["one"]]);
+
+  // The same bindings: a view that is as it was, and a table whose column has another name, in the same place.
+  const again = await watch("renamed");
+  expect([...again.connection.db.item.iter()].map(({ id, name }) => [id, name])).toEqual([[1, "one"]]);
+  await again.connection.reducers.addItem({ id: 2, name: "two" });
+  await until("the second item", () => again.connection.db.item.count() === 2n);
+  await until("the view", () => [...again.connection.db.count.iter()][0]?.items === 2n);
+  again.connection.disconnect();
+});
+
 test("what cannot be migrated is refused, with the way out", async () => {
   await published("refused", 3);
   await server.cliOk("call", "refused", "add_item", "1", '"one"');

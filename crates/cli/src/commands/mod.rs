@@ -14,12 +14,14 @@ pub mod lock;
 pub mod login;
 pub mod logs;
 pub mod mcp;
+pub mod migrate;
 pub mod publish;
 pub mod rename;
 pub mod server;
 pub mod sql;
 pub mod start;
 pub mod subscribe;
+pub mod top;
 pub mod version;
 
 use clap::ArgAction;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lightcone_server::config::Config;
-use lightcone_storage::{DiskReserve, LogFiles};
+use lightcone_storage::{DiskReserve, LogBounds, LogFiles};
 use lightcone_types::Timestamp;
 use tracing_subscriber::fmt::writer::MakeWriterExt;
 use tracing_subscriber::fmt::MakeWriter;
@@ -49,7 +49,7 @@ pub(super) fn install(data_dir: &Path, config: &Config) -> Result<()> {
     let files = LogFiles::new(
         directory,
         FILE_PREFIX,
-        limits.server_log_bytes_max,
+        LogBounds::of_bytes(limits.server_log_bytes_max),
         disk.into(),
     );
     let files = CutLines(Files(Arc::new(Mutex::new(files))));
@@ -163,7 +163,12 @@ mod tests {
     fn files_are_bounded() {
         let dir = tempfile::tempdir().expect("temporary directory");
         let directory = dir.path().join("logs");
-        let files = LogFiles::new(directory.clone(), FILE_PREFIX, 64 << 10, Arc::default());
+        let files = LogFiles::new(
+            directory.clone(),
+            FILE_PREFIX,
+            LogBounds::of_bytes(64 << 10),
+            Arc::default(),
+        );
         let mut files = Files(Arc::new(Mutex::new(files)));
         for _ in 0..1000 {
             files

@@ -271,3 +271,21 @@ pub fn token_of(issuer: &str, subject: &str) -> String {
 pub const DATABASE: &str = "c200aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 /// Another one, of somebody else.
 pub const SHARED: &str = "c200bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+
+/// The path of a module that `make modules` has built.
+pub fn module(name: &str) -> String {
+    let directory = std::env::var_os("LIGHTCONE_MODULES_WASM_DIR").map_or_else(
+        || {
+            PathBuf::from(std::env::var_os("HOME").expect("HOME is set"))
+                .join(".cache/lightcone/wasm")
+        },
+        PathBuf::from,
+    );
+    let path = directory.join(format!("{name}.wasm"));
+    assert!(
+        path.is_file(),
+        "{} is missing; build the modules first: make modules",
+        path.display()
+    );
+    path.to_str().expect("UTF-8").to_owned()
+}

@@ -207,10 +207,9 @@ impl<K: Default> Joins<K> {
             steps: left.steps.saturating_mul(ALLOWANCES_MAX),
             bytes: BYTES_MAX_IN_ALL,
         };
-        // Whatever others take, each may take as much.
+        // Whatever others take, each may take as much: half of what is allowed, once more.
         let share = left.divided_by(2 * self.concerned.len());
-        left = left.divided_by(2);
-        // The most that one shape took beyond its share, and which.
+        // The most that one shape took, and which.
         let mut most: Option<(Allowance, TableId)> = None;
         for id in &self.concerned {
             let Some(live) = self.shapes.get_mut(id).filter(|live| !live.has_failed) else {
@@ -221,20 +220,20 @@ impl<K: Default> Joins<K> {
                 ops: deltas.ops(ops.clone()),
             };
             let room = DELTA_BYTES_MAX.saturating_sub(deltas.bytes_len());
-            let granted = share.plus(left.at_most(left_in_all)).with_bytes(room);
+            let granted = left.at_most(left_in_all).at_least(share).with_bytes(room);
             let mut unused = granted;
             let keys = &live.keys;
             let found = self
                 .delta
                 .find(&live.shape, datastore, changed, keys, &mut unused);
-            let spent = granted.minus(unused).minus(share);
+            let spent = granted.minus(unused);
             left_in_all = left_in_all.minus(spent);
             if found.is_none() {
                 live.has_failed = true;
                 some_failed = true;
                 self.just_failed.push(*id);
-                // Who has taken most fails too, so that others have something left.
-                let greedier = most.take_if(|(most, _)| most.steps > spent.steps);
+                // Who has taken more than was left for this one fails too, so that others have something left.
+                let greedier = most.take_if(|(most, _)| most.steps > granted.steps);
                 if let Some((spent, greedy)) = greedier {
                     left = left.plus(spent);
                     if let Some(greedy) = self.shapes.get_mut(&greedy) {
@@ -324,10 +323,17 @@ impl Allowance {
         }
     }
 
+    fn at_least(self, other: Allowance) -> Allowance {
+        Allowance {
+            steps: self.steps.max(other.steps),
+            bytes: self.bytes.max(other.bytes),
+        }
+    }
+
     fn divided_by(self, count: usize) -> Allowance {
         Allowance {
-            steps: self.steps / count,
-            bytes: self.bytes / count,
+            steps: self.steps.div_ceil(count),
+            bytes: self.bytes.div_ceil(count),
         }
     }
 

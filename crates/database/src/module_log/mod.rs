@@ -6,12 +6,13 @@
 mod thread;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use lightcone_host::{ConsoleLevel, ConsoleRecord, ConsoleSink};
-use lightcone_storage::{has_log_files, log_tail, DiskReserve, LogFiles, NotWritten};
+use lightcone_storage::{has_log_files, log_tail, DiskReserve, LogBounds, LogFiles, NotWritten};
 use lightcone_types::{cut, cut_name, Timestamp};
 use tokio::sync::broadcast;
 
@@ -35,10 +36,37 @@ const HOST: &str = "__spacetimedb__";
 /// What a database's module may log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// All files together.
-    pub bytes_max: u64,
+    pub files: LogBounds,
     /// On average; [`BURST_SECONDS`] times as much at once.
     pub bytes_per_second: u64,
+    /// The same of records.
+    pub records_per_second: u64,
+}
+
+/// What a module has logged since its database was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ModuleLogMetrics {
+    /// Those that were taken.
+    pub records: u64,
+    pub left_out_records: u64,
+    /// Of the file that is written to.
+    pub file_bytes: u64,
+}
+
+impl ModuleLogMetrics {
+    pub(crate) fn add(&mut self, other: &ModuleLogMetrics) {
+        self.records += other.records;
+        self.left_out_records += other.left_out_records;
+        self.file_bytes += other.file_bytes;
+    }
+}
+
+/// As [`ModuleLogMetrics`]; changed under locks, read without.
+#[derive(Default)]
+struct Counted {
+    records: AtomicU64,
+    left_out_records: AtomicU64,
+    file_bytes: AtomicU64,
 }
 
 /// The log of one database's module.
@@ -52,15 +80,16 @@ struct Inner {
     /// Locked before `pending` by whoever writes, so that lines stay in order.
     files: Mutex<Files>,
     live: broadcast::Sender<Bytes>,
+    counted: Counted,
 }
 
 struct Pending {
     lines: Vec<u8>,
     /// The thread knows that there is something.
     is_queued: bool,
-    /// Bytes that may be logged now.
-    allowed: u64,
-    refilled: Instant,
+    /// Bytes and records that may be logged now.
+    bytes: Allowance,
+    records: Allowance,
     left_out: LeftOut,
 }
 
@@ -83,20 +112,22 @@ impl ModuleLog {
         let pending = Pending {
             lines: Vec::new(),
             is_queued: false,
-            allowed: bounds.bytes_per_second.saturating_mul(BURST_SECONDS),
-            refilled: Instant::now(),
+            bytes: Allowance::new(bounds.bytes_per_second),
+            records: Allowance::new(bounds.records_per_second),
             left_out: LeftOut::default(),
         };
         let inner = Inner {
             bounds,
             pending: Mutex::new(pending),
             files: Mutex::new(Files {
-                log: LogFiles::new(directory, "", bounds.bytes_max, disk),
+                log: LogFiles::new(directory, "", bounds.files, disk),
                 spare: Vec::new(),
                 complained: None,
             }),
             live: broadcast::channel(LIVE_RECORDS_MAX).0,
+            counted: Counted::default(),
         };
+        inner.files().remove_days();
         ModuleLog {
             inner: Arc::new(inner),
         }
@@ -115,6 +146,16 @@ impl ModuleLog {
         has_log_files(&directory).then(|| log_tail(&directory, num_lines))
     }
 
+    /// What has been logged since the log was opened.
+    pub fn metrics(&self) -> ModuleLogMetrics {
+        let counted = &self.inner.counted;
+        ModuleLogMetrics {
+            records: counted.records.load(Relaxed),
+            left_out_records: counted.left_out_records.load(Relaxed),
+            file_bytes: counted.file_bytes.load(Relaxed),
+        }
+    }
+
     /// Records from now on, each a line.
     pub fn subscribe(&self) -> broadcast::Receiver<Bytes> {
         self.inner.live.subscribe()
@@ -129,18 +170,24 @@ impl ModuleLog {
     pub(crate) fn write(&self, record: &ConsoleRecord<'_>) {
         let inner = &self.inner;
         let mut pending = inner.pending();
-        pending.refill(&inner.bounds, Instant::now());
+        let now = Instant::now();
+        pending.bytes.refill(inner.bounds.bytes_per_second, now);
+        pending.records.refill(inner.bounds.records_per_second, now);
         let start = pending.lines.len();
         // Most of a flood is not even put into words.
-        if record.message.len() as u64 <= pending.allowed {
+        if pending.records.left > 0 && record.message.len() as u64 <= pending.bytes.left {
             record.write_json_line(&mut pending.lines);
         }
         let bytes = pending.lines.len() - start;
-        if bytes == 0 || bytes as u64 > pending.allowed || pending.lines.len() > QUEUE_BYTES_MAX {
+        let is_much = bytes as u64 > pending.bytes.left || pending.lines.len() > QUEUE_BYTES_MAX;
+        if bytes == 0 || is_much {
             pending.lines.truncate(start);
             pending.left_out.add(1, bytes.max(record.message.len()));
+            inner.counted.left_out_records.fetch_add(1, Relaxed);
         } else {
-            pending.allowed -= bytes as u64;
+            pending.bytes.left -= bytes as u64;
+            pending.records.left -= 1;
+            inner.counted.records.fetch_add(1, Relaxed);
             if inner.live.receiver_count() > 0 {
                 // Fails only if the last reader just left.
                 let line = Bytes::copy_from_slice(&pending.lines[start..]);
@@ -202,15 +249,27 @@ impl ConsoleSink for ModuleLog {
     }
 }
 
-impl Pending {
-    fn refill(&mut self, bounds: &Bounds, now: Instant) {
+/// How much may be logged now of what is bounded by the second.
+struct Allowance {
+    left: u64,
+    refilled: Instant,
+}
+
+impl Allowance {
+    fn new(per_second: u64) -> Allowance {
+        Allowance {
+            left: per_second.saturating_mul(BURST_SECONDS),
+            refilled: Instant::now(),
+        }
+    }
+
+    fn refill(&mut self, per_second: u64, now: Instant) {
         let elapsed = now.saturating_duration_since(self.refilled);
-        let more = elapsed.as_micros() as u64;
-        let more = (u128::from(more) * u128::from(bounds.bytes_per_second) / 1_000_000) as u64;
-        // Too short a time for a byte is kept for the next look.
+        let more = u128::from(elapsed.as_micros() as u64) * u128::from(per_second) / 1_000_000;
+        // Too short a time for one is kept for the next look.
         if more > 0 {
-            let most = bounds.bytes_per_second.saturating_mul(BURST_SECONDS);
-            self.allowed = self.allowed.saturating_add(more).min(most);
+            let most = per_second.saturating_mul(BURST_SECONDS);
+            self.left = self.left.saturating_add(more as u64).min(most);
             self.refilled = now;
         }
     }
@@ -224,14 +283,20 @@ struct Files {
 }
 
 impl Files {
+    /// Also a module that logs nothing any more keeps no older files; they are looked at when the database is opened.
+    fn remove_days(&self) {
+        if let Err(error) = self.log.remove_days(&today()) {
+            tracing::warn!(directory = %self.log.directory().display(), %error, "old files of a module log cannot be removed");
+        }
+    }
+
     /// Writes lines. Returns what was not written.
     fn write(&mut self, lines: &[u8]) -> LeftOut {
         let mut lost = LeftOut::default();
         if lines.is_empty() {
             return lost;
         }
-        let date: String = Timestamp::now().to_rfc3339().chars().take(10).collect();
-        if let Err(NotWritten { written, error }) = self.log.write(&date, lines) {
+        if let Err(NotWritten { written, error }) = self.log.write(&today(), lines) {
             let rest = &lines[written..];
             let records = rest.iter().filter(|byte| **byte == b'\n').count();
             lost.add(records as u64, rest.len());
@@ -243,6 +308,10 @@ impl Files {
         }
         lost
     }
+}
+
+fn today() -> String {
+    Timestamp::now().to_rfc3339().chars().take(10).collect()
 }
 
 impl Inner {
@@ -263,6 +332,9 @@ impl Inner {
         let mut lines = std::mem::replace(&mut pending.lines, spare);
         drop(pending);
         let lost = files.write(&lines);
+        let counted = &self.counted;
+        counted.file_bytes.store(files.log.current_bytes(), Relaxed);
+        counted.left_out_records.fetch_add(lost.records, Relaxed);
         let mut pending = self.pending();
         pending.left_out.add(lost.records, lost.bytes as usize);
         let left_out = pending.left_out;
@@ -274,13 +346,16 @@ impl Inner {
             return left_out != LeftOut::default();
         }
         let text = format!(
-            "{} records ({} bytes) of this module's log were left out: it logs more than limits.module-log-bytes-per-second, or the disk is full [LC0124]",
+            "{} records ({} bytes) of this module's log were left out: it logs more than limits.module-log-bytes-per-second or limits.module-log-records-per-second, or the disk is full [LC0124]",
             left_out.records, left_out.bytes
         );
         let now = Timestamp::now();
         host_record(ConsoleLevel::Warn, HOST, &text, now).write_json_line(&mut lines);
         let is_told = files.write(&lines) == LeftOut::default();
         if is_told {
+            if self.live.receiver_count() > 0 {
+                let _ = self.live.send(Bytes::copy_from_slice(&lines));
+            }
             let mut pending = self.pending();
             pending.left_out.records -= left_out.records;
             pending.left_out.bytes -= left_out.bytes;
@@ -297,8 +372,9 @@ mod tests {
 
     fn log(directory: &Path, bytes_max: u64, bytes_per_second: u64) -> ModuleLog {
         let bounds = Bounds {
-            bytes_max,
+            files: LogBounds::of_bytes(bytes_max),
             bytes_per_second,
+            records_per_second: 1 << 30,
         };
         ModuleLog::new(directory.to_owned(), bounds, Arc::default())
     }
@@ -359,6 +435,56 @@ mod tests {
     }
 
     #[test]
+    fn many_short_records_are_left_out_too() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let bounds = Bounds {
+            files: LogBounds::of_bytes(1 << 20),
+            bytes_per_second: 1 << 20,
+            records_per_second: 10,
+        };
+        let log = ModuleLog::new(dir.path().to_owned(), bounds, Arc::default());
+        let mut live = log.subscribe();
+        for _ in 0..1000 {
+            log.info("x");
+        }
+        let text = text(&log);
+        let written = text.lines().filter(|line| !line.contains("LC0124")).count();
+        let most = 10 * BURST_SECONDS as usize;
+        assert!((most..most + 10).contains(&written), "{written}");
+        let metrics = log.metrics();
+        assert_eq!(metrics.records, written as u64);
+        assert_eq!(metrics.records + metrics.left_out_records, 1000);
+        assert!(metrics.file_bytes > 0);
+        // Whoever reads along is told too.
+        let mut told = false;
+        loop {
+            match live.try_recv() {
+                Ok(line) => told |= String::from_utf8_lossy(&line).contains("LC0124"),
+                Err(broadcast::error::TryRecvError::Lagged(_)) => {}
+                Err(_) => break,
+            }
+        }
+        assert!(told);
+    }
+
+    #[test]
+    fn old_days_go_when_the_database_is_opened() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        std::fs::write(dir.path().join("2020-01-01.log"), "old\n").expect("old");
+        let bounds = Bounds {
+            files: LogBounds {
+                days_max: Some(30),
+                ..LogBounds::of_bytes(1 << 20)
+            },
+            bytes_per_second: 1 << 20,
+            records_per_second: 1 << 30,
+        };
+        let log = ModuleLog::new(dir.path().to_owned(), bounds, Arc::default());
+        assert!(!dir.path().join("2020-01-01.log").exists());
+        assert!(log.tail(None).is_empty());
+    }
+
+    #[test]
     fn files_are_rotated_and_old_ones_go() {
         let dir = tempfile::tempdir().expect("temporary directory");
         std::fs::write(dir.path().join("2020-01-01.log"), vec![b'o'; 30_000]).expect("old");
@@ -401,8 +527,9 @@ mod tests {
     fn a_disk_without_room_takes_no_lines() {
         let dir = tempfile::tempdir().expect("temporary directory");
         let bounds = Bounds {
-            bytes_max: 1 << 20,
+            files: LogBounds::of_bytes(1 << 20),
             bytes_per_second: 1 << 20,
+            records_per_second: 1 << 30,
         };
         let full = DiskReserve::new(dir.path().to_owned(), Some(u64::MAX));
         let log = ModuleLog::new(dir.path().join("logs"), bounds, Arc::new(full));

@@ -16,6 +16,7 @@ use crate::events::{Batch, FanoutItem};
 use crate::fanout::{Fanout, QUEUE_BATCHES_MAX};
 use crate::handle::DatabaseHandle;
 use crate::inbox::Inbox;
+use crate::metrics::ModuleCounters;
 use crate::module::{Module, Program};
 use crate::module_log::ModuleLog;
 use crate::options::{DatabaseOptions, WRITER_STACK_EXTRA_BYTES};
@@ -55,7 +56,8 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
     } = opened;
     let next_offset = durable.tail().next_offset;
     let catalog = CatalogView::new(&datastore, &program.def);
-    let module = Arc::new(Module::new(0, 0, program, catalog));
+    let counters = ModuleCounters::new(&program.def, &datastore, None);
+    let module = Arc::new(Module::new(0, 0, program, catalog, counters));
     let (items, inbox) = mpsc::unbounded_channel();
     let senders = Inbox::new(&options.limits, items);
     let shared = Arc::new(Shared::new(
@@ -82,6 +84,7 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
         submitted_offset: next_offset,
         replayed_bytes,
         state: WriterState::default(),
+        traced: None,
     });
     DatabaseHandle { shared }
 }

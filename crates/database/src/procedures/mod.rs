@@ -35,6 +35,7 @@ use crate::module::Module;
 use crate::options::Limits;
 use crate::peer::ConnectionNumber;
 use crate::shared::Shared;
+use crate::trace::TraceContext;
 
 pub(crate) use control::Control;
 pub(crate) use immediate::ImmediateQueue;
@@ -48,6 +49,8 @@ pub(crate) struct Origin {
     pub identity: Identity,
     pub connection_id: ConnectionId,
     pub timestamp: Timestamp,
+    /// The call is traced.
+    pub trace: Option<TraceContext>,
 }
 
 /// What is called, by its position in the module's definition.

@@ -12,6 +12,7 @@ use tokio::sync::{oneshot, OwnedSemaphorePermit, Semaphore};
 
 use super::Control;
 use crate::environment::Environment;
+use crate::metrics::Metrics;
 use crate::shared::Shared;
 
 /// The longest sleep at a stretch, so that a clock that was set, or a machine that was suspended, is noticed.
@@ -39,6 +40,32 @@ struct Place {
 struct Answered {
     answer: HttpAnswer,
     _request: Option<OwnedSemaphorePermit>,
+}
+
+/// A request that is counted as failed unless it is answered, also if its call ends first.
+struct Counted {
+    metrics: Arc<Metrics>,
+    answered_bytes: Option<usize>,
+}
+
+impl Counted {
+    fn begin(metrics: &Arc<Metrics>, body_bytes: usize) -> Counted {
+        metrics.outbound.begin(body_bytes);
+        Counted {
+            metrics: metrics.clone(),
+            answered_bytes: None,
+        }
+    }
+
+    fn answered(&mut self, body_bytes: usize) {
+        self.answered_bytes = Some(body_bytes);
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.metrics.outbound.end(self.answered_bytes);
+    }
 }
 
 impl Waits {
@@ -101,6 +128,7 @@ impl Waits {
         let lookups = self.shared.procedures.lookups.clone();
         let environment = self.shared.options.commons.environment.clone();
         let asked = environment.instant();
+        let mut counted = Counted::begin(&self.shared.metrics, body.len());
         Some(self.wait(async move {
             let permit = tokio::select! {
                 permit = requests.acquire_owned() => permit,
@@ -118,7 +146,10 @@ impl Waits {
             };
             let answer = outbound.start(plain(request, body), bounds, lookups).await;
             let answer = match answer {
-                Ok(Ok(response)) => Ok(told(response)),
+                Ok(Ok(response)) => {
+                    counted.answered(response.body.len());
+                    Ok(told(response))
+                }
                 Ok(Err(error)) => Err(error.to_string()),
                 Err(_) => Err("the server is stopping".to_owned()),
             };

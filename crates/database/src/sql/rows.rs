@@ -12,6 +12,7 @@ use crate::answer::ReadError;
 use crate::asked::Asked;
 use crate::budget::{Charge, ClientBudget, Exceeded, HeldBytes};
 use crate::evaluate::{Cursor, Source};
+use crate::metrics::Metrics;
 use crate::reads::{Job, Progress, Slice};
 
 /// Answers are made, and given to the socket, in pieces of about this size.
@@ -298,15 +299,22 @@ pub(super) struct RowsJob<E: RowEncoder> {
     reply: Option<Reply>,
     time_max: Duration,
     spent: Duration,
+    metrics: Arc<Metrics>,
 }
 
 impl<E: RowEncoder> RowsJob<E> {
-    pub fn new(rows: RowsOf<E>, time_max: Duration, reply: Reply) -> RowsJob<E> {
+    pub fn new(
+        rows: RowsOf<E>,
+        time_max: Duration,
+        metrics: Arc<Metrics>,
+        reply: Reply,
+    ) -> RowsJob<E> {
         RowsJob {
             rows,
             reply: Some(reply),
             time_max,
             spent: Duration::ZERO,
+            metrics,
         }
     }
 }
@@ -327,6 +335,7 @@ impl<E: RowEncoder> Job for RowsJob<E> {
             Ok(Some(pieces)) => Ok(pieces),
             Err(error) => Err(error),
         };
+        self.metrics.reads.note_shared(self.spent);
         if let Some(reply) = self.reply.take() {
             // Whoever asked may be gone by now.
             let _ = reply.send(result);

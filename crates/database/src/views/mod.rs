@@ -31,19 +31,21 @@ use std::time::Instant;
 
 use lightcone_engine::{ReadSet, ViewInstance};
 use lightcone_schema::ViewSchema;
-use lightcone_types::{Identity, TableId};
+use lightcone_types::{Identity, TableId, Timestamp};
 use rustc_hash::FxHashMap;
 
 use self::dependents::{Dependents, Looked};
-use self::failures::Failures;
+use self::failures::{Failures, ViewError};
 use self::joins::ViewJoins;
 use self::query::{RowChanges, ViewQuery};
 use self::runner::Runner;
 use self::uses::Unused;
 use crate::held_indexes::IndexBuilding;
+use crate::metrics::{Failure, FunctionKind};
 use crate::module::Module;
 use crate::peer::ConnectionNumber;
 use crate::shared::Shared;
+use crate::trace::{SpanName, Traced};
 
 /// No rows, as a BSATN array.
 const NO_ROWS: &[u8] = &[0; 4];
@@ -53,9 +55,35 @@ const NO_ROWS: &[u8] = &[0; 4];
 pub(crate) struct ViewHost<'a> {
     pub shared: &'a Shared,
     pub module: &'a Arc<Module>,
+    /// The call inside of which views are evaluated.
+    pub traced: Option<&'a Traced>,
 }
 
 impl ViewHost<'_> {
+    /// An instance of a view was evaluated, or brought up to date.
+    fn count(&self, table: TableId, started: Instant, result: &Result<(), ViewError>) {
+        let Some(function) = self.module.views.get(&table) else {
+            return;
+        };
+        let failure = result.as_ref().err().map(|error| match error.may_pass {
+            true => Failure::Time,
+            false => Failure::Trap,
+        });
+        let took = self.instant().saturating_duration_since(started);
+        let counters = &self.module.counters;
+        counters.view(function.position).note(took, failure);
+        if let Some(traced) = self.traced {
+            let name = SpanName::Function {
+                kind: FunctionKind::View,
+                name: function.name.clone(),
+            };
+            let ended = self.shared.environment().now();
+            let started = Timestamp(ended.0.saturating_sub(took.as_micros() as i64));
+            let error = result.as_ref().err().map(|error| error.reason.clone());
+            traced.tell(name, (started, ended), error);
+        }
+    }
+
     fn instant(&self) -> Instant {
         self.shared.environment().instant()
     }

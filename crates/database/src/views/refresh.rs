@@ -183,6 +183,7 @@ impl Views {
         result: Result<(), ViewError>,
         messages: &mut Vec<ViewMessage>,
     ) {
+        host.count(self.instance(number).key.table, started, &result);
         let instance = self.instance_mut(number);
         instance.is_overdue = result.as_ref().is_err_and(|error| error.may_pass);
         let was_failing = std::mem::replace(&mut instance.is_failing, result.is_err());

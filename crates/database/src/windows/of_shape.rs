@@ -1,8 +1,9 @@
 //! The windows of one shape: what the changes of a table do to them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use lightcone_engine::{Datastore, DeltaBatch, DeltaKind, DeltaOp};
+use lightcone_engine::{Datastore, DeltaBatch, DeltaKind, DeltaOp, RowAt};
 
 use super::fill::{Found, Wanted};
 use super::refill::Short;
@@ -457,6 +458,9 @@ impl OfShape {
     /// Appends what has changed in the touched windows.
     pub fn finish(&mut self, deltas: &mut DeltaBatch, scratch: &mut Scratch) {
         let shape = self.shape.clone();
+        // Windows share the rows that come into several: these are written once.
+        let mut written: HashMap<*const u8, RowAt> = HashMap::new();
+        let is_alone = scratch.touched.len() == 1;
         for &number in &scratch.touched {
             let live = self.live(number);
             live.is_touched = false;
@@ -466,7 +470,15 @@ impl OfShape {
                     true => DeltaKind::Insert,
                     false => DeltaKind::Delete,
                 };
-                deltas.push_keyed(shape.id, kind, &live.asked.key, entry.row());
+                let row = entry.row();
+                let at = match is_alone {
+                    true => deltas.write_row(row),
+                    false => *written
+                        .entry(row.as_ptr())
+                        .or_insert_with(|| deltas.write_row(row)),
+                };
+                let key = deltas.write_row(&live.asked.key);
+                deltas.push_written(shape.id, kind, key, at);
             }
             live.changes.clear();
         }

@@ -1,6 +1,7 @@
 //! Calls of reducers: each is one transaction (03 §11, 06 §5.11).
 
 use std::ops::Range;
+use std::time::Instant;
 
 use lightcone_host::{ConsoleLevel, HostEnv, OpenTransaction, ReducerCall, ReducerOutcome};
 use lightcone_types::{ConnectionId, Timestamp};
@@ -12,6 +13,7 @@ use super::{Origin, Writer};
 use crate::calls::{CallError, CallOutcome};
 use crate::events::{CallFailure, CallResult, Event};
 use crate::inbox::{Command, HttpCall, InboxItem, InboxPermit, Place};
+use crate::metrics::{Failure, QueryKind};
 use crate::peer::ConnectionNumber;
 use crate::procedures::Asker;
 use crate::request::{Decoded, Request};
@@ -41,20 +43,28 @@ impl Writer {
         if decoded.version != self.module.version {
             decoded.resolve_again(&self.module, &peer);
         }
-        let origin = Origin {
+        let mut origin = Origin {
             identity: peer.identity,
             connection_id,
             timestamp: decoded.timestamp,
+            trace: None,
         };
         while let Some(next) = decoded.requests.get_mut(decoded.taken) {
             let request = std::mem::replace(next, TAKEN);
             decoded.taken += 1;
+            let received = decoded.received;
+            origin.trace = match request {
+                Request::Call { .. } | Request::Procedure { .. } => {
+                    decoded.trace.take().map(|trace| *trace)
+                }
+                _ => None,
+            };
             let may_wait =
                 matches!(request, Request::Procedure { .. }) && !self.state.serves_others;
             if may_wait && decoded.taken < decoded.requests.len() {
                 return self.procedure_before(connection, &origin, request, decoded, place);
             }
-            self.request(connection, &origin, &decoded.payload, request);
+            self.request(connection, &origin, &decoded.payload, request, received);
             if self.round_is_full() {
                 self.end_round();
             }
@@ -72,14 +82,14 @@ impl Writer {
         rest: Decoded,
         place: Place,
     ) {
-        let payload = rest.payload.clone();
+        let (payload, received) = (rest.payload.clone(), rest.received);
         let rest = Command::Requests {
             connection,
             decoded: rest,
             place,
         };
         self.state.pending.push_front(InboxItem::Command(rest));
-        self.request(connection, origin, &payload, procedure);
+        self.request(connection, origin, &payload, procedure, received);
     }
 
     fn request(
@@ -88,6 +98,7 @@ impl Writer {
         origin: &Origin,
         payload: &[u8],
         request: Request,
+        received: Instant,
     ) {
         let args_of = |place: Range<u32>| &payload[place.start as usize..place.end as usize];
         match request {
@@ -96,6 +107,7 @@ impl Writer {
                 reducer,
                 args,
             } => {
+                self.note_wait(received);
                 let (result, ops) = self.call(reducer, origin, args_of(args));
                 self.event(Event::Called {
                     connection,
@@ -104,6 +116,7 @@ impl Writer {
                     result,
                     ops,
                 });
+                self.trace_answer(origin);
             }
             Request::RejectedCall {
                 request_id,
@@ -124,7 +137,12 @@ impl Writer {
                 request_id,
                 procedure,
                 args,
-            } => self.client_procedure(connection, request_id, procedure, origin, args_of(args)),
+            } => {
+                self.note_wait(received);
+                let args = args_of(args);
+                self.client_procedure(connection, request_id, procedure, origin, args);
+                self.state.call_ended = None;
+            }
             Request::RejectedProcedure {
                 request_id,
                 message,
@@ -142,17 +160,23 @@ impl Writer {
                 query_set_id,
                 set,
                 ticket,
-            } => self.subscribe(connection, request_id, query_set_id, set, ticket),
+            } => self.timed(QueryKind::Subscribe, |writer| {
+                writer.subscribe(connection, request_id, query_set_id, set, ticket);
+            }),
             Request::Unsubscribe {
                 request_id,
                 query_set_id,
                 ticket,
-            } => self.unsubscribe(connection, request_id, query_set_id, ticket),
+            } => self.timed(QueryKind::Unsubscribe, |writer| {
+                writer.unsubscribe(connection, request_id, query_set_id, ticket);
+            }),
             Request::OneOff {
                 request_id,
                 plan,
                 ticket,
-            } => self.one_off(connection, request_id, plan, ticket),
+            } => self.timed(QueryKind::OneOff, |writer| {
+                writer.one_off(connection, request_id, plan, ticket);
+            }),
         }
     }
 
@@ -171,14 +195,21 @@ impl Writer {
         if let Some(reason) = self.shared.status.read_only() {
             return (CallResult::Failed(CallFailure::NotRun(reason)), 0..0);
         }
+        let measured = self.measure();
+        let started = self.begin_traced(origin);
         self.datastore().begin();
-        match self.execute(reducer, origin, args) {
+        let outcome = self.execute(reducer, origin, args);
+        let failure = Failure::of_outcome(&outcome);
+        let result = match outcome {
             ReducerOutcome::Ok => (CallResult::Committed, self.commit()),
             outcome => {
                 self.datastore().rollback();
                 (self.failed(reducer, outcome, origin.timestamp), 0..0)
             }
-        }
+        };
+        self.note_call(reducer, &measured, failure);
+        self.end_traced(reducer, started, &measured, &result.0);
+        result
     }
 
     /// Runs a reducer in the open transaction and replaces the instance if it trapped.
@@ -252,11 +283,15 @@ impl Writer {
             function,
             args,
             timestamp,
+            received,
+            trace,
         } = call;
+        self.note_wait(received);
         let origin = Origin {
             identity: caller.identity,
             connection_id,
             timestamp,
+            trace,
         };
         let rights = self.shared.rights_of(&caller.identity, caller.rights);
         if self.has_no_lifecycle() && self.shared.status.read_only().is_none() {
@@ -339,6 +374,7 @@ impl Writer {
             identity: self.shared.options.identity,
             connection_id: ConnectionId(0),
             timestamp: self.now(),
+            trace: None,
         };
         let module = self.module.clone();
         // The database itself may call what is private.

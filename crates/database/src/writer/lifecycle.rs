@@ -13,6 +13,7 @@ use crate::calls::CallError;
 use crate::error::{ConnectError, SqlError};
 use crate::events::{CallFailure, CallResult, Event};
 use crate::inbox::NewClient;
+use crate::metrics::Failure;
 use crate::peer::ConnectionNumber;
 use crate::rights::Rights;
 
@@ -46,7 +47,10 @@ impl Writer {
             return Ok(());
         };
         let origin = self.origin(identity, connection_id);
-        match self.execute(reducer as u32, &origin, &[]) {
+        let measured = self.measure();
+        let outcome = self.execute(reducer as u32, &origin, &[]);
+        let failure = Failure::of_outcome(&outcome);
+        let result = match outcome {
             ReducerOutcome::Ok => {
                 let ops = self.commit();
                 self.event(Event::Committed { ops });
@@ -66,7 +70,9 @@ impl Writer {
                     CallResult::Committed => unreachable!("only failed outcomes get here"),
                 }
             }
-        }
+        };
+        self.note_call(reducer as u32, &measured, failure);
+        result
     }
 
     /// Whether the module cannot tell when clients come and go.
@@ -87,6 +93,7 @@ impl Writer {
         jwt_payload: &str,
     ) -> Result<(CallResult, Range<usize>), Refused> {
         let (identity, connection_id) = (origin.identity, origin.connection_id);
+        let started = self.begin_traced(origin);
         self.datastore().begin();
         let refused = match self.connection_in_use(identity, connection_id) {
             Some(refused) => Err(refused),
@@ -94,9 +101,13 @@ impl Writer {
         };
         if let Err(refused) = refused {
             self.datastore().rollback();
+            self.traced = None;
             return Err(refused);
         }
-        match self.execute(reducer, origin, args) {
+        let measured = self.measure();
+        let outcome = self.execute(reducer, origin, args);
+        let failure = Failure::of_outcome(&outcome);
+        let result = match outcome {
             ReducerOutcome::Ok => match self.delete_client_rows(identity, connection_id) {
                 Ok(()) => Ok((CallResult::Committed, self.commit())),
                 Err(error) => {
@@ -109,7 +120,12 @@ impl Writer {
                 self.datastore().rollback();
                 Ok((self.failed(reducer, outcome, origin.timestamp), 0..0))
             }
+        };
+        self.note_call(reducer, &measured, failure);
+        if let Ok((result, _)) = &result {
+            self.end_traced(reducer, started, &measured, result);
         }
+        result
     }
 
     fn insert_client_rows(
@@ -207,14 +223,19 @@ impl Writer {
                 return self.datastore().rollback();
             }
             let origin = self.origin(identity, connection_id);
-            match self.execute(reducer as u32, &origin, &[]) {
+            let measured = self.measure();
+            let outcome = self.execute(reducer as u32, &origin, &[]);
+            let failure = Failure::of_outcome(&outcome);
+            match outcome {
                 ReducerOutcome::Ok if self.delete_client_rows(identity, connection_id).is_ok() => {
                     let ops = self.commit();
+                    self.note_call(reducer as u32, &measured, failure);
                     return self.event(Event::Committed { ops });
                 }
                 outcome => {
                     self.datastore().rollback();
                     self.failed(reducer as u32, outcome, origin.timestamp);
+                    self.note_call(reducer as u32, &measured, failure);
                 }
             }
         }
@@ -236,6 +257,7 @@ impl Writer {
             identity,
             connection_id,
             timestamp: self.now(),
+            trace: None,
         }
     }
 

@@ -1,10 +1,11 @@
 //! A new program takes over (02 §14.1): its migration, what is live afterwards, and who is disconnected.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
 use lightcone_host::{ConsoleLevel, HostEnv};
-use lightcone_schema::TableSchema;
+use lightcone_schema::{MigrationPlan, TableSchema};
 use lightcone_types::{ConnectionId, Identity, TableId};
 use rustc_hash::FxHashMap;
 
@@ -17,7 +18,9 @@ use crate::compile::SetCompiler;
 use crate::error::UpdateError;
 use crate::events::Event;
 use crate::live_query::LiveQuery;
-use crate::migration::{log_text, take_steps, Planned};
+use crate::metrics::ModuleCounters;
+use crate::migration::{cancelled, log_text, take_steps, Planned, Surroundings};
+use crate::migration_progress::MigrationOutcome;
 use crate::module::{Module, Program};
 use crate::peer::ConnectionNumber;
 use crate::planned;
@@ -62,7 +65,20 @@ impl Writer {
         let log = self.shared.log.clone();
         log.info(&format!("Updated program to {}", program.hash.to_hex()));
         let breaks_clients = planned.plan.breaks_clients();
-        if let Err(error) = self.migrate(program, &planned) {
+        let progress = self.shared.clone();
+        let progress = &progress.status.migration;
+        progress.begin(self.shared.environment().instant());
+        let migrated = self.migrate(program, &planned);
+        let outcome = match &migrated {
+            Ok(()) => MigrationOutcome::Committed,
+            Err(_) if progress.is_cancelled() => MigrationOutcome::Cancelled,
+            Err(error) => MigrationOutcome::Failed {
+                reason: error.to_string(),
+            },
+        };
+        let ended = (self.shared.environment().instant(), self.now());
+        progress.end(outcome, ended);
+        if let Err(error) = migrated {
             let reason = error.to_string();
             let text = format!("Database update failed: {reason}");
             log.host(ConsoleLevel::Error, None, &text, self.now());
@@ -84,6 +100,10 @@ impl Writer {
         self.datastore.begin();
         let taken = self.take_steps(&program, planned);
         let taken = taken.and_then(|()| self.note_planned_calls());
+        let taken = taken.and_then(|()| match self.shared.status.migration.commit() {
+            true => Ok(()),
+            false => Err(cancelled()),
+        });
         if let Err(error) = taken {
             self.datastore.rollback();
             return Err(error);
@@ -94,12 +114,15 @@ impl Writer {
             true => version,
             false => self.module.tables_version,
         };
-        let module = Arc::new(Module::new(version, tables_version, program, catalog));
+        let counting = Some(&self.module.counters);
+        let counters = ModuleCounters::new(&program.def, &self.datastore, counting);
+        let module = Module::new(version, tables_version, program, catalog, counters);
+        let module = Arc::new(module);
         match planned.plan.breaks_clients() {
             true => self.commit_and_close_all(module),
             false => self.commit_and_go_on(module, &before)?,
         }
-        self.move_schedules(&before);
+        self.move_schedules(&before, &planned.plan);
         Ok(())
     }
 
@@ -115,18 +138,17 @@ impl Writer {
         record.program = program.bytes.to_vec();
         datastore.set_module_record(&record).map_err(refused)?;
         let (old, log) = (self.module.def().clone(), self.shared.log.clone());
-        let options = &self.shared.options;
-        take_steps(
-            datastore,
-            options,
-            (&old, &program.def),
-            &planned.plan,
-            |step| {
-                if let Some(text) = log_text(step) {
-                    log.info(&text);
-                }
-            },
-        )?;
+        let around = Surroundings {
+            options: &self.shared.options,
+            console: log.clone(),
+            progress: Some(&self.shared.status.migration),
+        };
+        let plan = &planned.plan;
+        take_steps(datastore, &around, (&old, program), plan, |step| {
+            if let Some(text) = log_text(step) {
+                log.info(&text);
+            }
+        })?;
         // Of a database that was made by a version without views.
         datastore.create_views(&program.def).map_err(refused)?;
         Ok(())
@@ -377,10 +399,16 @@ impl Writer {
 
     // ---- Schedules ------------------------------------------------------------------------------------------------------
 
-    /// Calls that are planned stay so, also if their rows have moved to another table; those of new schedules are planned.
-    fn move_schedules(&mut self, before: &Schemas) {
+    /// Calls that are planned stay so, also if their rows have moved to another table; those of new schedules are planned. Rows that
+    /// a migration function writes are new ones.
+    fn move_schedules(&mut self, before: &Schemas, plan: &MigrationPlan) {
+        let set_aside: BTreeSet<&str> = plan.set_aside().map(|(table, _)| table).collect();
         let mut moved = Vec::new();
         for old in before.values().filter(|schema| schema.schedule.is_some()) {
+            if set_aside.contains(old.name.as_str()) {
+                moved.push((old.id, None));
+                continue;
+            }
             let new = self.datastore.table_id_from_name(&old.name);
             let new = new.and_then(|id| self.datastore.schema(id)).cloned();
             let at = |schema: &TableSchema| schema.schedule.as_ref().map(|s| s.at_column);

@@ -18,6 +18,7 @@ impl Writer {
     /// instance.
     pub(super) fn serve_others(&mut self, waiting: Waiting, control: &Arc<Control>) {
         self.end_round();
+        self.note_round();
         let is_over = Arc::new(AtomicBool::new(false));
         let (over, inbox) = (is_over.clone(), self.shared.inbox.clone());
         self.shared.environment().spawn_task(Box::pin(async move {
@@ -43,6 +44,7 @@ impl Writer {
             work.map(thread::ScopedJoinHandle::join)
         });
         self.state.serves_others = false;
+        self.begin_round();
         match served {
             Ok(Ok(())) => {}
             Ok(Err(panic)) => std::panic::resume_unwind(panic),

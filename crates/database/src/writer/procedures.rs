@@ -19,6 +19,7 @@ use super::Writer;
 use crate::calls::{CallError, CallOutcome, HandlerReply, HandlerRequest};
 use crate::events::Event;
 use crate::inbox::InboxPermit;
+use crate::metrics::{Failure, FunctionCounters};
 use crate::module::Module;
 use crate::peer::ConnectionNumber;
 use crate::procedures::{
@@ -39,6 +40,14 @@ enum ProcedureFailure {
 }
 
 impl ProcedureFailure {
+    fn reason(&self) -> &str {
+        match self {
+            ProcedureFailure::NotRun(text)
+            | ProcedureFailure::Failed(text)
+            | ProcedureFailure::TimedOut(text) => text,
+        }
+    }
+
     /// The text for the caller (05 §6.4).
     fn text(self) -> String {
         match self {
@@ -134,6 +143,7 @@ impl Writer {
                 identity: Identity::ZERO,
                 connection_id: ConnectionId(0),
                 timestamp: request.timestamp,
+                trace: None,
             },
             args: request.head,
             body: request.body,
@@ -336,6 +346,8 @@ impl Writer {
         asker: Asker,
         outcome: Result<ProcedureOutcome<ProcedureResult>, String>,
     ) {
+        let took = self.now().0.saturating_sub(origin.timestamp.0).max(0);
+        let took = Duration::from_micros(took as u64);
         let result = match outcome {
             Err(reason) => Err(ProcedureFailure::NotRun(reason)),
             Ok(ProcedureOutcome::Returned(result)) => Ok(result),
@@ -345,6 +357,7 @@ impl Writer {
         match function {
             Function::Handler(id) => {
                 let result = result.and_then(handler_reply);
+                count(module.counters.handler(id), took, result.as_ref().err());
                 let result = result.inspect_err(|failure| {
                     self.warn(
                         "HTTP handler",
@@ -365,6 +378,10 @@ impl Writer {
             }
             Function::Procedure(id) => {
                 let result = result.and_then(|result| checked_value(module, id, result));
+                count(module.counters.procedure(id), took, result.as_ref().err());
+                let name = &module.procedure_names[id as usize];
+                let failure = result.as_ref().err().map(ProcedureFailure::reason);
+                self.trace_procedure(name, origin, failure);
                 let is_told = !matches!(asker, Asker::Schedule { .. } | Asker::Nobody);
                 let result = result.inspect_err(|failure| {
                     let name = &module.procedure_names[id as usize];
@@ -437,6 +454,7 @@ impl Writer {
         }
         let answer = self.ready(connection, answer);
         self.event(Event::Answered { connection, answer });
+        self.trace_answer(origin);
     }
 
     #[cold]
@@ -451,6 +469,15 @@ impl Writer {
                 tracing::warn!(%database, kind, %function, %message, "a call failed");
             }
         }
+    }
+}
+
+fn count(counters: &FunctionCounters, took: Duration, failure: Option<&ProcedureFailure>) {
+    match failure {
+        None => counters.note(took, None),
+        Some(ProcedureFailure::NotRun(_)) => counters.note_refused(),
+        Some(ProcedureFailure::Failed(_)) => counters.note(took, Some(Failure::Trap)),
+        Some(ProcedureFailure::TimedOut(_)) => counters.note(took, Some(Failure::Time)),
     }
 }
 

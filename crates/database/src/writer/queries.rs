@@ -453,6 +453,7 @@ impl Writer {
             ticket: Some(ticket),
             time_max: self.shared.options.limits.read_time_max,
             spent: Duration::ZERO,
+            metrics: self.shared.metrics.clone(),
             failed,
         };
         self.shared.read(&budget, Box::new(job));

@@ -25,6 +25,8 @@ impl Writer {
 
     /// Gives the round's records to the log and its events to fan-out.
     pub(crate) fn end_round(&mut self) {
+        // It may wait for the log or for fan-out.
+        self.state.call_ended = None;
         self.end_failed_windows();
         if self.answer_directly() {
             return;
@@ -118,6 +120,7 @@ impl Writer {
             views_host: ViewHost {
                 shared: &self.shared,
                 module: &self.module,
+                traced: self.traced.as_ref(),
             },
             join_partners_max: self.shared.options.limits.join_partners_max,
             window_limits: window_limits(&self.shared.options.limits),

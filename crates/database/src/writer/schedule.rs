@@ -287,6 +287,7 @@ impl Writer {
             identity: self.shared.options.identity,
             connection_id: ConnectionId(0),
             timestamp: self.now().max(intended),
+            trace: None,
         }
     }
 

@@ -10,6 +10,10 @@
 //! procedure `later`, which takes a text: JSON of `first` and `then`, both as `change` takes them, and `us`, how long it sleeps
 //! between these two transactions.
 //!
+//! With `migrate`, there is a migration function: it copies rows as `copy` says (from which table, into which, which columns), makes
+//! the `changes`, then waits to be ended if `waits` is set, and fails with the text `fails`. Tables that it reads have `__old_` in
+//! front of their names.
+//!
 //! Its reducer `change` takes a text: JSON of tables with the rows to be deleted and to be inserted, all in one transaction.
 
 use std::path::Path;
@@ -18,9 +22,9 @@ use std::sync::Arc;
 
 use lightcone_database::{DatabaseHandle, DatabaseOptions, Engines, HostKind, JsonRows, SqlError};
 use lightcone_host::{
-    Ask, HandlerResponse, HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine,
-    ModuleInstance, OpenTransaction, ProcedureOutcome, ReadSet, ReadView, ReducerCall,
-    ReducerOutcome, Transactions, ViewCall, ViewOutcome,
+    Ask, HandlerResponse, HostEnv, HostError, InstanceOptions, Interrupt, LoadedModule,
+    ModuleEngine, ModuleInstance, OpenTransaction, ProcedureOutcome, ReadSet, ReadView,
+    ReducerCall, ReducerOutcome, Transactions, ViewCall, ViewOutcome,
 };
 use lightcone_schema::raw::{
     CaseConversionPolicy, ExplicitNameEntry, ExplicitNames, NameMapping, RawColumnDefaultValueV10,
@@ -59,7 +63,7 @@ struct Tables {
     program: Arc<Value>,
 }
 
-struct Changing(Arc<Value>);
+struct Changing(Arc<Value>, Arc<Interrupt>);
 
 impl ModuleEngine for TablesEngine {
     fn name(&self) -> &'static str {
@@ -85,7 +89,8 @@ impl LoadedModule for Tables {
     }
 
     fn instantiate(&self, _: HostEnv) -> Result<Box<dyn ModuleInstance>, HostError> {
-        Ok(Box::new(Changing(self.program.clone())))
+        let program = self.program.clone();
+        Ok(Box::new(Changing(program, Arc::default())))
     }
 }
 
@@ -102,8 +107,15 @@ impl ModuleInstance for Changing {
             inserted.expect("the key is free");
             return ReducerOutcome::Ok;
         }
+        if &**call.name == "__migrate" {
+            return self.migrate(transaction);
+        }
         self.change(transaction, &text_of(call));
         ReducerOutcome::Ok
+    }
+
+    fn interrupt(&mut self) -> Option<Arc<Interrupt>> {
+        Some(self.1.clone())
     }
 
     fn call_procedure(
@@ -162,6 +174,46 @@ impl ModuleInstance for Changing {
 }
 
 impl Changing {
+    fn migrate(&self, transaction: OpenTransaction<'_>) -> ReducerOutcome {
+        let what = &self.0["migrate"];
+        let datastore = transaction.into_datastore();
+        for copy in what["copy"].as_array().into_iter().flatten() {
+            let (from, to, columns): (String, String, Vec<usize>) =
+                serde_json::from_value(copy.clone()).expect("tables and columns");
+            let from = datastore.table_id_from_name(&from).expect("an old table");
+            let table = datastore.table(from).expect("it is there");
+            let mut rows = Vec::new();
+            table.rows().for_each(|_, row| {
+                let columns = columns.iter().map(|c| table.layout().column(row, *c));
+                rows.push(columns.collect::<Vec<_>>().concat());
+            });
+            let to = datastore.table_id_from_name(&to).expect("a table");
+            for row in rows {
+                if let Err(error) = datastore.insert(to, &row, &mut Vec::new()) {
+                    let message = error.to_string();
+                    return ReducerOutcome::Fatal { message };
+                }
+            }
+        }
+        if what["changes"].is_object() {
+            self.change(OpenTransaction::of(datastore), &what["changes"]);
+        }
+        if what["waits"] == true {
+            let reason = loop {
+                match self.1.reason() {
+                    Some(reason) => break reason,
+                    None => std::thread::sleep(std::time::Duration::from_millis(1)),
+                }
+            };
+            let message = format!("{reason:?}");
+            return ReducerOutcome::Fatal { message };
+        }
+        match what["fails"].as_str() {
+            Some(text) => ReducerOutcome::UserError(text.to_owned()),
+            None => ReducerOutcome::Ok,
+        }
+    }
+
     fn change(&self, transaction: OpenTransaction<'_>, changes: &Value) {
         let datastore = transaction.into_datastore();
         for (name, change) in changes.as_object().expect("tables") {
@@ -341,7 +393,8 @@ fn definition(program: &Value) -> Vec<u8> {
                 function_name: "tick".to_owned(),
             });
         }
-        if columns.iter().any(|(_, ty)| ty == "ScheduleAt") {
+        let is_old = canonical.starts_with("__old_");
+        if !is_old && columns.iter().any(|(_, ty)| ty == "ScheduleAt") {
             let ty = TypeRef(types.len() as u32);
             let row = T::Ref(ty);
             type_names.push(RawTypeDefV10 {
@@ -413,11 +466,13 @@ fn definition(program: &Value) -> Vec<u8> {
         procedures.push(procedure("later", ProductType::new([("what", T::String)])));
     }
     let change = reducer("change", ProductType::new([("changes", T::String)]));
+    let migrate = program["migrate"].is_object();
+    let migrate = migrate.then(|| reducer("__migrate", ProductType::new::<&str>([])));
     let sections = vec![
         Section::Typespace(Typespace { types }),
         Section::Types(type_names),
         Section::Tables(tables),
-        Section::Reducers(ticks.into_iter().chain([change]).collect()),
+        Section::Reducers(ticks.into_iter().chain([change]).chain(migrate).collect()),
         Section::Procedures(procedures),
         Section::Schedules(schedules),
         Section::Views(views),

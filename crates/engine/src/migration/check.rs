@@ -179,7 +179,7 @@ fn range_of(sequence: &SequenceDef, ty: &AlgebraicType) -> (i128, i128) {
 }
 
 /// A stored integer; none if it is beyond what a sequence can issue.
-fn integer(ty: &AlgebraicType, bytes: &[u8]) -> Option<i128> {
+pub(super) fn integer(ty: &AlgebraicType, bytes: &[u8]) -> Option<i128> {
     use AlgebraicType as T;
     let is_signed = matches!(ty, T::I8 | T::I16 | T::I32 | T::I64 | T::I128 | T::I256);
     let is_negative = is_signed && bytes.last().is_some_and(|byte| byte & 0x80 != 0);

@@ -5,9 +5,11 @@
 mod check;
 mod columns;
 mod parts;
+mod set_aside;
 mod tables;
 mod views;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use lightcone_schema::{ModuleDef, Step, TableDef, TableSchema};
@@ -16,6 +18,8 @@ use lightcone_types::{ColId, Encode, TableId};
 
 use crate::datastore::Datastore;
 use crate::error::{DatastoreError, SchemaError};
+
+pub(crate) use set_aside::{ABSENT_OLD_INDEX, ABSENT_OLD_TABLE};
 
 /// Why a database cannot be migrated as planned.
 #[derive(Debug, thiserror::Error)]
@@ -72,6 +76,8 @@ pub struct MigrationWork<'w> {
     may_go_on: &'w mut dyn FnMut() -> bool,
     bytes_left: u64,
     rows: u64,
+    /// Counts them for others.
+    counted: Option<Arc<AtomicU64>>,
 }
 
 impl<'w> MigrationWork<'w> {
@@ -81,7 +87,13 @@ impl<'w> MigrationWork<'w> {
             may_go_on,
             bytes_left: bytes_max,
             rows: 0,
+            counted: None,
         }
+    }
+
+    /// Adds the rows to a counter, while the work goes on.
+    pub fn count(&mut self, counter: Arc<AtomicU64>) {
+        self.counted = Some(counter);
     }
 
     /// Rows that were looked at or copied since this was asked the last time.
@@ -93,6 +105,9 @@ impl<'w> MigrationWork<'w> {
     fn ticking<T>(&mut self, work: impl FnOnce(Tick<'_>) -> T) -> T {
         work(&mut |rows| {
             self.rows += rows;
+            if let Some(counted) = &self.counted {
+                counted.fetch_add(rows, Ordering::Relaxed);
+            }
             (self.may_go_on)()
         })
     }
@@ -123,7 +138,9 @@ type Done = Result<(), MigrationError>;
 
 impl Datastore {
     /// Takes one step towards the definition `new`, in the open transaction. Rules of row-level security are added with
-    /// [`put_row_level_security`](Self::put_row_level_security) instead; disconnecting is nothing that tables know of.
+    /// [`put_row_level_security`](Self::put_row_level_security) instead; running the migration function is the caller's, between
+    /// [`carry_counters`](Self::carry_counters) and [`settle_counters`](Self::settle_counters); disconnecting is nothing that
+    /// tables know of.
     ///
     /// # Errors
     /// The rows do not allow it, or `work` has ended. The transaction is only good for a rollback then.
@@ -161,7 +178,11 @@ impl Datastore {
             Step::ChangeAccess { table } => self.change_access(table, new, work),
             Step::ChangePrimaryKey { table } => self.change_primary_key(table, new, work),
             Step::UpdateView { view } => self.update_view(view, new),
-            Step::AddRowLevelSecurity { .. } | Step::DisconnectAllUsers => Ok(()),
+            Step::SetAsideTable { table, old } => self.set_aside(table, old, new, work),
+            Step::RemoveOldTable { table } => self.remove_old_table(table, work),
+            Step::AddRowLevelSecurity { .. } | Step::RunMigration | Step::DisconnectAllUsers => {
+                Ok(())
+            }
         }
     }
 

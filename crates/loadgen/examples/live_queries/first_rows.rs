@@ -7,22 +7,27 @@ use lightcone_loadgen::client::{Client, Endpoint};
 use lightcone_loadgen::process::Usage;
 use lightcone_wire::{ClientMessage, ServerMessage};
 
+use crate::rounds::Rounds;
 use crate::{call_args, drive, query_of, Case, Result};
 
 const ROUNDS: usize = 5;
 
-pub fn measure(endpoint: &Endpoint, server_pid: u32) -> Result<()> {
+pub fn measure(endpoint: &Endpoint, url: &str, server_pid: u32) -> Result<()> {
+    let started = Rounds::read(url)?;
     let quiet = waits_while(endpoint, || {
         std::thread::sleep(Duration::from_secs(2));
         Ok(())
     })?
     .1;
     println!(
-        "first-rows: calls one by one, nobody subscribes: p99 {:?}, longest {:?}",
-        quiet.p99, quiet.longest
+        "first-rows: calls one by one, nobody subscribes: p99 {:?}, longest {:?}; {}",
+        quiet.p99,
+        quiet.longest,
+        Rounds::read(url)?.since(&started)
     );
     for _ in 0..ROUNDS {
         let mut client = Client::open(endpoint, 7)?;
+        let held_before = Rounds::read(url)?;
         let before = Usage::of(server_pid)?;
         let ((rows, took), waits) = waits_while(endpoint, || {
             let started = Instant::now();
@@ -40,8 +45,9 @@ pub fn measure(endpoint: &Endpoint, server_pid: u32) -> Result<()> {
             }
         })?;
         let cpu = Usage::of(server_pid)?.cpu.saturating_sub(before.cpu);
+        let held = Rounds::read(url)?.since(&held_before);
         println!(
-            "first-rows: {rows} rows in {took:?}: {:.2} million rows/s; the server's processors {cpu:?}; calls one by one meanwhile: {} calls, p99 {:?}, longest {:?}",
+            "first-rows: {rows} rows in {took:?}: {:.2} million rows/s; the server's processors {cpu:?}; calls one by one meanwhile: {} calls, p99 {:?}, longest {:?}; {held}",
             rows as f64 / took.as_secs_f64() / 1e6, waits.count, waits.p99, waits.longest
         );
         client.close();

@@ -3,6 +3,7 @@
 
 mod drive;
 mod first_rows;
+mod rounds;
 mod subscribers;
 
 use std::error::Error;
@@ -90,7 +91,7 @@ fn run(options: &Options) -> Result<()> {
     let endpoint = Endpoint::new(&options.url, &options.database, Protocol::V3, true, None)?;
     if options.case == Case::FirstRows {
         add_scores(&endpoint, options.scores)?;
-        return first_rows::measure(&endpoint, options.server_pid);
+        return first_rows::measure(&endpoint, &options.url, options.server_pid);
     }
     if options.case == Case::Scans {
         return scan(&endpoint, Duration::from_secs(options.seconds));

@@ -7,6 +7,7 @@
 mod bounded;
 mod compatible;
 mod refused;
+mod set_aside;
 mod step;
 mod tables;
 mod text;
@@ -46,6 +47,14 @@ impl MigrationPlan {
         self.steps.last() == Some(&Step::DisconnectAllUsers)
     }
 
+    /// The tables that the migration function replaces, each with the name that it has while the function runs.
+    pub fn set_aside(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::SetAsideTable { table, old } => Some((table.as_str(), old.as_str())),
+            _ => None,
+        })
+    }
+
     /// True if code of the old definition may not go on with the tables: they have other rows, names or keys than it knows.
     pub fn changes_tables(&self) -> bool {
         let mut steps = self.steps.iter();
@@ -58,13 +67,8 @@ impl MigrationPlan {
 /// # Errors
 /// There is none: every reason is listed.
 pub fn plan(old: &ModuleDef, new: &ModuleDef) -> Result<MigrationPlan, Refused> {
-    let mut planner = Planner {
-        old,
-        new,
-        steps: Vec::new(),
-        disconnects: false,
-        refused: Refused::default(),
-    };
+    let mut planner = Planner::new(old, new);
+    planner.find_set_aside();
     planner.tables();
     planner.views();
     planner.row_level_security();
@@ -78,9 +82,21 @@ struct Planner<'a> {
     steps: Vec<Step>,
     disconnects: bool,
     refused: Refused,
+    set_aside: set_aside::SetAside<'a>,
 }
 
-impl Planner<'_> {
+impl<'a> Planner<'a> {
+    fn new(old: &'a ModuleDef, new: &'a ModuleDef) -> Planner<'a> {
+        Planner {
+            old,
+            new,
+            steps: Vec::new(),
+            disconnects: false,
+            refused: Refused::default(),
+            set_aside: Default::default(),
+        }
+    }
+
     fn step(&mut self, step: Step) {
         self.steps.push(step);
     }
@@ -112,6 +128,9 @@ impl Planner<'_> {
     fn finish(mut self) -> Result<MigrationPlan, Refused> {
         if !self.refused.reasons.is_empty() {
             return Err(self.refused);
+        }
+        if !self.set_aside.is_empty() {
+            self.steps.push(Step::RunMigration);
         }
         if self.disconnects {
             self.steps.push(Step::DisconnectAllUsers);

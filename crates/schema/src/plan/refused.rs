@@ -42,6 +42,13 @@ impl fmt::Display for Refused {
 /// One change that no step can make.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
+    #[error("The migration function reads table {table} as {declared}, which does not fit the table: {difference}. Declare {declared} \
+             as the published program declares {table}, or publish the version first that leads from one to the other [LC0236]")]
+    OldTable {
+        table: String,
+        declared: String,
+        difference: String,
+    },
     #[error("Making table {table} {} requires a manual migration; give the new one another name [LC0220]",
         if *is_event { "an event table" } else { "a table that keeps its rows" })]
     EventFlag { table: String, is_event: bool },

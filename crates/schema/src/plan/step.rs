@@ -8,6 +8,12 @@ use std::cmp::Ordering;
 /// [`Step::ChangeColumnAccessorName`] and [`Step::ChangeAccess`]: the table that holds its rows is meant then.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
+    /// The table gets the name `old`, under which the migration function reads it; nobody writes it any more. What calls its rows
+    /// planned is forgotten.
+    SetAsideTable {
+        table: String,
+        old: String,
+    },
     RemoveIndex {
         table: String,
         index: String,
@@ -96,12 +102,19 @@ pub enum Step {
     UpdateView {
         view: String,
     },
+    /// Of the new definition, when all but the old tables is as it says.
+    RunMigration,
+    /// With its rows, as it was set aside. `table` is the name that it has then.
+    RemoveOldTable {
+        table: String,
+    },
     DisconnectAllUsers,
 }
 
 /// What a step does. In the order in which steps are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StepKind {
+    SetAsideTable,
     RemoveIndex,
     RemoveConstraint,
     RemoveSequence,
@@ -125,6 +138,8 @@ pub enum StepKind {
     ChangeAccess,
     ChangePrimaryKey,
     UpdateView,
+    RunMigration,
+    RemoveOldTable,
     DisconnectAllUsers,
 }
 
@@ -132,7 +147,8 @@ impl StepKind {
     /// Whether a table is not what code of the old definition knows. What is only added beside it does no harm to such code.
     pub(super) fn changes_tables(self) -> bool {
         match self {
-            StepKind::RemoveIndex
+            StepKind::SetAsideTable
+            | StepKind::RemoveIndex
             | StepKind::RemoveConstraint
             | StepKind::RemoveSequence
             | StepKind::RemoveTable
@@ -157,6 +173,9 @@ impl StepKind {
             | StepKind::ChangeAccess
             // Code finds columns by their positions.
             | StepKind::ChangeColumnAccessorName
+            // Both come with a table that was set aside.
+            | StepKind::RunMigration
+            | StepKind::RemoveOldTable
             | StepKind::DisconnectAllUsers => false,
         }
     }
@@ -164,6 +183,9 @@ impl StepKind {
     /// The name as answers and reports spell it.
     pub fn as_str(self) -> &'static str {
         match self {
+            StepKind::SetAsideTable => "SetAsideTable",
+            StepKind::RunMigration => "RunMigration",
+            StepKind::RemoveOldTable => "RemoveOldTable",
             StepKind::RemoveIndex => "RemoveIndex",
             StepKind::RemoveConstraint => "RemoveConstraint",
             StepKind::RemoveSequence => "RemoveSequence",
@@ -196,6 +218,9 @@ impl Step {
     /// What it does.
     pub fn kind(&self) -> StepKind {
         match self {
+            Step::SetAsideTable { .. } => StepKind::SetAsideTable,
+            Step::RunMigration => StepKind::RunMigration,
+            Step::RemoveOldTable { .. } => StepKind::RemoveOldTable,
             Step::RemoveIndex { .. } => StepKind::RemoveIndex,
             Step::RemoveConstraint { .. } => StepKind::RemoveConstraint,
             Step::RemoveSequence { .. } => StepKind::RemoveSequence,
@@ -226,7 +251,9 @@ impl Step {
     /// The table or view that it concerns.
     pub fn table(&self) -> Option<&str> {
         match self {
-            Step::RemoveIndex { table, .. }
+            Step::SetAsideTable { table, .. }
+            | Step::RemoveOldTable { table }
+            | Step::RemoveIndex { table, .. }
             | Step::RemoveConstraint { table, .. }
             | Step::RemoveSequence { table, .. }
             | Step::RemoveSchedule { table }
@@ -249,6 +276,7 @@ impl Step {
             | Step::UpdateView { view: table } => Some(table),
             Step::RemoveRowLevelSecurity { .. }
             | Step::AddRowLevelSecurity { .. }
+            | Step::RunMigration
             | Step::DisconnectAllUsers => None,
         }
     }

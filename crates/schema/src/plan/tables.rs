@@ -15,10 +15,14 @@ use crate::table::IndexAlgorithm;
 impl Planner<'_> {
     pub(super) fn tables(&mut self) {
         let (old, new) = (self.old, self.new);
+        let set_aside = std::mem::take(&mut self.set_aside);
         by_name(
             old.tables.iter().map(|t| (&t.name, t)),
             new.tables.iter().map(|t| (&t.name, t)),
             |table, pair| match pair {
+                Pair::Removed | Pair::Both(..) if set_aside.contains_key(table.as_str()) => {
+                    self.replace(&table, set_aside[table.as_str()]);
+                }
                 Pair::Added => self.step(Step::AddTable { table }),
                 Pair::Removed => {
                     self.step(Step::RemoveTable { table });
@@ -27,9 +31,10 @@ impl Planner<'_> {
                 Pair::Both(old, new) => self.table(old, new),
             },
         );
+        self.set_aside = set_aside;
     }
 
-    fn table(&mut self, old: &TableDef, new: &TableDef) {
+    pub(super) fn table(&mut self, old: &TableDef, new: &TableDef) {
         let table = || new.name.clone();
         if old.is_event != new.is_event {
             // Whatever else changed, the columns of the one kind say nothing about those of the other.

@@ -137,6 +137,21 @@ impl Printer<'_> {
                 let (removed, name) = (self.removed(), self.name(view));
                 write!(self.out, "▸ {removed} {kind}: {name}\n\n")
             }
+            Step::SetAsideTable { table, old } => {
+                let (word, name) = (self.paint(Paint::Changed, "Set aside"), self.name(table));
+                writeln!(
+                    self.out,
+                    "▸ {word} table: {name} (the migration function reads it as {old})"
+                )
+            }
+            Step::RunMigration => {
+                let word = self.paint(Paint::Changed, "Runs");
+                writeln!(self.out, "▸ {word} the migration function")
+            }
+            Step::RemoveOldTable { table } => {
+                let (removed, name) = (self.removed(), self.name(table));
+                writeln!(self.out, "▸ {removed} old table: {name}")
+            }
             Step::RemoveTable { table } => {
                 let (removed, name) = (self.removed(), self.name(table));
                 write!(self.out, "▸ {removed} table: {name}\n\n")

@@ -23,6 +23,7 @@ pub(super) fn flatten(cx: &mut Context, root: ModuleLevel) -> Option<ModuleDef> 
         init: None,
         on_connect: None,
         on_disconnect: None,
+        migration: root.migration.clone(),
         tables_by_name: HashMap::new(),
         reducers_by_name: HashMap::new(),
         procedures_by_name: HashMap::new(),
@@ -171,6 +172,7 @@ fn empty_level() -> ModuleLevel {
         http_handlers: Vec::new(),
         http_routes: Vec::new(),
         row_level_security: Vec::new(),
+        migration: None,
         submodules: Vec::new(),
     }
 }

@@ -8,7 +8,7 @@ use super::names::{NameRules, ObjectNames};
 use super::sections::Sections;
 use super::tables::{self, LevelTypes};
 use super::types::{self, TypeUses};
-use super::{http, views, Context};
+use super::{http, migration, views, Context};
 use crate::def::ModuleLevel;
 use crate::error::{clip, ValidationError};
 use crate::name::{identifier, NAMESPACE_BYTES_MAX};
@@ -21,7 +21,9 @@ pub(super) fn level(
     namespace: String,
     is_root: bool,
 ) -> ModuleLevel {
+    let has_migration = is_root && migration::is_in(&sections.reducers);
     let rules = NameRules::new(sections.policy, sections.explicit_names);
+    let rules = rules.with_migration(has_migration);
     let typespace = Arc::new(types::convert_typespace(
         sections.policy,
         &sections.typespace,
@@ -30,7 +32,7 @@ pub(super) fn level(
     let mut objects = ObjectNames::default();
     let mut names = FunctionNames::default();
 
-    let types = types::type_defs(cx, &rules, &mut uses, &typespace, sections.types);
+    let mut types = types::type_defs(cx, &rules, &mut uses, &typespace, sections.types);
     let level = LevelTypes {
         rules: &rules,
         source: &sections.typespace,
@@ -77,6 +79,16 @@ pub(super) fn level(
         &mut procedures,
         sections.schedules,
     );
+    let migration = match has_migration {
+        true => migration::take_out(
+            cx,
+            (&typespace, &mut types),
+            &mut tables,
+            &mut reducers,
+            (&procedures, &views),
+        ),
+        false => None,
+    };
     let http_handlers = http::handlers(cx, &rules, sections.http_handlers);
     let http_routes = http::routes(cx, &rules, &http_handlers, sections.http_routes);
 
@@ -93,6 +105,7 @@ pub(super) fn level(
         http_handlers,
         http_routes,
         row_level_security: distinct_rules(sections.row_level_security),
+        migration,
         submodules,
     }
 }

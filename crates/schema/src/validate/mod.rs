@@ -7,6 +7,7 @@ mod flatten;
 mod functions;
 mod http;
 mod level;
+mod migration;
 mod names;
 mod sections;
 mod tables;
@@ -17,6 +18,7 @@ use crate::def::ModuleDef;
 use crate::error::{ValidationError, ValidationErrors, ERRORS_MAX};
 use crate::raw::{RawModuleDef, RawVersion};
 
+pub(crate) use migration::old_name;
 pub(crate) use names::NameRules;
 use sections::Sections;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::Context;
+use super::{migration, Context};
 use crate::case;
 use crate::error::{clip, ValidationError};
 use crate::name::{identifier, IDENTIFIER_BYTES_MAX};
@@ -14,11 +14,14 @@ pub(crate) struct NameRules {
     tables: HashMap<String, String>,
     functions: HashMap<String, String>,
     indexes: HashMap<String, String>,
+    /// The names that a migration function gives a meaning are left as they are.
+    has_migration: bool,
 }
 
 impl NameRules {
     pub fn new(policy: CaseConversionPolicy, explicit: ExplicitNames) -> Self {
         let mut rules = NameRules {
+            has_migration: false,
             policy,
             tables: HashMap::new(),
             functions: HashMap::new(),
@@ -35,7 +38,18 @@ impl NameRules {
         rules
     }
 
+    /// The same for a level that may have a migration function.
+    pub fn with_migration(self, has_migration: bool) -> Self {
+        NameRules {
+            has_migration,
+            ..self
+        }
+    }
+
     pub fn table(&self, source_name: &str) -> String {
+        if self.has_migration && migration::old_name(source_name).is_some() {
+            return source_name.to_owned();
+        }
         self.tables
             .get(source_name)
             .cloned()
@@ -44,6 +58,9 @@ impl NameRules {
 
     /// Reducers, procedures, views and HTTP handlers.
     pub fn function(&self, source_name: &str) -> String {
+        if self.has_migration && source_name == migration::FUNCTION_NAME {
+            return source_name.to_owned();
+        }
         self.functions
             .get(source_name)
             .cloned()

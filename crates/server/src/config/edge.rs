@@ -53,13 +53,25 @@ pub enum Scheduling {
 }
 
 /// Who may read the metrics besides programs on this machine.
-#[derive(Clone, Default, Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Metrics {
     /// An address of their own, where everybody may read them.
     pub listen: Option<std::net::SocketAddr>,
     /// What a reader from elsewhere sends as `Authorization: Bearer`.
     pub token: Option<String>,
+    /// Whether functions and tables of modules are told by name, not only added up.
+    pub names: bool,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            listen: None,
+            token: None,
+            names: true,
+        }
+    }
 }
 
 // Its token must not reach a log.
@@ -68,6 +80,7 @@ impl std::fmt::Debug for Metrics {
         f.debug_struct("Metrics")
             .field("listen", &self.listen)
             .field("has_token", &self.token.is_some())
+            .field("names", &self.names)
             .finish()
     }
 }

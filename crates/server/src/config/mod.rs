@@ -4,6 +4,7 @@ mod auth;
 mod edge;
 mod publish;
 mod reference;
+mod traces;
 mod unused;
 
 use std::path::Path;
@@ -18,6 +19,7 @@ pub use edge::{Mcp, McpWrites, Metrics, Network, Postgres, Routes, Scheduling, T
 pub use lightcone_limits::{CompressionChoice, Limits, WebSocket};
 pub use publish::{Publish, PublishAllowed, PUBLISH_ALLOWED_VARIABLE, PUBLISH_OWNERS_VARIABLE};
 pub use reference::{CertificateAuthority, Commitlog, EnginePool, Logs, ModuleHttp, V8HeapPolicy};
+pub use traces::Tracing;
 
 /// The file that is written when the data directory has none: every key, commented out at its default.
 pub fn default_text() -> String {
@@ -62,6 +64,7 @@ pub struct Config {
     pub postgres: Postgres,
     pub routes: Routes,
     pub mcp: Mcp,
+    pub tracing: Tracing,
     /// What is to be said of the file when the server starts.
     #[serde(skip)]
     pub warnings: Vec<String>,
@@ -90,6 +93,7 @@ impl Config {
         self.certificate_authority.check()?;
         edge::check_edge(self)?;
         self.auth.check()?;
+        self.tracing.check()?;
         self.module_http.allow_list()?;
         if let Some(key) = self.zero_key() {
             return Err(format!("{key} must be greater than zero"));
@@ -163,6 +167,8 @@ mod tests {
         full.publish.owners.clear();
         assert_eq!(full.publish.allowed.take(), Some(PublishAllowed::Local));
         assert!(full.metrics.listen.take().is_some());
+        assert!(full.tracing.otlp_endpoint.take().is_some());
+        full.tracing.headers.clear();
         assert!(full.metrics.token.take().is_some());
         assert!(full.postgres.listen.take().is_some());
         assert!(full.postgres.certificate.take().is_some());
@@ -247,6 +253,16 @@ mod tests {
                 "cannot be sent",
             ),
             ("[metrics]\ntoken = \"short\"", "metrics.token"),
+            (
+                "[tracing]\notlp-endpoint = \"here\"",
+                "tracing.otlp-endpoint",
+            ),
+            (
+                "[tracing]\notlp-endpoint = \"file:///x\"",
+                "tracing.otlp-endpoint",
+            ),
+            ("[tracing]\nsample-ratio = 1.5", "tracing.sample-ratio"),
+            ("[tracing.headers]\n\"a b\" = \"c\"", "tracing.headers"),
             ("[auth]\nforeign-issuers = \"x\"", "expected \"any\""),
             (
                 "[auth]\nforeign-issuers = [\"http://a.example\"]",

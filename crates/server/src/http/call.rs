@@ -10,10 +10,11 @@ use axum::Extension;
 
 use super::path::{DatabasePath, FunctionPath};
 use super::reply::{self, Failure, Reply};
+use super::traced::Traced;
 use super::{body, delivery};
 use crate::auth;
 use crate::control::DatabaseRecord;
-use crate::database::{CallArgs, CallError, CallOutcome, Caller, DatabaseHandle};
+use crate::database::{CallArgs, CallError, CallOutcome, Caller, DatabaseHandle, TraceContext};
 use crate::permissions;
 use crate::state::ServerState;
 
@@ -39,6 +40,7 @@ pub(super) async fn call(
     DatabasePath(path): DatabasePath,
     FunctionPath(function): FunctionPath,
     Extension(caller): Extension<auth::Caller>,
+    Extension(Traced(trace)): Extension<Traced>,
     headers: HeaderMap,
     request_body: Body,
 ) -> Reply {
@@ -63,7 +65,7 @@ pub(super) async fn call(
         .map_err(|_| Failure::bad_request("Request body didn't contain valid UTF-8"))?;
     let running = state.databases.get(&record).await?;
     let caller = caller_of(&state, &record, &caller);
-    match run(&state, &running.handle, caller, function, args).await? {
+    match run(&state, &running.handle, caller, (function, args), trace).await? {
         Ok(CallOutcome {
             returned_json: Some(json),
             ..
@@ -78,12 +80,14 @@ pub(super) async fn run(
     state: &ServerState,
     database: &DatabaseHandle,
     caller: Caller,
-    function: String,
-    args: String,
+    (function, args): (String, String),
+    trace: Option<TraceContext>,
 ) -> Result<Result<CallOutcome, CallError>, Failure> {
     let database = database.clone();
-    let call =
-        tokio::spawn(async move { database.call(caller, &function, CallArgs::Json(args)).await });
+    let call = tokio::spawn(async move {
+        let args = CallArgs::Json(args);
+        database.call_traced(caller, &function, args, trace).await
+    });
     match tokio::time::timeout(state.config.limits.request_timeout, call).await {
         Ok(Ok(outcome)) => Ok(outcome),
         Ok(Err(_)) => Err(Failure::internal("The reducer worker encountered a fatal error: it stopped")),

@@ -57,6 +57,20 @@ pub(super) async fn tables(
     ))
 }
 
+/// GET `/v1/database/:n/metrics` (06 §5.21): what `spacetime top` shows. Of ours.
+pub(super) async fn metrics(
+    State(state): State<Arc<ServerState>>,
+    DatabasePath(path): DatabasePath,
+    Extension(caller): Extension<Caller>,
+) -> Reply {
+    let record = state.record(&path)?;
+    permissions::check(&state, &record, &caller.identity, Action::ViewMetrics)?;
+    let running = state.databases.get(&record).await?;
+    let names = state.control.names_of(&record.identity)?;
+    let value = crate::metrics::one_as_json(&record.identity, names, &running);
+    Ok(reply::json_value(&value))
+}
+
 /// GET `/v1/database/:n/identity` (06 §5.9): an identity is echoed, whether or not it has a database.
 pub(super) async fn identity(
     State(state): State<Arc<ServerState>>,

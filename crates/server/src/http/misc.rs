@@ -33,6 +33,7 @@ pub(super) async fn metrics(
     State(state): State<Arc<ServerState>>,
     Extension(client): Extension<Client>,
     headers: axum::http::HeaderMap,
+    query: Query,
 ) -> Reply {
     let token = state.config.metrics.token.as_deref();
     if !client.is_local && !token.is_some_and(|token| presents(&headers, token)) {
@@ -40,7 +41,16 @@ pub(super) async fn metrics(
                     metrics.token and send it as `Authorization: Bearer` [LC0133]";
         return Err(Failure::text(StatusCode::FORBIDDEN, text));
     }
-    open_metrics(State(state)).await
+    let formats = [("text", false), ("json", true)];
+    match query.word("format", &formats)? {
+        Some(true) => {
+            let list = scrape(state, |state| {
+                crate::metrics::all_as_json(&state.config, &state.control, &state.databases)
+            });
+            Ok(reply::json_value(&list.await?))
+        }
+        _ => open_metrics(State(state)).await,
+    }
 }
 
 /// The time that this takes says nothing about the token, apart from its length.
@@ -56,10 +66,21 @@ fn presents(headers: &axum::http::HeaderMap, token: &str) -> bool {
 
 /// The metrics for whoever asks: on the listener `metrics.listen`.
 pub(super) async fn open_metrics(State(state): State<Arc<ServerState>>) -> Reply {
-    // Looks at every database.
-    let render = move || crate::metrics::render(&state.counters, &state.databases);
-    let text = tokio::task::spawn_blocking(render).await;
-    Ok(reply::text(text.map_err(|_| super::publish::stopped())?))
+    let text = scrape(state, crate::metrics::render);
+    Ok(reply::text(text.await?))
+}
+
+/// Looks at every database, for one reader after the other: what each gets may have some megabytes.
+async fn scrape<T: Send + 'static>(
+    state: Arc<ServerState>,
+    read: impl FnOnce(&ServerState) -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let turn = state.scrapes.clone().acquire_owned().await;
+    let read = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        read(&state)
+    });
+    read.await.map_err(|_| super::publish::stopped())
 }
 
 pub(super) async fn prometheus_discovery() -> Reply {

@@ -12,6 +12,7 @@ mod delivery;
 mod identity;
 mod logs;
 mod mcp;
+mod migration;
 mod misc;
 mod names;
 #[cfg(test)]
@@ -27,6 +28,7 @@ mod reset;
 mod route;
 mod routes;
 mod sql;
+mod traced;
 mod update;
 
 use std::sync::Arc;
@@ -47,6 +49,7 @@ use crate::state::ServerState;
 pub(crate) fn router(state: Arc<ServerState>) -> Router {
     routes(&state)
         .into_router()
+        .layer(from_fn_with_state(state.clone(), traced::layer))
         .layer(from_fn_with_state(state.clone(), access::every_request))
         .layer(from_fn_with_state(state.clone(), body::drain_rest))
         .with_state(state)
@@ -74,6 +77,16 @@ fn routes(state: &Arc<ServerState>) -> Routes {
             "/v1/database/{database}/pre_publish",
             pre_publish::pre_publish,
         )
+        .get(
+            Management,
+            "/v1/database/{database}/migration",
+            migration::status,
+        )
+        .delete(
+            Management,
+            "/v1/database/{database}/migration",
+            migration::cancel,
+        )
         .put(Management, "/v1/database/{database}/reset", reset::reset)
         .get(
             Management,
@@ -97,6 +110,11 @@ fn routes(state: &Arc<ServerState>) -> Routes {
         )
         .get(Client, "/v1/database/{database}/schema", database::schema)
         .get(Management, "/v1/database/{database}/logs", logs::logs)
+        .get(
+            Management,
+            "/v1/database/{database}/metrics",
+            database::metrics,
+        )
         .post(Client, "/v1/database/{database}/sql", sql::sql)
         .get(
             Client,
@@ -237,7 +255,7 @@ mod tests {
         );
         assert_eq!(
             routes.table().len(),
-            of_clients.len() + 25,
+            of_clients.len() + 28,
             "routes of management"
         );
     }

@@ -115,7 +115,7 @@ async fn answer(
     let (prepared, plan) = work.await.map_err(|_| stopped())??;
     let rehearsal = match &plan.migration {
         Ok(migration) if question.is_dry_run => {
-            Some(Rehearsal::of(handle, &prepared, migration).await?)
+            Some(Rehearsal::of(handle, prepared, migration).await?)
         }
         _ => None,
     };
@@ -183,7 +183,7 @@ enum Rehearsal {
 impl Rehearsal {
     async fn of(
         handle: &DatabaseHandle,
-        prepared: &PreparedUpdate,
+        prepared: PreparedUpdate,
         migration: &MigrationPlan,
     ) -> Result<Rehearsal, Failure> {
         match handle.rehearse(prepared, migration).await {
@@ -206,12 +206,18 @@ impl Rehearsal {
         };
         let time: Duration = reports.iter().map(|report| report.time).sum();
         let steps = reports.iter().take(LISTED_STEPS_MAX).map(|report| {
-            json!({
+            let mut step = json!({
                 "kind": report.step.kind().as_str(),
                 "table": report.step.table(),
                 "rows": report.rows,
                 "seconds": report.time.as_secs_f64(),
-            })
+            });
+            if report.step == Step::RunMigration {
+                let written = report.written.iter().take(LISTED_STEPS_MAX);
+                let written = written.map(|(table, rows)| json!({ "table": table, "rows": rows }));
+                step["written"] = written.collect();
+            }
+            step
         });
         json!({ "steps": steps.collect::<Vec<_>>(), "seconds": time.as_secs_f64() })
     }
@@ -270,6 +276,10 @@ fn described(plan: &UpdatePlan, step: &Step, rows: &TableRows) -> Value {
     if let Step::AddColumns { table } = step {
         set("columns", plan.added_columns(table).into());
     }
+    if let Step::SetAsideTable { table, old } = step {
+        set("old", old.as_str().into());
+        set("replaced", plan.has_table(table).into());
+    }
     if let Some(part) = step.part() {
         set(part_name(step.kind()), part.into());
     }
@@ -280,6 +290,7 @@ fn touches_rows(kind: StepKind) -> bool {
     matches!(
         kind,
         StepKind::RemoveTable
+            | StepKind::SetAsideTable
             | StepKind::AddColumns
             | StepKind::AddIndex
             | StepKind::AddConstraint

@@ -215,8 +215,8 @@ fn needs_manual_migration(name: &str) -> Error {
     Error::coded(
         "LC0629",
         format!(
-            "The module does not fit the data of `{name}`. Keep the changed tables as they were, publish to another \
-             name, or give up the data with --delete-data."
+            "The module does not fit the data of `{name}`. Write a migration function for the changed tables \
+             (docs/migrations.md), keep them as they were, publish to another name, or give up the data with --delete-data."
         ),
     )
 }

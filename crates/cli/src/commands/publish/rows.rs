@@ -52,6 +52,16 @@ fn touched(step: &Value) -> Option<String> {
     };
     let what = match step["kind"].as_str()? {
         "RemoveTable" => "removed".to_owned(),
+        "SetAsideTable" if step["replaced"] == true => {
+            format!(
+                "replaced by the migration function, which reads it as {}",
+                text("old")
+            )
+        }
+        "SetAsideTable" => format!(
+            "removed, after the migration function has read it as {}",
+            text("old")
+        ),
         "AddColumns" => format!("rewritten with the default of {}", columns()),
         "AddIndex" => format!("read for index {}", text("index")),
         "AddConstraint" => format!("checked for unique constraint {}", text("constraint")),
@@ -75,11 +85,35 @@ pub(super) fn print_rehearsal(plan: &Value) {
         Some(format!("{}: {}", what.trim_end(), duration(seconds)))
     });
     let slow: Vec<String> = slow.collect();
+    print_written(&rehearsal["steps"]);
     println!(
         "Estimated time: {} (what the steps took on a copy of the data, on the same server). Nothing was changed.",
         duration(seconds)
     );
     print_list(&slow);
+}
+
+/// What the migration function wrote.
+fn print_written(steps: &Value) {
+    let mut steps = steps.as_array().into_iter().flatten();
+    let Some(function) = steps.find(|step| step["kind"] == "RunMigration") else {
+        return;
+    };
+    let written = function["written"].as_array().into_iter().flatten();
+    let lines = written.filter_map(|table| {
+        let rows = table["rows"].as_u64()?;
+        Some(format!(
+            "table {}: {}",
+            table["table"].as_str()?,
+            counted(rows)
+        ))
+    });
+    let lines: Vec<String> = lines.collect();
+    match lines.is_empty() {
+        true => println!("The migration function wrote no rows."),
+        false => println!("The migration function wrote:"),
+    }
+    print_list(&lines);
 }
 
 fn print_list(lines: &[String]) {
@@ -120,6 +154,10 @@ mod tests {
             (
                 json!({"kind": "RemoveTable", "table": "q", "rows": 0}),
                 Some("table q (0 rows): removed"),
+            ),
+            (
+                json!({"kind": "SetAsideTable", "table": "p", "old": "__old_p", "replaced": true, "rows": 2}),
+                Some("table p (2 rows): replaced by the migration function, which reads it as __old_p"),
             ),
             (
                 json!({"kind": "AddIndex", "table": "p", "index": "i", "rows": 1}),

@@ -350,7 +350,8 @@ impl Tools {
             return Ok(Said::bad("no such reducer"));
         }
         let caller = call::caller_of(&self.state, &record, &self.caller);
-        let called = call::run(&self.state, &running.handle, caller, reducer.clone(), args).await?;
+        let call = (reducer.clone(), args);
+        let called = call::run(&self.state, &running.handle, caller, call, None).await?;
         Ok(match called {
             Ok(_) => Said::good(format!("reducer '{reducer}' committed")),
             Err(CallError::NoSuchFunction) => Said::bad("no such reducer"),

@@ -1,0 +1,154 @@
+//! `spacetime migrate`: what the migration of a database does, and ending it (07 §5.21).
+
+use clap::Subcommand;
+use reqwest::{Method, StatusCode};
+use serde_json::Value;
+
+use super::{Auth, Context};
+use crate::error::{Error, Result};
+use crate::http::{self, Client};
+use crate::targets::{self, Rest};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show what the migration that runs is at, and how the last one ended
+    Status {
+        #[command(flatten)]
+        of: Of,
+        /// Print the server's answer as it is
+        #[arg(long)]
+        json: bool,
+    },
+    /// End the migration that runs; all is as before then
+    Cancel {
+        #[command(flatten)]
+        of: Of,
+    },
+}
+
+/// Of which database.
+#[derive(Debug, clap::Args)]
+struct Of {
+    /// The name or identity of the database
+    database: Option<String>,
+    /// The nickname, host name or URL of the server
+    #[arg(short, long, value_name = "SERVER")]
+    server: Option<String>,
+    /// Do not look at spacetime.json
+    #[arg(long)]
+    no_config: bool,
+}
+
+impl Of {
+    /// The server, the name of the database, and the route there.
+    async fn find(self, context: &mut Context) -> Result<(Client, String, String)> {
+        let known = targets::known(self.no_config)?;
+        let given: Vec<String> = self.database.into_iter().collect();
+        let (database, _) = targets::resolve(&known, &given, Rest::None, self.server.as_deref())?;
+        let client = context
+            .client(database.server.as_deref(), Auth::new(false, false))
+            .await?;
+        let path = format!("/v1/database/{}/migration", http::encode(&database.name));
+        Ok((client, database.name, path))
+    }
+}
+
+pub async fn run(context: &mut Context, args: Args) -> Result<()> {
+    match args.command {
+        Command::Status { of, json } => {
+            let (client, name, path) = of.find(context).await?;
+            let text = http::success_text(client.send(client.get(&path)).await?).await?;
+            let status = http::parse_json(&text)?;
+            match json {
+                true => println!("{status}"),
+                false => print(&name, &status),
+            }
+            Ok(())
+        }
+        Command::Cancel { of } => {
+            let (client, name, path) = of.find(context).await?;
+            let response = client.send(client.request(Method::DELETE, &path)).await?;
+            if response.status() == StatusCode::CONFLICT {
+                let why = http::body_text(response).await?;
+                return Err(Error::coded(
+                    "LC0885",
+                    format!("nothing of `{name}` was cancelled: {why}"),
+                ));
+            }
+            http::success_text(response).await?;
+            println!("The migration of {name} is cancelled: its database is as before in a moment, and its publisher is told so.");
+            Ok(())
+        }
+    }
+}
+
+fn print(name: &str, status: &Value) {
+    match running_line(&status["running"]) {
+        Some(line) => println!("{name}: {line}"),
+        None => println!("{name}: no migration runs."),
+    }
+    if let Some(line) = last_line(&status["last"]) {
+        println!("{line}");
+    }
+}
+
+fn running_line(running: &Value) -> Option<String> {
+    let (rows, total) = (
+        running["rows"].as_u64()?,
+        running["rows_replaced"].as_u64()?,
+    );
+    let seconds = running["seconds"].as_f64().unwrap_or_default();
+    let what = match running["phase"].as_str()? {
+        "function" => format!(
+            "the migration function runs: {rows} rows written so far, for {total} of the tables that it replaces"
+        ),
+        "committing" => "the migration is at its end".to_owned(),
+        _ => match running["table"].as_str() {
+            Some(table) => format!("changing table {table}, {rows} rows of it so far"),
+            None => "the migration begins".to_owned(),
+        },
+    };
+    Some(format!("{what}, after {seconds:.1} s."))
+}
+
+fn last_line(last: &Value) -> Option<String> {
+    let seconds = last["seconds"].as_f64()?;
+    Some(match last["outcome"].as_str()? {
+        "committed" => format!("The last one is in place, and took {seconds:.1} s."),
+        "cancelled" => format!("The last one was cancelled after {seconds:.1} s."),
+        _ => format!(
+            "The last one failed after {seconds:.1} s: {}",
+            last["reason"].as_str().unwrap_or("?")
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_status_is_told_in_words() {
+        let running = json!({
+            "phase": "function", "table": null, "rows": 2048, "rows_replaced": 5000, "seconds": 1.25,
+        });
+        assert_eq!(
+            running_line(&running).as_deref(),
+            Some("the migration function runs: 2048 rows written so far, for 5000 of the tables that it replaces, after 1.2 s.")
+        );
+        assert_eq!(running_line(&Value::Null), None);
+        let last = json!({ "outcome": "failed", "reason": "no", "seconds": 2.0 });
+        assert_eq!(
+            last_line(&last).as_deref(),
+            Some("The last one failed after 2.0 s: no")
+        );
+        assert_eq!(last_line(&Value::Null), None);
+    }
+}

@@ -1,0 +1,475 @@
+//! What has happened between two looks.
+
+use std::time::Instant;
+
+use serde::Deserialize;
+use serde_json::{json, Value};
+
+/// What the server has counted: the members that are used here (06 §5.21).
+#[derive(Debug, Deserialize)]
+pub struct Counted {
+    /// Upper bounds of the buckets of times.
+    bounds_us: Vec<u64>,
+    databases: Vec<Database>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Database {
+    identity: String,
+    names: Vec<String>,
+    clients: u64,
+    received_bytes: u64,
+    sent_bytes: u64,
+    transactions: u64,
+    log_bytes: u64,
+    log_queue_bytes: u64,
+    live_queries: u64,
+    is_read_only: bool,
+    inbox_messages: u64,
+    reads_under_way: u64,
+    rounds: Times,
+    waits: Times,
+    queries: std::collections::BTreeMap<String, Times>,
+    functions: Vec<Function>,
+    tables: Vec<Table>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Times {
+    /// Without the zeros at the end.
+    buckets: Vec<u64>,
+    sum_us: u64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Function {
+    kind: String,
+    name: String,
+    sender_errors: u64,
+    traps: u64,
+    timeouts: u64,
+    refused: u64,
+    times: Times,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Table {
+    name: String,
+    rows: u64,
+    bytes: u64,
+    inserted: u64,
+    deleted: u64,
+}
+
+/// What databases did in an interval.
+pub struct Rates {
+    pub databases: Vec<DatabaseRates>,
+    pub seconds: f64,
+    /// There is one, and its functions and tables are wanted.
+    pub is_single: bool,
+}
+
+pub struct DatabaseRates {
+    pub identity: String,
+    pub name: Option<String>,
+    /// Of reducers, procedures and HTTP handlers, a second.
+    pub calls: f64,
+    pub errors: f64,
+    pub transactions: f64,
+    pub queries: f64,
+    /// In microseconds; None if nothing was called.
+    pub p50_us: Option<u64>,
+    pub p99_us: Option<u64>,
+    pub wait_p99_us: Option<u64>,
+    pub inserts: f64,
+    pub deletes: f64,
+    pub received_bytes: f64,
+    pub sent_bytes: f64,
+    pub log_bytes: f64,
+    /// The bound that the longest hold of the writer stayed within.
+    pub longest_round_us: Option<u64>,
+    /// Which part of the time the writer worked, in percent.
+    pub writer_percent: f64,
+    pub clients: u64,
+    pub live_queries: u64,
+    pub inbox_messages: u64,
+    pub reads_under_way: u64,
+    pub log_queue_bytes: u64,
+    pub is_read_only: bool,
+    /// Those that took most time first.
+    pub functions: Vec<FunctionRates>,
+    /// Those that changed most first.
+    pub tables: Vec<TableRates>,
+}
+
+pub struct FunctionRates {
+    pub kind: String,
+    pub name: String,
+    pub calls: f64,
+    pub errors: f64,
+    pub p50_us: Option<u64>,
+    pub p99_us: Option<u64>,
+    /// Of the interval, in percent.
+    pub time_percent: f64,
+}
+
+pub struct TableRates {
+    pub name: String,
+    pub rows: u64,
+    pub bytes: u64,
+    pub inserts: f64,
+    pub deletes: f64,
+}
+
+/// Longer than the last bound.
+pub const ENDLESS_US: u64 = u64::MAX;
+
+impl Times {
+    /// What came since. Counters that fell began anew: the database was opened again.
+    fn since(&self, before: &Times) -> Times {
+        let fell = self.count() < before.count();
+        let old = |bucket: usize| match fell {
+            true => 0,
+            false => before.buckets.get(bucket).copied().unwrap_or(0),
+        };
+        let buckets = self.buckets.iter().enumerate();
+        Times {
+            buckets: buckets
+                .map(|(bucket, count)| count.saturating_sub(old(bucket)))
+                .collect(),
+            sum_us: match fell {
+                true => self.sum_us,
+                false => self.sum_us.saturating_sub(before.sum_us),
+            },
+        }
+    }
+
+    fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    fn add(&mut self, other: &Times) {
+        let length = self.buckets.len().max(other.buckets.len());
+        self.buckets.resize(length, 0);
+        for (bucket, more) in self.buckets.iter_mut().zip(&other.buckets) {
+            *bucket += more;
+        }
+        self.sum_us += other.sum_us;
+    }
+
+    /// The bound within which this part of the times is. None if there are none.
+    fn within(&self, part: f64, bounds_us: &[u64]) -> Option<u64> {
+        let wanted = (self.count() as f64 * part).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        for (bucket, count) in self.buckets.iter().enumerate() {
+            seen += count;
+            if seen >= wanted {
+                return Some(bounds_us.get(bucket).copied().unwrap_or(ENDLESS_US));
+            }
+        }
+        None
+    }
+}
+
+fn since(now: u64, before: u64) -> u64 {
+    match now >= before {
+        true => now - before,
+        false => now,
+    }
+}
+
+/// `is_single`: there is one, and its functions and tables are wanted.
+pub fn rates_between(
+    before: &(Instant, Counted),
+    now: &(Instant, Counted),
+    is_single: bool,
+) -> Rates {
+    let seconds = (now.0 - before.0).as_secs_f64().max(1e-3);
+    let nothing = Database::default();
+    let databases = now.1.databases.iter().map(|database| {
+        let mut old = before.1.databases.iter();
+        let old = old.find(|old| old.identity == database.identity);
+        // What a database did before it was first seen is not of this interval.
+        let is_new = old.is_none();
+        let measure = Measure {
+            seconds,
+            bounds_us: &now.1.bounds_us,
+        };
+        let mut rates = measure.database(old.unwrap_or(&nothing), database);
+        if is_new {
+            rates.forget_past();
+        }
+        rates
+    });
+    let mut databases: Vec<_> = databases.collect();
+    databases.sort_by(|a, b| b.calls.total_cmp(&a.calls));
+    Rates {
+        databases,
+        seconds,
+        is_single,
+    }
+}
+
+struct Measure<'c> {
+    seconds: f64,
+    bounds_us: &'c [u64],
+}
+
+impl Measure<'_> {
+    fn rate(&self, now: u64, before: u64) -> f64 {
+        since(now, before) as f64 / self.seconds
+    }
+
+    fn percent(&self, times: &Times) -> f64 {
+        times.sum_us as f64 / 1e4 / self.seconds
+    }
+
+    fn database(&self, before: &Database, now: &Database) -> DatabaseRates {
+        let mut functions: Vec<_> = now
+            .functions
+            .iter()
+            .map(|function| self.function(before, function))
+            .collect();
+        let mut tables: Vec<_> = now
+            .tables
+            .iter()
+            .map(|table| self.table(before, table))
+            .collect();
+        // Views run inside of calls.
+        let calls = || functions.iter().filter(|(of, _)| of.kind != "view");
+        let mut times = Times::default();
+        calls().for_each(|(_, more)| times.add(more));
+        let rounds = now.rounds.since(&before.rounds);
+        let waits = now.waits.since(&before.waits);
+        let queries = now.queries.iter().map(|(kind, now)| {
+            let before = before.queries.get(kind).cloned().unwrap_or_default();
+            now.since(&before).count()
+        });
+        let queries = queries.sum::<u64>() as f64 / self.seconds;
+        let (inserts, deletes) = tables.iter().fold((0.0, 0.0), |(inserts, deletes), table| {
+            (inserts + table.inserts, deletes + table.deletes)
+        });
+        let (calls, errors) = calls().fold((0.0, 0.0), |(calls, errors), (of, _)| {
+            (calls + of.calls, errors + of.errors)
+        });
+        functions.sort_by(|(a, _), (b, _)| {
+            let times = b.time_percent.total_cmp(&a.time_percent);
+            times.then(b.calls.total_cmp(&a.calls))
+        });
+        let changes = |table: &TableRates| table.inserts + table.deletes;
+        tables.sort_by(|a, b| {
+            let changes = changes(b).total_cmp(&changes(a));
+            changes.then(b.bytes.cmp(&a.bytes))
+        });
+        DatabaseRates {
+            identity: now.identity.clone(),
+            name: now.names.first().cloned(),
+            calls,
+            errors,
+            transactions: self.rate(now.transactions, before.transactions),
+            queries,
+            p50_us: times.within(0.5, self.bounds_us),
+            p99_us: times.within(0.99, self.bounds_us),
+            wait_p99_us: waits.within(0.99, self.bounds_us),
+            inserts,
+            deletes,
+            received_bytes: self.rate(now.received_bytes, before.received_bytes),
+            sent_bytes: self.rate(now.sent_bytes, before.sent_bytes),
+            log_bytes: self.rate(now.log_bytes, before.log_bytes),
+            longest_round_us: rounds.within(1.0, self.bounds_us),
+            writer_percent: self.percent(&rounds),
+            clients: now.clients,
+            live_queries: now.live_queries,
+            inbox_messages: now.inbox_messages,
+            reads_under_way: now.reads_under_way,
+            log_queue_bytes: now.log_queue_bytes,
+            is_read_only: now.is_read_only,
+            functions: functions.into_iter().map(|(of, _)| of).collect(),
+            tables,
+        }
+    }
+
+    fn function(&self, before: &Database, now: &Function) -> (FunctionRates, Times) {
+        let mut old = before.functions.iter();
+        let nothing = Function::default();
+        let old = old.find(|old| old.kind == now.kind && old.name == now.name);
+        let old = old.unwrap_or(&nothing);
+        let times = now.times.since(&old.times);
+        let errors = |of: &Function| of.sender_errors + of.traps + of.timeouts + of.refused;
+        let rates = FunctionRates {
+            kind: now.kind.clone(),
+            name: now.name.clone(),
+            calls: times.count() as f64 / self.seconds,
+            errors: self.rate(errors(now), errors(old)),
+            p50_us: times.within(0.5, self.bounds_us),
+            p99_us: times.within(0.99, self.bounds_us),
+            time_percent: self.percent(&times),
+        };
+        (rates, times)
+    }
+
+    fn table(&self, before: &Database, now: &Table) -> TableRates {
+        let mut old = before.tables.iter();
+        let old = old.find(|old| old.name == now.name);
+        let (inserted, deleted) = old.map_or((0, 0), |old| (old.inserted, old.deleted));
+        TableRates {
+            name: now.name.clone(),
+            rows: now.rows,
+            bytes: now.bytes,
+            inserts: self.rate(now.inserted, inserted),
+            deletes: self.rate(now.deleted, deleted),
+        }
+    }
+}
+
+impl DatabaseRates {
+    /// Nothing is known of the interval.
+    fn forget_past(&mut self) {
+        for rate in [
+            &mut self.calls,
+            &mut self.errors,
+            &mut self.transactions,
+            &mut self.queries,
+            &mut self.inserts,
+            &mut self.deletes,
+            &mut self.received_bytes,
+            &mut self.sent_bytes,
+            &mut self.log_bytes,
+            &mut self.writer_percent,
+        ] {
+            *rate = 0.0;
+        }
+        (self.p50_us, self.p99_us, self.wait_p99_us) = (None, None, None);
+        self.longest_round_us = None;
+        self.functions.clear();
+    }
+
+    fn to_json(&self, is_single: bool) -> Value {
+        let mut object = json!({
+            "identity": self.identity,
+            "name": self.name,
+            "calls_per_second": rounded(self.calls),
+            "errors_per_second": rounded(self.errors),
+            "transactions_per_second": rounded(self.transactions),
+            "queries_per_second": rounded(self.queries),
+            "p50_us": bound(self.p50_us),
+            "p99_us": bound(self.p99_us),
+            "wait_p99_us": bound(self.wait_p99_us),
+            "inserts_per_second": rounded(self.inserts),
+            "deletes_per_second": rounded(self.deletes),
+            "received_bytes_per_second": rounded(self.received_bytes),
+            "sent_bytes_per_second": rounded(self.sent_bytes),
+            "log_bytes_per_second": rounded(self.log_bytes),
+            "longest_round_us": bound(self.longest_round_us),
+            "writer_percent": rounded(self.writer_percent),
+            "clients": self.clients,
+            "live_queries": self.live_queries,
+            "inbox_messages": self.inbox_messages,
+            "reads_under_way": self.reads_under_way,
+            "log_queue_bytes": self.log_queue_bytes,
+            "is_read_only": self.is_read_only,
+        });
+        if is_single {
+            let functions = self.functions.iter().map(|of| {
+                json!({
+                    "kind": of.kind,
+                    "name": of.name,
+                    "calls_per_second": rounded(of.calls),
+                    "errors_per_second": rounded(of.errors),
+                    "p50_us": bound(of.p50_us),
+                    "p99_us": bound(of.p99_us),
+                    "time_percent": rounded(of.time_percent),
+                })
+            });
+            let tables = self.tables.iter().map(|of| {
+                json!({
+                    "name": of.name,
+                    "rows": of.rows,
+                    "bytes": of.bytes,
+                    "inserts_per_second": rounded(of.inserts),
+                    "deletes_per_second": rounded(of.deletes),
+                })
+            });
+            object["functions"] = functions.collect();
+            object["tables"] = tables.collect();
+        }
+        object
+    }
+}
+
+impl Rates {
+    pub fn to_json(&self) -> Value {
+        let databases = self.databases.iter();
+        let databases: Vec<_> = databases.map(|of| of.to_json(self.is_single)).collect();
+        json!({ "seconds": rounded(self.seconds), "databases": databases })
+    }
+}
+
+fn rounded(number: f64) -> f64 {
+    (number * 1000.0).round() / 1000.0
+}
+
+/// What is longer than all bounds has none.
+fn bound(micros: Option<u64>) -> Option<u64> {
+    micros.filter(|micros| *micros != ENDLESS_US)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn counted(text: &str) -> Counted {
+        serde_json::from_str(text).expect("counters")
+    }
+
+    const BEFORE: &str = r#"{"bounds_us":[10,100],"databases":[{"identity":"a","transactions":5,
+        "rounds":{"buckets":[4],"sum_us":40},
+        "functions":[{"kind":"reducer","name":"f","sender_errors":1,"times":{"buckets":[10],"sum_us":100}}],
+        "tables":[{"name":"t","rows":1,"inserted":3}]}]}"#;
+    const NOW: &str = r#"{"bounds_us":[10,100],"databases":[{"identity":"a","names":["n"],"transactions":25,
+        "rounds":{"buckets":[4,2,1],"sum_us":1000040},
+        "functions":[{"kind":"reducer","name":"f","sender_errors":2,"times":{"buckets":[10,100],"sum_us":200100}},
+            {"kind":"view","name":"v","times":{"buckets":[7]}}],
+        "tables":[{"name":"t","rows":9,"inserted":23,"deleted":4}]},{"identity":"b","transactions":7}]}"#;
+
+    #[test]
+    fn rates_are_of_the_interval() {
+        let start = Instant::now();
+        let (before, now) = (counted(BEFORE), counted(NOW));
+        let rates = rates_between(
+            &(start, before),
+            &(start + Duration::from_secs(2), now),
+            true,
+        );
+        let one = &rates.databases[0];
+        assert_eq!((one.calls, one.errors, one.transactions), (50.0, 0.5, 10.0));
+        assert_eq!((one.inserts, one.deletes), (10.0, 2.0));
+        assert_eq!((one.p50_us, one.p99_us), (Some(100), Some(100)));
+        assert_eq!(one.longest_round_us, Some(ENDLESS_US));
+        assert_eq!(one.writer_percent, 50.0);
+        assert_eq!(one.functions[0].time_percent, 10.0);
+        let json = rates.to_json();
+        assert_eq!(json["databases"][0]["longest_round_us"], Value::Null);
+        assert_eq!(json["databases"][0]["functions"][1]["name"], "v");
+        // What the other did before is not of this interval.
+        assert_eq!(rates.databases[1].transactions, 0.0);
+    }
+
+    #[test]
+    fn counters_that_fell_began_anew() {
+        let start = Instant::now();
+        let rates = rates_between(
+            &(start, counted(NOW)),
+            &(start + Duration::from_secs(1), counted(BEFORE)),
+            true,
+        );
+        let one = &rates.databases[0];
+        assert_eq!((one.calls, one.transactions, one.inserts), (10.0, 5.0, 3.0));
+    }
+}

@@ -1,0 +1,382 @@
+//! Migration functions of real modules, made with the published packages and with ours, on a real server: publish, dry run,
+//! status, cancel, a server that is killed.
+
+mod common;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use common::server::Server;
+use common::{Home, Outcome};
+
+fn cached(variable: &str, directory: &str, file: &str) -> String {
+    let directory = std::env::var_os(variable).map_or_else(
+        || {
+            let home = PathBuf::from(std::env::var_os("HOME").expect("HOME is set"));
+            home.join(".cache/lightcone").join(directory)
+        },
+        PathBuf::from,
+    );
+    let path = directory.join(file);
+    assert!(
+        path.is_file(),
+        "{} is missing; build the modules first: make modules, scripts/js-modules.sh",
+        path.display()
+    );
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+/// The arguments of `publish` for a module.
+fn rust(name: &str) -> [String; 2] {
+    let path = cached(
+        "LIGHTCONE_MODULES_WASM_DIR",
+        "wasm",
+        &format!("{name}.wasm"),
+    );
+    ["-b".to_owned(), path]
+}
+
+fn script(name: &str) -> [String; 2] {
+    let path = cached("LIGHTCONE_JS_DIR", "js", &format!("{name}.js"));
+    ["-j".to_owned(), path]
+}
+
+struct World {
+    home: Home,
+    server: Server,
+    /// Whose database it is, also when the server has another port.
+    token: String,
+}
+
+impl World {
+    fn start() -> World {
+        let home = Home::new();
+        let server = Server::start(&home);
+        home.run(&["login", "--server-issued-login", &server.url])
+            .ok();
+        let shown = ["login", "show", "--token", "--server", &server.url];
+        let shown = home.run(&shown).ok().stdout;
+        let mut words = shown.split_whitespace();
+        let token = words.find(|word| word.starts_with("ey")).expect("a token");
+        World {
+            token: token.to_owned(),
+            home,
+            server,
+        }
+    }
+
+    /// After the server was killed: with what is on the disk.
+    fn again(home: Home, token: String) -> World {
+        let server = Server::start(&home);
+        home.run(&["login", "--token", &token, "--server", &server.url])
+            .ok();
+        World {
+            home,
+            server,
+            token,
+        }
+    }
+
+    fn on(&self, args: &[&str]) -> Outcome {
+        let url = self.server.url.as_str();
+        self.home
+            .run_with(&[args, &["-s", url]].concat(), "", &[("NO_COLOR", "1")])
+    }
+
+    fn publish(&self, module: &[String; 2], more: &[&str]) -> Outcome {
+        let args = ["publish", &module[0], &module[1], "league"];
+        self.on(&[&args, more].concat())
+    }
+
+    fn sql(&self, text: &str) -> String {
+        self.on(&["sql", "league", text]).ok().stdout
+    }
+
+    /// The first column of the only row.
+    fn number(&self, text: &str) -> u64 {
+        let table = self.sql(text);
+        let row = table.lines().nth(2).expect("a row").trim();
+        row.parse().expect("a number")
+    }
+
+    /// Runs `args` beside, until the migration function runs.
+    fn until_function_runs(&self) {
+        let started = Instant::now();
+        loop {
+            let status = self
+                .on(&["migrate", "status", "league", "--json"])
+                .ok()
+                .stdout;
+            if status.contains(r#""phase":"function""#) {
+                return;
+            }
+            assert!(started.elapsed() < Duration::from_secs(60), "{status}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// Two players and an account, from whichever league1.
+fn fill(world: &World) {
+    world.on(&["call", "league", "add_player", "ann", "7"]).ok();
+    world.on(&["call", "league", "add_player", "bob", "8"]).ok();
+    world
+        .on(&["call", "league", "open_account", "5", "cid"])
+        .ok();
+}
+
+fn check(world: &World) {
+    let players = world.sql("SELECT * FROM player ORDER BY id");
+    assert_eq!(
+        players,
+        " id | full_name | score \n----+-----------+-------\n 1  | \"ann\"     | 70    \n 2  | \"bob\"     | 80    \n"
+    );
+    let addresses = world.sql("SELECT account, street FROM address");
+    assert!(
+        addresses.contains("5       | \"cid street\""),
+        "{addresses}"
+    );
+    let accounts = world.sql("SELECT * FROM account");
+    assert!(accounts.starts_with(" id | owner \n"), "{accounts}");
+    // The counter goes on, and so does the table that stayed.
+    world.on(&["call", "league", "add_player", "dan", "1"]).ok();
+    // Behind what a server that was killed had reserved.
+    assert!(world.number("SELECT id FROM player WHERE full_name = 'dan'") > 2);
+    assert_eq!(world.number("SELECT COUNT(*) AS n FROM visit"), 1);
+}
+
+fn from_one_to_the_other(old: &[String; 2], new: &[String; 2]) {
+    let world = World::start();
+    world.publish(old, &[]).ok();
+    fill(&world);
+
+    let tried = world.publish(new, &["--dry-run"]).ok().stdout;
+    for part in [
+        "table player (2 rows): replaced by the migration function, which reads it as __old_player",
+        "table account (1 row): replaced by the migration function",
+        "The migration function wrote:",
+        "table player: 2 rows",
+        "table address: 1 row",
+        "Nothing was changed.",
+    ] {
+        assert!(tried.contains(part), "{part}: {tried}");
+    }
+    let refused = world.publish(new, &[]);
+    assert!(refused.status == 1 && refused.stdout.contains("BREAK existing clients"));
+    let out = world.publish(new, &["--break-clients"]).ok().stdout;
+    assert!(out.contains("Updated database"), "{out}");
+    check(&world);
+    let status = world.on(&["migrate", "status", "league"]).ok().stdout;
+    assert!(
+        status.contains("no migration runs") && status.contains("is in place"),
+        "{status}"
+    );
+    // Nobody calls the function, or sees it; the old tables are gone.
+    let called = world.on(&["call", "league", "__migrate"]);
+    assert!(called.status == 1, "{called:#?}");
+    let described = world.on(&["describe", "--json", "league"]).ok().stdout;
+    assert!(
+        !described.contains("__old_") && !described.contains("__migrate"),
+        "{described}"
+    );
+    let touched = world.on(&["call", "league", "touch_old"]);
+    assert!(touched.status == 1, "{touched:#?}");
+    let logs = world.on(&["logs", "league", "-n", "100"]).ok().stdout;
+    assert!(logs.contains("Running the migration function"), "{logs}");
+    assert!(
+        new[1].contains("lightcone") || logs.contains("[LC0238]"),
+        "{logs}"
+    );
+    let none = world.on(&["migrate", "cancel", "league"]);
+    assert!(
+        none.status == 1 && none.stderr.contains("[LC0885]"),
+        "{none:#?}"
+    );
+
+    // As it is on the disk.
+    let World {
+        home,
+        server,
+        token,
+    } = world;
+    drop(server);
+    let world = World::again(home, token);
+    assert_eq!(world.number("SELECT COUNT(*) AS n FROM player"), 3);
+    assert_eq!(world.number("SELECT COUNT(*) AS n FROM address"), 1);
+}
+
+#[test]
+fn a_rust_module_of_the_published_crate() {
+    from_one_to_the_other(&rust("league1"), &rust("league2"));
+}
+
+#[test]
+fn a_typescript_module_of_the_published_package() {
+    from_one_to_the_other(&script("league1"), &script("league2"));
+}
+
+#[test]
+fn a_typescript_module_of_ours() {
+    from_one_to_the_other(&script("league1"), &script("league2-lightcone"));
+}
+
+/// Errors that the function returns, panics, and writes where it may not: the publisher is told, and nothing has changed.
+#[test]
+fn functions_that_fail() {
+    for (old, new, failures) in [
+        (
+            rust("league1"),
+            rust("league2"),
+            &[
+                ("refuse", "a player is called refuse"),
+                ("panic", "a player is called panic"),
+                ("write", "[LC0237]"),
+            ][..],
+        ),
+        (
+            script("league1"),
+            script("league2"),
+            &[
+                ("refuse", "a player is called refuse"),
+                ("throw", "a player is called throw"),
+            ],
+        ),
+    ] {
+        let world = World::start();
+        world.publish(&old, &[]).ok();
+        fill(&world);
+        for (name, text) in failures {
+            world.on(&["call", "league", "add_player", name, "1"]).ok();
+            let tried = world.publish(&new, &["--dry-run"]);
+            let told = format!("{}{}", tried.stdout, tried.stderr);
+            assert!(told.contains(text), "{name}: {told}");
+            let failed = world.publish(&new, &["--break-clients"]);
+            assert!(
+                failed.status == 1
+                    && failed.stderr.contains(text)
+                    && failed.stderr.contains("[LC0239]"),
+                "{name}: {failed:#?}"
+            );
+            let status = world.on(&["migrate", "status", "league"]).ok().stdout;
+            assert!(
+                status.contains("failed") && status.contains(text),
+                "{status}"
+            );
+            assert_eq!(
+                world.number("SELECT COUNT(*) AS n FROM visit"),
+                1,
+                "as before"
+            );
+            world
+                .on(&[
+                    "sql",
+                    "league",
+                    &format!("DELETE FROM player WHERE name = '{name}'"),
+                ])
+                .ok();
+        }
+        world.publish(&new, &["--break-clients"]).ok();
+        assert_eq!(world.number("SELECT COUNT(*) AS n FROM address"), 1);
+    }
+}
+
+/// A function that does not end is cancelled, and one is killed with its server.
+#[test]
+fn cancelled_and_killed() {
+    for (old, new) in [
+        (rust("league1"), rust("league2")),
+        (script("league1"), script("league2")),
+    ] {
+        let mut world = World::start();
+        world.publish(&old, &[]).ok();
+        fill(&world);
+        world
+            .on(&["call", "league", "add_player", "wait", "1"])
+            .ok();
+        std::thread::scope(|scope| {
+            let publishing = scope.spawn(|| world.publish(&new, &["--break-clients"]));
+            world.until_function_runs();
+            let said = world.on(&["migrate", "status", "league"]).stdout;
+            world.on(&["migrate", "cancel", "league"]).ok();
+            assert!(
+                said.contains("the migration function runs")
+                    && said.contains("tables that it replaces"),
+                "{said}"
+            );
+            let cancelled = publishing.join().expect("no panic");
+            assert!(
+                cancelled.status == 1 && cancelled.stderr.contains("[LC0240]"),
+                "{cancelled:#?}"
+            );
+        });
+        assert_eq!(
+            world.number("SELECT COUNT(*) AS n FROM player WHERE points = 7"),
+            1
+        );
+        let status = world.on(&["migrate", "status", "league"]).ok().stdout;
+        assert!(status.contains("was cancelled after"), "{status}");
+
+        let World {
+            home,
+            server,
+            token,
+        } = world;
+        let url = server.url.clone();
+        let kept = std::sync::Mutex::new(Some(server));
+        std::thread::scope(|scope| {
+            let publishing = scope.spawn(|| {
+                let args = [
+                    "publish",
+                    &new[0],
+                    &new[1],
+                    "league",
+                    "--break-clients",
+                    "-s",
+                    &url,
+                ];
+                home.run(&args)
+            });
+            let started = Instant::now();
+            while !home
+                .run(&["migrate", "status", "league", "--json", "-s", &url])
+                .ok()
+                .stdout
+                .contains(r#""phase":"function""#)
+            {
+                assert!(started.elapsed() < Duration::from_secs(60));
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            drop(kept.lock().expect("not poisoned").take());
+            assert_eq!(publishing.join().expect("no panic").status, 1);
+        });
+        world = World::again(home, token);
+        assert_eq!(
+            world.number("SELECT COUNT(*) AS n FROM player WHERE points = 7"),
+            1
+        );
+        world
+            .on(&["sql", "league", "DELETE FROM player WHERE name = 'wait'"])
+            .ok();
+        world.publish(&new, &["--break-clients"]).ok();
+        check(&world);
+    }
+}
+
+/// Rows of a scheduled table, which the function rewrites, are still due.
+#[test]
+fn reminders_are_kept() {
+    let world = World::start();
+    world.publish(&rust("league1"), &[]).ok();
+    world
+        .on(&["call", "league", "plan_reminder", "tea", "4000"])
+        .ok();
+    world.publish(&rust("league2"), &["--break-clients"]).ok();
+    let started = Instant::now();
+    while !world.sql("SELECT note FROM visit").contains("tea true") {
+        assert!(
+            started.elapsed() < Duration::from_secs(60),
+            "nobody was reminded"
+        );
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}

@@ -1,0 +1,146 @@
+//! What a database counts about itself. Whoever reads it never makes a thread of the database wait.
+//!
+//! Most of it is counted by the writer, which takes no lock for it and allocates nothing: functions and tables have their counters
+//! from when the module is taken up, by position. Numbers begin at zero when the database is opened.
+
+mod functions;
+mod histogram;
+mod outbound;
+
+use std::time::Duration;
+
+use lightcone_engine::Counter;
+
+use crate::module_log::ModuleLogMetrics;
+use crate::shared::Shared;
+
+pub(crate) use self::functions::{Failure, FunctionCounters, ModuleCounters};
+pub use self::functions::{FunctionKind, FunctionMetrics, TableMetrics};
+pub use self::histogram::{Histogram, HistogramSnapshot, BOUNDS_NS};
+pub(crate) use self::outbound::OutboundCounters;
+pub use self::outbound::OutboundMetrics;
+
+/// What clients ask a database for, beside calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueryKind {
+    Subscribe,
+    Unsubscribe,
+    OneOff,
+    /// SQL from outside of a connection.
+    Sql,
+    /// The same, when it changes rows.
+    SqlWrite,
+}
+
+impl QueryKind {
+    pub const ALL: [QueryKind; 5] = [
+        QueryKind::Subscribe,
+        QueryKind::Unsubscribe,
+        QueryKind::OneOff,
+        QueryKind::Sql,
+        QueryKind::SqlWrite,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            QueryKind::Subscribe => "subscribe",
+            QueryKind::Unsubscribe => "unsubscribe",
+            QueryKind::OneOff => "one-off",
+            QueryKind::Sql => "sql",
+            QueryKind::SqlWrite => "sql-write",
+        }
+    }
+}
+
+/// Counters of a database that no function of its module has.
+#[derive(Default)]
+pub(crate) struct Metrics {
+    /// For how long the writer takes nothing from its inbox, each time.
+    pub rounds: Histogram,
+    /// From when a call has come to when it begins.
+    pub waits: Histogram,
+    /// Transactions of reducers that have a record.
+    pub reducer_transactions: Counter,
+    /// Time on the writer, by [`QueryKind`].
+    queries: [Histogram; QueryKind::ALL.len()],
+    /// Time on the threads for reads, of the queries that are not answered on the writer.
+    pub reads: Histogram,
+    pub outbound: OutboundCounters,
+}
+
+impl Metrics {
+    /// The writer is done with a query.
+    pub fn note_query(&self, kind: QueryKind, time: Duration) {
+        self.queries[kind as usize].note(time);
+    }
+}
+
+/// What a database has counted until now.
+#[derive(Clone, Debug, Default)]
+pub struct DatabaseMetrics {
+    pub functions: Vec<FunctionMetrics>,
+    pub tables: Vec<TableMetrics>,
+    /// For how long the writer took nothing from its inbox, each time.
+    pub rounds: HistogramSnapshot,
+    /// From when a call has come to when it began.
+    pub waits: HistogramSnapshot,
+    /// Time on the writer, by [`QueryKind`].
+    pub queries: [HistogramSnapshot; QueryKind::ALL.len()],
+    /// Time on the threads for reads.
+    pub reads: HistogramSnapshot,
+    /// Transactions with a record that no reducer made.
+    pub other_transactions: u64,
+    pub outbound: OutboundMetrics,
+    pub module_log: ModuleLogMetrics,
+    /// Messages and requests that wait for the writer, or are being answered by it.
+    pub inbox_messages: u64,
+    /// Queries that are not answered yet.
+    pub reads_under_way: u64,
+    /// Bytes of records that wait for the disk.
+    pub log_queue_bytes: u64,
+}
+
+impl DatabaseMetrics {
+    pub(crate) fn of(shared: &Shared) -> DatabaseMetrics {
+        let (metrics, limits) = (&shared.metrics, &shared.options.limits);
+        let module = shared.module();
+        let (functions, tables) = module.counters.read();
+        let reducers = metrics.reducer_transactions.get();
+        let stats = shared.status.stats();
+        let reads_max = limits.reads_per_database_max.max(1);
+        let reads_left = shared.reads.available_permits();
+        DatabaseMetrics {
+            functions,
+            tables,
+            rounds: metrics.rounds.snapshot(),
+            waits: metrics.waits.snapshot(),
+            queries: std::array::from_fn(|kind| metrics.queries[kind].snapshot()),
+            reads: metrics.reads.snapshot(),
+            // The two are not read at one moment.
+            other_transactions: stats.transactions.saturating_sub(reducers),
+            outbound: metrics.outbound.read(),
+            module_log: shared.log.metrics(),
+            inbox_messages: shared.inbox.messages_taken() as u64,
+            reads_under_way: reads_max.saturating_sub(reads_left) as u64,
+            log_queue_bytes: stats.log_queue_bytes,
+        }
+    }
+
+    /// Adds what another database has counted.
+    pub fn add(&mut self, other: &DatabaseMetrics) {
+        self.functions.extend(other.functions.iter().cloned());
+        self.tables.extend(other.tables.iter().cloned());
+        self.rounds.add(&other.rounds);
+        self.waits.add(&other.waits);
+        for (query, more) in self.queries.iter_mut().zip(&other.queries) {
+            query.add(more);
+        }
+        self.reads.add(&other.reads);
+        self.other_transactions += other.other_transactions;
+        self.outbound.add(&other.outbound);
+        self.module_log.add(&other.module_log);
+        self.inbox_messages += other.inbox_messages;
+        self.reads_under_way += other.reads_under_way;
+        self.log_queue_bytes += other.log_queue_bytes;
+    }
+}

@@ -1,0 +1,111 @@
+//! Running the migration function of a module (02 §14.8): an instance of its own, in the transaction of the update.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use lightcone_engine::Datastore;
+use lightcone_host::{
+    ConsoleLevel, ConsoleRecord, ConsoleSink, HostEnv, OpenTransaction, ReducerCall, ReducerOutcome,
+};
+use lightcone_schema::MigrationPlan;
+use lightcone_types::{cut, ConnectionId};
+
+use crate::error::UpdateError;
+use crate::migration_progress::MigrationProgress;
+use crate::module::Program;
+use crate::options::DatabaseOptions;
+
+/// The most of what a function says of its failure that the publisher is told.
+const REASON_BYTES_MAX: usize = 4096;
+
+/// Notes the last failure that a module logs: what a panic says is not in its trap.
+struct LastWords {
+    console: Arc<dyn ConsoleSink>,
+    panic: Mutex<Option<String>>,
+}
+
+impl LastWords {
+    fn take(&self) -> Option<String> {
+        let mut panic = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
+        panic.take()
+    }
+}
+
+impl ConsoleSink for LastWords {
+    fn log(&self, record: ConsoleRecord<'_>) {
+        if record.level == ConsoleLevel::Panic {
+            let text = cut(record.message, REASON_BYTES_MAX).to_string();
+            *self.panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+        }
+        self.console.log(record);
+    }
+}
+
+/// Runs the function in the open transaction, for at most `time`.
+///
+/// # Errors
+/// It failed; the text is for whoever publishes. The transaction is only good for a rollback then.
+pub(crate) fn run(
+    datastore: &mut Datastore,
+    options: &DatabaseOptions,
+    (program, plan): (&Program, &MigrationPlan),
+    console: Arc<dyn ConsoleSink>,
+    progress: Option<&MigrationProgress>,
+    time: Duration,
+) -> Result<(), UpdateError> {
+    let Some(migration) = &program.def.migration else {
+        return Err(UpdateError::Refused(
+            "the plan runs a migration function, and the program has none".to_owned(),
+        ));
+    };
+    let words = Arc::new(LastWords {
+        console,
+        panic: Mutex::default(),
+    });
+    let mut config = options.host_config(words.clone());
+    config.limits.call_ms_max = time.as_millis() as u64;
+    let instance = program.loaded.instantiate(HostEnv::new(config));
+    let mut instance = instance.map_err(|error| UpdateError::Module(error.to_string()))?;
+    let interrupt = instance.interrupt();
+    if let Some(progress) = progress {
+        progress.function(rows_replaced(datastore, plan), interrupt);
+        datastore.count_changes(Some(progress.rows()));
+    }
+    let name: Arc<str> = program.def.reducers[migration.reducer].name.as_str().into();
+    let call = ReducerCall {
+        id: migration.reducer as u32,
+        name: &name,
+        sender: options.owner,
+        connection_id: ConnectionId(0),
+        timestamp: options.commons.environment.now(),
+        args: &[],
+    };
+    let outcome = instance.call_reducer(OpenTransaction::of(datastore), &call);
+    datastore.count_changes(None);
+    if let Some(progress) = progress {
+        progress.function_ended();
+    }
+    let reason = match outcome {
+        ReducerOutcome::Ok => return Ok(()),
+        ReducerOutcome::TimedOut { .. } => return Err(too_long()),
+        ReducerOutcome::UserError(text) => text,
+        ReducerOutcome::Fatal { message } => words.take().unwrap_or(message),
+    };
+    Err(UpdateError::Refused(format!(
+        "the migration function failed, and everything was taken back: {} [LC0239]",
+        cut(&reason, REASON_BYTES_MAX)
+    )))
+}
+
+fn too_long() -> UpdateError {
+    UpdateError::Refused(lightcone_engine::MigrationError::TooLong.to_string())
+}
+
+/// Rows of the tables that were set aside.
+fn rows_replaced(datastore: &Datastore, plan: &MigrationPlan) -> u64 {
+    let rows = |old: &str| {
+        let id = datastore.table_id_from_name(old)?;
+        datastore.row_count(id).ok()
+    };
+    plan.set_aside().filter_map(|(_, old)| rows(old)).sum()
+}

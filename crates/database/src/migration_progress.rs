@@ -1,0 +1,234 @@
+//! What the migration of a database does while it runs, and how the last one ended: written by the writer, and read by anybody,
+//! also while the writer is busy with it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use lightcone_host::{Interrupt, InterruptReason};
+use lightcone_types::Timestamp;
+
+/// What an update is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MigrationPhase {
+    /// Steps that the database takes by itself.
+    Steps,
+    /// The module's migration function.
+    Function,
+    /// What is live is made to follow, and the transaction is ended. It cannot be cancelled any more.
+    Committing,
+}
+
+impl MigrationPhase {
+    /// As answers spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            MigrationPhase::Steps => "steps",
+            MigrationPhase::Function => "function",
+            MigrationPhase::Committing => "committing",
+        }
+    }
+}
+
+/// How a migration ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MigrationOutcome {
+    Committed,
+    /// All is as before.
+    Failed {
+        reason: String,
+    },
+    /// The same, as somebody has asked for it.
+    Cancelled,
+}
+
+/// The migration that runs.
+#[derive(Clone, Debug)]
+pub struct RunningMigration {
+    pub phase: MigrationPhase,
+    /// Which table the step is about.
+    pub table: Option<String>,
+    /// Rows that the step has looked at or copied, or that the function has written, about.
+    pub rows: u64,
+    /// Rows of all tables that the function replaces.
+    pub rows_replaced: u64,
+    pub elapsed: Duration,
+}
+
+/// The last migration since the database was opened.
+#[derive(Clone, Debug)]
+pub struct LastMigration {
+    pub outcome: MigrationOutcome,
+    pub ended: Timestamp,
+    pub took: Duration,
+}
+
+/// What there is to say about migrations.
+#[derive(Clone, Debug, Default)]
+pub struct MigrationStatus {
+    pub running: Option<RunningMigration>,
+    pub last: Option<LastMigration>,
+}
+
+#[derive(Default)]
+pub(crate) struct MigrationProgress {
+    rows: Arc<AtomicU64>,
+    is_cancelled: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    running: Option<Running>,
+    last: Option<LastMigration>,
+}
+
+struct Running {
+    started: Instant,
+    phase: MigrationPhase,
+    table: Option<String>,
+    rows_replaced: u64,
+    /// Ends the function.
+    interrupt: Option<Arc<Interrupt>>,
+}
+
+impl MigrationProgress {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn begin(&self, now: Instant) {
+        self.is_cancelled.store(false, Ordering::Release);
+        self.rows.store(0, Ordering::Relaxed);
+        self.state().running = Some(Running {
+            started: now,
+            phase: MigrationPhase::Steps,
+            table: None,
+            rows_replaced: 0,
+            interrupt: None,
+        });
+    }
+
+    /// Counts the rows of what is under way.
+    pub fn rows(&self) -> Arc<AtomicU64> {
+        self.rows.clone()
+    }
+
+    pub fn step(&self, table: Option<&str>) {
+        self.rows.store(0, Ordering::Relaxed);
+        if let Some(running) = &mut self.state().running {
+            running.phase = MigrationPhase::Steps;
+            running.table = table.map(str::to_owned);
+        }
+    }
+
+    /// The function begins; `interrupt` ends it.
+    pub fn function(&self, rows_replaced: u64, interrupt: Option<Arc<Interrupt>>) {
+        self.rows.store(0, Ordering::Relaxed);
+        let mut state = self.state();
+        let Some(running) = &mut state.running else {
+            return;
+        };
+        running.phase = MigrationPhase::Function;
+        running.table = None;
+        running.rows_replaced = rows_replaced;
+        running.interrupt = interrupt;
+        if self.is_cancelled() {
+            end(running);
+        }
+    }
+
+    pub fn function_ended(&self) {
+        if let Some(running) = &mut self.state().running {
+            running.interrupt = None;
+        }
+    }
+
+    /// From here on it is not cancelled. False: it was.
+    pub fn commit(&self) -> bool {
+        let mut state = self.state();
+        if self.is_cancelled() {
+            return false;
+        }
+        if let Some(running) = &mut state.running {
+            running.phase = MigrationPhase::Committing;
+        }
+        true
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.is_cancelled.load(Ordering::Acquire)
+    }
+
+    pub fn end(&self, outcome: MigrationOutcome, (now, ended): (Instant, Timestamp)) {
+        let mut state = self.state();
+        let Some(running) = state.running.take() else {
+            return;
+        };
+        state.last = Some(LastMigration {
+            outcome,
+            ended,
+            took: now - running.started,
+        });
+    }
+
+    /// Ends the migration that runs. False: none does, or it is at its end already.
+    pub fn cancel(&self) -> bool {
+        let mut state = self.state();
+        let running = state.running.as_mut();
+        let Some(running) = running.filter(|running| running.phase != MigrationPhase::Committing)
+        else {
+            return false;
+        };
+        self.is_cancelled.store(true, Ordering::Release);
+        end(running);
+        true
+    }
+
+    pub fn status(&self, now: Instant) -> MigrationStatus {
+        let state = self.state();
+        let running = state.running.as_ref().map(|running| RunningMigration {
+            phase: running.phase,
+            table: running.table.clone(),
+            rows: self.rows.load(Ordering::Relaxed),
+            rows_replaced: running.rows_replaced,
+            elapsed: now.saturating_duration_since(running.started),
+        });
+        MigrationStatus {
+            running,
+            last: state.last.clone(),
+        }
+    }
+}
+
+fn end(running: &Running) {
+    if let Some(interrupt) = &running.interrupt {
+        interrupt.set(InterruptReason::Cancelled);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_has_not_committed_is_cancelled() {
+        let progress = MigrationProgress::default();
+        let now = Instant::now();
+        assert!(!progress.cancel(), "nothing runs");
+        progress.begin(now);
+        assert!(progress.cancel());
+        let interrupt = Arc::<Interrupt>::default();
+        progress.function(1, Some(interrupt.clone()));
+        assert_eq!(interrupt.reason(), Some(InterruptReason::Cancelled));
+        assert!(!progress.commit(), "it was cancelled before");
+        progress.end(MigrationOutcome::Cancelled, (now, Timestamp(1)));
+        progress.begin(now);
+        assert!(!progress.is_cancelled() && progress.commit());
+        assert!(!progress.cancel(), "it is too late");
+        let status = progress.status(now);
+        assert!(status.running.is_some());
+        let last = status.last.expect("one has ended");
+        assert_eq!(last.outcome, MigrationOutcome::Cancelled);
+    }
+}

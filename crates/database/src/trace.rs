@@ -1,0 +1,104 @@
+//! Spans of calls, for whoever collects traces. Without a [`Tracer`], and for calls that it does not choose, nothing is done.
+
+use std::sync::Arc;
+
+use lightcone_types::{Identity, Timestamp};
+
+/// Where a span belongs: a trace, and the span that it is a part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceContext {
+    pub trace_id: u128,
+    /// Of the span that others are parts of.
+    pub span_id: u64,
+}
+
+/// What took the time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SpanName {
+    /// A message of a client, from when it has come to when its answer may go.
+    WebSocketCall,
+    /// A request, by its method and the pattern of its route.
+    Http {
+        method: &'static str,
+        route: Arc<str>,
+        status: u16,
+    },
+    /// From when a call has come to when it began.
+    Wait,
+    /// A function of the module, with its commit.
+    Function {
+        kind: crate::metrics::FunctionKind,
+        name: Arc<str>,
+    },
+    /// From the commit to when it is durable.
+    Durable,
+}
+
+/// A time that something took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    pub trace_id: u128,
+    pub span_id: u64,
+    /// None: the trace begins here.
+    pub parent: Option<u64>,
+    pub name: SpanName,
+    pub database: Option<Identity>,
+    pub started: Timestamp,
+    pub ended: Timestamp,
+    /// Why it failed.
+    pub error: Option<String>,
+}
+
+/// Chooses calls, and takes their spans. Never waits: spans for which there is no room are lost.
+pub trait Tracer: std::fmt::Debug + Send + Sync {
+    /// A new trace, if this call is chosen. The context is of the span that the caller will tell of.
+    fn begin(&self) -> Option<TraceContext>;
+
+    /// An id that no span of the trace has.
+    fn span_id(&self) -> u64;
+
+    fn tell(&self, span: Span);
+}
+
+/// A call that is traced.
+#[derive(Clone, Debug)]
+pub(crate) struct Traced {
+    pub tracer: Arc<dyn Tracer>,
+    pub context: TraceContext,
+    pub database: Identity,
+}
+
+impl Traced {
+    /// A part of the call.
+    pub fn tell(
+        &self,
+        name: SpanName,
+        (started, ended): (Timestamp, Timestamp),
+        error: Option<String>,
+    ) {
+        self.tracer.tell(Span {
+            trace_id: self.context.trace_id,
+            span_id: self.tracer.span_id(),
+            parent: Some(self.context.span_id),
+            name,
+            database: Some(self.database),
+            started,
+            ended,
+            error,
+        });
+    }
+
+    /// The call itself, where it is the trace's first span.
+    pub fn tell_whole(&self, name: SpanName, (started, ended): (Timestamp, Timestamp)) {
+        self.tracer.tell(Span {
+            trace_id: self.context.trace_id,
+            span_id: self.context.span_id,
+            parent: None,
+            name,
+            database: Some(self.database),
+            started,
+            ended,
+            error: None,
+        });
+    }
+}

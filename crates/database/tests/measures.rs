@@ -1,0 +1,140 @@
+//! What a database counts of its own work, and the spans of calls over a connection.
+
+mod common;
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use common::requests::{error_of, one_off, rows_of, seed, subscribe, transfer, transfer_args};
+use common::{create, options, Client, STRANGER};
+use lightcone_database::{
+    Commons, FunctionKind, Machine, QueryKind, Span, SpanName, TraceContext, Tracer,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_rows_and_queries_are_counted() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = create(options(directory.path()), "transfer").await;
+    seed(&database, 1000).await;
+    let mut client = Client::connect(&database, STRANGER, 1).await;
+    let (good, bad) = (transfer_args(1, 2), transfer_args(3, 3));
+    // Many in one message, and one of them that the reducer refuses.
+    let mut calls: Vec<_> = (0..50).map(|id| transfer(id, &good)).collect();
+    calls.push(transfer(50, &bad));
+    client.send(&calls).await;
+    for _ in 0..51 {
+        client.next().await;
+    }
+    client
+        .send(&[subscribe(1, vec!["SELECT * FROM accounts"])])
+        .await;
+    client.next().await;
+    client
+        .send(&[one_off(1, "SELECT * FROM accounts WHERE id = 7")])
+        .await;
+    assert_eq!(rows_of(client.next().await), 1);
+    client.send(&[one_off(2, "SELECT nonsense")]).await;
+    error_of(client.next().await);
+
+    let metrics = database.metrics();
+    let of = |name: &str| {
+        let mut functions = metrics.functions.iter();
+        functions.find(|of| &*of.name == name).expect("a function")
+    };
+    let transfers = of("transfer");
+    assert_eq!(transfers.kind, FunctionKind::Reducer);
+    assert_eq!((transfers.calls(), transfers.recorded), (51, 50));
+    assert_eq!((transfers.sender_errors, transfers.failed()), (1, 1));
+    assert_eq!(of("seed").calls(), 1);
+    let accounts = metrics.tables.iter().find(|of| &*of.name == "accounts");
+    let accounts = accounts.expect("the table");
+    assert_eq!(accounts.rows, 1000);
+    // A row that is replaced comes and goes.
+    assert_eq!((accounts.inserted, accounts.deleted), (1100, 100));
+    assert!(accounts.bytes >= 12 * 1000);
+    assert_eq!(metrics.waits.count(), 52);
+    let asked = |kind: QueryKind| metrics.queries[kind as usize].count();
+    assert_eq!(asked(QueryKind::Subscribe), 1);
+    assert_eq!(asked(QueryKind::OneOff), 2);
+    assert_eq!(
+        metrics.reads.count(),
+        1,
+        "a thousand rows are read beside the writer"
+    );
+    assert!(metrics.rounds.count() >= 4);
+    // What the functions took is in the rounds.
+    assert!(transfers.times.sum_ns + of("seed").times.sum_ns <= metrics.rounds.sum_ns);
+    assert_eq!(metrics.inbox_messages, 0);
+}
+
+/// Takes every trace, and keeps what it is told.
+#[derive(Debug, Default)]
+struct Keeper {
+    ids: AtomicU64,
+    spans: Mutex<Vec<Span>>,
+}
+
+impl Tracer for Keeper {
+    fn begin(&self) -> Option<TraceContext> {
+        let span_id = self.span_id();
+        let trace_id = u128::from(span_id) << 64;
+        Some(TraceContext { trace_id, span_id })
+    }
+
+    fn span_id(&self) -> u64 {
+        self.ids.fetch_add(1, Relaxed) + 1
+    }
+
+    fn tell(&self, span: Span) {
+        self.spans.lock().expect("not poisoned").push(span);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_call_of_a_message_is_traced() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut options = options(directory.path());
+    options.commons = Commons::new(Machine::current(), 1 << 30, 2);
+    let keeper = Arc::new(Keeper::default());
+    options.commons.set_tracer(keeper.clone());
+    let database = create(options, "transfer").await;
+    seed(&database, 10).await;
+    let mut client = Client::connect(&database, STRANGER, 1).await;
+    let args = transfer_args(1, 2);
+    client.send(&[transfer(1, &args), transfer(2, &args)]).await;
+    client.next().await;
+    client.next().await;
+    let is_whole = |span: &Span| span.name == SpanName::WebSocketCall;
+    common::requests::until("the call's span", || {
+        keeper
+            .spans
+            .lock()
+            .expect("not poisoned")
+            .iter()
+            .any(is_whole)
+    })
+    .await;
+    let spans = keeper.spans.lock().expect("not poisoned").clone();
+    let whole = spans
+        .iter()
+        .find(|span| is_whole(span))
+        .expect("it was seen");
+    assert_eq!(whole.parent, None);
+    let names: Vec<_> = spans.iter().map(|span| &span.name).collect();
+    let function = SpanName::Function {
+        kind: FunctionKind::Reducer,
+        name: "transfer".into(),
+    };
+    for name in [&SpanName::Wait, &function, &SpanName::Durable] {
+        let found = names.iter().filter(|found| **found == name);
+        assert_eq!(found.count(), 1, "{name:?} in {names:?}");
+    }
+    for span in &spans {
+        assert_eq!(span.trace_id, whole.trace_id);
+        assert!(
+            span.started >= whole.started && span.ended <= whole.ended,
+            "{spans:?}"
+        );
+        assert!(std::ptr::eq(span, whole) || span.parent == Some(whole.span_id));
+    }
+}

@@ -1,0 +1,491 @@
+//! Programs whose migration function replaces tables (02 §14.8): rows, counters, schedules and clients afterwards; functions that
+//! fail, take too long or are cancelled; a process that is killed.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::tables::{create_tables, sql, table_options};
+use common::watcher::Watcher;
+use common::{open, OWNER, STRANGER};
+use lightcone_database::{
+    CallArgs, CallError, DatabaseHandle, HostKind, MigrationOutcome, MigrationPhase, Policy,
+    ShutdownReason, UpdateError,
+};
+use lightcone_schema::Step;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::{json, Value};
+
+async fn publish(
+    database: &DatabaseHandle,
+    program: &Value,
+    may_break: bool,
+) -> Result<(), UpdateError> {
+    let program: Arc<[u8]> = program.to_string().into_bytes().into();
+    let prepared = database.prepare_update(program, HostKind::Wasm).await?;
+    let token = database.plan_update(&prepared).token;
+    let policy = match may_break {
+        true => Policy::BreakClients { token },
+        false => Policy::Compatible,
+    };
+    database.replace(prepared, policy).await.map(drop)
+}
+
+async fn stop(database: DatabaseHandle) {
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+async fn rows(database: &DatabaseHandle, text: &str) -> Value {
+    sql(database, OWNER, text).await.expect("rows").0
+}
+
+fn first() -> Value {
+    json!({
+        "tables": { "t": [["id", "U64"], ["a", "U32"], ["b", "U32"]], "u": [["id", "U32"]] },
+        "uniqueKeys": { "t": "id", "u": "id" },
+        "autoInc": { "t": "id" },
+    })
+}
+
+/// `a` goes into a table of its own, and `b` is called `c`.
+fn second(migrate: Value) -> Value {
+    json!({
+        "tables": {
+            "t": [["id", "U64"], ["c", "U32"]],
+            "s": [["id", "U64"], ["a", "U32"]],
+            "u": [["id", "U32"]],
+            "__old_t": [["id", "U64"], ["a", "U32"], ["b", "U32"]],
+        },
+        "uniqueKeys": { "t": "id", "s": "id", "u": "id", "__old_t": "id" },
+        "autoInc": { "t": "id" },
+        "migrate": migrate,
+        "views": { "v": { "query": "SELECT * FROM t WHERE c = 12", "table": "t" } },
+        "rules": ["SELECT * FROM u WHERE id = 1"],
+    })
+}
+
+fn copies() -> Value {
+    json!({ "copy": [["__old_t", "t", [0, 2]], ["__old_t", "s", [0, 1]]] })
+}
+
+async fn filled(directory: &Path) -> (DatabaseHandle, Watcher) {
+    let database = create_tables(table_options(directory), &first()).await;
+    let mut watcher = Watcher::connect(&database, OWNER, 1).await;
+    watcher
+        .change(&json!({ "t": { "inserts": [[0, 1, 11], [0, 2, 12]] }, "u": { "inserts": [[1], [2]] } }))
+        .await;
+    (database, watcher)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_replaces_a_table_and_clients_come_again() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("db");
+    let (database, mut watcher) = filled(&path).await;
+    watcher.subscribe(1, "SELECT * FROM u").await;
+    let refused = publish(&database, &second(copies()), false).await;
+    assert!(
+        matches!(&refused, Err(UpdateError::Refused(text)) if text.contains("client-breaking")),
+        "{refused:?}"
+    );
+    publish(&database, &second(copies()), true)
+        .await
+        .expect("the function can do it");
+    drop(watcher);
+    let check = async |database: &DatabaseHandle| {
+        assert_eq!(
+            rows(database, "SELECT * FROM t ORDER BY id").await,
+            json!([[1, 11], [2, 12]])
+        );
+        assert_eq!(
+            rows(database, "SELECT * FROM s ORDER BY id").await,
+            json!([[1, 1], [2, 2]])
+        );
+        assert_eq!(rows(database, "SELECT * FROM v").await, json!([[2, 12]]));
+        assert_eq!(
+            rows(database, "SELECT * FROM u ORDER BY id").await,
+            json!([[1], [2]])
+        );
+        // The rule is one of the new program.
+        let seen = sql(database, STRANGER, "SELECT * FROM u")
+            .await
+            .expect("rows")
+            .0;
+        assert_eq!(seen, json!([[1]]));
+        let gone = sql(database, OWNER, "SELECT * FROM __old_t").await;
+        assert!(gone.is_err(), "{gone:?}");
+    };
+    check(&database).await;
+    // A client of the old program finds the table that stayed.
+    let mut watcher = Watcher::connect(&database, OWNER, 2).await;
+    watcher.subscribe(1, "SELECT * FROM u").await;
+    assert_eq!(watcher.rows(1, "u").len(), 2);
+    watcher
+        .change(&json!({ "t": { "inserts": [[0, 5]] } }))
+        .await;
+    let highest = rows(&database, "SELECT id FROM t WHERE c = 5").await;
+    assert_eq!(highest, json!([[3]]), "its counter goes on");
+    watcher
+        .change(&json!({ "t": { "deletes": [[3, 5]] } }))
+        .await;
+    drop(watcher);
+    let status = database.migration_status();
+    assert!(status.running.is_none());
+    assert_eq!(
+        status.last.expect("there was one").outcome,
+        MigrationOutcome::Committed
+    );
+    stop(database).await;
+    let database = open(table_options(&path)).await;
+    check(&database).await;
+    // The same tables again: there is nothing to do for a function, and it would fail.
+    let mut again = second(json!({ "fails": "it must not run" }));
+    again["rules"] = json!(["SELECT * FROM u WHERE id = 1"]);
+    again["tables"]["w"] = json!([["id", "U32"]]);
+    publish(&database, &again, false)
+        .await
+        .expect("it does not run");
+    // Nor does it in a new database.
+    let new = create_tables(table_options(&directory.path().join("new")), &again).await;
+    assert_eq!(rows(&new, "SELECT * FROM t").await, json!([]));
+    stop(new).await;
+    stop(database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_calls_the_function() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (database, watcher) = filled(&directory.path().join("db")).await;
+    drop(watcher);
+    publish(&database, &second(copies()), true)
+        .await
+        .expect("a plan");
+    for identity in [OWNER, STRANGER] {
+        let args = CallArgs::Json("[]".to_owned());
+        let call = database
+            .call(common::caller(identity), "__migrate", args)
+            .await;
+        let Err(CallError::Lifecycle(text)) = &call else {
+            panic!("{call:?}");
+        };
+        assert!(text.contains("[LC0241]"), "{text}");
+    }
+    stop(database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_that_fails_leaves_everything_as_it_was() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("db");
+    let (database, mut watcher) = filled(&path).await;
+    watcher.subscribe(1, "SELECT * FROM t").await;
+    let hash = database.program_hash();
+    let mut fails = copies();
+    fails["changes"] = json!({ "u": { "inserts": [[7]] } });
+    fails["fails"] = json!("there is no way");
+    // A key that two rows would have.
+    let clashes = json!({ "copy": [["__old_t", "s", [0, 1]], ["__old_t", "s", [0, 2]]] });
+    for (migrate, text) in [(fails, "there is no way"), (clashes, "unique")] {
+        let error = publish(&database, &second(migrate), true)
+            .await
+            .expect_err("it fails");
+        let error = error.to_string();
+        assert!(
+            error.contains(text) && error.contains("[LC0239]"),
+            "{error}"
+        );
+        let status = database.migration_status().last.expect("there was one");
+        assert_eq!(status.outcome, MigrationOutcome::Failed { reason: error });
+        assert_eq!(database.program_hash(), hash);
+        assert_eq!(
+            rows(&database, "SELECT * FROM t ORDER BY id").await,
+            json!([[1, 1, 11], [2, 2, 12]])
+        );
+        assert_eq!(
+            rows(&database, "SELECT * FROM u")
+                .await
+                .as_array()
+                .expect("rows")
+                .len(),
+            2
+        );
+    }
+    // Clients heard nothing of it, and counters go on.
+    watcher
+        .change(&json!({ "t": { "inserts": [[0, 3, 13]] } }))
+        .await;
+    watcher.settle().await;
+    assert_eq!(watcher.take_errors(), []);
+    assert_eq!(watcher.rows(1, "t").len(), 3);
+    drop(watcher);
+    // A shape that is not the table's.
+    let mut wrong = second(copies());
+    wrong["tables"]["__old_t"] = json!([["id", "U64"], ["a", "U64"], ["b", "U32"]]);
+    let error = publish(&database, &wrong, true)
+        .await
+        .expect_err("nothing runs");
+    assert!(
+        matches!(&error, UpdateError::Rejected(text) if text.contains("[LC0236]")),
+        "{error}"
+    );
+    stop(database).await;
+    let database = open(table_options(&path)).await;
+    assert_eq!(
+        rows(&database, "SELECT id FROM t WHERE b = 13").await,
+        json!([[3]])
+    );
+    stop(database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_migration_is_watched_and_cancelled() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (database, watcher) = filled(&directory.path().join("db")).await;
+    drop(watcher);
+    assert!(!database.cancel_migration(), "none runs");
+    let mut waits = copies();
+    waits["waits"] = json!(true);
+    let publishing = {
+        let (database, program) = (database.clone(), second(waits.clone()));
+        tokio::spawn(async move { publish(&database, &program, true).await })
+    };
+    let running = loop {
+        match database.migration_status().running {
+            Some(running) if running.phase == MigrationPhase::Function => break running,
+            _ => tokio::time::sleep(Duration::from_millis(1)).await,
+        }
+    };
+    assert_eq!(running.rows_replaced, 2);
+    assert!(database.cancel_migration());
+    let error = publishing
+        .await
+        .expect("no panic")
+        .expect_err("it was cancelled");
+    assert!(error.to_string().contains("[LC0240]"), "{error}");
+    let status = database.migration_status();
+    assert!(status.running.is_none());
+    assert_eq!(
+        status.last.expect("there was one").outcome,
+        MigrationOutcome::Cancelled
+    );
+    assert_eq!(
+        rows(&database, "SELECT * FROM t")
+            .await
+            .as_array()
+            .expect("rows")
+            .len(),
+        2
+    );
+    // A database that stops does not wait for it.
+    let publishing = {
+        let (database, program) = (database.clone(), second(waits));
+        tokio::spawn(async move { publish(&database, &program, true).await })
+    };
+    while database.migration_status().running.is_none() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    stop(database).await;
+    publishing
+        .await
+        .expect("no panic")
+        .expect_err("it was ended");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rehearsal_runs_the_function_on_a_copy() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (database, watcher) = filled(&directory.path().join("db")).await;
+    drop(watcher);
+    let rehearse = async |migrate: Value| {
+        let bytes: Arc<[u8]> = second(migrate).to_string().into_bytes().into();
+        let prepared = database
+            .prepare_plan(bytes, HostKind::Wasm)
+            .await
+            .expect("a program");
+        let plan = database.plan_update(&prepared).migration.expect("a plan");
+        database.rehearse(prepared, &plan).await
+    };
+    let reports = rehearse(copies()).await.expect("it would work");
+    let function = reports
+        .iter()
+        .find(|report| report.step == Step::RunMigration);
+    let function = function.expect("it ran");
+    assert_eq!(function.rows, 4);
+    assert_eq!(function.written, [("s".to_owned(), 2), ("t".to_owned(), 2)]);
+    let refused = rehearse(json!({ "fails": "no way" }))
+        .await
+        .expect_err("it would fail");
+    assert!(refused.to_string().contains("no way"), "{refused}");
+    assert_eq!(
+        rows(&database, "SELECT a FROM t ORDER BY a").await,
+        json!([[1], [2]])
+    );
+    assert!(
+        database.migration_status().last.is_none(),
+        "nothing happened"
+    );
+    stop(database).await;
+}
+
+// ---- Schedules ----------------------------------------------------------------------------------------------------------
+
+fn scheduled(migrate: Option<Value>) -> Value {
+    let mut program = json!({
+        "tables": { "jobs": [["id", "U64"], ["at", "ScheduleAt"]], "ticked": [["id", "U64"]] },
+        "uniqueKeys": { "jobs": "id", "ticked": "id" },
+        "schedules": "jobs",
+    });
+    if let Some(migrate) = migrate {
+        program["tables"]["jobs"] = json!([["id", "U64"], ["why", "U32"], ["at", "ScheduleAt"]]);
+        program["tables"]["__old_jobs"] = json!([["id", "U64"], ["at", "ScheduleAt"]]);
+        program["uniqueKeys"]["__old_jobs"] = json!("id");
+        program["migrate"] = migrate;
+    }
+    program
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_the_function_writes_are_due_and_those_of_the_old_table_are_not() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("db");
+    let database = create_tables(table_options(&path), &scheduled(None)).await;
+    let mut watcher = Watcher::connect(&database, OWNER, 1).await;
+    let micros = |delay: Duration| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        (now.expect("after 1970") + delay).as_micros() as u64
+    };
+    let at = micros(Duration::from_millis(1500));
+    watcher
+        .change(&json!({ "jobs": { "inserts": [[1, at], [2, at]] } }))
+        .await;
+    drop(watcher);
+    let soon = micros(Duration::from_millis(300));
+    let changes = json!({ "jobs": { "inserts": [[1, 0, soon], [3, 0, soon]] } });
+    publish(
+        &database,
+        &scheduled(Some(json!({ "changes": changes }))),
+        true,
+    )
+    .await
+    .expect("the function can do it");
+    for _ in 0..1000 {
+        let ticked = rows(&database, "SELECT id FROM ticked ORDER BY id").await;
+        if ticked == json!([[1], [3]]) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(1700)).await;
+    assert_eq!(
+        rows(&database, "SELECT id FROM ticked ORDER BY id").await,
+        json!([[1], [3]]),
+        "2 went with its table"
+    );
+    stop(database).await;
+}
+
+// ---- A process that is killed -------------------------------------------------------------------------------------------
+
+/// Even versions call the column `x`, odd ones `y`; each migration adds a row.
+fn program_of(version: usize) -> Value {
+    let name = |version: usize| if version.is_multiple_of(2) { "x" } else { "y" };
+    json!({
+        "tables": {
+            "t": [["id", "U32"], [name(version), "U32"]],
+            "__old_t": [["id", "U32"], [name(version + 1), "U32"]],
+        },
+        "uniqueKeys": { "t": "id", "__old_t": "id" },
+        "migrate": {
+            "copy": [["__old_t", "t", [0, 1]]],
+            "changes": { "t": { "inserts": [[version, version]] } },
+        },
+    })
+}
+
+/// Publishes one version after the other, and says when it is acknowledged.
+#[tokio::test(flavor = "multi_thread")]
+async fn child_that_is_killed() {
+    let Some(directory) = std::env::var_os("LIGHTCONE_TEST_CHILD") else {
+        return;
+    };
+    let mut options = table_options(Path::new(&directory));
+    options.limits.snapshot_log_bytes = 2 << 10;
+    let database = match Path::new(&directory).join("log").exists() {
+        true => open(options).await,
+        false => create_tables(options, &program_of(0)).await,
+    };
+    let count = rows(&database, "SELECT * FROM t").await;
+    let first = count.as_array().expect("rows").len();
+    for version in first + 1..first + 400 {
+        publish(&database, &program_of(version), true)
+            .await
+            .expect("a plan");
+        println!("published {version}");
+        std::io::stdout().flush().expect("somebody reads");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_process_leaves_the_old_table_or_the_new_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("db");
+    let mut rng = StdRng::seed_from_u64(12);
+    let mut acknowledged = 0;
+    for _ in 0..12 {
+        let mut child = Command::new(std::env::current_exe().expect("a test"))
+            .args(["child_that_is_killed", "--exact", "--nocapture"])
+            .env("LIGHTCONE_TEST_CHILD", &path)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let count = rng.random_range(1..4);
+        let said = |line: String| {
+            line.strip_prefix("published ")
+                .map(|n| n.parse().expect("a number"))
+        };
+        let first = lines
+            .by_ref()
+            .map_while(Result::ok)
+            .filter_map(said)
+            .take(count);
+        acknowledged = first.last().unwrap_or(acknowledged);
+        std::thread::sleep(Duration::from_micros(rng.random_range(0..8000)));
+        child.kill().expect("it runs");
+        child.wait().expect("it is gone");
+        // What it had said before it was gone.
+        let last = lines.map_while(Result::ok).filter_map(said).last();
+        acknowledged = last.unwrap_or(acknowledged);
+        let database = open(table_options(&path)).await;
+        let found = rows(&database, "SELECT * FROM t ORDER BY id").await;
+        let version: usize = found.as_array().expect("rows").len();
+        assert!(
+            version == acknowledged || version == acknowledged + 1,
+            "{version} behind {acknowledged}"
+        );
+        let expected: Vec<Value> = (1..=version).map(|n| json!([n, n])).collect();
+        assert_eq!(found, Value::Array(expected));
+        let definition = database.module_def();
+        let column = &definition.table("t").expect("it is there").columns[1].name;
+        assert_eq!(
+            column,
+            if version.is_multiple_of(2) { "x" } else { "y" },
+            "module and rows go together"
+        );
+        assert_eq!(
+            rows(&database, &format!("SELECT {column} FROM t"))
+                .await
+                .as_array()
+                .expect("rows")
+                .len(),
+            version
+        );
+        stop(database).await;
+        acknowledged = version;
+    }
+}

@@ -1,0 +1,246 @@
+//! Tables for a migration function (02 §14.8): the old ones, which are renamed and read only, and the counters of those that take
+//! their places.
+
+use std::collections::BTreeSet;
+
+use lightcone_schema::{
+    ConstraintSchema, IndexSchema, MigrationPlan, ModuleDef, SequenceSchema, TableAccess, TableDef,
+    TableSchema,
+};
+use lightcone_types::{IndexId, TableId};
+
+use super::{Done, MigrationError, MigrationWork};
+use crate::datastore::Datastore;
+use crate::migration::check::integer;
+
+/// What the names of parts begin with that only the old table has.
+const OLD_PREFIX: &str = "__old_";
+
+impl Datastore {
+    /// Gives a table the name and the names of indexes by which the migration function knows it. Its rows and indexes stay.
+    pub(super) fn set_aside(
+        &mut self,
+        table: &str,
+        old: &str,
+        new: &ModuleDef,
+        work: &mut MigrationWork<'_>,
+    ) -> Done {
+        let schema = self.stored_table(table)?;
+        let mut known = new
+            .migration
+            .iter()
+            .flat_map(|migration| &migration.old_tables);
+        let def = known.find(|def| def.name == old).ok_or_else(|| {
+            MigrationError::Plan(format!("the new definition has no old table `{old}`"))
+        })?;
+        if def.columns.len() != schema.columns.len() {
+            return Err(MigrationError::Plan(format!("`{old}` has other columns")));
+        }
+        let has_same_types = schema
+            .columns
+            .iter()
+            .zip(&def.columns)
+            .all(|(a, b)| a.ty == b.ty);
+        if !has_same_types {
+            // Rows may have to move.
+            work.take_bytes(table, self.row_bytes(schema.id)?)?;
+        }
+        self.rename(&schema, def)?;
+        self.follow(schema.id, work)?;
+        let slot = self.slot(schema.id)?;
+        self.at_mut(slot).is_writable = false;
+        Ok(())
+    }
+
+    /// Writes the catalog rows of a table anew, with the id that it has.
+    fn rename(&mut self, schema: &TableSchema, def: &TableDef) -> Done {
+        let id = schema.id;
+        let allocated: Vec<i128> = schema
+            .sequences
+            .iter()
+            .map(|s| self.allocated(id, s.id))
+            .collect();
+        self.delete_table_rows(schema)?;
+        let renamed = TableSchema {
+            name: def.name.clone(),
+            primary_key: def.primary_key,
+            access: TableAccess::Private,
+            ..schema.clone()
+        };
+        self.put_table_row(&renamed)?;
+        self.put_table_accessor(&def.name, &def.source_name)?;
+        self.put_columns(id, def)?;
+        self.rename_constraints(schema, def)?;
+        self.rename_indexes(schema, def)?;
+        for (sequence, allocated) in schema.sequences.iter().zip(allocated) {
+            let renamed = SequenceSchema {
+                name: format!("{OLD_PREFIX}{}", sequence.name),
+                ..sequence.clone()
+            };
+            self.put_sequence(id, &renamed, allocated)?;
+        }
+        Ok(())
+    }
+
+    /// All that there are stay, so that no index has to be built anew.
+    fn rename_constraints(&mut self, schema: &TableSchema, def: &TableDef) -> Done {
+        let mut declared: Vec<_> = def.constraints.iter().collect();
+        for constraint in &schema.constraints {
+            let same = declared
+                .iter()
+                .position(|d| d.columns == constraint.columns);
+            let name = match same {
+                Some(at) => declared.remove(at).name.clone(),
+                None => format!("{OLD_PREFIX}{}", constraint.name),
+            };
+            let renamed = ConstraintSchema {
+                name,
+                ..constraint.clone()
+            };
+            self.put_constraint(schema.id, &renamed)?;
+        }
+        for constraint in declared {
+            self.create_constraint(schema.id, constraint)?;
+        }
+        Ok(())
+    }
+
+    fn rename_indexes(&mut self, schema: &TableSchema, def: &TableDef) -> Done {
+        let mut declared: Vec<_> = def.indexes.iter().collect();
+        for index in &schema.indexes {
+            let same = declared.iter().position(|d| d.algorithm == index.algorithm);
+            let (name, accessor) = match same {
+                Some(at) => {
+                    let declared = declared.remove(at);
+                    (declared.name.clone(), declared.source_name.clone())
+                }
+                None => {
+                    let name = format!("{OLD_PREFIX}{}", index.name);
+                    (name.clone(), name)
+                }
+            };
+            let renamed = IndexSchema {
+                name: name.clone(),
+                ..index.clone()
+            };
+            self.put_index(schema.id, &renamed)?;
+            self.put_index_accessor(&name, &accessor)?;
+        }
+        for index in declared {
+            self.create_index(schema.id, index)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn remove_old_table(&mut self, old: &str, work: &mut MigrationWork<'_>) -> Done {
+        let schema = self.stored_table(old)?;
+        self.delete_table_rows(&schema)?;
+        self.follow(schema.id, work)
+    }
+
+    /// Before the function runs: counters of columns that keep their name go on where they are in the old table.
+    ///
+    /// # Errors
+    /// A table of the plan is not there.
+    pub fn carry_counters(&mut self, plan: &MigrationPlan) -> Done {
+        for (table, old) in plan.set_aside() {
+            let Ok(new) = self.stored_table(table) else {
+                continue;
+            };
+            let old = self.stored_table(old)?;
+            let from = self.state(old.id)?.sequences.clone();
+            let slot = self.slot(new.id)?;
+            let column = |schema: &TableSchema, sequence: &SequenceSchema| {
+                schema
+                    .column(sequence.column)
+                    .map(|column| column.name.clone())
+            };
+            let mut some_unsaved = false;
+            for sequence in &mut self.at_mut(slot).sequences {
+                let name = column(&new, &sequence.schema);
+                let mut from = from.iter();
+                let same = from.find(|other| column(&old, &other.schema) == name);
+                if let Some(moved) = same.and_then(|same| sequence.from(same.position())) {
+                    *sequence = moved;
+                    some_unsaved = true;
+                }
+            }
+            self.sequences_unsaved |= some_unsaved;
+        }
+        Ok(())
+    }
+
+    /// When the function has run: no counter of a new table issues a value again that it wrote itself.
+    ///
+    /// # Errors
+    /// `work` has ended.
+    pub fn settle_counters(
+        &mut self,
+        tables: &BTreeSet<&str>,
+        work: &mut MigrationWork<'_>,
+    ) -> Done {
+        for table in tables {
+            let schema = self.stored_table(table)?;
+            for sequence in &schema.sequences {
+                let Some(highest) = self.highest(schema.id, sequence, work)? else {
+                    continue;
+                };
+                let slot = self.slot(schema.id)?;
+                let mut sequences = self.at_mut(slot).sequences.iter_mut();
+                let counter = sequences.find(|counter| counter.schema.id == sequence.id);
+                let counter = counter.expect("a table has the counters of its schema");
+                if let Some(moved) = counter.past(highest) {
+                    *counter = moved;
+                    self.sequences_unsaved = true;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The highest value in a counted column.
+    fn highest(
+        &self,
+        id: TableId,
+        sequence: &SequenceSchema,
+        work: &mut MigrationWork<'_>,
+    ) -> Result<Option<i128>, MigrationError> {
+        /// Rows between two questions whether to go on.
+        const ASKED_ROWS: u64 = 1024;
+        let table = &self.state(id)?.table;
+        let column = usize::from(sequence.column.0);
+        let ty = table.layout().column_type(column);
+        let (mut highest, mut rows) = (None, 0_u64);
+        let may_go_on = work.ticking(|tick| {
+            let mut may_go_on = true;
+            table.rows().walk(None, |_, row| {
+                let value = integer(ty, table.layout().column(row, column));
+                highest = highest.max(value);
+                rows += 1;
+                if rows.is_multiple_of(ASKED_ROWS) {
+                    may_go_on = tick(ASKED_ROWS);
+                }
+                may_go_on
+            });
+            may_go_on
+        });
+        match may_go_on {
+            true => Ok(highest),
+            false => Err(MigrationError::TooLong),
+        }
+    }
+
+    /// What a name of an old table gives that is not there: modules look all of their tables up before they use one.
+    pub fn absent_old_table(name: &str) -> Option<TableId> {
+        name.starts_with(OLD_PREFIX).then_some(ABSENT_OLD_TABLE)
+    }
+
+    /// The same of an index.
+    pub fn absent_old_index(name: &str) -> Option<IndexId> {
+        name.starts_with(OLD_PREFIX).then_some(ABSENT_OLD_INDEX)
+    }
+}
+
+/// No table has this id. Whoever uses it is told that the old table is not there.
+pub(crate) const ABSENT_OLD_TABLE: TableId = TableId(u32::MAX);
+pub(crate) const ABSENT_OLD_INDEX: IndexId = IndexId(u32::MAX);

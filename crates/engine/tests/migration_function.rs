@@ -1,0 +1,428 @@
+//! Migrations with a function: old tables under other names, new ones in their places, counters, replay from the log and from a
+//! snapshot, and functions that fail.
+
+mod common;
+#[allow(dead_code)] // a part of it
+#[path = "common/definitions.rs"]
+mod definitions;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use common::{assert_same, config, rows, state, table_id};
+use definitions::{row_of, with_sections, Algorithm, Kind, Table, Tables};
+use lightcone_engine::{
+    CommitOutput, Datastore, DatastoreError, MigrationError, MigrationWork, Replayer,
+};
+use lightcone_log::{Epoch, Frame, Log, LogOffset, MemoryLog};
+use lightcone_schema::raw::{RawModuleDefV10Section as Section, RawReducerDefV10};
+use lightcone_schema::{plan, MigrationPlan, ModuleDef, Step, Visibility};
+use lightcone_snapshot::SnapshotStore;
+use lightcone_storage::sim::SimStorage;
+use lightcone_types::{AlgebraicType as T, ProductType};
+use proptest::prelude::*;
+
+/// A program with these tables and a migration function, which knows the old ones.
+fn program(tables: &Tables, old: &Tables) -> ModuleDef {
+    let mut all = tables.clone();
+    for (name, table) in old {
+        let mut table = table.clone();
+        table.is_private = true;
+        all.insert(format!("__old_{name}"), table);
+    }
+    let function = RawReducerDefV10 {
+        source_name: "__migrate".to_owned(),
+        params: ProductType::new::<&str>([]),
+        visibility: Visibility::ClientCallable,
+        ok_return_type: T::unit(),
+        err_return_type: T::String,
+    };
+    with_sections(&all, vec![Section::Reducers(vec![function])])
+}
+
+/// A database with the records of its transactions.
+struct World {
+    datastore: Datastore,
+    records: Vec<Vec<u8>>,
+}
+
+impl World {
+    fn new(tables: &Tables, seeds: &[u32]) -> World {
+        let mut datastore = Datastore::new();
+        datastore.begin();
+        datastore.bootstrap();
+        datastore
+            .create_tables(&program(tables, &Tables::new()))
+            .expect("names are free");
+        let mut world = World {
+            datastore,
+            records: Vec::new(),
+        };
+        world.commit();
+        world.datastore.begin();
+        for (name, table) in tables {
+            let id = table_id(&world.datastore, name);
+            for seed in seeds {
+                // A key that is taken.
+                let _ = world
+                    .datastore
+                    .insert(id, &row_of(table, *seed), &mut Vec::new());
+            }
+        }
+        world.commit();
+        world
+    }
+
+    fn commit(&mut self) {
+        let mut output = CommitOutput::default();
+        if self.datastore.commit(&mut output) {
+            self.records.push(output.records);
+        }
+    }
+
+    fn replayed_behind(&self, datastore: Datastore, first: usize) -> Datastore {
+        let mut replayer = Replayer::new(datastore, LogOffset::new(first as u64));
+        for (offset, record) in self.records.iter().enumerate().skip(first) {
+            let offset = LogOffset::new(offset as u64);
+            replayer
+                .apply(offset, 1, record)
+                .expect("records of a database fit it");
+        }
+        replayer.finish().expect("the catalog is right")
+    }
+
+    /// A snapshot of the database as it is, read back, and how many transactions are in it.
+    fn through_a_snapshot(&mut self) -> (Datastore, usize) {
+        let offset = self.records.len();
+        let storage = Arc::new(SimStorage::new(1));
+        let mut snapshots =
+            SnapshotStore::open_on(storage, Path::new("data/snapshots")).expect("a directory");
+        let snapshot = self.datastore.snapshot();
+        snapshot
+            .write_to(&snapshots, LogOffset::new(offset as u64))
+            .expect("it is written");
+        let mut log = MemoryLog::new();
+        for (offset, record) in self.records.iter().enumerate() {
+            let frame = Frame {
+                first_offset: LogOffset::new(offset as u64),
+                count: 1,
+                payload: &[record],
+            };
+            log.append(Epoch::new(1), frame).expect("it is kept");
+        }
+        let recovered = Datastore::recover(Path::new("data"), &mut snapshots, &log);
+        (recovered.expect("the snapshot is good").0, offset)
+    }
+}
+
+/// Takes the steps of a plan, with this in the place of the module's function.
+fn migrate(
+    datastore: &mut Datastore,
+    (old, new): (&ModuleDef, &ModuleDef),
+    plan: &MigrationPlan,
+    function: impl FnOnce(&mut Datastore),
+) -> Result<(), MigrationError> {
+    let mut may_go_on = || true;
+    let mut work = MigrationWork::new(u64::MAX, &mut may_go_on);
+    datastore.check_tables(old)?;
+    for step in &plan.steps {
+        datastore.precheck(step, new, &mut work)?;
+    }
+    let mut function = Some(function);
+    for step in &plan.steps {
+        datastore.migrate(step, new, &mut work)?;
+        if *step == Step::RunMigration {
+            datastore.carry_counters(plan)?;
+            function.take().expect("it runs once")(datastore);
+            let added = plan.steps.iter().filter_map(|step| match step {
+                Step::AddTable { table } => Some(table.as_str()),
+                _ => None,
+            });
+            datastore.settle_counters(&added.collect::<BTreeSet<_>>(), &mut work)?;
+        }
+    }
+    Ok(())
+}
+
+fn named<const N: usize>(tables: [(&str, Table); N]) -> Tables {
+    tables
+        .into_iter()
+        .map(|(name, table)| (name.to_owned(), table))
+        .collect()
+}
+
+fn player() -> Table {
+    Table::new(&[Kind::U32, Kind::Text]).key().sequence()
+}
+
+#[test]
+fn a_table_is_replaced_by_what_the_function_writes() {
+    let old_tables = named([
+        ("player", player()),
+        ("stays", Table::new(&[Kind::U32]).key()),
+    ]);
+    let mut world = World::new(&old_tables, &[1, 2, 3]);
+    let old = program(&old_tables, &Tables::new());
+    let new_tables = named([
+        (
+            "player",
+            Table::new(&[Kind::U32, Kind::I64, Kind::Text])
+                .key()
+                .sequence(),
+        ),
+        ("stays", Table::new(&[Kind::U32]).key()),
+        (
+            "more",
+            Table::new(&[Kind::U32, Kind::Text]).key().sequence(),
+        ),
+    ]);
+    let new = program(&new_tables, &named([("player", player())]));
+    let plan = plan(&old, &new).expect("the function makes it possible");
+    assert_eq!(
+        plan.set_aside().collect::<Vec<_>>(),
+        [("player", "__old_player")]
+    );
+    assert!(plan.breaks_clients() && plan.changes_tables());
+    let stays = rows(&world.datastore, table_id(&world.datastore, "stays"));
+
+    world.datastore.begin();
+    migrate(&mut world.datastore, (&old, &new), &plan, |datastore| {
+        let (from, to) = (
+            table_id(datastore, "__old_player"),
+            table_id(datastore, "player"),
+        );
+        assert_eq!(datastore.row_count(from).expect("it is there"), 3);
+        assert_eq!(datastore.row_count(to).expect("it is there"), 0);
+        // Nobody writes to it.
+        let row = row_of(&player(), 7);
+        for refused in [
+            datastore.insert(from, &row, &mut Vec::new()).map(|()| 0),
+            datastore.clear(from),
+        ] {
+            assert!(
+                matches!(refused, Err(DatastoreError::OldTable { .. })),
+                "{refused:?}"
+            );
+        }
+        // It is found by its index, which the declaration names.
+        let index = datastore
+            .index_id_from_name("__old_player_0_[0]_BTree")
+            .expect("an index that was there, under its new name");
+        let mut found = lightcone_engine::RowBuffer::default();
+        datastore
+            .index_scan_point(index, &2_u32.to_le_bytes(), &mut found)
+            .expect("a key");
+        assert!(found.bytes.starts_with(&2_u32.to_le_bytes()));
+        let more = table_id(datastore, "more");
+        for id in [9_u32, 40] {
+            let row = [&id.to_le_bytes()[..], &[0; 8], &[0; 4]].concat();
+            datastore
+                .insert(to, &row, &mut Vec::new())
+                .expect("a free key");
+            let row = [&(id + 100).to_le_bytes()[..], &[0; 4]].concat();
+            datastore
+                .insert(more, &row, &mut Vec::new())
+                .expect("a free key");
+        }
+    })
+    .expect("it works");
+    world.commit();
+
+    assert_eq!(world.datastore.table_id_from_name("__old_player"), None);
+    assert_eq!(
+        rows(&world.datastore, table_id(&world.datastore, "stays")),
+        stays
+    );
+    world
+        .datastore
+        .check_tables(&new)
+        .expect("as the new program defines them");
+    // Counters go on behind what the function has written.
+    world.datastore.begin();
+    for (table, expected) in [("player", 41_u32), ("more", 141)] {
+        let id = table_id(&world.datastore, table);
+        let len = if table == "player" { 16 } else { 8 };
+        let mut generated = Vec::new();
+        world
+            .datastore
+            .insert(id, &vec![0; len], &mut generated)
+            .expect("a free key");
+        assert_eq!(generated, expected.to_le_bytes(), "{table}");
+    }
+    world.commit();
+    let replayed = world.replayed_behind(Datastore::new(), 0);
+    assert_same(&replayed, &world.datastore);
+    let (snapshot, first) = world.through_a_snapshot();
+    assert_same(&world.replayed_behind(snapshot, first), &world.datastore);
+}
+
+/// Columns that keep their name keep their counter, so that rows that are gone do not give their numbers to others.
+#[test]
+fn counters_of_columns_that_stay_go_on() {
+    let old_tables = named([("player", player())]);
+    let mut world = World::new(&old_tables, &[]);
+    world.datastore.begin();
+    let id = table_id(&world.datastore, "player");
+    for name in 0..3_u8 {
+        let row = [&[0; 4][..], &[1, 0, 0, 0, b'a' + name]].concat();
+        world
+            .datastore
+            .insert(id, &row, &mut Vec::new())
+            .expect("a free key");
+    }
+    world.commit();
+    let old = program(&old_tables, &Tables::new());
+    let new_tables = named([(
+        "player",
+        Table::new(&[Kind::U32, Kind::I64]).key().sequence(),
+    )]);
+    let new = program(&new_tables, &old_tables);
+    let plan = plan(&old, &new).expect("a plan");
+    world.datastore.begin();
+    migrate(&mut world.datastore, (&old, &new), &plan, |datastore| {
+        let to = table_id(datastore, "player");
+        let mut generated = Vec::new();
+        datastore
+            .insert(to, &[0; 12], &mut generated)
+            .expect("a free key");
+        assert_eq!(generated, 4_u32.to_le_bytes());
+    })
+    .expect("it works");
+    world.commit();
+    // What a restart reserves is behind what was issued.
+    let mut replayed = world.replayed_behind(Datastore::new(), 0);
+    replayed.begin();
+    let to = table_id(&replayed, "player");
+    let mut generated = Vec::new();
+    replayed
+        .insert(to, &[0; 12], &mut generated)
+        .expect("a free key");
+    assert!(u32::from_le_bytes(generated[..4].try_into().expect("a u32")) > 4);
+}
+
+#[test]
+fn an_old_table_that_is_not_there_says_so() {
+    let mut datastore = World::new(&named([("a", player())]), &[]).datastore;
+    let id = Datastore::absent_old_table("__old_a").expect("it is one of those names");
+    assert_eq!(Datastore::absent_old_table("old_a"), None);
+    datastore.begin();
+    let error = datastore.row_count(id).expect_err("there is none");
+    assert!(matches!(error, DatastoreError::NoOldTable), "{error}");
+    assert_eq!(
+        error.errno(),
+        None,
+        "a module cannot take it for an empty table"
+    );
+}
+
+fn kinds() -> impl Strategy<Value = Vec<Kind>> {
+    let kind = prop_oneof![
+        Just(Kind::U32),
+        Just(Kind::I64),
+        Just(Kind::Text),
+        (1..4_u8).prop_map(Kind::Simple),
+    ];
+    prop::collection::vec(kind, 1..4)
+}
+
+fn any_table() -> impl Strategy<Value = Table> {
+    let indexed = prop::collection::vec((any::<u8>(), any::<bool>(), any::<bool>()), 0..3);
+    (kinds(), indexed, any::<bool>(), any::<bool>()).prop_map(|(kinds, indexed, key, counted)| {
+        let mut table = Table::new(&kinds);
+        for (column, is_hash, is_unique) in indexed {
+            let column = u16::from(column) % kinds.len() as u16;
+            let algorithm = if is_hash {
+                Algorithm::Hash
+            } else {
+                Algorithm::BTree
+            };
+            table = table.index(&[column], algorithm);
+            if is_unique {
+                table = table.unique(&[column]);
+            }
+        }
+        if key {
+            table = table.key();
+        }
+        if counted && matches!(kinds[0], Kind::U32 | Kind::I64) {
+            table = table.sequence();
+        }
+        table
+    })
+}
+
+/// As it was: other indexes, and other keys, if rows allow them. The columns are what counts.
+fn declared(table: &Table, keeps_parts: bool) -> Table {
+    match keeps_parts {
+        true => table.clone(),
+        false => Table {
+            columns: table.columns.clone(),
+            ..Table::default()
+        },
+    }
+}
+
+proptest! {
+    #![proptest_config(config(150))]
+
+    #[test]
+    fn whatever_the_tables_a_function_replaces_them_or_nothing_happens(
+        was in prop::collection::btree_map("[ab]", any_table(), 1..3),
+        is_to_be in prop::collection::btree_map("[abc]", any_table(), 0..4),
+        keeps_parts in any::<bool>(),
+        seeds in prop::collection::vec(any::<u32>(), 0..12),
+        written in prop::collection::vec(any::<u32>(), 0..12),
+        fails in any::<bool>(),
+    ) {
+        let mut world = World::new(&was, &seeds);
+        let untouched = World::new(&was, &seeds);
+        let old = program(&was, &Tables::new());
+        let known: Tables = was.iter().map(|(name, table)| (name.clone(), declared(table, keeps_parts))).collect();
+        let new = program(&is_to_be, &known);
+        let plan = plan(&old, &new).expect("the function knows all tables");
+        let aside: Vec<(String, String)> =
+            plan.set_aside().map(|(table, old)| (table.to_owned(), old.to_owned())).collect();
+        let before = state(&world.datastore);
+        world.datastore.begin();
+        let done = migrate(&mut world.datastore, (&old, &new), &plan, |datastore| {
+            for (table, old) in &aside {
+                assert_eq!(&rows(datastore, table_id(datastore, old)), &before[table]);
+            }
+            for (name, table) in &is_to_be {
+                let id = table_id(datastore, name);
+                for seed in &written {
+                    let _ = datastore.insert(id, &row_of(table, *seed), &mut Vec::new());
+                    if seed % 5 == 0 {
+                        let _ = datastore.clear(id);
+                    }
+                }
+            }
+        });
+        prop_assert!(done.is_ok(), "{:?}", done);
+        if fails {
+            world.datastore.rollback();
+            assert_same(&world.datastore, &untouched.datastore);
+            world.datastore.check_tables(&old).expect("as before");
+            // Nothing is used up that a later migration gets.
+            world.datastore.begin();
+            migrate(&mut world.datastore, (&old, &new), &plan, |_| {}).expect("it works");
+            world.commit();
+            let mut other = untouched;
+            other.datastore.begin();
+            migrate(&mut other.datastore, (&old, &new), &plan, |_| {}).expect("it works");
+            other.commit();
+            assert_same(&world.datastore, &other.datastore);
+        } else {
+            world.commit();
+            world.datastore.check_tables(&new).expect("as the new program defines them");
+            for (_, old) in &aside {
+                prop_assert_eq!(world.datastore.table_id_from_name(old), None);
+            }
+        }
+        let replayed = world.replayed_behind(Datastore::new(), 0);
+        assert_same(&replayed, &world.datastore);
+        let (snapshot, first) = world.through_a_snapshot();
+        assert_same(&world.replayed_behind(snapshot, first), &world.datastore);
+    }
+}

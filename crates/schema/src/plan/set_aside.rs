@@ -1,0 +1,133 @@
+//! Tables that a migration function replaces (02 §14.8): which ones, and whether they are what the function takes them for.
+
+use std::collections::BTreeMap;
+
+use super::bounded::clipped;
+use super::compatible::upgradable;
+use super::refused::Refusal;
+use super::{Planner, Step, StepKind};
+use crate::def::{MigrationDef, ModuleDef, TableDef};
+use crate::error::clip;
+use crate::validate::old_name;
+
+/// What the steps could do with a table for which the function has an old one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    /// All of it, and the rows stay as they are.
+    Done,
+    /// They would rewrite the rows, so the function may do it, if it runs at all.
+    Rewritten,
+    /// They could not, or not for all rows.
+    NeedsFunction,
+}
+
+/// The tables that are set aside, with what the function knows of them.
+pub(super) type SetAside<'a> = BTreeMap<&'a str, &'a TableDef>;
+
+impl<'a> Planner<'a> {
+    /// Which tables the function is to replace. If there is none, it does not run.
+    pub(super) fn find_set_aside(&mut self) {
+        let (old, new) = (self.old, self.new);
+        let Some(migration) = &new.migration else {
+            return;
+        };
+        let mut found = BTreeMap::new();
+        for (table, declared) in pairs(old, migration) {
+            let change = change(old, new, table);
+            found
+                .entry(table.name.as_str())
+                .or_insert((table, declared, change));
+        }
+        let needs = |(_, _, change): &(_, _, Change)| *change == Change::NeedsFunction;
+        if !found.values().any(needs) {
+            return;
+        }
+        for (name, (table, declared, change)) in found {
+            match (change, difference(table, declared)) {
+                (Change::Done, _) | (Change::Rewritten, Some(_)) => {}
+                (_, None) => {
+                    self.set_aside.insert(name, declared);
+                }
+                (Change::NeedsFunction, Some(difference)) => {
+                    self.refuse(Refusal::OldTable {
+                        table: clip(name),
+                        declared: clip(&declared.name),
+                        difference,
+                    });
+                    self.set_aside.insert(name, declared);
+                }
+            }
+        }
+    }
+
+    /// The steps for a table that is set aside: an empty one takes its place, if the new definition has one.
+    pub(super) fn replace(&mut self, table: &str, declared: &TableDef) {
+        self.step(Step::SetAsideTable {
+            table: table.to_owned(),
+            old: declared.name.clone(),
+        });
+        if self.new.table(table).is_some() {
+            self.step(Step::AddTable {
+                table: table.to_owned(),
+            });
+        }
+        self.step(Step::RemoveOldTable {
+            table: declared.name.clone(),
+        });
+        self.disconnect();
+    }
+}
+
+/// The tables of the database that the function has an old one for: by their canonical names, or else those in the code.
+fn pairs<'a>(
+    old: &'a ModuleDef,
+    migration: &'a MigrationDef,
+) -> impl Iterator<Item = (&'a TableDef, &'a TableDef)> {
+    let by_source: BTreeMap<&str, &TableDef> = old
+        .tables
+        .iter()
+        .map(|table| (table.source_name.as_str(), table))
+        .collect();
+    let declared = migration.old_tables.iter();
+    declared.filter_map(move |declared| {
+        let name = old_name(&declared.source_name)?;
+        let table = old.table(name).or_else(|| by_source.get(name).copied())?;
+        // It has no rows.
+        (!table.is_event).then_some((table, declared))
+    })
+}
+
+fn change(old: &ModuleDef, new: &ModuleDef, table: &TableDef) -> Change {
+    let Some(new_table) = new.table(&table.name) else {
+        return Change::NeedsFunction;
+    };
+    let mut planner = Planner::new(old, new);
+    planner.table(table, new_table);
+    let mut kinds = planner.steps.iter().map(Step::kind);
+    let may_fail = |kind| matches!(kind, StepKind::AddConstraint | StepKind::AddSequence);
+    let rewrites =
+        |step: &Step| matches!(step.kind(), StepKind::AddColumns | StepKind::ChangeColumns);
+    if !planner.refused.reasons.is_empty() || kinds.any(may_fail) {
+        Change::NeedsFunction
+    } else if planner.steps.iter().any(rewrites) {
+        Change::Rewritten
+    } else {
+        Change::Done
+    }
+}
+
+/// Where the function takes a table for something that it is not. Types may have become larger, as in the steps.
+fn difference(table: &TableDef, declared: &TableDef) -> Option<String> {
+    let (has, says) = (table.columns.len(), declared.columns.len());
+    for (position, (column, other)) in table.columns.iter().zip(&declared.columns).enumerate() {
+        let (name, said) = (clip(&column.name), clip(&other.name));
+        if name != said {
+            return Some(format!("column {position} is `{name}`, and not `{said}`"));
+        }
+        if upgradable(&column.ty, &other.ty).is_err() {
+            let (ty, said) = (clipped(&column.ty), clipped(&other.ty));
+            return Some(format!("column `{name}` is {ty}, and not {said}"));
+        }
+    }
+    (has != says).then(|| format!("it has {has} columns, and not {says}"))
+}

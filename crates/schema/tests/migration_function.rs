@@ -1,0 +1,246 @@
+//! Migration functions in definitions: what clients see of them, what is refused, and when a plan has one run (02 §14.8).
+
+mod common;
+
+use common::*;
+use lightcone_schema::raw::*;
+use lightcone_schema::*;
+use lightcone_types::{AlgebraicType as T, ProductType};
+
+fn function() -> RawReducerDefV10 {
+    reducer("__migrate", ProductType::default())
+}
+
+fn old() -> Build {
+    let mut build = Build::default();
+    let player = build.table("player", &[("id", T::U64), ("name", T::String)]);
+    player.primary_key = cols(&[0]);
+    player.constraints = vec![unique(&[0])];
+    player.indexes = vec![btree("player_id", &[0])];
+    build.table("rest", &[("x", T::U8)]);
+    build.reducers = vec![reducer("migrate", ProductType::default())];
+    build
+}
+
+/// With the column of players renamed.
+fn new(declared: &[(&str, T)]) -> Build {
+    let mut build = Build::default();
+    build.table("player", &[("id", T::U64), ("full_name", T::String)]);
+    build.table("rest", &[("x", T::U8)]);
+    build.table("__old_player", declared);
+    build.reducers = vec![function(), reducer("migrate", ProductType::default())];
+    build
+}
+
+const PLAYER: [(&str, T); 2] = [("id", T::U64), ("name", T::String)];
+
+#[test]
+fn clients_see_neither_the_function_nor_the_old_tables() {
+    let def = new(&PLAYER).valid();
+    let migration = def.migration.as_ref().expect("there is one");
+    assert_eq!(migration.reducer, 0, "its position is its id");
+    let (id, function) = def.reducer("__migrate").expect("it is one of the reducers");
+    assert_eq!((id, function.visibility), (0, Visibility::Private));
+    assert_eq!(def.reducer("migrate").expect("another one").0, 1);
+    let names: Vec<_> = def.tables.iter().map(|table| table.name.as_str()).collect();
+    assert_eq!(names, ["player", "rest"]);
+    // The names stay as they are in the code, whatever the policy.
+    assert_eq!(migration.old_tables[0].name, "__old_player");
+    for version in [RawVersion::V9, RawVersion::V10] {
+        let json = def.schema_json(version);
+        assert!(
+            !json.contains("__old_") && !json.contains("__migrate"),
+            "{json}"
+        );
+        assert!(json.contains("migrate"));
+    }
+    // The name of the rows goes too, unless something else uses it.
+    let types = |build: Build| build.valid().types.len();
+    assert_eq!(types(new(&PLAYER)), 2);
+    // With what only these rows refer to.
+    let mut nested = new(&PLAYER);
+    let kind = nested.named_type("Kind", T::sum([("A", T::unit())]));
+    nested.table("__old_rest", &[("kind", T::Ref(kind))]);
+    nested.named_type("Migrate", T::unit());
+    assert_eq!(types(nested), 2);
+    let mut shared = new(&PLAYER);
+    let row = T::Ref(lightcone_types::TypeRef(2));
+    shared
+        .reducers
+        .push(reducer("give", ProductType::new([("row", row)])));
+    assert_eq!(types(shared), 3);
+}
+
+#[test]
+fn without_a_function_the_names_mean_nothing() {
+    let mut build = new(&PLAYER);
+    build.reducers.remove(0);
+    let def = build.valid();
+    assert!(def.migration.is_none());
+    assert!(def.table("old_player").is_some());
+}
+
+#[test]
+fn wrong_declarations_are_refused() {
+    let refused = |change: fn(&mut Build), part: &str| {
+        let mut build = new(&PLAYER);
+        change(&mut build);
+        let texts = texts(build);
+        assert!(
+            texts
+                .iter()
+                .any(|text| text.contains(part) && text.ends_with("[LC0235]")),
+            "{part}: {texts:?}"
+        );
+    };
+    refused(
+        |build| build.reducers[0].params = ProductType::new([("a", T::U8)]),
+        "no arguments",
+    );
+    refused(
+        |build| {
+            build
+                .rest
+                .push(RawModuleDefV10Section::LifeCycleReducers(vec![
+                    RawLifeCycleReducerDefV10 {
+                        lifecycle_spec: Lifecycle::Init,
+                        function_name: "__migrate".into(),
+                    },
+                ]));
+        },
+        "Init",
+    );
+    refused(|build| build.tables[2].is_event = true, "event table");
+    refused(
+        |build| {
+            let names = vec![ExplicitNameEntry::Table(NameMapping {
+                source_name: "rest".into(),
+                canonical_name: "__old_rest".into(),
+            })];
+            build
+                .rest
+                .push(RawModuleDefV10Section::ExplicitNames(ExplicitNames {
+                    entries: names,
+                }));
+        },
+        "`rest`",
+    );
+}
+
+fn kinds(plan: &MigrationPlan) -> Vec<&str> {
+    plan.steps.iter().map(|step| step.kind().as_str()).collect()
+}
+
+#[test]
+fn a_function_runs_where_steps_cannot() {
+    let old = old().valid();
+    let new_def = new(&PLAYER).valid();
+    let planned = plan(&old, &new_def).expect("a plan");
+    assert_eq!(
+        kinds(&planned),
+        [
+            "SetAsideTable",
+            "AddTable",
+            "RunMigration",
+            "RemoveOldTable",
+            "DisconnectAllUsers"
+        ]
+    );
+    let text = planned.text(&old, &new_def, PlanStyle::NoColor);
+    for line in [
+        "▸ Set aside table: player (the migration function reads it as __old_player)",
+        "▸ Runs the migration function",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+    // Migrated already: nothing is to be done.
+    let again = plan(&new_def, &new_def).expect("a plan");
+    assert!(again.steps.is_empty() && again.set_aside().next().is_none());
+    // A table that is gone, whatever rows it has.
+    let mut gone = new(&PLAYER);
+    gone.tables.remove(0);
+    let planned = plan(&old, &gone.valid()).expect("a plan");
+    assert!(kinds(&planned).contains(&"RunMigration") && !kinds(&planned).contains(&"RemoveTable"));
+    // Without a declaration it is refused as ever.
+    let mut other = new(&PLAYER);
+    other.tables[2].source_name = "__old_rest".into();
+    let refused = plan(&old, &other.valid()).expect_err("nobody knows how");
+    assert!(
+        refused
+            .to_string()
+            .contains("Removing column name from table player"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_function_that_takes_a_table_for_another_is_refused() {
+    let old = old().valid();
+    for (declared, part) in [
+        (
+            vec![("id", T::U64), ("nick", T::String)],
+            "column 1 is `name`, and not `nick`",
+        ),
+        (
+            vec![("id", T::U32), ("name", T::String)],
+            "column `id` is U64, and not U32",
+        ),
+        (vec![("id", T::U64)], "it has 2 columns, and not 1"),
+    ] {
+        let refused = plan(&old, &new(&declared).valid())
+            .expect_err(part)
+            .to_string();
+        assert!(
+            refused.contains(part)
+                && refused.contains("__old_player")
+                && refused.contains("[LC0236]"),
+            "{refused}"
+        );
+    }
+}
+
+/// What the steps could do with a table is theirs, unless the function runs anyway.
+#[test]
+fn tables_that_would_be_rewritten_go_with_those_that_need_the_function() {
+    let with_level = |build: &mut Build| {
+        let at = build
+            .tables
+            .iter()
+            .position(|table| table.source_name == "rest");
+        let row = build.tables[at.expect("it is there")].product_type_ref;
+        let T::Product(product) = &mut build.types[row.index()] else {
+            panic!("a row is a product");
+        };
+        product
+            .elements
+            .push(lightcone_types::ProductTypeElement::new("level", T::U8));
+        let table = &mut build.tables[at.expect("it is there")];
+        table.default_values = vec![RawColumnDefaultValueV10 {
+            col_id: lightcone_types::ColId(1),
+            value: vec![1],
+        }];
+    };
+    let mut both = new(&PLAYER);
+    both.table("__old_rest", &[("x", T::U8)]);
+    with_level(&mut both);
+    let planned = plan(&old().valid(), &both.valid()).expect("a plan");
+    let aside: Vec<_> = planned.set_aside().map(|(table, _)| table).collect();
+    assert_eq!(aside, ["player", "rest"]);
+
+    let mut only_rest = old();
+    only_rest.table("__old_rest", &[("x", T::U8)]);
+    only_rest.reducers.push(function());
+    with_level(&mut only_rest);
+    let planned = plan(&old().valid(), &only_rest.valid()).expect("a plan");
+    assert_eq!(kinds(&planned), ["AddColumns", "DisconnectAllUsers"]);
+
+    // A constraint that rows may not keep is one that a function can mend.
+    let mut unique_names = old();
+    unique_names.table("__old_player", &PLAYER);
+    unique_names.reducers.push(function());
+    let player = &mut unique_names.tables[0];
+    player.constraints.push(unique(&[1]));
+    player.indexes.push(btree("player_name", &[1]));
+    let planned = plan(&old().valid(), &unique_names.valid()).expect("a plan");
+    assert!(kinds(&planned).contains(&"RunMigration"));
+}

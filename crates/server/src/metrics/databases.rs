@@ -1,0 +1,416 @@
+//! Families about each database as a whole.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::Arc;
+
+use super::functions::{fold_functions, fold_tables};
+use super::text::{Kind, Labels, Text};
+use super::{add, DatabaseCounters, OTHER};
+use crate::config::Config;
+use crate::database::{DatabaseMetrics, DatabaseStats, QueryKind};
+use crate::databases::{Databases, Running};
+
+/// What is told of one database, or of all others together.
+pub(super) struct Shown {
+    /// An identity, or [`OTHER`].
+    pub label: String,
+    /// Of the program; empty for several.
+    pub program_hash: String,
+    pub counters: Arc<DatabaseCounters>,
+    pub stats: DatabaseStats,
+    pub read_only: u64,
+    /// With no more functions and tables than are told by name.
+    pub metrics: DatabaseMetrics,
+}
+
+type ReadCounter = fn(&DatabaseCounters) -> &AtomicU64;
+type ReadStats = fn(&DatabaseStats) -> u64;
+
+type FurtherLabel = Option<(&'static str, &'static str)>;
+
+/// Kind, name, help, a further label.
+const OF_CONNECTIONS: [(Kind, &str, &str, FurtherLabel, ReadCounter); 11] = [
+    (
+        Kind::Gauge,
+        "spacetime_worker_connected_clients",
+        "Connected clients.",
+        None,
+        |c| &c.clients_connected,
+    ),
+    (
+        Kind::Counter,
+        "spacetime_worker_ws_clients_spawned",
+        "WebSocket clients accepted.",
+        None,
+        |c| &c.clients_spawned,
+    ),
+    (
+        Kind::Counter,
+        "spacetime_worker_ws_clients_aborted",
+        "WebSocket clients dropped.",
+        None,
+        |c| &c.clients_aborted,
+    ),
+    (
+        Kind::Counter,
+        "spacetime_worker_ws_clients_closed_connection",
+        "WebSocket clients that closed.",
+        None,
+        |c| &c.clients_closed,
+    ),
+    (
+        Kind::Counter,
+        "spacetime_worker_ws_clients_idle_timed_out_total",
+        "WebSocket clients that were silent too long.",
+        None,
+        |c| &c.clients_idle_timed_out,
+    ),
+    (
+        Kind::Counter,
+        "spacetime_worker_ws_client_rejections_total",
+        "WebSocket clients that the module refused.",
+        Some(("cause", "connect")),
+        |c| &c.clients_rejected,
+    ),
+    (
+        Kind::Counter,
+        "spacetime_websocket_requests_total",
+        "Messages of clients.",
+        Some(("protocol", "websocket")),
+        |c| &c.requests,
+    ),
+    (
+        Kind::Counter,
+        "lightcone_websocket_request_bytes_total",
+        "Bytes of messages of clients.",
+        Some(("protocol", "websocket")),
+        |c| &c.request_bytes,
+    ),
+    (
+        Kind::Counter,
+        "lightcone_websocket_sent_bytes_total",
+        "Bytes sent to clients, framing included.",
+        None,
+        |c| &c.sent_bytes,
+    ),
+    (
+        Kind::Counter,
+        "lightcone_websocket_sent_messages_total",
+        "Server messages sent to clients.",
+        None,
+        |c| &c.sent_messages,
+    ),
+    (
+        Kind::Counter,
+        "spacetime_http_response_size_bytes_total",
+        "Bytes of the answers of HTTP handlers, headers and body.",
+        None,
+        |c| &c.http_response_bytes,
+    ),
+];
+
+const DISCONNECT_CAUSES: [(&str, ReadCounter); 3] = [
+    ("client_close", |c| &c.disconnects_client_close),
+    ("server_close", |c| &c.disconnects_server_close),
+    ("error", |c| &c.disconnects_error),
+];
+
+const OF_DATABASES: [(Kind, &str, &str, ReadStats); 5] = [
+    (
+        Kind::Gauge,
+        "spacetime_message_log_size_bytes",
+        "Bytes appended to the log.",
+        |stats| stats.log_bytes,
+    ),
+    (
+        Kind::Counter,
+        "lightcone_log_syncs_total",
+        "Syncs of the log; one makes many transactions durable.",
+        |stats| stats.log_syncs,
+    ),
+    (
+        Kind::Gauge,
+        "spacetime_active_queries",
+        "Subscribed queries.",
+        |stats| stats.live_queries,
+    ),
+    (
+        Kind::Counter,
+        "lightcone_messages_sent_total",
+        "Server messages queued for clients.",
+        |stats| stats.messages_sent,
+    ),
+    (
+        Kind::Counter,
+        "spacetime_client_outgoing_queue_disconnects_total",
+        "Clients cut off because they took their messages too slowly.",
+        |stats| stats.slow_clients_cut,
+    ),
+];
+
+/// The running databases, those that were opened first one by one, as many as may be told.
+pub(super) fn shown(config: &Config, all: &Databases) -> Vec<Shown> {
+    let limits = &config.limits;
+    let mut running = all.all_running();
+    running.sort_by_key(|(_, running)| running.handle.number());
+    let rest = running.split_off(running.len().min(limits.metrics_databases_max));
+    let (functions_max, tables_max) = match config.metrics.names {
+        true => (limits.metrics_functions_max, limits.metrics_tables_max),
+        false => (0, 0),
+    };
+    let mut shown: Vec<_> = running
+        .iter()
+        .map(|(identity, running)| {
+            let mut one = of_one(identity.to_hex(), running);
+            fold_functions(&mut one.metrics.functions, functions_max);
+            fold_tables(&mut one.metrics.tables, tables_max);
+            one
+        })
+        .collect();
+    let others = rest
+        .iter()
+        .map(|(_, running)| of_one(String::new(), running));
+    let together = others.reduce(|mut together, one| {
+        together.add(&one);
+        // Each is folded at once: all functions of all databases would be many.
+        fold_functions(&mut together.metrics.functions, 0);
+        fold_tables(&mut together.metrics.tables, 0);
+        together
+    });
+    if let Some(mut others) = together {
+        fold_functions(&mut others.metrics.functions, 0);
+        fold_tables(&mut others.metrics.tables, 0);
+        (others.label, others.program_hash) = (OTHER.to_owned(), String::new());
+        shown.push(others);
+    }
+    shown
+}
+
+pub(super) fn of_one(label: String, running: &Running) -> Shown {
+    let counters = DatabaseCounters::default();
+    add_counters(&counters, &running.counters);
+    Shown {
+        label,
+        program_hash: running.handle.program_hash().to_hex(),
+        counters: Arc::new(counters),
+        stats: running.handle.stats(),
+        read_only: u64::from(running.handle.read_only().is_some()),
+        metrics: running.handle.metrics(),
+    }
+}
+
+fn add_counters(to: &DatabaseCounters, from: &DatabaseCounters) {
+    let counters = OF_CONNECTIONS.iter().map(|(.., read)| read);
+    for read in counters.chain(DISCONNECT_CAUSES.iter().map(|(_, read)| read)) {
+        add(read(to), read(from).load(Relaxed));
+    }
+}
+
+impl Shown {
+    fn add(&mut self, other: &Shown) {
+        add_counters(&self.counters, &other.counters);
+        self.stats.add(&other.stats);
+        self.read_only += other.read_only;
+        self.metrics.add(&other.metrics);
+    }
+
+    pub fn db(&self) -> Labels {
+        Labels::of("db", &self.label)
+    }
+
+    pub fn database_identity(&self) -> Labels {
+        Labels::of("database_identity", &self.label)
+    }
+}
+
+pub(super) fn put(text: &mut Text, databases: &[Shown]) {
+    put_connections(text, databases);
+    put_stats(text, databases);
+    put_writer(text, databases);
+    put_module_log(text, databases);
+    put_outbound(text, databases);
+}
+
+fn put_connections(text: &mut Text, databases: &[Shown]) {
+    for (kind, name, help, further, read) in OF_CONNECTIONS {
+        let samples = databases.iter().map(|database| {
+            let labels = database.database_identity();
+            let labels = match further {
+                Some((name, value)) => labels.and(name, value),
+                None => labels,
+            };
+            (labels, read(&database.counters).load(Relaxed))
+        });
+        text.family(kind, name, help, samples);
+    }
+    let samples = databases.iter().flat_map(|database| {
+        DISCONNECT_CAUSES.iter().map(move |(cause, read)| {
+            let labels = database.database_identity().and("cause", cause);
+            (labels, read(&database.counters).load(Relaxed))
+        })
+    });
+    text.family(
+        Kind::Counter,
+        "spacetime_worker_ws_client_disconnections_total",
+        "Ended WebSocket connections by cause.",
+        samples,
+    );
+}
+
+fn put_stats(text: &mut Text, databases: &[Shown]) {
+    for (kind, name, help, read) in OF_DATABASES {
+        let samples = databases.iter();
+        let samples = samples.map(|database| (database.db(), read(&database.stats)));
+        text.family(kind, name, help, samples);
+    }
+    text.family(
+        Kind::Gauge,
+        "lightcone_read_only",
+        "1 when the database takes no more writes because its log failed.",
+        databases
+            .iter()
+            .map(|database| (database.db(), database.read_only)),
+    );
+}
+
+fn put_writer(text: &mut Text, databases: &[Shown]) {
+    text.times(
+        "lightcone_writer_round_seconds",
+        "For how long the writer took nothing from its inbox, each time: so long a new request waits at most.",
+        databases
+            .iter()
+            .map(|database| (database.db(), &database.metrics.rounds)),
+    );
+    text.seconds(
+        "lightcone_writer_round_longest_seconds",
+        "The longest of these since the database was opened.",
+        databases
+            .iter()
+            .map(|database| (database.db(), database.metrics.rounds.longest_ns)),
+    );
+    text.times(
+        "spacetime_reducer_wait_time_sec",
+        "From when a call has come to when it began.",
+        databases
+            .iter()
+            .map(|database| (database.db(), &database.metrics.waits)),
+    );
+    text.few_times(
+        "lightcone_query_seconds",
+        "Time on the writer of subscriptions and queries.",
+        databases.iter().flat_map(|database| {
+            QueryKind::ALL.into_iter().map(move |kind| {
+                let labels = database.db().and("kind", kind.name());
+                (labels, &database.metrics.queries[kind as usize])
+            })
+        }),
+    );
+    text.few_times(
+        "lightcone_query_read_seconds",
+        "Time on the threads for reads of queries that the writer does not answer itself.",
+        databases
+            .iter()
+            .map(|database| (database.db(), &database.metrics.reads)),
+    );
+    type Read = fn(&DatabaseMetrics) -> u64;
+    let gauges: [(&str, &str, Read); 3] = [
+        (
+            "spacetime_total_incoming_queue_length",
+            "Messages and requests that wait for the writer, or are being answered by it.",
+            |metrics| metrics.inbox_messages,
+        ),
+        (
+            "lightcone_reads_under_way",
+            "Queries that are not answered yet.",
+            |metrics| metrics.reads_under_way,
+        ),
+        (
+            "lightcone_log_queue_bytes",
+            "Records of the log that wait for the disk.",
+            |metrics| metrics.log_queue_bytes,
+        ),
+    ];
+    for (name, help, read) in gauges {
+        let samples = databases.iter();
+        let samples = samples.map(|database| (database.db(), read(&database.metrics)));
+        text.family(Kind::Gauge, name, help, samples);
+    }
+}
+
+fn put_module_log(text: &mut Text, databases: &[Shown]) {
+    type Read = fn(&DatabaseMetrics) -> u64;
+    let families: [(Kind, &str, &str, Read); 3] = [
+        (
+            Kind::Gauge,
+            "spacetime_module_log_file_size_bytes",
+            "Bytes of the file that the module's log is written to.",
+            |metrics| metrics.module_log.file_bytes,
+        ),
+        (
+            Kind::Counter,
+            "lightcone_module_log_records_total",
+            "Records of the module's log.",
+            |metrics| metrics.module_log.records,
+        ),
+        (
+            Kind::Counter,
+            "lightcone_module_log_left_out_total",
+            "Records that were left out, because there were too many or the disk was full.",
+            |metrics| metrics.module_log.left_out_records,
+        ),
+    ];
+    for (kind, name, help, read) in families {
+        let samples = databases.iter();
+        let samples = samples.map(|database| (database.db(), read(&database.metrics)));
+        text.family(kind, name, help, samples);
+    }
+}
+
+fn put_outbound(text: &mut Text, databases: &[Shown]) {
+    type Read = fn(&DatabaseMetrics) -> u64;
+    let families: [(Kind, &str, &str, Read); 6] = [
+        (
+            Kind::Counter,
+            "spacetime_procedure_num_http_requests",
+            "Requests of procedures and HTTP handlers to the outside.",
+            |metrics| metrics.outbound.begun,
+        ),
+        (
+            Kind::Counter,
+            "spacetime_procedure_num_successful_http_requests",
+            "Those that were answered, with any status.",
+            |metrics| metrics.outbound.answered,
+        ),
+        (
+            Kind::Counter,
+            "spacetime_procedure_num_failed_http_requests",
+            "Those that were refused, timed out, or whose call ended.",
+            |metrics| metrics.outbound.failed,
+        ),
+        (
+            Kind::Gauge,
+            "spacetime_procedure_num_in_progress_http_requests",
+            "Those under way, or waiting for their turn.",
+            |metrics| metrics.outbound.under_way(),
+        ),
+        (
+            Kind::Counter,
+            "lightcone_procedure_http_request_bytes_total",
+            "Bytes of their bodies.",
+            |metrics| metrics.outbound.request_bytes,
+        ),
+        (
+            Kind::Counter,
+            "lightcone_procedure_http_response_bytes_total",
+            "Bytes of the bodies of their answers.",
+            |metrics| metrics.outbound.response_bytes,
+        ),
+    ];
+    for (kind, name, help, read) in families {
+        let asks = databases
+            .iter()
+            .filter(|database| database.metrics.outbound.begun > 0);
+        let samples = asks.map(|database| (database.db(), read(&database.metrics)));
+        text.family(kind, name, help, samples);
+    }
+}

@@ -1,0 +1,137 @@
+//! Traces of calls for an OpenTelemetry collector: `[tracing]` of `config.toml`. Without it there is none of this.
+//!
+//! Spans go into a queue that never makes anybody wait; one task sends them, many at a time. What finds no room, or cannot be sent,
+//! is dropped and counted.
+
+mod export;
+mod parent;
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::http::HeaderMap;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::config::Tracing;
+use crate::database::{Span, TraceContext, Tracer};
+use crate::error::Error;
+
+/// Spans that wait to be sent; more are dropped.
+const QUEUE_SPANS_MAX: usize = 8192;
+/// How long a server that stops waits for the last spans to be sent.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Chooses calls, and takes their spans.
+pub(crate) struct Traces {
+    /// None when the server has stopped.
+    spans: Mutex<Option<mpsc::Sender<Span>>>,
+    queue: mpsc::WeakSender<Span>,
+    /// A trace is taken if the lower 63 bits of its id are below this.
+    threshold: u64,
+    pub counters: Arc<TraceCounters>,
+    exporting: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+pub(crate) struct TraceCounters {
+    pub sent: AtomicU64,
+    /// There was no room in the queue.
+    pub dropped: AtomicU64,
+    /// The collector did not take them.
+    pub failed: AtomicU64,
+}
+
+impl std::fmt::Debug for Traces {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Traces").finish_non_exhaustive()
+    }
+}
+
+/// A request that is traced, and what it is a part of elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TracedRequest {
+    pub context: TraceContext,
+    pub parent: Option<u64>,
+}
+
+impl Traces {
+    /// None where nothing is configured. Inside of a tokio runtime.
+    ///
+    /// # Errors
+    /// TLS cannot be set up.
+    pub fn start(config: &Tracing) -> Result<Option<Arc<Traces>>, Error> {
+        let Some(endpoint) = &config.otlp_endpoint else {
+            return Ok(None);
+        };
+        let (spans, queue) = mpsc::channel(QUEUE_SPANS_MAX);
+        let counters = Arc::<TraceCounters>::default();
+        let exporter = export::Exporter::new(endpoint, config, counters.clone())?;
+        let exporting = tokio::runtime::Handle::current().spawn(exporter.run(queue));
+        Ok(Some(Arc::new(Traces {
+            queue: spans.downgrade(),
+            spans: Mutex::new(Some(spans)),
+            threshold: (config.sample_ratio * (1_u64 << 63) as f64) as u64,
+            counters,
+            exporting: Mutex::new(Some(exporting)),
+        })))
+    }
+
+    fn is_chosen(&self, trace_id: u128) -> bool {
+        (trace_id as u64 & (u64::MAX >> 1)) < self.threshold
+    }
+
+    /// A request with these headers, if it is chosen. A trace that began elsewhere goes on (W3C `traceparent`); whether it is chosen is
+    /// decided here all the same: a stranger must not decide how much is sent.
+    pub fn begin_request(&self, headers: &HeaderMap) -> Option<TracedRequest> {
+        match parent::of(headers) {
+            Some(of) if self.is_chosen(of.trace_id) => Some(TracedRequest {
+                context: TraceContext {
+                    trace_id: of.trace_id,
+                    span_id: self.span_id(),
+                },
+                parent: Some(of.span_id),
+            }),
+            Some(_) => None,
+            None => self.begin().map(|context| TracedRequest {
+                context,
+                parent: None,
+            }),
+        }
+    }
+
+    /// Sends what is left, and no more from now on.
+    pub async fn stop(&self) {
+        drop(lock(&self.spans).take());
+        let exporting = lock(&self.exporting).take();
+        if let Some(exporting) = exporting {
+            let _ = tokio::time::timeout(FLUSH_TIMEOUT, exporting).await;
+        }
+    }
+}
+
+impl Tracer for Traces {
+    fn begin(&self) -> Option<TraceContext> {
+        let trace_id = rand::random::<u128>().max(1);
+        self.is_chosen(trace_id).then(|| TraceContext {
+            trace_id,
+            span_id: self.span_id(),
+        })
+    }
+
+    fn span_id(&self) -> u64 {
+        rand::random::<u64>().max(1)
+    }
+
+    fn tell(&self, span: Span) {
+        let queue = self.queue.upgrade();
+        if queue.is_none_or(|queue| queue.try_send(span).is_err()) {
+            self.counters.dropped.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

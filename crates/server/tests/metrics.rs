@@ -1,0 +1,240 @@
+//! What the metrics say of functions, tables and queries, to whom, and how much of it (06 §5.21).
+
+mod common;
+
+use common::publishing::{by, call, created};
+use common::{answer, config, json, TestServer, User};
+
+/// The value of the one line with this name and these labels.
+#[track_caller]
+fn value(text: &str, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
+    let mut found = text.lines().filter_map(|line| {
+        let rest = line.strip_prefix(name)?.strip_prefix('{')?;
+        let (have, value) = rest.split_once("} ")?;
+        let has = |(label, value): &(&str, &str)| have.contains(&format!("{label}=\"{value}\""));
+        labels
+            .iter()
+            .all(has)
+            .then(|| value.parse().expect("a number"))
+    });
+    let first = found.next();
+    assert_eq!(
+        found.next(),
+        None,
+        "{name} {labels:?} is there more than once"
+    );
+    first
+}
+
+/// Of all reducers after [`use_it`]: six, and the connect reducer of each of seven requests.
+const CALLS: u64 = 13;
+
+/// Three calls that work, and one of each kind that does not.
+async fn use_it(server: &TestServer, user: &User, name: &str) {
+    let path = |function: &str| format!("/v1/database/{name}/call/{function}");
+    for (function, args, status) in [
+        ("add", r#"[1,"x"]"#, 200),
+        ("add", r#"[2,"y"]"#, 200),
+        // It changes nothing.
+        ("add", r#"[2,"y"]"#, 200),
+        ("fail", r#"["no"]"#, 530),
+        ("panic", "[]", 530),
+        ("slow", "{}", 402),
+    ] {
+        assert_eq!(call(server, user, &path(function), args).await.0, status);
+    }
+    let sql = server.request("POST", &format!("/v1/database/{name}/sql"));
+    let sql = sql.bearer_auth(&user.token).body("SELECT * FROM person");
+    assert_eq!(answer(sql).await.0, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn functions_tables_and_queries() {
+    let server = TestServer::start().await;
+    let user = server.user().await;
+    created(&server, &user, "a", "module").await;
+    use_it(&server, &user, "a").await;
+    let text = server.ask("GET", "/v1/metrics").await.1;
+    let of = |name: &str, labels: &[(&str, &str)]| value(&text, name, labels);
+
+    let txns = "spacetime_num_txns_total";
+    assert_eq!(
+        of(txns, &[("reducer", "add"), ("committed", "true")]),
+        Some(2.0),
+        "{text}"
+    );
+    assert_eq!(
+        of(txns, &[("reducer", "add"), ("committed", "false")]),
+        Some(0.0)
+    );
+    assert_eq!(
+        of(txns, &[("reducer", "panic"), ("committed", "false")]),
+        Some(1.0)
+    );
+    let times = "spacetime_txn_elapsed_time_sec_count";
+    assert_eq!(
+        of(times, &[("txn_type", "Reducer"), ("reducer", "add")]),
+        Some(3.0)
+    );
+    let all = [("reducer", "add"), ("le", "+Inf")];
+    assert_eq!(of("spacetime_txn_elapsed_time_sec_bucket", &all), Some(3.0));
+    let errors = "lightcone_call_errors_total";
+    for (function, error) in [("fail", "sender"), ("panic", "trap"), ("slow", "time")] {
+        let labels = [
+            ("kind", "reducer"),
+            ("function", function),
+            ("error", error),
+        ];
+        assert_eq!(of(errors, &labels), Some(1.0), "{function}");
+    }
+    assert_eq!(
+        of(
+            "spacetime_worker_sender_errors_total",
+            &[("reducer_symbol", "fail")]
+        ),
+        Some(1.0)
+    );
+    assert_eq!(
+        of("spacetime_num_table_rows", &[("table_name", "person")]),
+        Some(2.0)
+    );
+    assert_eq!(
+        of(
+            "spacetime_num_rows_inserted_total",
+            &[("table_name", "person")]
+        ),
+        Some(2.0)
+    );
+    let bytes = of("spacetime_table_size_bytes", &[("table_name", "person")]);
+    assert!(bytes.is_some_and(|bytes| bytes > 0.0), "{text}");
+    assert_eq!(
+        of("lightcone_query_seconds_count", &[("kind", "sql")]),
+        Some(1.0)
+    );
+    let waits = of("spacetime_reducer_wait_time_sec_count", &[]);
+    assert_eq!(waits, Some(6.0), "{text}");
+    let rounds = of("lightcone_writer_round_seconds_count", &[]).expect("rounds");
+    assert!(rounds >= 7.0, "{rounds}");
+    let longest = of("lightcone_writer_round_longest_seconds", &[]).expect("the longest");
+    let sum = of("lightcone_writer_round_seconds_sum", &[]).expect("a sum");
+    assert!(longest > 0.0 && longest <= sum, "{longest} of {sum}");
+
+    // A function that is there before and after goes on counting.
+    let publish = server.request("PUT", "/v1/database/a");
+    let publish = publish.bearer_auth(&user.token).body("module changed");
+    assert_eq!(answer(publish).await.0, 200);
+    let text = server.ask("GET", "/v1/metrics").await.1;
+    let labels = [("txn_type", "Reducer"), ("reducer", "add")];
+    assert_eq!(value(&text, times, &labels), Some(3.0), "{text}");
+    assert_eq!(
+        value(
+            &text,
+            "spacetime_num_table_rows",
+            &[("table_name", "person")]
+        ),
+        Some(2.0)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn series_have_a_bound() {
+    let bounds =
+        "[limits]\nmetrics-databases-max = 1\nmetrics-functions-max = 1\nmetrics-tables-max = 1";
+    let server = TestServer::start_with(config(bounds)).await;
+    let user = server.user().await;
+    let mut identities = Vec::new();
+    for name in ["a", "b", "c"] {
+        identities.push(created(&server, &user, name, "module changed").await);
+        use_it(&server, &user, name).await;
+    }
+    let text = server.ask("GET", "/v1/metrics").await.1;
+    assert!(text.contains(&identities[0]), "{text}");
+    assert!(
+        !text.contains(&identities[1]) && !text.contains(&identities[2]),
+        "{text}"
+    );
+    let calls = |db: &str| {
+        let family = "spacetime_txn_elapsed_time_sec_count";
+        let lines = text.lines().filter(|line| line.starts_with(family));
+        let lines = lines.filter(|line| line.contains(&format!("db=\"{db}\"")));
+        lines
+            .map(|line| {
+                line.rsplit_once(' ')
+                    .expect("a value")
+                    .1
+                    .parse::<u64>()
+                    .expect("a number")
+            })
+            .collect::<Vec<_>>()
+    };
+    // One function at most and the others, of one kind; all functions of the other databases together. Each request connects.
+    assert!(calls(&identities[0]).len() <= 2, "{text}");
+    assert_eq!(calls(&identities[0]).iter().sum::<u64>(), CALLS);
+    assert_eq!(calls("(other)"), [2 * CALLS]);
+    let rows = |db: &str, table: &str| {
+        value(
+            &text,
+            "spacetime_num_table_rows",
+            &[("db", db), ("table_name", table)],
+        )
+    };
+    assert_eq!(rows("(other)", "(other)"), Some(4.0), "{text}");
+    assert!(rows(&identities[0], "(other)").is_some(), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_can_be_kept_back() {
+    let server = TestServer::start_with(config("[metrics]\nnames = false")).await;
+    let user = server.user().await;
+    created(&server, &user, "a", "module").await;
+    use_it(&server, &user, "a").await;
+    for path in ["/v1/metrics", "/v1/metrics?format=json"] {
+        let text = server.ask("GET", path).await.1;
+        assert!(text.contains("(other)"), "{text}");
+        assert!(
+            !text.contains("person") && !text.contains("\"add\""),
+            "{text}"
+        );
+    }
+    let times = "spacetime_txn_elapsed_time_sec_count";
+    let text = server.ask("GET", "/v1/metrics").await.1;
+    let all = value(&text, times, &[("reducer", "(other)")]);
+    assert_eq!(all, Some(CALLS as f64), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_of_a_database_are_for_its_readers() {
+    let server = TestServer::start().await;
+    let (owner, stranger) = (server.user().await, server.user().await);
+    let identity = created(&server, &owner, "a", "module").await;
+    use_it(&server, &owner, "a").await;
+    let path = "/v1/database/a/metrics";
+    assert_eq!(by(&server, &stranger, "GET", path).await.0, 403);
+    assert_eq!(server.ask("GET", path).await.0, 403);
+    let (status, body) = by(&server, &owner, "GET", path).await;
+    assert_eq!(status, 200);
+    let counted = json(&body);
+    let database = &counted["databases"][0];
+    assert_eq!(database["identity"], identity.as_str());
+    assert_eq!(database["names"][0], "a");
+    let functions = database["functions"].as_array().expect("functions");
+    let add = functions
+        .iter()
+        .find(|of| of["name"] == "add")
+        .expect("add");
+    let buckets = add["times"]["buckets"].as_array().expect("buckets");
+    let calls: u64 = buckets.iter().filter_map(serde_json::Value::as_u64).sum();
+    assert_eq!(calls, 3, "{body}");
+    assert!(buckets.len() <= counted["bounds_us"].as_array().expect("bounds").len() + 1);
+    let tables = database["tables"].as_array().expect("tables");
+    assert!(
+        tables
+            .iter()
+            .any(|of| of["name"] == "person" && of["rows"] == 2),
+        "{body}"
+    );
+
+    let all = json(&server.ask("GET", "/v1/metrics?format=json").await.1);
+    assert_eq!(all["databases"][0]["identity"], identity.as_str());
+    assert_eq!(server.ask("GET", "/v1/metrics?format=xml").await.0, 400);
+}
