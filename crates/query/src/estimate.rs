@@ -11,8 +11,8 @@ use crate::condition::{
     ColumnAt, Condition, Constant, ConstantConjunct, Node, NodeId, Subquery, SubqueryId,
 };
 use crate::lexer::Comparison;
-use crate::planner::Samples;
-use crate::query::{Fragment, JoinOn, Output, Query};
+use crate::planner::{leading_subquery, Planned, Samples};
+use crate::query::{Fragment, JoinOn, Query};
 use crate::results::Tables;
 use crate::select_plan::{Projection, SelectPlan};
 
@@ -79,11 +79,9 @@ impl Query {
             return 0;
         };
         let condition = fragment.condition.bind(sender);
-        let is_counted = matches!(self.output, Output::Count(_) | Output::Groups(_));
-        let is_whole = is_counted || self.distinct || !self.order.is_empty();
         // The limit is pushed down to a table that nothing filters or joins.
         let limit = match &views[..] {
-            [_] if !is_whole => self.limit.map(|limit| limit.saturating_add(self.offset)),
+            [_] => self.matches_wanted(),
             _ => None,
         };
         let mut estimating = Estimating {
@@ -91,6 +89,7 @@ impl Query {
             condition: &condition,
             views: &views,
             limit,
+            matches_wanted: self.matches_wanted(),
             samples,
         };
         estimating.fragment()
@@ -103,6 +102,7 @@ struct Estimating<'e> {
     condition: &'e Condition,
     views: &'e [&'e TableView],
     limit: Option<u64>,
+    matches_wanted: Option<u64>,
     samples: &'e mut Samples,
 }
 
@@ -157,28 +157,34 @@ impl Estimating<'_> {
         relations.fold(first, |left, relation| self.join(left, relation, &terms))
     }
 
-    /// The rows of a relation that a subquery leads to, which must have a match: the join of the two on an index.
+    /// The rows of a relation that a subquery leads to, if the query is planned like that: the join of the two on an index.
     fn led(&mut self, relation: usize, terms: &Terms<'_>) -> Option<(usize, Estimate)> {
         let table = self.views[relation];
+        let mut numbers = 0..self.condition.subqueries.len();
+        numbers
+            .find(|number| leads_to(self.fragment, self.condition, *number, relation).is_some())?;
+        let planned = Planned {
+            fragment: self.fragment,
+            condition: self.condition,
+            tables: self.views,
+            matches_wanted: self.matches_wanted,
+        };
+        let number = usize::from(leading_subquery(planned, self.samples)?);
+        let index = leads_to(self.fragment, self.condition, number, relation)?;
+        let found = self.subquery(number);
+        let rows = match table.schema.indexes[index].unique {
+            true => found.rows,
+            false => found
+                .rows
+                .saturating_mul(found_by_key(table, index, self.samples)),
+        };
+        let led = Estimate {
+            rows,
+            scanned: found.scanned.saturating_add(rows),
+        };
         let is_own = |read: &Vec<u16>| read[..] == [relation as u16];
         let is_filtered = terms.relations.iter().any(is_own);
-        let numbers = 0..self.condition.subqueries.len();
-        let led = numbers.filter_map(|number| {
-            let index = leads_to(self.fragment, self.condition, number, relation)?;
-            let found = self.subquery(number);
-            let rows = match table.schema.indexes[index].unique {
-                true => found.rows,
-                false => found
-                    .rows
-                    .saturating_mul(found_by_key(table, index, self.samples)),
-            };
-            let led = Estimate {
-                rows,
-                scanned: found.scanned.saturating_add(rows),
-            };
-            Some((number, if is_filtered { led.filtered() } else { led }))
-        });
-        led.min_by_key(|(_, led)| led.scanned)
+        Some((number, if is_filtered { led.filtered() } else { led }))
     }
 }
 

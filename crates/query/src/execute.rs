@@ -114,6 +114,9 @@ pub struct Execution {
     distinct: Distinct,
     /// There were more of these than could be kept: matches with them, in these columns, were visited already.
     visited_by: Option<Vec<ColumnAt>>,
+    /// A match was visited: for the last of these values, and for those before it.
+    is_value_visited: bool,
+    has_visited: bool,
     is_done: bool,
     memory_bytes: usize,
     memory_bytes_max: usize,
@@ -151,15 +154,17 @@ pub(crate) struct Read {
 }
 
 impl Execution {
-    /// Plans the evaluation. `tables` are those of the fragment's relations, in their order.
+    /// Plans the evaluation. `tables` are those of the fragment's relations, in their order. `matches_wanted` are enough, if not
+    /// all of them are needed.
     pub(crate) fn new(
         fragment: &Fragment,
         sender: &Identity,
         tables: &[&TableView],
+        matches_wanted: Option<u64>,
         samples: &mut Samples,
         memory_bytes_max: usize,
     ) -> Execution {
-        let strategy = plan(fragment, sender, tables, samples);
+        let strategy = plan(fragment, sender, tables, matches_wanted, samples);
         let mut loops: Vec<Loop> = Vec::new();
         loops.resize_with(strategy.steps.len(), Loop::default);
         let strategy = Arc::new(strategy);
@@ -170,8 +175,10 @@ impl Execution {
             depth: 0,
             ids: vec![None; tables.len()],
             is_settled: vec![false; strategy.groups.len()],
-            distinct: Distinct::default(),
+            distinct: Distinct::new(&strategy, memory_bytes_max),
             visited_by: None,
+            is_value_visited: false,
+            has_visited: false,
             memory_bytes: step_bytes(&strategy),
             memory_bytes_max,
         };
@@ -204,8 +211,13 @@ impl Execution {
             let state = &mut self.loops[depth];
             let Some(&id) = state.ids.get(state.at) else {
                 if !state.is_exhausted {
-                    self.refill(step, tables, steps)?;
-                    self.count_memory(depth)?;
+                    let refilled = self.refill(step, tables, steps);
+                    let counted = refilled.and_then(|()| self.count_memory(depth));
+                    if let (Err(error), false) =
+                        (counted, counted.is_err() && self.gives_up_leading(tables))
+                    {
+                        return Err(error);
+                    }
                 } else if !self.leave(&strategy, step, tables, steps, &mut visit) {
                     return Ok(Progress::Stopped);
                 }
@@ -248,6 +260,7 @@ impl Execution {
         steps: &mut usize,
         visit: &mut impl FnMut(&Match<'_>) -> bool,
     ) -> bool {
+        self.is_value_visited = true;
         let state = &mut self.loops[self.depth];
         while let Some(&id) = state.ids.get(state.at) {
             state.at += 1;
@@ -312,6 +325,7 @@ impl Execution {
                 return true;
             }
         }
+        self.is_value_visited = true;
         visit(&found)
     }
 

@@ -37,8 +37,8 @@ pub(crate) fn explain_fragment(
             };
             let (looked_at, found) = (read.looked_at, read.found);
             line += &format!("; looked at {looked_at}, found {found}{kept}");
-            if let Some((last, Some(values))) = execution.leading() {
-                if last == at {
+            if let Some((leading, Some(values))) = execution.leading() {
+                if leading.last == at {
                     line += &format!(", {values} distinct");
                 }
             }
@@ -83,10 +83,11 @@ fn place_text(execution: &Execution, at: usize, step: &Step) -> String {
     let around = groups
         .iter()
         .filter(|group| group.kind.is_once() && group.first <= at && at <= group.last);
-    let leading = execution.leading().filter(|(last, _)| at <= *last);
+    let leading = execution.leading().map(|(leading, _)| leading);
+    let leading = leading.filter(|leading| (leading.first..=leading.last).contains(&at));
     let depth = around.count() + usize::from(leading.is_some());
     let mut text = "  ".repeat(depth + 1);
-    if leading.is_some() && at == 0 {
+    if leading.is_some_and(|leading| leading.first == at) {
         text += "leading exists: ";
     }
     let opened = step.opens.map(|group| groups[group].kind);

@@ -269,6 +269,7 @@ fn check_select(
             outer,
             number: None,
             rules: Vec::new(),
+            guarded: Vec::new(),
         },
         optional,
         output,

@@ -12,13 +12,13 @@ mod cost;
 mod leading;
 mod samples;
 
-use lightcone_table::{RangeBounds, RowLayout, TableView};
+use lightcone_table::{RangeBounds, TableView};
 use lightcone_types::{ColId, Identity};
 
 use self::access::Choices;
 use self::conjuncts::Conjuncts;
 use self::leading::Links;
-use crate::condition::{ColumnAt, Condition, NodeId};
+use crate::condition::{ColumnAt, Condition, NodeId, SubqueryId};
 use crate::predicate::{Predicate, PredicateCompiler};
 use crate::query::Fragment;
 use crate::scalar::Scalar;
@@ -142,41 +142,83 @@ pub(crate) struct Strategy {
     pub is_never: bool,
 }
 
+/// What is planned, for one caller.
+#[derive(Clone, Copy)]
+pub(crate) struct Planned<'p> {
+    pub fragment: &'p Fragment,
+    /// Of the fragment, with the caller's values.
+    pub condition: &'p Condition,
+    /// Those of its relations, in their order.
+    pub tables: &'p [&'p TableView],
+    /// So many matches are enough, if not all of them are needed.
+    pub matches_wanted: Option<u64>,
+}
+
 /// Plans a fragment. `tables` are those of its relations, in their order.
 pub(crate) fn plan(
     fragment: &Fragment,
     sender: &Identity,
     tables: &[&TableView],
+    matches_wanted: Option<u64>,
     samples: &mut Samples,
 ) -> Strategy {
-    let condition = fragment.condition.bind(sender);
-    let strategy = plan_from(&condition, fragment, tables, samples, None);
-    leading::cheaper(strategy, &condition, fragment, tables, samples)
+    let condition = &fragment.condition.bind(sender);
+    let planned = Planned {
+        fragment,
+        condition,
+        tables,
+        matches_wanted,
+    };
+    let strategy = plan_from(planned, samples, None, Compiled::Yes);
+    leading::cheaper(strategy, planned, samples)
+}
+
+/// The subquery that a fragment is planned to begin with.
+pub(crate) fn leading_subquery(planned: Planned<'_>, samples: &mut Samples) -> Option<SubqueryId> {
+    let strategy = plan_from(planned, samples, None, Compiled::No);
+    leading::leader(&strategy, planned, samples).map(|links| links.subquery)
+}
+
+/// Are the conditions of a plan compiled? They are not needed to compare plans, and compiling long ones takes most of planning.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Compiled {
+    Yes,
+    No,
 }
 
 /// Plans a fragment that begins with a subquery, or with none.
 fn plan_from(
-    condition: &Condition,
-    fragment: &Fragment,
-    tables: &[&TableView],
+    planned: Planned<'_>,
     samples: &mut Samples,
-    leading: Option<Links>,
+    leading: Option<&Links>,
+    compiled: Compiled,
 ) -> Strategy {
-    let layouts: Vec<&RowLayout> = tables.iter().map(|table| table.layout()).collect();
-    let compiler = PredicateCompiler::new(condition, layouts);
-    let subquery = leading.as_ref().map(|links| links.subquery);
-    let conjuncts = Conjuncts::of(condition, fragment, subquery);
-    let constant = compiler.compile(&conjuncts.of_none);
+    let Planned {
+        fragment,
+        condition,
+        tables,
+        ..
+    } = planned;
+    let layouts = || tables.iter().map(|table| table.layout()).collect();
+    let compiler = match compiled {
+        Compiled::Yes => Some(PredicateCompiler::new(condition, layouts())),
+        Compiled::No => None,
+    };
+    let conjuncts = Conjuncts::of(condition, fragment, leading.map(|links| links.subquery));
     let mut planner = Planner {
         compiler,
-        choices: Choices::new(condition, tables, &conjuncts, &fragment.outer, samples),
+        choices: Choices::new(condition, tables, &conjuncts, fragment, samples),
         conjuncts,
         steps: Vec::with_capacity(tables.len()),
         groups: Vec::new(),
     };
+    let constant = planner.compile(&planner.conjuncts.of_none);
     let leading = leading.map(|links| {
+        // What reads nothing of the query is settled once, and not for each value that leads.
+        planner.place_subqueries(0);
+        let first = planner.steps.len();
         planner.plan_block(usize::from(links.subquery) + 1);
-        links.lead(&planner.steps, tables)
+        links.lead(&planner.steps, first, tables)
     });
     planner.plan_block(0);
     let is_never = constant.is_some() || planner.never_matches();
@@ -185,7 +227,8 @@ fn plan_from(
 }
 
 struct Planner<'a> {
-    compiler: PredicateCompiler<'a>,
+    /// None if only the order and the ways are wanted.
+    compiler: Option<PredicateCompiler<'a>>,
     choices: Choices<'a>,
     conjuncts: Conjuncts,
     steps: Vec<Step>,
@@ -193,6 +236,10 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
+    fn compile(&self, conjuncts: &[NodeId]) -> Option<Predicate> {
+        self.compiler.as_ref()?.compile(conjuncts)
+    }
+
     /// Appends the steps of a query, or of a subquery. As deep as subqueries stand in each other, it recurses.
     fn plan_block(&mut self, block: usize) {
         let first = self.steps.len();
@@ -212,7 +259,9 @@ impl Planner<'_> {
     fn place_subqueries(&mut self, block: usize) {
         while let Some(subquery) = self.conjuncts.next_subquery(block) {
             let first = self.steps.len();
+            let matches = self.choices.matches;
             self.plan_block(usize::from(subquery) + 1);
+            self.choices.matches = matches;
             let kind = self.conjuncts.kind(subquery);
             let after = self.conjuncts.complete_with_subquery(subquery, block);
             self.close_group(kind, first, &after);
@@ -233,8 +282,8 @@ impl Planner<'_> {
         self.steps.push(Step {
             relation: relation as u16,
             access: choice.access,
-            own: self.compiler.compile(&own),
-            joined: self.compiler.compile(&joined),
+            own: self.compile(&own),
+            joined: self.compile(&joined),
             rows: choice.rows,
             looked_at: choice.looked_at,
             built: choice.built,
@@ -263,7 +312,7 @@ impl Planner<'_> {
             kind,
             first,
             last,
-            after: self.compiler.compile(after),
+            after: self.compile(after),
         });
     }
 

@@ -55,6 +55,8 @@ pub struct Fragment {
     pub number: Option<u16>,
     /// The texts of the rules that were drawn in.
     pub(crate) rules: Vec<Arc<str>>,
+    /// The relations that rules stand for, and those that only rules read.
+    pub(crate) guarded: Vec<u16>,
 }
 
 /// A checked query. One is good for every caller with the same rights.
@@ -107,6 +109,15 @@ impl Query {
     /// The result depends on who asks, beside his rights.
     pub fn reads_sender(&self) -> bool {
         self.fragments.iter().any(Fragment::reads_sender)
+    }
+
+    /// So many matches are enough, if not all of them are needed.
+    pub(crate) fn matches_wanted(&self) -> Option<u64> {
+        let is_counted = matches!(self.output, Output::Count(_) | Output::Groups(_));
+        if is_counted || self.distinct || !self.order.is_empty() {
+            return None;
+        }
+        self.limit.map(|limit| limit.saturating_add(self.offset))
     }
 
     /// The tables that the text names, in its order.

@@ -228,6 +228,7 @@ impl Run {
                 fragment,
                 &self.sender,
                 &tables,
+                query.matches_wanted(),
                 samples,
                 self.memory_bytes_max,
             )

@@ -112,6 +112,20 @@ fn subquery(around: &'static str) -> impl Strategy<Value = String> {
     )
 }
 
+/// A subquery that reads nothing of what is around it.
+fn alone() -> impl Strategy<Value = String> {
+    let table = prop::sample::select(TABLES.to_vec());
+    let not = prop::sample::select(vec!["", "NOT "]);
+    let or = prop::option::weighted(0.2, own("x"));
+    (not, table, own("u"), or).prop_map(|(not, table, own, or)| {
+        let exists = format!("{not}EXISTS (SELECT 1 FROM {table} u WHERE {own})");
+        match or {
+            Some(or) => format!("({or} OR {exists})"),
+            None => exists,
+        }
+    })
+}
+
 #[derive(Clone, Debug)]
 struct Case {
     rows: Vec<Vec<Row>>,
@@ -133,7 +147,8 @@ fn case() -> impl Strategy<Value = Case> {
         _ => format!("FROM r x {join} {table} v ON x.{0} = v.{0}", COLUMNS[on]),
     });
     let second = prop::option::weighted(0.3, subquery("x"));
-    let conditions = (prop::option::weighted(0.3, own("x")), second);
+    let alone = prop::option::weighted(0.3, alone());
+    let conditions = (prop::option::weighted(0.3, own("x")), second, alone);
     let output = vec!["x.a, x.b, x.s, x.f", "COUNT(*) AS n", "DISTINCT x.s"];
     let found = (
         prop::collection::vec(rows(), 2),
@@ -149,7 +164,7 @@ fn case() -> impl Strategy<Value = Case> {
         prop::sample::select(vec![1usize, 50, 1 << 20]),
     )
         .prop_map(
-            |((rows, indexes), output, from, subquery, (own, second), is_rule, piece)| {
+            |((rows, indexes), output, from, subquery, (own, second, alone), is_rule, piece)| {
                 // The rule is about `r`, wherever it stands, and rules have no outer joins.
                 let is_rule = is_rule
                     && from == "FROM r x"
@@ -160,7 +175,9 @@ fn case() -> impl Strategy<Value = Case> {
                     indexes,
                     output,
                     from,
-                    conditions: own.into_iter().chain(second).filter(|_| !is_rule).collect(),
+                    conditions: (own.into_iter().chain(second).chain(alone))
+                        .filter(|_| !is_rule)
+                        .collect(),
                     subquery,
                     is_rule,
                     piece,
@@ -324,6 +341,110 @@ fn more_values_than_fit_into_memory_are_found_from_the_outside() {
         // What is told is how the rest was found.
         let lines = plan(&database, &text, MIB / 2);
         assert!(!lines[0].contains("leading"), "{text}: {lines:?}");
+    }
+}
+
+/// 30,000 messages without an index on their ids, notes on them, and member 0, who is in 3,000 rooms, of which some have messages.
+fn notes(has_messages: impl Fn(u32) -> bool) -> Database {
+    let mut database = Database::default();
+    let columns = [("id", T::U32), ("room", T::U32)];
+    let mut schema = table(4096, "message", &columns);
+    schema.indexes.push(btree(&[1]));
+    let message = |n: u32| encode_row(&[V::U32(n), V::U32(n % 10_000)]);
+    database.add(schema, (0..30_000).map(message));
+    let columns = [("id", T::U32), ("room", T::U32), ("member", T::U32)];
+    let mut schema = table(4097, "member", &columns);
+    schema.indexes.extend([btree(&[1]), btree(&[2])]);
+    let member = |n: u32| {
+        let room = if has_messages(n) { n } else { n + 100_000 };
+        encode_row(&[V::U32(n), V::U32(room), V::U32(0)])
+    };
+    database.add(schema, (0..3000).map(member));
+    let schema = table(4098, "note", &[("id", T::U32), ("message", T::U32)]);
+    let note = |n: u32| encode_row(&[V::U32(n), V::U32(n % 30_000)]);
+    database.add(schema, (0..40_000).map(note));
+    database
+}
+
+/// What is enough memory for a query from the outside is enough for it when a subquery leads.
+#[test]
+fn leading_takes_no_memory_from_hash_tables() {
+    // How many rows a condition leaves for the hash table is not known before.
+    let all = "SELECT n.id FROM message m JOIN note n ON n.message = m.id WHERE";
+    let some = format!("{all} n.id >= 0 AND");
+    let exists = "EXISTS (SELECT 1 FROM member x WHERE x.room = m.room AND x.member = 0)";
+    let has_messages: [(&str, fn(u32) -> bool); 4] = [
+        (all, |n| n >= 2900),
+        (&some, |n| n >= 2900),
+        (all, |n| n < 100),
+        (&some, |n| n % 30 == 29),
+    ];
+    for (select, has_messages) in has_messages {
+        let database = notes(has_messages);
+        let found = |text: &str, bytes_max: usize| {
+            let query = database.query(text, &owner());
+            database.rows(query, owner().identity, bytes_max, 1 << 20)
+        };
+        let outside = format!("{select} (m.id = 4294967295 OR {exists})");
+        let mut expected = found(&outside, 64 * MIB).expect("enough");
+        expected.sort_unstable();
+        assert_eq!(expected.len(), 400);
+        let (mut less, mut enough) = (0, 4 * MIB);
+        while enough - less > 4096 {
+            let half = (less + enough) / 2;
+            match found(&outside, half) {
+                Ok(_) => enough = half,
+                Err(_) => less = half,
+            }
+        }
+        let led = format!("{select} {exists}");
+        let lines = plan(&database, &led, 64 * MIB);
+        assert!(lines[0].contains("leading exists"), "{lines:?}");
+        assert!(lines[2].contains("note #1: hash table"), "{lines:?}");
+        for more in [1 << 14, 1 << 16, enough / 2] {
+            let rows = found(&led, enough + more);
+            let mut rows = rows.unwrap_or_else(|error| panic!("{enough} + {more}: {error}"));
+            rows.sort_unstable();
+            assert!(rows == expected, "{enough} + {more}");
+        }
+    }
+}
+
+/// A hash table is needed when some values have led to their rows already, and there is no memory for it: a row comes once, or the
+/// query is refused.
+#[test]
+fn no_row_is_lost_where_memory_ends() {
+    let text = "SELECT m.id FROM message m WHERE \
+         EXISTS (SELECT 1 FROM member x WHERE x.room = m.room AND x.member = 0) AND \
+         NOT EXISTS (SELECT 1 FROM a z JOIN b w ON w.k = z.k WHERE z.m = m.id AND w.c >= 1)";
+    // The first and the second message of a room.
+    for late in [10, 4010] {
+        let mut database = rooms(8000, 4000, 1100);
+        let mut schema = table(4098, "a", &[("m", T::U32), ("k", T::U32)]);
+        schema.indexes.push(btree(&[0]));
+        database.add(schema, [encode_row(&[V::U32(late), V::U32(9999)])]);
+        let schema = table(4099, "b", &[("k", T::U32), ("c", T::U32)]);
+        let b = |n: u32| encode_row(&[V::U32(n), V::U32(1)]);
+        database.add(schema, (0..4000).map(b));
+        let lines = plan(&database, text, MIB);
+        assert!(lines[0].contains("leading exists"), "{lines:?}");
+        assert!(lines[3].contains("b #3: hash table"), "{lines:?}");
+        let mut expected = run(&database, text, MIB);
+        expected.sort_unstable();
+        assert_eq!(expected.len(), 2200);
+        let (mut found, mut refused) = (0, 0);
+        for bytes_max in (1 << 17..170_000).step_by(400) {
+            let query = database.query(text, &owner());
+            match database.rows(query, owner().identity, bytes_max, 1 << 20) {
+                Ok(mut rows) => {
+                    rows.sort_unstable();
+                    assert!(rows == expected, "{bytes_max} bytes");
+                    found += 1;
+                }
+                Err(_) => refused += 1,
+            }
+        }
+        assert!(found > 0 && refused > 0, "{found} found, {refused} refused");
     }
 }
 

@@ -41,7 +41,8 @@ pub fn find_targets(
             continue;
         };
         let samples = &mut Samples::default();
-        let mut execution = Execution::new(fragment, sender, &tables, samples, memory_bytes_max);
+        let mut execution =
+            Execution::new(fragment, sender, &tables, None, samples, memory_bytes_max);
         let target = fragment.own[0];
         loop {
             let mut steps = PIECE_STEPS;

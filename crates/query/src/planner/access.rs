@@ -5,12 +5,13 @@ use lightcone_table::TableView;
 use lightcone_types::ColId;
 
 use super::conjuncts::Conjuncts;
+use super::cost::{lookup_cost, FOUND_ROW};
 use super::samples::Samples;
 use super::{encoded_end, Access, End, KeyPart};
 use crate::admission::finds_equals;
 use crate::condition::{ColumnAt, Condition, Constant, Node, NodeId};
 use crate::lexer::Comparison;
-use crate::query::OuterJoin;
+use crate::query::Fragment;
 use crate::scalar::Scalar;
 
 /// What is assumed of conditions of which nothing is known: the part of the rows for which they hold.
@@ -56,6 +57,10 @@ pub(super) struct Choices<'a> {
     choices: Vec<Option<Choice>>,
     is_bound: Vec<bool>,
     is_optional: Vec<bool>,
+    /// By relation: whoever asks may not see how many rows its keys have.
+    is_guarded: Vec<bool>,
+    /// Matches of the relations that are bound, about.
+    pub matches: f64,
     samples: &'a mut Samples,
 }
 
@@ -64,7 +69,7 @@ impl<'a> Choices<'a> {
         condition: &Condition,
         tables: &'a [&'a TableView],
         conjuncts: &Conjuncts,
-        outer: &[OuterJoin],
+        fragment: &Fragment,
         samples: &'a mut Samples,
     ) -> Choices<'a> {
         let none = || (0..tables.len()).map(|_| Vec::new());
@@ -78,9 +83,14 @@ impl<'a> Choices<'a> {
             choices: Vec::new(),
             is_bound: vec![false; tables.len()],
             is_optional: vec![false; tables.len()],
+            is_guarded: vec![false; tables.len()],
+            matches: 1.0,
             samples,
         };
-        for join in outer {
+        for &relation in &fragment.guarded {
+            choices.is_guarded[usize::from(relation)] = true;
+        }
+        for join in &fragment.outer {
             choices.is_optional[usize::from(join.own.relation)] = true;
             let of_other = &mut choices.joins[usize::from(join.other.relation)];
             of_other.push((join.other.column, join.own, join.scalar));
@@ -194,9 +204,13 @@ impl<'a> Choices<'a> {
     /// Reads a relation next: what it is joined with can be found by it from now on.
     pub fn bind(&mut self, relation: usize) -> Choice {
         self.is_bound[relation] = true;
-        let choice = self.choices[relation]
-            .take()
-            .expect("only relations that are open are bound");
+        self.choices[relation] = None;
+        // How it is read best depends on how often.
+        let choice = self.choose(relation);
+        self.matches *= match self.is_optional[relation] {
+            true => choice.rows.max(1.0),
+            false => choice.rows,
+        };
         let mut changed = Vec::new();
         for (column, other, scalar) in std::mem::take(&mut self.joins[relation]) {
             let other_relation = usize::from(other.relation);
@@ -249,8 +263,17 @@ impl<'a> Choices<'a> {
             let Some((access, found)) = self.by_index(relation, position, index) else {
                 continue;
             };
-            // An index that the hash table would have to be built beside is better, even if it finds a little more.
-            let is_better = match &best.access {
+            // An index that the hash table would have to be built beside is better, even if it finds a little more. But one that
+            // finds the same rows each time is not, where that is often.
+            let is_better = match &mut best.access {
+                Access::Hash { columns } if access.is_constant() => {
+                    let part = PART_EQUAL.powi(columns.len().min(3) as i32);
+                    best.looked_at = best.looked_at.min((found * part).max(1.0));
+                    best.rows = best.rows.min(best.looked_at);
+                    let hashed =
+                        FOUND_ROW * best.built + self.matches * lookup_cost(best.looked_at);
+                    self.matches * lookup_cost(found) <= hashed
+                }
                 Access::Hash { .. } => {
                     !matches!(&access, Access::Range { prefix, .. } if prefix.is_empty())
                 }
@@ -278,6 +301,13 @@ impl<'a> Choices<'a> {
             .collect()
     }
 
+    /// Would the number of rows of a key say what the caller must not know? The order of the steps, which everybody sees, follows
+    /// from it. The rows of a view that keys with its hidden column find are the caller's own.
+    fn hides_rows(&self, relation: usize, columns: &[ColId]) -> bool {
+        let is_view = self.tables[relation].schema.view.is_some();
+        self.is_guarded[relation] || is_view && !columns.contains(&ColId(0))
+    }
+
     /// What an index finds with what is known, and about how many rows that are.
     fn by_index(
         &mut self,
@@ -300,8 +330,10 @@ impl<'a> Choices<'a> {
             let found = match index.unique {
                 true => rows.min(1.0),
                 false => match constant_key(&key) {
-                    Some(key) => self.samples.rows_of_key(table, position, key),
-                    None => self.samples.rows_per_key(table, position),
+                    Some(key) if !self.hides_rows(relation, columns) => {
+                        self.samples.rows_of_key(table, position, key)
+                    }
+                    _ => self.samples.rows_per_key(table, position),
                 },
             };
             let access = Access::Point {
@@ -332,6 +364,20 @@ impl<'a> Choices<'a> {
             end: encoded_end(end),
         };
         Some((access, (rows * part).max(1.0).min(rows)))
+    }
+}
+
+impl Access {
+    /// It finds the same rows whatever the rows of the relations before it are.
+    fn is_constant(&self) -> bool {
+        match self {
+            Access::Scan => true,
+            Access::Point { key: parts, .. } | Access::Range { prefix: parts, .. } => {
+                let mut parts = parts.iter();
+                parts.all(|part| matches!(part, KeyPart::Constant(_)))
+            }
+            Access::Hash { .. } => false,
+        }
     }
 }
 

@@ -9,14 +9,16 @@ use std::sync::Arc;
 use lightcone_table::TableView;
 
 use super::conjuncts::Conjuncts;
-use super::cost::cost;
-use super::{plan_from, Access, Samples, Step, Strategy};
+use super::cost::{cost, cost_of_first};
+use super::{plan_from, Access, Compiled, Planned, Samples, Step, Strategy};
 use crate::condition::{ColumnAt, Condition, Node, NodeId, SubqueryId};
 use crate::lexer::Comparison;
 use crate::query::Fragment;
 
 /// So many subqueries of a query are tried: each takes as long as planning it without.
 const LEADING_TRIED_MAX: usize = 8;
+/// And so many terms of conditions are gone through for them.
+const LED_NODES_MAX: usize = 1 << 16;
 /// Queries over more relations are not planned twice.
 const LED_RELATIONS_MAX: usize = 64;
 /// How many times cheaper it must be, as costs are guessed.
@@ -25,7 +27,8 @@ const GAIN: f64 = 2.0;
 /// The subquery that a query begins with.
 #[derive(Clone, Debug)]
 pub(crate) struct Leading {
-    /// The position of its last step.
+    /// The positions of its first and its last step. Before it stand only subqueries that read nothing of the query.
+    pub first: usize,
     pub last: usize,
     /// Its columns, and those around it that must equal them.
     pub own: Vec<ColumnAt>,
@@ -44,37 +47,68 @@ pub(super) struct Links {
 }
 
 /// This strategy, or one that begins with a subquery if that is cheaper by far.
-pub(super) fn cheaper(
-    strategy: Strategy,
-    condition: &Condition,
-    fragment: &Fragment,
-    tables: &[&TableView],
-    samples: &mut Samples,
-) -> Strategy {
-    let is_tried = !condition.subqueries.is_empty() && tables.len() <= LED_RELATIONS_MAX;
-    if strategy.is_never || !is_tried {
+pub(super) fn cheaper(strategy: Strategy, planned: Planned<'_>, samples: &mut Samples) -> Strategy {
+    if strategy.is_never {
         return strategy;
     }
-    let conjuncts = Conjuncts::of(condition, fragment, None);
-    let mut best: Option<Strategy> = None;
-    let mut cost_max = cost(&strategy) / GAIN;
-    let numbers = 0..condition.subqueries.len() as SubqueryId;
-    let candidates = numbers.filter_map(|number| links(condition, fragment, &conjuncts, number));
-    for links in candidates.take(LEADING_TRIED_MAX) {
-        let led = plan_from(condition, fragment, tables, samples, Some(links));
-        let cost = cost(&led);
-        if cost < cost_max && !hashes_what_is_led(&led) {
-            cost_max = cost;
-            best = Some(led);
-        }
-    }
-    let Some(mut best) = best else {
+    let Some(links) = leader(&strategy, planned, samples) else {
         return strategy;
     };
-    if let Some(leading) = &mut best.leading {
+    let mut led = plan_from(planned, samples, Some(&links), Compiled::Yes);
+    if let Some(leading) = &mut led.leading {
         leading.otherwise = Some(Arc::new(strategy.with_matches_checked()));
     }
+    led
+}
+
+/// The subquery with which a query is cheaper by far than by this strategy.
+pub(super) fn leader(
+    strategy: &Strategy,
+    planned: Planned<'_>,
+    samples: &mut Samples,
+) -> Option<Links> {
+    let Planned {
+        fragment,
+        condition,
+        tables,
+        ..
+    } = planned;
+    if condition.subqueries.is_empty() || tables.len() > LED_RELATIONS_MAX {
+        return None;
+    }
+    let conjuncts = Conjuncts::of(condition, fragment, None);
+    let mut best = None;
+    let mut cost_max = cost(strategy) / GAIN;
+    let scan_cost_max = match planned.matches_wanted {
+        Some(wanted) => cost_of_first(strategy, wanted) / GAIN,
+        None => cost_max,
+    };
+    let numbers = 0..condition.subqueries.len() as SubqueryId;
+    let candidates = numbers.filter_map(|number| links(condition, fragment, &conjuncts, number));
+    let tried_max = LEADING_TRIED_MAX.min(LED_NODES_MAX / condition.nodes.len().max(1));
+    for links in candidates.take(tried_max) {
+        let led = plan_from(planned, samples, Some(&links), Compiled::No);
+        let cost = cost(&led);
+        let is_cheap = match is_found_by_index(&led) {
+            true => cost < cost_max,
+            // Its first match may be at the end of a scan, however few matches are wanted.
+            false => cost < cost_max.min(scan_cost_max),
+        };
+        if is_cheap && !hashes_what_is_led(&led) {
+            cost_max = cost;
+            best = Some(links);
+        }
+    }
     best
+}
+
+/// Are all rows of the subquery that leads found by indexes?
+fn is_found_by_index(led: &Strategy) -> bool {
+    let Some(leading) = &led.leading else {
+        return true;
+    };
+    let mut own = led.steps[leading.first..=leading.last].iter();
+    own.all(|step| matches!(step.access, Access::Point { .. } | Access::Range { .. }))
 }
 
 /// A hash table of the rows around would have to be built of all of them.
@@ -163,8 +197,8 @@ fn link(
 }
 
 impl Links {
-    /// The subquery leads; so far there are only its steps.
-    pub fn lead(self, steps: &[Step], tables: &[&TableView]) -> Leading {
+    /// The subquery leads; so far there are its steps, from the first on, and what is settled before them.
+    pub fn lead(&self, steps: &[Step], first: usize, tables: &[&TableView]) -> Leading {
         let is_single = |step: &Step| match &step.access {
             Access::Point { index, .. } => {
                 tables[usize::from(step.relation)].schema.indexes[*index].unique
@@ -172,10 +206,11 @@ impl Links {
             _ => false,
         };
         Leading {
+            first,
             last: steps.len() - 1,
-            own: self.own,
-            around: self.around,
-            is_single: steps.iter().all(is_single),
+            own: self.own.clone(),
+            around: self.around.clone(),
+            is_single: steps[first..].iter().all(is_single),
             otherwise: None,
         }
     }

@@ -43,6 +43,7 @@ pub(super) fn substitute(
         joins: Vec::new(),
         outer: Vec::new(),
         rules: query.rules.clone(),
+        guarded: Vec::new(),
         moved: vec![0; query.tables.len()],
         copies: 0,
     };
@@ -59,6 +60,7 @@ pub(super) fn substitute(
         outer: made.outer,
         number: None,
         rules: made.rules,
+        guarded: made.guarded,
     })
 }
 
@@ -70,6 +72,7 @@ struct Substitution<'q> {
     joins: Vec<JoinOn>,
     outer: Vec<OuterJoin>,
     rules: Vec<Arc<str>>,
+    guarded: Vec<u16>,
     /// Where the relations of the query are now.
     moved: Vec<u16>,
     /// Subqueries so far.
@@ -120,6 +123,7 @@ impl Substitution<'_> {
                 *number /= fragments.len();
                 self.moved[place] = base + rule.own[0];
                 self.tables.extend(rule.tables.iter().cloned());
+                self.guarded.extend(base..self.tables.len() as u16);
                 // Those of the rule's own subqueries stay in these.
                 let own = rule.relations_of_no_subquery().into_iter();
                 placed.extend(own.map(|relation| base + relation));
