@@ -81,7 +81,7 @@ impl Sequence {
     }
 
     /// Whether it goes on where another is without coming to values that its column cannot hold. One that has passed the end of
-    /// a column like this one goes on as it would have there.
+    /// a column like this one begins again, as it would have there.
     pub fn can_follow(&self, other: &Sequence) -> bool {
         let (lowest, highest) = self.column_range;
         self.column_range == other.column_range || (lowest..=highest).contains(&other.value)
@@ -214,9 +214,9 @@ mod tests {
         let full = counts_to(AlgebraicType::U8, 256);
         assert!(
             counts_to(AlgebraicType::U8, 1).can_follow(&full),
-            "as it went on there"
+            "it had begun again there"
         );
-        let last = u32::MAX.into();
+        let last = i128::from(u32::MAX);
         assert!(counts_to(AlgebraicType::U32, 1).past(last).is_none());
         assert!(counts_to(AlgebraicType::U32, 1).past(last - 1).is_some());
     }
