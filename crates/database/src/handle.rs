@@ -215,7 +215,7 @@ impl DatabaseHandle {
     pub async fn shutdown(self, reason: ShutdownReason) {
         tracing::info!(database = %self.shared.options.identity, ?reason, "the database stops");
         // Nobody waits for it that long; the old program is what starts again.
-        self.cancel_migration();
+        self.shared.status.migration.stop();
         let (done, wait) = oneshot::channel();
         let stop = Stop {
             code: 1001,

@@ -80,13 +80,17 @@ pub(crate) fn run(
         timestamp: options.commons.environment.now(),
         args: &[],
     };
+    datastore.note_reads();
     let outcome = instance.call_reducer(OpenTransaction::of(datastore), &call);
+    let all_read = datastore.check_reads(plan);
     datastore.count_changes(None);
     if let Some(progress) = progress {
         progress.function_ended();
     }
     let reason = match outcome {
-        ReducerOutcome::Ok => return Ok(()),
+        ReducerOutcome::Ok => {
+            return all_read.map_err(|error| UpdateError::Refused(error.to_string()))
+        }
         ReducerOutcome::TimedOut { .. } => return Err(too_long()),
         ReducerOutcome::UserError(text) => text,
         ReducerOutcome::Fatal { message } => words.take().unwrap_or(message),

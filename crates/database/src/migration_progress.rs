@@ -74,6 +74,8 @@ pub struct MigrationStatus {
 pub(crate) struct MigrationProgress {
     rows: Arc<AtomicU64>,
     is_cancelled: AtomicBool,
+    /// Never cleared: the database stops, and no migration begins any more.
+    is_stopping: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -157,7 +159,21 @@ impl MigrationProgress {
     }
 
     pub fn is_cancelled(&self) -> bool {
-        self.is_cancelled.load(Ordering::Acquire)
+        self.is_cancelled.load(Ordering::Acquire) || self.is_stopping()
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Acquire)
+    }
+
+    /// Ends the migration that runs, and each that would begin later.
+    pub fn stop(&self) {
+        // Whoever reads the flag under the lock has either seen it, or is seen to run.
+        let state = self.state();
+        self.is_stopping.store(true, Ordering::Release);
+        if let Some(running) = &state.running {
+            end(running);
+        }
     }
 
     pub fn end(&self, outcome: MigrationOutcome, (now, ended): (Instant, Timestamp)) {
@@ -210,6 +226,17 @@ fn end(running: &Running) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_begins_after_the_stop_is_ended_too() {
+        let progress = MigrationProgress::default();
+        progress.stop();
+        progress.begin(Instant::now());
+        assert!(progress.is_cancelled() && !progress.commit());
+        let interrupt = Arc::<Interrupt>::default();
+        progress.function(1, Some(interrupt.clone()));
+        assert_eq!(interrupt.reason(), Some(InterruptReason::Cancelled));
+    }
 
     #[test]
     fn only_what_has_not_committed_is_cancelled() {

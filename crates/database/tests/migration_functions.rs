@@ -332,6 +332,28 @@ async fn a_rehearsal_runs_the_function_on_a_copy() {
     stop(database).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_the_function_does_not_read_are_not_lost() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (database, watcher) = filled(&directory.path().join("db")).await;
+    drop(watcher);
+    let refused = publish(&database, &second(json!({})), true).await;
+    assert!(
+        matches!(&refused, Err(UpdateError::Refused(text)) if text.contains("`__old_t`") && text.contains("[LC0243]")),
+        "{refused:?}"
+    );
+    assert_eq!(
+        rows(&database, "SELECT * FROM t ORDER BY id").await,
+        json!([[1, 1, 11], [2, 2, 12]])
+    );
+    // Whoever asks how many there are knows what he does.
+    publish(&database, &second(json!({ "counts": ["__old_t"] })), true)
+        .await
+        .expect("they are to go");
+    assert_eq!(rows(&database, "SELECT * FROM t").await, json!([]));
+    stop(database).await;
+}
+
 // ---- Schedules ----------------------------------------------------------------------------------------------------------
 
 fn scheduled(migrate: Option<Value>) -> Value {
@@ -368,7 +390,9 @@ async fn rows_that_the_function_writes_are_due_and_those_of_the_old_table_are_no
     let changes = json!({ "jobs": { "inserts": [[1, 0, soon], [3, 0, soon]] } });
     publish(
         &database,
-        &scheduled(Some(json!({ "changes": changes }))),
+        &scheduled(Some(
+            json!({ "changes": changes, "counts": ["__old_jobs"] }),
+        )),
         true,
     )
     .await

@@ -1,10 +1,11 @@
 //! All tables of one database, and reads.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lightcone_schema::TableSchema;
 use lightcone_table::{Index, RowId, RowLayout, Table};
 use lightcone_types::{ColId, IndexId, TableId, Timestamp};
+use rustc_hash::FxHashSet;
 
 use crate::counters::TableCounters;
 use crate::error::DatastoreError;
@@ -120,6 +121,8 @@ pub struct Datastore {
     /// Some table has a schedule, or had one.
     pub(crate) has_schedules: bool,
     pub(crate) clock: Clock,
+    /// Tables that were read, while a migration function runs.
+    pub(crate) noted_reads: Option<Mutex<FxHashSet<TableId>>>,
 }
 
 /// The time of day.
@@ -146,6 +149,7 @@ impl Datastore {
             sequences_unsaved: false,
             has_schedules: false,
             clock: Arc::new(Timestamp::now),
+            noted_reads: None,
         };
         for schema in system::system_tables() {
             datastore.add_table(TableState::new(schema, |_| SYSTEM_SEQUENCE_FIRST));
@@ -320,6 +324,15 @@ impl Datastore {
         }
     }
 
+    /// Notes that code has read a table, if somebody wants to know.
+    #[inline]
+    pub(crate) fn note_read(&self, table: &Table) {
+        if let Some(noted) = &self.noted_reads {
+            let mut noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
+            noted.insert(table.schema.id);
+        }
+    }
+
     #[inline]
     pub(crate) fn slot(&self, table: TableId) -> Result<TableSlot, DatastoreError> {
         match self.table_slots.get(table.0 as usize) {
@@ -377,7 +390,9 @@ impl Datastore {
     /// No transaction; no such table.
     pub fn row_count(&self, table: TableId) -> Result<u64, DatastoreError> {
         self.require_transaction()?;
-        Ok(self.state(table)?.table.rows().row_count())
+        let table = &self.state(table)?.table;
+        self.note_read(table);
+        Ok(table.rows().row_count())
     }
 
     /// An index with its table.

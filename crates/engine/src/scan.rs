@@ -151,6 +151,7 @@ impl Datastore {
     ) -> Result<(), DatastoreError> {
         self.require_transaction()?;
         let table = &self.state(table)?.table;
+        self.note_read(table);
         if let Some(last) = table_part(table, None, Part::new(table, bytes_max, out)) {
             scan.stopped(table, last, Kind::Table, [&[]; 3]);
         }
@@ -172,6 +173,7 @@ impl Datastore {
     ) -> Result<(), DatastoreError> {
         self.require_transaction()?;
         let found = self.index(index)?;
+        self.note_read(found.0);
         let part = Part::new(found.0, bytes_max, out);
         if let Some(last) = point_part(found, point, None, part)? {
             scan.stopped(found.0, last, Kind::Point(index), [point, &[], &[]]);
@@ -193,6 +195,7 @@ impl Datastore {
     ) -> Result<(), DatastoreError> {
         self.require_transaction()?;
         let found = self.index(index)?;
+        self.note_read(found.0);
         let part = Part::new(found.0, bytes_max, out);
         if let Some(last) = range_part(found, range, None, part)? {
             let kind = Kind::Range {
@@ -249,7 +252,9 @@ impl Datastore {
     /// As [`Datastore::begin_scan`].
     pub fn scan(&self, table: TableId, out: &mut RowBuffer) -> Result<(), DatastoreError> {
         self.require_transaction()?;
-        let rows = self.state(table)?.table.rows();
+        let table = &self.state(table)?.table;
+        self.note_read(table);
+        let rows = table.rows();
         rows.for_each(|_, row| out.push_row(row));
         out.finish();
         Ok(())
@@ -268,6 +273,7 @@ impl Datastore {
     ) -> Result<(), DatastoreError> {
         self.require_transaction()?;
         let (table, index) = self.index(index)?;
+        self.note_read(table);
         index.for_point(table.rows(), table.layout(), point, |id| {
             out.push_row(table.row(id))
         })?;
@@ -287,6 +293,7 @@ impl Datastore {
     ) -> Result<(), DatastoreError> {
         self.require_transaction()?;
         let (table, index) = self.index(index)?;
+        self.note_read(table);
         index.for_range(table.rows(), table.layout(), range, |id| {
             out.push_row(table.row(id))
         })?;

@@ -1,7 +1,26 @@
 //! Auto-increment (02 §12).
 
+use std::ops::RangeInclusive;
+
 use lightcone_schema::SequenceSchema;
 use lightcone_types::AlgebraicType;
+
+/// The integers of a column, as far as a sequence knows such values.
+pub(crate) fn column_range(ty: &AlgebraicType) -> (i128, i128) {
+    use AlgebraicType as T;
+    match ty {
+        T::I8 => (i8::MIN.into(), i8::MAX.into()),
+        T::U8 => (0, u8::MAX.into()),
+        T::I16 => (i16::MIN.into(), i16::MAX.into()),
+        T::U16 => (0, u16::MAX.into()),
+        T::I32 => (i32::MIN.into(), i32::MAX.into()),
+        T::U32 => (0, u32::MAX.into()),
+        T::I64 => (i64::MIN.into(), i64::MAX.into()),
+        T::U64 => (0, u64::MAX.into()),
+        T::U128 | T::U256 => (0, i128::MAX),
+        _ => (i128::MIN, i128::MAX),
+    }
+}
 
 /// So many values are reserved at a time; after a restart at most this many are skipped.
 const ALLOCATION_STEPS: i128 = 4096;
@@ -12,6 +31,8 @@ pub(crate) struct Sequence {
     pub schema: SequenceSchema,
     /// Size of the column's integers in bytes.
     pub column_bytes: usize,
+    /// The lowest and the highest value that the column can hold and this may issue.
+    column_range: (i128, i128),
     /// Next value to issue.
     value: i128,
     /// Where a restart resumes; stored in `st_sequence.allocated`.
@@ -30,6 +51,7 @@ impl Sequence {
         };
         Sequence {
             column_bytes: lightcone_types::bsatn::fixed_size(column).unwrap_or(8),
+            column_range: column_range(column),
             value: resume,
             allocated: resume,
             unsaved: false,
@@ -42,6 +64,7 @@ impl Sequence {
         Sequence {
             schema: self.schema.clone(),
             column_bytes: self.column_bytes,
+            column_range: self.column_range,
             ..*other
         }
     }
@@ -51,16 +74,25 @@ impl Sequence {
         self.value
     }
 
+    /// The values that it issues as they are: those of its own range that the column can hold.
+    pub fn range(&self) -> RangeInclusive<i128> {
+        let (lowest, highest) = self.column_range;
+        self.schema.min_value.max(lowest)..=self.schema.max_value.min(highest)
+    }
+
+    /// Whether it goes on where another is without coming to values that its column cannot hold. One that has passed the end of
+    /// a column like this one begins again, as it would have there.
+    pub fn can_follow(&self, other: &Sequence) -> bool {
+        let (lowest, highest) = self.column_range;
+        self.column_range == other.column_range || (lowest..=highest).contains(&other.value)
+    }
+
     /// This one, going on from a value; none if it never issues that.
     pub fn from(&self, value: i128) -> Option<Sequence> {
-        let SequenceSchema {
-            min_value,
-            max_value,
-            ..
-        } = self.schema;
-        (min_value..=max_value).contains(&value).then(|| Sequence {
+        self.range().contains(&value).then(|| Sequence {
             schema: self.schema.clone(),
             column_bytes: self.column_bytes,
+            column_range: self.column_range,
             value,
             allocated: value,
             unsaved: true,
@@ -168,6 +200,25 @@ mod tests {
         assert_eq!(down.allocated, 4, "stops before it comes back to the start");
         assert_eq!(sequence(1, 1, 10, 3).step(9), 2);
         assert_eq!(sequence(1, 1, 10, -3).step(1), 8);
+    }
+
+    #[test]
+    fn a_counter_follows_only_what_its_column_can_hold() {
+        let counts_to = |column: AlgebraicType, at: i128| {
+            let schema = sequence(1, 1, i128::MAX, 1).schema;
+            Sequence::new(schema, &column, at)
+        };
+        let wide = counts_to(AlgebraicType::U64, 5_000_000_000);
+        assert!(!counts_to(AlgebraicType::U32, 1).can_follow(&wide));
+        assert!(counts_to(AlgebraicType::I64, 1).can_follow(&wide));
+        let full = counts_to(AlgebraicType::U8, 256);
+        assert!(
+            counts_to(AlgebraicType::U8, 1).can_follow(&full),
+            "it had begun again there"
+        );
+        let last = i128::from(u32::MAX);
+        assert!(counts_to(AlgebraicType::U32, 1).past(last).is_none());
+        assert!(counts_to(AlgebraicType::U32, 1).past(last - 1).is_some());
     }
 
     #[test]

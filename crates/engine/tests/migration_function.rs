@@ -301,6 +301,40 @@ fn counters_of_columns_that_stay_go_on() {
     assert!(u32::from_le_bytes(generated[..4].try_into().expect("a u32")) > 4);
 }
 
+/// Programs use the last value of a type for what is none: a counter does not go on behind it.
+#[test]
+fn a_row_with_the_last_value_leaves_the_counter_where_it_is() {
+    let old_tables = named([("player", player())]);
+    let mut world = World::new(&old_tables, &[1]);
+    let old = program(&old_tables, &Tables::new());
+    let new_tables = named([(
+        "player",
+        Table::new(&[Kind::U32, Kind::I64]).key().sequence(),
+    )]);
+    let new = program(&new_tables, &old_tables);
+    let plan = plan(&old, &new).expect("a plan");
+    world.datastore.begin();
+    migrate(&mut world.datastore, (&old, &new), &plan, |datastore| {
+        let to = table_id(datastore, "player");
+        for id in [u32::MAX, 100] {
+            let row = [&id.to_le_bytes()[..], &[0; 8]].concat();
+            datastore
+                .insert(to, &row, &mut Vec::new())
+                .expect("a free key");
+        }
+    })
+    .expect("it works");
+    world.commit();
+    world.datastore.begin();
+    let to = table_id(&world.datastore, "player");
+    let mut generated = Vec::new();
+    world
+        .datastore
+        .insert(to, &[0; 12], &mut generated)
+        .expect("a free key");
+    assert_eq!(generated, 101_u32.to_le_bytes());
+}
+
 #[test]
 fn an_old_table_that_is_not_there_says_so() {
     let mut datastore = World::new(&named([("a", player())]), &[]).datastore;

@@ -244,3 +244,51 @@ fn tables_that_would_be_rewritten_go_with_those_that_need_the_function() {
     let planned = plan(&old().valid(), &unique_names.valid()).expect("a plan");
     assert!(kinds(&planned).contains(&"RunMigration"));
 }
+
+/// What a running program declares already was done when it was published.
+#[test]
+fn a_function_is_not_run_again_on_what_it_has_migrated() {
+    let with_level = |is_unique: bool| {
+        let mut build = Build::default();
+        let player = build.table("player", &PLAYER);
+        if is_unique {
+            player.constraints = vec![unique(&[1])];
+            player.indexes = vec![btree("player_name", &[1])];
+        }
+        build.table("__old_player", &PLAYER);
+        build.reducers = vec![function()];
+        build
+    };
+    // Names and types are as before, and only a constraint comes: the steps do it.
+    let planned = plan(&with_level(false).valid(), &with_level(true).valid()).expect("a plan");
+    assert!(
+        planned.set_aside().next().is_none(),
+        "{:?}",
+        kinds(&planned)
+    );
+    assert!(kinds(&planned).contains(&"AddConstraint"));
+    // Nor does a table go with its rows because of what an earlier version has declared.
+    let mut gone = with_level(false);
+    gone.tables.remove(0);
+    let planned = plan(&with_level(false).valid(), &gone.valid()).expect("a plan");
+    assert!(
+        kinds(&planned).contains(&"RemoveTable"),
+        "{:?}",
+        kinds(&planned)
+    );
+    // A column was renamed, and the declaration stays behind: it fits no more, and nobody needs it.
+    let mut renamed = new(&PLAYER);
+    let player = &mut renamed.tables[0];
+    player.constraints = vec![unique(&[1])];
+    player.indexes = vec![btree("player_full_name", &[1])];
+    let planned = plan(&new(&PLAYER).valid(), &renamed.clone().valid()).expect("a plan");
+    assert!(kinds(&planned).contains(&"AddConstraint"));
+    // Also of one that is new, and fits no table.
+    let mut wrong = new(&[("id", T::U64)]);
+    wrong.tables[0] = renamed.tables[0].clone();
+    let mut before = new(&PLAYER);
+    before.reducers.remove(0);
+    before.tables.remove(2);
+    let planned = plan(&before.valid(), &wrong.valid()).expect("the steps can do it");
+    assert!(kinds(&planned).contains(&"AddConstraint") && planned.set_aside().next().is_none());
+}

@@ -72,6 +72,11 @@ pub(crate) enum Full {
 }
 
 impl Publishing {
+    /// As few turns as there can be, so that an owner has one of them.
+    pub(crate) fn few(waiting_max: WaitingMax) -> Arc<Publishing> {
+        Publishing::new(TURNS_MIN, waiting_max)
+    }
+
     pub(crate) fn new(processors: usize, waiting_max: WaitingMax) -> Arc<Publishing> {
         Arc::new(Publishing {
             turns: processors.max(TURNS_MIN),

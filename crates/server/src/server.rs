@@ -337,6 +337,10 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
         descriptors: Descriptors::raise(),
         buffered_bytes: ByteBudget::new(config.limits.buffered_bytes_max),
         upload_bytes: ByteBudget::new(config.limits.upload_bytes_max),
+        rehearsing: Publishing::few(WaitingMax {
+            all: config.limits.publishes_waiting_max,
+            per_owner: config.limits.publishes_waiting_per_owner_max,
+        }),
         publishing: Publishing::new(
             std::thread::available_parallelism().map_or(1, usize::from),
             WaitingMax {

@@ -48,6 +48,8 @@ pub(crate) struct ServerState {
     pub upload_bytes: Arc<ByteBudget>,
     /// Whose turn it is to publish.
     pub publishing: Arc<Publishing>,
+    /// The same for migrations that are tried on copies of the data, which no publish waits for.
+    pub rehearsing: Arc<Publishing>,
     pub postgres: crate::postgres::Shared,
     /// The last field, so that it goes when all files are closed.
     pub open: Arc<()>,
@@ -131,6 +133,12 @@ impl ServerState {
         // Others may have been given up, and may have filled the disk, while this one waited.
         check()?;
         Ok(turn)
+    }
+
+    /// The right to try a migration on a copy of the data: one of an owner at a time, and few of all.
+    pub(crate) async fn rehearsal_turn(&self, publisher: Publisher) -> Result<Turn, Failure> {
+        let turn = self.rehearsing.turn(publisher).await;
+        turn.map_err(|full| Failure::busy_for(PUBLISH_RETRY_SECONDS, full.to_string()))
     }
 
     /// What publishing a program may write: the program to the log, and beside it in memory mode, and a new segment.

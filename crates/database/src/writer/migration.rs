@@ -52,6 +52,9 @@ impl Writer {
         if let Some(reason) = self.shared.status.read_only() {
             return Err(UpdateError::Database(reason));
         }
+        if self.shared.status.migration.is_stopping() {
+            return Err(UpdateError::Cancelled);
+        }
         if self.module.program.hash != planned.from {
             return Err(UpdateError::Refused("another program was published meanwhile, and this plan does not lead from that one: publish again [LC0231]".to_owned()));
         }

@@ -11,7 +11,7 @@
 //! between these two transactions.
 //!
 //! With `migrate`, there is a migration function: it copies rows as `copy` says (from which table, into which, which columns), makes
-//! the `changes`, then waits to be ended if `waits` is set, and fails with the text `fails`. Tables that it reads have `__old_` in
+//! the `changes`, asks for the number of rows of those that `counts` lists, then waits to be ended if `waits` is set, and fails with the text `fails`. Tables that it reads have `__old_` in
 //! front of their names.
 //!
 //! Its reducer `change` takes a text: JSON of tables with the rows to be deleted and to be inserted, all in one transaction.
@@ -181,6 +181,8 @@ impl Changing {
             let (from, to, columns): (String, String, Vec<usize>) =
                 serde_json::from_value(copy.clone()).expect("tables and columns");
             let from = datastore.table_id_from_name(&from).expect("an old table");
+            // As code of a module reads it.
+            datastore.row_count(from).expect("a transaction is open");
             let table = datastore.table(from).expect("it is there");
             let mut rows = Vec::new();
             table.rows().for_each(|_, row| {
@@ -194,6 +196,11 @@ impl Changing {
                     return ReducerOutcome::Fatal { message };
                 }
             }
+        }
+        for table in what["counts"].as_array().into_iter().flatten() {
+            let table = datastore.table_id_from_name(table.as_str().expect("a name"));
+            let table = table.expect("an old table");
+            datastore.row_count(table).expect("a transaction is open");
         }
         if what["changes"].is_object() {
             self.change(OpenTransaction::of(datastore), &what["changes"]);

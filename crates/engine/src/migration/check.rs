@@ -5,6 +5,7 @@ use lightcone_types::AlgebraicType;
 
 use super::{part, table_of, Done, MigrationError, MigrationWork};
 use crate::datastore::Datastore;
+use crate::sequence::column_range;
 
 impl Datastore {
     /// That the tables of the user are those of a definition (02 §14.1, 5). Those of views are not looked at.
@@ -161,19 +162,7 @@ fn same<T: PartialEq>(a: impl Iterator<Item = T>, b: impl Iterator<Item = T>) ->
 
 /// The values that a sequence may issue into a column of this type.
 fn range_of(sequence: &SequenceDef, ty: &AlgebraicType) -> (i128, i128) {
-    use AlgebraicType as T;
-    let (lowest, highest): (i128, i128) = match ty {
-        T::I8 => (i8::MIN.into(), i8::MAX.into()),
-        T::U8 => (0, u8::MAX.into()),
-        T::I16 => (i16::MIN.into(), i16::MAX.into()),
-        T::U16 => (0, u16::MAX.into()),
-        T::I32 => (i32::MIN.into(), i32::MAX.into()),
-        T::U32 => (0, u32::MAX.into()),
-        T::I64 => (i64::MIN.into(), i64::MAX.into()),
-        T::U64 => (0, u64::MAX.into()),
-        T::U128 | T::U256 => (0, i128::MAX),
-        _ => (i128::MIN, i128::MAX),
-    };
+    let (lowest, highest) = column_range(ty);
     let (_, min, max) = sequence.effective();
     (min.clamp(lowest, highest), max.clamp(lowest, highest))
 }

@@ -45,6 +45,18 @@ pub enum MigrationError {
         bytes: u64,
         left: u64,
     },
+    #[error("the counter of column `{column}` of table `{table}` is at {value}, which its new type cannot hold; keep a type that can, or give the column another name, so that it counts anew [LC0242]")]
+    CounterTooHigh {
+        table: String,
+        column: String,
+        value: i128,
+    },
+    #[error("the migration function has not read `{old}`, and {rows} would be gone with it: move them to `{table}`, or ask for their number (count) if they are to go; of a change that an earlier version has made, delete `{old}` [LC0243]", rows = count(*rows))]
+    NotRead {
+        table: String,
+        old: String,
+        rows: u64,
+    },
     #[error("the stored tables are not those of the running program: {0} [LC0230]")]
     NotAsDefined(String),
     #[error(transparent)]

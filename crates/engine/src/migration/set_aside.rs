@@ -2,6 +2,8 @@
 //! their places.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+use std::sync::{Mutex, PoisonError};
 
 use lightcone_schema::{
     ConstraintSchema, IndexSchema, MigrationPlan, ModuleDef, SequenceSchema, TableAccess, TableDef,
@@ -12,6 +14,7 @@ use lightcone_types::{IndexId, TableId};
 use super::{Done, MigrationError, MigrationWork};
 use crate::datastore::Datastore;
 use crate::migration::check::integer;
+use crate::sequence::Sequence;
 
 /// What the names of parts begin with that only the old table has.
 const OLD_PREFIX: &str = "__old_";
@@ -141,7 +144,7 @@ impl Datastore {
     /// Before the function runs: counters of columns that keep their name go on where they are in the old table.
     ///
     /// # Errors
-    /// A table of the plan is not there.
+    /// A table of the plan is not there, or a counter is at a value that its new column cannot hold.
     pub fn carry_counters(&mut self, plan: &MigrationPlan) -> Done {
         for (table, old) in plan.set_aside() {
             let Ok(new) = self.stored_table(table) else {
@@ -160,12 +163,48 @@ impl Datastore {
                 let name = column(&new, &sequence.schema);
                 let mut from = from.iter();
                 let same = from.find(|other| column(&old, &other.schema) == name);
-                if let Some(moved) = same.and_then(|same| sequence.from(same.position())) {
+                let Some(same) = same else { continue };
+                if !sequence.can_follow(same) {
+                    return Err(MigrationError::CounterTooHigh {
+                        table: new.name.clone(),
+                        column: name.unwrap_or_default(),
+                        value: same.position(),
+                    });
+                }
+                if let Some(moved) = sequence.from(same.position()) {
                     *sequence = moved;
                     some_unsaved = true;
                 }
             }
             self.sequences_unsaved |= some_unsaved;
+        }
+        Ok(())
+    }
+
+    /// The migration function begins: notes which tables it reads.
+    pub fn note_reads(&mut self) {
+        self.noted_reads = Some(Mutex::default());
+    }
+
+    /// The function has ended. Of the tables that were set aside, those with rows that others take the places of must have been
+    /// read: what nobody has looked at is not to be lost.
+    ///
+    /// # Errors
+    /// One was not.
+    pub fn check_reads(&mut self, plan: &MigrationPlan) -> Done {
+        let noted = self.noted_reads.take().unwrap_or_default();
+        let noted = noted.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for (table, old) in plan.set_aside() {
+            let is_replaced = self.table_id_from_name(table).is_some();
+            let id = self.stored_table(old)?.id;
+            let rows = self.state(id)?.table.rows().row_count();
+            if is_replaced && rows > 0 && !noted.contains(&id) {
+                return Err(MigrationError::NotRead {
+                    table: table.to_owned(),
+                    old: old.to_owned(),
+                    rows,
+                });
+            }
         }
         Ok(())
     }
@@ -182,10 +221,13 @@ impl Datastore {
         for table in tables {
             let schema = self.stored_table(table)?;
             for sequence in &schema.sequences {
-                let Some(highest) = self.highest(schema.id, sequence, work)? else {
+                let slot = self.slot(schema.id)?;
+                let mut sequences = self.at(slot).sequences.iter();
+                let counter = sequences.find(|counter| counter.schema.id == sequence.id);
+                let range = counter.map_or(0..=0, Sequence::range);
+                let Some(highest) = self.highest(schema.id, (sequence, range), work)? else {
                     continue;
                 };
-                let slot = self.slot(schema.id)?;
                 let mut sequences = self.at_mut(slot).sequences.iter_mut();
                 let counter = sequences.find(|counter| counter.schema.id == sequence.id);
                 let counter = counter.expect("a table has the counters of its schema");
@@ -198,11 +240,12 @@ impl Datastore {
         Ok(())
     }
 
-    /// The highest value in a counted column.
+    /// The highest value in a counted column behind which there is another in the range. Of the last one of a type, which
+    /// programs use for what is none, a counter knows nothing.
     fn highest(
         &self,
         id: TableId,
-        sequence: &SequenceSchema,
+        (sequence, range): (&SequenceSchema, RangeInclusive<i128>),
         work: &mut MigrationWork<'_>,
     ) -> Result<Option<i128>, MigrationError> {
         /// Rows between two questions whether to go on.
@@ -215,7 +258,8 @@ impl Datastore {
             let mut may_go_on = true;
             table.rows().walk(None, |_, row| {
                 let value = integer(ty, table.layout().column(row, column));
-                highest = highest.max(value);
+                let counts = |value: &i128| range.contains(value) && value < range.end();
+                highest = highest.max(value.filter(counts));
                 rows += 1;
                 if rows.is_multiple_of(ASKED_ROWS) {
                     may_go_on = tick(ASKED_ROWS);

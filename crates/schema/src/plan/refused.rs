@@ -43,7 +43,7 @@ impl fmt::Display for Refused {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("The migration function reads table {table} as {declared}, which does not fit the table: {difference}. Declare {declared} \
-             as the published program declares {table}, or publish the version first that leads from one to the other [LC0236]")]
+             as the published program declares {table}, or publish the version first that leads from one to the other, or delete {declared} (and the function, if it has no other) if its work is done [LC0236]")]
     OldTable {
         table: String,
         declared: String,

@@ -17,6 +17,8 @@ enum Change {
     Done,
     /// They would rewrite the rows, so the function may do it, if it runs at all.
     Rewritten,
+    /// All of it, unless rows are against it, which the function can mend.
+    MayFail,
     /// They could not, or not for all rows.
     NeedsFunction,
 }
@@ -33,18 +35,25 @@ impl<'a> Planner<'a> {
         };
         let mut found = BTreeMap::new();
         for (table, declared) in pairs(old, migration) {
+            if is_used_up(old, declared) {
+                continue;
+            }
             let change = change(old, new, table);
             found
                 .entry(table.name.as_str())
                 .or_insert((table, declared, change));
         }
-        let needs = |(_, _, change): &(_, _, Change)| *change == Change::NeedsFunction;
+        let needs = |(table, declared, change): &(&TableDef, &TableDef, Change)| match change {
+            Change::NeedsFunction => true,
+            Change::MayFail => difference(table, declared).is_none(),
+            Change::Done | Change::Rewritten => false,
+        };
         if !found.values().any(needs) {
             return;
         }
         for (name, (table, declared, change)) in found {
             match (change, difference(table, declared)) {
-                (Change::Done, _) | (Change::Rewritten, Some(_)) => {}
+                (Change::Done, _) | (Change::Rewritten | Change::MayFail, Some(_)) => {}
                 (_, None) => {
                     self.set_aside.insert(name, declared);
                 }
@@ -97,6 +106,25 @@ fn pairs<'a>(
     })
 }
 
+/// Whether the running program has the same declaration: what it was for is done, and its function is not to do it again.
+fn is_used_up(old: &ModuleDef, declared: &TableDef) -> bool {
+    let mut known = old
+        .migration
+        .iter()
+        .flat_map(|migration| &migration.old_tables);
+    known.any(|known| {
+        let columns = known
+            .columns
+            .iter()
+            .map(|column| (&column.name, &column.ty));
+        known.source_name == declared.source_name
+            && columns.eq(declared
+                .columns
+                .iter()
+                .map(|column| (&column.name, &column.ty)))
+    })
+}
+
 fn change(old: &ModuleDef, new: &ModuleDef, table: &TableDef) -> Change {
     let Some(new_table) = new.table(&table.name) else {
         return Change::NeedsFunction;
@@ -107,8 +135,10 @@ fn change(old: &ModuleDef, new: &ModuleDef, table: &TableDef) -> Change {
     let may_fail = |kind| matches!(kind, StepKind::AddConstraint | StepKind::AddSequence);
     let rewrites =
         |step: &Step| matches!(step.kind(), StepKind::AddColumns | StepKind::ChangeColumns);
-    if !planner.refused.reasons.is_empty() || kinds.any(may_fail) {
+    if !planner.refused.reasons.is_empty() {
         Change::NeedsFunction
+    } else if kinds.any(may_fail) {
+        Change::MayFail
     } else if planner.steps.iter().any(rewrites) {
         Change::Rewritten
     } else {

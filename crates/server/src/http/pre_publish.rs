@@ -21,6 +21,7 @@ use crate::control::{DatabaseRecord, HostType};
 use crate::database::{DatabaseHandle, PreparedUpdate, StepReport, UpdateError, UpdatePlan};
 use crate::names::NameOrIdentity;
 use crate::permissions::{self, Action};
+use crate::publishing::{Publisher, Turn};
 use crate::state::{ServerState, Upload};
 
 /// Steps that an answer lists one by one; the text of the plan has a bound of its own.
@@ -45,9 +46,8 @@ pub(super) async fn pre_publish(
     let record = admitted(&state, &path, &caller)?;
     let running = state.databases.get(&record).await?;
     // It writes nothing.
-    let turn = state
-        .publish_turn(publisher(record.owner, &client), 0)
-        .await?;
+    let publisher = publisher(record.owner, &client);
+    let turn = state.publish_turn(publisher, 0).await?;
     let handle = running.handle.clone();
     // A client that goes away ends neither the work nor what it takes.
     let work = tokio::spawn(async move {
@@ -56,8 +56,8 @@ pub(super) async fn pre_publish(
             style,
             is_dry_run,
         };
-        let answer = answer(&handle, &question, upload).await;
-        drop((turn, running));
+        let answer = answer(&state, &handle, &question, (upload, publisher, turn)).await;
+        drop(running);
         answer
     });
     let answer = work.await.map_err(|_| stopped())?;
@@ -97,9 +97,10 @@ struct Question {
 }
 
 async fn answer(
+    state: &ServerState,
     handle: &DatabaseHandle,
     question: &Question,
-    upload: Upload,
+    (upload, publisher, turn): (Upload, Publisher, Turn),
 ) -> Result<Value, Failure> {
     let kind = question.host_type.kind();
     let prepared = handle.prepare_plan(upload.program.clone(), kind).await;
@@ -113,9 +114,14 @@ async fn answer(
         Ok::<_, Failure>((prepared, plan))
     });
     let (prepared, plan) = work.await.map_err(|_| stopped())??;
+    // What the module's code does from here on keeps nobody from publishing.
+    drop(turn);
     let rehearsal = match &plan.migration {
         Ok(migration) if question.is_dry_run => {
-            Some(Rehearsal::of(handle, prepared, migration).await?)
+            let turn = state.rehearsal_turn(publisher).await?;
+            let rehearsal = Rehearsal::of(handle, prepared, migration).await?;
+            drop(turn);
+            Some(rehearsal)
         }
         _ => None,
     };
