@@ -285,6 +285,7 @@ impl Datastore {
     }
 }
 
-/// No table has this id. Whoever uses it is told that the old table is not there.
-pub(crate) const ABSENT_OLD_TABLE: TableId = TableId(u32::MAX);
-pub(crate) const ABSENT_OLD_INDEX: IndexId = IndexId(u32::MAX);
+/// No table ever has this id, nor would anybody take it for one that no table has. Whoever uses it is told that the old table is
+/// not there.
+pub(crate) const ABSENT_OLD_TABLE: TableId = TableId(0xf01d_ab1e);
+pub(crate) const ABSENT_OLD_INDEX: IndexId = IndexId(0xf01d_1dec);
