@@ -373,7 +373,8 @@ fn leading_takes_no_memory_from_hash_tables() {
     let all = "SELECT n.id FROM message m JOIN note n ON n.message = m.id WHERE";
     let some = format!("{all} n.id >= 0 AND");
     let exists = "EXISTS (SELECT 1 FROM member x WHERE x.room = m.room AND x.member = 0)";
-    let has_messages: [(&str, fn(u32) -> bool); 4] = [
+    type HasMessages = fn(u32) -> bool;
+    let has_messages: [(&str, HasMessages); 4] = [
         (all, |n| n >= 2900),
         (&some, |n| n >= 2900),
         (all, |n| n < 100),
