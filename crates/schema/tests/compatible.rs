@@ -312,6 +312,10 @@ proptest! {
         }
         // It looks at layouts only: what it refuses would be read wrong there.
         let theirs = reference_row(&a).ensure_compatible_with(&reference_row(&b));
-        prop_assert!(!fits(&a, &b) || theirs.is_ok(), "{} to {}", a, b);
+        // But for one thing: values of one length may become some of any length here, as their rows are written anew.
+        let theirs = theirs.map_err(|error| format!("{error:?}"));
+        let is_length = |told: &String| told.contains("fixed: true") && told.contains("fixed: false");
+        let is_fine = theirs.as_ref().err().is_none_or(is_length);
+        prop_assert!(!fits(&a, &b) || is_fine, "{} to {}: {:?}", a, b, theirs);
     }
 }
