@@ -261,7 +261,7 @@ section! {
 
             /// Files of module logs that are older go.
             module_log_days_max: u64 = 365;
-                bounds "days for which a module's log is kept; looked at when a file begins, and when the database is opened";
+                bounds "days for which a module's log is kept; looked at every 20 minutes while the database is open, once the clock has run evenly for an hour";
                 reached "older files go";
 
             /// What one module may log on average, in bytes; what is more is left out and counted.
