@@ -22,6 +22,7 @@ use crate::commit::commit;
 use crate::error::Error;
 use crate::handle::DatabaseHandle;
 use crate::loads::Purpose;
+use crate::metrics::Replayed;
 use crate::module::Program;
 use crate::module_log::{Bounds, ModuleLog, MODULE_LOGS};
 use crate::options::{DatabaseOptions, HostKind};
@@ -78,7 +79,7 @@ impl DatabaseHandle {
             datastore,
             instance,
             durable,
-            replayed_bytes: 0,
+            replayed: Replayed::default(),
         }))
     }
 
@@ -104,7 +105,12 @@ impl DatabaseHandle {
         for problem in snapshots.problems() {
             tracing::warn!(database = %options.identity, %problem, "an older snapshot was used, and the log since then");
         }
-        tracing::info!(database = %options.identity, snapshot = ?report.snapshot_offset, replayed = report.replayed, elapsed_ms = (environment.instant() - started).as_millis() as u64, "recovered");
+        let replayed = Replayed {
+            time: environment.instant() - started,
+            transactions: report.replayed,
+            bytes: report.replayed_bytes,
+        };
+        tracing::info!(database = %options.identity, snapshot = ?report.snapshot_offset, replayed = report.replayed, elapsed_ms = replayed.time.as_millis() as u64, "recovered");
         options.configure(&mut datastore);
         mark_planned(&options, &datastore)?;
         let record = datastore
@@ -128,7 +134,7 @@ impl DatabaseHandle {
             datastore,
             instance,
             durable: Box::new(durable),
-            replayed_bytes: report.replayed_bytes,
+            replayed,
         }))
     }
 }

@@ -52,6 +52,7 @@ impl Shared {
         immediate: Arc<ImmediateQueue>,
         inbox: Inbox,
         module: Arc<Module>,
+        metrics: Metrics,
     ) -> Shared {
         let inbox = Arc::new(inbox);
         immediate.connect(&inbox);
@@ -61,7 +62,7 @@ impl Shared {
             procedures: Procedures::new(&options.limits),
             immediate,
             status: Status::new(),
-            metrics: Arc::default(),
+            metrics: Arc::new(metrics),
             snapshots: SnapshotGate::default(),
             reads: Arc::new(Semaphore::new(options.limits.reads_per_database_max.max(1))),
             first_tries: Arc::new(Semaphore::new(FIRST_TRIES_MAX)),

@@ -373,6 +373,19 @@ section! {
                     TypeScript have no limit of their own. An update of less than a megabyte is not looked at";
                 reached "an answer: refuse, LC0706. An update: Close 1009, LC0709";
         }
+        in Watching {
+            /// Functions of one database that have series of their own in the metrics: those that were there first.
+            metrics_functions_max: usize = 50;
+                bounds "functions of one database that have series of their own (about 20 each): those that were there first, \
+                    and of these in the order of its module";
+                reached "the others are added up by kind in series with the name `(other)`; when one goes with an update, \
+                    a new one may take its place";
+
+            /// The same of its tables and views.
+            metrics_tables_max: usize = 50;
+                bounds "tables and views of one database that have series of their own (4 each), in the same order";
+                reached "the others are added up in series with the name `(other)`";
+        }
     }
     // Of the whole server, which reads them here.
     server {
@@ -402,16 +415,6 @@ section! {
             /// Databases that have series of their own in the metrics: those that were opened first.
             metrics_databases_max: usize = 100;
                 bounds "databases that have series of their own in `/v1/metrics`: those that were opened first";
-                reached "the others are added up in series with the name `(other)`";
-
-            /// The same of the functions of a database, in the order of its module.
-            metrics_functions_max: usize = 50;
-                bounds "functions of one database that have series of their own (about 20 each), in the order of its module";
-                reached "the others are added up by kind in series with the name `(other)`";
-
-            /// The same of its tables.
-            metrics_tables_max: usize = 50;
-                bounds "tables and views of one database that have series of their own (4 each), in the order of its module";
                 reached "the others are added up in series with the name `(other)`";
         }
         in Connections {

@@ -62,6 +62,8 @@ pub struct Metrics {
     pub token: Option<String>,
     /// Whether functions and tables of modules are told by name, not only added up.
     pub names: bool,
+    /// The same at `listen`, where they are told to everybody.
+    pub listen_names: bool,
 }
 
 impl Default for Metrics {
@@ -70,6 +72,7 @@ impl Default for Metrics {
             listen: None,
             token: None,
             names: true,
+            listen_names: false,
         }
     }
 }
@@ -81,6 +84,7 @@ impl std::fmt::Debug for Metrics {
             .field("listen", &self.listen)
             .field("has_token", &self.token.is_some())
             .field("names", &self.names)
+            .field("listen_names", &self.listen_names)
             .finish()
     }
 }
