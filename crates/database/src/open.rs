@@ -6,7 +6,7 @@ mod threads;
 use std::sync::Arc;
 
 use lightcone_engine::{CommitOutput, Datastore};
-use lightcone_host::NullConsole;
+use lightcone_host::{NullConsole, SharedMemory};
 use lightcone_log::{
     Epoch, Frame, LocalLog, Log, LogError, LogOffset, LogOptions, MemoryLog, Recovery,
 };
@@ -49,7 +49,8 @@ impl DatabaseHandle {
 
         make_directory(&options)?;
         let immediate = ImmediateQueue::new(&options.limits);
-        let config = options.live_config(log.clone(), immediate.clone());
+        let memory = SharedMemory::new(usize::MAX);
+        let config = options.live_config(log.clone(), immediate.clone(), memory.clone());
         let (program, initialized) = initialize(&options, program, config, Some(log.clone()))?;
         let Initialized {
             datastore,
@@ -75,6 +76,7 @@ impl DatabaseHandle {
             options,
             log,
             immediate,
+            memory,
             program,
             datastore,
             instance,
@@ -117,7 +119,8 @@ impl DatabaseHandle {
             .module_record()
             .ok_or_else(|| Error::Empty(options.directory.clone()))?;
         let immediate = ImmediateQueue::new(&options.limits);
-        let config = options.live_config(log.clone(), immediate.clone());
+        let memory = SharedMemory::new(usize::MAX);
+        let config = options.live_config(log.clone(), immediate.clone(), memory.clone());
         let (program, instance) = Program::load_with_instance(
             &options,
             &config,
@@ -130,6 +133,7 @@ impl DatabaseHandle {
             options,
             log,
             immediate,
+            memory,
             program,
             datastore,
             instance,

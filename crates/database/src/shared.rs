@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 
-use lightcone_host::HostConfig;
+use lightcone_host::{HostConfig, SharedMemory};
 use lightcone_types::Identity;
 use tokio::sync::Semaphore;
 
@@ -35,6 +35,8 @@ pub(crate) struct Shared {
     pub procedures: Procedures,
     /// Calls that modules have asked to run right away.
     pub immediate: Arc<ImmediateQueue>,
+    /// Linear memory of all instances of the module.
+    pub memory: Arc<SharedMemory>,
     /// Queries that clients may have under way, until there is an answer; more wait with their clients.
     pub reads: Arc<Semaphore>,
     /// Queries that are tried on the writer while others have all of these.
@@ -50,6 +52,7 @@ impl Shared {
         options: DatabaseOptions,
         log: Arc<ModuleLog>,
         immediate: Arc<ImmediateQueue>,
+        memory: Arc<SharedMemory>,
         inbox: Inbox,
         module: Arc<Module>,
         metrics: Metrics,
@@ -61,6 +64,7 @@ impl Shared {
             inbox,
             procedures: Procedures::new(&options.limits),
             immediate,
+            memory,
             status: Status::new(),
             metrics: Arc::new(metrics),
             snapshots: SnapshotGate::default(),
@@ -82,8 +86,9 @@ impl Shared {
     }
 
     pub fn host_config(&self) -> HostConfig {
+        let (log, immediate) = (self.log.clone(), self.immediate.clone());
         self.options
-            .live_config(self.log.clone(), self.immediate.clone())
+            .live_config(log, immediate, self.memory.clone())
     }
 
     pub fn module(&self) -> Arc<Module> {

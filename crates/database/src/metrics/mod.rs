@@ -109,6 +109,10 @@ pub struct DatabaseMetrics {
     pub module_log: ModuleLogMetrics,
     pub snapshots: SnapshotMetrics,
     pub replayed: Replayed,
+    /// Linear memory of all instances of the module. Of JavaScript nothing.
+    pub wasm_memory_bytes: u64,
+    /// What instances for procedures have of `limits.procedure-memory-bytes-max`.
+    pub procedure_memory_bytes: u64,
     /// Messages and requests that wait for the writer, or are being answered by it.
     pub inbox_messages: u64,
     /// Queries that are not answered yet.
@@ -135,6 +139,8 @@ impl DatabaseMetrics {
             module_log: shared.log.metrics(),
             snapshots: metrics.snapshots.read(),
             replayed: metrics.replayed,
+            wasm_memory_bytes: shared.memory.bytes() as u64,
+            procedure_memory_bytes: shared.procedures.memory.bytes() as u64,
             inbox_messages: shared.inbox.messages_taken() as u64,
             reads_under_way: reads_max.saturating_sub(reads_left) as u64,
             log_queue_bytes: stats.log_queue_bytes,
@@ -155,6 +161,8 @@ impl DatabaseMetrics {
         self.module_log.add(&other.module_log);
         self.snapshots.add(&other.snapshots);
         self.replayed.add(&other.replayed);
+        self.wasm_memory_bytes += other.wasm_memory_bytes;
+        self.procedure_memory_bytes += other.procedure_memory_bytes;
         self.inbox_messages += other.inbox_messages;
         self.reads_under_way += other.reads_under_way;
         self.log_queue_bytes += other.log_queue_bytes;
@@ -169,6 +177,7 @@ impl DatabaseMetrics {
         self.outbound.leave();
         self.module_log.file_bytes = 0;
         self.replayed = Replayed::default();
+        (self.wasm_memory_bytes, self.procedure_memory_bytes) = (0, 0);
         (self.inbox_messages, self.reads_under_way) = (0, 0);
         self.log_queue_bytes = 0;
     }

@@ -74,7 +74,7 @@ pub(super) async fn metrics(
     };
     let looked = running.clone();
     let read = move || crate::metrics::one_as_json(&identity, names, Some(&looked));
-    let value = state.scrapes.one(&running, read).await;
+    let value = state.scrapes.one(&running.looks, read).await;
     let value = value.map_err(|TooManyLooks| {
         let text = "too many look at the metrics of this database at once; try again in a moment [LC0149]";
         Failure::text(StatusCode::SERVICE_UNAVAILABLE, text)

@@ -369,8 +369,24 @@ fn put_writer(text: &mut Text, databases: &[Shown]) {
             .iter()
             .map(|database| (database.db(), &database.metrics.reads)),
     );
+    let samples = databases.iter();
+    let samples = samples.filter(|database| database.metrics.wasm_memory_bytes > 0);
+    text.family(
+        Kind::Gauge,
+        "spacetime_worker_wasm_memory_bytes",
+        "Linear memory of all instances of a module in WebAssembly.",
+        samples.map(|database| {
+            let labels = database.database_identity();
+            (labels, database.metrics.wasm_memory_bytes)
+        }),
+    );
     type Read = fn(&DatabaseMetrics) -> u64;
-    let gauges: [(&str, &str, Read); 3] = [
+    let gauges: [(&str, &str, Read); 4] = [
+        (
+            "lightcone_procedure_memory_bytes",
+            "What instances for procedures have of limits.procedure-memory-bytes-max.",
+            |metrics| metrics.procedure_memory_bytes,
+        ),
         (
             "spacetime_total_incoming_queue_length",
             "Messages and requests that wait for the writer, or are being answered by it.",

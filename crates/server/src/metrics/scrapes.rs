@@ -8,7 +8,6 @@ use tokio::sync::{Mutex, Semaphore};
 use tokio::task::JoinError;
 
 use super::{render, Told};
-use crate::databases::Running;
 use crate::state::ServerState;
 
 /// Readers of the metrics of all databases at a time; others wait for their turn.
@@ -78,10 +77,10 @@ impl Scrapes {
     /// Looks at one database.
     pub async fn one<T: Send + 'static>(
         &self,
-        running: &Running,
+        looks: &Looks,
         read: impl FnOnce() -> T + Send + 'static,
     ) -> Result<Result<T, JoinError>, TooManyLooks> {
-        let waiting = running.looks.0.clone();
+        let waiting = looks.0.clone();
         let _waiting = waiting.try_acquire_owned().map_err(|_| TooManyLooks)?;
         Ok(in_turn(&self.of_databases, read).await)
     }
@@ -98,4 +97,42 @@ async fn in_turn<T: Send + 'static>(
         read()
     });
     read.await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn few_wait_for_one_database() {
+        let (scrapes, looks) = (Arc::new(Scrapes::default()), Looks::default());
+        let (go, gate) = std::sync::mpsc::channel::<()>();
+        let (scrapes_of, looks_of) = (scrapes.clone(), looks.clone());
+        let first = tokio::spawn(async move {
+            let read = move || gate.recv();
+            scrapes_of.one(&looks_of, read).await.map(|_| ())
+        });
+        let waits = |looks: &Looks| {
+            let (scrapes, looks) = (scrapes.clone(), looks.clone());
+            tokio::spawn(async move { scrapes.one(&looks, || ()).await.map(|_| ()) })
+        };
+        while looks.0.available_permits() == LOOKS_WAITING_MAX {
+            tokio::task::yield_now().await;
+        }
+        let mut waiting: Vec<_> = (1..LOOKS_WAITING_MAX).map(|_| waits(&looks)).collect();
+        while looks.0.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        let refused = waits(&looks).await.expect("no panic");
+        assert!(refused.is_err());
+        // Whoever looks at another one waits for his turn, and so does nobody who looks at all.
+        waiting.push(waits(&Looks::default()));
+        assert_eq!(scrapes.all(|| 7).await.expect("no panic"), 7);
+        go.send(()).expect("somebody reads");
+        waiting.push(first);
+        for look in waiting {
+            assert!(look.await.expect("no panic").is_ok());
+        }
+        assert_eq!(looks.0.available_permits(), LOOKS_WAITING_MAX);
+    }
 }
