@@ -167,7 +167,9 @@ impl Output {
     }
 
     fn tell_trouble(&self, shown: &str, error: &Error, failed: u32) {
-        let trouble = format!("look {failed} of {LOOKS_FAILED_MAX} failed: {error}");
+        let trouble = screen::plain(&format!(
+            "look {failed} of {LOOKS_FAILED_MAX} failed: {error}"
+        ));
         if self.form != Form::Drawn {
             eprintln!("{trouble}");
             return;
