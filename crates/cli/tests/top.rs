@@ -119,8 +119,17 @@ fn a_look_that_fails_is_tried_again() {
         assert!(rates["databases"][0]["calls_per_second"].as_f64() > Some(0.0));
     }
     // One, one, and then as many as may fail in a row, of which the last is the error.
-    let told = |number: u32| outcome.stderr.matches(&format!("look {number} of 30 failed: not now")).count();
-    assert_eq!((told(1), told(2), told(29), told(30)), (3, 1, 1, 0), "{outcome:#?}");
+    let told = |number: u32| {
+        outcome
+            .stderr
+            .matches(&format!("look {number} of 30 failed: not now"))
+            .count()
+    };
+    assert_eq!(
+        (told(1), told(2), told(29), told(30)),
+        (3, 1, 1, 0),
+        "{outcome:#?}"
+    );
     assert_eq!(server.requests().len(), 5 + 30);
     // Whoever looks once hears at once.
     let outcome = home.run(&["top", "-s", url, "--once", "--interval", "0.1"]);

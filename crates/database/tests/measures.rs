@@ -46,7 +46,11 @@ async fn calls_rows_and_queries_are_counted() {
     assert_eq!((transfers.calls(), transfers.recorded), (51, 50));
     assert_eq!((transfers.sender_errors, transfers.failed()), (1, 1));
     assert_eq!(of("seed").calls(), 1);
-    let accounts = metrics.module.tables.iter().find(|of| &*of.name == "accounts");
+    let accounts = metrics
+        .module
+        .tables
+        .iter()
+        .find(|of| &*of.name == "accounts");
     let accounts = accounts.expect("the table");
     assert_eq!(accounts.rows, 1000);
     // A row that is replaced comes and goes.

@@ -5,7 +5,6 @@ mod common;
 use common::publishing::{by, call, created};
 use common::{answer, config, json, TestServer, User};
 
-
 /// The value of the one line with this name and these labels.
 #[track_caller]
 fn value(text: &str, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
@@ -257,8 +256,16 @@ async fn sql(server: &TestServer, user: &User, name: &str, text: &'static str) {
     assert_eq!(status, 200, "{body}");
 }
 
+/// Whatever breaks by it.
 async fn published(server: &TestServer, user: &User, name: &str, program: &'static str) {
-    let request = server.request("PUT", &format!("/v1/database/{name}"));
+    let path = format!("/v1/database/{name}");
+    let plan = server.request("POST", &format!("{path}/pre_publish"));
+    let (status, plan) = answer(plan.bearer_auth(&user.token).body(program)).await;
+    assert_eq!(status, 200, "{plan}");
+    let auto = json(&plan)["AutoMigrate"].clone();
+    let token = auto["token"].as_str().expect("a token");
+    let query = format!("policy=BreakClients&token={token}");
+    let request = server.request("PUT", &format!("{path}?{query}"));
     let (status, body) = answer(request.bearer_auth(&user.token).body(program)).await;
     assert_eq!(status, 200, "{body}");
 }
@@ -305,7 +312,13 @@ async fn sums_of_functions_and_tables_do_not_fall() {
         created(&server, &user, "a", "module procedure table:zoo").await;
         let path = "/v1/database/a/call/work";
         call(&server, &user, path, "[]").await;
-        sql(&server, &user, "a", "INSERT INTO zoo (id, name) VALUES (1, 'x')").await;
+        sql(
+            &server,
+            &user,
+            "a",
+            "INSERT INTO zoo (id, name) VALUES (1, 'x')",
+        )
+        .await;
         sql(&server, &user, "a", "DELETE FROM zoo").await;
         let counted = |text: &str| {
             let of = [("txn_type", "Procedure"), ("reducer", "(other)")];
@@ -410,7 +423,10 @@ async fn the_process_and_the_disk() {
         assert!((-2.0..3600.0).contains(&age), "{age}");
     }
     let db = format!("{{db=\"{identity}\"}}");
-    assert!(of("lightcone_replay_transactions", &db) >= Some(2.0), "{text}");
+    assert!(
+        of("lightcone_replay_transactions", &db) >= Some(2.0),
+        "{text}"
+    );
     assert!(of("lightcone_replay_bytes", &db) > Some(0.0));
     assert!(of("lightcone_replay_seconds", &db) > Some(0.0));
     assert_eq!(of("lightcone_snapshots_failed_total", &db), Some(0.0));

@@ -94,7 +94,9 @@ fn trace_id() -> Vec<u8> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_is_a_trace() {
     let collector = Collector::start(StatusCode::OK).await;
-    let text = collector.config("sample-ratio = 1.0\nheaders = { x-key = \"secret\", Content-Type = \"text/plain\" }");
+    let text = collector.config(
+        "sample-ratio = 1.0\nheaders = { x-key = \"secret\", Content-Type = \"text/plain\" }",
+    );
     let server = TestServer::start_with(config(&text)).await;
     let user = server.user().await;
     created(&server, &user, "a", "module").await;
@@ -155,7 +157,10 @@ async fn a_call_is_a_trace() {
     let spans = collector.spans();
     let longest = spans.iter().filter_map(|span| span.status.as_ref());
     let longest = longest.map(|status| status.message.len()).max();
-    assert!(longest.is_some_and(|bytes| (256..300).contains(&bytes)), "{longest:?}");
+    assert!(
+        longest.is_some_and(|bytes| (256..300).contains(&bytes)),
+        "{longest:?}"
+    );
     // What stops sends what it has.
     assert_eq!(traced_call(&server, &user, "panic", "[]").await, 530);
     server.stop().await;

@@ -97,7 +97,10 @@ async fn messages_are_measured() {
     let sent = call(1, "add", &person(1, &"x".repeat(300)));
     let bytes = sent.len();
     assert!((257..=1024).contains(&bytes));
-    socket.send(Message::Binary(sent.into())).await.expect("sent");
+    socket
+        .send(Message::Binary(sent.into()))
+        .await
+        .expect("sent");
     messages(&mut socket, Protocol::V2).await;
     let text = server.ask("GET", "/v1/metrics").await.1;
     let value = |name: &str, label: &str| {

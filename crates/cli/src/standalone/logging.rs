@@ -76,7 +76,10 @@ impl Write for Files {
         // A full disk must not end in a flood of complaints about itself.
         let _ = files.write(&date, line);
         if let Some((path, error)) = files.take_stuck() {
-            eprintln!("an old file of the log cannot be removed or renamed: {}: {error}", path.display());
+            eprintln!(
+                "an old file of the log cannot be removed or renamed: {}: {error}",
+                path.display()
+            );
         }
         Ok(line.len())
     }

@@ -199,7 +199,9 @@ impl ModuleCounters {
         let before = before.unwrap_or(&nothing);
         let names = FunctionKind::ALL.map(|kind| names(def, kind));
         let old = FunctionKind::ALL.map(|kind| before.of(kind));
-        let sets = names.each_ref().map(|names| names.iter().copied().collect());
+        let sets = names
+            .each_ref()
+            .map(|names| names.iter().copied().collect());
         let sets: [FxHashSet<&str>; 4] = sets;
         let stays = |kind: usize, named: &Named| sets[kind].contains(&*named.name);
         let (kept, gone): (Vec<_>, Vec<_>) = (0..old.len())
@@ -253,11 +255,15 @@ impl ModuleCounters {
         });
         let found: Vec<_> = found.collect();
         let ids: FxHashSet<TableId> = found.iter().map(|(id, ..)| *id).collect();
-        let (kept, gone): (Vec<_>, Vec<_>) =
-            self.tables.iter().partition(|table| ids.contains(&table.id));
+        let (kept, gone): (Vec<_>, Vec<_>) = self
+            .tables
+            .iter()
+            .partition(|table| ids.contains(&table.id));
         let mut ranks = Ranks::beside(kept.iter().map(|table| table.rank));
-        let kept: FxHashMap<TableId, u32> =
-            kept.into_iter().map(|table| (table.id, table.rank)).collect();
+        let kept: FxHashMap<TableId, u32> = kept
+            .into_iter()
+            .map(|table| (table.id, table.rank))
+            .collect();
         let tables = found.into_iter().map(|(id, name, counters)| NamedTable {
             id,
             name: name.as_str().into(),

@@ -45,9 +45,7 @@ fn send(work: Work) -> bool {
             }
         }
     });
-    queue
-        .as_ref()
-        .is_some_and(|queue| queue.send(work).is_ok())
+    queue.as_ref().is_some_and(|queue| queue.send(work).is_ok())
 }
 
 fn run(queue: &Receiver<Work>) {

@@ -197,7 +197,8 @@ impl Views {
         let time = host.shared.environment().now();
         let Err(ViewError {
             reason, may_pass, ..
-        }) = result else {
+        }) = result
+        else {
             if was_failing {
                 let text = format!("the view `{name}` works again");
                 log.host(ConsoleLevel::Info, Some(&name), &text, time);

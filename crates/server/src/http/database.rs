@@ -76,7 +76,8 @@ pub(super) async fn metrics(
     let read = move || crate::metrics::one_as_json(&identity, names, Some(&looked));
     let value = state.scrapes.one(&running.looks, read).await;
     let value = value.map_err(|TooManyLooks| {
-        let text = "too many look at the metrics of this database at once; try again in a moment [LC0149]";
+        let text =
+            "too many look at the metrics of this database at once; try again in a moment [LC0149]";
         Failure::text(StatusCode::SERVICE_UNAVAILABLE, text)
     })?;
     let value = value.map_err(|_| super::publish::stopped())?;

@@ -64,7 +64,10 @@ impl Scrapes {
     pub async fn open_text(state: &Arc<ServerState>) -> Result<Bytes, JoinError> {
         let scrapes = &state.scrapes;
         let mut last = scrapes.open.lock().await;
-        if let Some((_, text)) = last.as_ref().filter(|(at, _)| at.elapsed() < OPEN_TEXT_TIME) {
+        if let Some((_, text)) = last
+            .as_ref()
+            .filter(|(at, _)| at.elapsed() < OPEN_TEXT_TIME)
+        {
             return Ok(text.clone());
         }
         let reader = state.clone();

@@ -28,7 +28,8 @@ impl LogFiles {
         let days_max = i64::try_from(days_max).unwrap_or(i64::MAX);
         let parts = parts(&self.directory, self.prefix).into_iter();
         // What is behind one that stays is newer, whatever its name says.
-        for part in parts.take_while(|part| today.saturating_sub(last_day(part, today)) > days_max) {
+        for part in parts.take_while(|part| today.saturating_sub(last_day(part, today)) > days_max)
+        {
             self.remove(&part.path);
         }
     }

@@ -291,7 +291,8 @@ impl Measure<'_> {
             let times = b.time_percent.total_cmp(&a.time_percent);
             times.then(b.calls.total_cmp(&a.calls))
         });
-        let changes = |table: &TableRates| table.inserts.unwrap_or(0.0) + table.deletes.unwrap_or(0.0);
+        let changes =
+            |table: &TableRates| table.inserts.unwrap_or(0.0) + table.deletes.unwrap_or(0.0);
         tables.sort_by(|a, b| {
             let changes = changes(b).total_cmp(&changes(a));
             changes.then(b.bytes.cmp(&a.bytes))
@@ -504,7 +505,10 @@ mod tests {
             true,
         );
         let one = &rates.databases[0];
-        assert_eq!((one.calls, one.transactions, one.inserts), (None, None, None));
+        assert_eq!(
+            (one.calls, one.transactions, one.inserts),
+            (None, None, None)
+        );
         assert!(one.functions.is_empty());
         assert_eq!((one.tables[0].rows, one.tables[0].inserts), (1, None));
         assert_eq!(

@@ -339,11 +339,13 @@ mod tests {
         let look = |factor: u64| {
             let of = |number: usize| {
                 let named = |what: &str| -> Vec<_> {
-                    let name = |each: usize| format!("{what}_with_a_name_that_is_quite_long_{each}");
+                    let name =
+                        |each: usize| format!("{what}_with_a_name_that_is_quite_long_{each}");
                     (0..30).map(name).collect()
                 };
                 let functions = named("function").into_iter().map(|name| {
-                    let times = json!({ "buckets": [factor * 1_000_000], "sum_us": factor * 999_999 });
+                    let times =
+                        json!({ "buckets": [factor * 1_000_000], "sum_us": factor * 999_999 });
                     json!({ "kind": "http-handler", "name": name, "times": times })
                 });
                 let tables = named("table").into_iter().map(|name| {
