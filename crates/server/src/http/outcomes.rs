@@ -61,6 +61,7 @@ impl TestServer {
                 commons: commons(&state.config, None),
                 loads: Arc::default(),
                 disk: Arc::default(),
+                series_max: 1,
             },
         );
         TestServer {

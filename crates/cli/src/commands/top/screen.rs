@@ -34,20 +34,23 @@ pub fn drawn(text: &str) -> String {
 /// Why there is nothing new, in the place of the last line.
 pub fn with_trouble(text: &str, trouble: &str, size: Size) -> String {
     let trouble = cut(trouble, size.columns);
-    let room = size.lines.saturating_sub(2);
-    let kept: String = text.lines().take(room).fold(String::new(), |all, line| {
-        let joined = all + line;
-        joined + "\n"
-    });
+    let kept = first_lines(text, size.lines.saturating_sub(2));
     format!("{kept}{trouble}\n")
 }
 
 /// So many databases, functions and tables at most, and no more than there is room for.
 pub fn text(rates: &Rates, rows_max: usize, size: Size) -> String {
-    match (&rates.databases[..], rates.is_single) {
+    let text = match (&rates.databases[..], rates.is_single) {
         ([database], true) => single(database, rates.seconds, rows_max, size),
         (databases, _) => several(databases, rates.seconds, rows_max, size),
-    }
+    };
+    // A very small screen has no room for what stands above and below the rows.
+    first_lines(&text, size.lines.saturating_sub(1))
+}
+
+fn first_lines(text: &str, lines_max: usize) -> String {
+    let lines = text.lines().take(lines_max);
+    joined(lines.map(str::to_owned))
 }
 
 fn single(of: &DatabaseRates, seconds: f64, rows_max: usize, size: Size) -> String {
@@ -349,7 +352,7 @@ mod tests {
                     json!({ "kind": "http-handler", "name": name, "times": times })
                 });
                 let tables = named("table").into_iter().map(|name| {
-                    json!({ "name": name, "rows": 123_456_789_u64, "bytes": 1 << 33, "inserted": factor * 12_345_678 })
+                    json!({ "name": name, "rows": 123_456_789_u64, "bytes": 1_u64 << 33, "inserted": factor * 12_345_678 })
                 });
                 json!({
                     "identity": format!("{number:064}"), "sent_bytes": factor * 123_456_789,
