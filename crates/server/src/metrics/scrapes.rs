@@ -119,13 +119,18 @@ mod tests {
             let (scrapes, looks) = (scrapes.clone(), looks.clone());
             tokio::spawn(async move { scrapes.one(&looks, || ()).await.map(|_| ()) })
         };
-        while looks.0.available_permits() == LOOKS_WAITING_MAX {
-            tokio::task::yield_now().await;
-        }
+        let left = |wanted: usize| {
+            let looks = looks.clone();
+            let seen = async move {
+                while looks.0.available_permits() > wanted {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(10), seen)
+        };
+        left(LOOKS_WAITING_MAX - 1).await.expect("the first waits");
         let mut waiting: Vec<_> = (1..LOOKS_WAITING_MAX).map(|_| waits(&looks)).collect();
-        while looks.0.available_permits() > 0 {
-            tokio::task::yield_now().await;
-        }
+        left(0).await.expect("the others wait");
         let refused = waits(&looks).await.expect("no panic");
         assert!(refused.is_err());
         // Whoever looks at another one waits for his turn, and so does nobody who looks at all.
