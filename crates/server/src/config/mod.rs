@@ -11,6 +11,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use crate::control::Bounds;
 use crate::database::CLIENT_BYTES_CEILING;
 use crate::error::Error;
 
@@ -109,6 +110,16 @@ impl Config {
         Ok(())
     }
 
+    /// What may be in the control database.
+    pub fn bounds(&self) -> Bounds {
+        Bounds {
+            databases_max: self.limits.databases_max,
+            databases_per_owner_max: self.limits.databases_per_owner_max,
+            names_per_owner_max: self.limits.names_per_owner_max,
+            named: self.publish.named().collect(),
+        }
+    }
+
     /// A key at zero that may not be.
     fn zero_key(&self) -> Option<String> {
         if self.websocket.ping_interval.is_zero() {
@@ -179,6 +190,30 @@ mod tests {
             format!("{:?}", parse("").expect("empty file"))
         );
         parse(&default_text()).expect("the default file parses as it is");
+    }
+
+    #[test]
+    fn words_are_told() {
+        for (text, words) in [
+            (
+                "[mcp]\nwrites = true",
+                r#"one of the words "never", "asked", "always""#,
+            ),
+            (
+                "[mcp]\nwrites = \"yes\"",
+                r#"one of the words "never", "asked", "always""#,
+            ),
+            ("[threads]\nscheduling = 1", r#""batch", "normal""#),
+            (
+                "[websocket]\ncompression = true",
+                r#""off", "keep-order", "as-asked""#,
+            ),
+        ] {
+            let error = parse(text).expect_err(text).to_string();
+            assert!(error.contains(words), "{error}");
+        }
+        let asked = parse("[mcp]\nwrites = \"always\"").expect("a word");
+        assert_eq!(asked.mcp.writes, McpWrites::Always);
     }
 
     #[test]

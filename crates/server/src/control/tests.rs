@@ -4,6 +4,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use super::faults::{FaultyDisk, Kind};
+use super::state::FOUNDERS_PER_OWNER_MAX;
 use super::*;
 
 pub(super) fn identity(number: u8) -> Identity {
@@ -412,7 +413,9 @@ fn where_founders_may_be_forgotten_nobody_chooses_an_identity() {
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&number.to_le_bytes());
         let database = Identity::from_le_bytes(bytes);
-        control.state_mut().founders.insert(database, identity(7));
+        let owner = identity((number % 32) as u8 + 16);
+        let gone = state::Change::Founder { database, owner };
+        control.state_mut().apply(gone).expect("it fits");
     }
     control.delete_database(&identity(2)).expect("deleted");
     assert_eq!(control.state().founders.len(), FOUNDERS_MAX);
@@ -426,6 +429,90 @@ fn where_founders_may_be_forgotten_nobody_chooses_an_identity() {
     control
         .insert_database(record(4, 8))
         .expect("a new identity");
+}
+
+/// Nobody fills the memory of all with databases that he makes and deletes.
+#[test]
+fn of_one_owner_the_newest_are_remembered() {
+    let mut state = State::default();
+    let of_number = |number: usize| {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&number.to_le_bytes());
+        Identity::from_le_bytes(bytes)
+    };
+    let mut gone = |number: usize, owner: u8| {
+        let (database, owner) = (of_number(number), identity(owner));
+        let change = state::Change::Founder { database, owner };
+        state.apply(change).expect("it fits");
+        state.founders.len()
+    };
+    gone(0, 1);
+    for number in 1..=FOUNDERS_PER_OWNER_MAX + 2 {
+        gone(number, 2);
+    }
+    assert_eq!(gone(3, 2), FOUNDERS_PER_OWNER_MAX + 1, "once more");
+    let again = State::replay(state.records(1).iter().map(Vec::as_slice)).expect("its own");
+    assert_eq!(
+        (&again.founders, &again.founded),
+        (&state.founders, &state.founded)
+    );
+    for (number, remembered) in [(0, true), (1, false), (2, false), (3, true), (4, true)] {
+        let is_remembered = state.founders.contains_key(&of_number(number));
+        assert_eq!(is_remembered, remembered, "{number}");
+    }
+    let newest = state.founded[&identity(2)].back().copied();
+    assert_eq!(newest, Some(of_number(3)));
+}
+
+#[test]
+fn one_owner_has_so_many_databases_and_names() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let control = ControlDb::open(dir.path()).expect("open");
+    let control = control.bounded(Bounds {
+        databases_max: 4,
+        databases_per_owner_max: 2,
+        names_per_owner_max: 2,
+        named: [identity(8)].into(),
+    });
+    for number in [1, 2] {
+        control.insert_database(record(number, 9)).expect("room");
+    }
+    let third = control.insert_database(record(3, 9));
+    assert!(matches!(
+        third,
+        Err(ControlError::TooManyOfOwner { max: 2, .. })
+    ));
+    assert!(control.may_have_more(&identity(9)).is_err());
+    for number in [3, 4] {
+        control.insert_database(record(number, 8)).expect("room");
+    }
+    let fifth = control.insert_database(record(5, 7));
+    assert!(matches!(fifth, Err(ControlError::TooManyDatabases(4))));
+    // Who deletes one may make another.
+    control.delete_database(&identity(1)).expect("deleted");
+    control.insert_database(record(5, 9)).expect("room");
+
+    let take = |owner: u8, text: &str| {
+        let owner = identity(owner);
+        control.register_name(&name(text), (&owner, &owner), &identity(5))
+    };
+    assert_eq!(take(9, "a").expect("room"), Registration::Done);
+    let owner = (&identity(9), &identity(9));
+    let both = control.replace_names(&[name("b"), name("c")], owner, &identity(5));
+    assert!(matches!(
+        both,
+        Err(ControlError::TooManyNames { max: 2, .. })
+    ));
+    let one = control.replace_names(&[name("b")], owner, &identity(5));
+    assert_eq!(one.expect("room"), Registration::Done);
+    assert!(matches!(
+        take(9, "c"),
+        Err(ControlError::TooManyNames { .. })
+    ));
+    assert_eq!(take(9, "a").expect("his own"), Registration::Done);
+    for text in ["d", "e", "f"] {
+        assert_eq!(take(8, text).expect("named"), Registration::Done);
+    }
 }
 
 /// A copy of a store on a disk that can fail.
