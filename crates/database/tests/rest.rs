@@ -2,22 +2,21 @@
 
 mod common;
 
-use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use common::hurried::Hurried;
 use common::{bundle, caller, create, options, OWNER};
 use lightcone_database::{
-    Alarm, AllowList, CallArgs, Commons, DatabaseHandle, Environment, HostKind, Machine, Outbound,
-    OutboundOptions, ShutdownReason, Task, Work,
+    AllowList, CallArgs, Commons, DatabaseHandle, HostKind, Machine, Outbound, OutboundOptions,
+    ShutdownReason,
 };
 use lightcone_host::{
     HandlerResponse, HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine,
     ModuleInstance, OpenTransaction, ProcedureOutcome, ReducerCall, ReducerOutcome, Transactions,
 };
 use lightcone_host_js::JsEngineOptions;
-use lightcone_types::Timestamp;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// An engine whose instances count how often they rest.
@@ -87,40 +86,6 @@ impl ModuleInstance for Counting<dyn ModuleInstance> {
     }
 }
 
-/// The machine, whose alarms ring so many times as soon.
-#[derive(Debug)]
-struct Hurried(Arc<Machine>, u32);
-
-impl Environment for Hurried {
-    fn now(&self) -> Timestamp {
-        self.0.now()
-    }
-
-    fn instant(&self) -> Instant {
-        self.0.instant()
-    }
-
-    fn random(&self) -> u128 {
-        self.0.random()
-    }
-
-    fn spawn_thread(&self, name: &str, stack_bytes: usize, work: Work) -> io::Result<()> {
-        self.0.spawn_thread(name, stack_bytes, work)
-    }
-
-    fn spawn_blocking(&self, work: Work) {
-        self.0.spawn_blocking(work);
-    }
-
-    fn spawn_task(&self, task: Task) {
-        self.0.spawn_task(task);
-    }
-
-    fn alarm(&self, delay: Duration, work: Work) -> Alarm {
-        self.0.alarm(delay / self.1, work)
-    }
-}
-
 async fn call(database: &DatabaseHandle, function: &str, args: &str) {
     let args = CallArgs::Json(args.to_owned());
     let called = database.call(caller(OWNER), function, args).await;
@@ -136,7 +101,7 @@ async fn an_instance_rests_once_when_nobody_calls() {
     let engine: Box<dyn ModuleEngine> = Box::new(engine);
     options.engines.wasm = Arc::new(Counting(rests.clone(), engine));
     // Ten seconds are half of one here.
-    options.commons = Commons::new(Arc::new(Hurried(Machine::current(), 20)), 1 << 30, 2);
+    options.commons = Commons::new(Hurried::machine(20), 1 << 30, 2);
     let database = create(options, "transfer").await;
     call(&database, "seed", "[10, 1000]").await;
     let rested = async |times: usize| {

@@ -398,6 +398,24 @@ fn a_deleted_database_stays_its_founders() {
     assert!(matches!(reset, Err(ControlError::Gone(of)) if of == database));
 }
 
+impl ControlDb {
+    /// As many deleted databases of others as are remembered.
+    pub(crate) fn fill_founders(&self) {
+        let mut state = self.state_mut();
+        for number in 1_u64.. {
+            if state.founders_are_full() {
+                return;
+            }
+            let mut bytes = [0; 32];
+            bytes[..8].copy_from_slice(&number.to_le_bytes());
+            let database = Identity::from_le_bytes(bytes);
+            let owner = identity((number % 64) as u8 + 16);
+            let gone = state::Change::Founder { database, owner };
+            state.apply(gone).expect("it fits");
+        }
+    }
+}
+
 /// What is not remembered any more could have been anybody's.
 #[test]
 fn where_founders_may_be_forgotten_nobody_chooses_an_identity() {
@@ -409,14 +427,7 @@ fn where_founders_may_be_forgotten_nobody_chooses_an_identity() {
         .register_name(&name("a"), (&identity(9), &identity(9)), &identity(2))
         .expect("a");
     control.delete_database(&identity(1)).expect("deleted");
-    for number in 1..FOUNDERS_MAX as u64 {
-        let mut bytes = [0; 32];
-        bytes[..8].copy_from_slice(&number.to_le_bytes());
-        let database = Identity::from_le_bytes(bytes);
-        let owner = identity((number % 32) as u8 + 16);
-        let gone = state::Change::Founder { database, owner };
-        control.state_mut().apply(gone).expect("it fits");
-    }
+    control.fill_founders();
     control.delete_database(&identity(2)).expect("deleted");
     assert_eq!(control.state().founders.len(), FOUNDERS_MAX);
     let unknown = control.may_choose(&identity(3), &identity(9));
