@@ -121,6 +121,46 @@ fn cpp_asks_for_its_tools() {
     );
 }
 
+/// Stand-ins for CMake and Emscripten: they write down how they are called, and the build makes an empty module.
+#[cfg(unix)]
+const EMSCRIPTEN: &str = r#"#!/bin/sh
+echo "$(basename "$0") $*" >>"$LOG"
+case $1 in
+--build) printf '\0asm\1\0\0\0' >build/lib.wasm ;;
+cmake) mkdir -p build ;;
+esac
+"#;
+
+#[cfg(unix)]
+#[test]
+fn cpp_without_a_toolchain_is_built_by_emscripten() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = Home::new();
+    for tool in ["cmake", "emcc", "emcmake"] {
+        home.write(&format!("tools/{tool}"), EMSCRIPTEN);
+        let executable = std::fs::Permissions::from_mode(0o755);
+        let tool = home.path(&format!("tools/{tool}"));
+        std::fs::set_permissions(tool, executable).expect("made executable");
+    }
+    home.write("m/CMakeLists.txt", "");
+    let path = format!("{}:/usr/bin:/bin", home.path("tools").display());
+    let log = home.path("log");
+    for (more, kind) in [(&[][..], "Release"), (&["--debug"][..], "Debug")] {
+        let _ = std::fs::remove_file(&log);
+        let log_text = log.display().to_string();
+        let variables = [("PATH", &path[..]), ("LOG", &log_text)];
+        let build = [&["build", "-p", "m"], more].concat();
+        home.run_with(&build, "", &variables).ok();
+        assert_eq!(
+            std::fs::read_to_string(&log).expect("they were called"),
+            format!(
+                "emcmake cmake -S . -B build -DCMAKE_BUILD_TYPE={kind}\n\
+                 cmake --build build --config {kind} --parallel\n"
+            )
+        );
+    }
+}
+
 /// A stand-in for the .NET SDK: it writes down how it is called, and makes the file that the real one makes.
 #[cfg(unix)]
 const DOTNET: &str = r#"#!/bin/sh
