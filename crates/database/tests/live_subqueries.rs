@@ -249,18 +249,29 @@ async fn a_view_in_a_subquery_has_the_rows_of_whoever_asks() {
 async fn views_with_event_tables_in_subqueries_fail() {
     let mut program = rooms();
     program["tables"]["e"] = json!([["room", "U32"]]);
+    program["tables"]["c"] = json!([["room", "U32"], ["n", "U64"]]);
     program["events"] = json!(["e"]);
     let view = |query: &str| json!({ "table": "m", "query": query });
+    let counted = |of: &str| {
+        let query = format!("SELECT room, COUNT(*) AS n FROM m WHERE room NOT IN (SELECT room FROM {of}) GROUP BY room");
+        json!({ "table": "c", "query": query })
+    };
     program["views"] = json!({
         "quiet": view("SELECT * FROM m WHERE room NOT IN (SELECT room FROM e)"),
         "outer": view("SELECT m.* FROM m LEFT JOIN e ON m.room = e.room"),
         "plain": view("SELECT * FROM m WHERE room NOT IN (SELECT room FROM x)"),
+        "counted_quiet": counted("e"),
+        "counted_plain": counted("x"),
     });
     let world = World::new(program, 1000).await;
-    for (id, (name, fails)) in [("quiet", true), ("outer", true), ("plain", false)]
-        .into_iter()
-        .enumerate()
-    {
+    let views = [
+        ("quiet", true),
+        ("outer", true),
+        ("plain", false),
+        ("counted_quiet", true),
+        ("counted_plain", false),
+    ];
+    for (id, (name, fails)) in views.into_iter().enumerate() {
         let mut watcher = Watcher::connect(&world.database, identity_of(1), 20 + id as u128).await;
         watcher.subscribe(1, &format!("SELECT * FROM {name}")).await;
         let errors = watcher.take_errors();

@@ -210,9 +210,13 @@ fn an_isolate_gives_back_what_its_largest_call_had() {
     config.shared_memory = Some(memory.clone());
     let made = module.module.instantiate(HostEnv::new(config));
     module.instance = made.unwrap_or_else(|error| panic!("{error}"));
-    let (outcome, _) = module.call_procedure(&[250]);
-    assert_eq!(outcome, ProcedureOutcome::Returned(Vec::new()));
-    assert!(memory.bytes() <= 64 << 20, "{}", memory.bytes());
+    // Where V8 collects by itself is a matter of luck.
+    for mebibytes in [50, 100, 140, 200, 220, 250] {
+        let (outcome, _) = module.call_procedure(&[mebibytes]);
+        assert_eq!(outcome, ProcedureOutcome::Returned(Vec::new()));
+        let kept = memory.bytes();
+        assert!(kept <= 96 << 20, "{mebibytes} MiB: {kept}");
+    }
 }
 
 /// What the isolates of a database's procedures have together is theirs only as long as they use it.
