@@ -472,6 +472,17 @@ section! {
                 bounds "databases of the server";
                 reached "refuse: 503, LC0113";
 
+            /// Most databases of one owner, unless `publish.owners` names him.
+            databases_per_owner_max: usize = 1_000;
+                bounds "the same of one owner; whom `publish.owners` names may have as many as there may be";
+                reached "refuse: 403, LC0147";
+
+            /// Most names that one owner has taken for databases, unless `publish.owners` names him. They stay his.
+            names_per_owner_max: usize = 10_000;
+                bounds "names that one owner has taken, also those that lead nowhere any more; without a bound for whom \
+                    `publish.owners` names";
+                reached "refuse: 403, LC0148";
+
             /// Time for a client of PostgreSQL's protocol to log in.
             #[serde(deserialize_with = "crate::duration::deserialize")]
             postgres_login_time_max: Duration = Duration::from_secs(60);

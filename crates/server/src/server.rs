@@ -295,7 +295,8 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
         .or(options.jwt_key_dir.as_deref().map(KeyPaths::in_directory))
         .ok_or(Error::NoKeyPair)?;
     let keys = KeyPair::load_or_create(&key_paths)?;
-    let control = Arc::new(ControlDb::open(&data_dir.control_directory())?);
+    let control = ControlDb::open(&data_dir.control_directory())?;
+    let control = Arc::new(control.bounded(config.bounds()));
     let orphans = crate::orphans::find(&data_dir, &control)?;
     if !orphans.is_empty() {
         // Large ones take their time, and nobody waits for them.
