@@ -362,6 +362,51 @@ fn cancelled_and_killed() {
     }
 }
 
+/// One whose function does not end would keep the owner's next one waiting for five minutes, and a deleted database's rows as long.
+#[test]
+fn a_dry_run_ends_with_who_asked_and_with_its_database() {
+    /// Enough for a module to be compiled and its function to run, on a machine that is busy; less shows less.
+    const UNTIL_IT_RUNS: Duration = Duration::from_secs(3);
+    const SOON: Duration = Duration::from_secs(60);
+    let (old, new) = (rust("league1"), rust("league2"));
+    let world = World::start();
+    world.publish(&old, &[]).ok();
+    fill(&world);
+    let wait = ["call", "league", "add_player", "wait", "1"];
+    world.on(&wait).ok();
+    let url = world.server.url.as_str();
+    let args = [
+        "publish",
+        &new[0],
+        &new[1],
+        "league",
+        "--dry-run",
+        "-s",
+        url,
+    ];
+    let mut dry_run = world.home.command(&args).spawn().expect("it starts");
+    std::thread::sleep(UNTIL_IT_RUNS);
+    assert!(dry_run.try_wait().expect("a child").is_none(), "it waits");
+    dry_run.kill().expect("it runs");
+    dry_run.wait().expect("it is gone");
+    let delete = "DELETE FROM player WHERE name = 'wait'";
+    world.on(&["sql", "league", delete]).ok();
+    let started = Instant::now();
+    world.publish(&new, &["--dry-run"]).ok();
+    assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
+
+    world.on(&wait).ok();
+    std::thread::scope(|scope| {
+        let dry_run = scope.spawn(|| world.publish(&new, &["--dry-run"]));
+        std::thread::sleep(UNTIL_IT_RUNS);
+        let started = Instant::now();
+        world.on(&["delete", "league", "-y"]).ok();
+        let ended = dry_run.join().expect("no panic");
+        assert!(ended.status == 1, "{ended:#?}");
+        assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
+    });
+}
+
 /// Rows of a scheduled table, which the function rewrites, are still due.
 #[test]
 fn reminders_are_kept() {

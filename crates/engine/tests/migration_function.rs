@@ -5,21 +5,18 @@ mod common;
 #[allow(dead_code)] // a part of it
 #[path = "common/definitions.rs"]
 mod definitions;
+#[allow(dead_code)] // a part of it
+#[path = "common/history.rs"]
+mod history;
 
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::sync::Arc;
 
 use common::{assert_same, config, rows, state, table_id};
 use definitions::{row_of, with_sections, Algorithm, Kind, Table, Tables};
-use lightcone_engine::{
-    CommitOutput, Datastore, DatastoreError, MigrationError, MigrationWork, Replayer,
-};
-use lightcone_log::{Epoch, Frame, Log, LogOffset, MemoryLog};
+use history::History;
+use lightcone_engine::{Datastore, DatastoreError, MigrationError, MigrationWork};
 use lightcone_schema::raw::{RawModuleDefV10Section as Section, RawReducerDefV10};
 use lightcone_schema::{plan, MigrationPlan, ModuleDef, Step, Visibility};
-use lightcone_snapshot::SnapshotStore;
-use lightcone_storage::sim::SimStorage;
 use lightcone_types::{AlgebraicType as T, ProductType};
 use proptest::prelude::*;
 
@@ -41,79 +38,21 @@ fn program(tables: &Tables, old: &Tables) -> ModuleDef {
     with_sections(&all, vec![Section::Reducers(vec![function])])
 }
 
-/// A database with the records of its transactions.
-struct World {
-    datastore: Datastore,
-    records: Vec<Vec<u8>>,
-}
-
-impl World {
-    fn new(tables: &Tables, seeds: &[u32]) -> World {
-        let mut datastore = Datastore::new();
-        datastore.begin();
-        datastore.bootstrap();
-        datastore
-            .create_tables(&program(tables, &Tables::new()))
-            .expect("names are free");
-        let mut world = World {
-            datastore,
-            records: Vec::new(),
-        };
-        world.commit();
-        world.datastore.begin();
-        for (name, table) in tables {
-            let id = table_id(&world.datastore, name);
-            for seed in seeds {
-                // A key that is taken.
-                let _ = world
-                    .datastore
-                    .insert(id, &row_of(table, *seed), &mut Vec::new());
-            }
-        }
-        world.commit();
-        world
-    }
-
-    fn commit(&mut self) {
-        let mut output = CommitOutput::default();
-        if self.datastore.commit(&mut output) {
-            self.records.push(output.records);
+/// A database with these tables, and the rows of these seeds in each.
+fn filled(tables: &Tables, seeds: &[u32]) -> History {
+    let mut world = History::new(&program(tables, &Tables::new()));
+    world.datastore.begin();
+    for (name, table) in tables {
+        let id = table_id(&world.datastore, name);
+        for seed in seeds {
+            // A key that is taken.
+            let _ = world
+                .datastore
+                .insert(id, &row_of(table, *seed), &mut Vec::new());
         }
     }
-
-    fn replayed_behind(&self, datastore: Datastore, first: usize) -> Datastore {
-        let mut replayer = Replayer::new(datastore, LogOffset::new(first as u64));
-        for (offset, record) in self.records.iter().enumerate().skip(first) {
-            let offset = LogOffset::new(offset as u64);
-            replayer
-                .apply(offset, 1, record)
-                .expect("records of a database fit it");
-        }
-        replayer.finish().expect("the catalog is right")
-    }
-
-    /// A snapshot of the database as it is, read back, and how many transactions are in it.
-    fn through_a_snapshot(&mut self) -> (Datastore, usize) {
-        let offset = self.records.len();
-        let storage = Arc::new(SimStorage::new(1));
-        let mut snapshots =
-            SnapshotStore::open_on(storage, Path::new("data/snapshots")).expect("a directory");
-        let snapshot = self.datastore.snapshot();
-        snapshot
-            .write_to(&snapshots, LogOffset::new(offset as u64))
-            .expect("it is written");
-        let mut log = MemoryLog::new();
-        for (offset, record) in self.records.iter().enumerate() {
-            let frame = Frame {
-                first_offset: LogOffset::new(offset as u64),
-                count: 1,
-                payload: &[record],
-            };
-            log.append(Epoch::new(1), frame).expect("it is kept");
-        }
-        let recovered = Datastore::recover(Path::new("data"), &mut snapshots, &log);
-        (recovered.expect("the snapshot is good").0, offset)
-    }
+    world.commit();
+    world
 }
 
 /// Takes the steps of a plan, with this in the place of the module's function.
@@ -162,7 +101,7 @@ fn a_table_is_replaced_by_what_the_function_writes() {
         ("player", player()),
         ("stays", Table::new(&[Kind::U32]).key()),
     ]);
-    let mut world = World::new(&old_tables, &[1, 2, 3]);
+    let mut world = filled(&old_tables, &[1, 2, 3]);
     let old = program(&old_tables, &Tables::new());
     let new_tables = named([
         (
@@ -251,7 +190,7 @@ fn a_table_is_replaced_by_what_the_function_writes() {
         assert_eq!(generated, expected.to_le_bytes(), "{table}");
     }
     world.commit();
-    let replayed = world.replayed_behind(Datastore::new(), 0);
+    let replayed = world.replayed();
     assert_same(&replayed, &world.datastore);
     let (snapshot, first) = world.through_a_snapshot();
     assert_same(&world.replayed_behind(snapshot, first), &world.datastore);
@@ -261,7 +200,7 @@ fn a_table_is_replaced_by_what_the_function_writes() {
 #[test]
 fn counters_of_columns_that_stay_go_on() {
     let old_tables = named([("player", player())]);
-    let mut world = World::new(&old_tables, &[]);
+    let mut world = filled(&old_tables, &[]);
     world.datastore.begin();
     let id = table_id(&world.datastore, "player");
     for name in 0..3_u8 {
@@ -291,7 +230,7 @@ fn counters_of_columns_that_stay_go_on() {
     .expect("it works");
     world.commit();
     // What a restart reserves is behind what was issued.
-    let mut replayed = world.replayed_behind(Datastore::new(), 0);
+    let mut replayed = world.replayed();
     replayed.begin();
     let to = table_id(&replayed, "player");
     let mut generated = Vec::new();
@@ -305,7 +244,7 @@ fn counters_of_columns_that_stay_go_on() {
 #[test]
 fn a_row_with_the_last_value_leaves_the_counter_where_it_is() {
     let old_tables = named([("player", player())]);
-    let mut world = World::new(&old_tables, &[1]);
+    let mut world = filled(&old_tables, &[1]);
     let old = program(&old_tables, &Tables::new());
     let new_tables = named([(
         "player",
@@ -337,9 +276,16 @@ fn a_row_with_the_last_value_leaves_the_counter_where_it_is() {
 
 #[test]
 fn an_old_table_that_is_not_there_says_so() {
-    let mut datastore = World::new(&named([("a", player())]), &[]).datastore;
-    let id = Datastore::absent_old_table("__old_a").expect("it is one of those names");
-    assert_eq!(Datastore::absent_old_table("old_a"), None);
+    let tables = named([("a", player())]);
+    let mut datastore = filled(&tables, &[]).datastore;
+    assert_eq!(datastore.absent_old_table("__old_a"), None);
+    datastore.know_old_tables(&program(&tables, &tables));
+    let id = datastore.absent_old_table("__old_a");
+    let id = id.expect("the program declares it");
+    assert!(datastore.absent_old_index("__old_a_0_[0]_BTree").is_some());
+    // Others are as little there as any table that nobody has heard of.
+    assert_eq!(datastore.absent_old_table("__old_b"), None);
+    assert_eq!(datastore.absent_old_index("__old_a_0_[1]_BTree"), None);
     datastore.begin();
     let error = datastore.row_count(id).expect_err("there is none");
     assert!(matches!(error, DatastoreError::NoOldTable), "{error}");
@@ -409,8 +355,8 @@ proptest! {
         written in prop::collection::vec(any::<u32>(), 0..12),
         fails in any::<bool>(),
     ) {
-        let mut world = World::new(&was, &seeds);
-        let untouched = World::new(&was, &seeds);
+        let mut world = filled(&was, &seeds);
+        let untouched = filled(&was, &seeds);
         let old = program(&was, &Tables::new());
         let known: Tables = was.iter().map(|(name, table)| (name.clone(), declared(table, keeps_parts))).collect();
         let new = program(&is_to_be, &known);
@@ -454,7 +400,7 @@ proptest! {
                 prop_assert_eq!(world.datastore.table_id_from_name(old), None);
             }
         }
-        let replayed = world.replayed_behind(Datastore::new(), 0);
+        let replayed = world.replayed();
         assert_same(&replayed, &world.datastore);
         let (snapshot, first) = world.through_a_snapshot();
         assert_same(&world.replayed_behind(snapshot, first), &world.datastore);

@@ -245,6 +245,45 @@ fn tables_that_would_be_rewritten_go_with_those_that_need_the_function() {
     assert!(kinds(&planned).contains(&"RunMigration"));
 }
 
+#[test]
+fn a_declaration_that_is_used_up_is_told() {
+    // The column gets a third name, and the function is still the one for its first.
+    let mut again = new(&PLAYER);
+    again.named_type("Unused", T::unit());
+    let mut published = old();
+    published.reducers = vec![function()];
+    published.table("__old_player", &PLAYER);
+    let refused = plan(&published.valid(), &again.valid()).expect_err("it would not run");
+    assert!(
+        matches!(&refused.reasons[0], Refusal::OldTableUsedUp { table, declared } if table == "player" && declared == "__old_player"),
+        "{refused}"
+    );
+    // A table that the steps can change needs it no more.
+    let mut more = new(&PLAYER);
+    more.tables[0].indexes = vec![btree("player_full_name", &[1])];
+    plan(&new(&PLAYER).valid(), &more.valid()).expect("an index comes");
+}
+
+#[test]
+fn a_table_with_the_name_of_an_old_one_stays_out_of_the_way() {
+    for policy in [CaseConversionPolicy::SnakeCase, CaseConversionPolicy::None] {
+        let section = || RawModuleDefV10Section::CaseConversionPolicy(policy);
+        let mut published = old();
+        published.rest.push(section());
+        published.table("__old_rest", &[("x", T::U8)]);
+        let mut replaced = new(&PLAYER);
+        replaced.rest.push(section());
+        let refused = plan(&published.clone().valid(), &replaced.valid()).expect_err("names clash");
+        assert!(refused.to_string().contains("[LC0255]"), "{refused}");
+        // Where no table is replaced, it is removed like any other.
+        let mut stays = old();
+        stays.rest.push(section());
+        stays.reducers.push(function());
+        let planned = plan(&published.valid(), &stays.valid()).expect("a plan");
+        assert!(kinds(&planned).contains(&"RemoveTable"));
+    }
+}
+
 /// What a running program declares already was done when it was published.
 #[test]
 fn a_function_is_not_run_again_on_what_it_has_migrated() {
