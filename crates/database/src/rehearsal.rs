@@ -148,11 +148,11 @@ impl Tried {
         let steps = self.plan.steps.iter().filter_map(Step::table);
         let mut wanted: FxHashSet<String> = steps.map(str::to_owned).collect();
         loop {
-            let attempt = self.attempt(&around, &wanted);
+            let mut missed = Vec::new();
+            let reports = self.attempt(&around, &wanted, &mut missed);
             if self.progress.is_cancelled() {
                 return Err(UpdateError::Cancelled);
             }
-            let (reports, missed) = attempt?;
             if missed.is_empty() {
                 return reports;
             }
@@ -160,12 +160,13 @@ impl Tried {
         }
     }
 
-    /// With the rows of these tables. Also says of which others the function wanted rows.
+    /// With the rows of these tables. Of which others the function wanted rows comes to `missed`.
     fn attempt(
         &self,
         around: &Surroundings<'_>,
         wanted: &FxHashSet<String>,
-    ) -> Result<(Result<Vec<StepReport>, UpdateError>, Vec<String>), UpdateError> {
+        missed: &mut Vec<String>,
+    ) -> Result<Vec<StepReport>, UpdateError> {
         let mut may_go_on = || around.may_go_on();
         let bytes_max = self.options.limits.migration_bytes_max;
         let mut work = MigrationWork::new(bytes_max, &mut may_go_on);
@@ -175,8 +176,8 @@ impl Tried {
         copy.begin();
         let of = (&*self.old, &*self.program);
         let reports = take_steps(&mut copy, around, &mut work, of, &self.plan, |_| {});
-        let missed = copy.missed_tables().map(str::to_owned).collect();
-        Ok((reports, missed))
+        missed.extend(copy.missed_tables().map(str::to_owned));
+        reports
     }
 }
 

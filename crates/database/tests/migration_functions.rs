@@ -37,7 +37,7 @@ fn second(migrate: Value) -> Value {
             "__old_t": [["id", "U64"], ["a", "U32"], ["b", "U32"]],
         },
         "uniqueKeys": { "t": "id", "s": "id", "u": "id", "__old_t": "id" },
-        "autoInc": { "t": "id" },
+        "autoInc": { "t": "id", "s": "id" },
         "migrate": migrate,
         "views": { "v": { "query": "SELECT * FROM t WHERE c = 12", "table": "t" } },
         "rules": ["SELECT * FROM u WHERE id = 1"],
@@ -101,12 +101,14 @@ async fn a_function_replaces_a_table_and_clients_come_again() {
     watcher.subscribe(1, "SELECT * FROM u").await;
     assert_eq!(watcher.rows(1, "u").len(), 2);
     watcher
-        .change(&json!({ "t": { "inserts": [[0, 5]] } }))
+        .change(&json!({ "t": { "inserts": [[0, 5]] }, "s": { "inserts": [[0, 5]] } }))
         .await;
+    let highest = rows(&database, "SELECT id FROM s WHERE a = 5").await;
+    assert_eq!(highest, json!([[3]]), "behind what the function wrote");
     let highest = rows(&database, "SELECT id FROM t WHERE c = 5").await;
     assert_eq!(highest, json!([[3]]), "its counter goes on");
     watcher
-        .change(&json!({ "t": { "deletes": [[3, 5]] } }))
+        .change(&json!({ "t": { "deletes": [[3, 5]] }, "s": { "deletes": [[3, 5]] } }))
         .await;
     drop(watcher);
     let status = database.migration_status();

@@ -230,6 +230,26 @@ async fn a_change_that_fails_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_sequence_does_not_issue_what_rows_have() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = json!({ "tables": { "t": [["id", "U32"]] }, "uniqueKeys": { "t": "id" } });
+    let path = directory.path().join("db");
+    let database = create_tables(table_options(&path), &program).await;
+    let insert = sql(&database, OWNER, "INSERT INTO t VALUES (7)").await;
+    insert.expect("a free key");
+    let mut counted = program;
+    counted["autoInc"] = json!({ "t": "id" });
+    let refused = publish(&database, &counted, true).await;
+    let refused = refused.expect_err("7 is there").to_string();
+    assert!(refused.contains("[LC0227]"), "{refused}");
+    let delete = sql(&database, OWNER, "DELETE FROM t").await;
+    delete.expect("a row");
+    let published = publish(&database, &counted, true).await;
+    published.expect("there are none");
+    stop(database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_subscription_that_is_none_of_the_new_program_ends() {
     let directory = tempfile::tempdir().expect("a directory");
     let database = create_tables(table_options(&directory.path().join("db")), &first()).await;

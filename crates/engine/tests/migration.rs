@@ -292,6 +292,45 @@ fn backing_tables_that_differ_are_made_anew() {
     assert_replays(&world);
 }
 
+/// Nothing is done to tables that are not what the running program's definition says.
+#[test]
+fn tables_that_differ_from_the_definition_are_told() {
+    let base = || Table::new(&[Kind::U32, Kind::I64]).key();
+    let world = World::new(&one(base()));
+    let mut private = base();
+    private.is_private = true;
+    let others = [
+        (
+            Table::new(&[Kind::U32, Kind::I64]).unique(&[0]),
+            "primary key",
+        ),
+        (private, "access"),
+        (
+            Table::new(&[Kind::U32, Kind::I64]).key().event(),
+            "event table",
+        ),
+        (Table::new(&[Kind::U32, Kind::U32]).key(), "columns"),
+        (base().index(&[1], Algorithm::BTree), "indexes"),
+        (base().index(&[1], Algorithm::BTree).unique(&[1]), "indexes"),
+        (base().sequence(), "sequences"),
+    ];
+    for (other, text) in others {
+        let refused = world.datastore.check_tables(&definition(&one(other)));
+        let refused = refused.expect_err(text).to_string();
+        assert!(
+            refused.contains(text) && refused.contains("[LC0230]"),
+            "{refused}"
+        );
+    }
+    let mut more = one(base());
+    more.insert("u".to_owned(), base());
+    for def in [more, Tables::new()] {
+        assert!(world.datastore.check_tables(&definition(&def)).is_err());
+    }
+    let same = world.datastore.check_tables(&definition(&one(base())));
+    same.expect("it is the one that made them");
+}
+
 #[test]
 fn a_migration_is_bounded() {
     let old = Table::new(&[Kind::U32, Kind::Text]);

@@ -14,7 +14,7 @@ use super::reply::{self, Reply};
 use super::update;
 use crate::auth::Caller;
 use crate::control::DatabaseRecord;
-use crate::permissions::{self, Action};
+use crate::permissions::Action;
 use crate::state::ServerState;
 
 /// GET `/v1/database/:n` (06 §5.6).
@@ -44,9 +44,7 @@ pub(super) async fn tables(
     DatabasePath(path): DatabasePath,
     Extension(caller): Extension<Caller>,
 ) -> Reply {
-    let record = state.record(&path)?;
-    permissions::check(&state, &record, &caller.identity, Action::Update)?;
-    let running = state.databases.get(&record).await?;
+    let (_, running) = state.running(&path, &caller, Action::Update).await?;
     let tables = running.handle.table_rows().await;
     let tables = tables.map_err(update::failure)?;
     let tables = tables
@@ -63,9 +61,7 @@ pub(super) async fn metrics(
     DatabasePath(path): DatabasePath,
     Extension(caller): Extension<Caller>,
 ) -> Reply {
-    let record = state.record(&path)?;
-    permissions::check(&state, &record, &caller.identity, Action::ViewMetrics)?;
-    let running = state.databases.get(&record).await?;
+    let (record, running) = state.running(&path, &caller, Action::ViewMetrics).await?;
     let names = state.control.names_of(&record.identity)?;
     let value = crate::metrics::one_as_json(&record.identity, names, &running);
     Ok(reply::json_value(&value))
