@@ -160,6 +160,46 @@ async fn a_copy_is_bounded_and_says_that_only_it_is_too_large() {
     stop(database).await;
 }
 
+/// Steps that would fit without the copy beside them are not what is at fault.
+#[tokio::test(flavor = "multi_thread")]
+async fn steps_share_the_bound_with_the_copy() {
+    for (bytes_max, text) in [
+        // Neither the rows twice, nor their copy.
+        (20 << 10, "was not tried"),
+        // The copy, and not the steps beside it.
+        (300 << 10, "was not tried"),
+        (2 << 20, ""),
+    ] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut bounded = options(directory.path());
+        bounded.limits.migration_bytes_max = bytes_max;
+        let program = json!({
+            "tables": { "t": [["id", "U32"], ["k", "Kind2"]] },
+            "uniqueKeys": { "t": "id" },
+        });
+        let database = create_tables(bounded, &program).await;
+        let mut watcher = Watcher::connect(&database, OWNER, 1).await;
+        let many: Vec<_> = (0..6000).map(|id| json!([id, 0])).collect();
+        watcher.change(&json!({ "t": { "inserts": many } })).await;
+        drop(watcher);
+        let mut more = program.clone();
+        more["tables"]["t"] = json!([["id", "U32"], ["k", "Kind2"], ["more", "U32"]]);
+        more["defaults"] = json!({ "t": { "more": 7 } });
+        let tried = try_on_a_copy(&database, &more, pending()).await;
+        match tried {
+            Err(error) if !text.is_empty() => {
+                let error = error.to_string();
+                assert!(
+                    error.contains(text) && error.contains("[LC0229]"),
+                    "{error}"
+                );
+            }
+            tried => assert!(text.is_empty() && tried.is_ok(), "{bytes_max}: {tried:?}"),
+        }
+        stop(database).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn it_ends_with_its_database_and_with_who_asked() {
     let directory = tempfile::tempdir().expect("a directory");

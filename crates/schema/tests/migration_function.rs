@@ -241,8 +241,33 @@ fn tables_that_would_be_rewritten_go_with_those_that_need_the_function() {
     let player = &mut unique_names.tables[0];
     player.constraints.push(unique(&[1]));
     player.indexes.push(btree("player_name", &[1]));
-    let planned = plan(&old().valid(), &unique_names.valid()).expect("a plan");
+    let planned = plan(&old().valid(), &unique_names.clone().valid()).expect("a plan");
     assert!(kinds(&planned).contains(&"RunMigration"));
+    // But not one that does not fit the table, nor is the other then anything that needs a function.
+    let mut stale = unique_names.clone();
+    stale
+        .tables
+        .retain(|table| table.source_name != "__old_player");
+    stale.table("__old_player", &[("id", T::U64)]);
+    stale.table("__old_rest", &[("x", T::U8)]);
+    with_level(&mut stale);
+    let planned = plan(&old().valid(), &stale.valid()).expect("a plan");
+    assert!(planned.set_aside().next().is_none());
+}
+
+/// They have no rows that a function could bring over.
+#[test]
+fn event_tables_are_not_replaced() {
+    let with_event = |columns: &[(&str, T)]| {
+        let mut build = old();
+        build.table("happened", columns).is_event = true;
+        build
+    };
+    let mut new = with_event(&[("y", T::String)]);
+    new.reducers = vec![function()];
+    new.table("__old_happened", &[("x", T::U8)]);
+    let planned = plan(&with_event(&[("x", T::U8)]).valid(), &new.valid()).expect("a plan");
+    assert!(planned.set_aside().next().is_none());
 }
 
 #[test]
