@@ -53,6 +53,7 @@ mod probe;
 mod procedures;
 mod query_load;
 mod reads;
+mod rehearsal;
 mod request;
 mod resolve;
 mod rights;

@@ -128,6 +128,7 @@ impl DatabaseHandle {
             HostKind::from_u8(record.program_kind),
             Purpose::Open,
         )?;
+        datastore.know_old_tables(&program.def);
         create_missing_views(&options, &mut datastore, &program, &mut durable)?;
         Ok(threads::start(Opened {
             options,

@@ -8,6 +8,7 @@ use lightcone_log::{CommitterStats, LogError};
 use tokio::sync::Semaphore;
 
 use crate::migration_progress::MigrationProgress;
+use crate::rehearsal::Rehearsals;
 
 /// What clients of a database are told that ends because of a bug.
 pub(crate) const FAILED_TEXT: &str = "the database failed and restarts [LC0308]";
@@ -69,6 +70,8 @@ pub(crate) struct Status {
     is_updating: AtomicBool,
     /// What it does to the tables then.
     pub migration: MigrationProgress,
+    /// Migrations that are tried beside it.
+    pub rehearsals: Rehearsals,
     /// Closed when the writer has ended and the log is given back. Has no permits.
     ended: Semaphore,
 }
@@ -124,6 +127,7 @@ impl Status {
             is_stopping: AtomicBool::new(false),
             is_updating: AtomicBool::new(false),
             migration: MigrationProgress::default(),
+            rehearsals: Rehearsals::default(),
             ended: Semaphore::new(0),
         }
     }

@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 
 use crate::counters::TableCounters;
 use crate::error::DatastoreError;
-use crate::migration::{ABSENT_OLD_INDEX, ABSENT_OLD_TABLE};
+use crate::migration::{OldNames, ABSENT_OLD_INDEX, ABSENT_OLD_TABLE};
 use crate::names::Names;
 use crate::schedule::ScheduleColumns;
 use crate::sequence::Sequence;
@@ -123,6 +123,11 @@ pub struct Datastore {
     pub(crate) clock: Clock,
     /// Tables that were read, while a migration function runs.
     pub(crate) noted_reads: Option<Mutex<FxHashSet<TableId>>>,
+    pub(crate) old_names: OldNames,
+    /// Tables whose rows a copy left out.
+    pub(crate) left_out: FxHashSet<TableId>,
+    /// Those of them that a migration function wanted.
+    pub(crate) missed: FxHashSet<TableId>,
 }
 
 /// The time of day.
@@ -150,6 +155,9 @@ impl Datastore {
             has_schedules: false,
             clock: Arc::new(Timestamp::now),
             noted_reads: None,
+            old_names: OldNames::default(),
+            left_out: FxHashSet::default(),
+            missed: FxHashSet::default(),
         };
         for schema in system::system_tables() {
             datastore.add_table(TableState::new(schema, |_| SYSTEM_SEQUENCE_FIRST));

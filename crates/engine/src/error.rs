@@ -43,7 +43,7 @@ pub enum DatastoreError {
     #[error("`{table}` is a table as it was: a migration function reads it, and writes to those that take its place [LC0237]")]
     OldTable { table: String },
     /// It is there for a migration function only, and only if that is to replace it.
-    #[error("tables `__old_…` are there while the migration function runs, and only those that it is to replace; read the others under their own names [LC0238]")]
+    #[error("tables `__old_…` are there while the migration function runs, and only those that it is to replace: read the others under their own names, and delete declarations whose work an earlier version has done [LC0238]")]
     NoOldTable,
 }
 

@@ -235,7 +235,7 @@ section! {
             /// Most bytes that it may copy or put into indexes.
             migration_bytes_max: u64 = 8 << 30;
                 bounds "tables that a migration copies, with `INDEX_BYTES_PER_ROW` (`crates/engine/src/migration/mod.rs`) for \
-                    each row of an index that it builds, or of a set of rows where no index is unique; the same of the copy for `publish --dry-run`";
+                    each row of an index that it builds, or of a set of rows where no index is unique; `publish --dry-run` has one such bound for its copy and the steps";
                 reached "undo the migration, refuse the publish: LC0229";
         }
         in Storage {

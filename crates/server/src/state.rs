@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use lightcone_types::Identity;
 
-use crate::auth::Authority;
+use crate::auth::{Authority, Caller};
 use crate::budget::{ByteBudget, Charge};
 use crate::config::Config;
 use crate::control::{ControlDb, ControlError, DatabaseRecord};
-use crate::databases::Databases;
+use crate::databases::{Databases, Running};
 use crate::descriptors::Descriptors;
 use crate::http::body::Buffered;
 use crate::http::Failure;
 use crate::metrics::{Scrapes, ServerCounters};
 use crate::names::NameOrIdentity;
 use crate::pace::Pace;
+use crate::permissions::{self, Action};
 use crate::publishing::{Publisher, Publishing, Turn};
 use crate::traces::Traces;
 
@@ -72,6 +73,19 @@ impl ServerState {
         self.control
             .database(&identity)?
             .ok_or_else(Failure::no_such_database)
+    }
+
+    /// An existing database, for a caller who may do this with it; opened if it is not.
+    pub(crate) async fn running(
+        &self,
+        path: &NameOrIdentity,
+        caller: &Caller,
+        action: Action,
+    ) -> Result<(DatabaseRecord, Running), Failure> {
+        let record = self.record(path)?;
+        permissions::check(self, &record, &caller.identity, action)?;
+        let running = self.databases.get(&record).await?;
+        Ok((record, running))
     }
 
     /// The record of an existing database and the request's body: the record as it is when the body has come, which may take long.

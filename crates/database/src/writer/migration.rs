@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
+use lightcone_engine::MigrationWork;
 use lightcone_host::{ConsoleLevel, HostEnv};
 use lightcone_schema::{MigrationPlan, TableSchema};
 use lightcone_types::{ConnectionId, Identity, TableId};
@@ -82,6 +83,7 @@ impl Writer {
         let ended = (self.shared.environment().instant(), self.now());
         progress.end(outcome, ended);
         if let Err(error) = migrated {
+            self.datastore.know_old_tables(self.module.def());
             let reason = error.to_string();
             let text = format!("Database update failed: {reason}");
             log.host(ConsoleLevel::Error, None, &text, self.now());
@@ -145,10 +147,14 @@ impl Writer {
         let around = Surroundings {
             options: &self.shared.options,
             console: log.clone(),
-            progress: Some(&self.shared.status.migration),
+            progress: &self.shared.status.migration,
+            started: self.shared.environment().instant(),
         };
-        let plan = &planned.plan;
-        take_steps(datastore, &around, (&old, program), plan, |step| {
+        let mut may_go_on = || around.may_go_on();
+        let bytes_max = self.shared.options.limits.migration_bytes_max;
+        let mut work = MigrationWork::new(bytes_max, &mut may_go_on);
+        let (plan, of) = (&planned.plan, (&*old, program));
+        take_steps(datastore, &around, &mut work, of, plan, |step| {
             if let Some(text) = log_text(step) {
                 log.info(&text);
             }

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses its part of this")]
 
 pub mod hurried;
+pub mod publishing;
 pub mod requests;
 pub mod tables;
 pub mod watcher;

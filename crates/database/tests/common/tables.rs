@@ -11,8 +11,9 @@
 //! between these two transactions.
 //!
 //! With `migrate`, there is a migration function: it copies rows as `copy` says (from which table, into which, which columns), makes
-//! the `changes`, asks for the number of rows of those that `counts` lists, then waits to be ended if `waits` is set, and fails with the text `fails`. Tables that it reads have `__old_` in
-//! front of their names.
+//! the `changes`, asks for the number of rows of those that `counts` lists, has the function `immediate` called outside of the
+//! transaction, then waits to be ended if `waits` is set, and fails with the text `fails`. Tables that it reads have `__old_` in front
+//! of their names.
 //!
 //! Its reducer `change` takes a text: JSON of tables with the rows to be deleted and to be inserted, all in one transaction.
 
@@ -21,6 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use lightcone_database::{DatabaseHandle, DatabaseOptions, Engines, HostKind, JsonRows, SqlError};
+use lightcone_engine::DatastoreError;
 use lightcone_host::{
     Ask, HandlerResponse, HostEnv, HostError, InstanceOptions, Interrupt, LoadedModule,
     ModuleEngine, ModuleInstance, OpenTransaction, ProcedureOutcome, ReadSet, ReadView,
@@ -63,7 +65,7 @@ struct Tables {
     program: Arc<Value>,
 }
 
-struct Changing(Arc<Value>, Arc<Interrupt>);
+struct Changing(Arc<Value>, Arc<Interrupt>, HostEnv);
 
 impl ModuleEngine for TablesEngine {
     fn name(&self) -> &'static str {
@@ -88,9 +90,9 @@ impl LoadedModule for Tables {
         &self.definition
     }
 
-    fn instantiate(&self, _: HostEnv) -> Result<Box<dyn ModuleInstance>, HostError> {
+    fn instantiate(&self, env: HostEnv) -> Result<Box<dyn ModuleInstance>, HostError> {
         let program = self.program.clone();
-        Ok(Box::new(Changing(program, Arc::default())))
+        Ok(Box::new(Changing(program, Arc::default(), env)))
     }
 }
 
@@ -110,7 +112,8 @@ impl ModuleInstance for Changing {
         if &**call.name == "__migrate" {
             return self.migrate(transaction);
         }
-        self.change(transaction, &text_of(call));
+        let changed = self.change(transaction, &text_of(call));
+        changed.expect("the keys are free");
         ReducerOutcome::Ok
     }
 
@@ -140,7 +143,10 @@ impl ModuleInstance for Changing {
                 transactions.block(waiting);
             }
             match transactions.begin() {
-                Ok(transaction) => self.change(transaction, &what[changes]),
+                Ok(transaction) => {
+                    let changed = self.change(transaction, &what[changes]);
+                    changed.expect("the keys are free");
+                }
                 Err(trap) => {
                     let message = trap.to_string();
                     return ProcedureOutcome::Failed { message };
@@ -174,8 +180,11 @@ impl ModuleInstance for Changing {
 }
 
 impl Changing {
-    fn migrate(&self, transaction: OpenTransaction<'_>) -> ReducerOutcome {
+    fn migrate(&mut self, transaction: OpenTransaction<'_>) -> ReducerOutcome {
         let what = &self.0["migrate"];
+        let fatal = |error: &dyn std::fmt::Display| ReducerOutcome::Fatal {
+            message: error.to_string(),
+        };
         let datastore = transaction.into_datastore();
         for copy in what["copy"].as_array().into_iter().flatten() {
             let (from, to, columns): (String, String, Vec<usize>) =
@@ -192,8 +201,7 @@ impl Changing {
             let to = datastore.table_id_from_name(&to).expect("a table");
             for row in rows {
                 if let Err(error) = datastore.insert(to, &row, &mut Vec::new()) {
-                    let message = error.to_string();
-                    return ReducerOutcome::Fatal { message };
+                    return fatal(&error);
                 }
             }
         }
@@ -203,7 +211,16 @@ impl Changing {
             datastore.row_count(table).expect("a transaction is open");
         }
         if what["changes"].is_object() {
-            self.change(OpenTransaction::of(datastore), &what["changes"]);
+            let changed = self.change(OpenTransaction::of(datastore), &what["changes"]);
+            if let Err(error) = changed {
+                return fatal(&error);
+            }
+        }
+        if let Some(function) = what["immediate"].as_str() {
+            let scheduled = self.2.volatile_nonatomic_schedule_immediate(function, &[]);
+            if let Err(error) = scheduled {
+                return fatal(&error);
+            }
         }
         if what["waits"] == true {
             let reason = loop {
@@ -221,7 +238,11 @@ impl Changing {
         }
     }
 
-    fn change(&self, transaction: OpenTransaction<'_>, changes: &Value) {
+    fn change(
+        &self,
+        transaction: OpenTransaction<'_>,
+        changes: &Value,
+    ) -> Result<(), DatastoreError> {
         let datastore = transaction.into_datastore();
         for (name, change) in changes.as_object().expect("tables") {
             let canonical = name.split('/').next().expect("a name");
@@ -234,14 +255,13 @@ impl Changing {
             let deletes: Vec<Vec<u8>> = rows("deletes");
             let mut listed = (deletes.len() as u32).to_vec();
             listed.extend(deletes.into_iter().flatten());
-            datastore.delete_all_by_eq(id, &listed).expect("rows");
+            datastore.delete_all_by_eq(id, &listed)?;
             let inserts: Vec<Vec<u8>> = rows("inserts");
             for row in inserts {
-                datastore
-                    .insert(id, &row, &mut Vec::new())
-                    .expect("the keys are free");
+                datastore.insert(id, &row, &mut Vec::new())?;
             }
         }
+        Ok(())
     }
 }
 

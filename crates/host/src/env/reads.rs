@@ -9,17 +9,19 @@ use crate::{AbiError, Advance, Errno, HostTrap};
 impl HostEnv {
     /// `table_id_from_name`
     pub fn table_id_from_name(&self, name: &str) -> Result<TableId, AbiError> {
-        let found = self.access.read()?.table_id_from_name(name);
+        let datastore = self.access.read()?;
+        let found = datastore.table_id_from_name(name);
         found
-            .or_else(|| Datastore::absent_old_table(name))
+            .or_else(|| datastore.absent_old_table(name))
             .ok_or(AbiError::Errno(Errno::NO_SUCH_TABLE))
     }
 
     /// `index_id_from_name`
     pub fn index_id_from_name(&self, name: &str) -> Result<IndexId, AbiError> {
-        let found = self.access.read()?.index_id_from_name(name);
+        let datastore = self.access.read()?;
+        let found = datastore.index_id_from_name(name);
         found
-            .or_else(|| Datastore::absent_old_index(name))
+            .or_else(|| datastore.absent_old_index(name))
             .ok_or(AbiError::Errno(Errno::NO_SUCH_INDEX))
     }
 

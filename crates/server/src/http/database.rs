@@ -46,9 +46,7 @@ pub(super) async fn tables(
     DatabasePath(path): DatabasePath,
     Extension(caller): Extension<Caller>,
 ) -> Reply {
-    let record = state.record(&path)?;
-    permissions::check(&state, &record, &caller.identity, Action::Update)?;
-    let running = state.databases.get(&record).await?;
+    let (_, running) = state.running(&path, &caller, Action::Update).await?;
     let tables = running.handle.table_rows().await;
     let tables = tables.map_err(update::failure)?;
     let tables = tables
