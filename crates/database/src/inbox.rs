@@ -117,6 +117,8 @@ pub(crate) enum Notice {
     SchedulesDue { alarm: u64 },
     /// It is time to try views again that failed.
     ViewsDue,
+    /// There may have been no work for a while.
+    RestDue,
     /// A snapshot has ended. From so many bytes of the log on those are counted that make the next one due.
     SnapshotDone { log_bytes: u64 },
     /// A call beside the writer asks for the tables.

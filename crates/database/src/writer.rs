@@ -11,6 +11,7 @@ mod others;
 mod procedures;
 mod queries;
 mod recovery;
+mod rest;
 mod rounds;
 mod schedule;
 mod spans;
@@ -127,6 +128,7 @@ pub(crate) struct WriterState {
     schedules: schedule::Schedules,
     views: Views,
     view_alarm: views::ViewAlarm,
+    rest: rest::Rest,
     /// The log failed, and what of the tables was not durable is taken back.
     is_reverted: bool,
     /// A thread of the database ended because of a bug: this one is to end too.
@@ -183,6 +185,7 @@ impl Writer {
             self.run_schedules();
             self.retry_views();
             self.snapshot_if_due();
+            self.plan_rest();
             self.note_round();
         }
     }
@@ -190,6 +193,9 @@ impl Writer {
     fn item(&mut self, item: InboxItem) {
         if !matches!(item, InboxItem::Command(Command::Requests { .. })) {
             self.state.call_ended = None;
+        }
+        if !matches!(item, InboxItem::Notice(Notice::RestDue)) {
+            self.state.rest.note_work();
         }
         match item {
             InboxItem::Command(command) => self.command(command),
@@ -297,6 +303,7 @@ impl Writer {
             Notice::Lease(request) => self.lend_tables(*request),
             Notice::ProcedureEnded(ended) => self.procedure_ended(*ended),
             Notice::ImmediateCalls => self.run_immediate_calls(),
+            Notice::RestDue => self.rest_is_due(),
             // It is seen to at the end of each round.
             Notice::WaitOver => {}
             Notice::Failed => self.state.failed = true,

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use lightcone_types::Identity;
-use tokio::sync::Semaphore;
 
 use crate::auth::{Authority, Caller};
 use crate::budget::{ByteBudget, Charge};
@@ -13,7 +12,7 @@ use crate::databases::{Databases, Running};
 use crate::descriptors::Descriptors;
 use crate::http::body::Buffered;
 use crate::http::Failure;
-use crate::metrics::ServerCounters;
+use crate::metrics::{Scrapes, ServerCounters};
 use crate::names::NameOrIdentity;
 use crate::pace::Pace;
 use crate::permissions::{self, Action};
@@ -42,7 +41,7 @@ pub(crate) struct ServerState {
     /// None unless traces are sent.
     pub traces: Option<Arc<Traces>>,
     /// Whose turn it is to read the metrics.
-    pub scrapes: Arc<Semaphore>,
+    pub scrapes: Scrapes,
     pub descriptors: Descriptors,
     pub buffered_bytes: Arc<ByteBudget>,
     /// Apart from the others: modules are large, and wait.

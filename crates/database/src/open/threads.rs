@@ -6,7 +6,7 @@ use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::{Arc, Weak};
 
 use lightcone_engine::{Datastore, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID};
-use lightcone_host::ModuleInstance;
+use lightcone_host::{ModuleInstance, SharedMemory};
 use lightcone_log::{CommitEvent, Committer, CommitterOptions, Log, LogOffset, THREAD_NAME};
 use lightcone_types::{ConnectionId, Identity, Reader};
 use tokio::sync::mpsc;
@@ -16,7 +16,7 @@ use crate::events::{Batch, FanoutItem};
 use crate::fanout::{Fanout, QUEUE_BATCHES_MAX};
 use crate::handle::DatabaseHandle;
 use crate::inbox::Inbox;
-use crate::metrics::ModuleCounters;
+use crate::metrics::{Metrics, ModuleCounters, Replayed, SeriesMax};
 use crate::module::{Module, Program};
 use crate::module_log::ModuleLog;
 use crate::options::{DatabaseOptions, WRITER_STACK_EXTRA_BYTES};
@@ -35,12 +35,14 @@ pub(super) struct Opened {
     pub options: DatabaseOptions,
     pub log: Arc<ModuleLog>,
     pub immediate: Arc<ImmediateQueue>,
+    /// Where the instances count theirs.
+    pub memory: Arc<SharedMemory>,
     pub program: Program,
     pub datastore: Datastore,
     pub instance: Box<dyn ModuleInstance>,
     pub durable: Box<dyn Log>,
-    /// Bytes of the log that were replayed.
-    pub replayed_bytes: u64,
+    /// Of the log.
+    pub replayed: Replayed,
 }
 
 pub(super) fn start(opened: Opened) -> DatabaseHandle {
@@ -48,15 +50,17 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
         options,
         log,
         immediate,
+        memory,
         program,
         datastore,
         instance,
         durable,
-        replayed_bytes,
+        replayed,
     } = opened;
     let next_offset = durable.tail().next_offset;
     let catalog = CatalogView::new(&datastore, &program.def);
-    let counters = ModuleCounters::new(&program.def, &datastore, None);
+    let series_max = SeriesMax::of(&options.limits);
+    let counters = ModuleCounters::new(&program.def, &datastore, None, series_max);
     let module = Arc::new(Module::new(0, 0, program, catalog, counters));
     let (items, inbox) = mpsc::unbounded_channel();
     let senders = Inbox::new(&options.limits, items);
@@ -64,8 +68,10 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
         options,
         log,
         immediate,
+        memory,
         senders,
         module.clone(),
+        Metrics::new(replayed),
     ));
     let (fanout, fanout_inbox) = sync_channel(QUEUE_BATCHES_MAX);
     let (used_sender, used_batches) = sync_channel(SPARE_BATCHES);
@@ -82,7 +88,7 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
         used_batches,
         next_offset,
         submitted_offset: next_offset,
-        replayed_bytes,
+        replayed_bytes: replayed.bytes,
         state: WriterState::default(),
         traced: None,
     });

@@ -19,7 +19,7 @@ use crate::compile::SetCompiler;
 use crate::error::UpdateError;
 use crate::events::Event;
 use crate::live_query::LiveQuery;
-use crate::metrics::ModuleCounters;
+use crate::metrics::{ModuleCounters, SeriesMax};
 use crate::migration::{cancelled, log_text, take_steps, Planned, Surroundings};
 use crate::migration_progress::MigrationOutcome;
 use crate::module::{Module, Program};
@@ -120,7 +120,8 @@ impl Writer {
             false => self.module.tables_version,
         };
         let counting = Some(&self.module.counters);
-        let counters = ModuleCounters::new(&program.def, &self.datastore, counting);
+        let series_max = SeriesMax::of(&self.shared.options.limits);
+        let counters = ModuleCounters::new(&program.def, &self.datastore, counting, series_max);
         let module = Module::new(version, tables_version, program, catalog, counters);
         let module = Arc::new(module);
         match planned.plan.breaks_clients() {
