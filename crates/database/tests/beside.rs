@@ -170,28 +170,24 @@ async fn a_thousand_sleepers_need_no_threads() {
     }
     assert_eq!(counter(&database, 1).await, 2002);
     // Others, which would sleep for an hour, end with their database.
-    let mut args = 1_u32.to_vec();
-    3_600_000_000_u64.encode(&mut args);
-    for request_id in 0..1000 {
-        let procedure = "nap";
-        let args = &args;
-        client
-            .send(&[ClientMessage::CallProcedure {
-                request_id,
-                procedure,
-                args,
-            }])
-            .await;
-    }
+    let sleepers: Vec<_> = (0..1000)
+        .map(|_| {
+            let database = database.clone();
+            tokio::spawn(async move { http(&database, "nap", "[1, 3600000000]".into()).await })
+        })
+        .collect();
     let started = Instant::now();
     while counter(&database, 1).await < 3002 {
         assert!(started.elapsed() < Duration::from_secs(60), "all sleep");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert!(threads() < threads_before + 50, "{}", threads());
-    let ended = database.shutdown(ShutdownReason::ServerStop);
-    let ended = tokio::time::timeout(Duration::from_secs(30), ended).await;
-    ended.expect("nobody waits for them");
+    database.shutdown(ShutdownReason::ServerStop).await;
+    for sleeper in sleepers {
+        let ended = tokio::time::timeout(Duration::from_secs(30), sleeper).await;
+        let ended = ended.expect("nobody sleeps on").expect("no panic");
+        assert!(ended.is_err(), "{ended:?}");
+    }
     assert!(threads() < threads_before + 50, "{}", threads());
 }
 
