@@ -73,12 +73,12 @@ impl DatabaseHandle {
     ) -> Result<Vec<StepReport>, UpdateError> {
         let shared = self.shared.clone();
         let cancelled = |_| UpdateError::Cancelled;
-        let permit = shared.inbox.permit(0).await;
-        let permit = permit.map_err(|_| UpdateError::Cancelled)?;
-        let (reply, frozen) = oneshot::channel();
-        let sent = shared.inbox.command(Command::Freeze { permit, reply });
-        sent.map_err(|_| UpdateError::Cancelled)?;
-        let (frozen, old) = frozen.await.map_err(cancelled)?;
+        let mut given_up = pin!(given_up);
+        let frozen = tokio::select! {
+            frozen = self.freeze() => frozen,
+            () = &mut given_up => None,
+        };
+        let (frozen, old) = frozen.ok_or(UpdateError::Cancelled)?;
         let (plan, program) = (plan.clone(), prepared.into_program());
         let (reply, reports) = oneshot::channel();
         let options = shared.options.clone();
@@ -106,6 +106,15 @@ impl DatabaseHandle {
             }
         };
         reports.map_err(cancelled)?
+    }
+
+    /// All tables as they are when the writer comes to it, and the program's definition; none if the database ends.
+    async fn freeze(&self) -> Option<(DatastoreSnapshot, Arc<ModuleDef>)> {
+        let inbox = &self.shared.inbox;
+        let permit = inbox.permit(0).await.ok()?;
+        let (reply, frozen) = oneshot::channel();
+        inbox.command(Command::Freeze { permit, reply }).ok()?;
+        frozen.await.ok()
     }
 }
 

@@ -122,8 +122,12 @@ async fn sleep_holds_up_nobody() {
     database.shutdown(ShutdownReason::ServerStop).await;
 }
 
+/// Of those who count threads, and those who need one for each processor, one at a time.
+static MANY_THREADS: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_sleepers_need_no_threads() {
+    let _alone = MANY_THREADS.lock().await;
     let directory = tempfile::tempdir().expect("a directory");
     let database = create(beside_options(directory.path(), &[]), HostKind::Wasm).await;
     http(&database, "nap", "[1, 1]".into())
@@ -681,6 +685,7 @@ async fn threads_are_left_for_others() {
 /// One that computes in a transaction leaves its thread to others at each tick, also to those of other databases.
 #[tokio::test(flavor = "multi_thread")]
 async fn transactions_that_compute_keep_no_thread() {
+    let _alone = MANY_THREADS.lock().await;
     let processors = std::thread::available_parallelism().map_or(2, |count| count.get().max(2));
     let mut directories = Vec::new();
     let mut databases = Vec::new();

@@ -3,16 +3,20 @@
 
 mod common;
 
+use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::publishing::{publish, stop};
 use common::tables::{create_tables, sql, table_options};
 use common::watcher::Watcher;
-use common::{open, OWNER, STRANGER};
+use common::{caller, open, OWNER, STRANGER};
 use lightcone_database::{
-    CallArgs, CallError, DatabaseHandle, MigrationOutcome, MigrationPhase, UpdateError,
+    CallArgs, CallError, DatabaseHandle, JsonRows, MigrationOutcome, MigrationPhase, UpdateError,
 };
+use lightcone_storage::sim::{HookedStorage, Hooks};
 use serde_json::{json, Value};
 
 async fn rows(database: &DatabaseHandle, text: &str) -> Value {
@@ -415,5 +419,45 @@ async fn rows_that_the_function_writes_are_due_and_those_of_the_old_table_are_no
         json!([[1], [3]]),
         "2 went with its table"
     );
+    stop(database).await;
+}
+
+/// A disk that takes no more data for the log once it is full.
+#[derive(Default)]
+struct Full(AtomicBool);
+
+impl Hooks for Full {
+    fn before_write(&self, path: &Path) -> io::Result<()> {
+        let is_log = path.parent().is_some_and(|parent| parent.ends_with("log"));
+        match is_log && self.0.load(Ordering::SeqCst) {
+            true => Err(io::ErrorKind::StorageFull.into()),
+            false => Ok(()),
+        }
+    }
+}
+
+/// What the log has not taken is taken back, and what the program may look up stays.
+#[tokio::test(flavor = "multi_thread")]
+async fn old_names_are_known_when_the_log_has_failed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let full = Arc::new(Full::default());
+    let mut options = table_options(&directory.path().join("db"));
+    options.storage = Arc::new(HookedStorage::new(options.storage, full.clone()));
+    let database = create_tables(options, &first()).await;
+    let mut program = second(copies());
+    program["views"]["v"]["looksUp"] = json!("__old_t");
+    publish(&database, &program, true).await.expect("a plan");
+    let look = "SELECT * FROM v";
+    rows(&database, "INSERT INTO t VALUES (5, 12)").await;
+    assert_eq!(rows(&database, look).await, json!([[5, 12]]));
+    full.0.store(true, Ordering::SeqCst);
+    let insert = "INSERT INTO t VALUES (7, 12)".to_owned();
+    let encoder = JsonRows::default();
+    let refused = database.sql(caller(OWNER), insert, true, encoder).await;
+    assert!(refused.is_err(), "the disk is full");
+    assert!(database.read_only().is_some());
+    // Nobody has looked for this one yet.
+    let seen = sql(&database, STRANGER, look).await.expect("it reads on");
+    assert_eq!(seen.0, json!([[5, 12]]));
     stop(database).await;
 }

@@ -68,8 +68,10 @@ async fn kill_and_look(
             .map_while(Result::ok)
             .filter_map(said)
             .take(count);
-        acknowledged = first.last().unwrap_or(acknowledged);
+        acknowledged = first.last().expect("it publishes");
         std::thread::sleep(Duration::from_micros(rng.random_range(0..8000)));
+        let ended = child.try_wait().expect("it is ours");
+        assert_eq!(ended, None, "it ends by nothing but this");
         child.kill().expect("it runs");
         child.wait().expect("it is gone");
         // What it had said before it was gone.

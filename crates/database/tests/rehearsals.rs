@@ -4,10 +4,12 @@ mod common;
 
 use std::future::{pending, Future};
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
+use std::time::Duration;
 
 use common::publishing::stop;
-use common::tables::{create_tables, sql, table_options};
+use common::tables::{create_tables, sql, table_options, WAITING};
 use common::watcher::Watcher;
 use common::OWNER;
 use lightcone_database::{
@@ -206,14 +208,23 @@ async fn it_ends_with_its_database_and_with_who_asked() {
     let database = filled(options(directory.path())).await;
     let mut waits = copies();
     waits["waits"] = json!(true);
-    let soon = || tokio::time::sleep(std::time::Duration::from_millis(100));
-    let ended = rehearse(&database, waits.clone(), soon()).await;
+    // No other test of this program waits.
+    let waiting = async |count: usize| {
+        let is_so = async {
+            while WAITING.load(Ordering::SeqCst) < count {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        let is_so = tokio::time::timeout(Duration::from_secs(60), is_so).await;
+        is_so.expect("the function runs");
+    };
+    let ended = rehearse(&database, waits.clone(), waiting(1)).await;
     assert!(matches!(ended, Err(UpdateError::Cancelled)), "{ended:?}");
     let rehearsing = {
         let database = database.clone();
         tokio::spawn(async move { rehearse(&database, waits, pending()).await })
     };
-    soon().await;
+    waiting(2).await;
     database.shutdown(ShutdownReason::Deleted).await;
     let ended = rehearsing.await.expect("no panic");
     assert!(matches!(ended, Err(UpdateError::Cancelled)), "{ended:?}");

@@ -48,6 +48,7 @@ impl Writer {
             return Err("the last update is not durable, and is taken back: the database opens anew with the program before".to_owned());
         }
         options.configure(&mut datastore);
+        datastore.know_old_tables(self.module.def());
         self.state.joins.hold_all_indexes(&mut datastore);
         self.state.views.hold_all_indexes(&mut datastore);
         self.datastore = datastore;

@@ -2,7 +2,7 @@
 //! types, `uniqueKeys`, `indexes`, `rules`; and beyond it `autoInc` (table to column), `events` and `private` (tables), `defaults` (by
 //! table, values of columns), and
 //! `views`: by name, the `query` whose rows a view has for who looks, with `{sender}` for him, and the `table` that these are of,
-//! or their `columns`.
+//! or their `columns`. It looks the table `looksUp` up first, as modules do before they use one.
 //!
 //! `schedules` names a table with `id` and `at`: its rows call `tick`, which puts their ids into the table `ticked`.
 //!
@@ -24,9 +24,9 @@ use std::sync::Arc;
 use lightcone_database::{DatabaseHandle, DatabaseOptions, Engines, HostKind, JsonRows, SqlError};
 use lightcone_engine::DatastoreError;
 use lightcone_host::{
-    Ask, HandlerResponse, HostEnv, HostError, InstanceOptions, Interrupt, LoadedModule,
-    ModuleEngine, ModuleInstance, OpenTransaction, ProcedureOutcome, ReadSet, ReadView,
-    ReducerCall, ReducerOutcome, Transactions, ViewCall, ViewOutcome,
+    lend, Ask, HandlerResponse, HoldsEnv, HostEnv, HostError, InstanceOptions, Interrupt, Lent,
+    LoadedModule, ModuleEngine, ModuleInstance, OpenTransaction, ProcedureOutcome, ReadSet,
+    ReadView, ReducerCall, ReducerOutcome, Transactions, ViewCall, ViewOutcome,
 };
 use lightcone_schema::raw::{
     CaseConversionPolicy, ExplicitNameEntry, ExplicitNames, NameMapping, RawColumnDefaultValueV10,
@@ -44,6 +44,9 @@ use lightcone_types::{
 use serde_json::Value;
 
 use super::{caller, options};
+
+/// Migration functions that have begun to wait, in this process.
+pub static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 /// Calls of the procedure `tick`, in this process.
 pub static TICKS: Ticks = Ticks {
@@ -66,6 +69,12 @@ struct Tables {
 }
 
 struct Changing(Arc<Value>, Arc<Interrupt>, HostEnv);
+
+impl HoldsEnv for Changing {
+    fn env(&mut self) -> &mut HostEnv {
+        &mut self.2
+    }
+}
 
 impl ModuleEngine for TablesEngine {
     fn name(&self) -> &'static str {
@@ -166,10 +175,22 @@ impl ModuleInstance for Changing {
         unreachable!("there are no handlers")
     }
 
-    fn call_view(&mut self, _: ReadView<'_>, call: &ViewCall<'_>, _: &mut ReadSet) -> ViewOutcome {
-        let query = self.0["views"][&**call.name]["query"]
-            .as_str()
-            .expect("a text");
+    fn call_view(
+        &mut self,
+        tables: ReadView<'_>,
+        call: &ViewCall<'_>,
+        _: &mut ReadSet,
+    ) -> ViewOutcome {
+        let program = self.0.clone();
+        let view = &program["views"][&**call.name];
+        let query = view["query"].as_str().expect("a text");
+        if let Some(table) = view["looksUp"].as_str() {
+            let look = |module: &mut Changing| module.2.table_id_from_name(table);
+            if let Err(error) = lend(self, Lent::Read(tables), look) {
+                let message = format!("{table}: {error:?}");
+                return ViewOutcome::Failed { message };
+            }
+        }
         let sender = call.sender.expect("no view is anonymous");
         ViewOutcome::Query(query.replace("{sender}", &format!("0x{}", sender.to_hex())))
     }
@@ -223,6 +244,7 @@ impl Changing {
             }
         }
         if what["waits"] == true {
+            WAITING.fetch_add(1, Ordering::SeqCst);
             let reason = loop {
                 match self.1.reason() {
                     Some(reason) => break reason,
