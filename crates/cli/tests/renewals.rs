@@ -225,14 +225,52 @@ fn a_second_login_ends_the_first() {
             !refuses,
             "{config}"
         );
-        let said = outcome
-            .stderr
-            .contains("that was there is not renewed any more");
-        assert_eq!(said, refuses, "{outcome:#?}");
+        let said = outcome.stderr.contains("is not renewed any more");
+        assert!(said, "{outcome:#?}");
         assert_eq!(
             config.contains(&id_token(url, LONG_AGO)),
             refuses,
             "{config}"
         );
     }
+}
+
+/// What another server's login is renewed by is not ended with that of this one.
+#[test]
+fn a_second_login_ends_none_for_other_servers() {
+    let server = device_provider(false);
+    let home = home_of(&server.url);
+    let url = &server.url;
+    let (elsewhere, ended) = ("http://elsewhere:3000", id_token(url, LONG_AGO));
+    let config = format!(
+        "[server_tokens]\n\"{elsewhere}\" = \"{ended}\"\n\"{url}\" = \"{ended}\"\n\n[server_renewals]\n\
+         \"{elsewhere}\" = {{ issuer = \"{url}\", client_id = \"me\", scope = \"openid\", refresh_token = \"e0\" }}\n\
+         \"{url}\" = {{ issuer = \"{url}\", client_id = \"me\", scope = \"openid\", refresh_token = \"r0\" }}\n"
+    );
+    home.write("root/config/cli.toml", &config);
+    let by_device = [
+        "login",
+        "--auth-host",
+        url,
+        "--client-id",
+        "me",
+        "--device",
+        "-s",
+        url,
+    ];
+    let with_a_token = ["login", "--token", &token("ann"), "-s", url];
+    for (login, kept) in [(&by_device[..], true), (&with_a_token, false)] {
+        let mut login = login.to_vec();
+        if kept {
+            login.push("--no-browser");
+        }
+        let outcome = home.run(&login).ok();
+        assert!(outcome.stderr.contains(elsewhere), "{outcome:#?}");
+        let config = home.config();
+        assert!(config.contains("\"e0\""), "{config}");
+        assert!(!config.contains("\"r0\""), "{config}");
+        assert_eq!(config.contains("\"r1\""), kept, "{config}");
+    }
+    let requests = server.requests();
+    assert!(requests.iter().all(|request| request.path != "/revoke"));
 }

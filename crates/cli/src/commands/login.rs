@@ -142,19 +142,10 @@ async fn oidc_login(
         Some(url) => url,
         None => context.config.server_url(None)?,
     };
-    let mut is_ended = false;
-    let end_old = async |issuer: &str| {
-        is_ended = end_renewal(&mut context.config, &url, (issuer, options.client_id)).await?;
-        Ok(())
-    };
-    let login = oidc::login(options, end_old).await;
-    if login.is_err() && is_ended {
-        eprintln!(
-            "warning: the login for {} that was there is not renewed any more",
-            origin(&url)
-        );
-    }
-    let Login { token, renewal } = login?;
+    let client_id = options.client_id;
+    let end_old =
+        async |issuer: &str| end_renewal(&mut context.config, &url, (issuer, client_id)).await;
+    let Login { token, renewal } = oidc::login(options, end_old).await?;
     replace(&mut context.config, &url, &token, renewal.as_ref()).await?;
     if renewal.is_some() {
         println!("It is renewed by itself, as long as the provider does that.");
@@ -178,25 +169,49 @@ async fn oidc_login(
 
 /// Ends the renewal of the login that is there, if the same provider renews it for the same program. Providers that revoke a refresh
 /// token may end all that this person has agreed to for the program, so this comes before he agrees once more, and not after it. The
-/// token stays for as long as it lasts. True if there was something to end.
+/// token stays for as long as it lasts.
 async fn end_renewal(
     config: &mut Config,
     url: &str,
     (issuer, client_id): (&str, &str),
-) -> Result<bool> {
-    let mut old = None;
+) -> Result<()> {
+    let (mut old, mut other) = (None, None);
     let forget = |now: &mut Config| {
         let renewal = now.renewal(url);
         old = renewal.filter(|old| old.issuer == issuer && old.client_id == client_id);
-        if old.is_some() {
+        if let Some(old) = &old {
+            other = renewed_with(now, url, old);
             now.remove_renewal(url);
         }
     };
     config.update(forget).await?;
-    if let Some(old) = &old {
-        revoke(old).await;
-    }
-    Ok(old.is_some())
+    let Some(old) = old else {
+        return Ok(());
+    };
+    // Before anything that takes time: whoever gives up then has heard of it.
+    eprintln!(
+        "warning: the login for {} that is there is not renewed any more, also if this one is given up",
+        origin(url)
+    );
+    end(&old, other).await;
+    Ok(())
+}
+
+/// Another server whose login the same provider renews for the same program.
+fn renewed_with(config: &Config, url: &str, renewal: &Renewal) -> Option<String> {
+    let here = origin(url);
+    let others = config.logins().into_iter().map(|(origin, _)| origin);
+    let is_with = |other: &String| is_of(renewal, config.renewal(other).as_ref());
+    others.filter(|other| *other != here).find(is_with)
+}
+
+/// Ends an old login where it is renewed, unless that might end the one for another server too ([`end_renewal`]).
+async fn end(old: &Renewal, other: Option<String>) {
+    let Some(other) = other else {
+        return revoke(old).await;
+    };
+    let issuer = &old.issuer;
+    eprintln!("warning: the old login is forgotten here and not ended at {issuer}, which might end the one for {other} too");
 }
 
 /// Stores a login in the place of the one that was there. The old one goes when the new one is there, and not before: a
@@ -210,11 +225,12 @@ async fn replace(
     if let Some(old) = config.token(url) {
         println!("{}", logged_out(old));
     }
-    let mut old = None;
+    let (mut old, mut other) = (None, None);
     let set = |now: &mut Config| {
         old = now
             .renewal(url)
             .filter(|old| !is_of(old, renewal) || !same_person(now, url, token));
+        other = old.as_ref().and_then(|old| renewed_with(now, url, old));
         now.set_token(url, token);
         if let Some(renewal) = renewal {
             now.set_renewal(url, renewal);
@@ -222,7 +238,7 @@ async fn replace(
     };
     config.update(set).await?;
     if let Some(old) = old {
-        revoke(&old).await;
+        end(&old, other).await;
     }
     match credentials::identity_of(token) {
         Ok(identity) => println!("Logged in with identity {}", identity.to_hex()),
