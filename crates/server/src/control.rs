@@ -584,32 +584,28 @@ impl ControlDb {
         database: &Identity,
     ) -> Result<Registration> {
         self.change(|state| {
-            let new = || names.iter().map(|name| name.as_str().to_owned());
+            let mut wanted: Vec<String> = Vec::with_capacity(names.len());
+            for name in names {
+                if !wanted.iter().any(|known| known == name.as_str()) {
+                    wanted.push(name.as_str().to_owned());
+                }
+            }
             let refuse = |registration| Ok((registration, Vec::new()));
             // A name in use is an error even when it already leads here.
-            if let Some(name) = new().find(|name| state.names.contains_key(name)) {
-                return refuse(Registration::InUse(name));
+            if let Some(name) = wanted.iter().find(|name| state.names.contains_key(*name)) {
+                return refuse(Registration::InUse(name.clone()));
             }
             let mut changes = Vec::new();
             let old = state.names_of.get(database).cloned().unwrap_or_default();
             let kept = old.into_iter().map(|name| (name, owner));
-            for (name, caller) in kept.chain(new().map(|name| (name, caller))) {
+            for (name, caller) in kept.chain(wanted.iter().cloned().map(|name| (name, caller))) {
                 if !take_domain(state, &name, (owner, caller), &mut changes) {
                     return refuse(Registration::PermissionDenied(name));
                 }
             }
             self.bounds.check_names(state, owner, changes.len())?;
-            let mut kept: Vec<String> = Vec::with_capacity(names.len());
-            for name in new() {
-                if !kept.contains(&name) {
-                    kept.push(name);
-                }
-            }
-            let database = *database;
-            changes.push(Change::Names {
-                database,
-                names: kept,
-            });
+            let (database, names) = (*database, wanted);
+            changes.push(Change::Names { database, names });
             Ok((Registration::Done, changes))
         })
     }

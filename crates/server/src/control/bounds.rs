@@ -64,14 +64,29 @@ impl Bounds {
     /// # Errors
     /// He has as many as he may.
     pub(super) fn check_names(&self, state: &State, owner: &Identity, more: usize) -> Result<()> {
+        if more == 0 || self.named.contains(owner) {
+            return Ok(());
+        }
         let taken = state.domains_of.get(owner).copied().unwrap_or_default();
-        let is_too_much = taken.saturating_add(more) > self.names_per_owner_max;
-        if more == 0 || !is_too_much || self.named.contains(owner) {
+        let then = taken.saturating_add(more);
+        if then <= self.names_per_owner_max {
+            if self.is_nearly_full(then) && !self.is_nearly_full(taken) {
+                tracing::warn!(
+                    "{owner} has {then} of the {} names that limits.names-per-owner-max allows; names that were taken stay taken \
+                     [LC0148]",
+                    self.names_per_owner_max
+                );
+            }
             return Ok(());
         }
         Err(ControlError::TooManyNames {
             owner: *owner,
             max: self.names_per_owner_max,
         })
+    }
+
+    /// Has an owner of so many names four fifths of what he may have? Then the operator hears of it, once.
+    fn is_nearly_full(&self, names: usize) -> bool {
+        names >= self.names_per_owner_max - self.names_per_owner_max / 5
     }
 }

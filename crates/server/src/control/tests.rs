@@ -514,7 +514,7 @@ fn one_owner_has_so_many_databases_and_names() {
         both,
         Err(ControlError::TooManyNames { max: 2, .. })
     ));
-    let one = control.replace_names(&[name("b")], owner, &identity(5));
+    let one = control.replace_names(&[name("b"), name("b")], owner, &identity(5));
     assert_eq!(one.expect("room"), Registration::Done);
     assert!(matches!(
         take(9, "c"),

@@ -413,6 +413,41 @@ async fn dry_runs_take_no_turns_of_publishes() {
     }
 }
 
+/// Who is gone while he waits for his turn to try a migration leaves his place to others.
+#[tokio::test(flavor = "multi_thread")]
+async fn dry_runs_that_are_given_up_wait_no_more() {
+    let server = Arc::new(TestServer::new());
+    server.publish(DATABASE, "", OLD).await.expect("created");
+    let owner = Publisher {
+        owner: server.caller.identity,
+        address: None,
+    };
+    let _held = server.state.rehearsal_turn(owner).await.expect("a turn");
+    let places = server.state.config.limits.publishes_waiting_per_owner_max;
+    let dry_runs = (0..places).map(|_| {
+        let server = server.clone();
+        tokio::spawn(async move { server.dry_run(DATABASE, "module level").await })
+    });
+    let dry_runs: Vec<_> = dry_runs.collect();
+    let fills_up = async |expected: bool| {
+        let asked = async {
+            loop {
+                // It waits only where there is a place.
+                let turn = server.state.rehearsal_turn(owner);
+                let answer = tokio::time::timeout(Duration::from_millis(10), turn).await;
+                if answer.is_ok_and(|turn| turn.is_err()) == expected {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(SOON, asked).await.expect("in time");
+    };
+    fills_up(true).await;
+    dry_runs.iter().for_each(tokio::task::JoinHandle::abort);
+    fills_up(false).await;
+}
+
 /// Waits for something that other threads do.
 async fn until(is_so: impl Fn() -> bool) {
     let so = async {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -115,6 +116,7 @@ async fn answer(
     (upload, publisher, turn): (Upload, Publisher, Turn),
     given_up: impl Future<Output = ()>,
 ) -> Result<Value, Failure> {
+    let mut given_up = pin!(given_up);
     let kind = question.host_type.kind();
     let prepared = handle.prepare_plan(upload.program.clone(), kind).await;
     let prepared = prepared.map_err(update::failure)?;
@@ -131,7 +133,11 @@ async fn answer(
     drop(turn);
     let rehearsal = match &plan.migration {
         Ok(migration) if question.is_dry_run => {
-            let turn = state.rehearsal_turn(publisher).await?;
+            // The place of one that was given up is free for others.
+            let turn = tokio::select! {
+                turn = state.rehearsal_turn(publisher) => turn?,
+                () = &mut given_up => return Err(update::failure(UpdateError::Cancelled)),
+            };
             let rehearsal = Rehearsal::of(handle, prepared, migration, given_up).await?;
             drop(turn);
             Some(rehearsal)
@@ -219,8 +225,11 @@ impl Rehearsal {
             Rehearsal::Done(reports) => reports,
             Rehearsal::Refused(reason) => {
                 let code = |text: &str| text.rfind('[').map(|at| text[at..].to_owned());
-                let is_known = |known: &String| code(known) == code(&reason);
-                if !obstacles.iter().any(is_known) {
+                let is_known = code(&reason).is_some_and(|reason| {
+                    let mut known = obstacles.iter().filter_map(|known| code(known));
+                    known.any(|known| known == reason)
+                });
+                if !is_known {
                     obstacles.push(reason);
                 }
                 return json!({ "steps": [], "seconds": null });
