@@ -424,28 +424,26 @@ async fn dry_runs_that_are_given_up_wait_no_more() {
     };
     let _held = server.state.rehearsal_turn(owner).await.expect("a turn");
     let places = server.state.config.limits.publishes_waiting_per_owner_max;
-    let dry_runs = (0..places).map(|_| {
+    let dry_runs = (0..=places).map(|_| {
         let server = server.clone();
         tokio::spawn(async move { server.dry_run(DATABASE, "module level").await })
     });
     let dry_runs: Vec<_> = dry_runs.collect();
-    let fills_up = async |expected: bool| {
-        let asked = async {
-            loop {
-                // It waits only where there is a place.
-                let turn = server.state.rehearsal_turn(owner);
-                let answer = tokio::time::timeout(Duration::from_millis(10), turn).await;
-                if answer.is_ok_and(|turn| turn.is_err()) == expected {
-                    break;
-                }
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        };
-        tokio::time::timeout(SOON, asked).await.expect("in time");
-    };
-    fills_up(true).await;
+    // One is refused: all others wait.
+    until(|| dry_runs.iter().any(tokio::task::JoinHandle::is_finished)).await;
     dry_runs.iter().for_each(tokio::task::JoinHandle::abort);
-    fills_up(false).await;
+    let asks_again = async {
+        loop {
+            // It waits only where there is a place.
+            let turn = server.state.rehearsal_turn(owner);
+            match tokio::time::timeout(Duration::from_millis(10), turn).await {
+                Ok(Err(_)) => tokio::time::sleep(Duration::from_millis(2)).await,
+                _ => break,
+            }
+        }
+    };
+    let asked = tokio::time::timeout(SOON, asks_again).await;
+    asked.expect("there is a place");
 }
 
 /// Waits for something that other threads do.
