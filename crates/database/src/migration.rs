@@ -1,16 +1,18 @@
 //! The steps of a migration (02 §14.5), on the tables of a database or on a copy that is thrown away.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lightcone_engine::{Datastore, DatastoreSnapshot, MigrationWork};
+use lightcone_engine::{
+    BackfillRecord, CommitOutput, Datastore, DatastoreSnapshot, MigrationError, MigrationWork,
+};
 use lightcone_host::{ConsoleSink, NullConsole};
 use lightcone_schema::{MigrationPlan, ModuleDef, Step};
 use lightcone_types::{Hash, TableId};
 use rustc_hash::FxHashSet;
 use tokio::sync::oneshot;
 
+use crate::backfill::Backfill;
 use crate::error::UpdateError;
 use crate::handle::DatabaseHandle;
 use crate::inbox::Command;
@@ -125,9 +127,12 @@ fn take(
             )?;
             written = datastore.changes_by_table(changes);
             datastore
-                .settle_counters(&added_tables(plan), &mut work)
+                .settle_counters(&plan.added_tables(), &mut work)
                 .map_err(refused)?;
             work.take_rows();
+        }
+        if *step == Step::Backfill {
+            written = end_backfill(datastore, plan, &mut work)?;
         }
         if let Step::AddRowLevelSecurity { sql } = step {
             let checked = match rules.take() {
@@ -148,12 +153,24 @@ fn take(
     Ok(reports)
 }
 
-fn added_tables(plan: &MigrationPlan) -> BTreeSet<&str> {
-    let added = plan.steps.iter().filter_map(|step| match step {
-        Step::AddTable { table } => Some(table.as_str()),
-        _ => None,
+/// The new tables have their rows and names: counters go on, and what is left of the backfill goes. Gives how many rows they have.
+fn end_backfill(
+    datastore: &mut Datastore,
+    plan: &MigrationPlan,
+    work: &mut MigrationWork<'_>,
+) -> Result<Vec<(String, u64)>, UpdateError> {
+    let refused = |error: lightcone_engine::MigrationError| UpdateError::Refused(error.to_string());
+    datastore.carry_counters(plan).map_err(refused)?;
+    let added = plan.added_tables();
+    datastore.settle_counters(&added, work).map_err(refused)?;
+    datastore.drop_backfill(work).map_err(refused)?;
+    work.take_rows();
+    let rows = added.into_iter().filter_map(|table| {
+        let id = datastore.table_id_from_name(table)?;
+        let rows = datastore.row_count(id).ok().filter(|rows| *rows > 0)?;
+        Some((table.to_owned(), rows))
     });
-    added.collect()
+    Ok(rows.collect())
 }
 
 fn check_rules(
@@ -194,6 +211,7 @@ pub(crate) fn log_text(step: &Step) -> Option<String> {
         Step::RemoveTable { table } => format!("Dropping table `{table}`"),
         Step::SetAsideTable { table, old } => format!("Setting table `{table}` aside as `{old}`"),
         Step::RunMigration => "Running the migration function".to_owned(),
+        Step::Backfill => "All rows are migrated".to_owned(),
         Step::RemoveOldTable { table } => format!("Dropping old table `{table}`"),
         Step::ChangeColumns { table } => format!("Changing columns of table `{table}`"),
         Step::ReschemaEventTable { table } => format!("Changing schema of event table `{table}`"),
@@ -284,18 +302,77 @@ fn rehearse(
 ) -> Result<Vec<StepReport>, UpdateError> {
     let touched: FxHashSet<&str> = plan.steps.iter().filter_map(Step::table).collect();
     // The function may read whatever there is.
-    let runs_function = plan.set_aside().next().is_some();
+    let runs_function = plan.set_aside().next().is_some() && !plan.is_backfill();
     let bytes_max = options.limits.migration_bytes_max;
     let copied = Datastore::copy_of(frozen, bytes_max, |table| {
         runs_function || touched.contains(table)
     });
     let mut copy = copied.map_err(|error| UpdateError::Refused(error.to_string()))?;
     options.configure(&mut copy);
+    let backfilled = match plan.is_backfill() {
+        true => backfill_copy(&mut copy, options, (program, plan))?,
+        false => Duration::ZERO,
+    };
     copy.begin();
     let around = Surroundings {
         options,
         console: Arc::new(NullConsole),
         progress: None,
     };
-    take_steps(&mut copy, &around, (old, program), plan, |_| {})
+    let mut reports = take_steps(&mut copy, &around, (old, program), plan, |_| {})?;
+    let of_rows = reports.iter_mut().find(|report| report.step == Step::Backfill);
+    if let Some(report) = of_rows {
+        report.time += backfilled;
+    }
+    Ok(reports)
+}
+
+/// Migrates all rows of a copy, as a backfill does behind the running module, in batches too. Gives how long that took.
+fn backfill_copy(
+    copy: &mut Datastore,
+    options: &DatabaseOptions,
+    (program, plan): (&Program, &MigrationPlan),
+) -> Result<Duration, UpdateError> {
+    /// Time of a batch, which nobody waits for.
+    const BATCH: Duration = Duration::from_millis(20);
+    let refused = |error: lightcone_engine::MigrationError| UpdateError::Refused(error.to_string());
+    let environment = &*options.commons.environment;
+    let (started, started_us) = (environment.instant(), environment.now().0);
+    let record = BackfillRecord {
+        started_us,
+        program_kind: program.kind as u8,
+        program: Vec::new(),
+    };
+    let mut output = CommitOutput::default();
+    copy.begin();
+    copy.begin_backfill(&program.def, plan, &record).map_err(refused)?;
+    copy.commit(&mut output);
+    let planned = Planned {
+        plan: plan.clone(),
+        from: program.hash,
+    };
+    let of = (program, &planned);
+    let mut backfill = Backfill::new(copy, options, of, started_us, Arc::new(NullConsole))?;
+    loop {
+        output.clear();
+        copy.begin();
+        let now = environment.instant();
+        let is_done = backfill.batch(copy, environment, now + BATCH)?;
+        copy.commit(&mut output);
+        let took = environment.instant() - started;
+        if is_done {
+            return Ok(took);
+        }
+        if took > options.limits.migration_time_max {
+            return Err(refused(MigrationError::TooLong));
+        }
+        let (bytes, bytes_max) = (copy.heap_bytes() as u64, options.limits.migration_bytes_max);
+        if bytes / 2 > bytes_max {
+            return Err(refused(MigrationError::TooLarge {
+                table: backfill.table(copy).unwrap_or_default().to_owned(),
+                bytes,
+                left: bytes_max,
+            }));
+        }
+    }
 }

@@ -27,6 +27,30 @@ pub enum UpdateOutcome {
     Updated,
 }
 
+/// How far an update is.
+pub enum Begun {
+    /// The new program runs.
+    Ended,
+    /// Rows are migrated one by one, and the old program runs until they are.
+    Backfill(BackfillEnd),
+}
+
+/// The end of a backfill. Dropping it does not end the backfill.
+pub struct BackfillEnd(oneshot::Receiver<Result<(), UpdateError>>);
+
+impl BackfillEnd {
+    /// Waits until the new program runs.
+    ///
+    /// # Errors
+    /// The backfill has failed or was cancelled; or the database was closed, and it goes on when that is opened again.
+    pub async fn wait(self) -> Result<(), UpdateError> {
+        self.0.await.unwrap_or_else(|_| {
+            Err(UpdateError::Busy("the database was closed before all rows were migrated; if it was not deleted or cleared, that goes on when it is opened again, \
+                 and publishing the same module again waits for its end [LC0251]".to_owned()))
+        })
+    }
+}
+
 /// What an update may do to clients (02 §14.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
@@ -244,17 +268,47 @@ impl DatabaseHandle {
         prepared: PreparedUpdate,
         policy: Policy,
     ) -> Result<UpdateOutcome, UpdateError> {
+        match self.begin_to_replace(prepared, policy).await? {
+            Begun::Ended => {}
+            Begun::Backfill(end) => end.wait().await?,
+        }
+        Ok(UpdateOutcome::Updated)
+    }
+
+    /// The same, but does not wait for rows that are migrated one by one: they may take hours.
+    ///
+    /// # Errors
+    /// As [`DatabaseHandle::replace`].
+    pub async fn begin_to_replace(
+        &self,
+        prepared: PreparedUpdate,
+        policy: Policy,
+    ) -> Result<Begun, UpdateError> {
         let (prepared, plan, from) = self.planned(prepared, policy).await?;
+        let is_backfill = plan.is_backfill();
+        let (program, planned) = (prepared.0, Planned { plan, from });
         let (reply, result) = oneshot::channel();
-        let command = Command::Replace {
-            program: prepared.0,
-            planned: Planned { plan, from },
-            reply,
+        let (ended, end) = oneshot::channel();
+        let command = match is_backfill {
+            true => Command::Backfill {
+                program,
+                planned,
+                begun: reply,
+                ended,
+            },
+            false => Command::Replace {
+                program,
+                planned,
+                reply,
+            },
         };
         let sent = self.shared.inbox.command(command);
         sent.map_err(|_| UpdateError::Cancelled)?;
         result.await.map_err(|_| UpdateError::Cancelled)??;
-        Ok(UpdateOutcome::Updated)
+        Ok(match is_backfill {
+            true => Begun::Backfill(BackfillEnd(end)),
+            false => Begun::Ended,
+        })
     }
 
     /// All that is decided without the data, on a thread that may take its time: a definition may be large.

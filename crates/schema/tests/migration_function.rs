@@ -38,7 +38,11 @@ const PLAYER: [(&str, T); 2] = [("id", T::U64), ("name", T::String)];
 fn clients_see_neither_the_function_nor_the_old_tables() {
     let def = new(&PLAYER).valid();
     let migration = def.migration.as_ref().expect("there is one");
-    assert_eq!(migration.reducer, 0, "its position is its id");
+    assert_eq!(
+        migration.functions,
+        MigrationFunctions::Whole(0),
+        "its position is its id"
+    );
     let (id, function) = def.reducer("__migrate").expect("it is one of the reducers");
     assert_eq!((id, function.visibility), (0, Visibility::Private));
     assert_eq!(def.reducer("migrate").expect("another one").0, 1);

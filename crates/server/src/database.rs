@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 pub use lightcone_database::Engines;
 pub(crate) use lightcone_database::{
-    CallArgs, CallError, CallOutcome, Caller, Commons, ConnectError, ConnectRequest,
+    BackfillEnd, Begun, CallArgs, CallError, CallOutcome, Caller, Commons, ConnectError, ConnectRequest,
     DatabaseHandle, DatabaseMetrics, DatabaseOptions, DatabaseStats, Error as DatabaseError,
     FunctionKind, FunctionMetrics, HandlerReply, HeldBytes, HistogramSnapshot, Holder, HostKind,
     HttpHeader, HttpMethod, HttpRequest, HttpVersion, JsonRows, LastMigration, Limits, Loads,

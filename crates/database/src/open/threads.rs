@@ -11,6 +11,7 @@ use lightcone_log::{CommitEvent, Committer, CommitterOptions, Log, LogOffset, TH
 use lightcone_types::{ConnectionId, Identity, Reader};
 use tokio::sync::mpsc;
 
+use crate::backfill::Resumed;
 use crate::catalog::CatalogView;
 use crate::events::{Batch, FanoutItem};
 use crate::fanout::{Fanout, QUEUE_BATCHES_MAX};
@@ -41,6 +42,8 @@ pub(super) struct Opened {
     pub durable: Box<dyn Log>,
     /// Bytes of the log that were replayed.
     pub replayed_bytes: u64,
+    /// The program of a backfill that goes on, or why there is none.
+    pub resumed: Option<Result<Resumed, String>>,
 }
 
 pub(super) fn start(opened: Opened) -> DatabaseHandle {
@@ -53,6 +56,7 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
         instance,
         durable,
         replayed_bytes,
+        resumed,
     } = opened;
     let next_offset = durable.tail().next_offset;
     let catalog = CatalogView::new(&datastore, &program.def);
@@ -71,7 +75,7 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
     let (used_sender, used_batches) = sync_channel(SPARE_BATCHES);
     start_fanout(&shared, fanout_inbox, used_sender, next_offset);
     let committer = start_log(&shared, durable, fanout.clone());
-    start_writer(Writer {
+    let writer = Writer {
         shared: shared.clone(),
         inbox,
         datastore,
@@ -85,7 +89,8 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
         replayed_bytes,
         state: WriterState::default(),
         traced: None,
-    });
+    };
+    start_writer(writer, resumed);
     DatabaseHandle { shared }
 }
 
@@ -149,7 +154,7 @@ fn notice_poison(shared: &Weak<Shared>, event: &CommitEvent) {
     shared.fail();
 }
 
-fn start_writer(mut writer: Writer) {
+fn start_writer(mut writer: Writer, resumed: Option<Result<Resumed, String>>) {
     let (shared, fanout) = (writer.shared.clone(), writer.fanout.clone());
     let failed = shared.clone();
     // A view may run inside of the commit of a procedure, in an instance of its own.
@@ -157,6 +162,8 @@ fn start_writer(mut writer: Writer) {
     spawn(&shared, "writer", stack_bytes, move || {
         let run = move || {
             writer.instance.prepare();
+            // From here on every transaction counts.
+            writer.resume_backfill(resumed);
             for (identity, connection_id) in clients_of(&writer.datastore) {
                 writer.disconnect(identity, connection_id);
                 writer.end_full_round();

@@ -9,6 +9,9 @@ use crate::{AbiError, Advance, Errno, HostTrap};
 impl HostEnv {
     /// `table_id_from_name`
     pub fn table_id_from_name(&self, name: &str) -> Result<TableId, AbiError> {
+        if let Some(datastore) = self.access.making() {
+            return Ok(datastore.table_id_for_rows(name));
+        }
         let found = self.access.read()?.table_id_from_name(name);
         found
             .or_else(|| Datastore::absent_old_table(name))
@@ -17,6 +20,9 @@ impl HostEnv {
 
     /// `index_id_from_name`
     pub fn index_id_from_name(&self, name: &str) -> Result<IndexId, AbiError> {
+        if let Some(datastore) = self.access.making() {
+            return Ok(datastore.index_id_for_rows(name));
+        }
         let found = self.access.read()?.index_id_from_name(name);
         found
             .or_else(|| Datastore::absent_old_index(name))

@@ -49,6 +49,9 @@ pub enum Refusal {
         declared: String,
         difference: String,
     },
+    #[error("The rows of table {table} cannot be migrated one by one: {why}. Write a migration function (`__migrate`) in the place of the \
+             functions for rows [LC0246]")]
+    NotByRows { table: String, why: &'static str },
     #[error("Making table {table} {} requires a manual migration; give the new one another name [LC0220]",
         if *is_event { "an event table" } else { "a table that keeps its rows" })]
     EventFlag { table: String, is_event: bool },

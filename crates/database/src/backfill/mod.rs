@@ -1,0 +1,235 @@
+//! Migrating rows one by one (02 §14.9): which ones are next, and what the running module's transactions mean for those that are done.
+//!
+//! Who calls it has the transaction: the writer, behind the running module, and a rehearsal on a copy.
+
+mod functions;
+
+use std::time::{Duration, Instant};
+
+use lightcone_engine::{BackfillRecord, BackfillTable, Datastore, OldRows};
+use lightcone_table::RowId;
+
+use self::functions::RowFunctions;
+use crate::environment::Environment;
+use crate::error::UpdateError;
+use crate::migration::Planned;
+use crate::module::Program;
+use crate::options::DatabaseOptions;
+
+pub(crate) use self::functions::Surroundings;
+
+/// Old rows that are copied at a time before their functions are called: so many, or so many bytes.
+const PART_ROWS_MAX: usize = 64;
+const PART_BYTES_MAX: usize = 256 << 10;
+
+/// A backfill of a database that was opened.
+pub(crate) struct Resumed {
+    pub program: Program,
+    pub record: BackfillRecord,
+}
+
+/// Why a backfill cannot go on: the text is for whoever publishes.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure(pub String);
+
+impl From<Failure> for UpdateError {
+    fn from(failure: Failure) -> UpdateError {
+        UpdateError::Refused(failure.0)
+    }
+}
+
+impl Failure {
+    /// Something that is no fault of a row.
+    pub fn other(reason: impl std::fmt::Display) -> Failure {
+        Failure(format!(
+            "the rows cannot be migrated, and everything was taken back: {reason} [LC0250]"
+        ))
+    }
+}
+
+/// The tables whose rows are migrated, and how far that is.
+pub(crate) struct Backfill {
+    tables: Vec<BackfillTable>,
+    functions: RowFunctions,
+    /// The table that is looked at, and behind which of its rows to go on.
+    position: usize,
+    after: Option<RowId>,
+    part: OldRows,
+    /// Rows that a transaction took away, and that it brought, with the positions of their tables.
+    gone: (Vec<usize>, OldRows),
+    come: (Vec<usize>, OldRows),
+    /// For what one transaction has them do.
+    transaction_time_max: Duration,
+}
+
+impl Backfill {
+    /// For the tables that a database has for it. The functions run in an instance of their own, on this thread.
+    ///
+    /// # Errors
+    /// The tables are not those of the plan, or there is no instance.
+    pub fn new(
+        datastore: &Datastore,
+        options: &DatabaseOptions,
+        (program, planned): (&Program, &Planned),
+        started_us: i64,
+        console: std::sync::Arc<dyn lightcone_host::ConsoleSink>,
+    ) -> Result<Backfill, Failure> {
+        let tables = datastore.backfill_tables(&program.def, &planned.plan);
+        let mut tables = tables.map_err(Failure::other)?;
+        let around = Surroundings {
+            owner: options.owner,
+            started_us,
+            console,
+        };
+        let functions = RowFunctions::new(options, program, &mut tables, around)?;
+        Ok(Backfill {
+            tables,
+            functions,
+            position: 0,
+            after: None,
+            part: OldRows::default(),
+            gone: Default::default(),
+            come: Default::default(),
+            transaction_time_max: options.limits.backfill_transaction_time_max,
+        })
+    }
+
+    /// What ends a call from outside.
+    pub fn interrupt(&mut self) -> Option<std::sync::Arc<lightcone_host::Interrupt>> {
+        self.functions.interrupt()
+    }
+
+    /// How many rows are done, and how many there are.
+    pub fn progress(&self, datastore: &Datastore) -> (u64, u64) {
+        let each = self.tables.iter().map(|table| datastore.backfilled(table));
+        each.fold((0, 0), |(done, rows), (more_done, more)| (done + more_done, rows + more))
+    }
+
+    /// The name of the table that is looked at.
+    pub fn table<'d>(&self, datastore: &'d Datastore) -> Option<&'d str> {
+        let table = self.tables.get(self.position).or(self.tables.last())?;
+        Some(datastore.schema(table.table)?.name.as_str())
+    }
+
+    /// Migrates some rows in the open transaction, until about `until`. True: all are done.
+    ///
+    /// # Errors
+    /// A row cannot be migrated. The transaction is only good for a rollback then.
+    pub fn batch(
+        &mut self,
+        datastore: &mut Datastore,
+        environment: &dyn Environment,
+        until: Instant,
+    ) -> Result<bool, Failure> {
+        let started = environment.instant();
+        while self.position < self.tables.len() {
+            let mut part = std::mem::take(&mut self.part);
+            let table = &self.tables[self.position];
+            let bounds = (PART_ROWS_MAX, PART_BYTES_MAX);
+            datastore.rows_to_backfill(table, self.after, bounds, &mut part);
+            let (mut done, mut result) = (0, Ok(()));
+            while done < part.len() && result.is_ok() {
+                if environment.instant() >= until && done > 0 {
+                    break;
+                }
+                result = self.functions.make(datastore, table, part.get(done));
+                done += 1;
+            }
+            let is_whole = done == part.len();
+            let last = part.last;
+            self.part = part;
+            result?;
+            let now = environment.instant();
+            self.check_time(now - started)?;
+            if !is_whole {
+                return Ok(false);
+            }
+            self.after = last;
+            if last.is_none() {
+                self.position += 1;
+            }
+            if now >= until {
+                break;
+            }
+        }
+        if self.position < self.tables.len() {
+            return Ok(false);
+        }
+        let (done, rows) = self.progress(datastore);
+        // A transaction that was taken back may have moved rows behind the place that was looked at.
+        (self.position, self.after) = (0, None);
+        Ok(done == rows)
+    }
+
+    /// Before the open transaction is committed: what was made of rows that it has taken away goes, and of those that it has
+    /// brought new ones are made.
+    ///
+    /// # Errors
+    /// As [`Backfill::batch`], but only what was done here has to be taken back.
+    pub fn follow(
+        &mut self,
+        datastore: &mut Datastore,
+        environment: &dyn Environment,
+    ) -> Result<(), Failure> {
+        let Backfill { tables, gone, come, .. } = self;
+        let position = |id| tables.iter().position(|table| table.table == id);
+        for (positions, rows) in [&mut *gone, &mut *come] {
+            positions.clear();
+            rows.clear();
+        }
+        datastore.for_each_net_change(
+            |table| position(table).is_some(),
+            |table, old, new| {
+                let of = position(table.schema.id).unwrap_or_default();
+                for ((positions, rows), row) in [(&mut *gone, old), (&mut *come, new)] {
+                    if let Some(row) = row {
+                        positions.push(of);
+                        rows.push(row);
+                    }
+                }
+            },
+        );
+        if gone.0.is_empty() && come.0.is_empty() {
+            return Ok(());
+        }
+        let started = environment.instant();
+        let (gone, come) = (std::mem::take(gone), std::mem::take(come));
+        let result = self.follow_rows(datastore, environment, started, (&gone, &come));
+        (self.gone, self.come) = (gone, come);
+        result
+    }
+
+    fn follow_rows(
+        &mut self,
+        datastore: &mut Datastore,
+        environment: &dyn Environment,
+        started: Instant,
+        (gone, come): (&(Vec<usize>, OldRows), &(Vec<usize>, OldRows)),
+    ) -> Result<(), Failure> {
+        // First all that goes: keys that it had may be used again.
+        for (number, table) in gone.0.iter().enumerate() {
+            self.functions
+                .unmake(datastore, &self.tables[*table], gone.1.get(number))?;
+            self.check_time(environment.instant() - started)?;
+        }
+        for (number, table) in come.0.iter().enumerate() {
+            self.functions
+                .make(datastore, &self.tables[*table], come.1.get(number))?;
+            self.check_time(environment.instant() - started)?;
+        }
+        Ok(())
+    }
+
+    fn check_time(&self, took: Duration) -> Result<(), Failure> {
+        match took > self.transaction_time_max {
+            true => Err(too_long()),
+            false => Ok(()),
+        }
+    }
+}
+
+fn too_long() -> Failure {
+    Failure("the functions for rows held a transaction up for longer than limits.backfill-transaction-time-max, and everything was taken back; \
+             make them faster, change fewer rows at a time meanwhile, or raise it [LC0249]"
+        .to_owned())
+}
