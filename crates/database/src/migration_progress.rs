@@ -114,12 +114,20 @@ impl MigrationProgress {
         });
     }
 
-    /// Rows are migrated one by one from now on; `interrupt` ends a function that gets one.
+    /// Rows are migrated one by one from now on, or are already; `interrupt` ends a function that gets one.
     pub fn begin_backfill(&self, now: Instant, interrupt: Option<Arc<Interrupt>>) {
-        self.begin(now);
-        if let Some(running) = &mut self.state().running {
+        let is_backfill = |running: &Running| running.phase == MigrationPhase::Backfill;
+        if !self.state().running.as_ref().is_some_and(is_backfill) {
+            self.begin(now);
+        }
+        let mut state = self.state();
+        if let Some(running) = &mut state.running {
             running.phase = MigrationPhase::Backfill;
             running.interrupt = interrupt;
+            // Somebody was faster.
+            if self.is_cancel_asked() {
+                end(running);
+            }
         }
     }
 

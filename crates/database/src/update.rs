@@ -104,6 +104,13 @@ impl UpdatePlan {
         self.new.table(table).is_some()
     }
 
+    /// Whether the rows of an old table are given to a function one by one; none: all rows are to one function.
+    pub fn has_row_function(&self, old: &str) -> Option<bool> {
+        let migration = self.new.migration.as_ref()?;
+        let has_function = migration.row_function(old).is_some();
+        migration.is_by_rows().then_some(has_function)
+    }
+
     /// The plan, if the policy allows it.
     fn allowed(&self, policy: Policy) -> Result<&MigrationPlan, UpdateError> {
         let migration = self.migration.as_ref();

@@ -30,11 +30,11 @@ pub(super) struct RowFunctions {
 }
 
 impl RowFunctions {
-    /// Those of a program. Tables without one are taken off the list: their rows just go.
+    /// Those of a program.
     pub fn new(
         options: &DatabaseOptions,
         program: &Program,
-        tables: &mut Vec<BackfillTable>,
+        tables: &[BackfillTable],
         around: Surroundings,
     ) -> Result<RowFunctions, Failure> {
         let migration = program.def.migration.as_ref();
@@ -43,8 +43,7 @@ impl RowFunctions {
             let name = program.def.reducers.get(id)?.name.as_str().into();
             Some((table.table, id as u32, name))
         };
-        let functions: Vec<_> = tables.iter().filter_map(function).collect();
-        tables.retain(|table| functions.iter().any(|(of, _, _)| *of == table.table));
+        let functions = tables.iter().filter_map(function).collect();
         let words = Arc::new(LastWords::new(around.console));
         let mut config = options.host_config(words.clone());
         let time_max = options.limits.backfill_transaction_time_max;

@@ -19,7 +19,7 @@ use crate::options::DatabaseOptions;
 pub(crate) use self::functions::Surroundings;
 
 /// Old rows that are copied at a time before their functions are called: so many, or so many bytes.
-const PART_ROWS_MAX: usize = 64;
+const PART_ROWS_MAX: usize = 256;
 const PART_BYTES_MAX: usize = 256 << 10;
 
 /// A backfill of a database that was opened.
@@ -54,7 +54,11 @@ pub(crate) struct Backfill {
     /// The table that is looked at, and behind which of its rows to go on.
     position: usize,
     after: Option<RowId>,
+    /// Rows that were copied, and how many of them were seen to. Some may be gone when a batch finds them here.
     part: OldRows,
+    seen: usize,
+    /// There are none behind them.
+    is_at_end: bool,
     /// Rows that a transaction took away, and that it brought, with the positions of their tables.
     gone: (Vec<usize>, OldRows),
     come: (Vec<usize>, OldRows),
@@ -75,19 +79,21 @@ impl Backfill {
         console: std::sync::Arc<dyn lightcone_host::ConsoleSink>,
     ) -> Result<Backfill, Failure> {
         let tables = datastore.backfill_tables(&program.def, &planned.plan);
-        let mut tables = tables.map_err(Failure::other)?;
+        let tables = tables.map_err(Failure::other)?;
         let around = Surroundings {
             owner: options.owner,
             started_us,
             console,
         };
-        let functions = RowFunctions::new(options, program, &mut tables, around)?;
+        let functions = RowFunctions::new(options, program, &tables, around)?;
         Ok(Backfill {
             tables,
             functions,
             position: 0,
             after: None,
             part: OldRows::default(),
+            seen: 0,
+            is_at_end: false,
             gone: Default::default(),
             come: Default::default(),
             transaction_time_max: options.limits.backfill_transaction_time_max,
@@ -97,12 +103,6 @@ impl Backfill {
     /// What ends a call from outside.
     pub fn interrupt(&mut self) -> Option<std::sync::Arc<lightcone_host::Interrupt>> {
         self.functions.interrupt()
-    }
-
-    /// How many rows are done, and how many there are.
-    pub fn progress(&self, datastore: &Datastore) -> (u64, u64) {
-        let each = self.tables.iter().map(|table| datastore.backfilled(table));
-        each.fold((0, 0), |(done, rows), (more_done, more)| (done + more_done, rows + more))
     }
 
     /// The name of the table that is looked at.
@@ -122,42 +122,38 @@ impl Backfill {
         until: Instant,
     ) -> Result<bool, Failure> {
         let started = environment.instant();
+        // What was copied for an earlier batch may have gone since.
+        let mut is_stale = true;
         while self.position < self.tables.len() {
-            let mut part = std::mem::take(&mut self.part);
             let table = &self.tables[self.position];
-            let bounds = (PART_ROWS_MAX, PART_BYTES_MAX);
-            datastore.rows_to_backfill(table, self.after, bounds, &mut part);
-            let (mut done, mut result) = (0, Ok(()));
-            while done < part.len() && result.is_ok() {
-                if environment.instant() >= until && done > 0 {
-                    break;
+            while self.seen < self.part.len() {
+                let row = self.part.get(self.seen);
+                let is_gone = is_stale && !datastore.has_old_row(table, row);
+                if !is_gone && !datastore.is_backfilled(table, row) {
+                    self.functions.make(datastore, table, row)?;
                 }
-                result = self.functions.make(datastore, table, part.get(done));
-                done += 1;
+                self.seen += 1;
+                let now = environment.instant();
+                check_time(now - started, self.transaction_time_max)?;
+                if now >= until {
+                    return Ok(false);
+                }
             }
-            let is_whole = done == part.len();
-            let last = part.last;
-            self.part = part;
-            result?;
-            let now = environment.instant();
-            self.check_time(now - started)?;
-            if !is_whole {
-                return Ok(false);
+            if self.is_at_end {
+                (self.position, self.after, self.is_at_end) = (self.position + 1, None, false);
+                self.part.clear();
+                self.seen = 0;
+                continue;
             }
-            self.after = last;
-            if last.is_none() {
-                self.position += 1;
-            }
-            if now >= until {
-                break;
-            }
+            is_stale = false;
+            let bounds = (PART_ROWS_MAX, PART_BYTES_MAX);
+            datastore.old_rows(table, self.after, bounds, &mut self.part);
+            (self.seen, self.after) = (0, self.part.last);
+            self.is_at_end = self.after.is_none();
         }
-        if self.position < self.tables.len() {
-            return Ok(false);
-        }
-        let (done, rows) = self.progress(datastore);
         // A transaction that was taken back may have moved rows behind the place that was looked at.
-        (self.position, self.after) = (0, None);
+        self.position = 0;
+        let (done, rows) = datastore.backfilled();
         Ok(done == rows)
     }
 
@@ -210,21 +206,21 @@ impl Backfill {
         for (number, table) in gone.0.iter().enumerate() {
             self.functions
                 .unmake(datastore, &self.tables[*table], gone.1.get(number))?;
-            self.check_time(environment.instant() - started)?;
+            check_time(environment.instant() - started, self.transaction_time_max)?;
         }
         for (number, table) in come.0.iter().enumerate() {
             self.functions
                 .make(datastore, &self.tables[*table], come.1.get(number))?;
-            self.check_time(environment.instant() - started)?;
+            check_time(environment.instant() - started, self.transaction_time_max)?;
         }
         Ok(())
     }
+}
 
-    fn check_time(&self, took: Duration) -> Result<(), Failure> {
-        match took > self.transaction_time_max {
-            true => Err(too_long()),
-            false => Ok(()),
-        }
+fn check_time(took: Duration, time_max: Duration) -> Result<(), Failure> {
+    match took > time_max {
+        true => Err(too_long()),
+        false => Ok(()),
     }
 }
 

@@ -58,6 +58,7 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
         replayed_bytes,
         resumed,
     } = opened;
+    let backfilled = datastore.backfilled();
     let next_offset = durable.tail().next_offset;
     let catalog = CatalogView::new(&datastore, &program.def);
     let counters = ModuleCounters::new(&program.def, &datastore, None);
@@ -71,6 +72,12 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
         senders,
         module.clone(),
     ));
+    if resumed.is_some() {
+        // Whoever asks hears of it before the writer is there.
+        let now = shared.environment().instant();
+        shared.status.migration.begin_backfill(now, None);
+        shared.status.migration.backfilled(None, backfilled);
+    }
     let (fanout, fanout_inbox) = sync_channel(QUEUE_BATCHES_MAX);
     let (used_sender, used_batches) = sync_channel(SPARE_BATCHES);
     start_fanout(&shared, fanout_inbox, used_sender, next_offset);

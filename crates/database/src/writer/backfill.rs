@@ -134,7 +134,7 @@ impl Writer {
         let now = self.shared.environment().instant();
         let progress = &self.shared.status.migration;
         progress.begin_backfill(now, work.interrupt());
-        progress.backfilled(work.table(&self.datastore), work.progress(&self.datastore));
+        progress.backfilled(work.table(&self.datastore), self.datastore.backfilled());
         self.state.backfill = Some(Box::new(RunningBackfill {
             work,
             program,
@@ -286,7 +286,7 @@ impl Writer {
         self.end_round();
         let work = &running.work;
         let progress = &shared.status.migration;
-        progress.backfilled(work.table(&self.datastore), work.progress(&self.datastore));
+        progress.backfilled(work.table(&self.datastore), self.datastore.backfilled());
         Ok(is_done)
     }
 

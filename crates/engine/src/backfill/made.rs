@@ -255,6 +255,12 @@ impl Datastore {
 
     // ---- Which old rows are done -----------------------------------------------------------------------------------------
 
+    /// Whether an old row is still there.
+    pub fn has_old_row(&self, of: &BackfillTable, row: &[u8]) -> bool {
+        let table = self.table(of.table);
+        table.is_some_and(|table| table.find_equal(row).is_some())
+    }
+
     /// Whether an old row was migrated.
     pub fn is_backfilled(&self, of: &BackfillTable, row: &[u8]) -> bool {
         let done = self.table(of.done);

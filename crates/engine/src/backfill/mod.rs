@@ -134,7 +134,7 @@ impl Datastore {
         let counts = |schema: &Arc<TableSchema>| is_hidden(&schema.name) && !schema.sequences.is_empty();
         let columns = 1 + usize::from(self.schemas().any(counts));
         let done = [("row", AlgebraicType::U128), ("generated", AlgebraicType::bytes())];
-        for (table, _) in plan.set_aside() {
+        for (table, _) in plan.set_aside().filter(|(_, old)| has_function(new, old)) {
             self.create_table(&keyed(&format!("{DONE}{table}"), &done[..columns]))?;
         }
         let again = [("row", AlgebraicType::U128), ("count", AlgebraicType::U32)];
@@ -182,7 +182,7 @@ impl Datastore {
         self.schemas().any(|schema| is_hidden(&schema.name))
     }
 
-    /// The tables whose rows a plan migrates, if those are there that take the rows in.
+    /// The tables whose rows a plan migrates (those of others just go), if those are there that take the rows in.
     ///
     /// # Errors
     /// They are not, or not as the new definition has them.
@@ -202,7 +202,8 @@ impl Datastore {
                 return Err(MigrationError::Plan(format!("`{table}` has other columns")));
             }
         }
-        let tables = plan.set_aside().map(|(table, old)| {
+        let migrated = plan.set_aside().filter(|(_, old)| has_function(new, old));
+        let tables = migrated.map(|(table, old)| {
             Ok(BackfillTable {
                 table: self.stored_table(table)?.id,
                 done: self.stored_table(&format!("{DONE}{table}"))?.id,
@@ -212,15 +213,20 @@ impl Datastore {
         tables.collect()
     }
 
-    /// How many rows of a table were migrated, and how many there are.
-    pub fn backfilled(&self, of: &BackfillTable) -> (u64, u64) {
-        let rows = |id| self.table(id).map_or(0, |table| table.rows().row_count());
-        (rows(of.done), rows(of.table))
+    /// How many rows were migrated, and how many there are.
+    pub fn backfilled(&self) -> (u64, u64) {
+        let of = |schema: &Arc<TableSchema>| {
+            let table = self.table_id_from_name(schema.name.strip_prefix(DONE)?)?;
+            let rows = |id| self.table(id).map_or(0, |table| table.rows().row_count());
+            Some((rows(schema.id), rows(table)))
+        };
+        let each = self.schemas().filter_map(of);
+        each.fold((0, 0), |(done, rows), (more_done, more)| (done + more_done, rows + more))
     }
 
-    /// Takes rows of a table that were not migrated, behind `after`: at most `rows_max` and about `bytes_max` bytes. `out.last` is
-    /// where to go on; none: the table is at its end.
-    pub fn rows_to_backfill(
+    /// Takes rows of an old table behind `after`: at most `rows_max` and about `bytes_max` bytes. `out.last` is where to go on; none:
+    /// the table is at its end.
+    pub fn old_rows(
         &self,
         of: &BackfillTable,
         after: Option<RowId>,
@@ -232,15 +238,9 @@ impl Datastore {
         let Some(table) = self.table(of.table) else {
             return;
         };
-        let mut looked = 0;
         table.rows().walk(after, |id, row| {
-            if self.is_backfilled(of, row) {
-                looked += 1;
-            } else {
-                out.push(row);
-            }
-            // Those that are done are only looked up.
-            let is_full = out.len() >= rows_max || out.bytes.len() >= bytes_max || looked >= 16 * rows_max;
+            out.push(row);
+            let is_full = out.len() >= rows_max || out.bytes.len() >= bytes_max;
             if is_full {
                 out.last = Some(id);
             }
@@ -325,6 +325,12 @@ impl Datastore {
             table: shown(table),
         }
     }
+}
+
+/// Whether the rows of an old table are given to a function.
+fn has_function(new: &ModuleDef, old: &str) -> bool {
+    let migration = new.migration.as_ref();
+    migration.is_some_and(|migration| migration.row_function(old).is_some())
 }
 
 /// A new table before it takes its place.

@@ -64,7 +64,13 @@ pub(super) async fn update_database(
             // It may take hours, in which others may look what a publish would do, or delete the database.
             drop((lock, running));
             end.wait().await.map_err(failure)?;
-            state.databases.lock_updates(&record.identity).await
+            let lock = state.databases.lock_updates(&record.identity).await;
+            let current = state.control.database(&record.identity)?;
+            if !current.is_some_and(|current| current.replica_id == record.replica_id) {
+                // It was deleted or cleared since.
+                return answer;
+            }
+            lock
         }
     };
     note_program(state, record, update).await?;
