@@ -395,11 +395,16 @@ fn row_by_row(old: &[String; 2], new: &[String; 2]) {
         world.on(&["call", "league", "add_player", name, "1"]).ok();
         let failed = world.publish(new, &["--break-clients"]);
         assert!(
-            failed.status == 1 && failed.stderr.contains(part) && failed.stderr.contains("row id = "),
+            failed.status == 1
+                && failed.stderr.contains(part)
+                && failed.stderr.contains("row id = "),
             "{name}: {failed:#?}"
         );
         let status = world.on(&["migrate", "status", "league"]).ok().stdout;
-        assert!(status.contains("failed") && status.contains(part), "{status}");
+        assert!(
+            status.contains("failed") && status.contains(part),
+            "{status}"
+        );
         let delete = format!("DELETE FROM player WHERE name = '{name}'");
         world.on(&["sql", "league", &delete]).ok();
     }
@@ -476,7 +481,10 @@ fn a_backfill_behind_the_running_module() {
             "{cancelled:#?}"
         );
     });
-    assert_eq!(world.number("SELECT points FROM player WHERE name = 'eve'"), 5);
+    assert_eq!(
+        world.number("SELECT points FROM player WHERE name = 'eve'"),
+        5
+    );
 
     let World {
         home,
@@ -486,7 +494,15 @@ fn a_backfill_behind_the_running_module() {
     let kept = std::sync::Mutex::new(Some(server));
     let done = std::thread::scope(|scope| {
         let publishing = scope.spawn(|| {
-            let args = ["publish", &new[0], &new[1], "league", "--break-clients", "-s", &url];
+            let args = [
+                "publish",
+                &new[0],
+                &new[1],
+                "league",
+                "--break-clients",
+                "-s",
+                &url,
+            ];
             home.run(&args)
         });
         let done = until_rows(&home, &url, 5_000);

@@ -320,7 +320,9 @@ fn rehearse(
         progress: None,
     };
     let mut reports = take_steps(&mut copy, &around, (old, program), plan, |_| {})?;
-    let of_rows = reports.iter_mut().find(|report| report.step == Step::Backfill);
+    let of_rows = reports
+        .iter_mut()
+        .find(|report| report.step == Step::Backfill);
     if let Some(report) = of_rows {
         report.time += backfilled;
     }
@@ -345,7 +347,8 @@ fn backfill_copy(
     };
     let mut output = CommitOutput::default();
     copy.begin();
-    copy.begin_backfill(&program.def, plan, &record).map_err(refused)?;
+    copy.begin_backfill(&program.def, plan, &record)
+        .map_err(refused)?;
     copy.commit(&mut output);
     let planned = Planned {
         plan: plan.clone(),

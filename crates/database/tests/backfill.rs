@@ -189,7 +189,9 @@ async fn filled(options: DatabaseOptions, rng: &mut StdRng) -> (DatabaseHandle, 
         model.t.insert(id, row);
         inserts.push(json!([id, row.0, row.1]));
     }
-    watcher.change(&json!({ "t": { "inserts": inserts } })).await;
+    watcher
+        .change(&json!({ "t": { "inserts": inserts } }))
+        .await;
     for _ in 0..20 {
         let change = model.step(rng);
         watcher.change(&change).await;
@@ -218,6 +220,10 @@ async fn new_tables_follow_what_the_old_module_changes() {
         let program = second(json!({ "sleeps_us": 200 }));
         let end = begin_backfill(&database, &program).await;
         assert!(hidden(&database).await > 0);
+        for text in ["SELECT * FROM \"$new.t\"", "DELETE FROM \"$new.t\""] {
+            let error = sql(&database, OWNER, text).await.expect_err("it is hidden");
+            assert!(error.contains("$new.t"), "{error}");
+        }
         let mut changes = 0;
         loop {
             let Some(running) = database.migration_status().running else {
@@ -236,6 +242,13 @@ async fn new_tables_follow_what_the_old_module_changes() {
         watcher.settle().await;
         assert_eq!(watcher.rows(1, "t").len(), model.t.len());
         assert_eq!(watcher.rows(1, "e").len(), model.e.len());
+        // What another one would do can be tried meanwhile.
+        let other = second(json!({})).to_string().into_bytes().into();
+        let prepared = database.prepare_plan(other, HostKind::Wasm).await;
+        let prepared = prepared.expect("a program");
+        let plan = database.plan_update(&prepared).migration.expect("a plan");
+        let tried = database.rehearse(prepared, &plan).await;
+        tried.expect("it would work");
         // Another program has to wait; the same one waits for the same end.
         let refused = begin(&database, &second(json!({ "sleeps_us": 1 }))).await;
         assert!(
@@ -335,7 +348,10 @@ async fn a_function_that_fails_harms_nobody() {
     let gone = rows(&database, "SELECT * FROM t WHERE id = 200").await;
     watcher.change(&json!({ "t": { "deletes": gone } })).await;
     for (settings, parts) in [
-        (json!({ "failsAt": 7 }), vec!["id = 7", "`t`", "not wanted", "[LC0245]"]),
+        (
+            json!({ "failsAt": 7 }),
+            vec!["id = 7", "`t`", "not wanted", "[LC0245]"],
+        ),
         (json!({ "traps": 7 }), vec!["id = 7", "a trap", "[LC0245]"]),
         // What it makes of one row is in the way of what it makes of another.
         (
@@ -386,7 +402,9 @@ async fn a_function_that_fails_harms_nobody() {
         while database.migration_status().running.expect("it runs").rows < 5 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        watcher.change(&json!({ "t": { "inserts": [row.clone()] } })).await;
+        watcher
+            .change(&json!({ "t": { "inserts": [row.clone()] } }))
+            .await;
         let error = end.wait().await.expect_err("it fails").to_string();
         assert!(error.contains(part), "{error}");
         assert_eq!(

@@ -167,7 +167,9 @@ impl Backfill {
         datastore: &mut Datastore,
         environment: &dyn Environment,
     ) -> Result<(), Failure> {
-        let Backfill { tables, gone, come, .. } = self;
+        let Backfill {
+            tables, gone, come, ..
+        } = self;
         let position = |id| tables.iter().position(|table| table.table == id);
         for (positions, rows) in [&mut *gone, &mut *come] {
             positions.clear();

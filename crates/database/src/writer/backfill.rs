@@ -321,6 +321,11 @@ impl Writer {
         self.shared.status.set_updating(true);
         let replaced = self.replace_at_once(program, planned);
         self.shared.status.set_updating(false);
+        let progress = &self.shared.status.migration;
+        if replaced.is_err() && progress.is_stopping() && !progress.is_cancel_asked() {
+            // The rows stay migrated: it goes on when the database is opened again, and who waits hears that.
+            return;
+        }
         if let Err(error) = &replaced {
             // The steps were taken back, and what the backfill has made is left.
             tracing::warn!(database = %self.shared.options.identity, %error, "all rows were migrated, and the update failed");

@@ -77,11 +77,7 @@ impl Writer {
         replaced
     }
 
-    fn replace_in_steps(
-        &mut self,
-        program: Program,
-        planned: Planned,
-    ) -> Result<(), UpdateError> {
+    fn replace_in_steps(&mut self, program: Program, planned: Planned) -> Result<(), UpdateError> {
         let env = HostEnv::new(self.shared.host_config());
         let instance = program
             .loaded

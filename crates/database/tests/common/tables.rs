@@ -37,8 +37,8 @@ use lightcone_schema::raw::{
     RawRowLevelSecurityDef, RawScheduleDefV10, RawScopedTypeNameV10, RawSequenceDefV10,
     RawTableDefV10, RawTypeDefV10, RawUniqueConstraintData, RawViewDefV10,
 };
-use lightcone_table::RowLayout;
 use lightcone_schema::{RawModuleDef, TableAccess, TableKind, Visibility};
+use lightcone_table::RowLayout;
 use lightcone_types::bsatn::Encode as _;
 use lightcone_types::{
     AlgebraicType as T, ColId, Decode as _, Identity, ProductType, Reader, Timestamp, TypeRef,
@@ -527,7 +527,10 @@ fn definition(program: &Value) -> Vec<u8> {
                     custom_ordering: true,
                 });
                 let row = T::Ref(ty);
-                ticks.push(reducer(&format!("__migrate_{of}"), ProductType::new([("old", row)])));
+                ticks.push(reducer(
+                    &format!("__migrate_{of}"),
+                    ProductType::new([("old", row)]),
+                ));
             }
         }
         let names = columns.iter().map(|(name, _)| name.as_str());

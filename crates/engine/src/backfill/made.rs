@@ -114,7 +114,9 @@ impl Datastore {
             false => self.make_row(slot, row, generated),
         });
         if let (Err(error), Some(making)) = (&result, &mut self.making) {
-            making.failure.get_or_insert_with(|| shown(&error.to_string()));
+            making
+                .failure
+                .get_or_insert_with(|| shown(&error.to_string()));
         }
         result
     }
@@ -179,7 +181,9 @@ impl Datastore {
         generated: &mut Vec<u8>,
     ) -> Result<(), DatastoreError> {
         let Datastore { tables, making, .. } = self;
-        let state = tables[slot.index()].as_ref().expect("slots in use hold tables");
+        let state = tables[slot.index()]
+            .as_ref()
+            .expect("slots in use hold tables");
         let making = making.as_mut().ok_or(DatastoreError::OtherRows)?;
         for sequence in &state.sequences {
             let column = usize::from(sequence.schema.column.0);
@@ -247,7 +251,10 @@ impl Datastore {
         };
         let values = columns.filter_map(|column| {
             let name = &schema.columns.get(column)?.name;
-            Some(format!("{name} = {}", value_shown(table.layout(), row, column)))
+            Some(format!(
+                "{name} = {}",
+                value_shown(table.layout(), row, column)
+            ))
         });
         let values: Vec<String> = values.collect();
         format!("row {} of `{}`", values.join(", "), schema.name)

@@ -22,8 +22,8 @@ use lightcone_table::RowId;
 use lightcone_types::bsatn::{Encode, Reader};
 use lightcone_types::{AlgebraicType, ColId, TableId, TypeRef};
 
-pub use made::Point;
 pub(crate) use made::Making;
+pub use made::Point;
 
 use crate::datastore::{Datastore, TableSlot};
 use crate::error::DatastoreError;
@@ -106,13 +106,15 @@ impl OldRows {
     /// # Panics
     /// If there are not so many rows.
     pub fn get(&self, position: usize) -> &[u8] {
-        let start = position.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let start = position
+            .checked_sub(1)
+            .map_or(0, |before| self.ends[before]);
         &self.bytes[start..self.ends[position]]
     }
 }
 
 impl Datastore {
-    /// Makes the tables of a backfill in the open transaction, and notes the program.
+    /// Makes the tables of a backfill in the open transaction, and notes the program. Those of another one go.
     ///
     /// # Errors
     /// A counter cannot go on in its new column; the program is over the transaction's size limit. The transaction is only good
@@ -124,6 +126,9 @@ impl Datastore {
         record: &BackfillRecord,
     ) -> Done {
         self.require_transaction()?;
+        // What another one has left.
+        let mut may_go_on = || true;
+        self.drop_backfill(&mut MigrationWork::new(u64::MAX, &mut may_go_on))?;
         for table in plan.added_tables() {
             let def = table_of(new, table)?;
             if def.schedule.is_none() && !def.is_event {
@@ -131,22 +136,32 @@ impl Datastore {
             }
         }
         // Rows of one size take less.
-        let counts = |schema: &Arc<TableSchema>| is_hidden(&schema.name) && !schema.sequences.is_empty();
+        let counts =
+            |schema: &Arc<TableSchema>| is_hidden(&schema.name) && !schema.sequences.is_empty();
         let columns = 1 + usize::from(self.schemas().any(counts));
-        let done = [("row", AlgebraicType::U128), ("generated", AlgebraicType::bytes())];
+        let done = [
+            ("row", AlgebraicType::U128),
+            ("generated", AlgebraicType::bytes()),
+        ];
         for (table, _) in plan.set_aside().filter(|(_, old)| has_function(new, old)) {
             self.create_table(&keyed(&format!("{DONE}{table}"), &done[..columns]))?;
         }
         let again = [("row", AlgebraicType::U128), ("count", AlgebraicType::U32)];
         self.create_table(&keyed(AGAIN, &again))?;
-        let state = [("key", AlgebraicType::U8), ("value", AlgebraicType::bytes())];
+        let state = [
+            ("key", AlgebraicType::U8),
+            ("value", AlgebraicType::bytes()),
+        ];
         let state = self.create_table(&keyed(STATE, &state))?;
         let slot = self.slot(state)?;
         let head = row![record.started_us, record.program_kind];
         self.insert_found(slot, &row![HEAD, head], &mut Vec::new())?;
         self.insert_found(slot, &row![PROGRAM, record.program], &mut Vec::new())?;
         for (table, _) in plan.set_aside() {
-            let (old, new) = (self.stored_table(table)?, self.stored_table(&new_name(table)));
+            let (old, new) = (
+                self.stored_table(table)?,
+                self.stored_table(&new_name(table)),
+            );
             if let Ok(new) = new {
                 self.carry_counters_of(&new, &old, true)?;
             }
@@ -221,7 +236,9 @@ impl Datastore {
             Some((rows(schema.id), rows(table)))
         };
         let each = self.schemas().filter_map(of);
-        each.fold((0, 0), |(done, rows), (more_done, more)| (done + more_done, rows + more))
+        each.fold((0, 0), |(done, rows), (more_done, more)| {
+            (done + more_done, rows + more)
+        })
     }
 
     /// Takes rows of an old table behind `after`: at most `rows_max` and about `bytes_max` bytes. `out.last` is where to go on; none:
@@ -282,7 +299,11 @@ impl Datastore {
     }
 
     /// Gives a table of a backfill, if there is one, the name that it was made for: it has its rows, and its id.
-    pub(crate) fn reveal(&mut self, def: &TableDef, work: &mut MigrationWork<'_>) -> Result<bool, MigrationError> {
+    pub(crate) fn reveal(
+        &mut self,
+        def: &TableDef,
+        work: &mut MigrationWork<'_>,
+    ) -> Result<bool, MigrationError> {
         let Ok(hidden) = self.stored_table(&new_name(&def.name)) else {
             return Ok(false);
         };
@@ -300,17 +321,36 @@ impl Datastore {
         self.put_columns(id, def)?;
         for constraint in &hidden.constraints {
             let name = shown(&constraint.name);
-            self.put_constraint(id, &ConstraintSchema { name, ..constraint.clone() })?;
+            self.put_constraint(
+                id,
+                &ConstraintSchema {
+                    name,
+                    ..constraint.clone()
+                },
+            )?;
         }
         for index in &hidden.indexes {
             let name = shown(&index.name);
             let accessor = shown(index.accessor.as_deref().unwrap_or(&index.name));
-            self.put_index(id, &IndexSchema { name: name.clone(), ..index.clone() })?;
+            self.put_index(
+                id,
+                &IndexSchema {
+                    name: name.clone(),
+                    ..index.clone()
+                },
+            )?;
             self.put_index_accessor(&name, &accessor)?;
         }
         for (sequence, allocated) in hidden.sequences.iter().zip(allocated) {
             let name = shown(&sequence.name);
-            self.put_sequence(id, &SequenceSchema { name, ..sequence.clone() }, allocated)?;
+            self.put_sequence(
+                id,
+                &SequenceSchema {
+                    name,
+                    ..sequence.clone()
+                },
+                allocated,
+            )?;
         }
         self.follow(id, work)?;
         Ok(true)
@@ -343,8 +383,14 @@ fn hidden(def: &TableDef) -> TableDef {
         rename(&mut index.name);
         rename(&mut index.source_name);
     }
-    hidden.constraints.iter_mut().for_each(|constraint| rename(&mut constraint.name));
-    hidden.sequences.iter_mut().for_each(|sequence| rename(&mut sequence.name));
+    hidden
+        .constraints
+        .iter_mut()
+        .for_each(|constraint| rename(&mut constraint.name));
+    hidden
+        .sequences
+        .iter_mut()
+        .for_each(|sequence| rename(&mut sequence.name));
     hidden.access = TableAccess::Private;
     hidden
 }

@@ -8,7 +8,8 @@ use lightcone_types::{AlgebraicType, ProductTypeElement, TypeRef, Typespace};
 use super::Context;
 use crate::case::to_pascal;
 use crate::def::{
-    ColumnDef, MigrationDef, MigrationFunctions, ProcedureDef, ReducerDef, TableDef, TypeDef, ViewDef, Visibility,
+    ColumnDef, MigrationDef, MigrationFunctions, ProcedureDef, ReducerDef, TableDef, TypeDef,
+    ViewDef, Visibility,
 };
 use crate::error::{clip, ValidationError};
 use crate::raw::{RawReducerDefV10, RawTableDefV10};
@@ -189,8 +190,7 @@ fn takes_row_of(function: &ReducerDef, table: &TableDef, typespace: &Typespace) 
             .any(|known| name == Some(known.as_str()));
         is_named && element.algebraic_type == column.ty
     };
-    row.elements.len() == table.columns.len()
-        && row.elements.iter().zip(&table.columns).all(same)
+    row.elements.len() == table.columns.len() && row.elements.iter().zip(&table.columns).all(same)
 }
 
 fn check(cx: &mut Context, function: &ReducerDef, tables: &[TableDef], old_tables: &[TableDef]) {
@@ -244,11 +244,7 @@ struct Shown<'a> {
 }
 
 /// Forgets the names of types that only the old tables and the function have use for.
-fn hide_types(
-    typespace: &Typespace,
-    types: &mut Vec<TypeDef>,
-    shown: &Shown<'_>,
-) {
+fn hide_types(typespace: &Typespace, types: &mut Vec<TypeDef>, shown: &Shown<'_>) {
     let migration = shown.migration;
     let rows = migration.old_tables.iter().map(|table| table.row_type);
     let functions = shown.reducers.iter().enumerate();

@@ -58,7 +58,8 @@ impl Teller {
         if running["phase"] != "backfill" {
             return;
         }
-        let (Some(done), Some(rows)) = (running["rows"].as_u64(), running["rows_replaced"].as_u64())
+        let (Some(done), Some(rows)) =
+            (running["rows"].as_u64(), running["rows_replaced"].as_u64())
         else {
             return;
         };
