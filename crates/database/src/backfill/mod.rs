@@ -173,6 +173,7 @@ impl Backfill {
         let position = |id| tables.iter().position(|table| table.table == id);
         for (positions, rows) in [&mut *gone, &mut *come] {
             positions.clear();
+            positions.shrink_to(1 << 16);
             rows.clear();
         }
         datastore.for_each_net_change(

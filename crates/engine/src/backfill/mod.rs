@@ -85,9 +85,12 @@ pub struct OldRows {
 }
 
 impl OldRows {
+    /// Keeps memory for as many rows, but not that of one huge transaction.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
+        self.bytes.shrink_to(1 << 20);
+        self.ends.shrink_to(1 << 16);
     }
 
     pub fn push(&mut self, row: &[u8]) {
