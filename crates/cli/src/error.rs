@@ -67,6 +67,25 @@ impl Error {
         Self::coded("LC0601", format!("{what} is not supported yet. {instead}"))
     }
 
+    /// The same with something to know behind its message.
+    pub fn with_note(self, note: &str) -> Self {
+        let add = |message: String| format!("{}\n{note}", message.trim_end());
+        match self {
+            Self::Coded {
+                code,
+                message,
+                source,
+            } => Self::Coded {
+                code,
+                message: add(message),
+                source,
+            },
+            Self::Plain(message) => Self::Plain(add(message)),
+            Self::Usage(message) => Self::Usage(add(message)),
+            Self::Exit(status) => Self::Exit(status),
+        }
+    }
+
     /// The status the process ends with.
     pub fn exit_code(&self) -> u8 {
         match self {

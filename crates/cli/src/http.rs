@@ -247,10 +247,12 @@ pub fn parse_json(text: &str) -> Result<serde_json::Value> {
 pub fn refusal(status: StatusCode, body: &str) -> Error {
     let body = body.trim();
     match status {
-        StatusCode::FORBIDDEN => Error::coded(
+        // Modules, locks and the server's configuration refuse too, and say why themselves.
+        StatusCode::FORBIDDEN if body.is_empty() || body.contains("is not authorized") => Error::coded(
             "LC0615",
             format!(
-                "{}\nYou are not the owner. `spacetime login show` says who you are; `spacetime list` shows what is yours.",
+                "{}\n`spacetime login show` says who you are; `spacetime list` shows what is yours. A login is for one address: \
+                 if this server had another one before, `spacetime server list` may have it.",
                 or_status(body, status)
             ),
         ),
@@ -291,6 +293,13 @@ mod tests {
     fn names_are_encoded() {
         assert_eq!(encode("a-b_C9"), "a-b_C9");
         assert_eq!(encode("a/b é"), "a%2Fb%20%C3%A9");
+    }
+
+    #[test]
+    fn who_is_refused_is_told_of_logins_only_if_it_is_about_rights() {
+        let told = |body| refusal(StatusCode::FORBIDDEN, body).to_string();
+        assert!(told("c2 is not authorized to perform action").contains("login show"));
+        assert_eq!(told("Database is locked."), "Database is locked.");
     }
 
     #[test]

@@ -191,7 +191,18 @@ impl Project {
     /// wrong, is none of their business (07 §6.2).
     pub fn databases(&self) -> Result<Vec<(String, Option<String>)>> {
         let mut databases = Vec::new();
-        collect_databases(&self.settings(), None, None, &mut databases)?;
+        let settings = self.settings();
+        for key in settings.map.keys() {
+            if !KNOWN.contains(&key.as_str()) && !["children", "dev"].contains(&key.as_str()) {
+                // It may have been meant to be one that counts here.
+                let known = KNOWN.iter().chain(&["children", "dev"]);
+                eprintln!(
+                    "warning: {}",
+                    settings.unknown_key(key, "the config file", known)
+                );
+            }
+        }
+        collect_databases(&settings, None, None, &mut databases)?;
         Ok(databases)
     }
 

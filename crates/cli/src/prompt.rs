@@ -10,7 +10,7 @@ pub fn confirm(question: &str, yes: bool) -> bool {
         println!("Skipping confirmation due to --yes");
         return true;
     }
-    print!("{question} [y/N]");
+    print!("{question} [y/N] ");
     is_yes(&read_line())
 }
 
@@ -38,7 +38,12 @@ fn read_line() -> String {
     // A closed stdout or stdin is an answer too: no.
     let _ = std::io::stdout().flush();
     let mut line = String::new();
-    let _ = std::io::stdin().lock().read_line(&mut line);
+    let stdin = std::io::stdin();
+    let _ = stdin.lock().read_line(&mut line);
+    // Nobody's Enter has ended the line of the question.
+    if !stdin.is_terminal() {
+        println!();
+    }
     line.trim().to_owned()
 }
 

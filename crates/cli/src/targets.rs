@@ -8,6 +8,21 @@ use crate::project::Project;
 pub struct Database {
     pub name: String,
     pub server: Option<String>,
+    /// The first argument, which could be a database's name, where the project's database was taken instead.
+    instead_of: Option<String>,
+}
+
+impl Database {
+    /// An error that may come of a name that was not taken for one.
+    pub fn explain(&self, error: Error) -> Error {
+        match &self.instead_of {
+            None => error,
+            Some(word) => error.with_note(&format!(
+                "The project here has the database `{}`, so `{word}` was not taken for one. For the database `{word}`, add --no-config.",
+                self.name
+            )),
+        }
+    }
 }
 
 /// The project's databases, each once.
@@ -21,7 +36,11 @@ pub fn known(no_config: bool) -> Result<Vec<Database>> {
     let mut databases: Vec<Database> = Vec::new();
     for (name, server) in project.databases()? {
         if !databases.iter().any(|d| d.name == name) {
-            databases.push(Database { name, server });
+            databases.push(Database {
+                name,
+                server,
+                instead_of: None,
+            });
         }
     }
     Ok(databases)
@@ -70,6 +89,7 @@ pub fn resolve(
     let plain = |name: &str| Database {
         name: name.to_owned(),
         server: None,
+        instead_of: None,
     };
     let find = |name: &str| known.iter().find(|d| d.name == name).cloned();
     let required = match rest {
@@ -85,7 +105,17 @@ pub fn resolve(
         ([only], first) => match (first, rest) {
             (Some(first), _) if first == only.name => (only.clone(), &args[1..]),
             (Some(first), Rest::None) => (plain(first), &args[1..]),
-            _ => (only.clone(), args),
+            (first, _) => {
+                let is_name = |word: &&str| {
+                    let mut letters = word.chars();
+                    letters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+                };
+                let database = Database {
+                    instead_of: first.filter(is_name).map(str::to_owned),
+                    ..only.clone()
+                };
+                (database, args)
+            }
         },
         // Several: it must be given.
         (_, None) => return Err(ambiguous(known, "<database>")),
@@ -136,6 +166,7 @@ mod tests {
             .map(|n| Database {
                 name: (*n).into(),
                 server: Some(format!("{n}-server")),
+                instead_of: None,
             })
             .collect();
         let args: Vec<_> = args.iter().map(|a| (*a).to_owned()).collect();
@@ -191,6 +222,27 @@ mod tests {
             ("t@t-server".into(), vec![])
         );
         assert!(run(&["t"], &["t"], FUNCTION).is_err());
+    }
+
+    #[test]
+    fn a_name_that_was_not_taken_for_one_is_explained() {
+        let known = [Database {
+            name: "t".into(),
+            server: None,
+            instead_of: None,
+        }];
+        let explained = |args: &[&str]| {
+            let args: Vec<_> = args.iter().map(|a| (*a).to_owned()).collect();
+            let (database, _) = resolve(&known, &args, FUNCTION, None).expect("a database");
+            database.explain(Error::coded("LC0617", "no")).to_string()
+        };
+        assert_eq!(explained(&["t", "f"]), "no [LC0617]");
+        assert_eq!(explained(&["addUser", "1"]), "no [LC0617]");
+        let text = explained(&["other", "f"]);
+        assert!(
+            text.starts_with("no\n") && text.contains("--no-config"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -407,8 +407,7 @@ fn a_stranger_is_told_that_he_is_not_the_owner() {
             "{outcome:#?}"
         );
         assert!(
-            outcome.stderr.contains("You are not the owner.")
-                && outcome.stderr.contains("[LC0615]"),
+            outcome.stderr.contains("says who you are") && outcome.stderr.contains("[LC0615]"),
             "{outcome:#?}"
         );
     }

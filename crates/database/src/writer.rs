@@ -103,6 +103,8 @@ pub(crate) struct WriterState {
     batch: Box<Batch>,
     /// Where the record of each transaction of the round ends in `output.records`.
     record_ends: Vec<usize>,
+    /// How many of these are of reducers.
+    round_reducer_records: u64,
     clients: FxHashMap<ConnectionNumber, Client>,
     /// Live queries per table.
     watchers: FxHashMap<TableId, usize>,

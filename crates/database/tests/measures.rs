@@ -65,6 +65,12 @@ async fn calls_rows_and_queries_are_counted() {
     // What the functions took is in the rounds.
     assert!(transfers.times.sum_ns + of("seed").times.sum_ns <= metrics.rounds.sum_ns);
     assert_eq!(metrics.inbox_messages, 0);
+    // Each transaction is of a reducer, or of nobody that is counted by name: the making of the database, the client's coming.
+    let recorded: u64 = metrics.functions.iter().map(|of| of.recorded).sum();
+    assert_eq!(recorded, 51);
+    let all = database.stats().transactions;
+    assert_eq!(metrics.other_transactions, all - recorded);
+    assert!(metrics.other_transactions > 0);
 }
 
 /// Takes every trace, and keeps what it is told.

@@ -452,10 +452,14 @@ impl Datastore {
     /// Notes for whoever reads metrics what has changed.
     fn count_net_changes(&self, net: &[NetChange]) {
         for items in net.chunk_by(|a, b| a.slot == b.slot) {
-            let of = |kind| items.iter().filter(|item| item.kind != kind).count() as u64;
+            let (mut inserted, mut deleted) = (0, 0);
+            for item in items {
+                inserted += u64::from(item.kind != NetKind::Delete);
+                deleted += u64::from(item.kind != NetKind::Insert);
+            }
             let state = self.at(items[0].slot);
-            state.counters.inserted.add(of(NetKind::Delete));
-            state.counters.deleted.add(of(NetKind::Insert));
+            state.counters.inserted.add(inserted);
+            state.counters.deleted.add(deleted);
             state.count_rows();
         }
     }

@@ -16,17 +16,14 @@ pub fn build(directory: &Path, options: &Options) -> Result<Built> {
     let directory =
         std::path::absolute(directory).map_err(|e| Error::file("find", directory, e))?;
     let build_type = if options.debug { "Debug" } else { "Release" };
-    let mut configure = if directory.join(TOOLCHAIN).is_file() {
-        require("cmake", "cmake")?;
-        require("clang++", "clang")?;
-        require("wasm-ld", "lld")?;
+    for program in programs(&directory) {
+        require(program, &directory)?;
+    }
+    let mut configure = if has_toolchain_file(&directory) {
         let mut command = Command::new("cmake");
         command.arg(format!("-DCMAKE_TOOLCHAIN_FILE={TOOLCHAIN}"));
         command
     } else {
-        require("cmake", "cmake")?;
-        require("emcc", "emscripten")?;
-        require("emcmake", "emscripten")?;
         let mut command = Command::new("emcmake");
         command.arg("cmake");
         command
@@ -57,8 +54,30 @@ fn failed(why: String) -> Error {
     Error::coded("LC0613", why)
 }
 
+fn has_toolchain_file(module: &Path) -> bool {
+    module.join(TOOLCHAIN).is_file()
+}
+
+/// What a module is built with.
+pub fn programs(module: &Path) -> [&'static str; 3] {
+    match has_toolchain_file(module) {
+        true => ["cmake", "clang++", "wasm-ld"],
+        false => ["cmake", "emcc", "emcmake"],
+    }
+}
+
+/// How to get all that a module needs.
+pub fn packages(module: &Path) -> &'static str {
+    match has_toolchain_file(module) {
+        true => {
+            "On Debian: apt-get install cmake clang lld wasi-libc libc++-dev-wasm32 libc++abi-14-dev-wasm32 libclang-rt-14-dev-wasm32"
+        }
+        false => "On Debian: apt-get install cmake emscripten",
+    }
+}
+
 /// Makes sure that a program can be run.
-fn require(program: &str, package: &str) -> Result<()> {
+fn require(program: &str, module: &Path) -> Result<()> {
     let found = std::env::var_os("PATH").is_some_and(|path| {
         std::env::split_paths(&path).any(|directory| {
             directory.join(program).is_file() || directory.join(format!("{program}.exe")).is_file()
@@ -70,9 +89,8 @@ fn require(program: &str, package: &str) -> Result<()> {
     Err(Error::coded(
         "LC0611",
         format!(
-            "C++ modules need `{program}`, which is not in the PATH. On Debian: apt-get install {package}. A project of \
-             `spacetime init --lang cpp` needs all of: apt-get install cmake clang lld wasi-libc libc++-dev-wasm32 \
-             libc++abi-14-dev-wasm32 libclang-rt-14-dev-wasm32"
+            "the C++ module needs `{program}`, which is not in the PATH. {}",
+            packages(module)
         ),
     ))
 }

@@ -114,7 +114,7 @@ fn command(directory: &Path, args: &[&str]) -> Command {
 }
 
 fn cannot_run(error: std::io::Error) -> Error {
-    let what = "cannot run `dotnet`, which C# modules need: install the .NET SDK 8 or 10";
+    let what = "cannot run `dotnet`, which C# modules need: install the .NET SDK 8, which projects of `spacetime init` are for, or the one that your global.json names (8 or 10)";
     Error::caused("LC0611", what, error)
 }
 

@@ -1,7 +1,7 @@
 //! `spacetime build` (07 §7): finds out what a module is written in, and compiles it.
 
 mod advice;
-mod cpp;
+pub mod cpp;
 mod csharp;
 pub mod rust;
 pub mod typescript;
@@ -159,14 +159,21 @@ pub fn build(directory: &Path, options: &Options) -> Result<Built> {
         Some(Language::TypeScript) => typescript::build(directory, options),
         Some(Language::Cpp) => cpp::build(directory, options),
         Some(Language::CSharp) => csharp::build(directory, options),
-        None => Err(Error::coded(
-            "LC0610",
-            format!(
-                "Could not detect the language of the module. {} holds none of Cargo.toml (Rust), *.csproj (C#), package.json \
-                 (TypeScript), CMakeLists.txt (C++). Point --module-path at the module.",
-                absolute(directory).display()
-            ),
-        )),
+        None => {
+            let below = directory.join("spacetimedb");
+            let hint = match language(&below) {
+                Some(_) => format!(" There is one in {}.", below.display()),
+                None => String::new(),
+            };
+            Err(Error::coded(
+                "LC0610",
+                format!(
+                    "Could not detect the language of the module. {} holds none of Cargo.toml (Rust), *.csproj (C#), package.json \
+                     (TypeScript), CMakeLists.txt (C++). Point --module-path at the module.{hint}",
+                    absolute(directory).display()
+                ),
+            ))
+        }
     }
 }
 

@@ -72,7 +72,8 @@ pub fn target() -> Target {
 pub fn how_to_get_target() -> String {
     format!(
         "With rustup:   rustup target add {TARGET}\n\
-         On Debian:     apt-get install rustc-web cargo-web rust-web-src lld-22, then source scripts/wasm-toolchain.sh"
+         On Debian:     apt-get install rustc-web cargo-web rust-web-src lld-22, then what scripts/wasm-toolchain.sh \
+         of Lightcone's sources sets"
     )
 }
 
@@ -91,7 +92,8 @@ fn ensure_target() -> Result<()> {
         Target::Installed | Target::BuiltByCargo => return Ok(()),
         Target::NoCompiler => {
             return Err(missing(
-                "rustc was not found. https://rustup.rs tells how to install it",
+                "rustc was not found, or does not run. Does `rustc --version` work here? `rustup default stable` chooses a \
+                 toolchain; https://rustup.rs tells how to install one",
             ))
         }
         Target::Missing(sysroot) => sysroot,

@@ -42,20 +42,20 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
             Auth::new(args.anonymous, args.common.yes),
         )
         .await?;
-    let identity = client.database_identity(&database.name).await?;
+    let found = client.database_identity(&database.name).await;
+    let identity = found.map_err(|error| database.explain(error))?;
     let schema = Schema::fetch(&client, &identity).await?;
     let find = |list: &[Function]| list.iter().find(|f| f.name == *name).cloned();
     let reducer = find(&schema.reducers);
     let is_procedure = reducer.is_none();
     let Some(function) = reducer.or_else(|| find(&schema.procedures)) else {
-        return Err(unknown_function(
-            name,
-            &database.name,
-            &identity.to_hex(),
-            &schema,
-        ));
+        let error = unknown_function(name, &database.name, &identity.to_hex(), &schema);
+        return Err(database.explain(error));
     };
 
+    if let Some(warning) = surplus(&function, values) {
+        eprintln!("warning: {warning}");
+    }
     let body = arguments_json(&function, values);
     let path = format!(
         "/v1/database/{}/call/{}",
@@ -76,6 +76,17 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         return Ok(());
     }
     Err(failure(status, &text, &function))
+}
+
+/// What is said of arguments that the function does not take (07 §5.4 has them dropped).
+fn surplus(function: &Function, values: &[String]) -> Option<String> {
+    let surplus = values.get(function.params.elements.len()..)?;
+    let (first, _) = surplus.split_first()?;
+    Some(format!(
+        "{} of the arguments are ignored, from `{first}` on: {}. Put quotes around a text with spaces.",
+        surplus.len(),
+        function.signature()
+    ))
 }
 
 /// The arguments as one JSON array; more than the function takes are dropped.
@@ -193,6 +204,18 @@ mod tests {
             r#"[1, "a", ["0x1"]]"#
         );
         assert_eq!(json(&[]), "[]");
+    }
+
+    #[test]
+    fn arguments_that_nobody_takes_are_named() {
+        let of = |values: &[&str]| {
+            let values: Vec<_> = values.iter().map(|v| (*v).to_owned()).collect();
+            surplus(&function(), &values)
+        };
+        assert_eq!(of(&["1", "Ann", "c2"]), None);
+        assert_eq!(of(&[]), None);
+        let warning = of(&["1", "Main", "c2", "St"]).expect("one too many");
+        assert!(warning.contains("from `St` on: f(n: U32"), "{warning}");
     }
 
     #[test]

@@ -40,7 +40,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let path = format!("/v1/database/{identity}");
     let response = client.send(client.request(Method::DELETE, &path)).await?;
     if response.status() != StatusCode::PRECONDITION_REQUIRED {
-        return http::success_text(response).await.map(drop);
+        http::success_text(response).await?;
+        eprintln!("Deleted database {} ({identity}).", database.name);
+        return Ok(());
     }
     // A server with nested databases wants to be sure about all of them.
     let answer = http::parse_json(&http::body_text(response).await?)?;
@@ -60,7 +62,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
             &format!("{path}?token={}", http::encode(token)),
         ))
         .await?;
-    http::success_text(response).await.map(drop)
+    http::success_text(response).await?;
+    eprintln!(
+        "Deleted database {} ({identity}) and those below it.",
+        database.name
+    );
+    Ok(())
 }
 
 fn print_tree(node: &Value, depth: usize) {

@@ -39,32 +39,15 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         Rest::Optional,
         args.common.server.as_deref(),
     )?;
-    let entity = match rest.as_slice() {
-        [] => None,
-        [kind, name] => {
-            let kind = Entity::from_str(kind, false).map_err(|_| {
-                Error::Usage(format!(
-                    "invalid value '{kind}' [possible values: reducer, table]"
-                ))
-            })?;
-            Some((kind, name.as_str()))
-        }
-        [_] => {
-            return Err(Error::Usage(
-                "the following required arguments were not provided:\n  <NAME>".into(),
-            ))
-        }
-        [_, _, more, ..] => {
-            return Err(Error::Usage(format!("unexpected argument '{more}' found")))
-        }
-    };
+    let entity = entity_of(&rest).map_err(|error| database.explain(error))?;
     let client = context
         .client(
             database.server.as_deref(),
             Auth::new(args.anonymous, args.common.yes),
         )
         .await?;
-    let identity = client.database_identity(&database.name).await?;
+    let found = client.database_identity(&database.name).await;
+    let identity = found.map_err(|error| database.explain(error))?;
     let schema = Schema::fetch(&client, &identity).await?;
     let root = parse(&schema.json)
         .map_err(|e| Error::caused("LC0616", "the server's description is not JSON", e))?;
@@ -77,6 +60,23 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         },
     }
     Ok(())
+}
+
+/// What is to be described, if not all.
+fn entity_of(words: &[String]) -> Result<Option<(Entity, &str)>> {
+    match words {
+        [] => Ok(None),
+        [kind, name] => match Entity::from_str(kind, false) {
+            Ok(kind) => Ok(Some((kind, name.as_str()))),
+            Err(_) => Err(Error::Usage(format!(
+                "invalid value '{kind}' [possible values: reducer, table]"
+            ))),
+        },
+        [_] => Err(Error::Usage(
+            "the following required arguments were not provided:\n  <NAME>".into(),
+        )),
+        [_, _, more, ..] => Err(Error::Usage(format!("unexpected argument '{more}' found"))),
+    }
 }
 
 /// One definition, by its canonical name: in version 10 among the sections, in version 9 among the members.

@@ -86,6 +86,7 @@ pub enum Lang {
     Csharp,
     #[value(alias = "rs")]
     Rust,
+    /// Not supported (LC0601)
     #[value(alias = "uecpp", alias = "ue5cpp", alias = "unreal")]
     Unrealcpp,
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use super::Context;
+use crate::build::Language;
 use crate::config::ACCOUNT_HOST;
 use crate::error::{Error, Result};
 use crate::output::{print_json, FormatOption};
@@ -97,6 +98,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         return Ok(());
     }
     let interactive = !args.non_interactive;
+    // What cannot be is refused before anything is asked.
+    source(args.template.as_deref(), args.lang)?;
+    let is_module_only = args.server_only || args.lang.is_some();
+    if let Some(directory) = &args.project_path {
+        check_empty(&taken(directory, is_module_only))?;
+    }
     if interactive {
         offer_login(context, &args).await?;
     }
@@ -162,7 +169,7 @@ fn decide(context: &Context, args: Args, interactive: bool) -> Result<Plan> {
             format!("`{name}` cannot be the name of a project: it has no letter and no digit"),
         ));
     }
-    let default_path = format!("./{}", kebab(&name));
+    let default_path = free_path(&kebab(&name), args.server_only || args.lang.is_some());
     let directory = match args.project_path {
         Some(path) => path,
         None if interactive => with_default("Project path", &default_path).into(),
@@ -206,6 +213,14 @@ fn decide(context: &Context, args: Args, interactive: bool) -> Result<Plan> {
     })
 }
 
+/// A directory of the project's name, or of that with a number, where nothing is yet.
+fn free_path(name: &str, is_module_only: bool) -> String {
+    let is_free = |path: &String| check_empty(&taken(Path::new(path), is_module_only)).is_ok();
+    let numbered = (2..100).map(|number| format!("./{name}-{number}"));
+    let mut paths = std::iter::once(format!("./{name}")).chain(numbered);
+    paths.find(is_free).unwrap_or_else(|| format!("./{name}"))
+}
+
 /// The template that is meant.
 fn source(wanted: Option<&str>, lang: Option<Lang>) -> Result<Source> {
     let name = match (wanted, lang) {
@@ -236,12 +251,7 @@ fn source(wanted: Option<&str>, lang: Option<Lang>) -> Result<Source> {
 }
 
 fn create(plan: &Plan) -> Result<()> {
-    let taken = if plan.server_only {
-        plan.directory.join("spacetimedb")
-    } else {
-        plan.directory.clone()
-    };
-    check_empty(&taken)?;
+    check_empty(&taken(&plan.directory, plan.server_only))?;
     match &plan.source {
         Source::Template(template) => template.write(plan)?,
         Source::Git(url) => template::clone(url, plan)?,
@@ -253,6 +263,14 @@ fn create(plan: &Plan) -> Result<()> {
         plan.directory.display()
     );
     Ok(())
+}
+
+/// The directory that must be empty.
+fn taken(project: &Path, is_module_only: bool) -> PathBuf {
+    match is_module_only {
+        true => project.join("spacetimedb"),
+        false => project.to_owned(),
+    }
 }
 
 fn check_empty(directory: &Path) -> Result<()> {
@@ -322,6 +340,9 @@ fn print_next_steps(plan: &Plan, installed: bool) {
             println!("  npm install --prefix spacetimedb");
         }
     }
+    if let Some(needs) = needs(&plan.directory.join("spacetimedb")) {
+        println!("  # {needs}");
+    }
     if plan.server == "local" {
         println!("  spacetime start                 # in a terminal of its own");
     }
@@ -329,6 +350,17 @@ fn print_next_steps(plan: &Plan, installed: bool) {
         println!("  spacetime publish");
     } else {
         println!("  spacetime dev");
+    }
+}
+
+/// What somebody must have for a module whose tools are not those of most.
+fn needs(module: &Path) -> Option<&'static str> {
+    match crate::build::language(module)? {
+        Language::CSharp => Some(
+            "C#: the .NET SDK 8, and `dotnet workload install wasi-experimental`; `spacetime doctor` looks for it",
+        ),
+        Language::Cpp => Some(crate::build::cpp::packages(module)),
+        Language::Rust | Language::TypeScript => None,
     }
 }
 

@@ -1,11 +1,14 @@
 //! `spacetime rename` (07 §5.8).
 
+use std::path::Path;
+
 use reqwest::header::CONTENT_TYPE;
 use serde_json::Value;
 
 use super::{Auth, Context};
 use crate::error::{Error, Result};
 use crate::http;
+use crate::project::Project;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -38,9 +41,28 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let text = http::body_text(response).await?;
     if status.is_success() {
         println!("Name set to {} for identity {identity}.", args.to);
+        note_project(&args.database, &args.to);
         return Ok(());
     }
     Err(explain(&text, &identity).unwrap_or_else(|| http::refusal(status, &text)))
+}
+
+/// Commands in a project go by the name that its files have.
+fn note_project(old: &str, new: &str) {
+    let project = Project::find(Path::new("."), None).ok().flatten();
+    let Some(project) = project else { return };
+    let databases = project.databases().unwrap_or_default();
+    if databases.iter().any(|(name, _)| name == old) {
+        let files: Vec<_> = project
+            .files
+            .iter()
+            .map(|f| f.display().to_string())
+            .collect();
+        println!(
+            "The project here still names {old}: write {new} into {}.",
+            files.join(" or ")
+        );
+    }
 }
 
 /// The refusals of 06 §5.10 in words.

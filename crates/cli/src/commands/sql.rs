@@ -62,7 +62,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
             Auth::new(args.anonymous, args.common.yes),
         )
         .await?;
-    let identity = client.database_identity(&database.name).await?;
+    let found = client.database_identity(&database.name).await;
+    let identity = found.map_err(|error| database.explain(error))?;
     let session = Session {
         client,
         identity,
@@ -76,7 +77,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         )
         .await;
     }
-    let text = session.query(&words.join(" ")).await?;
+    let answer = session.query(&words.join(" ")).await;
+    let text = answer.map_err(|error| database.explain(error))?;
     match args.format {
         Format::Json => println!("{text}"),
         Format::Text => {

@@ -53,7 +53,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
             Auth::new(args.anonymous, args.common.yes),
         )
         .await?;
-    let identity = client.database_identity(&database.name).await?;
+    let found = client.database_identity(&database.name).await;
+    let identity = found.map_err(|error| database.explain(error))?;
     let schema = Schema::fetch(&client, &identity).await?;
 
     let mut watch = Watch {

@@ -138,8 +138,8 @@ fn nothing_to_download() -> Error {
 
 fn list(bin_dir: &Path, all: bool, output: FormatOption) {
     let mut versions = installed(bin_dir);
-    if versions.is_empty() {
-        // Programs that somebody has put somewhere himself.
+    let is_placed_by_hand = versions.is_empty();
+    if is_placed_by_hand {
         versions.push((env!("CARGO_PKG_VERSION").to_owned(), true));
     }
     if output.is_json() {
@@ -162,6 +162,9 @@ fn list(bin_dir: &Path, all: bool, output: FormatOption) {
             "{version}{}{place}",
             if is_current { " (current)" } else { "" }
         );
+    }
+    if is_placed_by_hand {
+        eprintln!("This program was not installed by `spacetime version install`; none was.");
     }
     if all {
         eprintln!("These are all: there is no place that versions are downloaded from.");

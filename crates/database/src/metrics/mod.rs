@@ -59,8 +59,8 @@ pub(crate) struct Metrics {
     pub rounds: Histogram,
     /// From when a call has come to when it begins.
     pub waits: Histogram,
-    /// Transactions of reducers that have a record.
-    pub reducer_transactions: Counter,
+    /// Transactions with a record that no reducer made, as of the last round.
+    pub other_transactions: Counter,
     /// Time on the writer, by [`QueryKind`].
     queries: [Histogram; QueryKind::ALL.len()],
     /// Time on the threads for reads, of the queries that are not answered on the writer.
@@ -105,7 +105,6 @@ impl DatabaseMetrics {
         let (metrics, limits) = (&shared.metrics, &shared.options.limits);
         let module = shared.module();
         let (functions, tables) = module.counters.read();
-        let reducers = metrics.reducer_transactions.get();
         let stats = shared.status.stats();
         let reads_max = limits.reads_per_database_max.max(1);
         let reads_left = shared.reads.available_permits();
@@ -116,8 +115,7 @@ impl DatabaseMetrics {
             waits: metrics.waits.snapshot(),
             queries: std::array::from_fn(|kind| metrics.queries[kind].snapshot()),
             reads: metrics.reads.snapshot(),
-            // The two are not read at one moment.
-            other_transactions: stats.transactions.saturating_sub(reducers),
+            other_transactions: metrics.other_transactions.get(),
             outbound: metrics.outbound.read(),
             module_log: shared.log.metrics(),
             inbox_messages: shared.inbox.messages_taken() as u64,

@@ -61,7 +61,7 @@ impl Writer {
         counters.note(took, failure);
         if measured.has_record(self.next_offset) {
             counters.note_record();
-            self.shared.metrics.reducer_transactions.add(1);
+            self.state.round_reducer_records += 1;
         }
         self.state.call_ended = Some(now);
     }

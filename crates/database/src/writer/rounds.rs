@@ -71,6 +71,10 @@ impl Writer {
             "each transaction since the last round has one record"
         );
         self.submitted_offset = self.next_offset;
+        let of_reducers = std::mem::take(&mut state.round_reducer_records);
+        let others = transactions.checked_sub(of_reducers);
+        let others = others.expect("each record of a reducer is one of the round");
+        self.shared.metrics.other_transactions.add(others);
         if payload.len() <= PAYLOAD_BYTES_MAX {
             self.submit(first_offset, transactions as u32, payload);
         } else {

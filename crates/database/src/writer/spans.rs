@@ -21,6 +21,7 @@ impl Writer {
     }
 
     /// A call of a reducer begins. Gives the time, if it is traced.
+    #[inline]
     pub(super) fn begin_traced(&mut self, origin: &Origin) -> Option<Timestamp> {
         origin.trace?;
         self.traced = self.traced_of(origin);
@@ -39,7 +40,8 @@ impl Writer {
         measured: &Measured,
         result: &CallResult,
     ) {
-        let (Some(started), Some(traced)) = (started, self.traced.take()) else {
+        let Some(started) = started else { return };
+        let Some(traced) = self.traced.take() else {
             return;
         };
         let name = SpanName::Function {

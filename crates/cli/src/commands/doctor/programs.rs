@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::project::Needs;
 use super::run::{first_line, version_in, Outcome};
 use super::{Report, State};
+use crate::build::cpp;
 use crate::build::rust::{self, Target};
 use crate::commands::start::beside_this_program;
 
@@ -18,6 +19,12 @@ pub(super) async fn check(report: &mut Report, needs: &Needs) {
     server_program(report, here).await;
     check_rust(report, needs.rust.as_deref()).await;
     check_node(report, needs.node.as_deref()).await;
+    if let Some(module) = needs.csharp.as_deref() {
+        check_dotnet(report, module).await;
+    }
+    if let Some(module) = needs.cpp.as_deref() {
+        check_cpp(report, module).await;
+    }
     optional(
         report,
         "wasm-opt",
@@ -140,7 +147,7 @@ async fn check_rust(report: &mut Report, module: Option<&Path>) {
             return;
         }
         Outcome::Failed(why) => {
-            let advice = "Does `cargo --version` work in this directory?";
+            let advice = "`cargo --version` should work in this directory; where rustup has no toolchain: rustup default stable";
             report.bad("cargo", missing(module.is_some()), why, advice);
             return;
         }
@@ -195,6 +202,37 @@ async fn check_node(report: &mut Report, package: Option<&Path>) {
         ),
         Outcome::Failed(why) => {
             report.bad("npm", missing(needed), why, "Does `npm --version` work in this directory?");
+        }
+    }
+}
+
+/// Only where a module is in C#: nobody else needs it.
+async fn check_dotnet(report: &mut Report, module: &Path) {
+    let advice = "Install the .NET SDK that the module's global.json names, 8 unless you changed it: https://dot.net";
+    match first_line("dotnet", &["--version"], module).await {
+        Outcome::Line(line) => report.ok("dotnet", line),
+        Outcome::Missing => report.bad(
+            "dotnet",
+            State::Error,
+            "not found; the C# module cannot be built",
+            advice,
+        ),
+        Outcome::Failed(why) => report.bad("dotnet", State::Error, why, advice),
+    }
+}
+
+/// The same for C++.
+async fn check_cpp(report: &mut Report, module: &Path) {
+    for program in cpp::programs(module) {
+        match first_line(program, &["--version"], module).await {
+            Outcome::Line(line) => report.ok(program, line),
+            Outcome::Missing => report.bad(
+                program,
+                State::Error,
+                "not found; the C++ module cannot be built",
+                cpp::packages(module),
+            ),
+            Outcome::Failed(why) => report.bad(program, State::Error, why, cpp::packages(module)),
         }
     }
 }

@@ -17,6 +17,8 @@ const GENERATED_BY: &str = "spacetimedb cli version ";
 pub(super) struct Needs {
     pub rust: Option<PathBuf>,
     pub node: Option<PathBuf>,
+    pub csharp: Option<PathBuf>,
+    pub cpp: Option<PathBuf>,
     /// The directories of modules.
     modules: Vec<PathBuf>,
     root: PathBuf,
@@ -48,6 +50,8 @@ impl Needs {
         let client = Some(root.clone()).filter(|root| root.join("package.json").is_file());
         Self {
             rust: first(Language::Rust),
+            csharp: first(Language::CSharp),
+            cpp: first(Language::Cpp),
             node: first(Language::TypeScript).or(client),
             modules,
             root,

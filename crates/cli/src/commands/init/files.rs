@@ -10,6 +10,9 @@ use crate::error::{Error, Result};
 /// What assistants that write code should know of such a project.
 const RULES: &str = include_str!("rules.md");
 
+/// What is built, installed, or of one person only.
+const IGNORED: &str = "node_modules/\ndist/\ntarget/\nspacetime.local.json\n.env.local\n";
+
 pub fn write(plan: &Plan) -> Result<()> {
     let root = &plan.directory;
     npm_package(&root.join("package.json"), Some(&kebab(&plan.name)), plan)?;
@@ -27,6 +30,7 @@ pub fn write(plan: &Plan) -> Result<()> {
         &root.join("spacetime.local.json"),
         &pretty(&json!({ "database": plan.database })),
     )?;
+    write_new(&root.join(".gitignore"), IGNORED)?;
     if root.join("package.json").is_file() {
         let host = plan
             .server_url

@@ -122,9 +122,13 @@ impl Upload<'_> {
             return self.conflict(name, obstacle).await;
         }
         if auto["break_clients"] == Value::Bool(true) {
-            let yes = self.plan.break_clients || self.plan.says_yes(Yes::BreakClients);
+            let yes = self.plan.says_yes(Yes::BreakClients);
             let question = "The above changes will BREAK existing clients. Do you want to proceed?";
-            if !prompt::in_background(move || prompt::confirm(question, yes)).await? {
+            let goes_on = match self.plan.break_clients && !yes {
+                true => true,
+                false => prompt::in_background(move || prompt::confirm(question, yes)).await?,
+            };
+            if !goes_on {
                 println!("Publishing aborted by user");
                 return Err(declined("--break-clients"));
             }
@@ -197,7 +201,13 @@ impl Upload<'_> {
 }
 
 fn print_plan(auto: &Value) {
-    println!("{}", auto["migrate_plan"].as_str().unwrap_or_default());
+    let text = auto["migrate_plan"].as_str().unwrap_or_default();
+    // A frame with a title and nothing below.
+    let is_empty = text.lines().filter(|line| !line.trim().is_empty()).count() <= 3;
+    match is_empty {
+        true => println!("Nothing of the schema changes."),
+        false => println!("{text}"),
+    }
     rows::print_touched(auto);
 }
 
