@@ -47,6 +47,36 @@ impl Failure {
     }
 }
 
+/// Rows of several tables.
+#[derive(Default)]
+struct Changed {
+    /// For each row, which of the tables it is of.
+    tables: Vec<usize>,
+    rows: OldRows,
+}
+
+impl Changed {
+    fn clear(&mut self) {
+        self.tables.clear();
+        // One huge transaction must not pin its memory for ever.
+        self.tables.shrink_to(1 << 16);
+        self.rows.clear();
+    }
+
+    fn push(&mut self, table: usize, row: Option<&[u8]>) {
+        if let Some(row) = row {
+            self.tables.push(table);
+            self.rows.push(row);
+        }
+    }
+
+    /// Each row, with its table.
+    fn iter(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        let tables = self.tables.iter().enumerate();
+        tables.map(|(number, table)| (*table, self.rows.get(number)))
+    }
+}
+
 /// The tables whose rows are migrated, and how far that is.
 pub(crate) struct Backfill {
     tables: Vec<BackfillTable>,
@@ -59,9 +89,9 @@ pub(crate) struct Backfill {
     seen: usize,
     /// There are none behind them.
     is_at_end: bool,
-    /// Rows that a transaction took away, and that it brought, with the positions of their tables.
-    gone: (Vec<usize>, OldRows),
-    come: (Vec<usize>, OldRows),
+    /// Rows that a transaction took away, and that it brought.
+    gone: Changed,
+    come: Changed,
     /// For what one transaction has them do.
     transaction_time_max: Duration,
 }
@@ -168,53 +198,36 @@ impl Backfill {
         environment: &dyn Environment,
     ) -> Result<(), Failure> {
         let Backfill {
-            tables, gone, come, ..
+            tables,
+            functions,
+            gone,
+            come,
+            transaction_time_max: time_max,
+            ..
         } = self;
         let position = |id| tables.iter().position(|table| table.table == id);
-        for (positions, rows) in [&mut *gone, &mut *come] {
-            positions.clear();
-            positions.shrink_to(1 << 16);
-            rows.clear();
-        }
+        gone.clear();
+        come.clear();
         datastore.for_each_net_change(
             |table| position(table).is_some(),
             |table, old, new| {
                 let of = position(table.schema.id).unwrap_or_default();
-                for ((positions, rows), row) in [(&mut *gone, old), (&mut *come, new)] {
-                    if let Some(row) = row {
-                        positions.push(of);
-                        rows.push(row);
-                    }
-                }
+                gone.push(of, old);
+                come.push(of, new);
             },
         );
-        if gone.0.is_empty() && come.0.is_empty() {
+        if gone.tables.is_empty() && come.tables.is_empty() {
             return Ok(());
         }
         let started = environment.instant();
-        let (gone, come) = (std::mem::take(gone), std::mem::take(come));
-        let result = self.follow_rows(datastore, environment, started, (&gone, &come));
-        (self.gone, self.come) = (gone, come);
-        result
-    }
-
-    fn follow_rows(
-        &mut self,
-        datastore: &mut Datastore,
-        environment: &dyn Environment,
-        started: Instant,
-        (gone, come): (&(Vec<usize>, OldRows), &(Vec<usize>, OldRows)),
-    ) -> Result<(), Failure> {
         // First all that goes: keys that it had may be used again.
-        for (number, table) in gone.0.iter().enumerate() {
-            self.functions
-                .unmake(datastore, &self.tables[*table], gone.1.get(number))?;
-            check_time(environment.instant() - started, self.transaction_time_max)?;
+        for (table, row) in gone.iter() {
+            functions.unmake(datastore, &tables[table], row)?;
+            check_time(environment.instant() - started, *time_max)?;
         }
-        for (number, table) in come.0.iter().enumerate() {
-            self.functions
-                .make(datastore, &self.tables[*table], come.1.get(number))?;
-            check_time(environment.instant() - started, self.transaction_time_max)?;
+        for (table, row) in come.iter() {
+            functions.make(datastore, &tables[table], row)?;
+            check_time(environment.instant() - started, *time_max)?;
         }
         Ok(())
     }

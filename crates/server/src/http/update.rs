@@ -66,7 +66,7 @@ pub(super) async fn update_database(
             end.wait().await.map_err(failure)?;
             let lock = state.databases.lock_updates(&record.identity).await;
             let current = state.control.database(&record.identity)?;
-            if !current.is_some_and(|current| current.replica_id == record.replica_id) {
+            if current.is_none_or(|current| current.replica_id != record.replica_id) {
                 // It was deleted or cleared since.
                 return answer;
             }
