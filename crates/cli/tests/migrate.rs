@@ -441,6 +441,51 @@ fn rows_by_a_typescript_module_of_ours() {
     row_by_row(&script("league1"), &script("league3-lightcone"));
 }
 
+/// Waits until so many rows are migrated, and says how many are.
+fn until_rows(home: &Home, url: &str, least: u64) -> u64 {
+    let started = Instant::now();
+    loop {
+        let status = home.run(&["migrate", "status", "league", "--json", "-s", url]);
+        let status: serde_json::Value = serde_json::from_str(&status.ok().stdout).expect("JSON");
+        let running = &status["running"];
+        if running["phase"] == "backfill" && running["rows"].as_u64() >= Some(least) {
+            return running["rows"].as_u64().expect("a number");
+        }
+        assert!(started.elapsed() < Duration::from_secs(120), "{status}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The rows go, and with them what is done for them; whoever waits is told.
+#[test]
+fn a_backfill_of_a_database_that_is_cleared_or_deleted() {
+    let world = World::start();
+    let (old, new) = (rust("league1"), rust("league3"));
+    let url = world.server.url.clone();
+    for ends in [
+        &["publish", &old[0], &old[1], "league", "--delete-data", "-y"][..],
+        &["delete", "league", "-y"],
+    ] {
+        world.publish(&old, &[]).ok();
+        world.on(&["call", "league", "seed", "20000"]).ok();
+        std::thread::scope(|scope| {
+            let publishing = scope.spawn(|| world.publish(&new, &["--break-clients"]));
+            until_rows(&world.home, &url, 100);
+            world.on(ends).ok();
+            let ended = publishing.join().expect("no panic");
+            assert!(
+                ended.status == 1 && ended.stderr.contains("[LC0251]"),
+                "{ended:#?}"
+            );
+        });
+        if ends[0] == "publish" {
+            assert_eq!(world.number("SELECT COUNT(*) AS n FROM player"), 0);
+            let status = world.on(&["migrate", "status", "league"]).ok().stdout;
+            assert!(status.contains("no migration runs"), "{status}");
+        }
+    }
+}
+
 /// The old module serves calls meanwhile; cancelled; another module has to wait; a server that is killed goes on.
 #[test]
 fn a_backfill_behind_the_running_module() {
@@ -448,20 +493,6 @@ fn a_backfill_behind_the_running_module() {
     let (old, new) = (rust("league1"), rust("league3"));
     world.publish(&old, &[]).ok();
     world.on(&["call", "league", "seed", "20000"]).ok();
-    let until_rows = |home: &Home, url: &str, least: u64| {
-        let started = Instant::now();
-        loop {
-            let status = home.run(&["migrate", "status", "league", "--json", "-s", url]);
-            let status: serde_json::Value =
-                serde_json::from_str(&status.ok().stdout).expect("JSON");
-            let running = &status["running"];
-            if running["phase"] == "backfill" && running["rows"].as_u64() >= Some(least) {
-                return running["rows"].as_u64().expect("a number");
-            }
-            assert!(started.elapsed() < Duration::from_secs(120), "{status}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    };
     let url = world.server.url.clone();
     std::thread::scope(|scope| {
         let publishing = scope.spawn(|| world.publish(&new, &["--break-clients"]));
