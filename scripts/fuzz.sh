@@ -38,7 +38,7 @@ fi
 targets=${*:-$all}
 # These need the server's dependencies, which take minutes to build with instrumentation. A run of seconds leaves them out: the
 # property tests in crates/server/src/fuzzing.rs call the same functions.
-server_targets="frames text control_record"
+server_targets="frames text control_record mcp"
 if [ $# = 0 ] && [ "$seconds" -lt 30 ]; then
     targets=$(grep -vxE "${server_targets// /|}" <<<"$all")
     echo "not in runs of less than 30 seconds: $server_targets"
@@ -73,7 +73,7 @@ run() {
     mkdir -p "$corpus" "$artifacts" "$data/logs"
     case $target in
     sql | query_plan) options+=(-dict="$root/fuzz/dict/sql.dict") ;;
-    *json) options+=(-dict="$root/fuzz/dict/json.dict") ;;
+    *json | mcp) options+=(-dict="$root/fuzz/dict/json.dict") ;;
     esac
     # New inputs go to the first directory, the seeds are only read. An allocation beyond the address space fails at
     # once, also one that is never touched.

@@ -77,9 +77,9 @@ enum Command {
     /// Start a server on this machine
     Start(commands::start::Args),
     /// Protect a database from deletion
-    Lock(commands::lock::Args),
+    Lock(commands::OneDatabase),
     /// Allow a database to be deleted again
-    Unlock(commands::lock::Args),
+    Unlock(commands::OneDatabase),
     /// Show and change who else may do what with a database
     Collaborators(commands::collaborators::Args),
     /// Show and manage installed versions

@@ -357,3 +357,44 @@ fn long_work_shows_on_terminals_only() {
         assert!(!said.contains("Waiting"), "{said:?}");
     }
 }
+
+/// Sources embed files from beside the crates, which the build of the image needs too.
+#[test]
+fn the_image_is_built_from_all_that_is_embedded() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let dockerfile = std::fs::read_to_string(root.join("Dockerfile")).expect("the file");
+    let mut sources = vec![root.join("crates")];
+    let mut embedded = Vec::new();
+    while let Some(path) = sources.pop() {
+        if path.is_dir() {
+            let entries = std::fs::read_dir(&path).expect("listed");
+            let entries = entries.map(|entry| entry.expect("an entry").path());
+            sources.extend(
+                entries.filter(|path| !path.ends_with("tests") && !path.ends_with("benches")),
+            );
+            continue;
+        }
+        if path.extension().is_none_or(|extension| extension != "rs") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("a source");
+        for line in text.lines().filter(|line| line.contains("include_")) {
+            // Whatever is in the root of the repository has a way up to it.
+            let Some((_, below)) = line.rsplit_once("../../") else {
+                continue;
+            };
+            let directory = below.split(['/', '"']).next().unwrap_or_default();
+            if root.join(directory).exists() && !path.with_file_name(directory).exists() {
+                embedded.push((path.clone(), directory.to_owned()));
+            }
+        }
+    }
+    assert!(embedded
+        .iter()
+        .any(|(_, directory)| directory == "templates"));
+    for (path, directory) in embedded {
+        let copies = format!("COPY {directory} {directory}");
+        let is_copied = dockerfile.lines().any(|line| line == copies);
+        assert!(is_copied, "{} embeds {directory}", path.display());
+    }
+}

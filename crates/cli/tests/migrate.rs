@@ -4,6 +4,7 @@
 mod common;
 
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use common::server::Server;
@@ -50,7 +51,13 @@ struct World {
 
 impl World {
     fn start() -> World {
+        World::start_with("")
+    }
+
+    /// With this in the server's `config.toml`.
+    fn start_with(config: &str) -> World {
         let home = Home::new();
+        home.write("server/data/config.toml", config);
         let server = Server::start(&home);
         home.run(&["login", "--server-issued-login", &server.url])
             .ok();
@@ -562,6 +569,189 @@ fn a_backfill_behind_the_running_module() {
         world.number("SELECT score FROM player WHERE full_name = 'player 1234'"),
         2340
     );
+}
+
+/// With more rows, so that it takes a while.
+fn fill_with_many(world: &World, name: &str) {
+    let rows = |row: fn(usize) -> String| (1..=500).map(row).collect::<Vec<_>>().join(", ");
+    for text in [
+        format!(
+            "INSERT INTO player VALUES {}",
+            rows(|n| format!("({n}, 'p{n}', {n})"))
+        ),
+        format!(
+            "INSERT INTO account VALUES {}",
+            rows(|n| format!("({n}, 'o{n}', 's{n}')"))
+        ),
+        format!(
+            "INSERT INTO visit VALUES {}",
+            rows(|n| format!("({n}, 'v{n}')"))
+        ),
+    ] {
+        world.on(&["sql", name, &text]).ok();
+    }
+}
+
+/// All that there is, which is wholly as before or wholly as after: which of these.
+fn is_migrated(world: &World, name: &str) -> bool {
+    let table = |text: &str| {
+        let shown = world.on(&["sql", name, text]).ok().stdout;
+        let rows: Vec<String> = shown
+            .lines()
+            .skip(2)
+            .map(|line| line.replace(' ', ""))
+            .collect();
+        rows
+    };
+    let described = world.on(&["describe", "--json", name]).ok().stdout;
+    let is_new = described.contains("address");
+    let expected = |row: &dyn Fn(usize) -> String| (1..=500).map(row).collect::<Vec<_>>();
+    let visits = table("SELECT * FROM visit ORDER BY id");
+    assert_eq!(visits, expected(&|n| format!("{n}|\"v{n}\"")));
+    let players = table("SELECT * FROM player ORDER BY id");
+    let accounts = table("SELECT * FROM account ORDER BY id");
+    if !is_new {
+        assert_eq!(players, expected(&|n| format!("{n}|\"p{n}\"|{n}")));
+        assert_eq!(accounts, expected(&|n| format!("{n}|\"o{n}\"|\"s{n}\"")));
+        return false;
+    }
+    assert_eq!(players, expected(&|n| format!("{n}|\"p{n}\"|{}", n * 10)));
+    assert_eq!(accounts, expected(&|n| format!("{n}|\"o{n}\"")));
+    let addresses = table("SELECT account, street FROM address ORDER BY account");
+    assert_eq!(addresses, expected(&|n| format!("{n}|\"s{n}\"")));
+    true
+}
+
+/// SIGKILL at any moment of a publish: the database is wholly the old one or the new one, and goes on.
+#[test]
+fn a_server_that_is_killed_while_it_migrates() {
+    use rand::RngExt as _;
+    let (old, new) = (script("league1"), script("league2"));
+    let mut world = World::start();
+    // How long one takes that nobody disturbs.
+    let mut takes = Duration::ZERO;
+    for round in 0..6 {
+        let name = format!("league{round}");
+        world.on(&["publish", &old[0], &old[1], &name]).ok();
+        fill_with_many(&world, &name);
+        let url = world.server.url.clone();
+        let args = [
+            "publish",
+            &new[0],
+            &new[1],
+            &name,
+            "--break-clients",
+            "-s",
+            &url,
+        ];
+        if round == 0 {
+            let started = Instant::now();
+            world.home.run(&args).ok();
+            takes = started.elapsed();
+            assert!(is_migrated(&world, &name));
+            continue;
+        }
+        let mut publishing = world.home.command(&args);
+        let publishing = publishing.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut publishing = publishing.spawn().expect("it starts");
+        let at = rand::rng().random_range(takes / 3..takes * 5 / 4);
+        std::thread::sleep(at);
+        let World {
+            home,
+            server,
+            token,
+        } = world;
+        drop(server);
+        let is_acknowledged = publishing.wait().expect("it ends").success();
+        world = World::again(home, token);
+        let is_new = is_migrated(&world, &name);
+        eprintln!("killed after {at:?} of {takes:?}: new {is_new}, acknowledged {is_acknowledged}");
+        assert!(is_new || !is_acknowledged);
+        let url = world.server.url.clone();
+        let args = [
+            "publish",
+            &new[0],
+            &new[1],
+            &name,
+            "--break-clients",
+            "-s",
+            &url,
+        ];
+        world.home.run(&args).ok();
+        assert!(is_migrated(&world, &name));
+        world.on(&["call", &name, "add_player", "after", "1"]).ok();
+    }
+}
+
+/// The time that a function may take is that of the migration, and no other.
+#[test]
+fn a_function_that_takes_too_long() {
+    for (old, new) in [
+        (rust("league1"), rust("league2")),
+        (script("league1"), script("league2")),
+    ] {
+        let world = World::start_with("[limits]\nmigration-time-max = \"2s\"\n");
+        world.publish(&old, &[]).ok();
+        fill(&world);
+        world
+            .on(&["call", "league", "add_player", "wait", "1"])
+            .ok();
+        let started = Instant::now();
+        let failed = world.publish(&new, &["--break-clients"]);
+        assert!(
+            failed.status == 1 && failed.stderr.contains("[LC0228]"),
+            "{failed:#?}"
+        );
+        assert!(started.elapsed() < Duration::from_secs(60));
+        assert_eq!(world.number("SELECT COUNT(*) AS n FROM player"), 3);
+    }
+}
+
+/// One whose function does not end would keep the owner's next one waiting for five minutes, and a deleted database's rows as long.
+#[test]
+fn a_dry_run_ends_with_who_asked_and_with_its_database() {
+    /// Enough for a module to be compiled and its function to run, on a machine that is busy; less shows less.
+    const UNTIL_IT_RUNS: Duration = Duration::from_secs(3);
+    const SOON: Duration = Duration::from_secs(60);
+    let (old, new) = (rust("league1"), rust("league2"));
+    let world = World::start();
+    world.publish(&old, &[]).ok();
+    fill(&world);
+    let wait = ["call", "league", "add_player", "wait", "1"];
+    world.on(&wait).ok();
+    let url = world.server.url.as_str();
+    let args = [
+        "publish",
+        &new[0],
+        &new[1],
+        "league",
+        "--dry-run",
+        "-s",
+        url,
+    ];
+    let mut dry_run = world.home.command(&args);
+    let dry_run = dry_run.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut dry_run = dry_run.spawn().expect("it starts");
+    std::thread::sleep(UNTIL_IT_RUNS);
+    assert!(dry_run.try_wait().expect("a child").is_none(), "it waits");
+    dry_run.kill().expect("it runs");
+    dry_run.wait().expect("it is gone");
+    let delete = "DELETE FROM player WHERE name = 'wait'";
+    world.on(&["sql", "league", delete]).ok();
+    let started = Instant::now();
+    world.publish(&new, &["--dry-run"]).ok();
+    assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
+
+    world.on(&wait).ok();
+    std::thread::scope(|scope| {
+        let dry_run = scope.spawn(|| world.publish(&new, &["--dry-run"]));
+        std::thread::sleep(UNTIL_IT_RUNS);
+        let started = Instant::now();
+        world.on(&["delete", "league", "-y"]).ok();
+        let ended = dry_run.join().expect("no panic");
+        assert!(ended.status == 1, "{ended:#?}");
+        assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
+    });
 }
 
 /// Rows of a scheduled table, which the function rewrites, are still due.

@@ -1,343 +1,8 @@
-//! `init`, `build` of TypeScript and `generate`, against no server at all.
+//! `init`, and what `dev` makes of a project, before there is a server.
 
 mod common;
 
 use common::Home;
-
-/// A stand-in for the npm package: it imports what the real one imports from the host.
-fn write_module(home: &Home, index: &str) {
-    home.write(
-        "m/package.json",
-        r#"{"name":"m","dependencies":{"spacetimedb":"2.10.*"}}"#,
-    );
-    home.write("m/src/index.ts", index);
-    home.write(
-        "m/node_modules/spacetimedb/package.json",
-        r#"{"name":"spacetimedb","exports":{"./server":"./server.js","./old":"./old.js"}}"#,
-    );
-    home.write(
-        "m/node_modules/spacetimedb/server.js",
-        "import * as sys from 'spacetime:sys@2.0';\nexport const schema = s => ({ s, sys });\n",
-    );
-    home.write(
-        "m/node_modules/spacetimedb/old.js",
-        "import * as sys from 'spacetime:sys@1.0';\nexport const old = sys;\n",
-    );
-}
-
-const MODULE: &str = "import { schema } from 'spacetimedb/server';
-type Kind = 'a' | 'b';
-/*! legal */
-const kind: Kind = process.env.NODE_ENV === 'production' ? 'a' : 'b';
-export const shown = kind;
-export default schema({ kind });
-";
-
-#[test]
-fn typescript_is_bundled() {
-    let home = Home::new();
-    write_module(&home, MODULE);
-    let built = home.run(&["build", "-p", "m"]).ok();
-    assert!(
-        built.stdout.contains("Could not find TypeScript")
-            && built.stdout.ends_with("Build finished successfully.\n"),
-        "{built:#?}"
-    );
-    let bundle = std::fs::read_to_string(home.path("m/dist/bundle.js")).expect("the bundle");
-    assert!(bundle.contains("from \"spacetime:sys@2.0\""), "{bundle}");
-    assert!(
-        bundle.contains("as default") && bundle.contains("shown"),
-        "{bundle}"
-    );
-    assert!(bundle.contains("sourceMappingURL=data:"), "{bundle}");
-    assert!(
-        !bundle.contains("Kind") && !bundle.contains("legal") && !bundle.contains("process.env"),
-        "{bundle}"
-    );
-    assert!(bundle.contains("\"a\""), "{bundle}");
-    home.run(&["build", "-p", "m", "--debug"]).ok();
-    let debug = std::fs::read_to_string(home.path("m/dist/bundle.js")).expect("the bundle");
-    assert_ne!(bundle, debug);
-}
-
-#[test]
-fn mistakes_in_typescript_are_told_with_their_place() {
-    let home = Home::new();
-    for (index, parts) in [
-        ("export default {;\n", &["[LC0635]", "index.ts"][..]),
-        ("import x from 'nowhere';\nexport default x;\n", &["[LC0635]", "nowhere", "Module not found.", "npm install"]),
-        ("import { missing } from 'spacetimedb/server';\nexport default missing;\n", &["[LC0635]", "missing"]),
-        ("export default 1;\n", &["[LC0636]", "does not import `spacetimedb/server`"]),
-        ("import { schema } from 'spacetimedb/server';\nexport const x = schema({});\n", &["[LC0636]", "export default"]),
-        (
-            "import { schema } from 'spacetimedb/server';\nimport { old } from 'spacetimedb/old';\nexport default schema(old);\n",
-            &["[LC0636]", "2 different versions"],
-        ),
-    ] {
-        write_module(&home, index);
-        let failed = home.run(&["build", "-p", "m"]);
-        assert_eq!(failed.status, 1, "{failed:#?}");
-        for part in parts {
-            assert!(failed.stderr.contains(part), "{part} in {failed:#?}");
-        }
-    }
-}
-
-#[cfg(unix)]
-#[test]
-fn type_errors_end_the_build_with_the_compilers_status() {
-    use std::os::unix::fs::PermissionsExt;
-    let home = Home::new();
-    write_module(&home, MODULE);
-    home.write(
-        "m/node_modules/.bin/tsc",
-        "#!/bin/sh\necho \"src/index.ts(1,1): error $*\"\nexit 2\n",
-    );
-    let tsc = home.path("m/node_modules/.bin/tsc");
-    std::fs::set_permissions(&tsc, std::fs::Permissions::from_mode(0o755))
-        .expect("made executable");
-    let failed = home.run(&["build", "-p", "m"]);
-    assert_eq!(
-        (failed.status, failed.stderr.contains("Error")),
-        (2, false),
-        "{failed:#?}"
-    );
-    assert!(failed.stdout.contains("error --noEmit"), "{failed:#?}");
-    assert!(!home.path("m/dist/bundle.js").exists());
-}
-
-const DEFINITION: &str = include_str!("../../codegen/tests/golden/coverage.json");
-
-#[test]
-fn bindings_are_written_once_and_old_ones_deleted() {
-    let home = Home::new();
-    home.write("definition.json", DEFINITION);
-    home.write("package.json", r#"{"dependencies":{"lightcone":"0.1.0"}}"#);
-    let first = home
-        .run(&["generate", "--module-def", "definition.json"])
-        .ok();
-    assert!(
-        first
-            .stdout
-            .contains("Skipping private tables during codegen: banned, secrets."),
-        "{first:#?}"
-    );
-    assert!(
-        first.stdout.ends_with("Generate finished successfully.\n"),
-        "{first:#?}"
-    );
-    let index =
-        std::fs::read_to_string(home.path("src/module_bindings/index.ts")).expect("written");
-    assert!(
-        index.contains("from \"lightcone\";"),
-        "package.json decides"
-    );
-    let second = home
-        .run_with(&["generate", "--module-def"], DEFINITION, &[])
-        .ok();
-    assert!(!second.stdout.contains("Writing file"), "{second:#?}");
-
-    let old = "// THIS FILE IS AUTOMATICALLY GENERATED BY SPACETIMEDB. x\n";
-    home.write("src/module_bindings/deep/old_table.ts", old);
-    home.write("src/module_bindings/mine.ts", "export {};\n");
-    let kept = home
-        .run(&["generate", "--module-def", "definition.json"])
-        .ok();
-    assert!(
-        kept.stdout.contains("old_table.ts")
-            && home.path("src/module_bindings/deep/old_table.ts").exists(),
-        "{kept:#?}"
-    );
-    home.run(&["generate", "--module-def", "definition.json", "-y"])
-        .ok();
-    assert!(!home.path("src/module_bindings/deep/old_table.ts").exists());
-    assert!(home.path("src/module_bindings/mine.ts").exists());
-
-    let flag = [
-        "generate",
-        "--module-def",
-        "definition.json",
-        "--client-package",
-        "spacetimedb",
-        "--out-dir",
-        "x",
-    ];
-    home.run(&flag).ok();
-    let index = std::fs::read_to_string(home.path("x/index.ts")).expect("written");
-    assert!(index.contains("from \"spacetimedb\";"), "the flag decides");
-}
-
-/// Neither CMake nor Emscripten is where nothing is.
-#[test]
-fn cpp_asks_for_its_tools() {
-    let home = Home::new();
-    home.write("m/CMakeLists.txt", "");
-    let build = ["build", "-p", "m"];
-    let failed = home.run_with(&build, "", &[("PATH", "/nowhere")]);
-    assert!(
-        failed.status == 1
-            && failed.stderr.contains("[LC0611]")
-            && failed.stderr.contains("`cmake`"),
-        "{failed:#?}"
-    );
-}
-
-/// A stand-in for the .NET SDK: it writes down how it is called, and makes the file that the real one makes.
-#[cfg(unix)]
-const DOTNET: &str = r#"#!/bin/sh
-echo "aot=$EXPERIMENTAL_WASM_AOT $*" >>"$LOG"
-case "$1" in
---version) echo "$SDK.0.100" ;;
-workload) [ "$2" = install ] || echo "Installed Workload Id" ;;
-publish)
-    [ -z "$EXPERIMENTAL_WASM_AOT" ] && place=AppBundle || place=native
-    mkdir -p "bin/$3/$5/wasi-wasm/$place"
-    [ -n "$BROKEN" ] || echo >"bin/$3/$5/wasi-wasm/$place/StdbModule.wasm" ;;
-esac
-"#;
-
-#[cfg(unix)]
-#[test]
-fn csharp_is_built_as_the_sdk_wants_it() {
-    use std::os::unix::fs::PermissionsExt;
-    let home = Home::new();
-    home.write("tools/dotnet", DOTNET);
-    let executable = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(home.path("tools/dotnet"), executable).expect("made executable");
-    home.write(
-        "m/StdbModule.csproj",
-        "<TargetFramework>net8.0</TargetFramework>",
-    );
-    home.write("m/obj/project.assets.json", "{}");
-    let tools = home.path("tools");
-    let path = format!("{}:/usr/bin:/bin", tools.display());
-    let log = home.path("log");
-    let build = |sdk: &str, more: &[&str], broken: &str| {
-        let _ = std::fs::remove_file(&log);
-        let log_text = log.display().to_string();
-        let variables = [
-            ("PATH", &path[..]),
-            ("LOG", &log_text),
-            ("SDK", sdk),
-            ("BROKEN", broken),
-        ];
-        let ended = home.run_with(&[&["build", "-p", "m"], more].concat(), "", &variables);
-        (ended, std::fs::read_to_string(&log).unwrap_or_default())
-    };
-    let (ended, calls) = build("8", &[], "");
-    ended.ok();
-    assert_eq!(
-        calls,
-        "aot= --version\naot= workload list\naot= workload install wasi-experimental\n\
-         aot= restore --force -p:TargetFrameworks=net8.0\naot= publish -c Release -f net8.0 -v quiet\n"
-    );
-    assert!(!home.path("m/obj/project.assets.json").exists());
-    let (ended, calls) = build("8", &["--native-aot", "--debug"], "");
-    ended.ok();
-    assert_eq!(
-        calls,
-        "aot= --version\naot=1 restore --force -p:TargetFrameworks=net8.0\naot=1 publish -c Debug -f net8.0 -v quiet\n"
-    );
-    let (ended, calls) = build("10", &["--dotnet-version", "10"], "");
-    ended.ok();
-    assert_eq!(
-        calls,
-        "aot= --version\naot=1 publish -c Release -f net10.0 -v quiet\n"
-    );
-    home.write("global.json", "{}");
-    build("10", &[], "").0.ok();
-    for (sdk, more, broken, code, part) in [
-        ("9", &[][..], "", "[LC0611]", "not 9"),
-        (
-            "9",
-            &["--dotnet-version", "8"][..],
-            "",
-            "[LC0611]",
-            "the active SDK is 9.0.100",
-        ),
-        ("10", &["--debug"][..], "yes", "[LC0613]", "StdbModule.wasm"),
-    ] {
-        let (failed, _) = build(sdk, more, broken);
-        assert!(
-            failed.status == 1 && failed.stderr.contains(code) && failed.stderr.contains(part),
-            "{failed:#?}"
-        );
-    }
-    std::fs::create_dir(home.path("m/bin~")).expect("made");
-    let (failed, _) = build("10", &[], "");
-    assert!(
-        failed.stderr.contains("both `bin` and `bin~`"),
-        "{failed:#?}"
-    );
-    let nowhere = home.run_with(&["build", "-p", "m"], "", &[("PATH", "/nowhere")]);
-    assert!(nowhere.stderr.contains("[LC0611]"), "{nowhere:#?}");
-}
-
-#[test]
-fn csharp_goes_to_its_own_place_and_namespace() {
-    let home = Home::new();
-    home.write("definition.json", DEFINITION);
-    home.write("client.csproj", "");
-    home.run(&["generate", "--module-def", "definition.json"])
-        .ok();
-    let root = home.path("module_bindings/SpacetimeDBClient.g.cs");
-    let text = std::fs::read_to_string(&root).expect("written");
-    assert!(text.contains("namespace SpacetimeDB.Types\n"), "{text}");
-    home.write(
-        "module_bindings/Tables/Old.g.cs",
-        "// THIS FILE IS AUTOMATICALLY GENERATED BY SPACETIMEDB. x\n",
-    );
-    let definition = ["generate", "--module-def", "definition.json", "-y"];
-    home.run(&[&definition[..], &["--namespace", "My.Game"]].concat())
-        .ok();
-    let text = std::fs::read_to_string(&root).expect("written");
-    assert!(text.contains("namespace My.Game\n"), "{text}");
-    assert!(!home.path("module_bindings/Tables/Old.g.cs").exists());
-    let wrong = home.run(&[&definition[..], &["--namespace", "1.x"]].concat());
-    assert!(
-        wrong.status == 1 && wrong.stderr.contains("[LC0634]"),
-        "{wrong:#?}"
-    );
-}
-
-#[test]
-fn generate_says_what_is_wrong() {
-    let home = Home::new();
-    home.write("bad.json", "{}");
-    for (args, part) in [
-        (
-            &["generate", "--module-def", "bad.json", "-l", "ts"][..],
-            "[LC0633]",
-        ),
-        (
-            &["generate", "-b", "missing.wasm", "-l", "rust"],
-            "[LC0619]",
-        ),
-        (&["generate", "-b", "bad.json", "-l", "rust"], "[LC0633]"),
-        (&["generate"], "[LC0634]"),
-        (&["generate", "-l", "ts"], "[LC0610]"),
-        (
-            &["generate", "-l", "unreal", "--module-def", "bad.json"],
-            "[LC0601]",
-        ),
-    ] {
-        let failed = home.run(args);
-        assert!(
-            failed.status == 1 && failed.stderr.contains(part),
-            "{args:?}: {failed:#?}"
-        );
-    }
-    let mixed = home.run(&[
-        "generate",
-        "-l",
-        "ts",
-        "--namespace",
-        "x",
-        "--module-def",
-        "bad.json",
-    ]);
-    assert_eq!(mixed.status, 2, "{mixed:#?}");
-}
 
 #[test]
 fn init_writes_a_project() {
@@ -461,10 +126,23 @@ fn init_of_a_module_alone_and_of_other_versions() {
                 "--lang",
                 "csharp",
                 "--native-aot",
+                "--dotnet-version=8",
                 "--non-interactive",
             ],
             1,
             "[LC0601]",
+        ),
+        (
+            &[
+                "init",
+                "c",
+                "--lang",
+                "rust",
+                "--dotnet-version=10",
+                "--non-interactive",
+            ],
+            1,
+            "[LC0637]",
         ),
         (
             &["init", "c", "--lang", "rust", "--template", "basic-rs"],
@@ -649,8 +327,8 @@ fn init_offers_what_there_is() {
         help.contains("[possible values: rust, typescript, csharp, cpp]"),
         "{help}"
     );
-    for absent in ["native-aot", "dotnet"] {
-        assert!(!help.contains(absent), "{help}");
+    for flag in ["--native-aot", "--dotnet-version <8|10>"] {
+        assert!(help.contains(flag), "{help}");
     }
 }
 
@@ -691,69 +369,46 @@ fn the_template_in_csharp_compiles() {
     }
 }
 
-#[cfg(unix)]
+/// The same program, with the files that the other compiler needs.
 #[test]
-fn what_is_probably_not_meant_is_told() {
-    use std::os::unix::fs::PermissionsExt;
+fn a_project_for_the_newer_dotnet() {
     let home = Home::new();
-    write_module(&home, MODULE);
-    // What the bundle would say of itself if it had the real package in it.
-    let definition = r#"{"V10":{"sections":[
-        {"Typespace":{"types":[{"Product":{"elements":[{"name":{"some":"id"},"algebraic_type":{"U32":[]}}]}}]}},
-        {"Tables":[{"source_name":"person","product_type_ref":0,"primary_key":[],"indexes":[],"constraints":[],"sequences":[],
-            "table_type":{"User":[]},"table_access":{"Public":[]},"default_values":[],"is_event":false}]}
-    ]}}"#;
-    let extractor = home.path("extractor");
-    let build = |script: &str| {
-        home.write("extractor", script);
-        let executable = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(&extractor, executable).expect("made executable");
-        let variable = [(
-            "SPACETIMEDB_SCHEMA_EXTRACTOR",
-            extractor.to_str().expect("UTF-8"),
-        )];
-        home.run_with(&["build", "-p", "m"], "", &variable).ok()
-    };
-    let built = build(&format!("#!/bin/sh\ncat <<'END'\n{definition}\nEND\n"));
-    assert!(
-        built
-            .stderr
-            .contains("\nwarning: the module has tables and no function"),
-        "{built:#?}"
-    );
-    assert!(built.stdout.ends_with("Build finished successfully.\n"));
-    let silent = build("#!/bin/sh\nexit 1\n");
-    assert_eq!(silent.stderr, "");
-}
-
-#[test]
-fn an_environment_without_files_is_told() {
-    let home = Home::new();
-    home.write(
-        "spacetime.json",
-        "{ database: 'shop', wasm_file: 'no.wasm' }",
-    );
-    let typo = home.run(&[
-        "publish",
-        "--env",
-        "prd",
-        "--anonymous",
-        "-s",
-        "http://127.0.0.1:9",
-    ]);
-    assert!(
-        typo.stderr
-            .contains("neither spacetime.prd.json nor spacetime.prd.local.json"),
-        "{typo:#?}"
-    );
-    home.write("spacetime.prd.json", "{}");
-    let found = home.run(&[
-        "publish",
-        "--env",
-        "prd",
-        "--anonymous",
-        "-s",
-        "http://127.0.0.1:9",
-    ]);
-    assert!(!found.stderr.contains("neither"), "{found:#?}");
+    let init = ["init", "my-app", "--lang", "csharp", "--non-interactive"];
+    home.run(
+        &[
+            &init[..],
+            &["--dotnet-version", "10", "--project-path", "a"],
+        ]
+        .concat(),
+    )
+    .ok();
+    home.run(&[&init[..], &["--native-aot", "--project-path", "b"]].concat())
+        .ok();
+    home.run(&[&init[..], &["--dotnet-version", "8", "--project-path", "c"]].concat())
+        .ok();
+    let read = |name: &str| std::fs::read_to_string(home.path(name)).expect(name);
+    for directory in ["a", "b"] {
+        let project = read(&format!("{directory}/spacetimedb/StdbModule.csproj"));
+        for part in [
+            "<TargetFramework>net10.0</TargetFramework>",
+            r#"Include="SpacetimeDB.Runtime" Version="2.10.*""#,
+            r#"Include="Microsoft.DotNet.ILCompiler.LLVM" Version="10.0.0-*""#,
+        ] {
+            assert!(project.contains(part), "{part}: {project}");
+        }
+        assert!(read(&format!("{directory}/spacetimedb/global.json")).contains("\"10.0.100\""));
+        let feeds = read(&format!("{directory}/spacetimedb/NuGet.Config"));
+        assert!(feeds.contains("/dotnet-experimental/"), "{feeds}");
+        let program = read(&format!("{directory}/spacetimedb/Lib.cs"));
+        assert_eq!(program, read("c/spacetimedb/Lib.cs"));
+    }
+    assert!(!home.path("c/spacetimedb/NuGet.Config").exists());
+    for (directory, is_said) in [("a", false), ("b", true), ("c", false)] {
+        let project = read(&format!("{directory}/spacetime.json"));
+        assert_eq!(
+            project.contains("\"native-aot\": true"),
+            is_said,
+            "{project}"
+        );
+    }
 }

@@ -164,3 +164,75 @@ fn commands_about_servers_keep_what_others_change_meanwhile() {
         assert!(!config.contains(&token("ann")), "{args:?}: logged out");
     }
 }
+
+/// A provider that has a device flow, and may refuse it at the end.
+fn device_provider(refuses: bool) -> Mock {
+    let url = Arc::new(OnceLock::new());
+    let known: Arc<OnceLock<String>> = url.clone();
+    let server = mock(move |request| {
+        let url = known.wait();
+        Some(match &*request.path {
+            "/.well-known/openid-configuration" => json(format!(
+                r#"{{"issuer":"{url}","token_endpoint":"{url}/token","revocation_endpoint":"{url}/revoke",
+                "device_authorization_endpoint":"{url}/device"}}"#
+            )),
+            "/device" => json(format!(
+                r#"{{"device_code":"d","user_code":"u","verification_uri":"{url}/page","interval":1}}"#
+            )),
+            "/token" if refuses => text(400, r#"{"error":"access_denied"}"#),
+            "/token" => json(format!(
+                r#"{{"refresh_token":"r1","id_token":"{}"}}"#,
+                id_token(url, FAR_AWAY)
+            )),
+            "/revoke" | "/v1/ping" => text(200, ""),
+            _ => return None,
+        })
+    });
+    url.set(server.url.clone()).expect("once");
+    server
+}
+
+/// The old refresh token of the same person ends before he agrees once more: providers may end all of it together.
+#[test]
+fn a_second_login_ends_the_first() {
+    for refuses in [false, true] {
+        let server = device_provider(refuses);
+        let home = home_of(&server.url);
+        let url = &server.url;
+        let login = [
+            "login",
+            "--auth-host",
+            url,
+            "--client-id",
+            "me",
+            "--device",
+            "--no-browser",
+            "-s",
+            url,
+        ];
+        let outcome = home.run(&login);
+        assert_eq!(outcome.status == 0, !refuses, "{outcome:#?}");
+        let requests = server.requests().into_iter();
+        let posts: Vec<_> = requests.filter(|r| r.method == "POST").collect();
+        let paths: Vec<_> = posts.iter().map(|r| &*r.path).collect();
+        assert_eq!(paths, ["/revoke", "/device", "/token"]);
+        let revoked = String::from_utf8_lossy(&posts[0].body);
+        assert!(revoked.contains("token=r0&"), "{revoked}");
+        let config = home.config();
+        assert!(!config.contains("r0"), "{config}");
+        assert_eq!(
+            config.contains("refresh_token = \"r1\""),
+            !refuses,
+            "{config}"
+        );
+        let said = outcome
+            .stderr
+            .contains("that was there is not renewed any more");
+        assert_eq!(said, refuses, "{outcome:#?}");
+        assert_eq!(
+            config.contains(&id_token(url, LONG_AGO)),
+            refuses,
+            "{config}"
+        );
+    }
+}

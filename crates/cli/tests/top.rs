@@ -8,26 +8,30 @@ use common::server::Server;
 use common::{json, text, Home, Mock, DATABASE};
 use serde_json::{json, Value};
 
-/// A server whose counters grow by so much with each look.
-fn counting() -> Mock {
+/// Counters that grow by so much with each look.
+fn counting_answers() -> impl Fn(&str) -> common::Response + Send + Sync + 'static {
     let looks = AtomicU64::new(0);
-    Mock::start(move |request| match request.path.as_str() {
-        path if path == "/v1/metrics?format=json"
-            || path == format!("/v1/database/{DATABASE}/metrics") =>
-        {
-            let looks = looks.fetch_add(1, Ordering::Relaxed);
-            let calls = 1000 * looks;
-            let counted = json!({ "bounds_us": [10, 100, 1000], "databases": [{
-                "identity": DATABASE, "names": ["shop"], "clients": 3, "sent_bytes": 2048 * looks,
-                "rounds": { "buckets": [0, calls], "sum_us": 20 * calls },
-                "functions": [{ "kind": "reducer", "name": "buy\u{1b}[2J", "sender_errors": looks,
-                    "times": { "buckets": [calls], "sum_us": 5 * calls } }],
-                "tables": [{ "name": "orders", "rows": 7, "bytes": 65536, "inserted": calls, "deleted": 0 }],
-            }]});
-            json(counted.to_string())
+    move |path| {
+        if path != "/v1/metrics?format=json" && path != format!("/v1/database/{DATABASE}/metrics") {
+            return text(404, "nothing");
         }
-        _ => text(404, "nothing"),
-    })
+        let looks = looks.fetch_add(1, Ordering::Relaxed);
+        let calls = 1000 * looks;
+        let counted = json!({ "bounds_us": [10, 100, 1000], "databases": [{
+            "identity": DATABASE, "names": ["shop"], "clients": 3, "sent_bytes": 2048 * looks,
+            "rounds": { "buckets": [0, calls], "sum_us": 20 * calls },
+            "functions": [{ "kind": "reducer", "name": "buy\u{1b}[2J", "sender_errors": looks,
+                "times": { "buckets": [calls], "sum_us": 5 * calls } }],
+            "tables": [{ "name": "orders", "rows": 7, "bytes": 65536, "inserted": calls, "deleted": 0 }],
+        }]});
+        json(counted.to_string())
+    }
+}
+
+/// A server that counts so.
+fn counting() -> Mock {
+    let answers = counting_answers();
+    Mock::start(move |request| answers(&request.path))
 }
 
 #[test]
@@ -91,6 +95,45 @@ fn functions_and_tables_of_one() {
         .requests()
         .iter()
         .all(|request| request.authorization.is_some()));
+}
+
+#[test]
+fn a_look_that_fails_is_tried_again() {
+    let home = Home::new();
+    // Every second look works; from the sixth on none.
+    let (looks, answers) = (AtomicU64::new(0), counting_answers());
+    let server = Mock::start(move |request| {
+        let look = looks.fetch_add(1, Ordering::Relaxed);
+        match look % 2 == 0 && look < 6 {
+            true => answers(&request.path),
+            false => text(503, "not now\u{1b}[2J"),
+        }
+    });
+    let url = &server.url;
+    let args = ["top", "-s", url, "--interval", "0.1", "--format", "json"];
+    let outcome = home.run(&args);
+    assert_eq!(outcome.status, 1, "{outcome:#?}");
+    assert_eq!(outcome.stdout.lines().count(), 2, "{outcome:#?}");
+    for line in outcome.stdout.lines() {
+        let rates: Value = serde_json::from_str(line).expect("JSON");
+        assert!(rates["databases"][0]["calls_per_second"].as_f64() > Some(0.0));
+    }
+    // One, one, and then as many as may fail in a row, of which the last is the error.
+    let told = |number: u32| {
+        outcome
+            .stderr
+            .matches(&format!("look {number} of 30 failed: not now"))
+            .count()
+    };
+    assert_eq!(
+        (told(1), told(2), told(29), told(30)),
+        (3, 1, 1, 0),
+        "{outcome:#?}"
+    );
+    assert_eq!(server.requests().len(), 5 + 30);
+    // Whoever looks once hears at once.
+    let outcome = home.run(&["top", "-s", url, "--once", "--interval", "0.1"]);
+    assert_eq!(outcome.status, 1, "{outcome:#?}");
 }
 
 #[test]

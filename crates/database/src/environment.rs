@@ -92,6 +92,8 @@ impl Tasks {
         let threads = std::thread::available_parallelism().map_or(2, |count| count.get().max(2));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads)
+            // What is woken from outside has every second turn. Turns are long here, and tokio's own 61 of them would be seconds.
+            .global_queue_interval(2)
             .thread_name("procedures")
             .build();
         Tasks(Some(runtime.expect("the operating system has threads")))

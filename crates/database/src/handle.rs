@@ -216,6 +216,7 @@ impl DatabaseHandle {
         tracing::info!(database = %self.shared.options.identity, ?reason, "the database stops");
         // Nobody waits for it that long; the old program is what starts again.
         self.shared.status.migration.stop();
+        self.shared.status.rehearsals.stop();
         let (done, wait) = oneshot::channel();
         let stop = Stop {
             code: 1001,

@@ -127,6 +127,8 @@ pub(crate) enum Notice {
     ViewsDue,
     /// It is time for the next batch of a backfill.
     BackfillDue,
+    /// There may have been no work for a while.
+    RestDue,
     /// A snapshot has ended. From so many bytes of the log on those are counted that make the next one due.
     SnapshotDone { log_bytes: u64 },
     /// A call beside the writer asks for the tables.

@@ -54,6 +54,7 @@ mod probe;
 mod procedures;
 mod query_load;
 mod reads;
+mod rehearsal;
 mod request;
 mod resolve;
 mod rights;
@@ -87,8 +88,8 @@ pub use lightcone_storage::{disk, Storage};
 pub use lightcone_wire::Protocol;
 pub use loads::{LoadError, Loads};
 pub use metrics::{
-    DatabaseMetrics, FunctionKind, FunctionMetrics, Histogram, HistogramSnapshot, OutboundMetrics,
-    QueryKind, TableMetrics, BOUNDS_NS,
+    DatabaseMetrics, FunctionKind, FunctionMetrics, Histogram, HistogramSnapshot, ModuleMetrics,
+    OutboundMetrics, QueryKind, Replayed, SnapshotMetrics, TableMetrics, BOUNDS_NS,
 };
 pub use migration::StepReport;
 pub use migration_progress::{

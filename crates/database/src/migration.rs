@@ -1,27 +1,19 @@
 //! The steps of a migration (02 §14.5), on the tables of a database or on a copy that is thrown away.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use lightcone_engine::{
-    BackfillRecord, CommitOutput, Datastore, DatastoreSnapshot, MigrationError, MigrationWork,
-};
-use lightcone_host::{ConsoleSink, NullConsole};
+use lightcone_engine::{Datastore, MigrationWork};
+use lightcone_host::ConsoleSink;
 use lightcone_schema::{MigrationPlan, ModuleDef, Step};
 use lightcone_types::{Hash, TableId};
-use rustc_hash::FxHashSet;
-use tokio::sync::oneshot;
 
-use crate::backfill::Backfill;
 use crate::error::UpdateError;
-use crate::handle::DatabaseHandle;
-use crate::inbox::Command;
 use crate::migration_function;
 use crate::migration_progress::MigrationProgress;
-use crate::module::{migration_task, Program};
+use crate::module::Program;
 use crate::options::DatabaseOptions;
 use crate::rules;
-use crate::update::PreparedUpdate;
 
 /// A plan, and the program that it leads away from.
 pub(crate) struct Planned {
@@ -45,13 +37,21 @@ pub(crate) struct Surroundings<'s> {
     pub options: &'s DatabaseOptions,
     /// What the migration function logs.
     pub console: Arc<dyn ConsoleSink>,
-    /// None for a rehearsal, which nobody watches.
-    pub progress: Option<&'s MigrationProgress>,
+    pub progress: &'s MigrationProgress,
+    /// From when on it may take `limits.migration-time-max`.
+    pub started: Instant,
 }
 
 impl Surroundings<'_> {
-    fn is_cancelled(&self) -> bool {
-        self.progress.is_some_and(MigrationProgress::is_cancelled)
+    /// Whether it was neither ended nor takes too long.
+    pub fn may_go_on(&self) -> bool {
+        !self.progress.is_cancelled() && !self.time_left().is_zero()
+    }
+
+    fn time_left(&self) -> Duration {
+        let now = self.options.commons.environment.instant();
+        let time_max = self.options.limits.migration_time_max;
+        time_max.saturating_sub(now - self.started)
     }
 }
 
@@ -63,13 +63,14 @@ impl Surroundings<'_> {
 pub(crate) fn take_steps(
     datastore: &mut Datastore,
     around: &Surroundings<'_>,
+    work: &mut MigrationWork<'_>,
     (old, program): (&ModuleDef, &Program),
     plan: &MigrationPlan,
     before: impl FnMut(&Step),
 ) -> Result<Vec<StepReport>, UpdateError> {
-    let taken = take(datastore, around, (old, program), plan, before);
+    let taken = take(datastore, around, work, (old, program), plan, before);
     match taken {
-        Err(_) if around.is_cancelled() => Err(cancelled()),
+        Err(_) if around.progress.is_cancelled() => Err(cancelled()),
         taken => taken,
     }
 }
@@ -84,55 +85,40 @@ pub(crate) fn cancelled() -> UpdateError {
 fn take(
     datastore: &mut Datastore,
     around: &Surroundings<'_>,
+    work: &mut MigrationWork<'_>,
     (old, program): (&ModuleDef, &Program),
     plan: &MigrationPlan,
     mut before: impl FnMut(&Step),
 ) -> Result<Vec<StepReport>, UpdateError> {
     let (options, new) = (around.options, &*program.def);
     let environment = &*options.commons.environment;
-    let (started, time_max) = (environment.instant(), options.limits.migration_time_max);
-    let mut may_go_on = || !around.is_cancelled() && environment.instant() - started < time_max;
-    let mut work = MigrationWork::new(options.limits.migration_bytes_max, &mut may_go_on);
-    if let Some(progress) = around.progress {
-        work.count(progress.rows());
-    }
-    let refused = |error: lightcone_engine::MigrationError| UpdateError::Refused(error.to_string());
+    work.count(around.progress.rows());
+    datastore.know_old_tables(new);
     datastore.check_tables(old).map_err(refused)?;
     for step in &plan.steps {
-        datastore.precheck(step, new, &mut work).map_err(refused)?;
+        datastore.precheck(step, new, work).map_err(refused)?;
     }
     let mut rules: Option<Vec<(TableId, String)>> = None;
     let mut reports = Vec::with_capacity(plan.steps.len());
     work.take_rows();
     for step in &plan.steps {
         before(step);
-        if let Some(progress) = around.progress {
-            progress.step(step.table());
-        }
+        around.progress.step(step.table());
         let since = environment.instant();
-        datastore.migrate(step, new, &mut work).map_err(refused)?;
+        datastore.migrate(step, new, work).map_err(refused)?;
         let mut written = Vec::new();
         if *step == Step::RunMigration {
-            let time = time_max.saturating_sub(since - started);
             let changes = datastore.change_count();
             datastore.carry_counters(plan).map_err(refused)?;
-            let of = (program, plan);
-            migration_function::run(
-                datastore,
-                options,
-                of,
-                around.console.clone(),
-                around.progress,
-                time,
-            )?;
+            migration_function::run(datastore, around, (program, plan), around.time_left())?;
             written = datastore.changes_by_table(changes);
             datastore
-                .settle_counters(&plan.added_tables(), &mut work)
+                .settle_counters(&plan.added_tables(), work)
                 .map_err(refused)?;
             work.take_rows();
         }
         if *step == Step::Backfill {
-            written = end_backfill(datastore, plan, &mut work)?;
+            written = end_backfill(datastore, plan, work)?;
         }
         if let Step::AddRowLevelSecurity { sql } = step {
             let checked = match rules.take() {
@@ -153,13 +139,16 @@ fn take(
     Ok(reports)
 }
 
+pub(crate) fn refused(error: lightcone_engine::MigrationError) -> UpdateError {
+    UpdateError::Refused(error.to_string())
+}
+
 /// The new tables have their rows and names: counters go on, and what is left of the backfill goes. Gives how many rows they have.
 fn end_backfill(
     datastore: &mut Datastore,
     plan: &MigrationPlan,
     work: &mut MigrationWork<'_>,
 ) -> Result<Vec<(String, u64)>, UpdateError> {
-    let refused = |error: lightcone_engine::MigrationError| UpdateError::Refused(error.to_string());
     datastore.carry_counters(plan).map_err(refused)?;
     let added = plan.added_tables();
     datastore.settle_counters(&added, work).map_err(refused)?;
@@ -242,140 +231,4 @@ pub(crate) fn log_text(step: &Step) -> Option<String> {
         | Step::UpdateView { .. }
         | Step::ChangeAccess { .. } => return None,
     })
-}
-
-impl DatabaseHandle {
-    /// Takes the steps of a plan on a copy of the tables that they touch, as these are now, and throws it away. Live views are not
-    /// evaluated.
-    ///
-    /// # Errors
-    /// A step failed, as it would in an update; or the tables are too large to be copied.
-    pub async fn rehearse(
-        &self,
-        prepared: PreparedUpdate,
-        plan: &MigrationPlan,
-    ) -> Result<Vec<StepReport>, UpdateError> {
-        let shared = self.shared.clone();
-        let cancelled = |_| UpdateError::Cancelled;
-        let permit = shared.inbox.permit(0).await;
-        let permit = permit.map_err(|_| UpdateError::Cancelled)?;
-        let (reply, frozen) = oneshot::channel();
-        let sent = shared.inbox.command(Command::Freeze { permit, reply });
-        sent.map_err(|_| UpdateError::Cancelled)?;
-        let (frozen, old) = frozen.await.map_err(cancelled)?;
-        let (plan, program) = (plan.clone(), prepared.into_program());
-        let (reply, reports) = oneshot::channel();
-        let options = shared.options.clone();
-        let work = move || {
-            // Whoever asked may be gone by now.
-            let _ = reply.send(rehearse_apart(frozen, &options, (old, program), plan));
-        };
-        shared.environment().spawn_blocking(Box::new(work));
-        reports.await.map_err(cancelled)?
-    }
-}
-
-/// On a thread that the module's code may run on, and that is given up if it does not end.
-fn rehearse_apart(
-    frozen: DatastoreSnapshot,
-    options: &DatabaseOptions,
-    (old, program): (Arc<ModuleDef>, Box<Program>),
-    plan: MigrationPlan,
-) -> Result<Vec<StepReport>, UpdateError> {
-    if plan.set_aside().next().is_none() {
-        return rehearse(&frozen, options, (&old, &program), &plan);
-    }
-    let task = migration_task(options, program.hash);
-    let kept = options.clone();
-    let environment = &*options.commons.environment;
-    let rehearsed = options.loads.run(environment, task, move || {
-        rehearse(&frozen, &kept, (&old, &program), &plan)
-    });
-    rehearsed.map_err(|error| UpdateError::Busy(error.to_string()))?
-}
-
-fn rehearse(
-    frozen: &DatastoreSnapshot,
-    options: &DatabaseOptions,
-    (old, program): (&ModuleDef, &Program),
-    plan: &MigrationPlan,
-) -> Result<Vec<StepReport>, UpdateError> {
-    let touched: FxHashSet<&str> = plan.steps.iter().filter_map(Step::table).collect();
-    // The function may read whatever there is.
-    let runs_function = plan.set_aside().next().is_some() && !plan.is_backfill();
-    let bytes_max = options.limits.migration_bytes_max;
-    let copied = Datastore::copy_of(frozen, bytes_max, |table| {
-        runs_function || touched.contains(table)
-    });
-    let mut copy = copied.map_err(|error| UpdateError::Refused(error.to_string()))?;
-    options.configure(&mut copy);
-    let backfilled = match plan.is_backfill() {
-        true => backfill_copy(&mut copy, options, (program, plan))?,
-        false => Duration::ZERO,
-    };
-    copy.begin();
-    let around = Surroundings {
-        options,
-        console: Arc::new(NullConsole),
-        progress: None,
-    };
-    let mut reports = take_steps(&mut copy, &around, (old, program), plan, |_| {})?;
-    let of_rows = reports
-        .iter_mut()
-        .find(|report| report.step == Step::Backfill);
-    if let Some(report) = of_rows {
-        report.time += backfilled;
-    }
-    Ok(reports)
-}
-
-/// Migrates all rows of a copy, as a backfill does behind the running module, in batches too. Gives how long that took.
-fn backfill_copy(
-    copy: &mut Datastore,
-    options: &DatabaseOptions,
-    (program, plan): (&Program, &MigrationPlan),
-) -> Result<Duration, UpdateError> {
-    /// Time of a batch, which nobody waits for.
-    const BATCH: Duration = Duration::from_millis(20);
-    let refused = |error: lightcone_engine::MigrationError| UpdateError::Refused(error.to_string());
-    let environment = &*options.commons.environment;
-    let (started, started_us) = (environment.instant(), environment.now().0);
-    let record = BackfillRecord {
-        started_us,
-        program_kind: program.kind as u8,
-        program: Vec::new(),
-    };
-    let mut output = CommitOutput::default();
-    copy.begin();
-    copy.begin_backfill(&program.def, plan, &record)
-        .map_err(refused)?;
-    copy.commit(&mut output);
-    let planned = Planned {
-        plan: plan.clone(),
-        from: program.hash,
-    };
-    let of = (program, &planned);
-    let mut backfill = Backfill::new(copy, options, of, started_us, Arc::new(NullConsole))?;
-    loop {
-        output.clear();
-        copy.begin();
-        let now = environment.instant();
-        let is_done = backfill.batch(copy, environment, now + BATCH)?;
-        copy.commit(&mut output);
-        let took = environment.instant() - started;
-        if is_done {
-            return Ok(took);
-        }
-        if took > options.limits.migration_time_max {
-            return Err(refused(MigrationError::TooLong));
-        }
-        let (bytes, bytes_max) = (copy.heap_bytes() as u64, options.limits.migration_bytes_max);
-        if bytes / 2 > bytes_max {
-            return Err(refused(MigrationError::TooLarge {
-                table: backfill.table(copy).unwrap_or_default().to_owned(),
-                bytes,
-                left: bytes_max,
-            }));
-        }
-    }
 }

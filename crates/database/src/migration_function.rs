@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use lightcone_engine::Datastore;
 use lightcone_host::{
-    ConsoleLevel, ConsoleRecord, ConsoleSink, HostEnv, OpenTransaction, ReducerCall, ReducerOutcome,
+    ConsoleLevel, ConsoleRecord, ConsoleSink, HostEnv, HostTrap, ImmediateCalls, OpenTransaction,
+    ReducerCall, ReducerOutcome,
 };
 use lightcone_schema::{MigrationFunctions, MigrationPlan};
 use lightcone_types::{cut, ConnectionId};
 
 use crate::error::UpdateError;
-use crate::migration_progress::MigrationProgress;
+use crate::migration::Surroundings;
 use crate::module::Program;
-use crate::options::DatabaseOptions;
 
 /// The most of what a function says of its failure that the publisher is told.
 pub(crate) const REASON_BYTES_MAX: usize = 4096;
@@ -49,34 +49,41 @@ impl ConsoleSink for LastWords {
     }
 }
 
+/// The function's transaction may be taken back, and calls that are to run whatever becomes of it may not be the new program's.
+pub(crate) struct NoImmediateCalls;
+
+impl ImmediateCalls for NoImmediateCalls {
+    fn schedule(&self, _: &str, _: &[u8]) -> Result<(), HostTrap> {
+        Err(HostTrap::ImmediateInMigration)
+    }
+}
+
 /// Runs the function in the open transaction, for at most `time`.
 ///
 /// # Errors
 /// It failed; the text is for whoever publishes. The transaction is only good for a rollback then.
 pub(crate) fn run(
     datastore: &mut Datastore,
-    options: &DatabaseOptions,
+    around: &Surroundings<'_>,
     (program, plan): (&Program, &MigrationPlan),
-    console: Arc<dyn ConsoleSink>,
-    progress: Option<&MigrationProgress>,
     time: Duration,
 ) -> Result<(), UpdateError> {
+    let (options, progress) = (around.options, around.progress);
     let functions = program.def.migration.as_ref().map(|of| &of.functions);
     let Some(MigrationFunctions::Whole(reducer)) = functions else {
         return Err(UpdateError::Refused(
             "the plan runs a migration function, and the program has none".to_owned(),
         ));
     };
-    let words = Arc::new(LastWords::new(console));
+    let words = Arc::new(LastWords::new(around.console.clone()));
     let mut config = options.host_config(words.clone());
+    config.immediate = Some(Arc::new(NoImmediateCalls));
     config.limits.call_ms_max = time.as_millis() as u64;
     let instance = program.loaded.instantiate(HostEnv::new(config));
     let mut instance = instance.map_err(|error| UpdateError::Module(error.to_string()))?;
     let interrupt = instance.interrupt();
-    if let Some(progress) = progress {
-        progress.function(rows_replaced(datastore, plan), interrupt);
-        datastore.count_changes(Some(progress.rows()));
-    }
+    progress.function(rows_replaced(datastore, plan), interrupt);
+    datastore.count_changes(Some(progress.rows()));
     let name: Arc<str> = program.def.reducers[*reducer].name.as_str().into();
     let call = ReducerCall {
         id: *reducer as u32,
@@ -90,9 +97,7 @@ pub(crate) fn run(
     let outcome = instance.call_reducer(OpenTransaction::of(datastore), &call);
     let all_read = datastore.check_reads(plan);
     datastore.count_changes(None);
-    if let Some(progress) = progress {
-        progress.function_ended();
-    }
+    progress.function_ended();
     let reason = match outcome {
         ReducerOutcome::Ok => {
             return all_read.map_err(|error| UpdateError::Refused(error.to_string()))

@@ -6,7 +6,7 @@ mod threads;
 use std::sync::Arc;
 
 use lightcone_engine::{CommitOutput, Datastore};
-use lightcone_host::NullConsole;
+use lightcone_host::{NullConsole, SharedMemory};
 use lightcone_log::{
     Epoch, Frame, LocalLog, Log, LogError, LogOffset, LogOptions, MemoryLog, Recovery,
 };
@@ -23,6 +23,7 @@ use crate::commit::commit;
 use crate::error::Error;
 use crate::handle::DatabaseHandle;
 use crate::loads::Purpose;
+use crate::metrics::Replayed;
 use crate::module::Program;
 use crate::module_log::{Bounds, ModuleLog, MODULE_LOGS};
 use crate::options::{DatabaseOptions, HostKind};
@@ -49,7 +50,8 @@ impl DatabaseHandle {
 
         make_directory(&options)?;
         let immediate = ImmediateQueue::new(&options.limits);
-        let config = options.live_config(log.clone(), immediate.clone());
+        let memory = SharedMemory::new(usize::MAX);
+        let config = options.live_config(log.clone(), immediate.clone(), memory.clone());
         let (program, initialized) = initialize(&options, program, config, Some(log.clone()))?;
         let Initialized {
             datastore,
@@ -75,11 +77,12 @@ impl DatabaseHandle {
             options,
             log,
             immediate,
+            memory,
             program,
             datastore,
             instance,
             durable,
-            replayed_bytes: 0,
+            replayed: Replayed::default(),
             resumed: None,
         }))
     }
@@ -106,14 +109,20 @@ impl DatabaseHandle {
         for problem in snapshots.problems() {
             tracing::warn!(database = %options.identity, %problem, "an older snapshot was used, and the log since then");
         }
-        tracing::info!(database = %options.identity, snapshot = ?report.snapshot_offset, replayed = report.replayed, elapsed_ms = (environment.instant() - started).as_millis() as u64, "recovered");
+        let replayed = Replayed {
+            time: environment.instant() - started,
+            transactions: report.replayed,
+            bytes: report.replayed_bytes,
+        };
+        tracing::info!(database = %options.identity, snapshot = ?report.snapshot_offset, replayed = report.replayed, elapsed_ms = replayed.time.as_millis() as u64, "recovered");
         options.configure(&mut datastore);
         mark_planned(&options, &datastore)?;
         let record = datastore
             .module_record()
             .ok_or_else(|| Error::Empty(options.directory.clone()))?;
         let immediate = ImmediateQueue::new(&options.limits);
-        let config = options.live_config(log.clone(), immediate.clone());
+        let memory = SharedMemory::new(usize::MAX);
+        let config = options.live_config(log.clone(), immediate.clone(), memory.clone());
         let (program, instance) = Program::load_with_instance(
             &options,
             &config,
@@ -121,17 +130,19 @@ impl DatabaseHandle {
             HostKind::from_u8(record.program_kind),
             Purpose::Open,
         )?;
+        datastore.know_old_tables(&program.def);
         let resumed = resumed(&options, &log, &datastore);
         create_missing_views(&options, &mut datastore, &program, &mut durable)?;
         Ok(threads::start(Opened {
             options,
             log,
             immediate,
+            memory,
             program,
             datastore,
             instance,
             durable: Box::new(durable),
-            replayed_bytes: report.replayed_bytes,
+            replayed,
             resumed,
         }))
     }

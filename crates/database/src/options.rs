@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use lightcone_engine::Datastore;
-use lightcone_host::{ConsoleSink, HostConfig, ModuleEngine};
+use lightcone_host::{ConsoleSink, HostConfig, ModuleEngine, SharedMemory};
 /// Bounds of one database.
 pub use lightcone_limits::DatabaseLimits as Limits;
 use lightcone_outbound::Outbound;
@@ -146,9 +146,11 @@ impl DatabaseOptions {
         &self,
         console: Arc<dyn ConsoleSink>,
         immediate: Arc<ImmediateQueue>,
+        memory: Arc<SharedMemory>,
     ) -> HostConfig {
         HostConfig {
             immediate: Some(immediate),
+            counted_memory: Some(memory),
             ..self.host_config(console)
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 
-use lightcone_host::HostConfig;
+use lightcone_host::{HostConfig, SharedMemory};
 use lightcone_types::Identity;
 use tokio::sync::Semaphore;
 
@@ -14,7 +14,7 @@ use crate::inbox::{Inbox, Notice};
 use crate::metrics::Metrics;
 use crate::module::Module;
 use crate::module_log::ModuleLog;
-use crate::options::{DatabaseOptions, CLIENT_BYTES_CEILING};
+use crate::options::{DatabaseOptions, Limits, CLIENT_BYTES_CEILING};
 use crate::peer::ConnectionNumber;
 use crate::procedures::{ImmediateQueue, Procedures};
 use crate::reads::{Job, Owner};
@@ -35,6 +35,8 @@ pub(crate) struct Shared {
     pub procedures: Procedures,
     /// Calls that modules have asked to run right away.
     pub immediate: Arc<ImmediateQueue>,
+    /// Linear memory of all instances of the module.
+    pub memory: Arc<SharedMemory>,
     /// Queries that clients may have under way, until there is an answer; more wait with their clients.
     pub reads: Arc<Semaphore>,
     /// Queries that are tried on the writer while others have all of these.
@@ -50,8 +52,10 @@ impl Shared {
         options: DatabaseOptions,
         log: Arc<ModuleLog>,
         immediate: Arc<ImmediateQueue>,
+        memory: Arc<SharedMemory>,
         inbox: Inbox,
         module: Arc<Module>,
+        metrics: Metrics,
     ) -> Shared {
         let inbox = Arc::new(inbox);
         immediate.connect(&inbox);
@@ -60,8 +64,9 @@ impl Shared {
             inbox,
             procedures: Procedures::new(&options.limits),
             immediate,
+            memory,
             status: Status::new(),
-            metrics: Arc::default(),
+            metrics: Arc::new(metrics),
             snapshots: SnapshotGate::default(),
             reads: Arc::new(Semaphore::new(options.limits.reads_per_database_max.max(1))),
             first_tries: Arc::new(Semaphore::new(FIRST_TRIES_MAX)),
@@ -81,8 +86,9 @@ impl Shared {
     }
 
     pub fn host_config(&self) -> HostConfig {
+        let (log, immediate) = (self.log.clone(), self.immediate.clone());
         self.options
-            .live_config(self.log.clone(), self.immediate.clone())
+            .live_config(log, immediate, self.memory.clone())
     }
 
     pub fn module(&self) -> Arc<Module> {
@@ -113,14 +119,11 @@ impl Shared {
 
     /// The bytes of a new client.
     pub fn client_budget(&self) -> Arc<ClientBudget> {
-        let limits = &self.options.limits;
-        let client_bytes_max = limits.client_bytes_max.min(CLIENT_BYTES_CEILING);
-        // Whoever lets clients have more lets them have it in one message.
-        let message_bytes_max = limits.outgoing_message_bytes_max;
+        let (client_bytes_max, message_bytes_max) = bytes_of_clients(&self.options.limits);
         ClientBudget::with_messages(
             &self.options.commons.memory,
             client_bytes_max,
-            message_bytes_max.unwrap_or(client_bytes_max),
+            message_bytes_max,
         )
     }
 
@@ -152,5 +155,34 @@ impl Shared {
         self.inbox.close();
         self.reads.close();
         self.first_tries.close();
+    }
+}
+
+/// Bytes that one client may have asked for and not taken, and bytes of one message to him.
+fn bytes_of_clients(limits: &Limits) -> (usize, usize) {
+    let client_bytes_max = limits.client_bytes_max.min(CLIENT_BYTES_CEILING);
+    // Whoever lets clients have more lets them have it in one message.
+    let message_bytes_max = limits.outgoing_message_bytes_max;
+    (
+        client_bytes_max,
+        message_bytes_max.unwrap_or(client_bytes_max),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_message_may_have_what_its_client_may_have() {
+        let mut limits = Limits::default();
+        assert_eq!(bytes_of_clients(&limits), (256 << 20, 256 << 20));
+        limits.client_bytes_max = 1 << 30;
+        assert_eq!(bytes_of_clients(&limits), (1 << 30, 1 << 30));
+        limits.client_bytes_max = usize::MAX;
+        let ceiling = CLIENT_BYTES_CEILING;
+        assert_eq!(bytes_of_clients(&limits), (ceiling, ceiling));
+        limits.outgoing_message_bytes_max = Some(64 << 20);
+        assert_eq!(bytes_of_clients(&limits), (ceiling, 64 << 20));
     }
 }

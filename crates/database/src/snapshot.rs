@@ -56,6 +56,7 @@ impl SnapshotJob {
         let _turn = shared.snapshots.hold();
         let mut found_room = true;
         if let Err(error) = self.write(&mut found_room) {
+            shared.metrics.snapshots.note_failed();
             tracing::error!(database = %shared.options.identity, %error, "no snapshot was written; the log keeps everything");
         }
         if !found_room {
@@ -70,6 +71,7 @@ impl SnapshotJob {
         let (options, database) = (&shared.options, shared.options.identity);
         let kept = options.limits.snapshots_kept;
         self.committer.wait_durable(self.next_offset)?;
+        let started = shared.environment().instant();
         let directory = options.directory.join("snapshots");
         let store = SnapshotStore::open_on(options.storage.clone(), &directory)?.keeping(kept);
         let written = self.snapshot.write_while(&store, self.next_offset, || {
@@ -85,6 +87,9 @@ impl SnapshotJob {
             }
             return Ok(());
         };
+        let took = shared.environment().instant() - started;
+        let snapshots = &shared.metrics.snapshots;
+        snapshots.note(took, stats.new_object_bytes);
         if stats.mended_objects > 0 {
             tracing::error!(%database, objects = stats.mended_objects, "what an older snapshot has on the disk is damaged; the new one has written it again. Check the disk [LC0527]");
         }

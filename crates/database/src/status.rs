@@ -8,6 +8,7 @@ use lightcone_log::{CommitterStats, LogError};
 use tokio::sync::Semaphore;
 
 use crate::migration_progress::MigrationProgress;
+use crate::rehearsal::Rehearsals;
 
 /// What clients of a database are told that ends because of a bug.
 pub(crate) const FAILED_TEXT: &str = "the database failed and restarts [LC0308]";
@@ -42,6 +43,18 @@ impl DatabaseStats {
         self.messages_sent += other.messages_sent;
         self.slow_clients_cut += other.slow_clients_cut;
     }
+
+    /// Leaves what stays true when the database is closed: what it has counted, and nothing that it has.
+    pub fn leave(&mut self) {
+        (self.durable_offset, self.log_queue_bytes, self.live_queries) = (0, 0, 0);
+    }
+}
+
+/// What the log has counted.
+enum LogCounted {
+    Running(LogStats),
+    /// It is about to end, and is to be let go of: so much it had counted.
+    Ended(CommitterStats),
 }
 
 /// Set by the threads of a database, read by everybody.
@@ -49,8 +62,7 @@ pub(crate) struct Status {
     /// Committed since the database was opened.
     pub transactions: AtomicU64,
     pub fanout: Arc<FanoutStats>,
-    /// None when the log is about to end, and is to be let go of.
-    log: Mutex<Option<LogStats>>,
+    log: Mutex<LogCounted>,
     read_only: OnceLock<ReadOnly>,
     /// The database ends because it was asked to.
     is_stopping: AtomicBool,
@@ -58,6 +70,8 @@ pub(crate) struct Status {
     is_updating: AtomicBool,
     /// What it does to the tables then.
     pub migration: MigrationProgress,
+    /// Migrations that are tried beside it.
+    pub rehearsals: Rehearsals,
     /// Closed when the writer has ended and the log is given back. Has no permits.
     ended: Semaphore,
 }
@@ -108,11 +122,12 @@ impl Status {
         Status {
             transactions: AtomicU64::new(0),
             fanout: Arc::default(),
-            log: Mutex::new(None),
+            log: Mutex::new(LogCounted::Ended(CommitterStats::default())),
             read_only: OnceLock::new(),
             is_stopping: AtomicBool::new(false),
             is_updating: AtomicBool::new(false),
             migration: MigrationProgress::default(),
+            rehearsals: Rehearsals::default(),
             ended: Semaphore::new(0),
         }
     }
@@ -166,23 +181,34 @@ impl Status {
         let _ = self.ended.acquire().await;
     }
 
-    fn log(&self) -> MutexGuard<'_, Option<LogStats>> {
+    fn log(&self) -> MutexGuard<'_, LogCounted> {
         let log = self.log.lock();
         log.expect("no code panics while it holds the statistics")
     }
 
     pub fn set_log(&self, stats: LogStats) {
-        *self.log() = Some(stats);
+        *self.log() = LogCounted::Running(stats);
     }
 
     /// Lets go of the log, which is about to end.
     pub fn forget_log(&self) {
-        *self.log() = None;
+        let stats = CommitterStats {
+            queue_bytes: 0,
+            ..self.log_stats()
+        };
+        *self.log() = LogCounted::Ended(stats);
+    }
+
+    fn log_stats(&self) -> CommitterStats {
+        let read = match &*self.log() {
+            LogCounted::Running(read) => read.clone(),
+            LogCounted::Ended(stats) => return *stats,
+        };
+        read()
     }
 
     pub fn stats(&self) -> DatabaseStats {
-        let read_log = self.log().clone();
-        let log = read_log.map(|read| read()).unwrap_or_default();
+        let log = self.log_stats();
         let fanout = &self.fanout;
         DatabaseStats {
             transactions: self.transactions.load(Ordering::Relaxed),

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use lightcone_types::{Identity, Timestamp};
+use lightcone_types::{cut, Identity, Timestamp};
+
+/// The most of a text about an error that a span has: modules make them, and spans wait in memory.
+const ERROR_BYTES_MAX: usize = 256;
 
 /// Where a span belongs: a trace, and the span that it is a part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +48,7 @@ pub struct Span {
     pub database: Option<Identity>,
     pub started: Timestamp,
     pub ended: Timestamp,
-    /// Why it failed.
+    /// Why it failed. Short.
     pub error: Option<String>,
 }
 
@@ -84,7 +87,7 @@ impl Traced {
             database: Some(self.database),
             started,
             ended,
-            error,
+            error: error.map(shortened),
         });
     }
 
@@ -100,5 +103,12 @@ impl Traced {
             ended,
             error: None,
         });
+    }
+}
+
+fn shortened(error: String) -> String {
+    match error.len() <= ERROR_BYTES_MAX {
+        true => error,
+        false => cut(&error, ERROR_BYTES_MAX).into_owned(),
     }
 }

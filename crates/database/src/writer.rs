@@ -12,6 +12,7 @@ mod others;
 mod procedures;
 mod queries;
 mod recovery;
+mod rest;
 mod rounds;
 mod schedule;
 mod spans;
@@ -131,6 +132,7 @@ pub(crate) struct WriterState {
     schedules: schedule::Schedules,
     views: Views,
     view_alarm: views::ViewAlarm,
+    rest: rest::Rest,
     /// The log failed, and what of the tables was not durable is taken back.
     is_reverted: bool,
     /// A thread of the database ended because of a bug: this one is to end too.
@@ -189,6 +191,7 @@ impl Writer {
             self.tend_backfill();
             self.retry_views();
             self.snapshot_if_due();
+            self.plan_rest();
             self.note_round();
         }
     }
@@ -196,6 +199,9 @@ impl Writer {
     fn item(&mut self, item: InboxItem) {
         if !matches!(item, InboxItem::Command(Command::Requests { .. })) {
             self.state.call_ended = None;
+        }
+        if !matches!(item, InboxItem::Notice(Notice::RestDue)) {
+            self.state.rest.note_work();
         }
         match item {
             InboxItem::Command(command) => self.command(command),
@@ -314,6 +320,7 @@ impl Writer {
             Notice::Lease(request) => self.lend_tables(*request),
             Notice::ProcedureEnded(ended) => self.procedure_ended(*ended),
             Notice::ImmediateCalls => self.run_immediate_calls(),
+            Notice::RestDue => self.rest_is_due(),
             // It is seen to at the end of each round.
             Notice::WaitOver => {}
             Notice::Failed => self.state.failed = true,

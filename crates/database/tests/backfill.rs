@@ -247,7 +247,9 @@ async fn new_tables_follow_what_the_old_module_changes() {
         let prepared = database.prepare_plan(other, HostKind::Wasm).await;
         let prepared = prepared.expect("a program");
         let plan = database.plan_update(&prepared).migration.expect("a plan");
-        let tried = database.rehearse(prepared, &plan).await;
+        let tried = database
+            .rehearse(prepared, &plan, std::future::pending())
+            .await;
         tried.expect("it would work");
         // Another program has to wait; the same one waits for the same end.
         let refused = begin(&database, &second(json!({ "sleeps_us": 1 }))).await;
@@ -503,7 +505,9 @@ async fn a_rehearsal_migrates_the_rows_of_a_copy() {
         let prepared = database.prepare_plan(bytes, HostKind::Wasm).await;
         let prepared = prepared.expect("a program");
         let plan = database.plan_update(&prepared).migration.expect("a plan");
-        database.rehearse(prepared, &plan).await
+        database
+            .rehearse(prepared, &plan, std::future::pending())
+            .await
     };
     let reports = rehearse(json!({})).await.expect("it would work");
     let of_rows = reports.iter().find(|report| report.step == Step::Backfill);

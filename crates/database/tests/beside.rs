@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use common::hurried::Hurried;
 use common::{bundle, caller, module, options, Client, OWNER, STRANGER};
 use lightcone_database::{
     AllowList, CallArgs, CallError, Commons, DatabaseHandle, DatabaseOptions, HostKind, JsonRows,
@@ -168,7 +169,30 @@ async fn a_thousand_sleepers_need_no_threads() {
         }
     }
     assert_eq!(counter(&database, 1).await, 2002);
-    database.shutdown(ShutdownReason::ServerStop).await;
+    // Others, which would sleep for an hour, end with their database.
+    let mut args = 1_u32.to_vec();
+    3_600_000_000_u64.encode(&mut args);
+    for request_id in 0..1000 {
+        let procedure = "nap";
+        let args = &args;
+        client
+            .send(&[ClientMessage::CallProcedure {
+                request_id,
+                procedure,
+                args,
+            }])
+            .await;
+    }
+    let started = Instant::now();
+    while counter(&database, 1).await < 3002 {
+        assert!(started.elapsed() < Duration::from_secs(60), "all sleep");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(threads() < threads_before + 50, "{}", threads());
+    let ended = database.shutdown(ShutdownReason::ServerStop);
+    let ended = tokio::time::timeout(Duration::from_secs(30), ended).await;
+    ended.expect("nobody waits for them");
+    assert!(threads() < threads_before + 50, "{}", threads());
 }
 
 /// Threads of this process.
@@ -655,5 +679,103 @@ async fn threads_are_left_for_others() {
     for call in greedy {
         call.await.expect("no panic").expect("its turn comes");
     }
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+/// One that computes in a transaction leaves its thread to others at each tick, also to those of other databases.
+#[tokio::test(flavor = "multi_thread")]
+async fn transactions_that_compute_keep_no_thread() {
+    let processors = std::thread::available_parallelism().map_or(2, |count| count.get().max(2));
+    let mut directories = Vec::new();
+    let mut databases = Vec::new();
+    let commons = Commons::new(Machine::current(), 1 << 30, 2);
+    for _ in 0..=processors {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut options = beside_options(directory.path(), &[]);
+        options.commons = commons.clone();
+        options.limits.host.procedure_transaction_ms_max = 4_000;
+        databases.push(create(options, HostKind::Wasm).await);
+        directories.push(directory);
+    }
+    let other = databases.pop().expect("one more than processors");
+    // It is seen to wait, and runs beside the writer.
+    http(&other, "nap", "[1, 1]".into()).await.expect("a nap");
+    let holders = databases.iter().map(|database| {
+        let holding = database.clone();
+        tokio::spawn(async move { http(&holding, "hold", "[1]".into()).await })
+    });
+    let holders: Vec<_> = holders.collect();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let started = Instant::now();
+    http(&other, "nap", "[1, 1]".into()).await.expect("a nap");
+    assert!(
+        started.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        started.elapsed()
+    );
+    assert!(
+        holders.iter().all(|holder| !holder.is_finished()),
+        "they compute still"
+    );
+    for holder in holders {
+        let ended = holder.await.expect("no panic");
+        assert!(ended.is_err(), "its time is over: {ended:?}");
+    }
+    for database in databases.into_iter().chain([other]) {
+        database.shutdown(ShutdownReason::ServerStop).await;
+    }
+}
+
+/// What a request has waited for others is not there for its answer any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn waiting_for_other_requests_counts() {
+    const TIMES: u32 = 13;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    tokio::spawn(async move {
+        for seconds in [2, 9] {
+            let (mut stream, _) = listener.accept().await.expect("a request");
+            tokio::spawn(async move {
+                let _ = stream.read(&mut [0; 4096]).await;
+                tokio::time::sleep(Duration::from_secs(seconds)).await;
+                let answer = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+                let _ = stream.write_all(answer.as_bytes()).await;
+            });
+        }
+    });
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut options = beside_options(directory.path(), &["127.0.0.1"]);
+    let outbound = Outbound::new(OutboundOptions {
+        allow: AllowList::parse(["127.0.0.1"]).expect("a list"),
+        ..OutboundOptions::current()
+    });
+    let outbound = Some(Arc::new(outbound.expect("a client")));
+    options.commons = Commons::with_outbound(Hurried::machine(TIMES), 1 << 30, 2, outbound);
+    options.limits.http_requests_max = 1;
+    let database = create(options, HostKind::Wasm).await;
+    let fetch = |id: u32| {
+        let fetcher = database.clone();
+        let args = format!("[{id}, \"http://127.0.0.1:{port}/\"]");
+        tokio::spawn(async move { http(&fetcher, "fetch", args).await })
+    };
+    let first = fetch(1);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let started = Instant::now();
+    let second = fetch(2);
+    let answered = first.await.expect("no panic").expect("in time");
+    assert!(answered.contains("200"), "{answered}");
+    // It has waited for most of its half minute, and the rest is less than its answer takes.
+    let answered = second.await.expect("no panic");
+    let text = format!("{answered:?}");
+    assert!(
+        !text.contains("200"),
+        "{text} after {:?}",
+        started.elapsed()
+    );
+    assert!(
+        started.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        started.elapsed()
+    );
     database.shutdown(ShutdownReason::ServerStop).await;
 }

@@ -244,6 +244,45 @@ async fn a_view_in_a_subquery_has_the_rows_of_whoever_asks() {
     assert_eq!(world.counts(), [2, 2, 2, 2]);
 }
 
+/// A view has no events to look at, so where the lack of a match says something it fails, and is not empty in silence.
+#[tokio::test(flavor = "multi_thread")]
+async fn views_with_event_tables_in_subqueries_fail() {
+    let mut program = rooms();
+    program["tables"]["e"] = json!([["room", "U32"]]);
+    program["tables"]["c"] = json!([["room", "U32"], ["n", "U64"]]);
+    program["events"] = json!(["e"]);
+    let view = |query: &str| json!({ "table": "m", "query": query });
+    let counted = |of: &str| {
+        let query = format!("SELECT room, COUNT(*) AS n FROM m WHERE room NOT IN (SELECT room FROM {of}) GROUP BY room");
+        json!({ "table": "c", "query": query })
+    };
+    program["views"] = json!({
+        "quiet": view("SELECT * FROM m WHERE room NOT IN (SELECT room FROM e)"),
+        "outer": view("SELECT m.* FROM m LEFT JOIN e ON m.room = e.room"),
+        "plain": view("SELECT * FROM m WHERE room NOT IN (SELECT room FROM x)"),
+        "counted_quiet": counted("e"),
+        "counted_plain": counted("x"),
+    });
+    let world = World::new(program, 1000).await;
+    let views = [
+        ("quiet", true),
+        ("outer", true),
+        ("plain", false),
+        ("counted_quiet", true),
+        ("counted_plain", false),
+    ];
+    for (id, (name, fails)) in views.into_iter().enumerate() {
+        let mut watcher = Watcher::connect(&world.database, identity_of(1), 20 + id as u128).await;
+        watcher.subscribe(1, &format!("SELECT * FROM {name}")).await;
+        let errors = watcher.take_errors();
+        assert_eq!(!errors.is_empty(), fails, "{name}: {errors:?}");
+        assert!(
+            errors.iter().all(|(_, text)| text.ends_with("[LC0331]")),
+            "{errors:?}"
+        );
+    }
+}
+
 /// What is too much for a transaction ends the query sets it is too much for.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_match_that_concerns_too_many_rows_ends_its_queries() {

@@ -38,7 +38,7 @@ async fn calls_rows_and_queries_are_counted() {
 
     let metrics = database.metrics();
     let of = |name: &str| {
-        let mut functions = metrics.functions.iter();
+        let mut functions = metrics.module.functions.iter();
         functions.find(|of| &*of.name == name).expect("a function")
     };
     let transfers = of("transfer");
@@ -46,7 +46,11 @@ async fn calls_rows_and_queries_are_counted() {
     assert_eq!((transfers.calls(), transfers.recorded), (51, 50));
     assert_eq!((transfers.sender_errors, transfers.failed()), (1, 1));
     assert_eq!(of("seed").calls(), 1);
-    let accounts = metrics.tables.iter().find(|of| &*of.name == "accounts");
+    let accounts = metrics
+        .module
+        .tables
+        .iter()
+        .find(|of| &*of.name == "accounts");
     let accounts = accounts.expect("the table");
     assert_eq!(accounts.rows, 1000);
     // A row that is replaced comes and goes.
@@ -65,8 +69,11 @@ async fn calls_rows_and_queries_are_counted() {
     // What the functions took is in the rounds.
     assert!(transfers.times.sum_ns + of("seed").times.sum_ns <= metrics.rounds.sum_ns);
     assert_eq!(metrics.inbox_messages, 0);
+    let page_bytes = 64 << 10;
+    assert!(metrics.wasm_memory_bytes >= page_bytes);
+    assert_eq!(metrics.wasm_memory_bytes % page_bytes, 0);
     // Each transaction is of a reducer, or of nobody that is counted by name: the making of the database, the client's coming.
-    let recorded: u64 = metrics.functions.iter().map(|of| of.recorded).sum();
+    let recorded: u64 = metrics.module.functions.iter().map(|of| of.recorded).sum();
     assert_eq!(recorded, 51);
     let all = database.stats().transactions;
     assert_eq!(metrics.other_transactions, all - recorded);

@@ -1,44 +1,19 @@
 //! Programs whose migration function replaces tables (02 §14.8): rows, counters, schedules and clients afterwards; functions that
-//! fail, take too long or are cancelled; a process that is killed.
+//! fail, take too long or are cancelled.
 
 mod common;
 
-use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 
+use common::publishing::{publish, stop};
 use common::tables::{create_tables, sql, table_options};
 use common::watcher::Watcher;
 use common::{open, OWNER, STRANGER};
 use lightcone_database::{
-    CallArgs, CallError, DatabaseHandle, HostKind, MigrationOutcome, MigrationPhase, Policy,
-    ShutdownReason, UpdateError,
+    CallArgs, CallError, DatabaseHandle, MigrationOutcome, MigrationPhase, UpdateError,
 };
-use lightcone_schema::Step;
-use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
 use serde_json::{json, Value};
-
-async fn publish(
-    database: &DatabaseHandle,
-    program: &Value,
-    may_break: bool,
-) -> Result<(), UpdateError> {
-    let program: Arc<[u8]> = program.to_string().into_bytes().into();
-    let prepared = database.prepare_update(program, HostKind::Wasm).await?;
-    let token = database.plan_update(&prepared).token;
-    let policy = match may_break {
-        true => Policy::BreakClients { token },
-        false => Policy::Compatible,
-    };
-    database.replace(prepared, policy).await.map(drop)
-}
-
-async fn stop(database: DatabaseHandle) {
-    database.shutdown(ShutdownReason::ServerStop).await;
-}
 
 async fn rows(database: &DatabaseHandle, text: &str) -> Value {
     sql(database, OWNER, text).await.expect("rows").0
@@ -62,7 +37,7 @@ fn second(migrate: Value) -> Value {
             "__old_t": [["id", "U64"], ["a", "U32"], ["b", "U32"]],
         },
         "uniqueKeys": { "t": "id", "s": "id", "u": "id", "__old_t": "id" },
-        "autoInc": { "t": "id" },
+        "autoInc": { "t": "id", "s": "id" },
         "migrate": migrate,
         "views": { "v": { "query": "SELECT * FROM t WHERE c = 12", "table": "t" } },
         "rules": ["SELECT * FROM u WHERE id = 1"],
@@ -87,6 +62,12 @@ async fn a_function_replaces_a_table_and_clients_come_again() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("db");
     let (database, mut watcher) = filled(&path).await;
+    // Its number is not given again.
+    let gone = json!({ "t": { "inserts": [[0, 9, 9]] } });
+    watcher.change(&gone).await;
+    watcher
+        .change(&json!({ "t": { "deletes": [[3, 9, 9]] } }))
+        .await;
     watcher.subscribe(1, "SELECT * FROM u").await;
     let refused = publish(&database, &second(copies()), false).await;
     assert!(
@@ -126,12 +107,14 @@ async fn a_function_replaces_a_table_and_clients_come_again() {
     watcher.subscribe(1, "SELECT * FROM u").await;
     assert_eq!(watcher.rows(1, "u").len(), 2);
     watcher
-        .change(&json!({ "t": { "inserts": [[0, 5]] } }))
+        .change(&json!({ "t": { "inserts": [[0, 5]] }, "s": { "inserts": [[0, 5]] } }))
         .await;
+    let highest = rows(&database, "SELECT id FROM s WHERE a = 5").await;
+    assert_eq!(highest, json!([[3]]), "behind what the function wrote");
     let highest = rows(&database, "SELECT id FROM t WHERE c = 5").await;
-    assert_eq!(highest, json!([[3]]), "its counter goes on");
+    assert_eq!(highest, json!([[4]]), "its counter goes on");
     watcher
-        .change(&json!({ "t": { "deletes": [[3, 5]] } }))
+        .change(&json!({ "t": { "deletes": [[4, 5]] }, "s": { "deletes": [[3, 5]] } }))
         .await;
     drop(watcher);
     let status = database.migration_status();
@@ -297,42 +280,6 @@ async fn a_migration_is_watched_and_cancelled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rehearsal_runs_the_function_on_a_copy() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let (database, watcher) = filled(&directory.path().join("db")).await;
-    drop(watcher);
-    let rehearse = async |migrate: Value| {
-        let bytes: Arc<[u8]> = second(migrate).to_string().into_bytes().into();
-        let prepared = database
-            .prepare_plan(bytes, HostKind::Wasm)
-            .await
-            .expect("a program");
-        let plan = database.plan_update(&prepared).migration.expect("a plan");
-        database.rehearse(prepared, &plan).await
-    };
-    let reports = rehearse(copies()).await.expect("it would work");
-    let function = reports
-        .iter()
-        .find(|report| report.step == Step::RunMigration);
-    let function = function.expect("it ran");
-    assert_eq!(function.rows, 4);
-    assert_eq!(function.written, [("s".to_owned(), 2), ("t".to_owned(), 2)]);
-    let refused = rehearse(json!({ "fails": "no way" }))
-        .await
-        .expect_err("it would fail");
-    assert!(refused.to_string().contains("no way"), "{refused}");
-    assert_eq!(
-        rows(&database, "SELECT a FROM t ORDER BY a").await,
-        json!([[1], [2]])
-    );
-    assert!(
-        database.migration_status().last.is_none(),
-        "nothing happened"
-    );
-    stop(database).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn rows_that_the_function_does_not_read_are_not_lost() {
     let directory = tempfile::tempdir().expect("a directory");
     let (database, watcher) = filled(&directory.path().join("db")).await;
@@ -351,6 +298,64 @@ async fn rows_that_the_function_does_not_read_are_not_lost() {
         .await
         .expect("they are to go");
     assert_eq!(rows(&database, "SELECT * FROM t").await, json!([]));
+    stop(database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_function_schedules_no_calls_outside_of_its_transaction() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (database, watcher) = filled(&directory.path().join("db")).await;
+    drop(watcher);
+    let mut calls = copies();
+    calls["immediate"] = json!("change");
+    let error = publish(&database, &second(calls), true).await;
+    let error = error.expect_err("it would be lost without a word");
+    assert!(error.to_string().contains("[LC0256]"), "{error}");
+    publish(&database, &second(copies()), true)
+        .await
+        .expect("everything is as before");
+    stop(database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_function_a_table_may_be_called_old() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("db");
+    let mut program = first();
+    program["tables"]["__old_t"] = json!([["id", "U64"], ["a", "U32"], ["b", "U32"]]);
+    let database = create_tables(table_options(&path), &program).await;
+    let mut watcher = Watcher::connect(&database, OWNER, 1).await;
+    watcher.subscribe(1, "SELECT * FROM __old_t").await;
+    watcher
+        .change(&json!({ "__old_t": { "inserts": [[1, 2, 3]] }, "t": { "inserts": [[1, 1, 1]] } }))
+        .await;
+    watcher.settle().await;
+    assert_eq!(watcher.rows(1, "__old_t").len(), 1);
+    // It is changed like any table.
+    program["indexes"] = json!({ "__old_t": [["a"]] });
+    publish(&database, &program, false).await.expect("a plan");
+    drop(watcher);
+    stop(database).await;
+    let database = open(table_options(&path)).await;
+    assert_eq!(
+        rows(&database, "SELECT * FROM __old_t WHERE a = 2").await,
+        json!([[1, 2, 3]])
+    );
+    // The function would take one for the other.
+    let error = publish(&database, &second(copies()), true).await;
+    let error = error.expect_err("there are two of that name");
+    assert!(
+        matches!(&error, UpdateError::Rejected(text) if text.contains("__old_t") && text.contains("[LC0255]")),
+        "{error}"
+    );
+    let delete = sql(&database, OWNER, "DELETE FROM __old_t").await;
+    delete.expect("it is a table");
+    publish(&database, &first(), true)
+        .await
+        .expect("it is empty");
+    publish(&database, &second(copies()), true)
+        .await
+        .expect("now there is one");
     stop(database).await;
 }
 
@@ -411,105 +416,4 @@ async fn rows_that_the_function_writes_are_due_and_those_of_the_old_table_are_no
         "2 went with its table"
     );
     stop(database).await;
-}
-
-// ---- A process that is killed -------------------------------------------------------------------------------------------
-
-/// Even versions call the column `x`, odd ones `y`; each migration adds a row.
-fn program_of(version: usize) -> Value {
-    let name = |version: usize| if version.is_multiple_of(2) { "x" } else { "y" };
-    json!({
-        "tables": {
-            "t": [["id", "U32"], [name(version), "U32"]],
-            "__old_t": [["id", "U32"], [name(version + 1), "U32"]],
-        },
-        "uniqueKeys": { "t": "id", "__old_t": "id" },
-        "migrate": {
-            "copy": [["__old_t", "t", [0, 1]]],
-            "changes": { "t": { "inserts": [[version, version]] } },
-        },
-    })
-}
-
-/// Publishes one version after the other, and says when it is acknowledged.
-#[tokio::test(flavor = "multi_thread")]
-async fn child_that_is_killed() {
-    let Some(directory) = std::env::var_os("LIGHTCONE_TEST_CHILD") else {
-        return;
-    };
-    let mut options = table_options(Path::new(&directory));
-    options.limits.snapshot_log_bytes = 2 << 10;
-    let database = match Path::new(&directory).join("log").exists() {
-        true => open(options).await,
-        false => create_tables(options, &program_of(0)).await,
-    };
-    let count = rows(&database, "SELECT * FROM t").await;
-    let first = count.as_array().expect("rows").len();
-    for version in first + 1..first + 400 {
-        publish(&database, &program_of(version), true)
-            .await
-            .expect("a plan");
-        println!("published {version}");
-        std::io::stdout().flush().expect("somebody reads");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_killed_process_leaves_the_old_table_or_the_new_one() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("db");
-    let mut rng = StdRng::seed_from_u64(12);
-    let mut acknowledged = 0;
-    for _ in 0..12 {
-        let mut child = Command::new(std::env::current_exe().expect("a test"))
-            .args(["child_that_is_killed", "--exact", "--nocapture"])
-            .env("LIGHTCONE_TEST_CHILD", &path)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("it starts");
-        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
-        let count = rng.random_range(1..4);
-        let said = |line: String| {
-            line.strip_prefix("published ")
-                .map(|n| n.parse().expect("a number"))
-        };
-        let first = lines
-            .by_ref()
-            .map_while(Result::ok)
-            .filter_map(said)
-            .take(count);
-        acknowledged = first.last().unwrap_or(acknowledged);
-        std::thread::sleep(Duration::from_micros(rng.random_range(0..8000)));
-        child.kill().expect("it runs");
-        child.wait().expect("it is gone");
-        // What it had said before it was gone.
-        let last = lines.map_while(Result::ok).filter_map(said).last();
-        acknowledged = last.unwrap_or(acknowledged);
-        let database = open(table_options(&path)).await;
-        let found = rows(&database, "SELECT * FROM t ORDER BY id").await;
-        let version: usize = found.as_array().expect("rows").len();
-        assert!(
-            version == acknowledged || version == acknowledged + 1,
-            "{version} behind {acknowledged}"
-        );
-        let expected: Vec<Value> = (1..=version).map(|n| json!([n, n])).collect();
-        assert_eq!(found, Value::Array(expected));
-        let definition = database.module_def();
-        let column = &definition.table("t").expect("it is there").columns[1].name;
-        assert_eq!(
-            column,
-            if version.is_multiple_of(2) { "x" } else { "y" },
-            "module and rows go together"
-        );
-        assert_eq!(
-            rows(&database, &format!("SELECT {column} FROM t"))
-                .await
-                .as_array()
-                .expect("rows")
-                .len(),
-            version
-        );
-        stop(database).await;
-        acknowledged = version;
-    }
 }

@@ -382,3 +382,25 @@ async fn many_windows_of_one_request_are_within_what_a_client_may_have() {
     let expected = watcher.ask(text).await;
     assert_eq!(watcher.rows(2, "t"), expected);
 }
+
+/// A row that is looked at counts for more where its condition is long.
+#[tokio::test(flavor = "multi_thread")]
+async fn conditions_count_where_rows_are_looked_for() {
+    let database = create(&program(), |options| {
+        options.limits.window_rows_read_max = 100;
+    })
+    .await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
+    let rows: Vec<Value> = (0..60).map(|id| row(id, f64::from(id), "x")).collect();
+    writer.change(&json!({ "t": { "inserts": rows } })).await;
+    let window = |terms: u32| {
+        let terms = (0..terms).map(|term| format!(" AND score <> {}.5", 1000 + term));
+        let terms: String = terms.collect();
+        format!("SELECT * FROM t WHERE open = true{terms} ORDER BY score LIMIT 20")
+    };
+    watcher.subscribe(1, &window(1)).await;
+    assert_eq!(watcher.take_errors(), []);
+    let error = refused(&mut watcher, &window(300)).await;
+    assert!(error.ends_with("[LC0728]"), "{error}");
+}

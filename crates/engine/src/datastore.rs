@@ -10,7 +10,7 @@ use rustc_hash::FxHashSet;
 use crate::backfill::{is_hidden, Making};
 use crate::counters::TableCounters;
 use crate::error::DatastoreError;
-use crate::migration::{ABSENT_OLD_INDEX, ABSENT_OLD_TABLE};
+use crate::migration::{OldNames, ABSENT_OLD_INDEX, ABSENT_OLD_TABLE};
 use crate::names::Names;
 use crate::schedule::ScheduleColumns;
 use crate::sequence::Sequence;
@@ -126,6 +126,11 @@ pub struct Datastore {
     pub(crate) noted_reads: Option<Mutex<FxHashSet<TableId>>>,
     /// A function that makes rows of one row runs.
     pub(crate) making: Option<Box<Making>>,
+    pub(crate) old_names: OldNames,
+    /// Tables whose rows a copy left out.
+    pub(crate) left_out: FxHashSet<TableId>,
+    /// Those of them that a migration function wanted.
+    pub(crate) missed: FxHashSet<TableId>,
 }
 
 /// The time of day.
@@ -154,6 +159,9 @@ impl Datastore {
             clock: Arc::new(Timestamp::now),
             noted_reads: None,
             making: None,
+            old_names: OldNames::default(),
+            left_out: FxHashSet::default(),
+            missed: FxHashSet::default(),
         };
         for schema in system::system_tables() {
             datastore.add_table(TableState::new(schema, |_| SYSTEM_SEQUENCE_FIRST));

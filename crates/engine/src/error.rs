@@ -52,7 +52,7 @@ pub enum DatastoreError {
     #[error("the function has made other rows of the same row before: what it makes must depend on that row only, and on nothing that it remembers [LC0248]")]
     OtherRows,
     /// It is there for a migration function only, and only if that is to replace it.
-    #[error("tables `__old_…` are there while the migration function runs, and only those that it is to replace; read the others under their own names [LC0238]")]
+    #[error("tables `__old_…` are there while the migration function runs, and only those that it is to replace: read the others under their own names, and delete declarations whose work an earlier version has done [LC0238]")]
     NoOldTable,
 }
 

@@ -10,7 +10,6 @@ use lightcone_types::TableId;
 
 use crate::datastore::Datastore;
 use crate::error::RecoveryError;
-use crate::migration::MigrationError;
 use crate::system::SYSTEM_TABLE_ID_MAX;
 
 /// Version of the engine's part of a snapshot manifest.
@@ -18,7 +17,7 @@ const MANIFEST_VERSION: u32 = 1;
 
 /// The committed state of all tables at one offset. Cheap to take: pages are shared until the writer touches them.
 pub struct DatastoreSnapshot {
-    tables: Vec<TableSnapshot>,
+    pub(crate) tables: Vec<TableSnapshot>,
 }
 
 impl Datastore {
@@ -98,44 +97,6 @@ impl Datastore {
 }
 
 impl Datastore {
-    /// A database of its own with these rows, in memory: those of the catalog, and of the tables of the user that are wanted. Others
-    /// are empty, and so are views.
-    ///
-    /// # Errors
-    /// The wanted tables take more than `bytes_max` bytes.
-    pub fn copy_of(
-        frozen: &DatastoreSnapshot,
-        bytes_max: u64,
-        is_wanted: impl Fn(&str) -> bool,
-    ) -> Result<Datastore, MigrationError> {
-        let mut copy = Datastore::new();
-        let is_system = |table: &&TableSnapshot| table.schema.id.0 <= SYSTEM_TABLE_ID_MAX;
-        let wrong = |error: &dyn std::fmt::Display| MigrationError::Plan(error.to_string());
-        for table in frozen.tables.iter().filter(is_system) {
-            copy.copy_pages(table)?;
-        }
-        copy.sync_with_catalog().map_err(|error| wrong(&error))?;
-        let mut left = bytes_max;
-        let wanted = frozen.tables.iter().filter(|table| !is_system(table));
-        for table in wanted.filter(|table| is_wanted(&table.schema.name)) {
-            let bytes = table.rows.heap_bytes() as u64;
-            left = left.checked_sub(bytes).ok_or(MigrationError::TooLarge {
-                table: table.schema.name.clone(),
-                bytes,
-                left,
-            })?;
-            copy.copy_pages(table)?;
-        }
-        copy.restore_sequences();
-        Ok(copy)
-    }
-
-    fn copy_pages(&mut self, table: &TableSnapshot) -> Result<(), MigrationError> {
-        let slot = self.slot(table.schema.id)?;
-        let copied = self.at_mut(slot).table.load(table.rows.pages());
-        copied.map_err(|error| MigrationError::Plan(error.to_string()))
-    }
-
     /// Forgets all that is only there for who reads tables live: rows of views, indexes that were held, whose changes are wanted.
     pub fn forget_live(&mut self) {
         for state in self.tables.iter_mut().flatten() {

@@ -443,6 +443,8 @@ impl Datastore {
     fn not_writable(&self, slot: TableSlot) -> DatastoreError {
         let state = self.at(slot);
         let name = state.table.schema.name.clone();
+        // A copy that lacks the rows has to know who wants them.
+        self.note_read(&state.table);
         match (state.is_view(), is_hidden(&name)) {
             (true, _) => DatastoreError::View { view: name },
             (_, true) => Datastore::hidden_error(&name),

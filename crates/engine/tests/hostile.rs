@@ -1,7 +1,6 @@
 //! Payloads and manifests that are damaged in all ways: errors, never panics or large allocations.
 
 mod common;
-#[allow(dead_code)]
 #[path = "common/definitions.rs"]
 mod definitions;
 

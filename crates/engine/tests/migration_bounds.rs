@@ -2,7 +2,6 @@
 //! and many steps take no longer each than few.
 
 mod common;
-#[allow(dead_code)] // Other tests use the rest.
 #[path = "common/definitions.rs"]
 mod definitions;
 

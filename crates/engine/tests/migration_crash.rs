@@ -2,7 +2,6 @@
 //! transaction or the one behind it, never one in between.
 
 mod common;
-#[allow(dead_code)]
 #[path = "common/definitions.rs"]
 mod definitions;
 

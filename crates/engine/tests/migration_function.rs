@@ -2,25 +2,23 @@
 //! snapshot, and functions that fail.
 
 mod common;
-#[allow(dead_code)] // a part of it
 #[path = "common/definitions.rs"]
 mod definitions;
+#[allow(dead_code)] // a part of it
+#[path = "common/history.rs"]
+mod history;
 
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::sync::Arc;
 
 use common::{assert_same, config, rows, state, table_id};
 use definitions::{row_of, with_sections, Algorithm, Kind, Table, Tables};
-use lightcone_engine::{
-    CommitOutput, Datastore, DatastoreError, MigrationError, MigrationWork, Replayer,
-};
-use lightcone_log::{Epoch, Frame, Log, LogOffset, MemoryLog};
+use history::History;
+use lightcone_engine::{Datastore, DatastoreError, MigrationError, MigrationWork};
 use lightcone_schema::raw::{RawModuleDefV10Section as Section, RawReducerDefV10};
-use lightcone_schema::{plan, MigrationPlan, ModuleDef, Step, Visibility};
-use lightcone_snapshot::SnapshotStore;
-use lightcone_storage::sim::SimStorage;
-use lightcone_types::{AlgebraicType as T, ProductType};
+use lightcone_schema::{
+    plan, IndexSchema, MigrationPlan, ModuleDef, Step, TableAccess, Visibility,
+};
+use lightcone_types::{AlgebraicType as T, ColId, ProductType};
 use proptest::prelude::*;
 
 /// A program with these tables and a migration function, which knows the old ones.
@@ -41,79 +39,21 @@ fn program(tables: &Tables, old: &Tables) -> ModuleDef {
     with_sections(&all, vec![Section::Reducers(vec![function])])
 }
 
-/// A database with the records of its transactions.
-struct World {
-    datastore: Datastore,
-    records: Vec<Vec<u8>>,
-}
-
-impl World {
-    fn new(tables: &Tables, seeds: &[u32]) -> World {
-        let mut datastore = Datastore::new();
-        datastore.begin();
-        datastore.bootstrap();
-        datastore
-            .create_tables(&program(tables, &Tables::new()))
-            .expect("names are free");
-        let mut world = World {
-            datastore,
-            records: Vec::new(),
-        };
-        world.commit();
-        world.datastore.begin();
-        for (name, table) in tables {
-            let id = table_id(&world.datastore, name);
-            for seed in seeds {
-                // A key that is taken.
-                let _ = world
-                    .datastore
-                    .insert(id, &row_of(table, *seed), &mut Vec::new());
-            }
-        }
-        world.commit();
-        world
-    }
-
-    fn commit(&mut self) {
-        let mut output = CommitOutput::default();
-        if self.datastore.commit(&mut output) {
-            self.records.push(output.records);
+/// A database with these tables, and the rows of these seeds in each.
+fn filled(tables: &Tables, seeds: &[u32]) -> History {
+    let mut world = History::new(&program(tables, &Tables::new()));
+    world.datastore.begin();
+    for (name, table) in tables {
+        let id = table_id(&world.datastore, name);
+        for seed in seeds {
+            // A key that is taken.
+            let _ = world
+                .datastore
+                .insert(id, &row_of(table, *seed), &mut Vec::new());
         }
     }
-
-    fn replayed_behind(&self, datastore: Datastore, first: usize) -> Datastore {
-        let mut replayer = Replayer::new(datastore, LogOffset::new(first as u64));
-        for (offset, record) in self.records.iter().enumerate().skip(first) {
-            let offset = LogOffset::new(offset as u64);
-            replayer
-                .apply(offset, 1, record)
-                .expect("records of a database fit it");
-        }
-        replayer.finish().expect("the catalog is right")
-    }
-
-    /// A snapshot of the database as it is, read back, and how many transactions are in it.
-    fn through_a_snapshot(&mut self) -> (Datastore, usize) {
-        let offset = self.records.len();
-        let storage = Arc::new(SimStorage::new(1));
-        let mut snapshots =
-            SnapshotStore::open_on(storage, Path::new("data/snapshots")).expect("a directory");
-        let snapshot = self.datastore.snapshot();
-        snapshot
-            .write_to(&snapshots, LogOffset::new(offset as u64))
-            .expect("it is written");
-        let mut log = MemoryLog::new();
-        for (offset, record) in self.records.iter().enumerate() {
-            let frame = Frame {
-                first_offset: LogOffset::new(offset as u64),
-                count: 1,
-                payload: &[record],
-            };
-            log.append(Epoch::new(1), frame).expect("it is kept");
-        }
-        let recovered = Datastore::recover(Path::new("data"), &mut snapshots, &log);
-        (recovered.expect("the snapshot is good").0, offset)
-    }
+    world.commit();
+    world
 }
 
 /// Takes the steps of a plan, with this in the place of the module's function.
@@ -162,7 +102,7 @@ fn a_table_is_replaced_by_what_the_function_writes() {
         ("player", player()),
         ("stays", Table::new(&[Kind::U32]).key()),
     ]);
-    let mut world = World::new(&old_tables, &[1, 2, 3]);
+    let mut world = filled(&old_tables, &[1, 2, 3]);
     let old = program(&old_tables, &Tables::new());
     let new_tables = named([
         (
@@ -251,7 +191,7 @@ fn a_table_is_replaced_by_what_the_function_writes() {
         assert_eq!(generated, expected.to_le_bytes(), "{table}");
     }
     world.commit();
-    let replayed = world.replayed_behind(Datastore::new(), 0);
+    let replayed = world.replayed();
     assert_same(&replayed, &world.datastore);
     let (snapshot, first) = world.through_a_snapshot();
     assert_same(&world.replayed_behind(snapshot, first), &world.datastore);
@@ -261,7 +201,7 @@ fn a_table_is_replaced_by_what_the_function_writes() {
 #[test]
 fn counters_of_columns_that_stay_go_on() {
     let old_tables = named([("player", player())]);
-    let mut world = World::new(&old_tables, &[]);
+    let mut world = filled(&old_tables, &[]);
     world.datastore.begin();
     let id = table_id(&world.datastore, "player");
     for name in 0..3_u8 {
@@ -291,7 +231,7 @@ fn counters_of_columns_that_stay_go_on() {
     .expect("it works");
     world.commit();
     // What a restart reserves is behind what was issued.
-    let mut replayed = world.replayed_behind(Datastore::new(), 0);
+    let mut replayed = world.replayed();
     replayed.begin();
     let to = table_id(&replayed, "player");
     let mut generated = Vec::new();
@@ -305,7 +245,7 @@ fn counters_of_columns_that_stay_go_on() {
 #[test]
 fn a_row_with_the_last_value_leaves_the_counter_where_it_is() {
     let old_tables = named([("player", player())]);
-    let mut world = World::new(&old_tables, &[1]);
+    let mut world = filled(&old_tables, &[1]);
     let old = program(&old_tables, &Tables::new());
     let new_tables = named([(
         "player",
@@ -333,13 +273,198 @@ fn a_row_with_the_last_value_leaves_the_counter_where_it_is() {
         .insert(to, &[0; 12], &mut generated)
         .expect("a free key");
     assert_eq!(generated, 101_u32.to_le_bytes());
+    world.datastore.rollback();
+    // Nothing was counted before the end of the process.
+    let mut again = world.replayed();
+    again.begin();
+    let mut generated = Vec::new();
+    let to = table_id(&again, "player");
+    again
+        .insert(to, &[0; 12], &mut generated)
+        .expect("a free key");
+    assert!(u32::from_le_bytes(generated[..4].try_into().expect("a u32")) > 100);
+}
+
+#[test]
+fn looking_for_the_highest_value_may_be_ended() {
+    let tables = named([("player", Table::new(&[Kind::U32]).key().sequence())]);
+    let mut world = filled(&tables, &[]);
+    world.datastore.begin();
+    let id = table_id(&world.datastore, "player");
+    for row in 1..2000_u32 {
+        let inserted = world
+            .datastore
+            .insert(id, &row.to_le_bytes(), &mut Vec::new());
+        inserted.expect("a free key");
+    }
+    let mut may_go_on = || false;
+    let mut work = MigrationWork::new(u64::MAX, &mut may_go_on);
+    let tables = BTreeSet::from(["player"]);
+    let ended = world.datastore.settle_counters(&tables, &mut work);
+    assert!(matches!(ended, Err(MigrationError::TooLong)), "{ended:?}");
+}
+
+/// Its columns are what counts; the rest is as the function declares it, or out of its way.
+#[test]
+fn an_old_table_has_the_parts_that_are_declared() {
+    let was = Table::new(&[Kind::U32, Kind::Text, Kind::U32])
+        .key()
+        .sequence()
+        .index(&[2], Algorithm::BTree);
+    let old_tables = named([("player", was)]);
+    let mut world = filled(&old_tables, &[1, 2, 3]);
+    let old = program(&old_tables, &Tables::new());
+    let declared = Table::new(&[Kind::U32, Kind::Text, Kind::U32])
+        .unique(&[0])
+        .index(&[1], Algorithm::BTree);
+    let new_tables = named([("player", Table::new(&[Kind::I64]))]);
+    let new = program(&new_tables, &named([("player", declared)]));
+    let plan = plan(&old, &new).expect("a plan");
+    let migration = new.migration.clone().expect("it has a function");
+    world.datastore.begin();
+    migrate(&mut world.datastore, (&old, &new), &plan, |datastore| {
+        let id = table_id(datastore, "__old_player");
+        let schema = datastore.schema(id).expect("it is there").clone();
+        assert_eq!(schema.access, TableAccess::Private);
+        assert_eq!(schema.primary_key, None);
+        let declared = &migration.old_tables[0].constraints[0].name;
+        let constraints: Vec<_> = schema.constraints.iter().map(|c| &c.name).collect();
+        assert_eq!(constraints, [declared]);
+        assert_eq!(schema.indexes.len(), 3);
+        // One that was there, one that is declared beside, and one that nobody has declared.
+        for (index, key) in [
+            ("__old_player_0_[0]_BTree", &[2, 0, 0, 0][..]),
+            ("__old_player_1_[1]_BTree", &[0, 0, 0, 0]),
+        ] {
+            let index = datastore.index_id_from_name(index).expect("it is there");
+            let mut found = lightcone_engine::RowBuffer::default();
+            datastore
+                .index_scan_point(index, key, &mut found)
+                .expect("a key");
+            assert!(!found.bytes.is_empty());
+        }
+        let of_column = |index: &&IndexSchema| *index.algorithm.columns() == [ColId(2)];
+        let undeclared = schema.indexes.iter().find(of_column);
+        assert!(undeclared.expect("it stays").name.starts_with("__old_"));
+    })
+    .expect("it works");
+    world.commit();
+    assert_same(&world.replayed(), &world.datastore);
+}
+
+/// Declared types may be wider than the table's, and then rows may have to move.
+#[test]
+fn what_setting_aside_rewrites_is_bounded() {
+    let with = |kind| named([("player", Table::new(&[kind, Kind::Text]).key())]);
+    let mut world = filled(&with(Kind::Simple(2)), &[1, 2]);
+    let old = program(&with(Kind::Simple(2)), &Tables::new());
+    let replaced = named([("player", Table::new(&[Kind::Simple(3)]))]);
+    for (declared, fits) in [(Kind::Simple(2), true), (Kind::Simple(3), false)] {
+        let new = program(&replaced, &with(declared));
+        let plan = plan(&old, &new).expect("a plan");
+        world.datastore.begin();
+        let mut may_go_on = || true;
+        let mut work = MigrationWork::new(100, &mut may_go_on);
+        let set_aside = &plan.steps[0];
+        assert!(matches!(set_aside, Step::SetAsideTable { .. }));
+        let taken = world.datastore.migrate(set_aside, &new, &mut work);
+        assert_eq!(taken.is_ok(), fits, "{taken:?}");
+        world.datastore.rollback();
+    }
+}
+
+/// Counters are in the catalog when nothing has been counted, too, and do not begin anew where they do not fit.
+#[test]
+fn a_counter_goes_on_if_its_column_can_hold_it() {
+    let counting = |kind| Table::new(&[kind, Kind::Text]).key().sequence();
+    let wide = named([("player", counting(Kind::I64))]);
+    let other = |kind| {
+        let table = Table::new(&[kind]).key().sequence();
+        named([("player", table)])
+    };
+    let mut world = filled(&named([("player", counting(Kind::U32))]), &[]);
+    let first = program(&named([("player", counting(Kind::U32))]), &Tables::new());
+    let second = program(&other(Kind::I64), &named([("player", counting(Kind::U32))]));
+    let highest = 5_000_000_000_i64;
+    world.datastore.begin();
+    let planned = plan(&first, &second).expect("a plan");
+    migrate(
+        &mut world.datastore,
+        (&first, &second),
+        &planned,
+        |datastore| {
+            let to = table_id(datastore, "player");
+            let row = highest.to_le_bytes();
+            datastore
+                .insert(to, &row, &mut Vec::new())
+                .expect("a free key");
+        },
+    )
+    .expect("it works");
+    world.commit();
+    // Wider columns again, and nothing is written.
+    let third = program(&wide, &other(Kind::I64));
+    let planned = plan(&second, &third).expect("a plan");
+    world.datastore.begin();
+    migrate(&mut world.datastore, (&second, &third), &planned, |_| {}).expect("it works");
+    world.commit();
+    let mut again = world.replayed();
+    again.begin();
+    let mut generated = Vec::new();
+    let to = table_id(&again, "player");
+    let inserted = again.insert(to, &[0; 12], &mut generated);
+    inserted.expect("a free key");
+    let generated = i64::from_le_bytes(generated[..8].try_into().expect("an i64"));
+    assert!(generated > highest, "{generated}");
+    let narrow = program(&other(Kind::U32), &wide);
+    let planned = plan(&third, &narrow).expect("a plan");
+    world.datastore.begin();
+    let refused = migrate(&mut world.datastore, (&third, &narrow), &planned, |_| {});
+    assert!(
+        matches!(&refused, Err(MigrationError::CounterTooHigh { value, .. }) if *value > i128::from(highest)),
+        "{refused:?}"
+    );
+    world.datastore.rollback();
+}
+
+/// Of a table that is gone no row is lost unseen by others taking its place, so nobody has to read it.
+#[test]
+fn a_table_that_goes_need_not_be_read() {
+    let old_tables = named([("a", player()), ("b", player())]);
+    let mut world = filled(&old_tables, &[1, 2]);
+    let old = program(&old_tables, &Tables::new());
+    let new_tables = named([("b", Table::new(&[Kind::U32, Kind::I64]).key().sequence())]);
+    let new = program(&new_tables, &old_tables);
+    let plan = plan(&old, &new).expect("a plan");
+    for reads in [true, false] {
+        world.datastore.begin();
+        let mut checked = Ok(());
+        migrate(&mut world.datastore, (&old, &new), &plan, |datastore| {
+            datastore.note_reads();
+            if reads {
+                let id = table_id(datastore, "__old_b");
+                datastore.row_count(id).expect("it is there");
+            }
+            checked = datastore.check_reads(&plan);
+        })
+        .expect("it works");
+        assert_eq!(checked.is_ok(), reads, "{checked:?}");
+        world.datastore.rollback();
+    }
 }
 
 #[test]
 fn an_old_table_that_is_not_there_says_so() {
-    let mut datastore = World::new(&named([("a", player())]), &[]).datastore;
-    let id = Datastore::absent_old_table("__old_a").expect("it is one of those names");
-    assert_eq!(Datastore::absent_old_table("old_a"), None);
+    let tables = named([("a", player())]);
+    let mut datastore = filled(&tables, &[]).datastore;
+    assert_eq!(datastore.absent_old_table("__old_a"), None);
+    datastore.know_old_tables(&program(&tables, &tables));
+    let id = datastore.absent_old_table("__old_a");
+    let id = id.expect("the program declares it");
+    assert!(datastore.absent_old_index("__old_a_0_[0]_BTree").is_some());
+    // Others are as little there as any table that nobody has heard of.
+    assert_eq!(datastore.absent_old_table("__old_b"), None);
+    assert_eq!(datastore.absent_old_index("__old_a_0_[1]_BTree"), None);
     datastore.begin();
     let error = datastore.row_count(id).expect_err("there is none");
     assert!(matches!(error, DatastoreError::NoOldTable), "{error}");
@@ -409,8 +534,8 @@ proptest! {
         written in prop::collection::vec(any::<u32>(), 0..12),
         fails in any::<bool>(),
     ) {
-        let mut world = World::new(&was, &seeds);
-        let untouched = World::new(&was, &seeds);
+        let mut world = filled(&was, &seeds);
+        let untouched = filled(&was, &seeds);
         let old = program(&was, &Tables::new());
         let known: Tables = was.iter().map(|(name, table)| (name.clone(), declared(table, keeps_parts))).collect();
         let new = program(&is_to_be, &known);
@@ -454,7 +579,7 @@ proptest! {
                 prop_assert_eq!(world.datastore.table_id_from_name(old), None);
             }
         }
-        let replayed = world.replayed_behind(Datastore::new(), 0);
+        let replayed = world.replayed();
         assert_same(&replayed, &world.datastore);
         let (snapshot, first) = world.through_a_snapshot();
         assert_same(&world.replayed_behind(snapshot, first), &world.datastore);

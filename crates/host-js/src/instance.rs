@@ -21,6 +21,14 @@ pub(crate) trait Realm: HoldsEnv + Send {
     /// All calls will come from the current thread.
     fn stay(&mut self) {}
 
+    /// Whether [`rest`](Self::rest) may have something to do.
+    fn rests(&self) -> bool {
+        false
+    }
+
+    /// Gives back what only the next call would use.
+    fn rest(&mut self) {}
+
     /// Calls a hook and runs what its promises wait for, under the time limit of calls. Says why it was ended, if it was: then
     /// the call has no other end.
     fn call(
@@ -183,6 +191,14 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
 
     fn interrupt(&mut self) -> Option<Arc<Interrupt>> {
         Some(self.realm.interrupt())
+    }
+
+    fn rests(&self) -> bool {
+        self.realm.rests()
+    }
+
+    fn rest(&mut self) {
+        self.realm.rest();
     }
 
     #[inline]

@@ -55,13 +55,13 @@ pub(crate) struct Limiter {
     table_elements_max: usize,
     /// What all instances of a kind have together.
     shared: Option<Arc<SharedMemory>>,
+    /// Where it is only counted.
+    counted: Option<Arc<SharedMemory>>,
 }
 
 impl Drop for Limiter {
     fn drop(&mut self) {
-        if let Some(shared) = &self.shared {
-            shared.give_back(self.memory_bytes);
-        }
+        self.give_back(self.memory_bytes);
     }
 }
 
@@ -70,6 +70,7 @@ impl Limiter {
         let limits = &config.limits;
         Limiter {
             shared: config.shared_memory.clone(),
+            counted: config.counted_memory.clone(),
             memory_bytes: 0,
             memory_bytes_max: limits.memory_bytes_max,
             refused_bytes: None,
@@ -81,6 +82,12 @@ impl Limiter {
 }
 
 impl Limiter {
+    fn give_back(&self, bytes: usize) {
+        for memory in [&self.shared, &self.counted].into_iter().flatten() {
+            memory.give_back(bytes);
+        }
+    }
+
     /// A new call begins.
     pub(crate) fn forget_refusal(&mut self) {
         self.refused_bytes = None;
@@ -109,6 +116,9 @@ impl ResourceLimiter for Limiter {
             self.refused_bytes = Some(total);
             return Ok(false);
         }
+        if let Some(counted) = &self.counted {
+            counted.take_anyway(growing);
+        }
         self.memory_bytes = total;
         self.growing_bytes = growing;
         Ok(true)
@@ -117,9 +127,7 @@ impl ResourceLimiter for Limiter {
     fn memory_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {
         let refused = std::mem::take(&mut self.growing_bytes);
         self.memory_bytes -= refused;
-        if let Some(shared) = &self.shared {
-            shared.give_back(refused);
-        }
+        self.give_back(refused);
         Ok(())
     }
 

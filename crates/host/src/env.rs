@@ -34,6 +34,8 @@ pub struct HostConfig {
     pub immediate: Option<Arc<dyn ImmediateCalls>>,
     /// Memory that several instances have together, beside what each may have.
     pub shared_memory: Option<Arc<SharedMemory>>,
+    /// Where instances count the linear memory that they have. JavaScript has none.
+    pub counted_memory: Option<Arc<SharedMemory>>,
 }
 
 impl HostConfig {
@@ -49,6 +51,7 @@ impl HostConfig {
             limits,
             immediate: None,
             shared_memory: None,
+            counted_memory: None,
         }
     }
 }

@@ -56,6 +56,9 @@ pub enum HostTrap {
     /// The module got hold of something that modules may not have.
     #[error("{0} is not available in modules [LC0341]")]
     Forbidden(&'static str),
+    /// A migration function asked for a call outside of its transaction, which may be taken back.
+    #[error("a migration function cannot schedule a call with volatile_nonatomic_schedule_immediate: write a row that is due at once into a scheduled table, so that the call is made when the update is committed, and only then [LC0256]")]
+    ImmediateInMigration,
     /// One of [`crate::HostLimits`] was passed.
     #[error("{kind}: {name} = {limit} [{code}]", name = kind.name(), code = kind.code())]
     Limit {

@@ -153,6 +153,15 @@ pub trait ModuleInstance: Send {
         }
     }
 
+    /// Whether [`rest`](Self::rest) may have something to do, now or after later calls.
+    fn rests(&self) -> bool {
+        false
+    }
+
+    /// Gives back memory that only the next call would use, as none has come for a while. May take as long as collecting all garbage
+    /// does.
+    fn rest(&mut self) {}
+
     /// Whether the instance trapped. It must be replaced before the next call; calling it again is refused.
     fn is_poisoned(&self) -> bool;
 }

@@ -1,10 +1,9 @@
 //! The one key of `[websocket]` that is no limit.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 /// Whether messages to clients are compressed. Uncompressed ones are legal whatever a client asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CompressionChoice {
     /// Never: the least work and latency.
     #[default]
@@ -13,4 +12,15 @@ pub enum CompressionChoice {
     KeepOrder,
     /// As the client asked.
     AsAsked,
+}
+
+impl<'de> Deserialize<'de> for CompressionChoice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let words = &[
+            ("off", CompressionChoice::Off),
+            ("keep-order", CompressionChoice::KeepOrder),
+            ("as-asked", CompressionChoice::AsAsked),
+        ];
+        crate::word::one_of(deserializer, words)
+    }
 }

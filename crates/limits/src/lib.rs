@@ -12,6 +12,7 @@ pub mod duration;
 mod section;
 mod table;
 mod text;
+pub mod word;
 
 pub use compression::CompressionChoice;
 pub use table::{DatabaseLimits, HostLimits, Limits, WebSocket};

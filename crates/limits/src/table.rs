@@ -252,7 +252,7 @@ section! {
             /// Most bytes that it may copy or put into indexes.
             migration_bytes_max: u64 = 8 << 30;
                 bounds "tables that a migration copies, with `INDEX_BYTES_PER_ROW` (`crates/engine/src/migration/mod.rs`) for \
-                    each row of an index that it builds, or of a set of rows where no index is unique; the same of the copy for `publish --dry-run`";
+                    each row of an index that it builds, or of a set of rows where no index is unique; `publish --dry-run` has one such bound for its copy and the steps";
                 reached "undo the migration, refuse the publish: LC0229";
         }
         in Storage {
@@ -278,7 +278,7 @@ section! {
 
             /// Files of module logs that are older go.
             module_log_days_max: u64 = 365;
-                bounds "days for which a module's log is kept; looked at when a file begins, and when the database is opened";
+                bounds "days for which a module's log is kept; looked at every 20 minutes while the database is open, once the clock has run evenly for an hour";
                 reached "older files go";
 
             /// What one module may log on average, in bytes; what is more is left out and counted.
@@ -390,6 +390,19 @@ section! {
                     TypeScript have no limit of their own. An update of less than a megabyte is not looked at";
                 reached "an answer: refuse, LC0706. An update: Close 1009, LC0709";
         }
+        in Watching {
+            /// Functions of one database that have series of their own in the metrics: those that were there first.
+            metrics_functions_max: usize = 50;
+                bounds "functions of one database that have series of their own (about 20 each): those that were there first, \
+                    and of these in the order of its module";
+                reached "the others are added up by kind in series with the name `(other)`; when one goes with an update, \
+                    a new one may take its place";
+
+            /// The same of its tables and views.
+            metrics_tables_max: usize = 50;
+                bounds "tables and views of one database that have series of their own (4 each), in the same order";
+                reached "the others are added up in series with the name `(other)`";
+        }
     }
     // Of the whole server, which reads them here.
     server {
@@ -419,16 +432,6 @@ section! {
             /// Databases that have series of their own in the metrics: those that were opened first.
             metrics_databases_max: usize = 100;
                 bounds "databases that have series of their own in `/v1/metrics`: those that were opened first";
-                reached "the others are added up in series with the name `(other)`";
-
-            /// The same of the functions of a database, in the order of its module.
-            metrics_functions_max: usize = 50;
-                bounds "functions of one database that have series of their own (about 20 each), in the order of its module";
-                reached "the others are added up by kind in series with the name `(other)`";
-
-            /// The same of its tables.
-            metrics_tables_max: usize = 50;
-                bounds "tables and views of one database that have series of their own (4 each), in the order of its module";
                 reached "the others are added up in series with the name `(other)`";
         }
         in Connections {
@@ -485,6 +488,17 @@ section! {
             databases_max: usize = 10_000;
                 bounds "databases of the server";
                 reached "refuse: 503, LC0113";
+
+            /// Most databases of one owner, unless `publish.owners` names him.
+            databases_per_owner_max: usize = 1_000;
+                bounds "the same of one owner; whom `publish.owners` names may have as many as there may be";
+                reached "refuse: 403, LC0147";
+
+            /// Most names that one owner has taken for databases, unless `publish.owners` names him. They stay his.
+            names_per_owner_max: usize = 10_000;
+                bounds "names that one owner has taken, also those that lead nowhere any more; without a bound for whom \
+                    `publish.owners` names";
+                reached "refuse: 403, LC0148";
 
             /// Time for a client of PostgreSQL's protocol to log in.
             #[serde(deserialize_with = "crate::duration::deserialize")]

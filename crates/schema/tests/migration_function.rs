@@ -245,8 +245,72 @@ fn tables_that_would_be_rewritten_go_with_those_that_need_the_function() {
     let player = &mut unique_names.tables[0];
     player.constraints.push(unique(&[1]));
     player.indexes.push(btree("player_name", &[1]));
-    let planned = plan(&old().valid(), &unique_names.valid()).expect("a plan");
+    let planned = plan(&old().valid(), &unique_names.clone().valid()).expect("a plan");
     assert!(kinds(&planned).contains(&"RunMigration"));
+    // But not one that does not fit the table, nor is the other then anything that needs a function.
+    let mut stale = unique_names.clone();
+    stale
+        .tables
+        .retain(|table| table.source_name != "__old_player");
+    stale.table("__old_player", &[("id", T::U64)]);
+    stale.table("__old_rest", &[("x", T::U8)]);
+    with_level(&mut stale);
+    let planned = plan(&old().valid(), &stale.valid()).expect("a plan");
+    assert!(planned.set_aside().next().is_none());
+}
+
+/// They have no rows that a function could bring over.
+#[test]
+fn event_tables_are_not_replaced() {
+    let with_event = |columns: &[(&str, T)]| {
+        let mut build = old();
+        build.table("happened", columns).is_event = true;
+        build
+    };
+    let mut new = with_event(&[("y", T::String)]);
+    new.reducers = vec![function()];
+    new.table("__old_happened", &[("x", T::U8)]);
+    let planned = plan(&with_event(&[("x", T::U8)]).valid(), &new.valid()).expect("a plan");
+    assert!(planned.set_aside().next().is_none());
+}
+
+#[test]
+fn a_declaration_that_is_used_up_is_told() {
+    // The column gets a third name, and the function is still the one for its first.
+    let mut again = new(&PLAYER);
+    again.named_type("Unused", T::unit());
+    let mut published = old();
+    published.reducers = vec![function()];
+    published.table("__old_player", &PLAYER);
+    let refused = plan(&published.valid(), &again.valid()).expect_err("it would not run");
+    assert!(
+        matches!(&refused.reasons[0], Refusal::OldTableUsedUp { table, declared } if table == "player" && declared == "__old_player"),
+        "{refused}"
+    );
+    // A table that the steps can change needs it no more.
+    let mut more = new(&PLAYER);
+    more.tables[0].indexes = vec![btree("player_full_name", &[1])];
+    plan(&new(&PLAYER).valid(), &more.valid()).expect("an index comes");
+}
+
+#[test]
+fn a_table_with_the_name_of_an_old_one_stays_out_of_the_way() {
+    for policy in [CaseConversionPolicy::SnakeCase, CaseConversionPolicy::None] {
+        let section = || RawModuleDefV10Section::CaseConversionPolicy(policy);
+        let mut published = old();
+        published.rest.push(section());
+        published.table("__old_rest", &[("x", T::U8)]);
+        let mut replaced = new(&PLAYER);
+        replaced.rest.push(section());
+        let refused = plan(&published.clone().valid(), &replaced.valid()).expect_err("names clash");
+        assert!(refused.to_string().contains("[LC0255]"), "{refused}");
+        // Where no table is replaced, it is removed like any other.
+        let mut stays = old();
+        stays.rest.push(section());
+        stays.reducers.push(function());
+        let planned = plan(&published.valid(), &stays.valid()).expect("a plan");
+        assert!(kinds(&planned).contains(&"RemoveTable"));
+    }
 }
 
 /// What a running program declares already was done when it was published.

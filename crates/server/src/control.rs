@@ -6,6 +6,7 @@
 //! A change that fails is made or not made, and the caller hears which: the journal is read again at once. If that fails too,
 //! the caller hears that nobody knows ([`ControlError::is_unknown`]), and must keep what either outcome needs.
 
+mod bounds;
 mod journal;
 mod legacy;
 mod state;
@@ -19,6 +20,7 @@ use lightcone_types::{Hash, Identity};
 use serde::{Deserialize, Serialize};
 
 use crate::names::DatabaseName;
+pub use bounds::Bounds;
 use journal::Journal;
 use state::{Change, State, FOUNDERS_MAX};
 
@@ -74,6 +76,18 @@ pub enum ControlError {
          a new database any more. Publish without an identity to get a new one [LC0145]"
     )]
     FoundersForgotten,
+    #[error("this server has as many databases as limits.databases-max allows ({0}) [LC0113]")]
+    TooManyDatabases(usize),
+    #[error(
+        "{owner} has as many databases on this server as limits.databases-per-owner-max allows ({max}): delete some, or let the operator \
+         raise the limit or list the identity in publish.owners of config.toml [LC0147]"
+    )]
+    TooManyOfOwner { owner: Identity, max: usize },
+    #[error(
+        "{owner} has taken as many names on this server as limits.names-per-owner-max allows ({max}), and names stay their owner's: use \
+         one of them again, or let the operator raise the limit or list the identity in publish.owners of config.toml [LC0148]"
+    )]
+    TooManyNames { owner: Identity, max: usize },
 }
 
 impl ControlError {
@@ -192,6 +206,7 @@ pub struct ControlDb {
     storage: Arc<dyn Storage>,
     directory: PathBuf,
     state: RwLock<State>,
+    bounds: Bounds,
     /// None after a failure: whoever needs it next opens it again.
     journal: Mutex<Option<Journal>>,
     /// Behind the store, so that it goes when the files are closed.
@@ -211,9 +226,16 @@ impl ControlDb {
             storage,
             directory: directory.to_owned(),
             state: RwLock::new(state),
+            bounds: Bounds::default(),
             journal: Mutex::new(Some(journal)),
             open: Arc::new(()),
         })
+    }
+
+    /// With bounds on what is added from now on; there are none otherwise. What is there already stays.
+    pub fn bounded(mut self, bounds: Bounds) -> ControlDb {
+        self.bounds = bounds;
+        self
     }
 
     /// The store gives its own away when its files are closed. A count of references to the store itself falls too early:
@@ -255,9 +277,13 @@ impl ControlDb {
         Ok(self.state().databases.values().cloned().collect())
     }
 
-    /// How many databases there are.
-    pub fn database_count(&self) -> usize {
-        self.state().databases.len()
+    /// May this owner have one more database?
+    ///
+    /// # Errors
+    /// The server has as many as it may ([`ControlError::TooManyDatabases`]), or the owner has
+    /// ([`ControlError::TooManyOfOwner`]).
+    pub fn may_have_more(&self, owner: &Identity) -> Result<()> {
+        self.bounds.check_databases(&self.state(), owner)
     }
 
     pub fn names_of(&self, identity: &Identity) -> Result<Vec<String>> {
@@ -448,7 +474,7 @@ impl ControlDb {
     /// # Errors
     /// There is one ([`ControlError::Exists`]), or a name leads there that is not its owner's
     /// ([`ControlError::NameOfAnother`]): names stay when a database is deleted, and are taken before it is created. Or it was
-    /// somebody else's before ([`ControlError::FoundedByAnother`]).
+    /// somebody else's before ([`ControlError::FoundedByAnother`]), or there are [too many](ControlDb::may_have_more).
     pub fn insert_database(&self, mut record: DatabaseRecord) -> Result<DatabaseRecord> {
         self.change(|state| {
             if state.ids.contains_key(&record.identity) {
@@ -458,6 +484,7 @@ impl ControlDb {
                 return Err(ControlError::NameOfAnother(name.clone()));
             }
             founded_by(state, &record.identity, &record.owner)?;
+            self.bounds.check_databases(state, &record.owner)?;
             record.id = state.last_database_id + 1;
             let changes = vec![Change::Database(record.clone())];
             Ok((record, changes))
@@ -519,6 +546,9 @@ impl ControlDb {
 
     /// Takes a name and its top-level domain for `owner` and points it to a database. Only the owner himself may use those that
     /// he has already.
+    ///
+    /// # Errors
+    /// He has as many names as he may ([`ControlError::TooManyNames`]).
     pub fn register_name(
         &self,
         name: &DatabaseName,
@@ -534,6 +564,7 @@ impl ControlDb {
             if state.names.contains_key(&name) {
                 return Ok((Registration::InUse(name), Vec::new()));
             }
+            self.bounds.check_names(state, owner, changes.len())?;
             let mut names = state.names_of.get(database).cloned().unwrap_or_default();
             names.push(name);
             let database = *database;
@@ -543,6 +574,9 @@ impl ControlDb {
     }
 
     /// Replaces all names of a database at once (06 §5.10, PUT).
+    ///
+    /// # Errors
+    /// The same.
     pub fn replace_names(
         &self,
         names: &[DatabaseName],
@@ -564,6 +598,7 @@ impl ControlDb {
                     return refuse(Registration::PermissionDenied(name));
                 }
             }
+            self.bounds.check_names(state, owner, changes.len())?;
             let mut kept: Vec<String> = Vec::with_capacity(names.len());
             for name in new() {
                 if !kept.contains(&name) {

@@ -15,7 +15,7 @@ use crate::database::{
     Commons, DatabaseError, DatabaseHandle, DatabaseOptions, Engines, HostKind, Limits, Loads,
     ShutdownReason,
 };
-use crate::metrics::DatabaseCounters;
+use crate::metrics::{DatabaseCounters, Left, Looks};
 use crate::name_locks::{NameLock, NameLocks};
 
 /// A database that would not open is not tried again sooner.
@@ -31,6 +31,9 @@ const STOPPED: &str =
 pub(crate) struct Running {
     pub handle: DatabaseHandle,
     pub counters: Arc<DatabaseCounters>,
+    /// Whether the metrics tell of it by itself, for as long as it runs. Of the others they tell the sum.
+    pub has_series: bool,
+    pub looks: Looks,
 }
 
 /// Why a database was not created.
@@ -86,6 +89,20 @@ impl Drop for Started {
 struct Open {
     closed: bool,
     databases: HashMap<Identity, Running>,
+    left: Left,
+}
+
+impl Open {
+    /// One that goes on being told by itself, or for which there is room.
+    fn may_have_series(&self, identity: &Identity, series_max: usize) -> bool {
+        if let Some(before) = self.databases.get(identity) {
+            if before.has_series {
+                return true;
+            }
+        }
+        let databases = self.databases.values();
+        databases.filter(|running| running.has_series).count() < series_max
+    }
 }
 
 /// What all databases of a server share.
@@ -93,6 +110,8 @@ pub(crate) struct ServerWide {
     pub commons: Arc<Commons>,
     pub loads: Arc<Loads>,
     pub disk: Arc<DiskReserve>,
+    /// Databases of which the metrics tell one by one.
+    pub series_max: usize,
 }
 
 pub(crate) struct Databases {
@@ -112,6 +131,7 @@ pub(crate) struct Databases {
     update_locks: NameLocks,
     loads: Arc<Loads>,
     disk: Arc<DiskReserve>,
+    series_max: usize,
 }
 
 impl HostType {
@@ -134,6 +154,7 @@ impl Databases {
             commons,
             loads,
             disk,
+            series_max,
         }: ServerWide,
     ) -> Arc<Databases> {
         Arc::new(Databases {
@@ -150,6 +171,7 @@ impl Databases {
             update_locks: NameLocks::default(),
             loads,
             disk,
+            series_max,
         })
     }
 
@@ -195,16 +217,12 @@ impl Databases {
             .cloned()
     }
 
-    pub(crate) fn all_running(&self) -> Vec<(Identity, Running)> {
+    /// All that are open, at the moment at which somebody looks at what those have left that are not any more.
+    pub(crate) fn running_beside(&self, look: impl FnOnce(&Left)) -> Vec<(Identity, Running)> {
         let open = read(&self.running);
-        let mut all: Vec<_> = open
-            .databases
-            .iter()
-            .map(|(id, running)| (*id, running.clone()))
-            .collect();
-        drop(open);
-        all.sort_by_key(|(identity, _)| *identity);
-        all
+        look(&open.left);
+        let all = open.databases.iter();
+        all.map(|(id, running)| (*id, running.clone())).collect()
     }
 
     /// The running database of a record, opened if need be.
@@ -336,17 +354,21 @@ impl Databases {
     /// Makes a started database the running one.
     pub(crate) fn insert(&self, started: Started) -> Running {
         let identity = started.identity;
+        write(&self.failed).remove(&identity);
+        let mut open = write(&self.running);
         let running = Running {
             handle: started.into_handle(),
             counters: Arc::default(),
+            has_series: open.may_have_series(&identity, self.series_max),
+            looks: Looks::default(),
         };
-        write(&self.failed).remove(&identity);
-        let mut open = write(&self.running);
         if open.closed {
             let handle = running.handle.clone();
             tokio::spawn(async move { end(&identity, handle, ShutdownReason::ServerStop).await });
         } else {
-            open.databases.insert(identity, running.clone());
+            if let Some(before) = open.databases.insert(identity, running.clone()) {
+                open.left.add(&before);
+            }
         }
         drop(open);
         running
@@ -454,7 +476,7 @@ impl Databases {
 
     /// Ends a database and removes the files of its replica.
     pub(crate) async fn remove(&self, record: &DatabaseRecord) {
-        let running = write(&self.running).databases.remove(&record.identity);
+        let running = self.take(&record.identity);
         write(&self.failed).remove(&record.identity);
         if let Some(running) = running {
             end(&record.identity, running.handle, ShutdownReason::Deleted).await;
@@ -462,12 +484,20 @@ impl Databases {
         remove_directory(self.data_dir.replica(record.replica_id)).await;
     }
 
+    /// It is among the running ones no more.
+    fn take(&self, identity: &Identity) -> Option<Running> {
+        let mut open = write(&self.running);
+        let running = open.databases.remove(identity)?;
+        open.left.add(&running);
+        Some(running)
+    }
+
     /// Ends every database, all at once.
     pub(crate) async fn shutdown(&self) {
         self.loads.stop();
         let open = Open {
             closed: true,
-            databases: HashMap::new(),
+            ..Open::default()
         };
         let running = std::mem::replace(&mut *write(&self.running), open).databases;
         let mut ending = tokio::task::JoinSet::new();

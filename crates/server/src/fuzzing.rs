@@ -30,6 +30,11 @@ pub fn fuzz_text(text: &str) {
     let _ = crate::auth::inspect_unverified(text);
 }
 
+/// A message to the tools for assistants.
+pub fn fuzz_mcp(text: &str) {
+    crate::http::check_mcp_message(text);
+}
+
 /// A record of the control database's journal: a state, or refused; never a panic.
 pub fn fuzz_control_record(data: &[u8]) {
     crate::control::check_record_for_fuzzing(data);
@@ -46,6 +51,18 @@ mod tests {
         #[test]
         fn texts(text in ".{0,80}") {
             super::fuzz_text(&text);
+        }
+
+        /// Some of it is nearly a message.
+        #[test]
+        fn messages_for_tools(
+            text in "(\\{\"id\":|\\[)?[\\[\\]{}:,\"a-z0-9.\\\\-]{0,40}",
+            params in "[\\[\\]{}:,\"a-z0-9.\\\\-]{0,40}",
+        ) {
+            super::fuzz_mcp(&text);
+            let call = "{\"id\":1,\"method\":\"tools/call\",\"params\":";
+            super::fuzz_mcp(&format!("{call}{params}}}"));
+            super::fuzz_mcp(&format!("{call}{{\"name\":\"sql\",\"arguments\":{params}}}}}}}"));
         }
 
         #[test]

@@ -61,12 +61,12 @@ pub(crate) struct Turn {
 /// Why there is no place in the queue.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Full {
-    #[error("too many publishes wait on this server; try again later [LC0123]")]
+    #[error("too many publishes or dry runs wait on this server; try again later [LC0123]")]
     All,
-    #[error("too many publishes of this owner wait; let some of them end and try again [LC0123]")]
+    #[error("too many publishes or dry runs of this owner wait; let some of them end and try again [LC0123]")]
     Owner,
     #[error(
-        "too many publishes of this address wait; let some of them end and try again [LC0123]"
+        "too many publishes or dry runs of this address wait; let some of them end and try again [LC0123]"
     )]
     Address,
 }

@@ -14,7 +14,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use lightcone_storage::DiskReserve;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{watch, Semaphore};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::address_counts::{self, AddressCounts};
@@ -30,7 +30,7 @@ use crate::descriptors::Descriptors;
 use crate::error::Error;
 use crate::http::Delivery;
 use crate::io::StallGuard;
-use crate::metrics::{add, ServerCounters};
+use crate::metrics::{add, Scrapes, ServerCounters};
 use crate::pace::Pace;
 use crate::publishing::{Publishing, WaitingMax};
 use crate::state::ServerState;
@@ -45,8 +45,6 @@ const HEADERS_BYTES_MAX: usize = 64 * 1024;
 const HTTP2_STREAMS_MAX: u32 = 128;
 /// Longest pause between two looks at the start of a connection that may be HTTP/2's.
 const PREFACE_PAUSE_MAX: Duration = Duration::from_millis(500);
-/// Readers of the metrics at a time; others wait for their turn.
-const SCRAPES_MAX: usize = 1;
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Everything a server needs to know before it starts.
@@ -297,7 +295,8 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
         .or(options.jwt_key_dir.as_deref().map(KeyPaths::in_directory))
         .ok_or(Error::NoKeyPair)?;
     let keys = KeyPair::load_or_create(&key_paths)?;
-    let control = Arc::new(ControlDb::open(&data_dir.control_directory())?);
+    let control = ControlDb::open(&data_dir.control_directory())?;
+    let control = Arc::new(control.bounded(config.bounds()));
     let orphans = crate::orphans::find(&data_dir, &control)?;
     if !orphans.is_empty() {
         // Large ones take their time, and nobody waits for them.
@@ -315,7 +314,7 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
     }
     Ok(ServerState {
         traces,
-        scrapes: Arc::new(Semaphore::new(SCRAPES_MAX)),
+        scrapes: Scrapes::default(),
         authority: Authority::new(keys, &config.auth)?,
         databases: Databases::new(
             data_dir,
@@ -327,6 +326,7 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
                 commons,
                 loads: Arc::new(Loads::new(config.limits.loads_given_up_max)),
                 disk: Arc::new(disk),
+                series_max: config.limits.metrics_databases_max,
             },
         ),
         open: control.open_token(),

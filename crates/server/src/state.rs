@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use lightcone_types::Identity;
-use tokio::sync::Semaphore;
 
-use crate::auth::Authority;
+use crate::auth::{Authority, Caller};
 use crate::budget::{ByteBudget, Charge};
 use crate::config::Config;
 use crate::control::{ControlDb, ControlError, DatabaseRecord};
-use crate::databases::Databases;
+use crate::databases::{Databases, Running};
 use crate::descriptors::Descriptors;
 use crate::http::body::Buffered;
 use crate::http::Failure;
-use crate::metrics::ServerCounters;
+use crate::metrics::{Scrapes, ServerCounters};
 use crate::names::NameOrIdentity;
 use crate::pace::Pace;
+use crate::permissions::{self, Action};
 use crate::publishing::{Publisher, Publishing, Turn};
 use crate::traces::Traces;
 
@@ -41,7 +41,7 @@ pub(crate) struct ServerState {
     /// None unless traces are sent.
     pub traces: Option<Arc<Traces>>,
     /// Whose turn it is to read the metrics.
-    pub scrapes: Arc<Semaphore>,
+    pub scrapes: Scrapes,
     pub descriptors: Descriptors,
     pub buffered_bytes: Arc<ByteBudget>,
     /// Apart from the others: modules are large, and wait.
@@ -73,6 +73,19 @@ impl ServerState {
         self.control
             .database(&identity)?
             .ok_or_else(Failure::no_such_database)
+    }
+
+    /// An existing database, for a caller who may do this with it; opened if it is not.
+    pub(crate) async fn running(
+        &self,
+        path: &NameOrIdentity,
+        caller: &Caller,
+        action: Action,
+    ) -> Result<(DatabaseRecord, Running), Failure> {
+        let record = self.record(path)?;
+        permissions::check(self, &record, &caller.identity, action)?;
+        let running = self.databases.get(&record).await?;
+        Ok((record, running))
     }
 
     /// The record of an existing database and the request's body: the record as it is when the body has come, which may take long.

@@ -657,3 +657,40 @@ async fn who_may_publish() {
         503
     );
 }
+
+/// Identities are free, so no owner takes what is there for all, unless the operator has named him.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_owner_has_so_many_databases_and_names() {
+    const BOUNDS: &str = "[limits]\ndatabases-per-owner-max = 1\nnames-per-owner-max = 2";
+    let server = TestServer::start_with(config(BOUNDS)).await;
+    let owner = server.user().await;
+    created(&server, &owner, "a", "module").await;
+    for path in ["/v1/database/b", "/v1/database"] {
+        let (status, body) = publish(&server, &owner, path, "module").await;
+        assert!(
+            status == 403 && body.ends_with("[LC0147]"),
+            "{status} {body}"
+        );
+    }
+    let name = server.ask("GET", "/v1/database/b/identity").await;
+    assert_eq!(name.0, 404, "the name is not taken");
+    let (status, body) = publish(&server, &owner, "/v1/database/a", "module").await;
+    assert_eq!(status, 200, "what is there is updated: {body}");
+    created(&server, &server.user().await, "b", "module").await;
+    let rename = |server: &TestServer, from: &str, names: &[&str]| {
+        let request = server.request("PUT", &format!("/v1/database/{from}/names"));
+        answer(request.json(&names).bearer_auth(&owner.token))
+    };
+    let (status, body) = rename(&server, "a", &["c", "d"]).await;
+    assert!(
+        status == 403 && body.ends_with("[LC0148]"),
+        "{status} {body}"
+    );
+    assert_eq!(rename(&server, "a", &["c"]).await.0, 200);
+    assert_eq!(rename(&server, "c", &["a"]).await.0, 200, "it is still his");
+
+    let listed = format!("{BOUNDS}\n[publish]\nowners = [\"{}\"]", owner.identity);
+    let server = TestServer::start_in(server.stop().await, config(&listed)).await;
+    created(&server, &owner, "e", "module").await;
+    assert_eq!(rename(&server, "a", &["f", "g"]).await.0, 200);
+}

@@ -272,6 +272,10 @@ async fn an_input_output_error_does_not_pass() {
     faults.log_write.store(0, Ordering::SeqCst);
     assert!(!database.may_work_again());
     add(&database, 3).await.expect_err("it is read-only");
+    let metrics = database.metrics();
+    let mut functions = metrics.module.functions.iter();
+    let of = functions.find(|of| &*of.name == "add").expect("a reducer");
+    assert_eq!((of.calls(), of.refused), (2, 1));
     assert_eq!(people(&database).await, "[[1]]");
     database.shutdown(ShutdownReason::ServerStop).await;
 }

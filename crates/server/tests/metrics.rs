@@ -26,6 +26,17 @@ fn value(text: &str, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
     first
 }
 
+/// All of this name with these labels, added up.
+fn sum(text: &str, name: &str, labels: &[(&str, &str)]) -> f64 {
+    let values = text.lines().filter_map(|line| {
+        let rest = line.strip_prefix(name)?.strip_prefix('{')?;
+        let (have, value) = rest.split_once("} ")?;
+        let has = |(label, value): &(&str, &str)| have.contains(&format!("{label}=\"{value}\""));
+        labels.iter().all(has).then(|| value.parse::<f64>())?.ok()
+    });
+    values.sum()
+}
+
 /// Of all reducers after [`use_it`]: six, and the connect reducer of each of seven requests.
 const CALLS: u64 = 13;
 
@@ -237,4 +248,186 @@ async fn metrics_of_a_database_are_for_its_readers() {
     let all = json(&server.ask("GET", "/v1/metrics?format=json").await.1);
     assert_eq!(all["databases"][0]["identity"], identity.as_str());
     assert_eq!(server.ask("GET", "/v1/metrics?format=xml").await.0, 400);
+}
+
+async fn sql(server: &TestServer, user: &User, name: &str, text: &'static str) {
+    let request = server.request("POST", &format!("/v1/database/{name}/sql"));
+    let (status, body) = answer(request.bearer_auth(&user.token).body(text)).await;
+    assert_eq!(status, 200, "{body}");
+}
+
+/// Whatever breaks by it.
+async fn published(server: &TestServer, user: &User, name: &str, program: &'static str) {
+    let path = format!("/v1/database/{name}");
+    let plan = server.request("POST", &format!("{path}/pre_publish"));
+    let (status, plan) = answer(plan.bearer_auth(&user.token).body(program)).await;
+    assert_eq!(status, 200, "{plan}");
+    let auto = json(&plan)["AutoMigrate"].clone();
+    let token = auto["token"].as_str().expect("a token");
+    let query = format!("policy=BreakClients&token={token}");
+    let request = server.request("PUT", &format!("{path}?{query}"));
+    let (status, body) = answer(request.bearer_auth(&user.token).body(program)).await;
+    assert_eq!(status, 200, "{body}");
+}
+
+const TIMES: &str = "spacetime_txn_elapsed_time_sec_count";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sums_of_databases_do_not_fall() {
+    let server = TestServer::start_with(config("[limits]\nmetrics-databases-max = 1")).await;
+    let user = server.user().await;
+    let mut identities = Vec::new();
+    for name in ["a", "b", "c"] {
+        identities.push(created(&server, &user, name, "module").await);
+        use_it(&server, &user, name).await;
+    }
+    let others = |text: &str| sum(text, TIMES, &[("db", "(other)")]);
+    let rows = |text: &str| sum(text, "spacetime_num_table_rows", &[("db", "(other)")]);
+    let text = server.ask("GET", "/v1/metrics").await.1;
+    assert_eq!((others(&text), rows(&text)), (2.0 * CALLS as f64, 4.0));
+    // One of the sum goes: what it has counted stays, what it had goes.
+    let gone = by(&server, &user, "DELETE", "/v1/database/b").await;
+    assert_eq!(gone.0, 200, "{}", gone.1);
+    let text = server.ask("GET", "/v1/metrics").await.1;
+    assert_eq!((others(&text), rows(&text)), (2.0 * CALLS as f64, 2.0));
+    // The one with a series goes. Nobody who is in the sum takes its place, but the next one does.
+    let gone = by(&server, &user, "DELETE", "/v1/database/a").await;
+    assert_eq!(gone.0, 200, "{}", gone.1);
+    let next = created(&server, &user, "d", "module").await;
+    use_it(&server, &user, "d").await;
+    let text = server.ask("GET", "/v1/metrics").await.1;
+    assert_eq!(others(&text), 2.0 * CALLS as f64);
+    assert_eq!(sum(&text, TIMES, &[("db", &next)]), CALLS as f64);
+    assert!(!text.contains(&identities[0]) && !text.contains(&identities[2]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sums_of_functions_and_tables_do_not_fall() {
+    for text in [
+        "[limits]\nmetrics-functions-max = 1\nmetrics-tables-max = 1",
+        "[metrics]\nnames = false",
+    ] {
+        let server = TestServer::start_with(config(text)).await;
+        let user = server.user().await;
+        created(&server, &user, "a", "module procedure table:zoo").await;
+        let path = "/v1/database/a/call/work";
+        call(&server, &user, path, "[]").await;
+        sql(
+            &server,
+            &user,
+            "a",
+            "INSERT INTO zoo (id, name) VALUES (1, 'x')",
+        )
+        .await;
+        sql(&server, &user, "a", "DELETE FROM zoo").await;
+        let counted = |text: &str| {
+            let of = [("txn_type", "Procedure"), ("reducer", "(other)")];
+            let inserted = "spacetime_num_rows_inserted_total";
+            let rows = sum(text, inserted, &[("table_name", "(other)")]);
+            (sum(text, TIMES, &of), rows)
+        };
+        let before = server.ask("GET", "/v1/metrics").await.1;
+        assert_eq!(counted(&before), (1.0, 1.0), "{before}");
+        for program in ["module", "module other", "module procedure table:zoo"] {
+            published(&server, &user, "a", program).await;
+            let text = server.ask("GET", "/v1/metrics").await.1;
+            assert_eq!(counted(&text), (1.0, 1.0), "{program}\n{text}");
+        }
+        call(&server, &user, path, "[]").await;
+        let text = server.ask("GET", "/v1/metrics").await.1;
+        assert_eq!(counted(&text), (2.0, 1.0), "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everybody_is_told_less() {
+    let listen = "[metrics]\nlisten = \"127.0.0.1:0\"\ntoken = \"0123456789abcdef\"";
+    for (more, is_told) in [("", false), ("\nlisten-names = true", true)] {
+        let server = TestServer::start_with(config(&format!("{listen}{more}"))).await;
+        let user = server.user().await;
+        let identity = created(&server, &user, "a", "module").await;
+        use_it(&server, &user, "a").await;
+        let handle = server.handle.as_ref().expect("running");
+        let address = handle.metrics_addr().expect("a listener");
+        let ask = |token: &str| {
+            let request = server.http.get(format!("http://{address}/metrics"));
+            answer(request.header("authorization", format!("Bearer {token}")))
+        };
+        let text = ask("").await.1;
+        assert_eq!(text.contains("\"add\""), is_told, "{text}");
+        assert_eq!(text.contains("person"), is_told, "{text}");
+        assert_eq!(text.contains(&identity), is_told, "{text}");
+        assert!(text.contains(&identity[..32]), "{text}");
+        let all = [("db", &identity[..32])];
+        let all = all.map(|(label, value)| (label, if is_told { &*identity } else { value }));
+        assert_eq!(sum(&text, TIMES, &all), CALLS as f64);
+        // It is the same for a second, whatever happens.
+        use_it(&server, &user, "a").await;
+        assert_eq!(ask("wrong").await.1, text);
+        let whole = ask("0123456789abcdef").await.1;
+        assert!(whole.contains("\"add\"") && whole.contains(&identity));
+        assert_eq!(sum(&whole, TIMES, &[("db", &identity)]), 2.0 * CALLS as f64);
+        tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+        assert_eq!(sum(&ask("").await.1, TIMES, &all), 2.0 * CALLS as f64);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_opens_no_database() {
+    let server = TestServer::start().await;
+    let user = server.user().await;
+    let identity = created(&server, &user, "a", "module").await;
+    let look = "/v1/database/a/metrics";
+    let is_open = |body: &str| json(body)["databases"][0]["is_open"].clone();
+    assert_eq!(is_open(&by(&server, &user, "GET", look).await.1), true);
+    let directory = server.stop().await;
+    let server = TestServer::start_in(directory, config("")).await;
+    let (status, body) = by(&server, &user, "GET", look).await;
+    assert_eq!((status, is_open(&body)), (200, false.into()), "{body}");
+    assert_eq!(json(&body)["databases"][0]["names"][0], "a");
+    let text = server.ask("GET", "/v1/metrics").await.1;
+    assert!(!text.contains(&identity), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_process_and_the_disk() {
+    let server = TestServer::start().await;
+    let user = server.user().await;
+    let identity = created(&server, &user, "a", "module").await;
+    use_it(&server, &user, "a").await;
+    let directory = server.stop().await;
+    let server = TestServer::start_in(directory, config("")).await;
+    use_it(&server, &user, "a").await;
+    let text = server.ask("GET", "/v1/metrics").await.1;
+    let of = |name: &str, labels: &str| {
+        let start = format!("{name}{labels} ");
+        let line = text.lines().find_map(|line| line.strip_prefix(&start));
+        line.map(|value| value.parse::<f64>().expect("a number"))
+    };
+    if cfg!(target_os = "linux") {
+        for (name, least, most) in [
+            ("process_resident_memory_bytes", 1e6, 1e12),
+            ("process_virtual_memory_bytes", 1e6, 1e15),
+            ("process_cpu_seconds_total", 0.0, 1e6),
+            ("process_threads", 2.0, 1e5),
+            ("process_open_fds", 3.0, 1e6),
+            ("process_max_fds", 3.0, 1e19),
+            ("process_start_time_seconds", 1.6e9, 1e10),
+        ] {
+            let value = of(name, "").unwrap_or(-1.0);
+            assert!(least <= value && value <= most, "{name} {value}");
+        }
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let age = now.expect("after 1970").as_secs_f64()
+            - of("process_start_time_seconds", "").expect("a time");
+        assert!((-2.0..3600.0).contains(&age), "{age}");
+    }
+    let db = format!("{{db=\"{identity}\"}}");
+    assert!(
+        of("lightcone_replay_transactions", &db) >= Some(2.0),
+        "{text}"
+    );
+    assert!(of("lightcone_replay_bytes", &db) > Some(0.0));
+    assert!(of("lightcone_replay_seconds", &db) > Some(0.0));
+    assert_eq!(of("lightcone_snapshots_failed_total", &db), Some(0.0));
 }

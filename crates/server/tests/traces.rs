@@ -94,7 +94,9 @@ fn trace_id() -> Vec<u8> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_is_a_trace() {
     let collector = Collector::start(StatusCode::OK).await;
-    let text = collector.config("sample-ratio = 1.0\nheaders = { x-key = \"secret\" }");
+    let text = collector.config(
+        "sample-ratio = 1.0\nheaders = { x-key = \"secret\", Content-Type = \"text/plain\" }",
+    );
     let server = TestServer::start_with(config(&text)).await;
     let user = server.user().await;
     created(&server, &user, "a", "module").await;
@@ -128,7 +130,8 @@ async fn a_call_is_a_trace() {
     }
     let (headers, sent) = collector.requests.lock().expect("not poisoned")[0].clone();
     assert_eq!(headers["x-key"], "secret");
-    assert_eq!(headers["content-type"], "application/x-protobuf");
+    let types: Vec<_> = headers.get_all("content-type").iter().collect();
+    assert_eq!(types, ["application/x-protobuf"]);
     let resource = sent.resource_spans[0].resource.clone().expect("a resource");
     let service = resource.attributes[0].value.clone().expect("a value").value;
     assert_eq!(service, Some(Value::StringValue("here".to_owned())));
@@ -140,6 +143,24 @@ async fn a_call_is_a_trace() {
     );
     let failed = collector.wait_for(&trace_id(), "reducer fail").await;
     assert_eq!(failed.status.expect("a status").message, "exactly this");
+    // In a few words.
+    let long: &'static str = format!(r#"["{}"]"#, "x".repeat(100_000)).leak();
+    assert_eq!(traced_call(&server, &user, "fail", long).await, 530);
+    for _ in 0..400 {
+        let spans = collector.spans().into_iter();
+        let mut messages = spans.filter_map(|span| Some(span.status?.message));
+        if messages.any(|text| text.ends_with("… [100000 bytes]") && text.len() < 300) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    let spans = collector.spans();
+    let longest = spans.iter().filter_map(|span| span.status.as_ref());
+    let longest = longest.map(|status| status.message.len()).max();
+    assert!(
+        longest.is_some_and(|bytes| (256..300).contains(&bytes)),
+        "{longest:?}"
+    );
     // What stops sends what it has.
     assert_eq!(traced_call(&server, &user, "panic", "[]").await, 530);
     server.stop().await;
@@ -152,8 +173,8 @@ async fn a_call_is_a_trace() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_what_is_chosen_is_sent() {
     let collector = Collector::start(StatusCode::OK).await;
-    // The trace of the header is far above this part; the caller's flag chooses nothing.
-    let text = collector.config("sample-ratio = 0.1");
+    // What the caller sends chooses nothing, nor does his flag.
+    let text = collector.config("sample-ratio = 0.0");
     let server = TestServer::start_with(config(&text)).await;
     let user = server.user().await;
     created(&server, &user, "a", "module").await;

@@ -86,6 +86,39 @@ fn person(id: u32, name: &str) -> Vec<u8> {
 const V2: &str = "v2.bsatn.spacetimedb";
 const BOTH: &str = "v2.bsatn.spacetimedb, v3.bsatn.spacetimedb";
 
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_are_measured() {
+    let server = TestServer::start().await;
+    publish(&server, "module").await;
+    let mut socket = connect(&server, "?compression=None", V2)
+        .await
+        .expect("connected");
+    messages(&mut socket, Protocol::V2).await;
+    let sent = call(1, "add", &person(1, &"x".repeat(300)));
+    let bytes = sent.len();
+    assert!((257..=1024).contains(&bytes));
+    socket
+        .send(Message::Binary(sent.into()))
+        .await
+        .expect("sent");
+    messages(&mut socket, Protocol::V2).await;
+    let text = server.ask("GET", "/v1/metrics").await.1;
+    let value = |name: &str, label: &str| {
+        let mut lines = text.lines().filter(|line| line.starts_with(name));
+        let line = lines.find(|line| line.contains(label)).unwrap_or_default();
+        line.rsplit(' ').next().unwrap_or_default().to_owned()
+    };
+    let received = "spacetime_websocket_request_msg_size";
+    let bucket = format!("{received}_bucket");
+    assert_eq!(value(&bucket, "le=\"256\""), "0", "{text}");
+    assert_eq!(value(&bucket, "le=\"1024\""), "1");
+    assert_eq!(value(&bucket, "le=\"+Inf\""), "1");
+    assert_eq!(value(&format!("{received}_sum"), ""), bytes.to_string());
+    assert_eq!(value("spacetime_websocket_requests_total", ""), "1");
+    let sent = "spacetime_websocket_sent_msg_size_bytes";
+    assert_eq!(value(&format!("{sent}_count"), ""), "2", "{text}");
+}
+
 /// The table of 05 §2.6, every row with all later ones wrong too.
 #[tokio::test(flavor = "multi_thread")]
 async fn order_of_the_handshake_checks() {

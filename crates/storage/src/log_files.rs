@@ -1,20 +1,26 @@
 //! Files of a log that people read: `YYYY-MM-DD.log` is written to, `YYYY-MM-DD.000001.log` and so on are full. All together
 //! have a bound; the oldest go. Nothing is synced.
 
+mod names;
+mod old;
+mod tail;
+
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use self::names::parts;
+use self::old::Stuck;
+pub use self::tail::{has_log_files, log_tail};
 use crate::DiskReserve;
 
-/// The most bytes read from the end of the files for a reader.
-const TAIL_BYTES_MAX: u64 = 64 << 20;
 /// A file is followed by the next one when it has this share of what all may have.
 const FILE_SHARE: u64 = 8;
 /// The least that a file may have, however little all may have.
 const FILE_BYTES_MIN: u64 = 4 << 10;
-const DATE_BYTES: usize = "YYYY-MM-DD".len();
+/// The end of a file is looked through in pieces of this size for the end of its last whole line.
+const PIECE_BYTES: u64 = 64 << 10;
 
 /// How much of a log is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +52,8 @@ pub struct LogFiles {
     bounds: LogBounds,
     disk: Arc<DiskReserve>,
     current: Option<Current>,
+    /// The first old file that could not be removed.
+    stuck: Option<Stuck>,
 }
 
 /// Lines that were not written.
@@ -77,6 +85,7 @@ impl LogFiles {
             bounds,
             disk,
             current: None,
+            stuck: None,
         }
     }
 
@@ -105,7 +114,7 @@ impl LogFiles {
             match result {
                 Ok(bytes) => written += bytes,
                 Err(error) => {
-                    self.current = None;
+                    self.forget_current();
                     return Err(NotWritten { written, error });
                 }
             }
@@ -113,19 +122,37 @@ impl LogFiles {
         Ok(())
     }
 
+    /// After a failed write: what came of the line is taken back, as far as the disk lets that be done. The next write opens the
+    /// file anew, and looks again.
+    fn forget_current(&mut self) {
+        let Some(current) = self.current.take() else {
+            return;
+        };
+        // Somebody else may have cut it meanwhile: it must not grow.
+        let length = current.file.metadata().map_or(0, |data| data.len());
+        if length > current.bytes {
+            let _ = current.file.set_len(current.bytes);
+        }
+    }
+
     /// Writes the lines for which the current file has room, one at least.
     fn write_some(&mut self, date: &str, lines: &[u8]) -> std::io::Result<usize> {
         let file_bytes_max = self.file_bytes_max();
-        let mut current = match self.current.take() {
+        let current = match self.current.take() {
             Some(current) if current.date == date => current,
             _ => self.open(date)?,
         };
         let room = file_bytes_max.saturating_sub(current.bytes) as usize;
-        if first_lines(lines, room) == 0 && current.bytes > 0 {
-            drop(current);
-            self.rotate(date)?;
-            current = self.open(date)?;
-        }
+        let is_full = first_lines(lines, room) == 0 && current.bytes > 0;
+        let current = match is_full {
+            true => {
+                drop(current);
+                self.rotate(date)?;
+                self.open(date)?
+            }
+            false => current,
+        };
+        let current = self.current.insert(current);
         let room = file_bytes_max.saturating_sub(current.bytes) as usize;
         let bytes = match first_lines(lines, room) {
             0 => first_line(lines),
@@ -133,17 +160,21 @@ impl LogFiles {
         };
         current.file.write_all(&lines[..bytes])?;
         current.bytes += bytes as u64;
-        self.current = Some(current);
         Ok(bytes)
     }
 
-    fn open(&self, date: &str) -> std::io::Result<Current> {
+    fn open(&mut self, date: &str) -> std::io::Result<Current> {
         std::fs::create_dir_all(&self.directory)?;
+        self.settle_future(date);
         let path = self.directory.join(format!("{}{date}.log", self.prefix));
-        let file = OpenOptions::new().create(true).append(true).open(&path)?;
-        let bytes = file.metadata()?.len();
-        self.remove_days(date)?;
-        self.remove_old(&path)?;
+        let options = OpenOptions::new()
+            .create(true)
+            .read(true)
+            .append(true)
+            .open(&path);
+        let mut file = options?;
+        let bytes = cut_half_line(&mut file)?;
+        self.remove_old(&path);
         Ok(Current {
             date: date.to_owned(),
             file,
@@ -153,83 +184,48 @@ impl LogFiles {
 
     /// The current file of the day becomes a full one.
     fn rotate(&self, date: &str) -> std::io::Result<()> {
-        let newest = parts(&self.directory)
-            .into_iter()
-            .filter_map(|path| number_of(&path, self.prefix, date))
-            .max();
-        let next = newest.unwrap_or(0) + 1;
-        let name = format!("{}{date}", self.prefix);
-        std::fs::rename(
-            self.directory.join(format!("{name}.log")),
-            self.directory.join(format!("{name}.{next:06}.log")),
-        )
+        let current = self.directory.join(format!("{}{date}.log", self.prefix));
+        self.make_full(&current, date)
+    }
+
+    /// Makes a file the last full one of a day.
+    fn make_full(&self, path: &Path, date: &str) -> std::io::Result<()> {
+        let of_day = parts(&self.directory, self.prefix).into_iter();
+        let numbers = of_day
+            .filter(|part| part.date == date)
+            .filter_map(|part| part.number);
+        let next = numbers.max().unwrap_or(0) + 1;
+        let name = format!("{}{date}.{next:06}.log", self.prefix);
+        std::fs::rename(path, self.directory.join(name))
     }
 
     /// Bytes of the file that is written to.
     pub fn current_bytes(&self) -> u64 {
         self.current.as_ref().map_or(0, |current| current.bytes)
     }
-
-    /// Removes the files of days that are too long before this one.
-    ///
-    /// # Errors
-    /// A file cannot be removed.
-    pub fn remove_days(&self, today: &str) -> std::io::Result<()> {
-        let (Some(days_max), Some(today)) = (self.bounds.days_max, day_number(today)) else {
-            return Ok(());
-        };
-        for path in parts(&self.directory) {
-            let name = path.file_name().and_then(|name| name.to_str());
-            let date = name.and_then(|name| name.strip_prefix(self.prefix));
-            let day = date.and_then(|date| day_number(date.get(..DATE_BYTES)?));
-            // What has another name is nobody's of ours.
-            if day.is_some_and(|day| today.saturating_sub(day) > days_max as i64) {
-                std::fs::remove_file(&path)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Removes the oldest files until there is room for one more full one.
-    fn remove_old(&self, current: &Path) -> std::io::Result<()> {
-        let room = self.bounds.bytes_max.saturating_sub(self.file_bytes_max());
-        let files = parts(&self.directory).into_iter();
-        let mut files: Vec<(PathBuf, u64)> = files
-            .filter(|path| path != current)
-            .filter_map(|path| {
-                let bytes = path.metadata().ok()?.len();
-                Some((path, bytes))
-            })
-            .collect();
-        let mut all: u64 = files.iter().map(|(_, bytes)| bytes).sum();
-        files.reverse();
-        while all > room {
-            let Some((path, bytes)) = files.pop() else {
-                break;
-            };
-            std::fs::remove_file(&path)?;
-            all -= bytes;
-        }
-        Ok(())
-    }
 }
 
-/// How many days a date (`YYYY-MM-DD`) is after 1970-01-01.
-fn day_number(date: &str) -> Option<i64> {
-    let mut parts = date.splitn(3, '-').map(str::parse::<i64>);
-    let mut next = || parts.next()?.ok();
-    let (year, month, day) = (next()?, next()?, next()?);
-    if !(0..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
+/// Takes away what is behind the last whole line: a write that failed, or a process that was killed, has left it. What comes next
+/// would be a part of it. Gives the length.
+fn cut_half_line(file: &mut File) -> std::io::Result<u64> {
+    let length = file.metadata()?.len();
+    let mut whole = length;
+    let mut piece = Vec::new();
+    while whole > 0 {
+        let start = whole.saturating_sub(PIECE_BYTES);
+        file.seek(SeekFrom::Start(start))?;
+        piece.clear();
+        std::io::Read::take(&mut *file, whole - start).read_to_end(&mut piece)?;
+        if let Some(last) = piece.iter().rposition(|byte| *byte == b'\n') {
+            whole = start + last as u64 + 1;
+            break;
+        }
+        whole = start;
     }
-    // Years begin in March, so that the day that is not always there is the last one.
-    let (year, month) = match month > 2 {
-        true => (year, month - 3),
-        false => (year - 1, month + 9),
-    };
-    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let of_year = (153 * month + 2) / 5 + day - 1;
-    Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
+    if whole < length {
+        file.set_len(whole)?;
+    }
+    Ok(whole)
 }
 
 /// How many bytes the lines have that fit.
@@ -247,132 +243,9 @@ fn first_line(lines: &[u8]) -> usize {
     end.map_or(lines.len(), |at| at + 1)
 }
 
-/// All files, oldest first: full ones of a day sort before the one that is written to.
-fn parts(directory: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(directory) else {
-        return Vec::new();
-    };
-    let mut parts: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
-        .collect();
-    parts.sort();
-    parts
-}
-
-/// The number of a full file of this day.
-fn number_of(path: &Path, prefix: &str, date: &str) -> Option<u64> {
-    let name = path.file_stem()?.to_str()?.strip_prefix(prefix)?;
-    name.strip_prefix(date)?.strip_prefix('.')?.parse().ok()
-}
-
-/// Does a directory have log files?
-pub fn has_log_files(directory: &Path) -> bool {
-    !parts(directory).is_empty()
-}
-
-/// The last lines of the newest day in a directory of files without prefix: so many, or all.
-pub fn log_tail(directory: &Path, num_lines: Option<u32>) -> Vec<u8> {
-    let mut parts = parts(directory);
-    let date = |path: &Path| {
-        let name = path.file_name()?.to_str()?;
-        name.get(..DATE_BYTES).map(str::to_owned)
-    };
-    let newest = parts.last().and_then(|path| date(path));
-    let wanted = num_lines.map_or(usize::MAX, |count| count.max(1) as usize);
-    let mut pieces: Vec<Vec<u8>> = Vec::new();
-    let (mut lines, mut bytes) = (0, 0);
-    while let Some(path) = parts.pop() {
-        if date(&path) != newest || lines >= wanted || bytes >= TAIL_BYTES_MAX {
-            break;
-        }
-        // A file that has just gone was old.
-        let Ok(piece) = read_end(&path, TAIL_BYTES_MAX - bytes) else {
-            continue;
-        };
-        bytes += piece.len() as u64;
-        lines += piece.iter().filter(|byte| **byte == b'\n').count();
-        pieces.push(piece);
-    }
-    pieces.reverse();
-    let mut text = pieces.concat();
-    let start = start_of_last_lines(&text, wanted);
-    text.drain(..start);
-    text
-}
-
-fn start_of_last_lines(text: &[u8], count: usize) -> usize {
-    let ends = text.iter().enumerate().rev();
-    let starts = ends
-        .filter(|(_, byte)| **byte == b'\n')
-        .map(|(at, _)| at + 1);
-    starts
-        .filter(|start| *start < text.len())
-        .nth(count.saturating_sub(1))
-        .unwrap_or(0)
-}
-
-fn read_end(path: &Path, bytes_max: u64) -> std::io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
-    let length = file.metadata()?.len();
-    let mut text = Vec::new();
-    if length > bytes_max {
-        file.seek(SeekFrom::Start(length - bytes_max))?;
-    }
-    file.take(bytes_max).read_to_end(&mut text)?;
-    if length > bytes_max {
-        text.drain(..first_line(&text));
-    }
-    Ok(text)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn days_are_counted() {
-        for (date, number) in [
-            ("1970-01-01", 0),
-            ("1969-12-31", -1),
-            ("2000-02-29", 11_016),
-            ("2000-03-01", 11_017),
-            ("2026-11-23", 20_780),
-        ] {
-            assert_eq!(day_number(date), Some(number), "{date}");
-        }
-        for date in ["", "2026", "2026-13-01", "x-y-z", "2026-01-32"] {
-            assert_eq!(day_number(date), None, "{date}");
-        }
-    }
-
-    #[test]
-    fn files_of_long_ago_go() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let at = |name: &str| directory.path().join(name);
-        let names = [
-            "2026-11-01.log",
-            "2026-11-13.000001.log",
-            "2026-11-13.log",
-            "notes.log",
-        ];
-        for name in names {
-            std::fs::write(at(name), "old\n").expect("written");
-        }
-        let bounds = LogBounds {
-            days_max: Some(10),
-            ..LogBounds::of_bytes(1 << 20)
-        };
-        let path = directory.path().to_owned();
-        let mut files = LogFiles::new(path, "", bounds, Arc::default());
-        files.write("2026-11-23", b"new\n").expect("written");
-        assert!(!at("2026-11-01.log").exists());
-        assert!(at("2026-11-13.log").exists() && at("2026-11-13.000001.log").exists());
-        assert!(at("notes.log").exists());
-        files.write("2026-11-24", b"new\n").expect("written");
-        assert!(!at("2026-11-13.log").exists() && !at("2026-11-13.000001.log").exists());
-        assert_eq!(files.current_bytes(), 4);
-    }
 
     #[test]
     fn a_file_has_its_bound() {
@@ -388,13 +261,31 @@ mod tests {
                 .write("2026-11-23", &[[b'x'; 999].as_slice(), b"\n"].concat())
                 .expect("written");
         }
-        let files: Vec<u64> = parts(directory.path())
+        let files: Vec<u64> = parts(directory.path(), "")
             .iter()
-            .map(|path| path.metadata().expect("metadata").len())
+            .map(|part| part.path.metadata().expect("metadata").len())
             .collect();
         assert!(
             files.len() >= 25 && files.iter().all(|bytes| *bytes <= 4 << 10),
             "{files:?}"
         );
+    }
+
+    #[test]
+    fn lines_stay_whole() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = directory.path().join("2026-11-23.log");
+        let long = vec![b'x'; 200 << 10];
+        std::fs::write(&at, [b"one\n", long.as_slice()].concat()).expect("written");
+        let files = || {
+            let path = directory.path().to_owned();
+            LogFiles::new(path, "", LogBounds::of_bytes(1 << 20), Arc::default())
+        };
+        files().write("2026-11-23", b"two\n").expect("written");
+        assert_eq!(std::fs::read(&at).expect("read"), b"one\ntwo\n");
+        // There was not even one.
+        std::fs::write(&at, "half").expect("written");
+        files().write("2026-11-23", b"two\n").expect("written");
+        assert_eq!(std::fs::read(&at).expect("read"), b"two\n");
     }
 }

@@ -4,11 +4,10 @@ use clap::{Subcommand, ValueEnum};
 use lightcone_types::Identity;
 use serde_json::Value;
 
-use super::{Auth, Context};
+use super::{Context, OneDatabase};
 use crate::error::{Error, Result};
-use crate::http::{self, Client};
+use crate::http;
 use crate::table;
-use crate::targets::{self, Rest};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -21,14 +20,14 @@ enum Command {
     /// Show who may do what
     List {
         #[command(flatten)]
-        of: Of,
+        of: OneDatabase,
     },
     /// Give somebody a role, in the place of the one that he has
     Add {
         /// Whom, as `spacetime login show` tells it
         identity: String,
         #[command(flatten)]
-        of: Of,
+        of: OneDatabase,
         /// What for: a reader sees all rows and the log, a publisher also updates the module and changes rows, an owner does all that
         /// you may
         #[arg(short, long, value_enum, default_value_t = Role::Reader)]
@@ -39,21 +38,8 @@ enum Command {
         /// Whom; everybody may give his own role back
         identity: String,
         #[command(flatten)]
-        of: Of,
+        of: OneDatabase,
     },
-}
-
-/// Of which database.
-#[derive(Debug, clap::Args)]
-struct Of {
-    /// The name or identity of the database
-    database: Option<String>,
-    /// The nickname, host name or URL of the server
-    #[arg(short, long, value_name = "SERVER")]
-    server: Option<String>,
-    /// Do not look at spacetime.json
-    #[arg(long)]
-    no_config: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -78,7 +64,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         Command::List { of } => list(context, of).await,
         Command::Add { identity, of, role } => {
             let identity = parse(&identity)?;
-            let (client, database) = of.find(context).await?;
+            let (client, database) = of.identify(context).await?;
             let path = format!("/v1/database/{database}/collaborators/{identity}");
             let body = serde_json::json!({ "role": role.name() });
             let response = client.send(client.put(&path).json(&body)).await?;
@@ -93,7 +79,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         }
         Command::Remove { identity, of } => {
             let identity = parse(&identity)?;
-            let (client, database) = of.find(context).await?;
+            let (client, database) = of.identify(context).await?;
             let path = format!("/v1/database/{database}/collaborators/{identity}");
             let request = client.request(reqwest::Method::DELETE, &path);
             http::success_text(client.send(request).await?).await?;
@@ -103,22 +89,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     }
 }
 
-impl Of {
-    /// The server, and the identity of the database there.
-    async fn find(self, context: &mut Context) -> Result<(Client, String)> {
-        let known = targets::known(self.no_config)?;
-        let given: Vec<String> = self.database.into_iter().collect();
-        let (database, _) = targets::resolve(&known, &given, Rest::None, self.server.as_deref())?;
-        let client = context
-            .client(database.server.as_deref(), Auth::new(false, false))
-            .await?;
-        let identity = client.database_identity(&database.name).await?;
-        Ok((client, identity.to_hex()))
-    }
-}
-
-async fn list(context: &mut Context, of: Of) -> Result<()> {
-    let (client, database) = of.find(context).await?;
+async fn list(context: &mut Context, of: OneDatabase) -> Result<()> {
+    let (client, database) = of.identify(context).await?;
     let path = format!("/v1/database/{database}/collaborators");
     let response = client.send(client.get(&path)).await?;
     let status = response.status();

@@ -39,11 +39,11 @@ pub struct Args {
     /// Ask nothing
     #[arg(long)]
     non_interactive: bool,
-    /// C# only: compile ahead of time
-    #[arg(long, hide = true)]
+    /// C# only: compile ahead of time, which .NET 10 does in any case
+    #[arg(long)]
     native_aot: bool,
     /// C# only: the version of .NET
-    #[arg(long, hide = true, value_name = "8|10", value_parser = ["8", "10"])]
+    #[arg(long, value_name = "8|10", value_parser = ["8", "10"])]
     dotnet_version: Option<String>,
     /// What npm dependencies on the SDK say, for example npm:lightcone@0.1.0 or file:../sdk
     #[arg(long, value_name = "SPECIFIER")]
@@ -77,6 +77,8 @@ struct Plan {
     /// Only `spacetimedb/`.
     server_only: bool,
     npm_sdk: Option<String>,
+    /// Said in spacetime.json, for every build.
+    native_aot: bool,
 }
 
 #[derive(Debug)]
@@ -133,6 +135,7 @@ pub fn create_for_dev(
         source: source(Some(template), None)?,
         server_only: false,
         npm_sdk: None,
+        native_aot: false,
         name,
     };
     create(&plan)?;
@@ -189,12 +192,10 @@ fn decide(context: &Context, args: Args, interactive: bool) -> Result<Plan> {
         print!("{}", template::list());
         wanted = Some(with_default("Template", "basic-ts"));
     }
-    // The compilers for these are experimental, and projects name them one by one.
-    if args.native_aot || args.dotnet_version.as_deref() == Some("10") {
-        return Err(Error::later(
-            "Starting a C# module for .NET 10, or one that is compiled ahead of time",
-            "`spacetime init --lang csharp` makes one for .NET 8; `spacetime build` builds others too.",
-        ));
+    let is_csharp =
+        args.lang == Some(Lang::Csharp) || wanted.as_deref().is_some_and(is_csharp_template);
+    if ahead_of_time(args.native_aot, args.dotnet_version.as_deref(), is_csharp)? {
+        wanted = Some(CSHARP_AHEAD_OF_TIME.to_owned());
     }
     let server = if args.local {
         "local"
@@ -210,7 +211,33 @@ fn decide(context: &Context, args: Args, interactive: bool) -> Result<Plan> {
         source: source(wanted.as_deref(), args.lang)?,
         server_only: args.server_only || args.lang.is_some(),
         npm_sdk: args.npm_sdk,
+        native_aot: args.native_aot,
     })
+}
+
+const CSHARP: &str = "basic-csharp";
+const CSHARP_AHEAD_OF_TIME: &str = "basic-csharp-net10";
+
+fn is_csharp_template(name: &str) -> bool {
+    name == CSHARP || name == CSHARP_AHEAD_OF_TIME
+}
+
+/// Is a module in C# to be compiled ahead of time? One for .NET 10 always is, as there is no other compiler.
+fn ahead_of_time(native_aot: bool, version: Option<&str>, is_csharp: bool) -> Result<bool> {
+    if !native_aot && version != Some("10") {
+        return Ok(false);
+    }
+    if !is_csharp {
+        let text = "--native-aot and --dotnet-version are for modules in C#: `--lang csharp`";
+        return Err(Error::coded("LC0637", text));
+    }
+    if version == Some("8") {
+        return Err(Error::later(
+            "Starting a C# module for .NET 8 that is compiled ahead of time",
+            "Its compiler runs on Windows only; `--dotnet-version 10` makes one whose compiler runs on Linux too.",
+        ));
+    }
+    Ok(true)
 }
 
 /// A directory of the project's name, or of that with a number, where nothing is yet.
@@ -228,7 +255,7 @@ fn source(wanted: Option<&str>, lang: Option<Lang>) -> Result<Source> {
         (None, Some(Lang::Typescript)) => "basic-ts",
         (None, Some(Lang::Rust)) => "basic-rs",
         (None, Some(Lang::Cpp)) => "basic-cpp",
-        (None, Some(Lang::Csharp)) => "basic-csharp",
+        (None, Some(Lang::Csharp)) => CSHARP,
         (None, None) => "basic-ts",
     };
     if let Some(template) = Template::find(name) {
@@ -356,6 +383,9 @@ fn print_next_steps(plan: &Plan, installed: bool) {
 /// What somebody must have for a module whose tools are not those of most.
 fn needs(module: &Path) -> Option<&'static str> {
     match crate::build::language(module)? {
+        Language::CSharp if module.join("NuGet.Config").is_file() => Some(
+            "C#: the .NET SDK 10, which fetches its experimental compiler to WebAssembly; `spacetime doctor` looks for it",
+        ),
         Language::CSharp => Some(
             "C#: the .NET SDK 8, and `dotnet workload install wasi-experimental`; `spacetime doctor` looks for it",
         ),

@@ -142,7 +142,19 @@ async fn oidc_login(
         Some(url) => url,
         None => context.config.server_url(None)?,
     };
-    let Login { token, renewal } = oidc::login(options).await?;
+    let mut is_ended = false;
+    let end_old = async |issuer: &str| {
+        is_ended = end_renewal(&mut context.config, &url, (issuer, options.client_id)).await?;
+        Ok(())
+    };
+    let login = oidc::login(options, end_old).await;
+    if login.is_err() && is_ended {
+        eprintln!(
+            "warning: the login for {} that was there is not renewed any more",
+            origin(&url)
+        );
+    }
+    let Login { token, renewal } = login?;
     replace(&mut context.config, &url, &token, renewal.as_ref()).await?;
     if renewal.is_some() {
         println!("It is renewed by itself, as long as the provider does that.");
@@ -162,6 +174,29 @@ async fn oidc_login(
         }
     }
     Ok(())
+}
+
+/// Ends the renewal of the login that is there, if the same provider renews it for the same program. Providers that revoke a refresh
+/// token may end all that this person has agreed to for the program, so this comes before he agrees once more, and not after it. The
+/// token stays for as long as it lasts. True if there was something to end.
+async fn end_renewal(
+    config: &mut Config,
+    url: &str,
+    (issuer, client_id): (&str, &str),
+) -> Result<bool> {
+    let mut old = None;
+    let forget = |now: &mut Config| {
+        let renewal = now.renewal(url);
+        old = renewal.filter(|old| old.issuer == issuer && old.client_id == client_id);
+        if old.is_some() {
+            now.remove_renewal(url);
+        }
+    };
+    config.update(forget).await?;
+    if let Some(old) = &old {
+        revoke(old).await;
+    }
+    Ok(old.is_some())
 }
 
 /// Stores a login in the place of the one that was there. The old one goes when the new one is there, and not before: a
@@ -202,8 +237,8 @@ fn is_of(old: &Renewal, new: Option<&Renewal>) -> bool {
     new.is_some_and(|new| old.issuer == new.issuer && old.client_id == new.client_id)
 }
 
-/// Is the login that is there the same person's? Providers that revoke a refresh token end all that this person has agreed to for
-/// the program, the new login with the old one: then it is not revoked.
+/// Is the login that is there the same person's? Then another command has logged in meanwhile, and to revoke that might end both
+/// ([`end_renewal`]).
 fn same_person(config: &Config, url: &str, token: &str) -> bool {
     let identity = |token: &str| credentials::identity_of(token).ok();
     let old = config.token(url).and_then(identity);

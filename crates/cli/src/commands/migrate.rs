@@ -7,10 +7,9 @@ use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
 use super::publish::backfill::progress_line;
-use super::{Auth, Context};
+use super::{Context, OneDatabase};
 use crate::error::{Error, Result};
-use crate::http::{self, Client};
-use crate::targets::{self, Rest};
+use crate::http;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -23,7 +22,7 @@ enum Command {
     /// Show what the migration that runs is at, and how the last one ended
     Status {
         #[command(flatten)]
-        of: Of,
+        of: OneDatabase,
         /// Print the server's answer as it is
         #[arg(long)]
         json: bool,
@@ -31,41 +30,15 @@ enum Command {
     /// End the migration that runs; all is as before then
     Cancel {
         #[command(flatten)]
-        of: Of,
+        of: OneDatabase,
     },
-}
-
-/// Of which database.
-#[derive(Debug, clap::Args)]
-struct Of {
-    /// The name or identity of the database
-    database: Option<String>,
-    /// The nickname, host name or URL of the server
-    #[arg(short, long, value_name = "SERVER")]
-    server: Option<String>,
-    /// Do not look at spacetime.json
-    #[arg(long)]
-    no_config: bool,
-}
-
-impl Of {
-    /// The server, the name of the database, and the route there.
-    async fn find(self, context: &mut Context) -> Result<(Client, String, String)> {
-        let known = targets::known(self.no_config)?;
-        let given: Vec<String> = self.database.into_iter().collect();
-        let (database, _) = targets::resolve(&known, &given, Rest::None, self.server.as_deref())?;
-        let client = context
-            .client(database.server.as_deref(), Auth::new(false, false))
-            .await?;
-        let path = format!("/v1/database/{}/migration", http::encode(&database.name));
-        Ok((client, database.name, path))
-    }
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     match args.command {
         Command::Status { of, json } => {
-            let (client, name, path) = of.find(context).await?;
+            let (client, name) = of.find(context).await?;
+            let path = path_of(&name);
             let text = http::success_text(client.send(client.get(&path)).await?).await?;
             let status = http::parse_json(&text)?;
             match json {
@@ -75,7 +48,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
             Ok(())
         }
         Command::Cancel { of } => {
-            let (client, name, path) = of.find(context).await?;
+            let (client, name) = of.find(context).await?;
+            let path = path_of(&name);
             let response = client.send(client.request(Method::DELETE, &path)).await?;
             if response.status() == StatusCode::CONFLICT {
                 let why = http::body_text(response).await?;
@@ -89,6 +63,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
             Ok(())
         }
     }
+}
+
+fn path_of(name: &str) -> String {
+    format!("/v1/database/{}/migration", http::encode(name))
 }
 
 fn print(name: &str, status: &Value) {

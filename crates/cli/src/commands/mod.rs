@@ -32,6 +32,7 @@ use crate::error::{Error, Result};
 use crate::http::Client;
 use crate::paths::Paths;
 use crate::prompt;
+use crate::targets::{self, Rest};
 
 /// What every command starts from.
 #[derive(Debug)]
@@ -124,6 +125,39 @@ impl Context {
         }
         self.agreed_to_http.push(origin);
         Ok(())
+    }
+}
+
+/// A database, for commands that ask nothing about it.
+#[derive(Debug, clap::Args)]
+pub struct OneDatabase {
+    /// The name or identity of the database
+    database: Option<String>,
+    /// The nickname, host name or URL of the server
+    #[arg(short, long, value_name = "SERVER")]
+    server: Option<String>,
+    /// Do not look at spacetime.json
+    #[arg(long)]
+    no_config: bool,
+}
+
+impl OneDatabase {
+    /// The server, and the name of the database, or its identity if that was given.
+    pub async fn find(self, context: &mut Context) -> Result<(Client, String)> {
+        let known = targets::known(self.no_config)?;
+        let given: Vec<String> = self.database.into_iter().collect();
+        let (database, _) = targets::resolve(&known, &given, Rest::None, self.server.as_deref())?;
+        let client = context
+            .client(database.server.as_deref(), Auth::new(false, false))
+            .await?;
+        Ok((client, database.name))
+    }
+
+    /// The server, and the identity of the database there.
+    pub async fn identify(self, context: &mut Context) -> Result<(Client, String)> {
+        let (client, name) = self.find(context).await?;
+        let identity = client.database_identity(&name).await?;
+        Ok((client, identity.to_hex()))
     }
 }
 

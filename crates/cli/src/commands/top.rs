@@ -12,7 +12,8 @@ use crate::error::{Error, Result};
 use crate::http::{self, Client};
 use crate::output::{print_json, FormatOption};
 
-use self::rates::{rates_between, Counted};
+use self::rates::{rates_between, Counted, Rates};
+use self::screen::Size;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -46,38 +47,143 @@ fn interval(text: &str) -> std::result::Result<f64, String> {
     }
 }
 
+/// Where a terminal does not say its size.
+const USUAL_SIZE: Size = Size {
+    columns: 80,
+    lines: 24,
+};
+/// For one look.
+const LOOK_TIME_MAX: Duration = Duration::from_secs(10);
+/// So many looks may fail one after the other.
+const LOOKS_FAILED_MAX: u32 = 30;
+
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let watched = Watched::find(context, &args).await?;
-    let is_live = !args.once && std::io::stdout().is_terminal() && !args.format.is_json();
-    let repeats = !args.once && (is_live || args.format.is_json());
-    let shown = async {
-        let mut before = watched.look().await?;
-        loop {
-            tokio::time::sleep(Duration::from_secs_f64(args.interval)).await;
-            let now = watched.look().await?;
-            let rates = rates_between(&before, &now, args.database.is_some());
-            if args.format.is_json() {
-                print_json(&rates.to_json());
-            } else {
-                let text = screen::text(&rates, args.rows);
-                print!("{}", if is_live { screen::drawn(&text) } else { text });
-                let _ = std::io::stdout().flush();
-            }
-            if !repeats {
-                return Ok(());
-            }
-            before = now;
-        }
-    };
+    let output = Output::of(&args);
     tokio::select! {
-        ended = shown => ended,
+        ended = watch(&watched, &args, &output) => ended,
         _ = tokio::signal::ctrl_c() => {
-            if is_live {
+            if matches!(output.form, Form::Drawn | Form::Printed) {
                 println!();
             }
             Ok(())
         }
     }
+}
+
+/// The first look tells whether there is anything to see. Later ones may fail: servers are started anew.
+async fn watch(watched: &Watched, args: &Args, output: &Output) -> Result<()> {
+    let mut before = watched.look().await?;
+    let (mut shown, mut failed) = (String::new(), 0);
+    loop {
+        tokio::time::sleep(Duration::from_secs_f64(args.interval)).await;
+        let now = match watched.look().await {
+            Ok(now) => now,
+            Err(error) if output.ends || failed + 1 >= LOOKS_FAILED_MAX => return Err(error),
+            Err(error) => {
+                failed += 1;
+                output.tell_trouble(&shown, &error, failed);
+                continue;
+            }
+        };
+        failed = 0;
+        let rates = rates_between(&before, &now, args.database.is_some());
+        shown = output.show(&rates, args.rows);
+        if output.ends {
+            return Ok(());
+        }
+        before = now;
+    }
+}
+
+/// How looks are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Json,
+    /// On a terminal, one over the other.
+    Drawn,
+    /// On a terminal that knows no more than lines, one after the other.
+    Printed,
+    /// Elsewhere.
+    Text,
+}
+
+struct Output {
+    form: Form,
+    /// After the first.
+    ends: bool,
+}
+
+impl Output {
+    fn of(args: &Args) -> Output {
+        let is_terminal = std::io::stdout().is_terminal();
+        let form = match args.format.is_json() {
+            true => Form::Json,
+            false if !is_terminal || args.once => Form::Text,
+            false if is_dumb(std::env::var_os("TERM").as_deref()) => Form::Printed,
+            false => Form::Drawn,
+        };
+        Output {
+            form,
+            ends: args.once || form == Form::Text,
+        }
+    }
+
+    fn size(&self) -> Size {
+        if self.form == Form::Text {
+            return Size::ENDLESS;
+        }
+        let size = console::Term::stdout().size_checked();
+        let size = size.map(|(lines, columns)| Size {
+            columns: columns.into(),
+            lines: lines.into(),
+        });
+        let size = size.filter(|size| size.columns > 0 && size.lines > 0);
+        let size = size.unwrap_or(USUAL_SIZE);
+        match self.form {
+            // Looks that stand one behind the other scroll.
+            Form::Printed => Size {
+                lines: usize::MAX,
+                ..size
+            },
+            _ => size,
+        }
+    }
+
+    /// Gives what is shown now.
+    fn show(&self, rates: &Rates, rows_max: usize) -> String {
+        if self.form == Form::Json {
+            print_json(&rates.to_json());
+            return String::new();
+        }
+        let text = screen::text(rates, rows_max, self.size());
+        match self.form {
+            Form::Drawn => print!("{}", screen::drawn(&text)),
+            Form::Printed => println!("{text}"),
+            _ => print!("{text}"),
+        }
+        let _ = std::io::stdout().flush();
+        text
+    }
+
+    fn tell_trouble(&self, shown: &str, error: &Error, failed: u32) {
+        let trouble = screen::plain(&format!(
+            "look {failed} of {LOOKS_FAILED_MAX} failed: {error}"
+        ));
+        if self.form != Form::Drawn {
+            eprintln!("{trouble}");
+            return;
+        }
+        let text = screen::with_trouble(shown, &trouble, self.size());
+        print!("{}", screen::drawn(&text));
+        let _ = std::io::stdout().flush();
+    }
+}
+
+/// Such a terminal does not move its cursor.
+fn is_dumb(term: Option<&std::ffi::OsStr>) -> bool {
+    // Elsewhere the variable is not usual.
+    cfg!(unix) && term.is_none_or(|term| term.is_empty() || term == "dumb")
 }
 
 /// What is looked at.
@@ -101,6 +207,13 @@ impl Watched {
     }
 
     async fn look(&self) -> Result<(Instant, Counted)> {
+        let looked = tokio::time::timeout(LOOK_TIME_MAX, self.ask()).await;
+        let seconds = LOOK_TIME_MAX.as_secs();
+        let late = || format!("the server has not answered within {seconds} s");
+        looked.unwrap_or_else(|_| Err(Error::coded("LC0602", late())))
+    }
+
+    async fn ask(&self) -> Result<(Instant, Counted)> {
         let response = self.client.send(self.client.get(&self.path)).await?;
         let status = response.status();
         let text = http::json_text(response).await?;
@@ -118,5 +231,18 @@ impl Watched {
             )
         })?;
         Ok((Instant::now(), counted))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(unix)]
+    fn terminals_that_only_print() {
+        for (term, expected) in [(None, true), (Some("dumb"), true), (Some("xterm"), false)] {
+            assert_eq!(is_dumb(term.map(AsRef::as_ref)), expected, "{term:?}");
+        }
     }
 }

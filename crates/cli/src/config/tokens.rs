@@ -123,7 +123,8 @@ impl Config {
         self.set_renewal(url, renewal);
     }
 
-    fn remove_renewal(&mut self, url: &str) {
+    /// The token stays, and nobody renews it.
+    pub fn remove_renewal(&mut self, url: &str) {
         let renewals = self.document.get_mut(RENEWALS);
         let Some(table) = renewals.and_then(Item::as_table_like_mut) else {
             return;

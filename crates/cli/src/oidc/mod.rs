@@ -52,12 +52,17 @@ impl std::fmt::Debug for Renewal {
     }
 }
 
-/// Logs in.
+/// Logs in with the provider at `options.issuer`. `before` runs when the provider was found and before anybody is asked for anything;
+/// it gets the name of the issuer.
 ///
 /// # Errors
-/// The provider cannot be used, or has refused.
-pub async fn login(options: Options<'_>) -> Result<Login> {
+/// The provider cannot be used, or has refused; or `before` has failed.
+pub async fn login(
+    options: Options<'_>,
+    before: impl AsyncFnOnce(&str) -> Result<()>,
+) -> Result<Login> {
     let provider = Provider::discover(options.issuer).await?;
+    before(&provider.issuer).await?;
     let (answer, nonce) = match options.device {
         true => (device::login(&provider, &options).await?, None),
         false => {

@@ -75,6 +75,12 @@ impl Write for Files {
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A full disk must not end in a flood of complaints about itself.
         let _ = files.write(&date, line);
+        if let Some((path, error)) = files.take_stuck() {
+            eprintln!(
+                "an old file of the log cannot be removed or renamed: {}: {error}",
+                path.display()
+            );
+        }
         Ok(line.len())
     }
 

@@ -213,14 +213,22 @@ impl Home {
         self.run_with(args, "", &[])
     }
 
-    pub fn run_with(&self, args: &[&str], input: &str, variables: &[(&str, &str)]) -> Outcome {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_spacetime"))
+    /// The command as it is run.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spacetime"));
+        command
             .arg("--root-dir")
             .arg(self.path("root"))
             .args(args)
             .current_dir(self.directory.path())
             .env("HOME", self.directory.path())
-            .env("NO_PROXY", "127.0.0.1")
+            .env("NO_PROXY", "127.0.0.1");
+        command
+    }
+
+    pub fn run_with(&self, args: &[&str], input: &str, variables: &[(&str, &str)]) -> Outcome {
+        let mut child = self
+            .command(args)
             .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

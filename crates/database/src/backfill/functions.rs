@@ -9,7 +9,7 @@ use lightcone_host::{
 use lightcone_types::{cut, ConnectionId, Identity, TableId, Timestamp};
 
 use super::{too_long, Failure};
-use crate::migration_function::{LastWords, REASON_BYTES_MAX};
+use crate::migration_function::{LastWords, NoImmediateCalls, REASON_BYTES_MAX};
 use crate::module::Program;
 use crate::options::DatabaseOptions;
 
@@ -46,6 +46,7 @@ impl RowFunctions {
         let functions = tables.iter().filter_map(function).collect();
         let words = Arc::new(LastWords::new(around.console));
         let mut config = options.host_config(words.clone());
+        config.immediate = Some(Arc::new(NoImmediateCalls));
         let time_max = options.limits.backfill_transaction_time_max;
         config.limits.call_ms_max = u64::try_from(time_max.as_millis()).unwrap_or(u64::MAX);
         let instance = program.loaded.instantiate(HostEnv::new(config));

@@ -7,12 +7,12 @@ mod functions;
 use std::time::{Duration, Instant};
 
 use lightcone_engine::{BackfillRecord, BackfillTable, Datastore, OldRows};
+use lightcone_schema::MigrationPlan;
 use lightcone_table::RowId;
 
 use self::functions::RowFunctions;
 use crate::environment::Environment;
 use crate::error::UpdateError;
-use crate::migration::Planned;
 use crate::module::Program;
 use crate::options::DatabaseOptions;
 
@@ -104,11 +104,11 @@ impl Backfill {
     pub fn new(
         datastore: &Datastore,
         options: &DatabaseOptions,
-        (program, planned): (&Program, &Planned),
+        (program, plan): (&Program, &MigrationPlan),
         started_us: i64,
         console: std::sync::Arc<dyn lightcone_host::ConsoleSink>,
     ) -> Result<Backfill, Failure> {
-        let tables = datastore.backfill_tables(&program.def, &planned.plan);
+        let tables = datastore.backfill_tables(&program.def, plan);
         let tables = tables.map_err(Failure::other)?;
         let around = Surroundings {
             owner: options.owner,

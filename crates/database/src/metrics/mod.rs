@@ -5,7 +5,9 @@
 
 mod functions;
 mod histogram;
+mod module;
 mod outbound;
+mod snapshots;
 
 use std::time::Duration;
 
@@ -14,11 +16,15 @@ use lightcone_engine::Counter;
 use crate::module_log::ModuleLogMetrics;
 use crate::shared::Shared;
 
-pub(crate) use self::functions::{Failure, FunctionCounters, ModuleCounters};
-pub use self::functions::{FunctionKind, FunctionMetrics, TableMetrics};
+pub(crate) use self::functions::{Failure, FunctionCounters};
+pub use self::functions::{FunctionKind, FunctionMetrics};
 pub use self::histogram::{Histogram, HistogramSnapshot, BOUNDS_NS};
+pub(crate) use self::module::{ModuleCounters, SeriesMax};
+pub use self::module::{ModuleMetrics, TableMetrics};
 pub(crate) use self::outbound::OutboundCounters;
 pub use self::outbound::OutboundMetrics;
+pub(crate) use self::snapshots::SnapshotCounters;
+pub use self::snapshots::{Replayed, SnapshotMetrics};
 
 /// What clients ask a database for, beside calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,9 +72,19 @@ pub(crate) struct Metrics {
     /// Time on the threads for reads, of the queries that are not answered on the writer.
     pub reads: Histogram,
     pub outbound: OutboundCounters,
+    pub snapshots: SnapshotCounters,
+    /// What opening the database took.
+    pub replayed: Replayed,
 }
 
 impl Metrics {
+    pub fn new(replayed: Replayed) -> Metrics {
+        Metrics {
+            replayed,
+            ..Metrics::default()
+        }
+    }
+
     /// The writer is done with a query.
     pub fn note_query(&self, kind: QueryKind, time: Duration) {
         self.queries[kind as usize].note(time);
@@ -78,8 +94,7 @@ impl Metrics {
 /// What a database has counted until now.
 #[derive(Clone, Debug, Default)]
 pub struct DatabaseMetrics {
-    pub functions: Vec<FunctionMetrics>,
-    pub tables: Vec<TableMetrics>,
+    pub module: ModuleMetrics,
     /// For how long the writer took nothing from its inbox, each time.
     pub rounds: HistogramSnapshot,
     /// From when a call has come to when it began.
@@ -92,6 +107,12 @@ pub struct DatabaseMetrics {
     pub other_transactions: u64,
     pub outbound: OutboundMetrics,
     pub module_log: ModuleLogMetrics,
+    pub snapshots: SnapshotMetrics,
+    pub replayed: Replayed,
+    /// Linear memory of all instances of the module. Of JavaScript nothing.
+    pub wasm_memory_bytes: u64,
+    /// What instances for procedures have of `limits.procedure-memory-bytes-max`.
+    pub procedure_memory_bytes: u64,
     /// Messages and requests that wait for the writer, or are being answered by it.
     pub inbox_messages: u64,
     /// Queries that are not answered yet.
@@ -104,13 +125,11 @@ impl DatabaseMetrics {
     pub(crate) fn of(shared: &Shared) -> DatabaseMetrics {
         let (metrics, limits) = (&shared.metrics, &shared.options.limits);
         let module = shared.module();
-        let (functions, tables) = module.counters.read();
         let stats = shared.status.stats();
         let reads_max = limits.reads_per_database_max.max(1);
         let reads_left = shared.reads.available_permits();
         DatabaseMetrics {
-            functions,
-            tables,
+            module: module.counters.read(SeriesMax::of(limits)),
             rounds: metrics.rounds.snapshot(),
             waits: metrics.waits.snapshot(),
             queries: std::array::from_fn(|kind| metrics.queries[kind].snapshot()),
@@ -118,6 +137,10 @@ impl DatabaseMetrics {
             other_transactions: metrics.other_transactions.get(),
             outbound: metrics.outbound.read(),
             module_log: shared.log.metrics(),
+            snapshots: metrics.snapshots.read(),
+            replayed: metrics.replayed,
+            wasm_memory_bytes: shared.memory.bytes() as u64,
+            procedure_memory_bytes: shared.procedures.memory.bytes() as u64,
             inbox_messages: shared.inbox.messages_taken() as u64,
             reads_under_way: reads_max.saturating_sub(reads_left) as u64,
             log_queue_bytes: stats.log_queue_bytes,
@@ -126,8 +149,7 @@ impl DatabaseMetrics {
 
     /// Adds what another database has counted.
     pub fn add(&mut self, other: &DatabaseMetrics) {
-        self.functions.extend(other.functions.iter().cloned());
-        self.tables.extend(other.tables.iter().cloned());
+        self.module.add(&other.module);
         self.rounds.add(&other.rounds);
         self.waits.add(&other.waits);
         for (query, more) in self.queries.iter_mut().zip(&other.queries) {
@@ -137,8 +159,26 @@ impl DatabaseMetrics {
         self.other_transactions += other.other_transactions;
         self.outbound.add(&other.outbound);
         self.module_log.add(&other.module_log);
+        self.snapshots.add(&other.snapshots);
+        self.replayed.add(&other.replayed);
+        self.wasm_memory_bytes += other.wasm_memory_bytes;
+        self.procedure_memory_bytes += other.procedure_memory_bytes;
         self.inbox_messages += other.inbox_messages;
         self.reads_under_way += other.reads_under_way;
         self.log_queue_bytes += other.log_queue_bytes;
+    }
+
+    /// Leaves what stays true when the database is closed: what it has counted, and nothing that it has.
+    pub fn leave(&mut self) {
+        for table in &mut self.module.tables {
+            (table.rows, table.bytes) = (0, 0);
+        }
+        self.rounds.longest_ns = 0;
+        self.outbound.leave();
+        self.module_log.file_bytes = 0;
+        self.replayed = Replayed::default();
+        (self.wasm_memory_bytes, self.procedure_memory_bytes) = (0, 0);
+        (self.inbox_messages, self.reads_under_way) = (0, 0);
+        self.log_queue_bytes = 0;
     }
 }

@@ -61,6 +61,11 @@ impl OutboundMetrics {
         self.begun.saturating_sub(self.answered + self.failed)
     }
 
+    /// The calls that wait for what is under way end with their database.
+    pub(super) fn leave(&mut self) {
+        self.failed += self.under_way();
+    }
+
     pub fn add(&mut self, other: &OutboundMetrics) {
         self.begun += other.begun;
         self.answered += other.answered;

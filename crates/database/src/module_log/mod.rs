@@ -3,6 +3,7 @@
 //! Whoever logs never waits for a disk: lines gather in a buffer, and one thread of the process writes them for all
 //! databases. What a module may log is bounded in pace and in total; what is left out is counted, and one line says so.
 
+mod clock;
 mod thread;
 
 use std::path::{Path, PathBuf};
@@ -127,10 +128,9 @@ impl ModuleLog {
             live: broadcast::channel(LIVE_RECORDS_MAX).0,
             counted: Counted::default(),
         };
-        inner.files().remove_days();
-        ModuleLog {
-            inner: Arc::new(inner),
-        }
+        let inner = Arc::new(inner);
+        thread::opened(&inner);
+        ModuleLog { inner }
     }
 
     /// The last `num_lines` lines (at least one; all if none) of today, or of the newest day there is.
@@ -283,10 +283,15 @@ struct Files {
 }
 
 impl Files {
-    /// Also a module that logs nothing any more keeps no older files; they are looked at when the database is opened.
-    fn remove_days(&self) {
-        if let Err(error) = self.log.remove_days(&today()) {
-            tracing::warn!(directory = %self.log.directory().display(), %error, "old files of a module log cannot be removed");
+    /// Also a module that logs nothing any more keeps no older files.
+    fn remove_days(&mut self) {
+        self.log.remove_days(&today());
+        self.tell_stuck();
+    }
+
+    fn tell_stuck(&mut self) {
+        if let Some((path, error)) = self.log.take_stuck() {
+            tracing::warn!(file = %path.display(), %error, "an old file of a module log cannot be removed or renamed; the log goes on without that");
         }
     }
 
@@ -296,7 +301,9 @@ impl Files {
         if lines.is_empty() {
             return lost;
         }
-        if let Err(NotWritten { written, error }) = self.log.write(&today(), lines) {
+        let result = self.log.write(&today(), lines);
+        self.tell_stuck();
+        if let Err(NotWritten { written, error }) = result {
             let rest = &lines[written..];
             let records = rest.iter().filter(|byte| **byte == b'\n').count();
             lost.add(records as u64, rest.len());
@@ -468,9 +475,12 @@ mod tests {
     }
 
     #[test]
-    fn old_days_go_when_the_database_is_opened() {
+    fn old_days_go_once_the_clock_is_believed() {
         let dir = tempfile::tempdir().expect("temporary directory");
-        std::fs::write(dir.path().join("2020-01-01.log"), "old\n").expect("old");
+        let old = dir.path().join("2020-01-01.log");
+        let file = std::fs::File::create(&old).expect("old");
+        let time = std::time::UNIX_EPOCH + Duration::from_secs(1_577_836_800);
+        file.set_modified(time).expect("a time");
         let bounds = Bounds {
             files: LogBounds {
                 days_max: Some(30),
@@ -480,8 +490,15 @@ mod tests {
             records_per_second: 1 << 30,
         };
         let log = ModuleLog::new(dir.path().to_owned(), bounds, Arc::default());
-        assert!(!dir.path().join("2020-01-01.log").exists());
-        assert!(log.tail(None).is_empty());
+        log.info("new");
+        assert!(text(&log).contains("new"));
+        // This process has begun just now.
+        assert!(old.exists());
+        thread::OpenLogs::visit(&[Arc::downgrade(&log.inner)], false);
+        assert!(old.exists());
+        thread::OpenLogs::visit(&[Arc::downgrade(&log.inner)], true);
+        assert!(!old.exists());
+        assert!(text(&log).contains("new"));
     }
 
     #[test]

@@ -1,19 +1,39 @@
-//! The thread that writes the module logs of all databases.
+//! The thread that writes the module logs of all databases, and removes what is too old.
 
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
+use super::clock::EvenClock;
 use super::Inner;
 
 /// How often a line says what was left out.
 const TELL_INTERVAL: Duration = Duration::from_secs(1);
+/// How often all open logs are looked through for files of long ago.
+const VISIT_INTERVAL: Duration = Duration::from_secs(20 * 60);
 
-/// The queue holds each log at most once: [`super::Pending::is_queued`].
-static QUEUE: OnceLock<Option<Sender<Arc<Inner>>>> = OnceLock::new();
+enum Work {
+    /// There are lines. The queue holds each log at most once so: [`super::Pending::is_queued`].
+    Write(Arc<Inner>),
+    Opened(Weak<Inner>),
+}
+
+static QUEUE: OnceLock<Option<Sender<Work>>> = OnceLock::new();
 
 /// Has the log written soon.
 pub(super) fn wake(log: &Arc<Inner>) {
+    if !send(Work::Write(log.clone())) {
+        log.flush(true);
+    }
+}
+
+/// Has old files of the log removed for as long as it is open.
+pub(super) fn opened(log: &Arc<Inner>) {
+    send(Work::Opened(Arc::downgrade(log)));
+}
+
+/// False if there is no thread.
+fn send(work: Work) -> bool {
     let queue = QUEUE.get_or_init(|| {
         let (sender, receiver) = channel();
         let thread = std::thread::Builder::new().name("module-log".to_owned());
@@ -25,36 +45,84 @@ pub(super) fn wake(log: &Arc<Inner>) {
             }
         }
     });
-    if queue
-        .as_ref()
-        .is_none_or(|queue| queue.send(log.clone()).is_err())
-    {
-        log.flush(true);
-    }
+    queue.as_ref().is_some_and(|queue| queue.send(work).is_ok())
 }
 
-fn run(queue: &Receiver<Arc<Inner>>) {
+fn run(queue: &Receiver<Work>) {
+    let mut open = OpenLogs::new();
     // Logs from which something was left out.
     let mut to_tell: Vec<Weak<Inner>> = Vec::new();
     let mut told = Instant::now();
     loop {
-        let log = match to_tell.is_empty() {
-            true => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            false => queue.recv_timeout(TELL_INTERVAL),
+        let wait = match to_tell.is_empty() {
+            true => VISIT_INTERVAL,
+            false => TELL_INTERVAL,
         };
-        match log {
-            Ok(log) => {
+        match queue.recv_timeout(wait) {
+            Ok(Work::Write(log)) => {
                 let known = |other: &Weak<Inner>| std::ptr::eq(other.as_ptr(), Arc::as_ptr(&log));
                 if log.flush(false) && !to_tell.iter().any(known) {
                     to_tell.push(Arc::downgrade(&log));
                 }
             }
+            Ok(Work::Opened(log)) => open.add(log),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
         if told.elapsed() >= TELL_INTERVAL {
             to_tell.retain(|log| log.upgrade().is_some_and(|log| log.flush(true)));
             told = Instant::now();
+        }
+        open.visit_when_due();
+    }
+}
+
+/// The logs of open databases, which are looked through from time to time, once the clock is believed.
+pub(super) struct OpenLogs {
+    logs: Vec<Weak<Inner>>,
+    clock: EvenClock,
+    visited: Instant,
+}
+
+impl OpenLogs {
+    fn new() -> OpenLogs {
+        let now = Instant::now();
+        OpenLogs {
+            logs: Vec::new(),
+            clock: EvenClock::new(SystemTime::now(), now),
+            visited: now,
+        }
+    }
+
+    fn clock_is_even(&mut self) -> bool {
+        self.clock.is_even(SystemTime::now(), Instant::now())
+    }
+
+    fn add(&mut self, log: Weak<Inner>) {
+        let is_believed = self.clock_is_even();
+        OpenLogs::visit(std::slice::from_ref(&log), is_believed);
+        // Those that were closed need not stay until the next visit.
+        if self.logs.len() == self.logs.capacity() {
+            self.logs.retain(|log| log.strong_count() > 0);
+        }
+        self.logs.push(log);
+    }
+
+    fn visit_when_due(&mut self) {
+        if self.visited.elapsed() < VISIT_INTERVAL {
+            return;
+        }
+        self.visited = Instant::now();
+        self.logs.retain(|log| log.strong_count() > 0);
+        let is_believed = self.clock_is_even();
+        OpenLogs::visit(&self.logs, is_believed);
+    }
+
+    /// Removes what is too old, if the clock is believed.
+    pub(super) fn visit(logs: &[Weak<Inner>], is_believed: bool) {
+        let logs = logs.iter().filter(|_| is_believed);
+        for log in logs.filter_map(Weak::upgrade) {
+            log.files().remove_days();
         }
     }
 }

@@ -56,6 +56,7 @@ fn creating_transaction(
     let mut instance = program.loaded.instantiate(HostEnv::new(config.clone()))?;
     let mut datastore = Datastore::new();
     options.configure(&mut datastore);
+    datastore.know_old_tables(&program.def);
     datastore.begin();
     datastore.bootstrap();
     for table in &program.def.tables {

@@ -6,7 +6,7 @@ use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::{Arc, Weak};
 
 use lightcone_engine::{Datastore, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID};
-use lightcone_host::ModuleInstance;
+use lightcone_host::{ModuleInstance, SharedMemory};
 use lightcone_log::{CommitEvent, Committer, CommitterOptions, Log, LogOffset, THREAD_NAME};
 use lightcone_types::{ConnectionId, Identity, Reader};
 use tokio::sync::mpsc;
@@ -17,7 +17,7 @@ use crate::events::{Batch, FanoutItem};
 use crate::fanout::{Fanout, QUEUE_BATCHES_MAX};
 use crate::handle::DatabaseHandle;
 use crate::inbox::Inbox;
-use crate::metrics::ModuleCounters;
+use crate::metrics::{Metrics, ModuleCounters, Replayed, SeriesMax};
 use crate::module::{Module, Program};
 use crate::module_log::ModuleLog;
 use crate::options::{DatabaseOptions, WRITER_STACK_EXTRA_BYTES};
@@ -36,12 +36,14 @@ pub(super) struct Opened {
     pub options: DatabaseOptions,
     pub log: Arc<ModuleLog>,
     pub immediate: Arc<ImmediateQueue>,
+    /// Where the instances count theirs.
+    pub memory: Arc<SharedMemory>,
     pub program: Program,
     pub datastore: Datastore,
     pub instance: Box<dyn ModuleInstance>,
     pub durable: Box<dyn Log>,
-    /// Bytes of the log that were replayed.
-    pub replayed_bytes: u64,
+    /// Of the log.
+    pub replayed: Replayed,
     /// The program of a backfill that goes on, or why there is none.
     pub resumed: Option<Result<Resumed, String>>,
 }
@@ -51,17 +53,19 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
         options,
         log,
         immediate,
+        memory,
         program,
         datastore,
         instance,
         durable,
-        replayed_bytes,
+        replayed,
         resumed,
     } = opened;
     let backfilled = datastore.backfilled();
     let next_offset = durable.tail().next_offset;
     let catalog = CatalogView::new(&datastore, &program.def);
-    let counters = ModuleCounters::new(&program.def, &datastore, None);
+    let series_max = SeriesMax::of(&options.limits);
+    let counters = ModuleCounters::new(&program.def, &datastore, None, series_max);
     let module = Arc::new(Module::new(0, 0, program, catalog, counters));
     let (items, inbox) = mpsc::unbounded_channel();
     let senders = Inbox::new(&options.limits, items);
@@ -69,8 +73,10 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
         options,
         log,
         immediate,
+        memory,
         senders,
         module.clone(),
+        Metrics::new(replayed),
     ));
     if resumed.is_some() {
         // Whoever asks hears of it before the writer is there.
@@ -93,7 +99,7 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
         used_batches,
         next_offset,
         submitted_offset: next_offset,
-        replayed_bytes,
+        replayed_bytes: replayed.bytes,
         state: WriterState::default(),
         traced: None,
     };

@@ -195,7 +195,7 @@ pub(crate) struct Procedures {
     /// Outbound requests.
     requests: Arc<Semaphore>,
     lookups: LookupShare,
-    memory: Arc<SharedMemory>,
+    pub(crate) memory: Arc<SharedMemory>,
     /// Instances without a call, with the version of their module.
     idle: Mutex<Vec<(u64, Box<dyn SuspendableInstance>)>>,
     threads: Arc<threads::Threads>,

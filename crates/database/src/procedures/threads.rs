@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lightcone_host::{HostEnv, ModuleInstance, ProcedureOutcome, ProcedureResult};
 use lightcone_types::Identity;
@@ -14,15 +14,17 @@ use super::{host_config, UnderWay};
 use crate::options::WRITER_STACK_EXTRA_BYTES;
 use crate::shared::Shared;
 
-/// A thread without a call ends after this time.
+/// A thread that has had no call for so long ends, and the memory of its isolate with it.
 const IDLE: Duration = Duration::from_secs(10);
 
 /// The threads of one database.
 pub(super) struct Threads {
     queue: Mutex<Queue>,
-    changed: Condvar,
     threads_max: usize,
 }
+
+/// Wakes one thread.
+type Bell = Arc<Condvar>;
 
 #[derive(Default)]
 struct Queue {
@@ -30,7 +32,11 @@ struct Queue {
     /// How many calls of each caller have a thread.
     running: FxHashMap<Identity, usize>,
     threads: usize,
+    /// Threads without a call.
     idle: usize,
+    /// Those that nobody has woken yet. The last to fall asleep is woken first, so that a few calls keep a few threads, and the others
+    /// end.
+    asleep: Vec<Bell>,
     stopped: bool,
 }
 
@@ -45,6 +51,18 @@ impl Queue {
         let under_way = self.waiting.remove(next)?;
         *self.running.entry(under_way.caller).or_default() += 1;
         Some(under_way)
+    }
+
+    fn wake_one(&mut self) {
+        if let Some(bell) = self.asleep.pop() {
+            bell.notify_one();
+        }
+    }
+
+    fn wake_all(&mut self) {
+        for bell in self.asleep.drain(..) {
+            bell.notify_one();
+        }
     }
 }
 
@@ -71,9 +89,12 @@ impl Drop for Running<'_> {
                 lost = std::mem::take(&mut queue.waiting);
             }
         }
+        // The caller may have more threads now, and others too.
+        if !queue.waiting.is_empty() {
+            queue.wake_all();
+        }
         drop(queue);
         drop(lost);
-        self.threads.changed.notify_all();
     }
 }
 
@@ -81,7 +102,6 @@ impl Threads {
     pub fn new(threads_max: usize) -> Arc<Threads> {
         Arc::new(Threads {
             queue: Mutex::default(),
-            changed: Condvar::new(),
             threads_max,
         })
     }
@@ -91,10 +111,10 @@ impl Threads {
         let waiting = {
             let mut queue = self.queue();
             queue.stopped = true;
+            queue.wake_all();
             std::mem::take(&mut queue.waiting)
         };
         drop(waiting);
-        self.changed.notify_all();
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -102,29 +122,26 @@ impl Threads {
     }
 
     /// The next call, if there is one in time.
-    fn next(&self) -> Option<UnderWay> {
+    fn next(&self, bell: &Bell) -> Option<UnderWay> {
+        // Whoever is woken for nothing has no more time for that.
+        let end = Instant::now() + IDLE;
         let mut queue = self.queue();
         loop {
             if let Some(next) = queue.take(self.threads_max) {
                 return Some(next);
             }
-            if queue.stopped {
+            let left = end.saturating_duration_since(Instant::now());
+            // What still waits is taken when a call of its caller has ended.
+            if queue.stopped || left.is_zero() {
                 queue.threads -= 1;
                 return None;
             }
             queue.idle += 1;
-            let (woken, timed_out) = self
-                .changed
-                .wait_timeout(queue, IDLE)
-                .unwrap_or_else(PoisonError::into_inner);
-            queue = woken;
+            queue.asleep.push(bell.clone());
+            let woken = bell.wait_timeout(queue, left);
+            queue = woken.unwrap_or_else(PoisonError::into_inner).0;
             queue.idle -= 1;
-            if timed_out.timed_out() {
-                // What still waits is taken when a call of its caller has ended.
-                let next = queue.take(self.threads_max);
-                queue.threads -= usize::from(next.is_none());
-                return next;
-            }
+            queue.asleep.retain(|asleep| !Arc::ptr_eq(asleep, bell));
         }
     }
 }
@@ -142,9 +159,9 @@ pub(super) fn push(under_way: UnderWay) {
         queue.waiting.push_back(under_way);
         let starts = queue.waiting.len() > queue.idle && queue.threads < threads.threads_max;
         queue.threads += usize::from(starts);
+        queue.wake_one();
         starts
     };
-    threads.changed.notify_one();
     if !starts {
         return;
     }
@@ -170,7 +187,8 @@ pub(super) fn push(under_way: UnderWay) {
 /// A thread with its instance, which is made for the first call.
 fn work(shared: &Arc<Shared>, threads: &Threads) {
     let mut instance: Option<(u64, Box<dyn ModuleInstance>)> = None;
-    while let Some(under_way) = threads.next() {
+    let bell = Bell::default();
+    while let Some(under_way) = threads.next(&bell) {
         let _running = Running {
             threads,
             caller: under_way.caller,

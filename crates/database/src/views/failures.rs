@@ -22,6 +22,8 @@ pub(super) struct ViewError {
     pub reason: String,
     /// It may go well the next time, though nothing has changed that the view reads.
     pub may_pass: bool,
+    /// It was stopped.
+    pub ran_too_long: bool,
 }
 
 impl From<String> for ViewError {
@@ -29,6 +31,7 @@ impl From<String> for ViewError {
         ViewError {
             reason,
             may_pass: false,
+            ran_too_long: false,
         }
     }
 }
@@ -45,6 +48,7 @@ impl From<DatastoreError> for ViewError {
         ViewError {
             reason: error.to_string(),
             may_pass: matches!(error, DatastoreError::TransactionTooLarge { .. }),
+            ran_too_long: false,
         }
     }
 }

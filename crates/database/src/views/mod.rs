@@ -65,7 +65,7 @@ impl ViewHost<'_> {
         let Some(function) = self.module.views.get(&table) else {
             return;
         };
-        let failure = result.as_ref().err().map(|error| match error.may_pass {
+        let failure = result.as_ref().err().map(|error| match error.ran_too_long {
             true => Failure::Time,
             false => Failure::Trap,
         });

@@ -372,6 +372,7 @@ impl<'h> Deadline<'h> {
         ViewError {
             reason: format!("its query ran longer than limits.view-ms-max, which is {ms_max}"),
             may_pass: true,
+            ran_too_long: true,
         }
     }
 }

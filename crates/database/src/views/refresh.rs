@@ -195,7 +195,10 @@ impl Views {
         let name = host.name(instance.key.table);
         let log = &host.shared.log;
         let time = host.shared.environment().now();
-        let Err(ViewError { reason, may_pass }) = result else {
+        let Err(ViewError {
+            reason, may_pass, ..
+        }) = result
+        else {
             if was_failing {
                 let text = format!("the view `{name}` works again");
                 log.host(ConsoleLevel::Info, Some(&name), &text, time);
@@ -282,5 +285,6 @@ fn too_many_partners(host: ViewHost<'_>) -> ViewError {
     ViewError {
         reason: format!("a transaction changed too much in its join (limits.join-partners-max allows {partners_max} partners for each changed row on average, and a transaction has a limit in all) [LC0714]"),
         may_pass: true,
+        ran_too_long: false,
     }
 }

@@ -67,6 +67,7 @@ impl Runner {
                     limits.view_ms_max
                 ),
                 may_pass: true,
+                ran_too_long: true,
             }),
         }
     }

@@ -129,7 +129,7 @@ impl Writer {
         started_us: i64,
     ) -> Result<(), Failure> {
         let (options, console) = (&self.shared.options, self.shared.log.clone());
-        let of = (&program, &planned);
+        let of = (&program, &planned.plan);
         let mut work = Backfill::new(&self.datastore, options, of, started_us, console)?;
         let now = self.shared.environment().instant();
         let progress = &self.shared.status.migration;

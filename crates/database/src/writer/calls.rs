@@ -193,6 +193,7 @@ impl Writer {
         args: &[u8],
     ) -> (CallResult, Range<usize>) {
         if let Some(reason) = self.shared.status.read_only() {
+            self.module.counters.reducer(reducer).note_refused();
             return (CallResult::Failed(CallFailure::NotRun(reason)), 0..0);
         }
         let measured = self.measure();
@@ -305,6 +306,9 @@ impl Writer {
             }
         }
         if let Err(refused) = self.connect(caller.identity, connection_id, &caller.jwt_payload) {
+            if self.shared.status.is_read_only() {
+                self.count_refused(rights, &function);
+            }
             let refused: Result<CallOutcome, CallError> = Err(refused.into());
             return self.reply_when_durable(true, refused, reply, Some(permit));
         }
@@ -327,6 +331,16 @@ impl Writer {
             args.and_then(|args| self.call_by_name(&origin, rights, &function, &args, None));
         self.disconnect(caller.identity, connection_id);
         self.reply_when_durable(true, result, reply, Some(permit));
+    }
+
+    /// A call never began, as the database takes no writes.
+    fn count_refused(&self, rights: Rights, function: &str) {
+        let (module, counters) = (&self.module, &self.module.counters);
+        if let Ok((reducer, _)) = find_reducer(module, rights, function) {
+            counters.reducer(reducer as u32).note_refused();
+        } else if let Some((procedure, _)) = find_procedure(module, rights, function) {
+            counters.procedure(procedure as u32).note_refused();
+        }
     }
 
     /// The procedure of this name, if there is no such reducer, and it takes these arguments.

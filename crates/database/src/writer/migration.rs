@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
+use lightcone_engine::MigrationWork;
 use lightcone_host::{ConsoleLevel, HostEnv};
 use lightcone_schema::{MigrationPlan, TableSchema};
 use lightcone_types::{ConnectionId, Identity, TableId};
@@ -18,7 +19,7 @@ use crate::compile::SetCompiler;
 use crate::error::UpdateError;
 use crate::events::Event;
 use crate::live_query::LiveQuery;
-use crate::metrics::ModuleCounters;
+use crate::metrics::{ModuleCounters, SeriesMax};
 use crate::migration::{cancelled, log_text, take_steps, Planned, Surroundings};
 use crate::migration_progress::MigrationOutcome;
 use crate::module::{Module, Program};
@@ -89,6 +90,7 @@ impl Writer {
         log.info(&format!("Updated program to {}", program.hash.to_hex()));
         let breaks_clients = planned.plan.breaks_clients();
         if let Err(error) = self.migrate(program, &planned) {
+            self.datastore.know_old_tables(self.module.def());
             let reason = error.to_string();
             let text = format!("Database update failed: {reason}");
             log.host(ConsoleLevel::Error, None, &text, self.now());
@@ -125,7 +127,8 @@ impl Writer {
             false => self.module.tables_version,
         };
         let counting = Some(&self.module.counters);
-        let counters = ModuleCounters::new(&program.def, &self.datastore, counting);
+        let series_max = SeriesMax::of(&self.shared.options.limits);
+        let counters = ModuleCounters::new(&program.def, &self.datastore, counting, series_max);
         let module = Module::new(version, tables_version, program, catalog, counters);
         let module = Arc::new(module);
         match planned.plan.breaks_clients() {
@@ -151,10 +154,14 @@ impl Writer {
         let around = Surroundings {
             options: &self.shared.options,
             console: log.clone(),
-            progress: Some(&self.shared.status.migration),
+            progress: &self.shared.status.migration,
+            started: self.shared.environment().instant(),
         };
-        let plan = &planned.plan;
-        take_steps(datastore, &around, (&old, program), plan, |step| {
+        let mut may_go_on = || around.may_go_on();
+        let bytes_max = self.shared.options.limits.migration_bytes_max;
+        let mut work = MigrationWork::new(bytes_max, &mut may_go_on);
+        let (plan, of) = (&planned.plan, (&*old, program));
+        take_steps(datastore, &around, &mut work, of, plan, |step| {
             if let Some(text) = log_text(step) {
                 log.info(&text);
             }

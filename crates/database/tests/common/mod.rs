@@ -1,6 +1,8 @@
 //! A database in a temporary directory, running a real module, and a client that speaks the protocol's messages.
 #![allow(dead_code, reason = "each test uses its part of this")]
 
+pub mod hurried;
+pub mod publishing;
 pub mod requests;
 pub mod tables;
 pub mod watcher;

@@ -11,8 +11,9 @@
 //! between these two transactions.
 //!
 //! With `migrate`, there is a migration function: it copies rows as `copy` says (from which table, into which, which columns), makes
-//! the `changes`, asks for the number of rows of those that `counts` lists, then waits to be ended if `waits` is set, and fails with the text `fails`. Tables that it reads have `__old_` in
-//! front of their names.
+//! the `changes`, asks for the number of rows of those that `counts` lists, has the function `immediate` called outside of the
+//! transaction, then waits to be ended if `waits` is set, and fails with the text `fails`. Tables that it reads have `__old_` in front
+//! of their names.
 //!
 //! With `rows`, there are functions for rows: by table, `into` says which rows one makes of a row of `__old_` and that name (into which
 //! table, which columns; -1 is a U64 that a counter gives). It fails for rows whose first column is `failsAt`, panics where it is `traps`, sleeps for `sleeps_us`, makes
@@ -25,6 +26,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use lightcone_database::{DatabaseHandle, DatabaseOptions, Engines, HostKind, JsonRows, SqlError};
+use lightcone_engine::DatastoreError;
 use lightcone_host::{
     Ask, HandlerResponse, HostEnv, HostError, InstanceOptions, Interrupt, LoadedModule,
     ModuleEngine, ModuleInstance, OpenTransaction, ProcedureOutcome, ReadSet, ReadView,
@@ -68,7 +70,7 @@ struct Tables {
     program: Arc<Value>,
 }
 
-struct Changing(Arc<Value>, Arc<Interrupt>, u64);
+struct Changing(Arc<Value>, Arc<Interrupt>, HostEnv, u64);
 
 impl ModuleEngine for TablesEngine {
     fn name(&self) -> &'static str {
@@ -93,9 +95,9 @@ impl LoadedModule for Tables {
         &self.definition
     }
 
-    fn instantiate(&self, _: HostEnv) -> Result<Box<dyn ModuleInstance>, HostError> {
+    fn instantiate(&self, env: HostEnv) -> Result<Box<dyn ModuleInstance>, HostError> {
         let program = self.program.clone();
-        Ok(Box::new(Changing(program, Arc::default(), 0)))
+        Ok(Box::new(Changing(program, Arc::default(), env, 0)))
     }
 }
 
@@ -118,7 +120,8 @@ impl ModuleInstance for Changing {
         if let Some(table) = call.name.strip_prefix("__migrate_") {
             return self.make_rows(transaction, table, call.args);
         }
-        self.change(transaction, &text_of(call));
+        let changed = self.change(transaction, &text_of(call));
+        changed.expect("the keys are free");
         ReducerOutcome::Ok
     }
 
@@ -148,7 +151,10 @@ impl ModuleInstance for Changing {
                 transactions.block(waiting);
             }
             match transactions.begin() {
-                Ok(transaction) => self.change(transaction, &what[changes]),
+                Ok(transaction) => {
+                    let changed = self.change(transaction, &what[changes]);
+                    changed.expect("the keys are free");
+                }
                 Err(trap) => {
                     let message = trap.to_string();
                     return ProcedureOutcome::Failed { message };
@@ -182,8 +188,11 @@ impl ModuleInstance for Changing {
 }
 
 impl Changing {
-    fn migrate(&self, transaction: OpenTransaction<'_>) -> ReducerOutcome {
+    fn migrate(&mut self, transaction: OpenTransaction<'_>) -> ReducerOutcome {
         let what = &self.0["migrate"];
+        let fatal = |error: &dyn std::fmt::Display| ReducerOutcome::Fatal {
+            message: error.to_string(),
+        };
         let datastore = transaction.into_datastore();
         for copy in what["copy"].as_array().into_iter().flatten() {
             let (from, to, columns): (String, String, Vec<usize>) =
@@ -200,8 +209,7 @@ impl Changing {
             let to = datastore.table_id_from_name(&to).expect("a table");
             for row in rows {
                 if let Err(error) = datastore.insert(to, &row, &mut Vec::new()) {
-                    let message = error.to_string();
-                    return ReducerOutcome::Fatal { message };
+                    return fatal(&error);
                 }
             }
         }
@@ -211,7 +219,16 @@ impl Changing {
             datastore.row_count(table).expect("a transaction is open");
         }
         if what["changes"].is_object() {
-            self.change(OpenTransaction::of(datastore), &what["changes"]);
+            let changed = self.change(OpenTransaction::of(datastore), &what["changes"]);
+            if let Err(error) = changed {
+                return fatal(&error);
+            }
+        }
+        if let Some(function) = what["immediate"].as_str() {
+            let scheduled = self.2.volatile_nonatomic_schedule_immediate(function, &[]);
+            if let Err(error) = scheduled {
+                return fatal(&error);
+            }
         }
         if what["waits"] == true {
             let reason = loop {
@@ -261,12 +278,12 @@ impl Changing {
             let message = "a trap".to_owned();
             return ReducerOutcome::Fatal { message };
         }
-        self.2 += 1;
+        self.3 += 1;
         for into in what["into"].as_array().into_iter().flatten() {
             let (to, columns): (String, Vec<i64>) =
                 serde_json::from_value(into.clone()).expect("a table and columns");
             let columns = columns.iter().map(|column| match usize::try_from(*column) {
-                Ok(_) if what["remembers"] == true => self.2.to_le_bytes()[..4].to_vec(),
+                Ok(_) if what["remembers"] == true => self.3.to_le_bytes()[..4].to_vec(),
                 Ok(column) => layout.column(row, column).to_vec(),
                 Err(_) => vec![0; 8],
             });
@@ -284,7 +301,11 @@ impl Changing {
         ReducerOutcome::Ok
     }
 
-    fn change(&self, transaction: OpenTransaction<'_>, changes: &Value) {
+    fn change(
+        &self,
+        transaction: OpenTransaction<'_>,
+        changes: &Value,
+    ) -> Result<(), DatastoreError> {
         let datastore = transaction.into_datastore();
         for (name, change) in changes.as_object().expect("tables") {
             let canonical = name.split('/').next().expect("a name");
@@ -297,14 +318,13 @@ impl Changing {
             let deletes: Vec<Vec<u8>> = rows("deletes");
             let mut listed = (deletes.len() as u32).to_vec();
             listed.extend(deletes.into_iter().flatten());
-            datastore.delete_all_by_eq(id, &listed).expect("rows");
+            datastore.delete_all_by_eq(id, &listed)?;
             let inserts: Vec<Vec<u8>> = rows("inserts");
             for row in inserts {
-                datastore
-                    .insert(id, &row, &mut Vec::new())
-                    .expect("the keys are free");
+                datastore.insert(id, &row, &mut Vec::new())?;
             }
         }
+        Ok(())
     }
 }
 

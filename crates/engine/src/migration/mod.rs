@@ -4,6 +4,8 @@
 
 mod check;
 mod columns;
+mod copy;
+mod old_names;
 mod parts;
 mod set_aside;
 mod tables;
@@ -19,7 +21,7 @@ use lightcone_types::{ColId, Encode, TableId};
 use crate::datastore::Datastore;
 use crate::error::{DatastoreError, SchemaError};
 
-pub(crate) use set_aside::{ABSENT_OLD_INDEX, ABSENT_OLD_TABLE};
+pub(crate) use old_names::{OldNames, ABSENT_OLD_INDEX, ABSENT_OLD_TABLE};
 
 /// Why a database cannot be migrated as planned.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +43,13 @@ pub enum MigrationError {
     TooLong,
     #[error("the migration would copy or index about {bytes} bytes in `{table}`, and limits.migration-bytes-max leaves {left}; raise it, or publish when there are fewer rows [LC0229]")]
     TooLarge {
+        table: String,
+        bytes: u64,
+        left: u64,
+    },
+    /// Only a copy that it is tried on is at fault.
+    #[error("the migration was not tried: the copy of the data that it is tried on would take about {bytes} bytes more for `{table}`, and limits.migration-bytes-max leaves {left} beside it; raise it to try, or publish: that needs no copy [LC0229]")]
+    CopyTooLarge {
         table: String,
         bytes: u64,
         left: u64,
@@ -87,6 +96,8 @@ pub struct MigrationWork<'w> {
     /// Asked now and then: false ends the migration.
     may_go_on: &'w mut dyn FnMut() -> bool,
     bytes_left: u64,
+    /// What the copy took that the migration is tried on.
+    bytes_copied: u64,
     rows: u64,
     /// Counts them for others.
     counted: Option<Arc<AtomicU64>>,
@@ -98,6 +109,7 @@ impl<'w> MigrationWork<'w> {
         MigrationWork {
             may_go_on,
             bytes_left: bytes_max,
+            bytes_copied: 0,
             rows: 0,
             counted: None,
         }
@@ -133,12 +145,32 @@ impl<'w> MigrationWork<'w> {
     }
 
     fn take_bytes(&mut self, table: &str, bytes: u64) -> Result<(), MigrationError> {
+        let (left, table) = (self.bytes_left, || table.to_owned());
+        match left.checked_sub(bytes) {
+            Some(less) => self.bytes_left = less,
+            // The database itself would have enough.
+            None if bytes <= left.saturating_add(self.bytes_copied) => {
+                let table = table();
+                return Err(MigrationError::CopyTooLarge { table, bytes, left });
+            }
+            None => {
+                let (table, left) = (table(), left.saturating_add(self.bytes_copied));
+                return Err(MigrationError::TooLarge { table, bytes, left });
+            }
+        }
+        Ok(())
+    }
+
+    fn take_copy_bytes(&mut self, table: &str, bytes: u64) -> Done {
         let left = self.bytes_left;
-        self.bytes_left = left.checked_sub(bytes).ok_or(MigrationError::TooLarge {
-            table: table.to_owned(),
-            bytes,
-            left,
-        })?;
+        self.bytes_left = left
+            .checked_sub(bytes)
+            .ok_or_else(|| MigrationError::CopyTooLarge {
+                table: table.to_owned(),
+                bytes,
+                left,
+            })?;
+        self.bytes_copied += bytes;
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use lightcone_schema::{
     ConstraintSchema, IndexSchema, MigrationPlan, ModuleDef, SequenceSchema, TableAccess, TableDef,
     TableSchema,
 };
-use lightcone_types::{IndexId, TableId};
+use lightcone_types::TableId;
 
 use super::{Done, MigrationError, MigrationWork};
 use crate::datastore::Datastore;
@@ -208,6 +208,7 @@ impl Datastore {
     pub fn check_reads(&mut self, plan: &MigrationPlan) -> Done {
         let noted = self.noted_reads.take().unwrap_or_default();
         let noted = noted.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.missed = &noted & &self.left_out;
         for (table, old) in plan.set_aside() {
             let is_replaced = self.table_id_from_name(table).is_some();
             let id = self.stored_table(old)?.id;
@@ -287,19 +288,4 @@ impl Datastore {
             false => Err(MigrationError::TooLong),
         }
     }
-
-    /// What a name of an old table gives that is not there: modules look all of their tables up before they use one.
-    pub fn absent_old_table(name: &str) -> Option<TableId> {
-        name.starts_with(OLD_PREFIX).then_some(ABSENT_OLD_TABLE)
-    }
-
-    /// The same of an index.
-    pub fn absent_old_index(name: &str) -> Option<IndexId> {
-        name.starts_with(OLD_PREFIX).then_some(ABSENT_OLD_INDEX)
-    }
 }
-
-/// No table ever has this id, nor would anybody take it for one that no table has. Whoever uses it is told that the old table is
-/// not there.
-pub(crate) const ABSENT_OLD_TABLE: TableId = TableId(0xf01d_ab1e);
-pub(crate) const ABSENT_OLD_INDEX: IndexId = IndexId(0xf01d_1dec);

@@ -299,6 +299,12 @@ impl Isolate {
         self.owner == thread::current().id()
     }
 
+    /// Gives memory back that the last calls have left behind. On the thread of its owner.
+    pub(crate) fn rest(&mut self) {
+        // Nothing of the module runs, so nothing is stopped, however long it takes.
+        self.run(self.call_ticks, |host| host.memory.rest(&mut host.isolate));
+    }
+
     /// The BSATN of the module's definition.
     pub(crate) fn describe(&mut self) -> Result<Vec<u8>, HostError> {
         let load_ticks = ticks(self.limits.load_ms_max);
@@ -548,6 +554,35 @@ mod tests {
             );
             assert!(host.is_tainted());
         }
+    }
+
+    /// What a call has left behind goes when the isolate rests, and what is kept is not collected again and again.
+    #[test]
+    fn an_isolate_that_rests_gives_memory_back() {
+        let mut host = new_isolate();
+        let held = |host: &mut Isolate| {
+            let (held, _) = host.call(|isolate, _, _, _| super::super::memory::held_bytes(isolate));
+            held
+        };
+        // Old enough to be where garbage is collected rarely.
+        let (_, stopped) = run_unrestricted(
+            &mut host,
+            "globalThis.kept = []; for (let i = 0; i < 4000; i++) kept.push(new Array(4096).fill(i + 0.5)); kept.length",
+        );
+        assert!(stopped.is_none());
+        let before = held(&mut host);
+        assert!(before > 100 << 20, "{before}");
+        host.rest();
+        let after = held(&mut host);
+        assert!(after < before / 2, "{before} {after}");
+        assert!(!host.is_tainted());
+        let (sum, stopped) = run_unrestricted(&mut host, "1 + 2");
+        assert!(sum == Some(3.0) && stopped.is_none());
+        // Little is left alone.
+        let (_, _) = run_unrestricted(&mut host, "new Array(4096).fill(0.5).length");
+        let before = held(&mut host);
+        host.rest();
+        assert_eq!(held(&mut host), before);
     }
 
     /// A panic inside of an isolate leaves the thread as it was: nobody's state is current and no isolate is entered.

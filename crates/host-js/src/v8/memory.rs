@@ -23,6 +23,8 @@ pub(crate) struct MemoryGuard {
     large: AtomicBool,
     isolate: ::v8::IsolateHandle,
     heap_bytes_max: usize,
+    /// What it had when it rested last.
+    rested_bytes: AtomicUsize,
     /// What the heap has of the memory of several, if there is such.
     share: Option<HeapShare>,
     buffers: Arc<BufferBudget>,
@@ -41,6 +43,7 @@ impl MemoryGuard {
             raised: AtomicBool::new(false),
             grown: AtomicBool::new(false),
             large: AtomicBool::new(false),
+            rested_bytes: AtomicUsize::new(0),
             isolate: isolate.thread_safe_handle(),
             heap_bytes_max,
             share,
@@ -60,6 +63,7 @@ impl MemoryGuard {
             raised: AtomicBool::new(false),
             grown: AtomicBool::new(false),
             large: AtomicBool::new(false),
+            rested_bytes: AtomicUsize::new(0),
             isolate: isolate.thread_safe_handle(),
             heap_bytes_max: 0,
             share: None,
@@ -115,6 +119,18 @@ impl MemoryGuard {
         self.lower_limit(isolate);
     }
 
+    /// Collects garbage if much has come since this was done last. Between calls, when none has come for a while: V8 does so when a
+    /// program needs more, and of itself never.
+    pub(crate) fn rest(&self, isolate: &mut ::v8::Isolate) {
+        let rested = self.rested_bytes.load(Ordering::Relaxed);
+        if held_bytes(isolate) < rested.saturating_add(REST_BYTES_MIN) {
+            return;
+        }
+        isolate.low_memory_notification();
+        self.rested_bytes
+            .store(held_bytes(isolate), Ordering::Relaxed);
+    }
+
     /// Sets the limit of the heap to what it may have now, or as close to that as V8 can.
     fn lower_limit(&self, isolate: &mut ::v8::Isolate) {
         let bytes = match &self.share {
@@ -126,6 +142,14 @@ impl MemoryGuard {
     }
 }
 
+/// Memory of the machine that an isolate has.
+pub(super) fn held_bytes(isolate: &mut ::v8::Isolate) -> usize {
+    let statistics = isolate.get_heap_statistics();
+    statistics.total_physical_size() + statistics.external_memory()
+}
+
+/// An isolate that rests collects garbage if it has so much more than the last time.
+const REST_BYTES_MIN: usize = 32 << 20;
 /// What the heap of an isolate has at first of the memory of several, and with what its limit grows at least.
 const HEAP_STEP_BYTES: usize = 32 << 20;
 /// From so much on garbage is collected before what is used is measured.

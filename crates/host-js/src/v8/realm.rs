@@ -77,6 +77,16 @@ impl Realm for V8Realm {
         self.isolate().stay();
     }
 
+    fn rests(&self) -> bool {
+        true
+    }
+
+    fn rest(&mut self) {
+        if let Some(isolate) = self.isolate.as_mut().filter(|isolate| isolate.is_here()) {
+            isolate.rest();
+        }
+    }
+
     #[inline]
     fn call(
         &mut self,

@@ -65,7 +65,7 @@ impl ConsoleSink for Recorder {
         record.ts = Timestamp(0);
         let mut line = Vec::new();
         record.write_json_line(&mut line);
-        let line = String::from_utf8(line).unwrap();
+        let line = String::from_utf8(line).expect("lines are text");
         self.0
             .lock()
             .unwrap()

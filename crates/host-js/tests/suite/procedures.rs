@@ -191,6 +191,34 @@ fn what_a_procedure_commits_is_bounded() {
     assert!((2..100).contains(&committed), "{committed}");
 }
 
+/// What a call leaves behind is no more than what an isolate keeps: garbage is given back, though nobody calls again.
+#[cfg(feature = "v8")]
+#[test]
+fn an_isolate_gives_back_what_its_largest_call_had() {
+    let limits = HostLimits {
+        call_ms_max: 30_000,
+        memory_bytes_max: 1 << 30,
+        ..small_limits()
+    };
+    let mut module = Running::procedure(
+        "const kept = []; for (let i = 0; i < args[0] * 128; i++) kept.push(new Array(1024).fill(i + 0.5));\n\
+         return new Uint8Array(0);",
+        limits.clone(),
+    );
+    let memory = SharedMemory::new(1 << 30);
+    let mut config = config(limits, module.console.clone());
+    config.shared_memory = Some(memory.clone());
+    let made = module.module.instantiate(HostEnv::new(config));
+    module.instance = made.unwrap_or_else(|error| panic!("{error}"));
+    // Where V8 collects by itself is a matter of luck.
+    for mebibytes in [50, 100, 140, 200, 220, 250] {
+        let (outcome, _) = module.call_procedure(&[mebibytes]);
+        assert_eq!(outcome, ProcedureOutcome::Returned(Vec::new()));
+        let kept = memory.bytes();
+        assert!(kept <= 96 << 20, "{mebibytes} MiB: {kept}");
+    }
+}
+
 /// What the isolates of a database's procedures have together is theirs only as long as they use it.
 #[test]
 fn isolates_of_procedures_have_one_memory() {

@@ -206,7 +206,7 @@ impl HostEnv {
         args: &[u8],
     ) -> Result<(), AbiError> {
         match &self.config.immediate {
-            // A module that loads has no database to run in.
+            // A module that loads, or that is tried, has no database to run in.
             None => Ok(()),
             Some(immediate) => Ok(immediate.schedule(name, args)?),
         }

@@ -12,9 +12,10 @@ impl HostEnv {
         if let Some(datastore) = self.access.making() {
             return Ok(datastore.table_id_for_rows(name));
         }
-        let found = self.access.read()?.table_id_from_name(name);
+        let datastore = self.access.read()?;
+        let found = datastore.table_id_from_name(name);
         found
-            .or_else(|| Datastore::absent_old_table(name))
+            .or_else(|| datastore.absent_old_table(name))
             .ok_or(AbiError::Errno(Errno::NO_SUCH_TABLE))
     }
 
@@ -23,9 +24,10 @@ impl HostEnv {
         if let Some(datastore) = self.access.making() {
             return Ok(datastore.index_id_for_rows(name));
         }
-        let found = self.access.read()?.index_id_from_name(name);
+        let datastore = self.access.read()?;
+        let found = datastore.index_id_from_name(name);
         found
-            .or_else(|| Datastore::absent_old_index(name))
+            .or_else(|| datastore.absent_old_index(name))
             .ok_or(AbiError::Errno(Errno::NO_SUCH_INDEX))
     }
 

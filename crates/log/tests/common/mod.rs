@@ -39,9 +39,9 @@ pub fn read_all(log: &dyn Log) -> Vec<(LogOffset, u32, Vec<u8>)> {
 }
 
 pub fn read_from(log: &dyn Log, offset: LogOffset) -> Vec<(LogOffset, u32, Vec<u8>)> {
-    let mut reader = log.read(offset).unwrap();
+    let mut reader = log.read(offset).expect("the log is read");
     let mut frames = Vec::new();
-    while let Some(frame) = reader.next().unwrap() {
+    while let Some(frame) = reader.next().expect("the log is read") {
         frames.push((frame.first_offset, frame.count, frame.payload.to_vec()));
     }
     frames
@@ -60,8 +60,8 @@ pub fn fill(log: &mut LocalLog, frames: u64, bytes: usize) {
                 payload: &[&payload],
             },
         )
-        .unwrap();
-        log.sync().unwrap();
+        .expect("the disk works");
+        log.sync().expect("the disk works");
     }
 }
 

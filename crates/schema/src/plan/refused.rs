@@ -52,6 +52,13 @@ pub enum Refusal {
     #[error("The rows of table {table} cannot be migrated one by one: {why}. Write a migration function (`__migrate`) in the place of the \
              functions for rows [LC0246]")]
     NotByRows { table: String, why: &'static str },
+    #[error("The migration function cannot replace table {table} as {declared}: the published program declares that already, with the \
+             same columns, so its work counts as done. Declare it with the columns that {table} has now; if these are they, publish the running module without \
+             {declared} first [LC0257]")]
+    OldTableUsedUp { table: String, declared: String },
+    #[error("Table {table} of the published program has a name that only tables of a migration function may have. Move its rows to a \
+             table with another name, publish that module without {table}, and then this one [LC0255]")]
+    TableCalledOld { table: String },
     #[error("Making table {table} {} requires a manual migration; give the new one another name [LC0220]",
         if *is_event { "an event table" } else { "a table that keeps its rows" })]
     EventFlag { table: String, is_event: bool },

@@ -35,10 +35,16 @@ impl<'a> Planner<'a> {
         };
         let mut found = BTreeMap::new();
         for (table, declared) in pairs(old, migration) {
+            let change = change(old, new, table);
             if is_used_up(old, declared) {
+                if change == Change::NeedsFunction && new.table(&table.name).is_some() {
+                    self.refuse(Refusal::OldTableUsedUp {
+                        table: clip(&table.name),
+                        declared: clip(&declared.name),
+                    });
+                }
                 continue;
             }
-            let change = change(old, new, table);
             found
                 .entry(table.name.as_str())
                 .or_insert((table, declared, change));
@@ -50,6 +56,11 @@ impl<'a> Planner<'a> {
         };
         if !found.values().any(needs) {
             return;
+        }
+        for table in old.tables.iter().filter(|table| is_called_old(table)) {
+            self.refuse(Refusal::TableCalledOld {
+                table: clip(&table.name),
+            });
         }
         for (name, (table, declared, change)) in found {
             match (change, difference(table, declared)) {
@@ -127,6 +138,13 @@ fn pairs<'a>(
         // It has no rows.
         (!table.is_event).then_some((table, declared))
     })
+}
+
+/// Whether a table of the running program, which has no migration function then, has a name of those that this one's reads.
+fn is_called_old(table: &TableDef) -> bool {
+    [&table.name, &table.source_name]
+        .into_iter()
+        .any(|name| old_name(name).is_some())
 }
 
 /// Whether the running program has the same declaration: what it was for is done, and its function is not to do it again.

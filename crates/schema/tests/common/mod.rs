@@ -117,7 +117,7 @@ impl Build {
             default_values: vec![],
             is_event: false,
         });
-        self.tables.last_mut().unwrap()
+        self.tables.last_mut().expect("it was just added")
     }
 
     pub fn raw(self) -> RawModuleDefV10 {
@@ -137,7 +137,7 @@ impl Build {
     }
 
     pub fn valid(self) -> ModuleDef {
-        self.validate().unwrap()
+        self.validate().expect("the definition is valid")
     }
 
     pub fn errors(self) -> Vec<ValidationError> {

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use serde::Deserialize;
+use lightcone_limits::word::one_of;
+use serde::{Deserialize, Deserializer};
 
 use super::Config;
 use crate::client_address::TrustedProxies;
@@ -42,14 +43,20 @@ pub struct Threads {
 }
 
 /// Linux only.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheduling {
     /// A thread that is woken begins when the one on its processor has done its work.
     #[default]
     Batch,
     /// A thread that is woken may interrupt the one on its processor.
     Normal,
+}
+
+impl<'de> Deserialize<'de> for Scheduling {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let words = &[("batch", Scheduling::Batch), ("normal", Scheduling::Normal)];
+        one_of(deserializer, words)
+    }
 }
 
 /// Who may read the metrics besides programs on this machine.
@@ -62,6 +69,8 @@ pub struct Metrics {
     pub token: Option<String>,
     /// Whether functions and tables of modules are told by name, not only added up.
     pub names: bool,
+    /// The same at `listen`, where they are told to everybody.
+    pub listen_names: bool,
 }
 
 impl Default for Metrics {
@@ -70,6 +79,7 @@ impl Default for Metrics {
             listen: None,
             token: None,
             names: true,
+            listen_names: false,
         }
     }
 }
@@ -81,6 +91,7 @@ impl std::fmt::Debug for Metrics {
             .field("listen", &self.listen)
             .field("has_token", &self.token.is_some())
             .field("names", &self.names)
+            .field("listen_names", &self.listen_names)
             .finish()
     }
 }
@@ -106,8 +117,7 @@ pub struct Mcp {
 }
 
 /// Which assistants may change data.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum McpWrites {
     Never,
     /// Those whose endpoint is asked with `?writes=true`.
@@ -115,6 +125,17 @@ pub enum McpWrites {
     Asked,
     /// All but those whose endpoint is asked with `?writes=false`.
     Always,
+}
+
+impl<'de> Deserialize<'de> for McpWrites {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let words = &[
+            ("never", McpWrites::Never),
+            ("asked", McpWrites::Asked),
+            ("always", McpWrites::Always),
+        ];
+        one_of(deserializer, words)
+    }
 }
 
 /// Answers of modules' HTTP handlers.

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use crate::control::Bounds;
 use crate::database::CLIENT_BYTES_CEILING;
 use crate::error::Error;
 
@@ -109,6 +110,16 @@ impl Config {
         Ok(())
     }
 
+    /// What may be in the control database.
+    pub fn bounds(&self) -> Bounds {
+        Bounds {
+            databases_max: self.limits.databases_max,
+            databases_per_owner_max: self.limits.databases_per_owner_max,
+            names_per_owner_max: self.limits.names_per_owner_max,
+            named: self.publish.named().collect(),
+        }
+    }
+
     /// A key at zero that may not be.
     fn zero_key(&self) -> Option<String> {
         if self.websocket.ping_interval.is_zero() {
@@ -182,6 +193,30 @@ mod tests {
     }
 
     #[test]
+    fn words_are_told() {
+        for (text, words) in [
+            (
+                "[mcp]\nwrites = true",
+                r#"one of the words "never", "asked", "always""#,
+            ),
+            (
+                "[mcp]\nwrites = \"yes\"",
+                r#"one of the words "never", "asked", "always""#,
+            ),
+            ("[threads]\nscheduling = 1", r#""batch", "normal""#),
+            (
+                "[websocket]\ncompression = true",
+                r#""off", "keep-order", "as-asked""#,
+            ),
+        ] {
+            let error = parse(text).expect_err(text).to_string();
+            assert!(error.contains(words), "{error}");
+        }
+        let asked = parse("[mcp]\nwrites = \"always\"").expect("a word");
+        assert_eq!(asked.mcp.writes, McpWrites::Always);
+    }
+
+    #[test]
     fn no_number_is_zero_but_the_reserve_of_the_disk() {
         let rows: Vec<_> = Limits::rows()
             .into_iter()
@@ -233,7 +268,7 @@ mod tests {
             ("[network]\nthreads = 0", "nonzero"),
             (
                 "[threads]\nscheduling = \"fifo\"",
-                "expected `batch` or `normal`",
+                "expected one of the words \"batch\", \"normal\"",
             ),
             ("[publish]\nallowed = \"me\"", "\"anyone\", \"owner-list\""),
             ("[network]\nhosts = [\"http://x\"]", "network.hosts"),
@@ -274,11 +309,6 @@ mod tests {
                 "no #",
             ),
             ("[metrics]\nlisten = \"here\"", "invalid"),
-            ("[mcp]\nwrites = true", "wanted string"),
-            (
-                "[mcp]\nwrites = \"yes\"",
-                "expected one of `never`, `asked`, `always`",
-            ),
             (
                 "[module-http]\nallow = [\"http://x\"]",
                 "module-http.allow: \"http://x\" is neither a host name",

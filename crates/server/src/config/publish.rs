@@ -43,6 +43,15 @@ impl Publish {
         }
     }
 
+    /// Whom the operator has named as somebody who may.
+    pub fn named(&self) -> impl Iterator<Item = Identity> + '_ {
+        let listed = match &self.allowed {
+            Some(PublishAllowed::Identities(list)) => list.as_slice(),
+            _ => &[],
+        };
+        self.owners.iter().chain(listed).copied()
+    }
+
     /// What the environment says: who may publish where the file does not say, and further owners. Both as text, the owners
     /// with commas between them.
     pub fn complete(&mut self, allowed: Option<&str>, owners: Option<&str>) -> Result<(), Error> {

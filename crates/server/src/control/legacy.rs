@@ -188,7 +188,7 @@ mod tests {
         let owner = control.owner_of_top_level_domain("gone").expect("read");
         assert_eq!(owner, Some(identity(8)));
         assert!(control.is_locked(&identity(1)).expect("read"));
-        assert_eq!(control.database_count(), 1);
+        assert_eq!(control.databases().expect("databases").len(), 1);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the control database knows, and the changes that make it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use lightcone_types::Identity;
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,9 @@ const CHANGES_PER_RECORD: usize = 1000;
 
 /// So many databases that are gone have an owner still.
 pub(super) const FOUNDERS_MAX: usize = 262_144;
+
+/// So many of one owner, whose oldest are forgotten first: nobody alone takes what there is for all.
+pub(super) const FOUNDERS_PER_OWNER_MAX: usize = 8_192;
 
 /// 80 % of them.
 const FOUNDERS_WARNING: usize = FOUNDERS_MAX / 5 * 4;
@@ -71,11 +74,15 @@ pub(super) struct State {
     pub names: HashMap<String, Identity>,
     pub names_of: HashMap<Identity, Vec<String>>,
     pub domains: HashMap<String, Identity>,
+    /// How many there are of each owner.
+    pub domains_of: HashMap<Identity, usize>,
     pub locks: HashSet<Identity>,
     /// Of each database that has some. They go with it.
     pub collaborators: HashMap<Identity, BTreeMap<Identity, Role>>,
     /// Whose the databases were that are gone.
     pub founders: HashMap<Identity, Identity>,
+    /// The same by owner, in the order in which they went.
+    pub founded: HashMap<Identity, VecDeque<Identity>>,
     pub last_database_id: u64,
     pub last_replica_id: u64,
 }
@@ -119,7 +126,7 @@ impl State {
                     return Err(format!("database {} has two ids or identities", record.id));
                 }
                 self.last_database_id = self.last_database_id.max(record.id);
-                self.founders.remove(&record.identity);
+                self.forget(&record.identity);
                 self.ids.insert(record.identity, record.id);
                 self.databases.insert(record.id, record);
             }
@@ -138,13 +145,13 @@ impl State {
                 self.remember(database, owner);
             }
             Change::Names { database, names } => self.set_names(database, names)?,
-            Change::Domain { name, owner } => {
-                if let Some(other) = self.domains.insert(name, owner) {
-                    if other != owner {
-                        return Err("a domain changes its owner".into());
-                    }
+            Change::Domain { name, owner } => match self.domains.insert(name, owner) {
+                Some(other) if other != owner => {
+                    return Err("a domain changes its owner".into());
                 }
-            }
+                Some(_) => {}
+                None => *self.domains_of.entry(owner).or_default() += 1,
+            },
             Change::Lock { database, locked } => {
                 if locked {
                     self.locks.insert(database);
@@ -164,15 +171,33 @@ impl State {
     }
 
     fn remember(&mut self, database: Identity, owner: Identity) {
+        self.forget(&database);
+        let oldest = self.founded.get(&owner);
+        let oldest = oldest.filter(|gone| gone.len() >= FOUNDERS_PER_OWNER_MAX);
+        if let Some(oldest) = oldest.and_then(VecDeque::front).copied() {
+            self.forget(&oldest);
+        }
         if self.founders_are_full() {
             return;
         }
         self.founders.insert(database, owner);
+        self.founded.entry(owner).or_default().push_back(database);
         if self.founders.len() == FOUNDERS_WARNING {
             tracing::warn!(
                 "the owners of {FOUNDERS_WARNING} deleted databases are remembered; at {FOUNDERS_MAX} nobody chooses the identity of a \
                  new database any more [LC0145]"
             );
+        }
+    }
+
+    fn forget(&mut self, database: &Identity) {
+        let Some(owner) = self.founders.remove(database) else {
+            return;
+        };
+        let founded = self.founded.entry(owner).or_default();
+        founded.retain(|founded| founded != database);
+        if founded.is_empty() {
+            self.founded.remove(&owner);
         }
     }
 
@@ -251,10 +276,11 @@ impl State {
                 role: Some(*role),
             })
         });
-        let founders = self.founders.iter();
-        let founders = founders.map(|(database, owner)| Change::Founder {
-            database: *database,
-            owner: *owner,
+        let founders = self.founded.iter().flat_map(|(owner, gone)| {
+            gone.iter().map(|database| Change::Founder {
+                database: *database,
+                owner: *owner,
+            })
         });
         let counters = [
             Change::Begin { generation },

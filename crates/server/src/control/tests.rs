@@ -4,6 +4,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use super::faults::{FaultyDisk, Kind};
+use super::state::FOUNDERS_PER_OWNER_MAX;
 use super::*;
 
 pub(super) fn identity(number: u8) -> Identity {
@@ -397,6 +398,24 @@ fn a_deleted_database_stays_its_founders() {
     assert!(matches!(reset, Err(ControlError::Gone(of)) if of == database));
 }
 
+impl ControlDb {
+    /// As many deleted databases of others as are remembered.
+    pub(crate) fn fill_founders(&self) {
+        let mut state = self.state_mut();
+        for number in 1_u64.. {
+            if state.founders_are_full() {
+                return;
+            }
+            let mut bytes = [0; 32];
+            bytes[..8].copy_from_slice(&number.to_le_bytes());
+            let database = Identity::from_le_bytes(bytes);
+            let owner = identity((number % 64) as u8 + 16);
+            let gone = state::Change::Founder { database, owner };
+            state.apply(gone).expect("it fits");
+        }
+    }
+}
+
 /// What is not remembered any more could have been anybody's.
 #[test]
 fn where_founders_may_be_forgotten_nobody_chooses_an_identity() {
@@ -408,12 +427,7 @@ fn where_founders_may_be_forgotten_nobody_chooses_an_identity() {
         .register_name(&name("a"), (&identity(9), &identity(9)), &identity(2))
         .expect("a");
     control.delete_database(&identity(1)).expect("deleted");
-    for number in 1..FOUNDERS_MAX as u64 {
-        let mut bytes = [0; 32];
-        bytes[..8].copy_from_slice(&number.to_le_bytes());
-        let database = Identity::from_le_bytes(bytes);
-        control.state_mut().founders.insert(database, identity(7));
-    }
+    control.fill_founders();
     control.delete_database(&identity(2)).expect("deleted");
     assert_eq!(control.state().founders.len(), FOUNDERS_MAX);
     let unknown = control.may_choose(&identity(3), &identity(9));
@@ -426,6 +440,90 @@ fn where_founders_may_be_forgotten_nobody_chooses_an_identity() {
     control
         .insert_database(record(4, 8))
         .expect("a new identity");
+}
+
+/// Nobody fills the memory of all with databases that he makes and deletes.
+#[test]
+fn of_one_owner_the_newest_are_remembered() {
+    let mut state = State::default();
+    let of_number = |number: usize| {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&number.to_le_bytes());
+        Identity::from_le_bytes(bytes)
+    };
+    let mut gone = |number: usize, owner: u8| {
+        let (database, owner) = (of_number(number), identity(owner));
+        let change = state::Change::Founder { database, owner };
+        state.apply(change).expect("it fits");
+        state.founders.len()
+    };
+    gone(0, 1);
+    for number in 1..=FOUNDERS_PER_OWNER_MAX + 2 {
+        gone(number, 2);
+    }
+    assert_eq!(gone(3, 2), FOUNDERS_PER_OWNER_MAX + 1, "once more");
+    let again = State::replay(state.records(1).iter().map(Vec::as_slice)).expect("its own");
+    assert_eq!(
+        (&again.founders, &again.founded),
+        (&state.founders, &state.founded)
+    );
+    for (number, remembered) in [(0, true), (1, false), (2, false), (3, true), (4, true)] {
+        let is_remembered = state.founders.contains_key(&of_number(number));
+        assert_eq!(is_remembered, remembered, "{number}");
+    }
+    let newest = state.founded[&identity(2)].back().copied();
+    assert_eq!(newest, Some(of_number(3)));
+}
+
+#[test]
+fn one_owner_has_so_many_databases_and_names() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let control = ControlDb::open(dir.path()).expect("open");
+    let control = control.bounded(Bounds {
+        databases_max: 4,
+        databases_per_owner_max: 2,
+        names_per_owner_max: 2,
+        named: [identity(8)].into(),
+    });
+    for number in [1, 2] {
+        control.insert_database(record(number, 9)).expect("room");
+    }
+    let third = control.insert_database(record(3, 9));
+    assert!(matches!(
+        third,
+        Err(ControlError::TooManyOfOwner { max: 2, .. })
+    ));
+    assert!(control.may_have_more(&identity(9)).is_err());
+    for number in [3, 4] {
+        control.insert_database(record(number, 8)).expect("room");
+    }
+    let fifth = control.insert_database(record(5, 7));
+    assert!(matches!(fifth, Err(ControlError::TooManyDatabases(4))));
+    // Who deletes one may make another.
+    control.delete_database(&identity(1)).expect("deleted");
+    control.insert_database(record(5, 9)).expect("room");
+
+    let take = |owner: u8, text: &str| {
+        let owner = identity(owner);
+        control.register_name(&name(text), (&owner, &owner), &identity(5))
+    };
+    assert_eq!(take(9, "a").expect("room"), Registration::Done);
+    let owner = (&identity(9), &identity(9));
+    let both = control.replace_names(&[name("b"), name("c")], owner, &identity(5));
+    assert!(matches!(
+        both,
+        Err(ControlError::TooManyNames { max: 2, .. })
+    ));
+    let one = control.replace_names(&[name("b")], owner, &identity(5));
+    assert_eq!(one.expect("room"), Registration::Done);
+    assert!(matches!(
+        take(9, "c"),
+        Err(ControlError::TooManyNames { .. })
+    ));
+    assert_eq!(take(9, "a").expect("his own"), Registration::Done);
+    for text in ["d", "e", "f"] {
+        assert_eq!(take(8, text).expect("named"), Registration::Done);
+    }
 }
 
 /// A copy of a store on a disk that can fail.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::Extension;
 use lightcone_schema::RawVersion;
 use lightcone_types::Timestamp;
@@ -10,10 +11,11 @@ use serde_json::{json, Value};
 
 use super::path::DatabasePath;
 use super::query::{wrong, Query};
-use super::reply::{self, Reply};
+use super::reply::{self, Failure, Reply};
 use super::update;
 use crate::auth::Caller;
 use crate::control::DatabaseRecord;
+use crate::metrics::TooManyLooks;
 use crate::permissions::{self, Action};
 use crate::state::ServerState;
 
@@ -44,9 +46,7 @@ pub(super) async fn tables(
     DatabasePath(path): DatabasePath,
     Extension(caller): Extension<Caller>,
 ) -> Reply {
-    let record = state.record(&path)?;
-    permissions::check(&state, &record, &caller.identity, Action::Update)?;
-    let running = state.databases.get(&record).await?;
+    let (_, running) = state.running(&path, &caller, Action::Update).await?;
     let tables = running.handle.table_rows().await;
     let tables = tables.map_err(update::failure)?;
     let tables = tables
@@ -57,7 +57,7 @@ pub(super) async fn tables(
     ))
 }
 
-/// GET `/v1/database/:n/metrics` (06 §5.21): what `spacetime top` shows. Of ours.
+/// GET `/v1/database/:n/metrics` (06 §5.21): what `spacetime top` shows. Of ours. A look opens no database.
 pub(super) async fn metrics(
     State(state): State<Arc<ServerState>>,
     DatabasePath(path): DatabasePath,
@@ -65,9 +65,20 @@ pub(super) async fn metrics(
 ) -> Reply {
     let record = state.record(&path)?;
     permissions::check(&state, &record, &caller.identity, Action::ViewMetrics)?;
-    let running = state.databases.get(&record).await?;
-    let names = state.control.names_of(&record.identity)?;
-    let value = crate::metrics::one_as_json(&record.identity, names, &running);
+    let (identity, names) = (record.identity, state.control.names_of(&record.identity)?);
+    let Some(running) = state.databases.running(&identity) else {
+        let value = crate::metrics::one_as_json(&identity, names, None);
+        return Ok(reply::json_value(&value));
+    };
+    let looked = running.clone();
+    let read = move || crate::metrics::one_as_json(&identity, names, Some(&looked));
+    let value = state.scrapes.one(&running.looks, read).await;
+    let value = value.map_err(|TooManyLooks| {
+        let text =
+            "too many look at the metrics of this database at once; try again in a moment [LC0149]";
+        Failure::text(StatusCode::SERVICE_UNAVAILABLE, text)
+    })?;
+    let value = value.map_err(|_| super::publish::stopped())?;
     Ok(reply::json_value(&value))
 }
 

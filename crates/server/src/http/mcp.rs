@@ -194,6 +194,20 @@ fn sent(id: &str, said: Said) -> Reply {
     Ok(response)
 }
 
+/// Reads a text as a message; whatever it is, what is answered is JSON. For fuzzing.
+pub(crate) fn check_message(text: &str) {
+    for is_of_database in [false, true] {
+        let Ok(Message::Request { id, request }) = Message::parse(text, is_of_database) else {
+            continue;
+        };
+        let answer = match request {
+            Ok(_) => result(&id, &json!({})),
+            Err(wrong) => error(&id, &wrong),
+        };
+        assert!(lightcone_types::json::parse(&answer).is_ok(), "{answer}");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,7 +12,7 @@ use super::reply::{self, Failure, Reply};
 use crate::auth::Caller;
 use crate::database::{LastMigration, MigrationOutcome, RunningMigration};
 use crate::databases::Running;
-use crate::permissions::{self, Action};
+use crate::permissions::Action;
 use crate::state::ServerState;
 
 /// GET `/v1/database/:n/migration`. Answered while the writer is busy with it.
@@ -21,9 +21,7 @@ pub(super) async fn status(
     DatabasePath(path): DatabasePath,
     Extension(caller): Extension<Caller>,
 ) -> Reply {
-    let record = state.record(&path)?;
-    permissions::check(&state, &record, &caller.identity, Action::Update)?;
-    let running = state.databases.get(&record).await?;
+    let (_, running) = state.running(&path, &caller, Action::Update).await?;
     Ok(reply::json_value(&described(&running)))
 }
 
@@ -33,9 +31,7 @@ pub(super) async fn cancel(
     DatabasePath(path): DatabasePath,
     Extension(caller): Extension<Caller>,
 ) -> Reply {
-    let record = state.record(&path)?;
-    permissions::check(&state, &record, &caller.identity, Action::Update)?;
-    let running = state.databases.get(&record).await?;
+    let (_, running) = state.running(&path, &caller, Action::Update).await?;
     if !running.handle.cancel_migration() {
         let text = "no migration runs, or it is at its end already";
         return Err(Failure::text(StatusCode::CONFLICT, text));

@@ -11,6 +11,7 @@ use super::path::IdentityPath;
 use super::query::Query;
 use super::reply::{self, Failure, Reply};
 use crate::client_address::Client;
+use crate::metrics::{self, Scrapes, Told};
 use crate::state::ServerState;
 
 pub(super) async fn ping() -> Reply {
@@ -44,13 +45,26 @@ pub(super) async fn metrics(
     let formats = [("text", false), ("json", true)];
     match query.word("format", &formats)? {
         Some(true) => {
-            let list = scrape(state, |state| {
-                crate::metrics::all_as_json(&state.config, &state.control, &state.databases)
+            let reader = state.clone();
+            let list = state.scrapes.all(move || {
+                metrics::all_as_json(&reader.config, &reader.control, &reader.databases)
             });
-            Ok(reply::json_value(&list.await?))
+            Ok(reply::json_value(&list.await.map_err(stopped)?))
         }
-        _ => open_metrics(State(state)).await,
+        _ => all_metrics(&state).await,
     }
+}
+
+/// The text, as programs on this machine and who has the token may read it.
+async fn all_metrics(state: &Arc<ServerState>) -> Reply {
+    let reader = state.clone();
+    let read = move || metrics::render(&reader, Told::to_operators(&reader.config));
+    let text = state.scrapes.all(read).await;
+    Ok(reply::text(text.map_err(stopped)?))
+}
+
+fn stopped(_: tokio::task::JoinError) -> Failure {
+    super::publish::stopped()
 }
 
 /// The time that this takes says nothing about the token, apart from its length.
@@ -64,23 +78,18 @@ fn presents(headers: &axum::http::HeaderMap, token: &str) -> bool {
     presented.len() == token.len() && different.fold(0, |found, (a, b)| found | (a ^ b)) == 0
 }
 
-/// The metrics for whoever asks: on the listener `metrics.listen`.
-pub(super) async fn open_metrics(State(state): State<Arc<ServerState>>) -> Reply {
-    let text = scrape(state, crate::metrics::render);
-    Ok(reply::text(text.await?))
-}
-
-/// Looks at every database, for one reader after the other: what each gets may have some megabytes.
-async fn scrape<T: Send + 'static>(
-    state: Arc<ServerState>,
-    read: impl FnOnce(&ServerState) -> T + Send + 'static,
-) -> Result<T, Failure> {
-    let turn = state.scrapes.clone().acquire_owned().await;
-    let read = tokio::task::spawn_blocking(move || {
-        let _turn = turn;
-        read(&state)
-    });
-    read.await.map_err(|_| super::publish::stopped())
+/// The metrics for whoever asks, on the listener `metrics.listen`: without names unless the operator says otherwise, or the reader has
+/// the token.
+pub(super) async fn open_metrics(
+    State(state): State<Arc<ServerState>>,
+    headers: axum::http::HeaderMap,
+) -> Reply {
+    let token = state.config.metrics.token.as_deref();
+    if token.is_some_and(|token| presents(&headers, token)) {
+        return all_metrics(&state).await;
+    }
+    let text = Scrapes::open_text(&state).await;
+    Ok(reply::text(text.map_err(stopped)?))
 }
 
 pub(super) async fn prometheus_discovery() -> Reply {

@@ -37,6 +37,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::Router;
 
 pub(crate) use delivery::Delivery;
+pub(crate) use mcp::check_message as check_mcp_message;
 pub(crate) use path::DatabasePath;
 pub(crate) use query::{wrong as wrong_query, Query};
 pub(crate) use reply::{error_chain, Failure, Reply};

@@ -9,21 +9,23 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::State;
 use axum::Extension;
-use lightcone_types::{Hash, Identity};
+use lightcone_types::{ConnectionId, Hash, Identity};
+use lightcone_wire::Protocol;
 
-use super::path::DatabasePath;
+use super::path::{DatabasePath, IdentityPath};
 use super::query::Query;
 use super::reply::Reply;
-use super::{owner, publish};
+use super::{collaborators, owner, pre_publish, publish};
 use crate::auth::Caller;
 use crate::client_address::Client;
 use crate::control::faults::{FaultyDisk, Kind};
-use crate::control::{ControlDb, DatabaseRecord, HostType};
+use crate::control::{ControlDb, DatabaseRecord, HostType, Role};
 use crate::data_dir::DataDir;
-use crate::database::{commons, Limits};
+use crate::database::{commons, ConnectRequest, Limits, Outgoing};
 use crate::databases::{Databases, ServerWide};
 use crate::fake_engine::SLOW_LOAD;
 use crate::names::NameOrIdentity;
+use crate::permissions;
 use crate::publishing::Publisher;
 use crate::server::state_for_tests;
 use crate::state::ServerState;
@@ -61,6 +63,7 @@ impl TestServer {
                 commons: commons(&state.config, None),
                 loads: Arc::default(),
                 disk: Arc::default(),
+                series_max: 1,
             },
         );
         TestServer {
@@ -73,6 +76,17 @@ impl TestServer {
     }
 
     async fn publish(&self, identity: Identity, query: &str, program: &'static str) -> Reply {
+        self.publish_as(&self.caller, identity, query, program)
+            .await
+    }
+
+    async fn publish_as(
+        &self,
+        caller: &Caller,
+        identity: Identity,
+        query: &str,
+        program: &'static str,
+    ) -> Reply {
         let client = Client {
             address: IpAddr::V4(Ipv4Addr::LOCALHOST),
             is_local: true,
@@ -81,6 +95,22 @@ impl TestServer {
             State(self.state.clone()),
             DatabasePath(NameOrIdentity::Identity(identity)),
             Query::parse(query),
+            Extension(caller.clone()),
+            Extension(client),
+            Body::from(program),
+        )
+        .await
+    }
+
+    async fn dry_run(&self, identity: Identity, program: &'static str) -> Reply {
+        let client = Client {
+            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            is_local: true,
+        };
+        pre_publish::pre_publish(
+            State(self.state.clone()),
+            DatabasePath(NameOrIdentity::Identity(identity)),
+            Query::parse("dry_run=true"),
             Extension(self.caller.clone()),
             Extension(client),
             Body::from(program),
@@ -241,6 +271,41 @@ async fn a_publish_that_waits_for_others_has_no_turn() {
     publish.await.expect("no panic").expect("published");
 }
 
+/// Who was let in for somebody else's database gets none of his own under its identity when it is deleted meanwhile, also where nobody
+/// remembers whose it was.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_publish_for_another_makes_nothing_where_that_was() {
+    let server = Arc::new(TestServer::new());
+    server.publish(DATABASE, "", OLD).await.expect("created");
+    let publisher = server.state.authority.mint_anonymous().expect("a token");
+    let control = &server.state.control;
+    let role = (&DATABASE, &publisher.identity);
+    let given = control.set_role(role, Some(Role::Publisher), |_, _| true);
+    given.expect("a role");
+    control.fill_founders();
+    // All turns are others'.
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut turns = Vec::new();
+    for number in 0..processors.max(2) {
+        let owner = Publisher {
+            owner: Identity::from_le_bytes([number as u8 + 100; 32]),
+            address: None,
+        };
+        turns.push(server.state.publish_turn(owner, 0).await.expect("a turn"));
+    }
+    let publishing = server.clone();
+    let publish =
+        tokio::spawn(async move { publishing.publish_as(&publisher, DATABASE, "", NEW).await });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(!publish.is_finished());
+    server.delete(DATABASE).await.expect("deleted");
+    drop(turns);
+    let refused = publish.await.expect("no panic");
+    let text = format!("{:?}", refused.expect_err("it is not his"));
+    assert!(text.contains("LC0145"), "{text}");
+    assert_eq!(server.program(DATABASE).await, None);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_opening_that_is_given_up_goes_on() {
     let server = TestServer::new();
@@ -275,6 +340,77 @@ async fn a_started_database_that_nobody_takes_ends() {
     };
     let opened = tokio::time::timeout(SOON, opened).await;
     opened.expect("its log is free");
+}
+
+/// Nobody keeps the rights of a role that may have been taken from him.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_that_may_be_gone_ends_its_connections() {
+    for (write, is_reader) in [(0, true), (1, false)] {
+        let server = TestServer::new();
+        server.publish(DATABASE, "", OLD).await.expect("created");
+        let reader = server.state.authority.mint_anonymous().expect("a token");
+        let reader = reader.identity;
+        let control = &server.state.control;
+        let given = control.set_role((&DATABASE, &reader), Some(Role::Reader), |_, _| true);
+        given.expect("a role");
+        let record = control.database(&DATABASE).expect("read").expect("there");
+        let running = server.state.databases.get(&record).await.expect("opens");
+        let request = ConnectRequest {
+            identity: reader,
+            rights: permissions::rights(control, &record, &reader),
+            connection_id: ConnectionId(7),
+            jwt_payload: "{}".into(),
+            confirmed: true,
+            protocol: Protocol::V3,
+            token: "".into(),
+        };
+        let mut connection = running.handle.connect(request).await.expect("connects");
+        server.disk.fail(Kind::Write, write, true);
+        let taken = collaborators::delete(
+            State(server.state.clone()),
+            DatabasePath(NameOrIdentity::Identity(DATABASE)),
+            IdentityPath(reader),
+            Extension(server.caller.clone()),
+        );
+        let text = format!("{:?}", taken.await.expect_err("nobody knows"));
+        assert!(text.contains("LC0549"), "{text}");
+        let closed =
+            async { while let Some(Outgoing::Messages(_)) = connection.outgoing.recv().await {} };
+        let closed = tokio::time::timeout(SOON, closed).await;
+        closed.expect("the connection ends");
+        server.disk.mend();
+        control.settle().expect("read again");
+        let role = control.role(&DATABASE, &reader);
+        assert_eq!(role.is_some(), is_reader);
+    }
+}
+
+/// Whoever waits for his turn to try a migration keeps nobody from publishing.
+#[tokio::test(flavor = "multi_thread")]
+async fn dry_runs_take_no_turns_of_publishes() {
+    let server = Arc::new(TestServer::new());
+    server.publish(DATABASE, "", OLD).await.expect("created");
+    let owner = Publisher {
+        owner: server.caller.identity,
+        address: None,
+    };
+    // One of an owner at a time: all others wait behind this one.
+    let held = server.state.rehearsal_turn(owner).await.expect("a turn");
+    let dry_runs: Vec<_> = (0..8)
+        .map(|_| {
+            let server = server.clone();
+            tokio::spawn(async move { server.dry_run(DATABASE, "module level").await })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(dry_runs.iter().all(|dry_run| !dry_run.is_finished()));
+    let published = server.publish(Identity::ZERO, "", NEW);
+    let published = tokio::time::timeout(SOON, published).await;
+    published.expect("in time").expect("published");
+    drop(held);
+    for dry_run in dry_runs {
+        dry_run.await.expect("no panic").expect("its turn comes");
+    }
 }
 
 /// Waits for something that other threads do.

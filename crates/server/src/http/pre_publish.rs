@@ -1,6 +1,7 @@
 //! What a publish would do (06 §5.4).
 
 use std::collections::HashMap;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use axum::extract::State;
 use axum::Extension;
 use lightcone_schema::{MigrationPlan, PlanStyle, Step, StepKind};
 use serde_json::{json, Map, Value};
+use tokio::sync::oneshot;
 
 use super::path::DatabasePath;
 use super::publish::{host_type, own_publish_guard, publisher, stopped};
@@ -49,18 +51,28 @@ pub(super) async fn pre_publish(
     let publisher = publisher(record.owner, &client);
     let turn = state.publish_turn(publisher, 0).await?;
     let handle = running.handle.clone();
-    // A client that goes away ends neither the work nor what it takes.
+    // A client that goes away ends a dry run. The work that comes before is done, and it all takes its turns until it has ended.
+    let (asking, gone) = oneshot::channel::<()>();
+    let given_up = async move { drop(gone.await) };
     let work = tokio::spawn(async move {
         let question = Question {
             host_type,
             style,
             is_dry_run,
         };
-        let answer = answer(&state, &handle, &question, (upload, publisher, turn)).await;
+        let answer = answer(
+            &state,
+            &handle,
+            &question,
+            (upload, publisher, turn),
+            given_up,
+        )
+        .await;
         drop(running);
         answer
     });
     let answer = work.await.map_err(|_| stopped())?;
+    drop(asking);
     answer.map(|answer| reply::json_value(&answer))
 }
 
@@ -101,6 +113,7 @@ async fn answer(
     handle: &DatabaseHandle,
     question: &Question,
     (upload, publisher, turn): (Upload, Publisher, Turn),
+    given_up: impl Future<Output = ()>,
 ) -> Result<Value, Failure> {
     let kind = question.host_type.kind();
     let prepared = handle.prepare_plan(upload.program.clone(), kind).await;
@@ -119,7 +132,7 @@ async fn answer(
     let rehearsal = match &plan.migration {
         Ok(migration) if question.is_dry_run => {
             let turn = state.rehearsal_turn(publisher).await?;
-            let rehearsal = Rehearsal::of(handle, prepared, migration).await?;
+            let rehearsal = Rehearsal::of(handle, prepared, migration, given_up).await?;
             drop(turn);
             Some(rehearsal)
         }
@@ -191,20 +204,23 @@ impl Rehearsal {
         handle: &DatabaseHandle,
         prepared: PreparedUpdate,
         migration: &MigrationPlan,
+        given_up: impl Future<Output = ()>,
     ) -> Result<Rehearsal, Failure> {
-        match handle.rehearse(prepared, migration).await {
+        match handle.rehearse(prepared, migration, given_up).await {
             Ok(reports) => Ok(Rehearsal::Done(reports)),
             Err(UpdateError::Refused(reason)) => Ok(Rehearsal::Refused(reason)),
             Err(error) => Err(update::failure(error)),
         }
     }
 
-    /// As it stands in the answer; what it failed for is an obstacle, unless that is known already.
+    /// As it stands in the answer; what it failed for is an obstacle, unless one with its code is known already.
     fn described(self, obstacles: &mut Vec<String>) -> Value {
         let reports = match self {
             Rehearsal::Done(reports) => reports,
             Rehearsal::Refused(reason) => {
-                if obstacles.is_empty() {
+                let code = |text: &str| text.rfind('[').map(|at| text[at..].to_owned());
+                let is_known = |known: &String| code(known) == code(&reason);
+                if !obstacles.iter().any(is_known) {
                     obstacles.push(reason);
                 }
                 return json!({ "steps": [], "seconds": null });

@@ -135,7 +135,8 @@ fn creation_guard(state: &ServerState, caller: &Caller, client: &Client) -> Resu
             return Err(Failure::text(StatusCode::UNAUTHORIZED, text));
         }
     }
-    publish_guard(state, caller, client.is_local)
+    publish_guard(state, caller, client.is_local)?;
+    Ok(state.control.may_have_more(&caller.identity)?)
 }
 
 /// May he publish to a database that is his own?
@@ -420,7 +421,7 @@ async fn create_database(
     }
 }
 
-/// Is there room for one more database, and are all names that lead to it the caller's?
+/// Is this identity the caller's to take, and are all names that lead to it?
 fn may_create(
     state: &ServerState,
     caller: &Caller,
@@ -441,10 +442,6 @@ fn may_create(
         if owner.is_some_and(|owner| owner != caller.identity) {
             return Err(ControlError::NameOfAnother(name.as_str().to_owned()).into());
         }
-    }
-    if state.control.database_count() >= state.config.limits.databases_max {
-        let text = "this server has as many databases as limits.databases-max allows [LC0113]";
-        return Err(Failure::text(StatusCode::SERVICE_UNAVAILABLE, text));
     }
     Ok(())
 }

@@ -131,8 +131,14 @@ impl From<ControlError> for Failure {
                 Failure::json(StatusCode::UNAUTHORIZED, body)
             }
             // Trying again does not help.
-            error @ (ControlError::FoundedByAnother(_) | ControlError::FoundersForgotten) => {
+            error @ (ControlError::FoundedByAnother(_)
+            | ControlError::FoundersForgotten
+            | ControlError::TooManyOfOwner { .. }
+            | ControlError::TooManyNames { .. }) => {
                 Failure::text(StatusCode::FORBIDDEN, error.to_string())
+            }
+            error @ ControlError::TooManyDatabases(_) => {
+                Failure::text(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
             }
             ControlError::Gone(_) => Failure::no_such_database(),
             error @ ControlError::TooManyCollaborators => Failure::bad_request(error.to_string()),

@@ -1,21 +1,26 @@
 //! Families about each database as a whole.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
 use super::functions::{fold_functions, fold_tables};
 use super::text::{Kind, Labels, Text};
-use super::{add, DatabaseCounters, OTHER};
+use super::{DatabaseCounters, Told, OTHER};
 use crate::config::Config;
 use crate::database::{DatabaseMetrics, DatabaseStats, QueryKind};
 use crate::databases::{Databases, Running};
 
+/// Of an identity, where it is not to be told as a whole: too little to open the database, and too much for two to have the same.
+const IDENTITY_DIGITS: usize = 32;
+
 /// What is told of one database, or of all others together.
+#[derive(Default)]
 pub(super) struct Shown {
     /// An identity, or [`OTHER`].
     pub label: String,
     /// Of the program; empty for several.
     pub program_hash: String,
+    pub is_open: bool,
     pub counters: Arc<DatabaseCounters>,
     pub stats: DatabaseStats,
     pub read_only: u64,
@@ -23,7 +28,7 @@ pub(super) struct Shown {
     pub metrics: DatabaseMetrics,
 }
 
-type ReadCounter = fn(&DatabaseCounters) -> &AtomicU64;
+type ReadCounter = fn(&DatabaseCounters) -> u64;
 type ReadStats = fn(&DatabaseStats) -> u64;
 
 type FurtherLabel = Option<(&'static str, &'static str)>;
@@ -35,84 +40,84 @@ const OF_CONNECTIONS: [(Kind, &str, &str, FurtherLabel, ReadCounter); 11] = [
         "spacetime_worker_connected_clients",
         "Connected clients.",
         None,
-        |c| &c.clients_connected,
+        |c| c.clients_connected.load(Relaxed),
     ),
     (
         Kind::Counter,
         "spacetime_worker_ws_clients_spawned",
         "WebSocket clients accepted.",
         None,
-        |c| &c.clients_spawned,
+        |c| c.clients_spawned.load(Relaxed),
     ),
     (
         Kind::Counter,
         "spacetime_worker_ws_clients_aborted",
         "WebSocket clients dropped.",
         None,
-        |c| &c.clients_aborted,
+        |c| c.clients_aborted.load(Relaxed),
     ),
     (
         Kind::Counter,
         "spacetime_worker_ws_clients_closed_connection",
         "WebSocket clients that closed.",
         None,
-        |c| &c.clients_closed,
+        |c| c.clients_closed.load(Relaxed),
     ),
     (
         Kind::Counter,
         "spacetime_worker_ws_clients_idle_timed_out_total",
         "WebSocket clients that were silent too long.",
         None,
-        |c| &c.clients_idle_timed_out,
+        |c| c.clients_idle_timed_out.load(Relaxed),
     ),
     (
         Kind::Counter,
         "spacetime_worker_ws_client_rejections_total",
         "WebSocket clients that the module refused.",
         Some(("cause", "connect")),
-        |c| &c.clients_rejected,
+        |c| c.clients_rejected.load(Relaxed),
     ),
     (
         Kind::Counter,
         "spacetime_websocket_requests_total",
         "Messages of clients.",
         Some(("protocol", "websocket")),
-        |c| &c.requests,
+        |c| c.requests.count(),
     ),
     (
         Kind::Counter,
         "lightcone_websocket_request_bytes_total",
         "Bytes of messages of clients.",
         Some(("protocol", "websocket")),
-        |c| &c.request_bytes,
+        |c| c.requests.bytes(),
     ),
     (
         Kind::Counter,
         "lightcone_websocket_sent_bytes_total",
         "Bytes sent to clients, framing included.",
         None,
-        |c| &c.sent_bytes,
+        |c| c.sent_bytes.load(Relaxed),
     ),
     (
         Kind::Counter,
         "lightcone_websocket_sent_messages_total",
         "Server messages sent to clients.",
         None,
-        |c| &c.sent_messages,
+        |c| c.sent_messages.load(Relaxed),
     ),
     (
         Kind::Counter,
         "spacetime_http_response_size_bytes_total",
         "Bytes of the answers of HTTP handlers, headers and body.",
         None,
-        |c| &c.http_response_bytes,
+        |c| c.http_response_bytes.load(Relaxed),
     ),
 ];
 
 const DISCONNECT_CAUSES: [(&str, ReadCounter); 3] = [
-    ("client_close", |c| &c.disconnects_client_close),
-    ("server_close", |c| &c.disconnects_server_close),
-    ("error", |c| &c.disconnects_error),
+    ("client_close", |c| c.disconnects_client_close.load(Relaxed)),
+    ("server_close", |c| c.disconnects_server_close.load(Relaxed)),
+    ("error", |c| c.disconnects_error.load(Relaxed)),
 ];
 
 const OF_DATABASES: [(Kind, &str, &str, ReadStats); 5] = [
@@ -148,50 +153,65 @@ const OF_DATABASES: [(Kind, &str, &str, ReadStats); 5] = [
     ),
 ];
 
-/// The running databases, those that were opened first one by one, as many as may be told.
-pub(super) fn shown(config: &Config, all: &Databases) -> Vec<Shown> {
+/// What databases had counted that have gone, and had no series of their own: the sum in which they were keeps it.
+#[derive(Default)]
+pub(crate) struct Left(Shown);
+
+impl Left {
+    /// This one goes.
+    pub fn add(&mut self, running: &Running) {
+        if running.has_series {
+            return;
+        }
+        let mut one = of_one(String::new(), running);
+        one.leave();
+        self.0.add(&one);
+        self.0.fold(0, 0);
+    }
+}
+
+/// The running databases, those that have series one by one, and the others together.
+pub(super) fn shown(config: &Config, all: &Databases, told: Told) -> Vec<Shown> {
     let limits = &config.limits;
-    let mut running = all.all_running();
+    let mut together = Shown::default();
+    let mut running = all.running_beside(|left| together.add(&left.0));
     running.sort_by_key(|(_, running)| running.handle.number());
-    let rest = running.split_off(running.len().min(limits.metrics_databases_max));
-    let (functions_max, tables_max) = match config.metrics.names {
+    let (functions_max, tables_max) = match told.names {
         true => (limits.metrics_functions_max, limits.metrics_tables_max),
         false => (0, 0),
     };
-    let mut shown: Vec<_> = running
-        .iter()
-        .map(|(identity, running)| {
-            let mut one = of_one(identity.to_hex(), running);
-            fold_functions(&mut one.metrics.functions, functions_max);
-            fold_tables(&mut one.metrics.tables, tables_max);
-            one
-        })
-        .collect();
-    let others = rest
-        .iter()
-        .map(|(_, running)| of_one(String::new(), running));
-    let together = others.reduce(|mut together, one| {
-        together.add(&one);
-        // Each is folded at once: all functions of all databases would be many.
-        fold_functions(&mut together.metrics.functions, 0);
-        fold_tables(&mut together.metrics.tables, 0);
-        together
+    let (told_alone, rest): (Vec<_>, Vec<_>) = running
+        .into_iter()
+        .partition(|(_, running)| running.has_series);
+    let told_alone = told_alone.iter().map(|(identity, running)| {
+        let mut one = of_one(identity.to_hex(), running);
+        one.fold(functions_max, tables_max);
+        if !told.whole_identities {
+            one.label.truncate(IDENTITY_DIGITS);
+            one.program_hash.clear();
+        }
+        one
     });
-    if let Some(mut others) = together {
-        fold_functions(&mut others.metrics.functions, 0);
-        fold_tables(&mut others.metrics.tables, 0);
-        (others.label, others.program_hash) = (OTHER.to_owned(), String::new());
-        shown.push(others);
+    let mut shown: Vec<_> = told_alone.collect();
+    for (_, running) in &rest {
+        together.add(&of_one(String::new(), running));
+        // Each is folded at once: all functions of all databases would be many.
+        together.fold(0, 0);
+    }
+    if together.is_open {
+        (together.label, together.program_hash) = (OTHER.to_owned(), String::new());
+        shown.push(together);
     }
     shown
 }
 
 pub(super) fn of_one(label: String, running: &Running) -> Shown {
     let counters = DatabaseCounters::default();
-    add_counters(&counters, &running.counters);
+    counters.add(&running.counters);
     Shown {
         label,
         program_hash: running.handle.program_hash().to_hex(),
+        is_open: true,
         counters: Arc::new(counters),
         stats: running.handle.stats(),
         read_only: u64::from(running.handle.read_only().is_some()),
@@ -199,19 +219,34 @@ pub(super) fn of_one(label: String, running: &Running) -> Shown {
     }
 }
 
-fn add_counters(to: &DatabaseCounters, from: &DatabaseCounters) {
-    let counters = OF_CONNECTIONS.iter().map(|(.., read)| read);
-    for read in counters.chain(DISCONNECT_CAUSES.iter().map(|(_, read)| read)) {
-        add(read(to), read(from).load(Relaxed));
+/// A database that is not open has counted nothing.
+pub(super) fn closed(label: String) -> Shown {
+    Shown {
+        label,
+        ..Shown::default()
     }
 }
 
 impl Shown {
     fn add(&mut self, other: &Shown) {
-        add_counters(&self.counters, &other.counters);
+        self.is_open |= other.is_open;
+        self.counters.add(&other.counters);
         self.stats.add(&other.stats);
         self.read_only += other.read_only;
         self.metrics.add(&other.metrics);
+    }
+
+    fn fold(&mut self, functions_max: usize, tables_max: usize) {
+        fold_functions(&mut self.metrics.module, functions_max);
+        fold_tables(&mut self.metrics.module, tables_max);
+    }
+
+    /// Leaves what stays true when the database is closed.
+    fn leave(&mut self) {
+        self.counters.clients_connected.store(0, Relaxed);
+        self.stats.leave();
+        self.read_only = 0;
+        self.metrics.leave();
     }
 
     pub fn db(&self) -> Labels {
@@ -225,9 +260,11 @@ impl Shown {
 
 pub(super) fn put(text: &mut Text, databases: &[Shown]) {
     put_connections(text, databases);
+    put_sizes(text, databases);
     put_stats(text, databases);
     put_writer(text, databases);
     put_module_log(text, databases);
+    put_storage(text, databases);
     put_outbound(text, databases);
 }
 
@@ -239,14 +276,14 @@ fn put_connections(text: &mut Text, databases: &[Shown]) {
                 Some((name, value)) => labels.and(name, value),
                 None => labels,
             };
-            (labels, read(&database.counters).load(Relaxed))
+            (labels, read(&database.counters))
         });
         text.family(kind, name, help, samples);
     }
     let samples = databases.iter().flat_map(|database| {
         DISCONNECT_CAUSES.iter().map(move |(cause, read)| {
             let labels = database.database_identity().and("cause", cause);
-            (labels, read(&database.counters).load(Relaxed))
+            (labels, read(&database.counters))
         })
     });
     text.family(
@@ -254,6 +291,25 @@ fn put_connections(text: &mut Text, databases: &[Shown]) {
         "spacetime_worker_ws_client_disconnections_total",
         "Ended WebSocket connections by cause.",
         samples,
+    );
+}
+
+fn put_sizes(text: &mut Text, databases: &[Shown]) {
+    text.sizes(
+        "spacetime_websocket_request_msg_size",
+        "Bytes of messages of clients.",
+        databases.iter().map(|database| {
+            let labels = database.database_identity();
+            let labels = labels.and("protocol", "websocket");
+            (labels, &database.counters.requests)
+        }),
+    );
+    text.sizes(
+        "spacetime_websocket_sent_msg_size_bytes",
+        "Bytes of messages to clients, compressed, as they were sent.",
+        databases
+            .iter()
+            .map(|database| (database.db(), &database.counters.sent_sizes)),
     );
 }
 
@@ -282,6 +338,7 @@ fn put_writer(text: &mut Text, databases: &[Shown]) {
             .map(|database| (database.db(), &database.metrics.rounds)),
     );
     text.seconds(
+        Kind::Gauge,
         "lightcone_writer_round_longest_seconds",
         "The longest of these since the database was opened.",
         databases
@@ -312,8 +369,24 @@ fn put_writer(text: &mut Text, databases: &[Shown]) {
             .iter()
             .map(|database| (database.db(), &database.metrics.reads)),
     );
+    let samples = databases.iter();
+    let samples = samples.filter(|database| database.metrics.wasm_memory_bytes > 0);
+    text.family(
+        Kind::Gauge,
+        "spacetime_worker_wasm_memory_bytes",
+        "Linear memory of all instances of a module in WebAssembly.",
+        samples.map(|database| {
+            let labels = database.database_identity();
+            (labels, database.metrics.wasm_memory_bytes)
+        }),
+    );
     type Read = fn(&DatabaseMetrics) -> u64;
-    let gauges: [(&str, &str, Read); 3] = [
+    let gauges: [(&str, &str, Read); 4] = [
+        (
+            "lightcone_procedure_memory_bytes",
+            "What instances for procedures have of limits.procedure-memory-bytes-max.",
+            |metrics| metrics.procedure_memory_bytes,
+        ),
         (
             "spacetime_total_incoming_queue_length",
             "Messages and requests that wait for the writer, or are being answered by it.",
@@ -357,6 +430,57 @@ fn put_module_log(text: &mut Text, databases: &[Shown]) {
             "lightcone_module_log_left_out_total",
             "Records that were left out, because there were too many or the disk was full.",
             |metrics| metrics.module_log.left_out_records,
+        ),
+    ];
+    for (kind, name, help, read) in families {
+        let samples = databases.iter();
+        let samples = samples.map(|database| (database.db(), read(&database.metrics)));
+        text.family(kind, name, help, samples);
+    }
+}
+
+fn put_storage(text: &mut Text, databases: &[Shown]) {
+    text.few_times(
+        "lightcone_snapshot_seconds",
+        "Times in which snapshots were written.",
+        databases
+            .iter()
+            .map(|database| (database.db(), &database.metrics.snapshots.times)),
+    );
+    text.seconds(
+        Kind::Gauge,
+        "lightcone_replay_seconds",
+        "Time in which the database was read from its snapshot and its log when it was opened.",
+        databases.iter().map(|database| {
+            let nanos = database.metrics.replayed.time.as_nanos();
+            (database.db(), u64::try_from(nanos).unwrap_or(u64::MAX))
+        }),
+    );
+    type Read = fn(&DatabaseMetrics) -> u64;
+    let families: [(Kind, &str, &str, Read); 4] = [
+        (
+            Kind::Counter,
+            "lightcone_snapshot_bytes_total",
+            "Bytes that were written for snapshots; what older ones have on the disk is not written again.",
+            |metrics| metrics.snapshots.bytes,
+        ),
+        (
+            Kind::Counter,
+            "lightcone_snapshots_failed_total",
+            "Snapshots that could not be written.",
+            |metrics| metrics.snapshots.failed,
+        ),
+        (
+            Kind::Gauge,
+            "lightcone_replay_transactions",
+            "Transactions of the log that were replayed then.",
+            |metrics| metrics.replayed.transactions,
+        ),
+        (
+            Kind::Gauge,
+            "lightcone_replay_bytes",
+            "Bytes of the log that were replayed then.",
+            |metrics| metrics.replayed.bytes,
         ),
     ];
     for (kind, name, help, read) in families {

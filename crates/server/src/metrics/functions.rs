@@ -3,35 +3,46 @@
 use super::databases::Shown;
 use super::text::{Kind, Labels, Text};
 use super::OTHER;
-use crate::database::{FunctionKind, FunctionMetrics, TableMetrics};
+use crate::database::{FunctionKind, FunctionMetrics, ModuleMetrics, TableMetrics};
 
-/// Leaves so many functions, in the order of the definition, and adds the others up by kind.
-pub(super) fn fold_functions(functions: &mut Vec<FunctionMetrics>, functions_max: usize) {
-    let rest = functions.split_off(functions.len().min(functions_max));
+/// Above all others: what is added up stays so.
+const FOLDED: u32 = u32::MAX;
+
+/// Leaves the functions of so many ranks, and adds the others up by kind, with those that have gone.
+pub(super) fn fold_functions(module: &mut ModuleMetrics, functions_max: usize) {
+    let is_told = |of: &FunctionMetrics| (of.rank as usize) < functions_max;
+    let (mut told, rest): (Vec<_>, Vec<_>) = module.functions.drain(..).partition(is_told);
+    let left = module.left_functions.drain(..).filter(|of| !is_told(of));
     let mut folded: Vec<FunctionMetrics> = Vec::new();
-    for function in rest {
+    for function in rest.into_iter().chain(left) {
         match folded.iter_mut().find(|other| other.kind == function.kind) {
             Some(other) => other.add(&function),
             None => folded.push(FunctionMetrics {
                 name: OTHER.into(),
+                rank: FOLDED,
                 ..function
             }),
         }
     }
-    functions.append(&mut folded);
+    told.append(&mut folded);
+    module.functions = told;
 }
 
 /// The same of tables.
-pub(super) fn fold_tables(tables: &mut Vec<TableMetrics>, tables_max: usize) {
-    let rest = tables.split_off(tables.len().min(tables_max));
-    let folded = rest.into_iter().reduce(|mut other, table| {
+pub(super) fn fold_tables(module: &mut ModuleMetrics, tables_max: usize) {
+    let is_told = |of: &TableMetrics| (of.rank as usize) < tables_max;
+    let (mut told, rest): (Vec<_>, Vec<_>) = module.tables.drain(..).partition(is_told);
+    let left = module.left_tables.drain(..).filter(|of| !is_told(of));
+    let folded = rest.into_iter().chain(left).reduce(|mut other, table| {
         other.add(&table);
         other
     });
-    tables.extend(folded.map(|table| TableMetrics {
+    told.extend(folded.map(|table| TableMetrics {
         name: OTHER.into(),
+        rank: FOLDED,
         ..table
     }));
+    module.tables = told;
 }
 
 pub(super) fn put(text: &mut Text, databases: &[Shown]) {
@@ -43,7 +54,7 @@ pub(super) fn put(text: &mut Text, databases: &[Shown]) {
 /// Functions that were called.
 fn called(databases: &[Shown]) -> impl Iterator<Item = (&Shown, &FunctionMetrics)> + Clone {
     databases.iter().flat_map(|database| {
-        let functions = database.metrics.functions.iter();
+        let functions = database.metrics.module.functions.iter();
         let called = functions.filter(|function| function.calls() + function.refused > 0);
         called.map(move |function| (database, function))
     })
@@ -82,7 +93,7 @@ fn put_transactions(text: &mut Text, databases: &[Shown]) {
     );
     text.few_times(
         "spacetime_txn_elapsed_time_sec",
-        "Times of calls with their commit; of procedures and HTTP handlers from when the call has come.",
+        "Times of calls with their commit, by the clock; of procedures and HTTP handlers from when the call has come, with all that they waited for.",
         called(databases).map(|(database, of)| {
             let labels = Labels::of("txn_type", txn_type(of.kind)).and("db", &database.label);
             (labels.and("reducer", &of.name), &of.times)
@@ -136,7 +147,7 @@ fn put_errors(text: &mut Text, databases: &[Shown]) {
     text.family(
         Kind::Counter,
         "lightcone_call_errors_total",
-        "Calls that failed: the function said so, it trapped, it took too long, or it never began because too many were under way.",
+        "Calls that failed: the function said so, it trapped, it took too long, or it never began (too many were under way, or the database takes no writes).",
         samples,
     );
 }
@@ -144,7 +155,7 @@ fn put_errors(text: &mut Text, databases: &[Shown]) {
 fn put_tables(text: &mut Text, databases: &[Shown]) {
     let tables = || {
         databases.iter().flat_map(|database| {
-            let tables = database.metrics.tables.iter();
+            let tables = database.metrics.module.tables.iter();
             tables.map(move |table| (database, table))
         })
     };
@@ -200,12 +211,13 @@ fn put_tables(text: &mut Text, databases: &[Shown]) {
 mod tests {
     use super::*;
 
-    fn function(kind: FunctionKind, name: &str, recorded: u64) -> FunctionMetrics {
+    fn function(kind: FunctionKind, name: &str, rank: u32, recorded: u64) -> FunctionMetrics {
         let mut times = crate::database::HistogramSnapshot::default();
         times.buckets[0] = 1;
         FunctionMetrics {
             kind,
             name: name.into(),
+            rank,
             sender_errors: 0,
             traps: 0,
             timeouts: 0,
@@ -218,29 +230,42 @@ mod tests {
     #[test]
     fn what_is_beyond_the_bound_is_added_up() {
         use FunctionKind::{Reducer, View};
-        let mut functions = vec![
-            function(Reducer, "a", 1),
-            function(Reducer, "b", 2),
-            function(Reducer, "c", 4),
-            function(View, "d", 8),
+        let mut module = ModuleMetrics {
+            functions: vec![
+                function(Reducer, "b", 2, 2),
+                function(Reducer, "a", 0, 1),
+                function(Reducer, "c", 1, 4),
+                function(View, "d", 3, 8),
+            ],
+            // They went with an update: the first had a series, the other was added up.
+            left_functions: vec![
+                function(Reducer, "", 0, 16),
+                function(Reducer, "", FOLDED, 32),
+            ],
+            ..ModuleMetrics::default()
+        };
+        let all = module.clone();
+        let shown = |module: &ModuleMetrics| -> Vec<(FunctionKind, String, u64, u64)> {
+            let shown = module.functions.iter();
+            shown
+                .map(|of| (of.kind, of.name.to_string(), of.recorded, of.calls()))
+                .collect()
+        };
+        fold_functions(&mut module, 1);
+        let expected = [
+            (Reducer, "a".to_owned(), 1, 1),
+            (Reducer, OTHER.to_owned(), 38, 3),
+            (View, OTHER.to_owned(), 8, 1),
         ];
-        fold_functions(&mut functions, 1);
-        let shown: Vec<_> = functions
-            .iter()
-            .map(|of| (of.kind, &*of.name, of.recorded, of.calls()))
-            .collect();
-        assert_eq!(
-            shown,
-            [
-                (Reducer, "a", 1, 1),
-                (Reducer, OTHER, 6, 2),
-                (View, OTHER, 8, 1)
-            ]
-        );
+        assert_eq!(shown(&module), expected);
         // Once more changes nothing.
-        fold_functions(&mut functions, 1);
-        assert_eq!(functions.len(), 3);
-        fold_functions(&mut functions, 0);
-        assert_eq!(functions.len(), 2);
+        fold_functions(&mut module, 1);
+        assert_eq!(shown(&module), expected);
+        fold_functions(&mut module, 0);
+        assert_eq!(module.functions.len(), 2);
+        // Where no function has a series, all that have gone are in the sum.
+        let mut module = all;
+        fold_functions(&mut module, 0);
+        assert_eq!(shown(&module)[0], (Reducer, OTHER.to_owned(), 55, 5));
     }
 }

@@ -24,9 +24,10 @@ fn of_database(shown: &Shown, names: Vec<String>) -> Value {
     json!({
         "identity": shown.label,
         "names": names,
+        "is_open": shown.is_open,
         "clients": counters.clients_connected.load(Relaxed),
-        "received_messages": counters.requests.load(Relaxed),
-        "received_bytes": counters.request_bytes.load(Relaxed),
+        "received_messages": counters.requests.count(),
+        "received_bytes": counters.requests.bytes(),
         "sent_messages": counters.sent_messages.load(Relaxed),
         "sent_bytes": counters.sent_bytes.load(Relaxed),
         "transactions": stats.transactions,
@@ -49,8 +50,8 @@ fn of_database(shown: &Shown, names: Vec<String>) -> Value {
             "request_bytes": outbound.request_bytes,
             "response_bytes": outbound.response_bytes,
         },
-        "functions": metrics.functions.iter().map(of_function).collect::<Vec<_>>(),
-        "tables": metrics.tables.iter().map(of_table).collect::<Vec<_>>(),
+        "functions": metrics.module.functions.iter().map(of_function).collect::<Vec<_>>(),
+        "tables": metrics.module.tables.iter().map(of_table).collect::<Vec<_>>(),
     })
 }
 

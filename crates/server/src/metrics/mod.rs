@@ -3,12 +3,19 @@
 mod databases;
 mod functions;
 mod json;
+mod process;
+mod scrapes;
+mod sizes;
 mod text;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use lightcone_types::Identity;
 use serde_json::Value;
+
+pub(crate) use self::databases::Left;
+pub(crate) use self::scrapes::{Looks, Scrapes, TooManyLooks};
+pub(crate) use self::sizes::{Sizes, SizesSeen};
 
 use self::text::{Kind, Labels, Text};
 use crate::config::Config;
@@ -29,11 +36,40 @@ pub(crate) struct DatabaseCounters {
     pub disconnects_client_close: AtomicU64,
     pub disconnects_server_close: AtomicU64,
     pub disconnects_error: AtomicU64,
-    pub requests: AtomicU64,
-    pub request_bytes: AtomicU64,
+    /// Messages that came.
+    pub requests: Sizes,
     pub sent_bytes: AtomicU64,
     pub sent_messages: AtomicU64,
+    /// What was sent at once may have several messages.
+    pub sent_sizes: Sizes,
     pub http_response_bytes: AtomicU64,
+}
+
+impl DatabaseCounters {
+    fn add(&self, other: &DatabaseCounters) {
+        for (mine, more) in self.all().into_iter().zip(other.all()) {
+            add(mine, more.load(Relaxed));
+        }
+        self.requests.add(&other.requests);
+        self.sent_sizes.add(&other.sent_sizes);
+    }
+
+    fn all(&self) -> [&AtomicU64; 12] {
+        [
+            &self.clients_connected,
+            &self.clients_spawned,
+            &self.clients_aborted,
+            &self.clients_closed,
+            &self.clients_idle_timed_out,
+            &self.clients_rejected,
+            &self.disconnects_client_close,
+            &self.disconnects_server_close,
+            &self.disconnects_error,
+            &self.sent_bytes,
+            &self.sent_messages,
+            &self.http_response_bytes,
+        ]
+    }
 }
 
 /// What the server counts about itself.
@@ -68,14 +104,43 @@ impl Drop for Gauge<'_> {
 /// table or database has.
 pub(crate) const OTHER: &str = "(other)";
 
+/// How much of databases and their modules is told by name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Told {
+    /// Functions and tables up to their bounds, and not only their sums.
+    names: bool,
+    /// So that whoever reads it may open the database by it.
+    whole_identities: bool,
+}
+
+impl Told {
+    /// To programs on this machine, and to who has the token.
+    pub fn to_operators(config: &Config) -> Told {
+        Told {
+            names: config.metrics.names,
+            whole_identities: true,
+        }
+    }
+
+    /// To everybody who reaches `metrics.listen`.
+    pub fn to_everybody(config: &Config) -> Told {
+        let listen_names = config.metrics.listen_names;
+        Told {
+            names: config.metrics.names && listen_names,
+            whole_identities: listen_names,
+        }
+    }
+}
+
 /// The exposition of everything.
-pub(crate) fn render(state: &ServerState) -> String {
+pub(crate) fn render(state: &ServerState, told: Told) -> String {
     let mut text = Text::default();
+    process::put(&mut text);
     put_server(&mut text, &state.counters, &state.databases);
     if let Some(traces) = &state.traces {
         put_traces(&mut text, &traces.counters);
     }
-    let shown = databases::shown(&state.config, &state.databases);
+    let shown = databases::shown(&state.config, &state.databases, told);
     databases::put(&mut text, &shown);
     functions::put(&mut text, &shown);
     text.into_string()
@@ -83,7 +148,7 @@ pub(crate) fn render(state: &ServerState) -> String {
 
 /// The databases as JSON, as many and with as much of each as [`render`] tells.
 pub(crate) fn all_as_json(config: &Config, control: &ControlDb, all: &Databases) -> Value {
-    let shown = databases::shown(config, all);
+    let shown = databases::shown(config, all, Told::to_operators(config));
     json::of_databases(shown.iter().map(|one| {
         let identity = Identity::from_hex(&one.label).ok();
         let names = identity.and_then(|identity| control.names_of(&identity).ok());
@@ -91,9 +156,16 @@ pub(crate) fn all_as_json(config: &Config, control: &ControlDb, all: &Databases)
     }))
 }
 
-/// One database as JSON, with all functions and tables.
-pub(crate) fn one_as_json(identity: &Identity, names: Vec<String>, running: &Running) -> Value {
-    let shown = databases::of_one(identity.to_hex(), running);
+/// One database as JSON, with all functions and tables. None: it is not open.
+pub(crate) fn one_as_json(
+    identity: &Identity,
+    names: Vec<String>,
+    running: Option<&Running>,
+) -> Value {
+    let shown = match running {
+        Some(running) => databases::of_one(identity.to_hex(), running),
+        None => databases::closed(identity.to_hex()),
+    };
     json::of_databases(std::iter::once((&shown, names)))
 }
 

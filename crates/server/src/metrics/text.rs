@@ -2,6 +2,7 @@
 
 use std::fmt::{Display, Formatter, Write as _};
 
+use super::sizes::{Sizes, BOUNDS_BYTES};
 use crate::database::{HistogramSnapshot, BOUNDS_NS};
 
 /// Bounds of the times of single functions: each 1 and 5, where the writer's own have a 2 too. A series is told for each of them.
@@ -35,6 +36,15 @@ impl Display for Seconds {
 pub(super) enum Kind {
     Counter,
     Gauge,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+        }
+    }
 }
 
 /// Labels with their values, in the order in which they are written.
@@ -102,11 +112,7 @@ impl Text {
         samples: impl Iterator<Item = (Labels, u64)>,
     ) {
         let mut samples = samples.peekable();
-        let kind = match kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-        };
-        self.begin(kind, name, help, &mut samples);
+        self.begin(kind.name(), name, help, &mut samples);
         for (labels, value) in samples {
             self.sample(name, &labels, value);
         }
@@ -115,12 +121,13 @@ impl Text {
     /// A family of which each sample is a time in nanoseconds.
     pub fn seconds(
         &mut self,
+        kind: Kind,
         name: &str,
         help: &str,
         samples: impl Iterator<Item = (Labels, u64)>,
     ) {
         let mut samples = samples.peekable();
-        self.begin("gauge", name, help, &mut samples);
+        self.begin(kind.name(), name, help, &mut samples);
         for (labels, nanos) in samples {
             self.sample(name, &labels, Seconds(nanos));
         }
@@ -144,6 +151,30 @@ impl Text {
         samples: impl Iterator<Item = (Labels, &'t HistogramSnapshot)>,
     ) {
         self.histograms(&FEW_BOUNDS_NS, name, help, samples);
+    }
+
+    /// A family of sizes in bytes. Where nothing was counted, there is no sample.
+    pub fn sizes<'t>(
+        &mut self,
+        name: &str,
+        help: &str,
+        samples: impl Iterator<Item = (Labels, &'t Sizes)>,
+    ) {
+        let mut samples = samples.filter(|(_, sizes)| sizes.count() > 0).peekable();
+        self.begin("histogram", name, help, &mut samples);
+        let bucket = format!("{name}_bucket");
+        for (labels, sizes) in samples {
+            let counts = sizes.buckets();
+            let mut within = 0;
+            for (bound, more) in BOUNDS_BYTES.iter().zip(counts) {
+                within += more;
+                self.sample(&bucket, &labels.clone().and("le", bound), within);
+            }
+            let all = counts.iter().sum::<u64>();
+            self.sample(&bucket, &labels.clone().and("le", "+Inf"), all);
+            self.sample(&format!("{name}_sum"), &labels, sizes.bytes());
+            self.sample(&format!("{name}_count"), &labels, all);
+        }
     }
 
     fn histograms<'t>(

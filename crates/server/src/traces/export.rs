@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lightcone_outbound::{Outbound, OutboundOptions, Url};
-use lightcone_types::{cut, Timestamp};
+use lightcone_types::Timestamp;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue};
@@ -31,8 +31,6 @@ const BATCH_TIME: Duration = Duration::from_secs(1);
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often the server's log tells of a collector that takes no spans.
 const COMPLAIN_INTERVAL: Duration = Duration::from_secs(60);
-/// The most of a text about an error that a span has.
-const ERROR_BYTES_MAX: usize = 256;
 
 pub(super) struct Exporter {
     endpoint: Url,
@@ -52,15 +50,7 @@ impl Exporter {
         let http = Outbound::new(OutboundOptions::current());
         Ok(Exporter {
             endpoint: endpoint.clone(),
-            headers: config
-                .headers
-                .clone()
-                .into_iter()
-                .chain([(
-                    "content-type".to_owned(),
-                    "application/x-protobuf".to_owned(),
-                )])
-                .collect(),
+            headers: headers_of(config),
             resource: Resource {
                 attributes: vec![
                     text("service.name", &config.service_name),
@@ -134,6 +124,18 @@ impl Exporter {
     }
 }
 
+/// What the operator has configured, and what is sent; nobody needs to say that twice.
+fn headers_of(config: &Tracing) -> Vec<(String, String)> {
+    let configured = config.headers.iter();
+    let others = configured.filter(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
+    let others = others.map(|(name, value)| (name.clone(), value.clone()));
+    let own = (
+        "content-type".to_owned(),
+        "application/x-protobuf".to_owned(),
+    );
+    others.chain([own]).collect()
+}
+
 fn otlp(span: Span) -> OtlpSpan {
     let mut attributes = Vec::new();
     if let Some(database) = span.database {
@@ -165,7 +167,7 @@ fn otlp(span: Span) -> OtlpSpan {
         SpanName::Durable => ("wait for the disk".to_owned(), SpanKind::Internal),
     };
     let status = span.error.map(|error| OtlpStatus {
-        message: cut(&error, ERROR_BYTES_MAX).into_owned(),
+        message: error,
         code: StatusCode::Error.into(),
     });
     OtlpSpan {

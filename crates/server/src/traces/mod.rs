@@ -28,7 +28,7 @@ pub(crate) struct Traces {
     /// None when the server has stopped.
     spans: Mutex<Option<mpsc::Sender<Span>>>,
     queue: mpsc::WeakSender<Span>,
-    /// A trace is taken if the lower 63 bits of its id are below this.
+    /// A call is taken if a random number of 63 bits is below this.
     threshold: u64,
     pub counters: Arc<TraceCounters>,
     exporting: Mutex<Option<JoinHandle<()>>>,
@@ -72,33 +72,33 @@ impl Traces {
         Ok(Some(Arc::new(Traces {
             queue: spans.downgrade(),
             spans: Mutex::new(Some(spans)),
-            threshold: (config.sample_ratio * (1_u64 << 63) as f64) as u64,
+            threshold: threshold(config.sample_ratio),
             counters,
             exporting: Mutex::new(Some(exporting)),
         })))
     }
 
-    fn is_chosen(&self, trace_id: u128) -> bool {
-        (trace_id as u64 & (u64::MAX >> 1)) < self.threshold
+    /// Drawn for each call. By a caller's own trace id he would decide how much is sent.
+    fn is_chosen(&self) -> bool {
+        rand::random::<u64>() >> 1 < self.threshold
     }
 
-    /// A request with these headers, if it is chosen. A trace that began elsewhere goes on (W3C `traceparent`); whether it is chosen is
-    /// decided here all the same: a stranger must not decide how much is sent.
+    /// A request with these headers, if it is chosen. A trace that began elsewhere goes on (W3C `traceparent`).
     pub fn begin_request(&self, headers: &HeaderMap) -> Option<TracedRequest> {
-        match parent::of(headers) {
-            Some(of) if self.is_chosen(of.trace_id) => Some(TracedRequest {
+        let context = self.begin()?;
+        Some(match parent::of(headers) {
+            Some(of) => TracedRequest {
                 context: TraceContext {
                     trace_id: of.trace_id,
-                    span_id: self.span_id(),
+                    ..context
                 },
                 parent: Some(of.span_id),
-            }),
-            Some(_) => None,
-            None => self.begin().map(|context| TracedRequest {
+            },
+            None => TracedRequest {
                 context,
                 parent: None,
-            }),
-        }
+            },
+        })
     }
 
     /// Sends what is left, and no more from now on.
@@ -113,9 +113,8 @@ impl Traces {
 
 impl Tracer for Traces {
     fn begin(&self) -> Option<TraceContext> {
-        let trace_id = rand::random::<u128>().max(1);
-        self.is_chosen(trace_id).then(|| TraceContext {
-            trace_id,
+        self.is_chosen().then(|| TraceContext {
+            trace_id: rand::random::<u128>().max(1),
             span_id: self.span_id(),
         })
     }
@@ -132,6 +131,46 @@ impl Tracer for Traces {
     }
 }
 
+fn threshold(sample_ratio: f64) -> u64 {
+    (sample_ratio * (1_u64 << 63) as f64) as u64
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn traces(sample_ratio: f64) -> Traces {
+        let (spans, _queue) = mpsc::channel(1);
+        Traces {
+            queue: spans.downgrade(),
+            spans: Mutex::new(Some(spans)),
+            threshold: threshold(sample_ratio),
+            counters: Arc::default(),
+            exporting: Mutex::new(None),
+        }
+    }
+
+    #[test]
+    fn nobody_chooses_his_calls() {
+        let mut headers = HeaderMap::new();
+        // The lowest and the highest id that there is.
+        for trace_id in [1, u128::MAX] {
+            let parent = format!("00-{trace_id:032x}-00f067aa0ba902b7-01");
+            headers.insert("traceparent", parent.parse().expect("a value"));
+            for (ratio, few, many) in [(0.0, 0, 0), (0.5, 350, 650), (1.0, 1000, 1000)] {
+                let traces = traces(ratio);
+                let chosen: Vec<_> = (0..1000)
+                    .filter_map(|_| traces.begin_request(&headers))
+                    .collect();
+                let count = chosen.len();
+                assert!((few..=many).contains(&count), "{count} of {ratio}");
+                assert!(chosen.iter().all(|of| of.context.trace_id == trace_id
+                    && of.parent == Some(0x00f0_67aa_0ba9_02b7)));
+            }
+        }
+    }
 }

@@ -23,7 +23,7 @@ use crate::control::DatabaseRecord;
 use crate::database::{ConnectError, ConnectRequest, Rights};
 use crate::databases::Running;
 use crate::io::StallGuard;
-use crate::metrics::{add, DatabaseCounters, Gauge};
+use crate::metrics::{add, DatabaseCounters, Gauge, SizesSeen};
 use crate::pace::Pace;
 use crate::permissions;
 use crate::server::ConnectionSlot;
@@ -117,6 +117,7 @@ pub(super) async fn serve(state: Arc<ServerState>, client: Client, upgrade: OnUp
         policy: super::compression_policy(state.config.websocket.compression),
         stall_timeout: state.config.websocket.idle_timeout,
         out: Vec::new(),
+        sizes: SizesSeen::default(),
     };
     let stopped = async {
         tokio::select! {

@@ -12,7 +12,7 @@ use super::frame::{ClosePayload, Event, FrameReader};
 use super::signals::{ConnectionEnd, Signals};
 use crate::budget::Charge;
 use crate::database::{RequestSender, SubmitError};
-use crate::metrics::{add, DatabaseCounters};
+use crate::metrics::{DatabaseCounters, SizesSeen};
 
 /// Reads start with a buffer of this size and grow it while it is filled.
 const READ_BYTES_MIN: usize = 4 * 1024;
@@ -60,12 +60,12 @@ impl Reader<'_> {
 
     /// Handles all that is in the receive buffer.
     async fn handle_events(&mut self, progress: &mut Progress) -> Option<ConnectionEnd> {
-        let (mut messages, mut bytes) = (0, 0);
+        let (mut messages, mut sizes) = (0, SizesSeen::default());
         loop {
             match self.frames.next_event() {
                 Ok(Some(Event::Binary(payload))) if !progress.is_closing => {
                     messages += 1;
-                    bytes += payload.len() as u64;
+                    sizes.note(payload.len() as u64);
                     progress.is_closing = !self.submit(payload).await;
                 }
                 Ok(Some(Event::Text)) if !progress.is_closing => {
@@ -96,8 +96,7 @@ impl Reader<'_> {
             }
         }
         if messages > 0 {
-            add(&self.counters.requests, messages);
-            add(&self.counters.request_bytes, bytes);
+            sizes.tell(&self.counters.requests);
         }
         progress.message_number += messages;
         None

@@ -11,7 +11,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use super::frame::{self, ClosePayload};
 use super::signals::{ConnectionEnd, Signals};
 use crate::database::{MessageBatch, Outgoing, OutgoingReceiver};
-use crate::metrics::{add, DatabaseCounters};
+use crate::metrics::{add, DatabaseCounters, SizesSeen};
 
 /// Most messages that are taken from the database's queue at once.
 const DRAIN_MESSAGES_MAX: usize = 4096;
@@ -34,6 +34,8 @@ pub(super) struct Writer<'a> {
     pub policy: CompressionPolicy,
     pub stall_timeout: Duration,
     pub out: Vec<u8>,
+    /// Of payloads that were framed since the last flush.
+    pub sizes: SizesSeen,
 }
 
 /// What a drain of the queue ended with.
@@ -104,6 +106,7 @@ impl Writer<'_> {
     }
 
     async fn send_payload(&mut self, tag: &[u8], body: &[u8]) -> Result<(), ConnectionEnd> {
+        self.sizes.note((tag.len() + body.len()) as u64);
         if tag.len() + body.len() <= FRAGMENT_BYTES {
             frame::put_header(&mut self.out, true, frame::BINARY, tag.len() + body.len());
             self.out.extend_from_slice(tag);
@@ -155,6 +158,7 @@ impl Writer<'_> {
         if self.out.is_empty() {
             return Ok(());
         }
+        self.sizes.tell(&self.counters.sent_sizes);
         let mut out = std::mem::take(&mut self.out);
         let written = self.write(&out).await;
         out.clear();

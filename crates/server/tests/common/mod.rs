@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod fake;
+pub mod mcp;
 pub mod postgres;
 pub mod publishing;
 pub mod tokens;

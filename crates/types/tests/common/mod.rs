@@ -13,7 +13,9 @@ use spacetimedb_sats::de::DeserializeSeed;
 /// Bytes of hex text; white space is layout.
 pub fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
-    let pair = |p: &[u8]| u8::from_str_radix(std::str::from_utf8(p).unwrap(), 16).unwrap();
+    let pair = |p: &[u8]| {
+        u8::from_str_radix(std::str::from_utf8(p).expect("ASCII"), 16).expect("hexadecimal")
+    };
     digits.chunks(2).map(pair).collect()
 }
 

@@ -26,11 +26,12 @@ pub fn hex(text: &str) -> Vec<u8> {
 }
 
 pub fn identity() -> Identity {
-    Identity::from_hex("c200000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d").unwrap()
+    Identity::from_hex("c200000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d")
+        .expect("an identity")
 }
 
 pub fn connection_id() -> ConnectionId {
-    ConnectionId::from_hex("000102030405060708090a0b0c0d0e0f").unwrap()
+    ConnectionId::from_hex("000102030405060708090a0b0c0d0e0f").expect("an id")
 }
 
 /// Row of `score(id: u32, v: u8)`.

@@ -22,10 +22,11 @@ pub fn write(plan: &Plan) -> Result<()> {
     csharp_projects(root)?;
     csharp_projects(&root.join("spacetimedb"))?;
 
-    write_new(
-        &root.join("spacetime.json"),
-        &pretty(&json!({ "server": plan.server, "module-path": "./spacetimedb" })),
-    )?;
+    let mut project = json!({ "server": plan.server, "module-path": "./spacetimedb" });
+    if plan.native_aot {
+        project["native-aot"] = true.into();
+    }
+    write_new(&root.join("spacetime.json"), &pretty(&project))?;
     write_new(
         &root.join("spacetime.local.json"),
         &pretty(&json!({ "database": plan.database })),

@@ -12,11 +12,15 @@ use crate::error::{Error, Result};
 static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../templates");
 
 /// In the order of the list.
-const DESCRIPTIONS: [(&str, &str); 7] = [
+const DESCRIPTIONS: [(&str, &str); 8] = [
     ("basic-ts", "TypeScript module, client that runs in Node"),
     ("basic-rs", "Rust module, Rust client"),
     ("basic-cpp", "C++ module, no client"),
     ("basic-csharp", "C# module (.NET 8), no client"),
+    (
+        "basic-csharp-net10",
+        "C# module (.NET 10, experimental), no client",
+    ),
     (
         "browser-ts",
         "TypeScript module, page without a framework (Vite)",
@@ -41,7 +45,7 @@ pub struct Template {
 pub fn list() -> String {
     let mut text = String::from("Available templates:\n");
     for (name, description) in DESCRIPTIONS {
-        text.push_str(&format!("  {name:<14} {description}\n"));
+        text.push_str(&format!("  {name:<18} {description}\n"));
     }
     text
 }

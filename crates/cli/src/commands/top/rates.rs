@@ -18,6 +18,8 @@ pub struct Counted {
 struct Database {
     identity: String,
     names: Vec<String>,
+    /// Older servers do not say so.
+    is_open: Option<bool>,
     clients: u64,
     received_bytes: u64,
     sent_bytes: u64,
@@ -73,27 +75,31 @@ pub struct Rates {
     pub is_single: bool,
 }
 
+/// A number a second; None where it is not known: the database was opened between the two looks, or is seen for the first time.
+pub type Rate = Option<f64>;
+
 pub struct DatabaseRates {
     pub identity: String,
     pub name: Option<String>,
-    /// Of reducers, procedures and HTTP handlers, a second.
-    pub calls: f64,
-    pub errors: f64,
-    pub transactions: f64,
-    pub queries: f64,
+    pub is_open: bool,
+    /// Of reducers, procedures and HTTP handlers.
+    pub calls: Rate,
+    pub errors: Rate,
+    pub transactions: Rate,
+    pub queries: Rate,
     /// In microseconds; None if nothing was called.
     pub p50_us: Option<u64>,
     pub p99_us: Option<u64>,
     pub wait_p99_us: Option<u64>,
-    pub inserts: f64,
-    pub deletes: f64,
-    pub received_bytes: f64,
-    pub sent_bytes: f64,
-    pub log_bytes: f64,
+    pub inserts: Rate,
+    pub deletes: Rate,
+    pub received_bytes: Rate,
+    pub sent_bytes: Rate,
+    pub log_bytes: Rate,
     /// The bound that the longest hold of the writer stayed within.
     pub longest_round_us: Option<u64>,
     /// Which part of the time the writer worked, in percent.
-    pub writer_percent: f64,
+    pub writer_percent: Rate,
     pub clients: u64,
     pub live_queries: u64,
     pub inbox_messages: u64,
@@ -121,30 +127,23 @@ pub struct TableRates {
     pub name: String,
     pub rows: u64,
     pub bytes: u64,
-    pub inserts: f64,
-    pub deletes: f64,
+    pub inserts: Rate,
+    pub deletes: Rate,
 }
 
 /// Longer than the last bound.
 pub const ENDLESS_US: u64 = u64::MAX;
 
 impl Times {
-    /// What came since. Counters that fell began anew: the database was opened again.
+    /// What came since.
     fn since(&self, before: &Times) -> Times {
-        let fell = self.count() < before.count();
-        let old = |bucket: usize| match fell {
-            true => 0,
-            false => before.buckets.get(bucket).copied().unwrap_or(0),
-        };
+        let old = |bucket: usize| before.buckets.get(bucket).copied().unwrap_or(0);
         let buckets = self.buckets.iter().enumerate();
         Times {
             buckets: buckets
                 .map(|(bucket, count)| count.saturating_sub(old(bucket)))
                 .collect(),
-            sum_us: match fell {
-                true => self.sum_us,
-                false => self.sum_us.saturating_sub(before.sum_us),
-            },
+            sum_us: self.sum_us.saturating_sub(before.sum_us),
         }
     }
 
@@ -175,10 +174,41 @@ impl Times {
     }
 }
 
-fn since(now: u64, before: u64) -> u64 {
-    match now >= before {
-        true => now - before,
-        false => now,
+impl Database {
+    /// Whether all that is counted has grown since, or stayed. Otherwise it began anew: the database was opened again.
+    fn follows(&self, before: &Database) -> bool {
+        let numbers = |of: &Database| {
+            let queries = of.queries.values().map(Times::count).sum();
+            [
+                of.transactions,
+                of.received_bytes,
+                of.sent_bytes,
+                of.log_bytes,
+                of.rounds.count(),
+                of.waits.count(),
+                queries,
+            ]
+        };
+        let grew = |(now, before): (u64, u64)| now >= before;
+        let functions = self.functions.iter().filter_map(|now| {
+            let before = before.function(now)?;
+            Some((now.times.count(), before.times.count()))
+        });
+        let tables = self.tables.iter().filter_map(|now| {
+            let before = before.table(now)?;
+            Some((now.inserted, before.inserted))
+        });
+        let whole = numbers(self).into_iter().zip(numbers(before));
+        whole.chain(functions).chain(tables).all(grew)
+    }
+
+    fn function(&self, like: &Function) -> Option<&Function> {
+        let mut functions = self.functions.iter();
+        functions.find(|of| of.kind == like.kind && of.name == like.name)
+    }
+
+    fn table(&self, like: &Table) -> Option<&Table> {
+        self.tables.iter().find(|of| of.name == like.name)
     }
 }
 
@@ -193,7 +223,8 @@ pub fn rates_between(
     let databases = now.1.databases.iter().map(|database| {
         let mut old = before.1.databases.iter();
         let old = old.find(|old| old.identity == database.identity);
-        // What a database did before it was first seen is not of this interval.
+        // What a database did before it was first seen, or between its opening and now, is not of this interval.
+        let old = old.filter(|old| database.follows(old));
         let is_new = old.is_none();
         let measure = Measure {
             seconds,
@@ -206,7 +237,8 @@ pub fn rates_between(
         rates
     });
     let mut databases: Vec<_> = databases.collect();
-    databases.sort_by(|a, b| b.calls.total_cmp(&a.calls));
+    let calls = |of: &DatabaseRates| of.calls.unwrap_or(-1.0);
+    databases.sort_by(|a, b| calls(b).total_cmp(&calls(a)));
     Rates {
         databases,
         seconds,
@@ -221,7 +253,7 @@ struct Measure<'c> {
 
 impl Measure<'_> {
     fn rate(&self, now: u64, before: u64) -> f64 {
-        since(now, before) as f64 / self.seconds
+        now.saturating_sub(before) as f64 / self.seconds
     }
 
     fn percent(&self, times: &Times) -> f64 {
@@ -250,9 +282,8 @@ impl Measure<'_> {
             now.since(&before).count()
         });
         let queries = queries.sum::<u64>() as f64 / self.seconds;
-        let (inserts, deletes) = tables.iter().fold((0.0, 0.0), |(inserts, deletes), table| {
-            (inserts + table.inserts, deletes + table.deletes)
-        });
+        let sum = |of: fn(&TableRates) -> Rate| tables.iter().filter_map(of).sum::<f64>();
+        let (inserts, deletes) = (sum(|table| table.inserts), sum(|table| table.deletes));
         let (calls, errors) = calls().fold((0.0, 0.0), |(calls, errors), (of, _)| {
             (calls + of.calls, errors + of.errors)
         });
@@ -260,7 +291,8 @@ impl Measure<'_> {
             let times = b.time_percent.total_cmp(&a.time_percent);
             times.then(b.calls.total_cmp(&a.calls))
         });
-        let changes = |table: &TableRates| table.inserts + table.deletes;
+        let changes =
+            |table: &TableRates| table.inserts.unwrap_or(0.0) + table.deletes.unwrap_or(0.0);
         tables.sort_by(|a, b| {
             let changes = changes(b).total_cmp(&changes(a));
             changes.then(b.bytes.cmp(&a.bytes))
@@ -268,20 +300,21 @@ impl Measure<'_> {
         DatabaseRates {
             identity: now.identity.clone(),
             name: now.names.first().cloned(),
-            calls,
-            errors,
-            transactions: self.rate(now.transactions, before.transactions),
-            queries,
+            is_open: now.is_open.unwrap_or(true),
+            calls: Some(calls),
+            errors: Some(errors),
+            transactions: Some(self.rate(now.transactions, before.transactions)),
+            queries: Some(queries),
             p50_us: times.within(0.5, self.bounds_us),
             p99_us: times.within(0.99, self.bounds_us),
             wait_p99_us: waits.within(0.99, self.bounds_us),
-            inserts,
-            deletes,
-            received_bytes: self.rate(now.received_bytes, before.received_bytes),
-            sent_bytes: self.rate(now.sent_bytes, before.sent_bytes),
-            log_bytes: self.rate(now.log_bytes, before.log_bytes),
+            inserts: Some(inserts),
+            deletes: Some(deletes),
+            received_bytes: Some(self.rate(now.received_bytes, before.received_bytes)),
+            sent_bytes: Some(self.rate(now.sent_bytes, before.sent_bytes)),
+            log_bytes: Some(self.rate(now.log_bytes, before.log_bytes)),
             longest_round_us: rounds.within(1.0, self.bounds_us),
-            writer_percent: self.percent(&rounds),
+            writer_percent: Some(self.percent(&rounds)),
             clients: now.clients,
             live_queries: now.live_queries,
             inbox_messages: now.inbox_messages,
@@ -294,10 +327,8 @@ impl Measure<'_> {
     }
 
     fn function(&self, before: &Database, now: &Function) -> (FunctionRates, Times) {
-        let mut old = before.functions.iter();
         let nothing = Function::default();
-        let old = old.find(|old| old.kind == now.kind && old.name == now.name);
-        let old = old.unwrap_or(&nothing);
+        let old = before.function(now).unwrap_or(&nothing);
         let times = now.times.since(&old.times);
         let errors = |of: &Function| of.sender_errors + of.traps + of.timeouts + of.refused;
         let rates = FunctionRates {
@@ -313,15 +344,14 @@ impl Measure<'_> {
     }
 
     fn table(&self, before: &Database, now: &Table) -> TableRates {
-        let mut old = before.tables.iter();
-        let old = old.find(|old| old.name == now.name);
+        let old = before.table(now);
         let (inserted, deleted) = old.map_or((0, 0), |old| (old.inserted, old.deleted));
         TableRates {
             name: now.name.clone(),
             rows: now.rows,
             bytes: now.bytes,
-            inserts: self.rate(now.inserted, inserted),
-            deletes: self.rate(now.deleted, deleted),
+            inserts: Some(self.rate(now.inserted, inserted)),
+            deletes: Some(self.rate(now.deleted, deleted)),
         }
     }
 }
@@ -341,7 +371,10 @@ impl DatabaseRates {
             &mut self.log_bytes,
             &mut self.writer_percent,
         ] {
-            *rate = 0.0;
+            *rate = None;
+        }
+        for table in &mut self.tables {
+            (table.inserts, table.deletes) = (None, None);
         }
         (self.p50_us, self.p99_us, self.wait_p99_us) = (None, None, None);
         self.longest_round_us = None;
@@ -352,20 +385,21 @@ impl DatabaseRates {
         let mut object = json!({
             "identity": self.identity,
             "name": self.name,
-            "calls_per_second": rounded(self.calls),
-            "errors_per_second": rounded(self.errors),
-            "transactions_per_second": rounded(self.transactions),
-            "queries_per_second": rounded(self.queries),
+            "is_open": self.is_open,
+            "calls_per_second": self.calls.map(rounded),
+            "errors_per_second": self.errors.map(rounded),
+            "transactions_per_second": self.transactions.map(rounded),
+            "queries_per_second": self.queries.map(rounded),
             "p50_us": bound(self.p50_us),
             "p99_us": bound(self.p99_us),
             "wait_p99_us": bound(self.wait_p99_us),
-            "inserts_per_second": rounded(self.inserts),
-            "deletes_per_second": rounded(self.deletes),
-            "received_bytes_per_second": rounded(self.received_bytes),
-            "sent_bytes_per_second": rounded(self.sent_bytes),
-            "log_bytes_per_second": rounded(self.log_bytes),
+            "inserts_per_second": self.inserts.map(rounded),
+            "deletes_per_second": self.deletes.map(rounded),
+            "received_bytes_per_second": self.received_bytes.map(rounded),
+            "sent_bytes_per_second": self.sent_bytes.map(rounded),
+            "log_bytes_per_second": self.log_bytes.map(rounded),
             "longest_round_us": bound(self.longest_round_us),
-            "writer_percent": rounded(self.writer_percent),
+            "writer_percent": self.writer_percent.map(rounded),
             "clients": self.clients,
             "live_queries": self.live_queries,
             "inbox_messages": self.inbox_messages,
@@ -390,8 +424,8 @@ impl DatabaseRates {
                     "name": of.name,
                     "rows": of.rows,
                     "bytes": of.bytes,
-                    "inserts_per_second": rounded(of.inserts),
-                    "deletes_per_second": rounded(of.deletes),
+                    "inserts_per_second": of.inserts.map(rounded),
+                    "deletes_per_second": of.deletes.map(rounded),
                 })
             });
             object["functions"] = functions.collect();
@@ -448,21 +482,22 @@ mod tests {
             true,
         );
         let one = &rates.databases[0];
-        assert_eq!((one.calls, one.errors, one.transactions), (50.0, 0.5, 10.0));
-        assert_eq!((one.inserts, one.deletes), (10.0, 2.0));
+        let calls = (one.calls, one.errors, one.transactions);
+        assert_eq!(calls, (Some(50.0), Some(0.5), Some(10.0)));
+        assert_eq!((one.inserts, one.deletes), (Some(10.0), Some(2.0)));
         assert_eq!((one.p50_us, one.p99_us), (Some(100), Some(100)));
         assert_eq!(one.longest_round_us, Some(ENDLESS_US));
-        assert_eq!(one.writer_percent, 50.0);
+        assert_eq!(one.writer_percent, Some(50.0));
         assert_eq!(one.functions[0].time_percent, 10.0);
         let json = rates.to_json();
         assert_eq!(json["databases"][0]["longest_round_us"], Value::Null);
         assert_eq!(json["databases"][0]["functions"][1]["name"], "v");
         // What the other did before is not of this interval.
-        assert_eq!(rates.databases[1].transactions, 0.0);
+        assert_eq!(rates.databases[1].transactions, None);
     }
 
     #[test]
-    fn counters_that_fell_began_anew() {
+    fn of_counters_that_fell_nothing_is_known() {
         let start = Instant::now();
         let rates = rates_between(
             &(start, counted(NOW)),
@@ -470,6 +505,15 @@ mod tests {
             true,
         );
         let one = &rates.databases[0];
-        assert_eq!((one.calls, one.transactions, one.inserts), (10.0, 5.0, 3.0));
+        assert_eq!(
+            (one.calls, one.transactions, one.inserts),
+            (None, None, None)
+        );
+        assert!(one.functions.is_empty());
+        assert_eq!((one.tables[0].rows, one.tables[0].inserts), (1, None));
+        assert_eq!(
+            rates.to_json()["databases"][0]["calls_per_second"],
+            Value::Null
+        );
     }
 }

@@ -1,0 +1,70 @@
+//! Snapshots that are written, and what was replayed when the database was opened.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use super::histogram::{Histogram, HistogramSnapshot};
+
+/// Counted by whoever writes snapshots.
+#[derive(Default)]
+pub(crate) struct SnapshotCounters {
+    times: Histogram,
+    bytes: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl SnapshotCounters {
+    /// One is on the disk, and has taken so many bytes of it.
+    pub fn note(&self, time: Duration, bytes: u64) {
+        self.times.note_shared(time);
+        self.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    pub fn note_failed(&self) {
+        self.failed.fetch_add(1, Relaxed);
+    }
+
+    pub fn read(&self) -> SnapshotMetrics {
+        SnapshotMetrics {
+            times: self.times.snapshot(),
+            bytes: self.bytes.load(Relaxed),
+            failed: self.failed.load(Relaxed),
+        }
+    }
+}
+
+/// Snapshots since the database was opened.
+#[derive(Clone, Debug, Default)]
+pub struct SnapshotMetrics {
+    /// Of those that were written.
+    pub times: HistogramSnapshot,
+    /// What was written for them; what older ones have on the disk is not written again.
+    pub bytes: u64,
+    /// Those that could not be written.
+    pub failed: u64,
+}
+
+impl SnapshotMetrics {
+    pub(crate) fn add(&mut self, other: &SnapshotMetrics) {
+        self.times.add(&other.times);
+        self.bytes += other.bytes;
+        self.failed += other.failed;
+    }
+}
+
+/// What opening a database took: reading its snapshot, and the log since.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Replayed {
+    pub time: Duration,
+    /// Of the log.
+    pub transactions: u64,
+    pub bytes: u64,
+}
+
+impl Replayed {
+    pub(crate) fn add(&mut self, other: &Replayed) {
+        self.time += other.time;
+        self.transactions += other.transactions;
+        self.bytes += other.bytes;
+    }
+}

@@ -1,0 +1,77 @@
+//! How many databases there may be, and how much of the control database one identity may take.
+//!
+//! Identities are free: whoever asks gets one. So these bounds keep one of many owners from taking what is there for all; who may
+//! publish at all says `[publish]` of the configuration.
+
+use std::collections::HashSet;
+
+use lightcone_types::Identity;
+
+use super::state::State;
+use super::{ControlError, Result};
+
+/// What may be in the control database.
+#[derive(Clone, Debug)]
+pub struct Bounds {
+    /// `limits.databases-max`.
+    pub databases_max: usize,
+    /// `limits.databases-per-owner-max`.
+    pub databases_per_owner_max: usize,
+    /// `limits.names-per-owner-max`.
+    pub names_per_owner_max: usize,
+    /// Who may have as much as is there: those whom the operator has named.
+    pub named: HashSet<Identity>,
+}
+
+impl Default for Bounds {
+    /// There are none.
+    fn default() -> Self {
+        Self {
+            databases_max: usize::MAX,
+            databases_per_owner_max: usize::MAX,
+            names_per_owner_max: usize::MAX,
+            named: HashSet::new(),
+        }
+    }
+}
+
+impl Bounds {
+    /// May this owner have one more database?
+    ///
+    /// # Errors
+    /// The server has as many as it may, or the owner has.
+    pub(super) fn check_databases(&self, state: &State, owner: &Identity) -> Result<()> {
+        if state.databases.len() >= self.databases_max {
+            return Err(ControlError::TooManyDatabases(self.databases_max));
+        }
+        if self.named.contains(owner) {
+            return Ok(());
+        }
+        // All of them are looked at, which takes less than writing one more.
+        let owned = state.databases.values();
+        let owned = owned.filter(|record| record.owner == *owner).count();
+        match owned >= self.databases_per_owner_max {
+            true => Err(ControlError::TooManyOfOwner {
+                owner: *owner,
+                max: self.databases_per_owner_max,
+            }),
+            false => Ok(()),
+        }
+    }
+
+    /// May this owner take so many names more? Names that were taken are taken for ever.
+    ///
+    /// # Errors
+    /// He has as many as he may.
+    pub(super) fn check_names(&self, state: &State, owner: &Identity, more: usize) -> Result<()> {
+        let taken = state.domains_of.get(owner).copied().unwrap_or_default();
+        let is_too_much = taken.saturating_add(more) > self.names_per_owner_max;
+        if more == 0 || !is_too_much || self.named.contains(owner) {
+            return Ok(());
+        }
+        Err(ControlError::TooManyNames {
+            owner: *owner,
+            max: self.names_per_owner_max,
+        })
+    }
+}

@@ -1,0 +1,146 @@
+//! Whose turn it is to read the metrics. What a reader gets may have some megabytes, so few get it at a time.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tokio::sync::{Mutex, Semaphore};
+use tokio::task::JoinError;
+
+use super::{render, Told};
+use crate::state::ServerState;
+
+/// Readers of the metrics of all databases at a time; others wait for their turn.
+const SCRAPES_MAX: usize = 1;
+/// Readers of the metrics of one database at a time, of all databases; others wait for their turn.
+const LOOKS_MAX: usize = 1;
+/// Those that wait for one database, with the one whose turn it is; more are refused.
+const LOOKS_WAITING_MAX: usize = 8;
+/// For so long everybody at `metrics.listen` gets the same text.
+const OPEN_TEXT_TIME: Duration = Duration::from_secs(1);
+
+/// The turns, and what was last told to everybody.
+pub(crate) struct Scrapes {
+    all: Arc<Semaphore>,
+    /// Apart from the others: whoever may read one database must not keep the operator waiting.
+    of_databases: Arc<Semaphore>,
+    open: Mutex<Option<(Instant, Bytes)>>,
+}
+
+/// Readers of one database that may wait.
+#[derive(Clone, Debug)]
+pub(crate) struct Looks(Arc<Semaphore>);
+
+impl Default for Looks {
+    fn default() -> Looks {
+        Looks(Arc::new(Semaphore::new(LOOKS_WAITING_MAX)))
+    }
+}
+
+/// As many wait for the metrics of a database as may.
+#[derive(Debug)]
+pub(crate) struct TooManyLooks;
+
+impl Default for Scrapes {
+    fn default() -> Scrapes {
+        Scrapes {
+            all: Arc::new(Semaphore::new(SCRAPES_MAX)),
+            of_databases: Arc::new(Semaphore::new(LOOKS_MAX)),
+            open: Mutex::default(),
+        }
+    }
+}
+
+impl Scrapes {
+    /// Looks at every database.
+    pub async fn all<T: Send + 'static>(
+        &self,
+        read: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, JoinError> {
+        in_turn(&self.all, read).await
+    }
+
+    /// What everybody may read, which is a second old at most: a reader in a loop costs nothing.
+    pub async fn open_text(state: &Arc<ServerState>) -> Result<Bytes, JoinError> {
+        let scrapes = &state.scrapes;
+        let mut last = scrapes.open.lock().await;
+        if let Some((_, text)) = last
+            .as_ref()
+            .filter(|(at, _)| at.elapsed() < OPEN_TEXT_TIME)
+        {
+            return Ok(text.clone());
+        }
+        let reader = state.clone();
+        let read = move || render(&reader, Told::to_everybody(&reader.config));
+        let text = Bytes::from(scrapes.all(read).await?);
+        *last = Some((Instant::now(), text.clone()));
+        Ok(text)
+    }
+
+    /// Looks at one database.
+    pub async fn one<T: Send + 'static>(
+        &self,
+        looks: &Looks,
+        read: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<Result<T, JoinError>, TooManyLooks> {
+        let waiting = looks.0.clone();
+        let _waiting = waiting.try_acquire_owned().map_err(|_| TooManyLooks)?;
+        Ok(in_turn(&self.of_databases, read).await)
+    }
+}
+
+async fn in_turn<T: Send + 'static>(
+    turns: &Arc<Semaphore>,
+    read: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, JoinError> {
+    // Never closed.
+    let turn = turns.clone().acquire_owned().await;
+    let read = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        read()
+    });
+    read.await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn few_wait_for_one_database() {
+        let (scrapes, looks) = (Arc::new(Scrapes::default()), Looks::default());
+        let (go, gate) = std::sync::mpsc::channel::<()>();
+        let (scrapes_of, looks_of) = (scrapes.clone(), looks.clone());
+        let first = tokio::spawn(async move {
+            let read = move || gate.recv();
+            scrapes_of.one(&looks_of, read).await.map(|_| ())
+        });
+        let waits = |looks: &Looks| {
+            let (scrapes, looks) = (scrapes.clone(), looks.clone());
+            tokio::spawn(async move { scrapes.one(&looks, || ()).await.map(|_| ()) })
+        };
+        let left = |wanted: usize| {
+            let looks = looks.clone();
+            let seen = async move {
+                while looks.0.available_permits() > wanted {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(10), seen)
+        };
+        left(LOOKS_WAITING_MAX - 1).await.expect("the first waits");
+        let mut waiting: Vec<_> = (1..LOOKS_WAITING_MAX).map(|_| waits(&looks)).collect();
+        left(0).await.expect("the others wait");
+        let refused = waits(&looks).await.expect("no panic");
+        assert!(refused.is_err());
+        // Whoever looks at another one waits for his turn, and so does nobody who looks at all.
+        waiting.push(waits(&Looks::default()));
+        assert_eq!(scrapes.all(|| 7).await.expect("no panic"), 7);
+        go.send(()).expect("somebody reads");
+        waiting.push(first);
+        for look in waiting {
+            assert!(look.await.expect("no panic").is_ok());
+        }
+        assert_eq!(looks.0.available_permits(), LOOKS_WAITING_MAX);
+    }
+}
