@@ -170,28 +170,24 @@ async fn a_thousand_sleepers_need_no_threads() {
     }
     assert_eq!(counter(&database, 1).await, 2002);
     // Others, which would sleep for an hour, end with their database.
-    let mut args = 1_u32.to_vec();
-    3_600_000_000_u64.encode(&mut args);
-    for request_id in 0..1000 {
-        let procedure = "nap";
-        let args = &args;
-        client
-            .send(&[ClientMessage::CallProcedure {
-                request_id,
-                procedure,
-                args,
-            }])
-            .await;
-    }
+    let sleepers: Vec<_> = (0..1000)
+        .map(|_| {
+            let database = database.clone();
+            tokio::spawn(async move { http(&database, "nap", "[1, 3600000000]".into()).await })
+        })
+        .collect();
     let started = Instant::now();
     while counter(&database, 1).await < 3002 {
         assert!(started.elapsed() < Duration::from_secs(60), "all sleep");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert!(threads() < threads_before + 50, "{}", threads());
-    let ended = database.shutdown(ShutdownReason::ServerStop);
-    let ended = tokio::time::timeout(Duration::from_secs(30), ended).await;
-    ended.expect("nobody waits for them");
+    database.shutdown(ShutdownReason::ServerStop).await;
+    for sleeper in sleepers {
+        let ended = tokio::time::timeout(Duration::from_secs(30), sleeper).await;
+        let ended = ended.expect("nobody sleeps on").expect("no panic");
+        assert!(ended.is_err(), "{ended:?}");
+    }
     assert!(threads() < threads_before + 50, "{}", threads());
 }
 
@@ -733,7 +729,7 @@ async fn waiting_for_other_requests_counts() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
     tokio::spawn(async move {
-        for seconds in [2, 9] {
+        for seconds in [2, 25] {
             let (mut stream, _) = listener.accept().await.expect("a request");
             tokio::spawn(async move {
                 let _ = stream.read(&mut [0; 4096]).await;
@@ -770,11 +766,6 @@ async fn waiting_for_other_requests_counts() {
     assert!(
         !text.contains("200"),
         "{text} after {:?}",
-        started.elapsed()
-    );
-    assert!(
-        started.elapsed() < Duration::from_secs(10),
-        "{:?}",
         started.elapsed()
     );
     database.shutdown(ShutdownReason::ServerStop).await;

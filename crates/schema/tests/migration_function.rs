@@ -272,6 +272,12 @@ fn event_tables_are_not_replaced() {
     new.table("__old_happened", &[("x", T::U8)]);
     let planned = plan(&with_event(&[("x", T::U8)]).valid(), &new.valid()).expect("a plan");
     assert!(planned.set_aside().next().is_none());
+    // Nor when they go.
+    let mut gone = old();
+    gone.reducers = vec![function()];
+    gone.table("__old_happened", &[("x", T::U8)]);
+    let planned = plan(&with_event(&[("x", T::U8)]).valid(), &gone.valid()).expect("a plan");
+    assert_eq!(kinds(&planned), ["RemoveTable", "DisconnectAllUsers"]);
 }
 
 #[test]

@@ -353,6 +353,7 @@ async fn everybody_is_told_less() {
             let request = server.http.get(format!("http://{address}/metrics"));
             answer(request.header("authorization", format!("Bearer {token}")))
         };
+        let asked = std::time::Instant::now();
         let text = ask("").await.1;
         assert_eq!(text.contains("\"add\""), is_told, "{text}");
         assert_eq!(text.contains("person"), is_told, "{text}");
@@ -363,7 +364,11 @@ async fn everybody_is_told_less() {
         assert_eq!(sum(&text, TIMES, &all), CALLS as f64);
         // It is the same for a second, whatever happens.
         use_it(&server, &user, "a").await;
-        assert_eq!(ask("wrong").await.1, text);
+        let again = ask("wrong").await.1;
+        // A machine may be too busy to ask twice in that time.
+        if asked.elapsed() < std::time::Duration::from_secs(1) {
+            assert_eq!(again, text);
+        }
         let whole = ask("0123456789abcdef").await.1;
         assert!(whole.contains("\"add\"") && whole.contains(&identity));
         assert_eq!(sum(&whole, TIMES, &[("db", &identity)]), 2.0 * CALLS as f64);

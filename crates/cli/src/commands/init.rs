@@ -172,7 +172,11 @@ fn decide(context: &Context, args: Args, interactive: bool) -> Result<Plan> {
             format!("`{name}` cannot be the name of a project: it has no letter and no digit"),
         ));
     }
-    let default_path = free_path(&kebab(&name), args.server_only || args.lang.is_some());
+    // Somebody who is asked sees another path; a script would not.
+    let default_path = match interactive {
+        true => free_path(&kebab(&name), args.server_only || args.lang.is_some()),
+        false => format!("./{}", kebab(&name)),
+    };
     let directory = match args.project_path {
         Some(path) => path,
         None if interactive => with_default("Project path", &default_path).into(),

@@ -60,21 +60,10 @@ impl Scrapes {
         in_turn(&self.all, read).await
     }
 
-    /// What everybody may read, which is a second old at most: a reader in a loop costs nothing.
+    /// What everybody may read, which is a second old at most: a reader in a loop costs nothing. Who goes away while it is made
+    /// leaves it for the next.
     pub async fn open_text(state: &Arc<ServerState>) -> Result<Bytes, JoinError> {
-        let scrapes = &state.scrapes;
-        let mut last = scrapes.open.lock().await;
-        if let Some((_, text)) = last
-            .as_ref()
-            .filter(|(at, _)| at.elapsed() < OPEN_TEXT_TIME)
-        {
-            return Ok(text.clone());
-        }
-        let reader = state.clone();
-        let read = move || render(&reader, Told::to_everybody(&reader.config));
-        let text = Bytes::from(scrapes.all(read).await?);
-        *last = Some((Instant::now(), text.clone()));
-        Ok(text)
+        tokio::spawn(kept_text(state.clone())).await?
     }
 
     /// Looks at one database.
@@ -87,6 +76,22 @@ impl Scrapes {
         let _waiting = waiting.try_acquire_owned().map_err(|_| TooManyLooks)?;
         Ok(in_turn(&self.of_databases, read).await)
     }
+}
+
+async fn kept_text(state: Arc<ServerState>) -> Result<Bytes, JoinError> {
+    let scrapes = &state.scrapes;
+    let mut last = scrapes.open.lock().await;
+    if let Some((_, text)) = last
+        .as_ref()
+        .filter(|(at, _)| at.elapsed() < OPEN_TEXT_TIME)
+    {
+        return Ok(text.clone());
+    }
+    let reader = state.clone();
+    let read = move || render(&reader, Told::to_everybody(&reader.config));
+    let text = Bytes::from(scrapes.all(read).await?);
+    *last = Some((Instant::now(), text.clone()));
+    Ok(text)
 }
 
 async fn in_turn<T: Send + 'static>(

@@ -39,16 +39,22 @@ impl Part {
     }
 }
 
-/// All files of a log, oldest first. What has another name is nobody's of ours.
+/// All files of a log, oldest first. What has another name is nobody's of ours; what cannot be read has none.
 pub(super) fn parts(directory: &Path, prefix: &str) -> Vec<Part> {
-    let Ok(entries) = std::fs::read_dir(directory) else {
-        return Vec::new();
-    };
-    let mut parts: Vec<Part> = entries
-        .filter_map(|entry| Part::of(entry.ok()?.path(), prefix))
-        .collect();
+    known_parts(directory, prefix).unwrap_or_default()
+}
+
+/// The same for who must know of all.
+///
+/// # Errors
+/// The directory cannot be read, as when there are no file descriptors left.
+pub(super) fn known_parts(directory: &Path, prefix: &str) -> std::io::Result<Vec<Part>> {
+    let mut parts = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        parts.extend(Part::of(entry?.path(), prefix));
+    }
     parts.sort_by_key(Part::order);
-    parts
+    Ok(parts)
 }
 
 /// How many days a date (`YYYY-MM-DD`) is after 1970-01-01.
