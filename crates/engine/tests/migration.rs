@@ -1,7 +1,6 @@
 //! Each step of a migration by hand: what is there afterwards, what is refused, and replay.
 
 mod common;
-#[allow(dead_code)] // a part of it
 #[path = "common/definitions.rs"]
 mod definitions;
 #[allow(dead_code)] // a part of it

@@ -2,7 +2,6 @@
 //! snapshot, and steps that are taken back.
 
 mod common;
-#[allow(dead_code)] // a part of it
 #[path = "common/definitions.rs"]
 mod definitions;
 #[allow(dead_code)] // a part of it
