@@ -205,6 +205,27 @@ fn hidden_tables(rows: &Value) -> usize {
     rows.filter(hidden).count()
 }
 
+/// Also the owner finds nothing of the hidden tables, nor is he sent any when he asks for all.
+async fn nobody_sees_them(database: &DatabaseHandle) {
+    for table in ["$new.t", "$done.t", "$again", "$backfill"] {
+        for text in [
+            format!("SELECT * FROM \"{table}\""),
+            format!("DELETE FROM \"{table}\""),
+        ] {
+            let error = sql(database, OWNER, &text).await.expect_err("it is hidden");
+            assert!(error.contains(table), "{error}");
+        }
+    }
+    let mut watcher = Watcher::connect(database, OWNER, 99).await;
+    watcher.subscribe(1, "SELECT * FROM *").await;
+    assert!(!watcher.rows(1, "t").is_empty());
+    let tables = watcher.tables(1);
+    assert!(
+        !tables.iter().any(|table| table.starts_with('$')),
+        "{tables:?}"
+    );
+}
+
 async fn hidden(database: &DatabaseHandle) -> usize {
     hidden_tables(&rows(database, "SELECT table_name FROM st_table").await)
 }
@@ -220,10 +241,7 @@ async fn new_tables_follow_what_the_old_module_changes() {
         let program = second(json!({ "sleeps_us": 200 }));
         let end = begin_backfill(&database, &program).await;
         assert!(hidden(&database).await > 0);
-        for text in ["SELECT * FROM \"$new.t\"", "DELETE FROM \"$new.t\""] {
-            let error = sql(&database, OWNER, text).await.expect_err("it is hidden");
-            assert!(error.contains("$new.t"), "{error}");
-        }
+        nobody_sees_them(&database).await;
         let mut changes = 0;
         loop {
             let Some(running) = database.migration_status().running else {
@@ -320,6 +338,8 @@ async fn a_database_that_is_opened_again_goes_on() {
         let database = open(options()).await;
         let running = database.migration_status().running.expect("it goes on");
         assert!(running.rows + 40 >= done, "{} behind {done}", running.rows);
+        nobody_sees_them(&database).await;
+        assert!(hidden(&database).await > 0, "they are still there");
         assert_eq!(Model::of_old(&database).await, model);
         let mut watcher = Watcher::connect(&database, OWNER, 1).await;
         for _ in 0..20 {
@@ -482,7 +502,11 @@ async fn a_backfill_is_cancelled() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     assert_eq!(hidden(&database).await, 0);
+    nobody_sees_them(&database).await;
     assert_eq!(Model::of_old(&database).await, model);
+    stop(database).await;
+    let database = open(slow_options(&path, 10)).await;
+    assert!(database.migration_status().running.is_none());
     // Whoever publishes may go away.
     let end = begin_backfill(&database, &second(json!({}))).await;
     drop(end);

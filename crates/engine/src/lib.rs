@@ -31,7 +31,7 @@ mod system;
 mod view;
 mod write;
 
-pub use backfill::{BackfillRecord, BackfillTable, OldRows, Point};
+pub use backfill::{is_hidden, BackfillRecord, BackfillTable, OldRows, Point};
 pub use catalog::ModuleRecord;
 pub use commit::CommitOutput;
 pub use counters::{Counter, TableCounters};

@@ -40,8 +40,8 @@ const STATE: &str = "$backfill";
 const HEAD: u8 = 0;
 const PROGRAM: u8 = 1;
 
-/// Whether a table is one of a backfill.
-pub(crate) fn is_hidden(name: &str) -> bool {
+/// Whether a table is one of a backfill, which neither queries nor modules are to know.
+pub fn is_hidden(name: &str) -> bool {
     name.starts_with(HIDDEN)
 }
 
