@@ -16,6 +16,7 @@ use crate::options::DatabaseOptions;
 use crate::rules;
 
 /// A plan, and the program that it leads away from.
+#[derive(Clone)]
 pub(crate) struct Planned {
     pub plan: MigrationPlan,
     pub from: Hash,

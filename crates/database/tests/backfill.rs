@@ -359,6 +359,49 @@ async fn a_database_that_is_opened_again_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn calls_between_a_switch_and_the_end_of_the_database_are_followed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("db");
+    let mut rng = StdRng::seed_from_u64(8);
+    let (database, mut watcher, mut model) = filled(slow_options(&path, 100), &mut rng).await;
+    let mut program = second(json!({}));
+    // The switch starts an instance before it takes its steps.
+    program["starts_ms"] = json!(1000);
+    let end = begin_backfill(&database, &program).await;
+    let is_switching = |database: &DatabaseHandle| {
+        let running = database.migration_status().running.expect("it runs");
+        running.phase != MigrationPhase::Backfill
+    };
+    while !is_switching(&database) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let deleted = model.t.pop_first().expect("a row");
+    let (updated, row) = model.t.pop_first().expect("a row");
+    model.t.insert(updated, (row.0 + 1, row.1 + 1));
+    let change = json!({ "t": {
+        "deletes": [[deleted.0, deleted.1.0, deleted.1.1], [updated, row.0, row.1]],
+        "inserts": [[updated, row.0 + 1, row.1 + 1]],
+    } });
+    tokio::join!(watcher.change(&change), async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        stop(database).await;
+    });
+    let error = end.wait().await.expect_err("it was closed").to_string();
+    assert!(error.contains("[LC0251]"), "{error}");
+    let database = open(slow_options(&path, 100)).await;
+    for _ in 0..10_000 {
+        if database.migration_status().running.is_none() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let last = database.migration_status().last.expect("it has ended");
+    assert_eq!(last.outcome, MigrationOutcome::Committed);
+    assert_eq!(new_tables(&database).await, model.expected());
+    stop(database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_function_that_fails_harms_nobody() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("db");

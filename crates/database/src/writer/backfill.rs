@@ -258,7 +258,7 @@ impl Writer {
                 self.set_backfill_alarm(&mut running, ended);
                 self.state.backfill = Some(running);
             }
-            Ok(true) => self.switch(*running),
+            Ok(true) => self.switch(running),
             Err(_) if self.shared.status.migration.is_cancel_asked() => {
                 self.end_backfill(cancelled(), running.waiting);
             }
@@ -310,20 +310,16 @@ impl Writer {
     // ---- Ending ---------------------------------------------------------------------------------------------------------
 
     /// All rows are migrated: the new program takes over, in one transaction.
-    fn switch(&mut self, running: RunningBackfill) {
-        let RunningBackfill {
-            program,
-            planned,
-            waiting,
-            ..
-        } = running;
+    fn switch(&mut self, running: Box<RunningBackfill>) {
+        let (program, planned) = (running.program.clone(), running.planned.clone());
         self.shared.status.migration.end_backfill();
         self.shared.status.set_updating(true);
         let replaced = self.replace_at_once(program, planned);
         self.shared.status.set_updating(false);
         let progress = &self.shared.status.migration;
         if replaced.is_err() && progress.is_stopping() && !progress.is_cancel_asked() {
-            // The rows stay migrated: it goes on when the database is opened again, and who waits hears that.
+            // It goes on when the database is opened again, and who waits hears that. Calls that came before the end run yet.
+            self.state.backfill = Some(running);
             return;
         }
         if let Err(error) = &replaced {
@@ -331,7 +327,7 @@ impl Writer {
             tracing::warn!(database = %self.shared.options.identity, %error, "all rows were migrated, and the update failed");
             self.drop_backfill();
         }
-        self.tell_of_end(&replaced, waiting);
+        self.tell_of_end(&replaced, running.waiting);
         self.end_round();
     }
 

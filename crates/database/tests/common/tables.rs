@@ -19,6 +19,8 @@
 //! table, which columns; -1 is a U64 that a counter gives). It fails for rows whose first column is `failsAt`, panics where it is `traps`, sleeps for `sleeps_us`, makes
 //! rows of what it was called before if `remembers` is set, reads if `reads` is, and goes on from failures if `goesOn` is.
 //!
+//! Each instance takes `starts_ms` to start.
+//!
 //! Its reducer `change` takes a text: JSON of tables with the rows to be deleted and to be inserted, all in one transaction.
 
 use std::path::Path;
@@ -97,6 +99,8 @@ impl LoadedModule for Tables {
 
     fn instantiate(&self, env: HostEnv) -> Result<Box<dyn ModuleInstance>, HostError> {
         let program = self.program.clone();
+        let ms = program["starts_ms"].as_u64().unwrap_or_default();
+        std::thread::sleep(std::time::Duration::from_millis(ms));
         Ok(Box::new(Changing(program, Arc::default(), env, 0)))
     }
 }
