@@ -20,7 +20,7 @@ use crate::write::Transaction;
 /// Most bytes of old row images, new rows and undo log that one transaction may pile up.
 ///
 /// Less than what fits one frame of the log, by some room for what a record has beside the rows.
-const TRANSACTION_BYTES_MAX: usize = lightcone_log::PAYLOAD_BYTES_MAX - (1 << 24);
+pub(crate) const TRANSACTION_BYTES_MAX: usize = lightcone_log::PAYLOAD_BYTES_MAX - (1 << 24);
 
 /// A table with what the engine keeps beside it.
 pub(crate) struct TableState {

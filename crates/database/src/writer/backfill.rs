@@ -369,8 +369,13 @@ impl Writer {
                 self.event(Event::Committed { ops });
             }
             Err(error) => {
-                // They are looked for again when the database is opened; until then they take memory.
+                // They are looked for again when the database is opened; until then they take memory. Nothing follows the module any
+                // more: this backfill must not go on then.
                 self.datastore.rollback();
+                self.datastore.begin();
+                self.datastore.end_backfill();
+                let ops = self.commit();
+                self.event(Event::Committed { ops });
                 tracing::error!(database = %self.shared.options.identity, %error, "what a migration of rows has made cannot be dropped");
             }
         }

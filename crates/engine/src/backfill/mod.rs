@@ -25,7 +25,7 @@ use lightcone_types::{AlgebraicType, ColId, TableId, TypeRef};
 pub(crate) use made::Making;
 pub use made::Point;
 
-use crate::datastore::{Datastore, TableSlot};
+use crate::datastore::{Datastore, TableSlot, TRANSACTION_BYTES_MAX};
 use crate::error::DatastoreError;
 use crate::migration::{table_of, Done, MigrationError, MigrationWork};
 
@@ -292,6 +292,14 @@ impl Datastore {
     /// # Errors
     /// `work` has ended, or the catalog is damaged.
     pub fn drop_backfill(&mut self, work: &mut MigrationWork<'_>) -> Done {
+        // Rows of the catalog only, whose number does not depend on what the tables hold.
+        let bytes_max = std::mem::replace(&mut self.transaction_bytes_max, TRANSACTION_BYTES_MAX);
+        let dropped = self.drop_hidden_tables(work);
+        self.transaction_bytes_max = bytes_max;
+        dropped
+    }
+
+    fn drop_hidden_tables(&mut self, work: &mut MigrationWork<'_>) -> Done {
         let schemas = self.schemas().filter(|schema| is_hidden(&schema.name));
         let hidden: Vec<Arc<TableSchema>> = schemas.cloned().collect();
         for schema in hidden {
