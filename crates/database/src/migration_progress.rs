@@ -116,8 +116,7 @@ impl MigrationProgress {
 
     /// Rows are migrated one by one from now on, or are already; `interrupt` ends a function that gets one.
     pub fn begin_backfill(&self, now: Instant, interrupt: Option<Arc<Interrupt>>) {
-        let is_backfill = |running: &Running| running.phase == MigrationPhase::Backfill;
-        if !self.state().running.as_ref().is_some_and(is_backfill) {
+        if !self.is_backfill() {
             self.begin(now);
         }
         let mut state = self.state();
@@ -129,6 +128,11 @@ impl MigrationProgress {
                 end(running);
             }
         }
+    }
+
+    pub fn is_backfill(&self) -> bool {
+        let is_backfill = |running: &Running| running.phase == MigrationPhase::Backfill;
+        self.state().running.as_ref().is_some_and(is_backfill)
     }
 
     /// How far that is.

@@ -255,6 +255,11 @@ impl DatabaseHandle {
         self.shared.status.is_updating()
     }
 
+    /// Are rows migrated one by one behind the running module?
+    pub fn is_backfilling(&self) -> bool {
+        self.shared.status.migration.is_backfill()
+    }
+
     /// What of a plan fails whatever the data are.
     ///
     /// # Errors

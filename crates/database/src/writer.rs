@@ -288,7 +288,9 @@ impl Writer {
                 begun,
                 ended,
             } => {
+                self.shared.status.set_updating(true);
                 let result = self.begin_backfill(*program, planned, ended);
+                self.shared.status.set_updating(false);
                 self.reply_when_durable(true, result, begun, None);
             }
             Command::LowerRights { identity, rights } => self.lower_rights(identity, rights),

@@ -112,7 +112,8 @@ async fn begin_to_replace(
     let progress = || {
         if running.handle.program_hash() == new_hash {
             Progress::InPlace
-        } else if running.handle.is_updating() {
+        } else if running.handle.is_updating() || running.handle.is_backfilling() {
+            // Of another program's backfill the writer tells when it comes to it.
             Progress::Begun
         } else {
             Progress::Waiting
