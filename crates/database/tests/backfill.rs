@@ -175,6 +175,8 @@ async fn new_tables(database: &DatabaseHandle) -> [Value; 4] {
 fn slow_options(path: &Path, share_percent: usize) -> DatabaseOptions {
     let mut options = table_options(path);
     options.limits.backfill_share_percent = share_percent;
+    // A busy machine may let threads wait for longer than the default.
+    options.limits.backfill_transaction_time_max = Duration::from_secs(1);
     options
 }
 
@@ -495,6 +497,29 @@ async fn a_function_that_fails_harms_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_holds_transactions_up_for_too_long_ends() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut rng = StdRng::seed_from_u64(9);
+    let mut options = slow_options(&directory.path().join("db"), 10);
+    options.limits.backfill_transaction_time_max = Duration::from_millis(400);
+    let (database, mut watcher, _) = filled(options, &mut rng).await;
+    let slow = second(json!({ "sleeps_us": 10_000 }));
+    let end = begin_backfill(&database, &slow).await;
+    let inserts: Vec<Value> = (1000..1200).map(|id| json!([id, 1, 1])).collect();
+    let started = std::time::Instant::now();
+    let change = json!({ "t": { "inserts": inserts } });
+    watcher.change(&change).await;
+    assert!(started.elapsed() < Duration::from_millis(1900));
+    let error = end.wait().await.expect_err("it is ended").to_string();
+    assert!(error.contains("[LC0249]"), "{error}");
+    let inserted = rows(&database, "SELECT * FROM t WHERE id >= 1000").await;
+    assert_eq!(listed(&inserted).len(), 200);
+    assert_eq!(hidden(&database).await, 0);
+    drop(watcher);
+    stop(database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_a_function_makes_must_follow_from_its_row() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut rng = StdRng::seed_from_u64(5);
@@ -540,7 +565,7 @@ async fn a_backfill_is_cancelled() {
     stop(database).await;
     end.wait().await.expect_err("it was closed");
     let mut options = slow_options(&path, 10);
-    options.limits.transaction_bytes_max = 4 << 10;
+    options.limits.transaction_bytes_max = 1 << 10;
     let database = open(options).await;
     assert!(database.cancel_migration());
     while database.migration_status().running.is_some() {

@@ -234,8 +234,9 @@ section! {
 
             /// Longest time that functions for rows may hold up one transaction, or one batch of their own.
             #[serde(deserialize_with = "crate::duration::deserialize")]
-            backfill_transaction_time_max: Duration = Duration::from_secs(1);
-                bounds "time of the functions for rows (`__migrate_…`) in one transaction of the running module, and in one batch";
+            backfill_transaction_time_max: Duration = Duration::from_millis(100);
+                bounds "time of the functions for rows (`__migrate_…`) in one transaction of the running module, and in one batch; \
+                    a call that is too long is ended within some 20 ms of it";
                 reached "end the backfill, undo what it made; the transaction is committed: LC0249";
 
             /// How long a batch of a backfill takes, about.

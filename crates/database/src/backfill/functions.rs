@@ -1,6 +1,7 @@
 //! The functions for rows of a module, in an instance of their own.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lightcone_engine::{BackfillTable, Datastore};
 use lightcone_host::{
@@ -47,8 +48,7 @@ impl RowFunctions {
         let words = Arc::new(LastWords::new(around.console));
         let mut config = options.host_config(words.clone());
         config.immediate = Some(Arc::new(NoImmediateCalls));
-        let time_max = options.limits.backfill_transaction_time_max;
-        config.limits.call_ms_max = u64::try_from(time_max.as_millis()).unwrap_or(u64::MAX);
+        config.limits.call_ms_max = milliseconds(options.limits.backfill_transaction_time_max);
         let instance = program.loaded.instantiate(HostEnv::new(config));
         let mut instance = instance.map_err(Failure::other)?;
         instance.prepare();
@@ -63,6 +63,11 @@ impl RowFunctions {
 
     pub fn interrupt(&mut self) -> Option<Arc<Interrupt>> {
         self.instance.interrupt()
+    }
+
+    /// What the next call may take.
+    pub fn limit(&mut self, time_left: Duration) {
+        self.instance.limit_calls(milliseconds(time_left));
     }
 
     /// Makes the new rows of an old one, in the open transaction.
@@ -150,4 +155,8 @@ impl RowFunctions {
             cut(reason, REASON_BYTES_MAX)
         ))
     }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -152,6 +152,7 @@ impl Backfill {
         until: Instant,
     ) -> Result<bool, Failure> {
         let started = environment.instant();
+        let mut left = self.transaction_time_max;
         // What was copied for an earlier batch may have gone since.
         let mut is_stale = true;
         while self.position < self.tables.len() {
@@ -160,11 +161,12 @@ impl Backfill {
                 let row = self.part.get(self.seen);
                 let is_gone = is_stale && !datastore.has_old_row(table, row);
                 if !is_gone && !datastore.is_backfilled(table, row) {
+                    self.functions.limit(left);
                     self.functions.make(datastore, table, row)?;
                 }
                 self.seen += 1;
                 let now = environment.instant();
-                check_time(now - started, self.transaction_time_max)?;
+                left = time_left(now - started, self.transaction_time_max)?;
                 if now >= until {
                     return Ok(false);
                 }
@@ -206,6 +208,7 @@ impl Backfill {
             ..
         } = self;
         let position = |id| tables.iter().position(|table| table.table == id);
+        let started = environment.instant();
         gone.clear();
         come.clear();
         datastore.for_each_net_change(
@@ -219,25 +222,23 @@ impl Backfill {
         if gone.tables.is_empty() && come.tables.is_empty() {
             return Ok(());
         }
-        let started = environment.instant();
+        let time_left = || time_left(environment.instant() - started, *time_max);
         // First all that goes: keys that it had may be used again.
         for (table, row) in gone.iter() {
+            functions.limit(time_left()?);
             functions.unmake(datastore, &tables[table], row)?;
-            check_time(environment.instant() - started, *time_max)?;
         }
         for (table, row) in come.iter() {
+            functions.limit(time_left()?);
             functions.make(datastore, &tables[table], row)?;
-            check_time(environment.instant() - started, *time_max)?;
         }
+        time_left()?;
         Ok(())
     }
 }
 
-fn check_time(took: Duration, time_max: Duration) -> Result<(), Failure> {
-    match took > time_max {
-        true => Err(too_long()),
-        false => Ok(()),
-    }
+fn time_left(took: Duration, time_max: Duration) -> Result<Duration, Failure> {
+    time_max.checked_sub(took).ok_or_else(too_long)
 }
 
 fn too_long() -> Failure {
