@@ -8,6 +8,7 @@ use lightcone_host::{
     ConsoleSink, HostEnv, Interrupt, ModuleInstance, OpenTransaction, ReducerCall, ReducerOutcome,
 };
 use lightcone_types::{cut, ConnectionId, Identity, TableId, Timestamp};
+use rustc_hash::FxHashMap;
 
 use super::{too_long, Failure};
 use crate::migration_function::{LastWords, NoImmediateCalls, REASON_BYTES_MAX};
@@ -25,7 +26,7 @@ pub(super) struct RowFunctions {
     instance: Box<dyn ModuleInstance>,
     words: Arc<LastWords>,
     /// By table, which has one each.
-    functions: Vec<(TableId, u32, Arc<str>)>,
+    functions: FxHashMap<TableId, (u32, Arc<str>)>,
     owner: Identity,
     timestamp: Timestamp,
 }
@@ -42,7 +43,7 @@ impl RowFunctions {
         let function = |table: &BackfillTable| {
             let id = migration?.row_function(&table.old)?;
             let name = program.def.reducers.get(id)?.name.as_str().into();
-            Some((table.table, id as u32, name))
+            Some((table.table, (id as u32, name)))
         };
         let functions = tables.iter().filter_map(function).collect();
         let words = Arc::new(LastWords::new(around.console));
@@ -126,8 +127,7 @@ impl RowFunctions {
         table: &BackfillTable,
         row: &[u8],
     ) -> ReducerOutcome {
-        let mut functions = self.functions.iter();
-        let Some((_, id, name)) = functions.find(|(of, _, _)| *of == table.table) else {
+        let Some((id, name)) = self.functions.get(&table.table) else {
             return ReducerOutcome::Ok;
         };
         let call = ReducerCall {

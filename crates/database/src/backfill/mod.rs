@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use lightcone_engine::{BackfillRecord, BackfillTable, Datastore, OldRows};
 use lightcone_schema::MigrationPlan;
 use lightcone_table::RowId;
+use lightcone_types::TableId;
+use rustc_hash::FxHashMap;
 
 use self::functions::RowFunctions;
 use crate::environment::Environment;
@@ -80,6 +82,8 @@ impl Changed {
 /// The tables whose rows are migrated, and how far that is.
 pub(crate) struct Backfill {
     tables: Vec<BackfillTable>,
+    /// Where they are there.
+    positions: FxHashMap<TableId, usize>,
     functions: RowFunctions,
     /// The table that is looked at, and behind which of its rows to go on.
     position: usize,
@@ -116,7 +120,10 @@ impl Backfill {
             console,
         };
         let functions = RowFunctions::new(options, program, &tables, around)?;
+        let positions = tables.iter().enumerate();
+        let positions = positions.map(|(position, table)| (table.table, position));
         Ok(Backfill {
+            positions: positions.collect(),
             tables,
             functions,
             position: 0,
@@ -201,20 +208,20 @@ impl Backfill {
     ) -> Result<(), Failure> {
         let Backfill {
             tables,
+            positions,
             functions,
             gone,
             come,
             transaction_time_max: time_max,
             ..
         } = self;
-        let position = |id| tables.iter().position(|table| table.table == id);
         let started = environment.instant();
         gone.clear();
         come.clear();
         datastore.for_each_net_change(
-            |table| position(table).is_some(),
+            |table| positions.contains_key(&table),
             |table, old, new| {
-                let of = position(table.schema.id).unwrap_or_default();
+                let of = positions[&table.schema.id];
                 gone.push(of, old);
                 come.push(of, new);
             },
