@@ -24,6 +24,9 @@ pub(crate) use self::functions::Surroundings;
 const PART_ROWS_MAX: usize = 256;
 const PART_BYTES_MAX: usize = 256 << 10;
 
+/// Rows that move at the wrong moment are missed by one pass, hardly by several.
+const PASSES_IN_VAIN_MAX: usize = 4;
+
 /// A backfill of a database that was opened.
 pub(crate) struct Resumed {
     pub program: Program,
@@ -93,6 +96,10 @@ pub(crate) struct Backfill {
     seen: usize,
     /// There are none behind them.
     is_at_end: bool,
+    /// Some row was not done when it was looked at in this pass.
+    has_made: bool,
+    /// How many passes one after the other have found all rows done, and fewer notes than rows.
+    passes_in_vain: usize,
     /// Rows that a transaction took away, and that it brought.
     gone: Changed,
     come: Changed,
@@ -131,6 +138,8 @@ impl Backfill {
             part: OldRows::default(),
             seen: 0,
             is_at_end: false,
+            has_made: false,
+            passes_in_vain: 0,
             gone: Default::default(),
             come: Default::default(),
             transaction_time_max: options.limits.backfill_transaction_time_max,
@@ -170,6 +179,7 @@ impl Backfill {
                 if !is_gone && !datastore.is_backfilled(table, row) {
                     self.functions.limit(left);
                     self.functions.make(datastore, table, row)?;
+                    self.has_made = true;
                 }
                 self.seen += 1;
                 let now = environment.instant();
@@ -190,10 +200,31 @@ impl Backfill {
             (self.seen, self.after) = (0, self.part.last);
             self.is_at_end = self.after.is_none();
         }
-        // A transaction that was taken back may have moved rows behind the place that was looked at.
+        self.end_pass(datastore)
+    }
+
+    /// All rows were looked at. True: all are done.
+    fn end_pass(&mut self, datastore: &Datastore) -> Result<bool, Failure> {
         self.position = 0;
-        let (done, rows) = datastore.backfilled();
-        Ok(done == rows)
+        let mut is_done = true;
+        for table in &self.tables {
+            let (done, rows) = datastore.backfilled_of(table);
+            if done > rows {
+                return Err(not_followed());
+            }
+            is_done &= done == rows;
+        }
+        // A transaction that was taken back may have moved rows behind the place that was looked at.
+        let is_in_vain = !is_done && !std::mem::take(&mut self.has_made);
+        self.passes_in_vain = if is_in_vain {
+            self.passes_in_vain + 1
+        } else {
+            0
+        };
+        match self.passes_in_vain >= PASSES_IN_VAIN_MAX {
+            true => Err(not_followed()),
+            false => Ok(is_done),
+        }
     }
 
     /// Before the open transaction is committed: what was made of rows that it has taken away goes, and of those that it has
@@ -246,6 +277,10 @@ impl Backfill {
 
 fn time_left(took: Duration, time_max: Duration) -> Result<Duration, Failure> {
     time_max.checked_sub(took).ok_or_else(too_long)
+}
+
+fn not_followed() -> Failure {
+    Failure::other("the notes of which rows are done do not agree with the rows there are: something has changed rows that the new tables did not follow")
 }
 
 fn too_long() -> Failure {

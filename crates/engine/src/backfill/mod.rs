@@ -244,6 +244,12 @@ impl Datastore {
         })
     }
 
+    /// The same of one table.
+    pub fn backfilled_of(&self, of: &BackfillTable) -> (u64, u64) {
+        let rows = |id| self.table(id).map_or(0, |table| table.rows().row_count());
+        (rows(of.done), rows(of.table))
+    }
+
     /// Takes rows of an old table behind `after`: at most `rows_max` and about `bytes_max` bytes. `out.last` is where to go on; none:
     /// the table is at its end.
     pub fn old_rows(
