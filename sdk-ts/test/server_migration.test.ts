@@ -51,3 +51,28 @@ describe("migration functions", () => {
     await expect(Module.load(twice, "ours")).rejects.toThrow("[LC0808]");
   });
 });
+
+const ROWS_OURS = `
+import { schema, t, table } from "spacetimedb/server";
+const s = schema({ ${TABLES} });
+export const anything = s.migrateRows({ account: ${OLD} }, {
+  account: (ctx, { id, owner }) => { ctx.db.account.insert({ id, owner }); },
+});
+export default s;`;
+
+const ROWS_BY_NAMES = `
+import { schema, t, table } from "spacetimedb/server";
+const old = ${OLD};
+const s = schema({ ${TABLES}, __old_account: old });
+export const __migrate_account = s.reducer({ row: old.rowType }, (ctx, { row: { id, owner } }) => {
+  ctx.db.account.insert({ id, owner });
+});
+export default s;`;
+
+describe("functions for rows", () => {
+  it("are the same module with and without `migrateRows`, byte by byte", async () => {
+    const ours = (await Module.load(ROWS_OURS, "ours")).describe();
+    expect(ours).toBe((await Module.load(ROWS_BY_NAMES, "npm")).describe());
+    expect(ours).toBe((await Module.load(ROWS_BY_NAMES, "ours")).describe());
+  });
+});

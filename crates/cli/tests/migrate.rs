@@ -117,7 +117,7 @@ impl World {
             if status.contains(r#""phase":"function""#) {
                 return;
             }
-            assert!(started.elapsed() < Duration::from_secs(60), "{status}");
+            assert!(started.elapsed() < Duration::from_secs(120), "{status}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -367,6 +367,208 @@ fn cancelled_and_killed() {
         world.publish(&new, &["--break-clients"]).ok();
         check(&world);
     }
+}
+
+// ---- Row by row, while the old module runs ------------------------------------------------------------------------------
+
+fn row_by_row(old: &[String; 2], new: &[String; 2]) {
+    let world = World::start();
+    world.publish(old, &[]).ok();
+    fill(&world);
+
+    let tried = world.publish(new, &["--dry-run"]).ok().stdout;
+    for part in [
+        "table player (2 rows): migrated row by row, while the module runs",
+        "its rows are migrated one by one, while the module runs",
+        "The functions for rows wrote:",
+        "table player: 2 rows",
+        "table address: 1 row",
+        "Nothing was changed.",
+    ] {
+        assert!(tried.contains(part), "{part}: {tried}");
+    }
+    for (name, part) in [
+        ("refuse", "a player is called refuse [LC0245]"),
+        ("panic", "a player is called panic"),
+        ("throw", "a player is called throw"),
+        ("read", "[LC0247]"),
+        ("write", "[LC0247]"),
+    ] {
+        let is_rust = new[1].ends_with(".wasm");
+        let skipped = if is_rust { "throw" } else { "panic" };
+        if name == skipped || new[1].contains("lightcone") {
+            continue;
+        }
+        world.on(&["call", "league", "add_player", name, "1"]).ok();
+        let failed = world.publish(new, &["--break-clients"]);
+        assert!(
+            failed.status == 1
+                && failed.stderr.contains(part)
+                && failed.stderr.contains("row id = "),
+            "{name}: {failed:#?}"
+        );
+        let status = world.on(&["migrate", "status", "league"]).ok().stdout;
+        assert!(
+            status.contains("failed") && status.contains(part),
+            "{status}"
+        );
+        let delete = format!("DELETE FROM player WHERE name = '{name}'");
+        world.on(&["sql", "league", &delete]).ok();
+    }
+    let refused = world.publish(new, &[]);
+    assert!(refused.status == 1 && refused.stdout.contains("BREAK existing clients"));
+    let out = world.publish(new, &["--break-clients"]).ok().stdout;
+    assert!(out.contains("Updated database"), "{out}");
+    check(&world);
+    let status = world.on(&["migrate", "status", "league"]).ok().stdout;
+    assert!(
+        status.contains("no migration runs") && status.contains("is in place"),
+        "{status}"
+    );
+    let called = world.on(&["call", "league", "__migrate_player", "{}"]);
+    assert!(called.status == 1, "{called:#?}");
+    let described = world.on(&["describe", "--json", "league"]).ok().stdout;
+    for hidden in ["__old_", "__migrate", "OldPlayer", "MigratePlayer"] {
+        assert!(!described.contains(hidden), "{hidden}: {described}");
+    }
+}
+
+#[test]
+fn rows_by_a_rust_module_of_the_published_crate() {
+    row_by_row(&rust("league1"), &rust("league3"));
+}
+
+#[test]
+fn rows_by_a_typescript_module_of_the_published_package() {
+    row_by_row(&script("league1"), &script("league3"));
+}
+
+#[test]
+fn rows_by_a_typescript_module_of_ours() {
+    row_by_row(&script("league1"), &script("league3-lightcone"));
+}
+
+/// Waits until so many rows are migrated, and says how many are.
+fn until_rows(home: &Home, url: &str, least: u64) -> u64 {
+    let started = Instant::now();
+    loop {
+        let status = home.run(&["migrate", "status", "league", "--json", "-s", url]);
+        let status: serde_json::Value = serde_json::from_str(&status.ok().stdout).expect("JSON");
+        let running = &status["running"];
+        if running["phase"] == "backfill" && running["rows"].as_u64() >= Some(least) {
+            return running["rows"].as_u64().expect("a number");
+        }
+        assert!(started.elapsed() < Duration::from_secs(120), "{status}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The rows go, and with them what is done for them; whoever waits is told.
+#[test]
+fn a_backfill_of_a_database_that_is_cleared_or_deleted() {
+    let world = World::start();
+    let (old, new) = (rust("league1"), rust("league3"));
+    let url = world.server.url.clone();
+    for ends in [
+        &["publish", &old[0], &old[1], "league", "--delete-data", "-y"][..],
+        &["delete", "league", "-y"],
+    ] {
+        world.publish(&old, &[]).ok();
+        world.on(&["call", "league", "seed", "20000"]).ok();
+        std::thread::scope(|scope| {
+            let publishing = scope.spawn(|| world.publish(&new, &["--break-clients"]));
+            until_rows(&world.home, &url, 100);
+            world.on(ends).ok();
+            let ended = publishing.join().expect("no panic");
+            assert!(
+                ended.status == 1 && ended.stderr.contains("[LC0251]"),
+                "{ended:#?}"
+            );
+        });
+        if ends[0] == "publish" {
+            assert_eq!(world.number("SELECT COUNT(*) AS n FROM player"), 0);
+            let status = world.on(&["migrate", "status", "league"]).ok().stdout;
+            assert!(status.contains("no migration runs"), "{status}");
+        }
+    }
+}
+
+/// The old module serves calls meanwhile; cancelled; another module has to wait; a server that is killed goes on.
+#[test]
+fn a_backfill_behind_the_running_module() {
+    let world = World::start();
+    let (old, new) = (rust("league1"), rust("league3"));
+    world.publish(&old, &[]).ok();
+    world.on(&["call", "league", "seed", "20000"]).ok();
+    let url = world.server.url.clone();
+    std::thread::scope(|scope| {
+        let publishing = scope.spawn(|| world.publish(&new, &["--break-clients"]));
+        until_rows(&world.home, &url, 1000);
+        world.on(&["call", "league", "add_player", "eve", "5"]).ok();
+        let other = world.publish(&rust("league2"), &["--break-clients"]);
+        assert!(
+            other.status == 1 && other.stderr.contains("[LC0244]"),
+            "{other:#?}"
+        );
+        let status = world.on(&["migrate", "status", "league"]).ok().stdout;
+        assert!(status.contains("rows are migrated one by one"), "{status}");
+        world.on(&["migrate", "cancel", "league"]).ok();
+        let cancelled = publishing.join().expect("no panic");
+        assert!(
+            cancelled.status == 1 && cancelled.stderr.contains("[LC0240]"),
+            "{cancelled:#?}"
+        );
+    });
+    assert_eq!(
+        world.number("SELECT points FROM player WHERE name = 'eve'"),
+        5
+    );
+
+    let World {
+        home,
+        server,
+        token,
+    } = world;
+    let kept = std::sync::Mutex::new(Some(server));
+    let done = std::thread::scope(|scope| {
+        let publishing = scope.spawn(|| {
+            let args = [
+                "publish",
+                &new[0],
+                &new[1],
+                "league",
+                "--break-clients",
+                "-s",
+                &url,
+            ];
+            home.run(&args)
+        });
+        let done = until_rows(&home, &url, 5_000);
+        drop(kept.lock().expect("not poisoned").take());
+        assert_eq!(publishing.join().expect("no panic").status, 1);
+        done
+    });
+    let world = World::again(home, token);
+    // Nobody has asked for the database, which goes on by itself.
+    std::thread::sleep(Duration::from_millis(200));
+    let again = until_rows(&world.home, &world.server.url, 0);
+    assert!(again * 2 > done, "{again} behind {done}");
+    world.on(&["call", "league", "add_player", "fay", "6"]).ok();
+    let waited = world.publish(&new, &["--break-clients"]).ok().stdout;
+    assert!(waited.contains("Updated database"), "{waited}");
+    assert_eq!(world.number("SELECT COUNT(*) AS n FROM player"), 20_002);
+    assert_eq!(
+        world.number("SELECT score FROM player WHERE full_name = 'eve'"),
+        50
+    );
+    assert_eq!(
+        world.number("SELECT score FROM player WHERE full_name = 'fay'"),
+        60
+    );
+    assert_eq!(
+        world.number("SELECT score FROM player WHERE full_name = 'player 1234'"),
+        2340
+    );
 }
 
 /// With more rows, so that it takes a while.

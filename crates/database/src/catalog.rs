@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lightcone_engine::Datastore;
+use lightcone_engine::{is_hidden, Datastore};
 use lightcone_query::{check_rule, compile_subscription, Caller, Catalog};
 use lightcone_schema::{ModuleDef, TableSchema};
 use lightcone_types::{Identity, TableId};
@@ -29,7 +29,9 @@ pub(crate) struct CatalogView {
 
 impl CatalogView {
     pub fn new(datastore: &Datastore, def: &ModuleDef) -> CatalogView {
-        let schemas: Vec<_> = datastore.schemas().cloned().collect();
+        // A database that is opened in the middle of a backfill has the tables of that already.
+        let schemas = datastore.schemas().filter(|s| !is_hidden(&s.name));
+        let schemas: Vec<_> = schemas.cloned().collect();
         let mut by_name = FxHashMap::default();
         for (position, schema) in schemas.iter().enumerate() {
             by_name.insert(schema.name.clone(), position);

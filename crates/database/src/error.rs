@@ -80,7 +80,7 @@ pub enum SqlError {
 }
 
 /// Why a program was not replaced; the old one keeps running.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum UpdateError {
     /// There is no plan: lists why.
     Rejected(String),

@@ -83,6 +83,14 @@ pub(crate) enum Command {
         planned: Planned,
         reply: oneshot::Sender<Result<(), UpdateError>>,
     },
+    /// The same of a plan whose rows are migrated first, behind the running program.
+    Backfill {
+        program: Box<Program>,
+        planned: Planned,
+        /// It has begun, or does so already.
+        begun: oneshot::Sender<Result<(), UpdateError>>,
+        ended: oneshot::Sender<Result<(), UpdateError>>,
+    },
     /// Connections of somebody with more rights than these end.
     LowerRights {
         identity: Identity,
@@ -117,6 +125,8 @@ pub(crate) enum Notice {
     SchedulesDue { alarm: u64 },
     /// It is time to try views again that failed.
     ViewsDue,
+    /// It is time for the next batch of a backfill.
+    BackfillDue,
     /// There may have been no work for a while.
     RestDue,
     /// A snapshot has ended. From so many bytes of the log on those are counted that make the next one due.

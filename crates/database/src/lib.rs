@@ -17,6 +17,7 @@
 
 mod answer;
 mod asked;
+mod backfill;
 mod budget;
 mod calls;
 mod catalog;
@@ -102,4 +103,4 @@ pub use rights::Rights;
 pub use sql::{Described, JsonRows, Piece, ResultRow, RowEncoder, SqlOutcome, SqlStats};
 pub use status::DatabaseStats;
 pub use trace::{Span, SpanName, TraceContext, Tracer};
-pub use update::{Policy, PreparedUpdate, UpdateOutcome, UpdatePlan};
+pub use update::{BackfillEnd, Begun, Policy, PreparedUpdate, UpdateOutcome, UpdatePlan};

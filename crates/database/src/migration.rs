@@ -1,6 +1,5 @@
 //! The steps of a migration (02 §14.5), on the tables of a database or on a copy that is thrown away.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,6 +16,7 @@ use crate::options::DatabaseOptions;
 use crate::rules;
 
 /// A plan, and the program that it leads away from.
+#[derive(Clone)]
 pub(crate) struct Planned {
     pub plan: MigrationPlan,
     pub from: Hash,
@@ -113,9 +113,13 @@ fn take(
             datastore.carry_counters(plan).map_err(refused)?;
             migration_function::run(datastore, around, (program, plan), around.time_left())?;
             written = datastore.changes_by_table(changes);
-            let added = added_tables(plan);
-            datastore.settle_counters(&added, work).map_err(refused)?;
+            datastore
+                .settle_counters(&plan.added_tables(), work)
+                .map_err(refused)?;
             work.take_rows();
+        }
+        if *step == Step::Backfill {
+            written = end_backfill(datastore, plan, work)?;
         }
         if let Step::AddRowLevelSecurity { sql } = step {
             let checked = match rules.take() {
@@ -140,12 +144,23 @@ pub(crate) fn refused(error: lightcone_engine::MigrationError) -> UpdateError {
     UpdateError::Refused(error.to_string())
 }
 
-fn added_tables(plan: &MigrationPlan) -> BTreeSet<&str> {
-    let added = plan.steps.iter().filter_map(|step| match step {
-        Step::AddTable { table } => Some(table.as_str()),
-        _ => None,
+/// The new tables have their rows and names: counters go on, and what is left of the backfill goes. Gives how many rows they have.
+fn end_backfill(
+    datastore: &mut Datastore,
+    plan: &MigrationPlan,
+    work: &mut MigrationWork<'_>,
+) -> Result<Vec<(String, u64)>, UpdateError> {
+    datastore.carry_counters(plan).map_err(refused)?;
+    let added = plan.added_tables();
+    datastore.settle_counters(&added, work).map_err(refused)?;
+    datastore.drop_backfill(work).map_err(refused)?;
+    work.take_rows();
+    let rows = added.into_iter().filter_map(|table| {
+        let id = datastore.table_id_from_name(table)?;
+        let rows = datastore.row_count(id).ok().filter(|rows| *rows > 0)?;
+        Some((table.to_owned(), rows))
     });
-    added.collect()
+    Ok(rows.collect())
 }
 
 fn check_rules(
@@ -186,6 +201,7 @@ pub(crate) fn log_text(step: &Step) -> Option<String> {
         Step::RemoveTable { table } => format!("Dropping table `{table}`"),
         Step::SetAsideTable { table, old } => format!("Setting table `{table}` aside as `{old}`"),
         Step::RunMigration => "Running the migration function".to_owned(),
+        Step::Backfill => "All rows are migrated".to_owned(),
         Step::RemoveOldTable { table } => format!("Dropping old table `{table}`"),
         Step::ChangeColumns { table } => format!("Changing columns of table `{table}`"),
         Step::ReschemaEventTable { table } => format!("Changing schema of event table `{table}`"),

@@ -8,7 +8,7 @@ use lightcone_host::{
     ConsoleLevel, ConsoleRecord, ConsoleSink, HostEnv, HostTrap, ImmediateCalls, OpenTransaction,
     ReducerCall, ReducerOutcome,
 };
-use lightcone_schema::MigrationPlan;
+use lightcone_schema::{MigrationFunctions, MigrationPlan};
 use lightcone_types::{cut, ConnectionId};
 
 use crate::error::UpdateError;
@@ -16,16 +16,24 @@ use crate::migration::Surroundings;
 use crate::module::Program;
 
 /// The most of what a function says of its failure that the publisher is told.
-const REASON_BYTES_MAX: usize = 4096;
+pub(crate) const REASON_BYTES_MAX: usize = 4096;
 
 /// Notes the last failure that a module logs: what a panic says is not in its trap.
-struct LastWords {
+pub(crate) struct LastWords {
     console: Arc<dyn ConsoleSink>,
     panic: Mutex<Option<String>>,
 }
 
 impl LastWords {
-    fn take(&self) -> Option<String> {
+    /// What is logged goes on to `console`.
+    pub fn new(console: Arc<dyn ConsoleSink>) -> LastWords {
+        LastWords {
+            console,
+            panic: Mutex::default(),
+        }
+    }
+
+    pub fn take(&self) -> Option<String> {
         let mut panic = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
         panic.take()
     }
@@ -42,7 +50,7 @@ impl ConsoleSink for LastWords {
 }
 
 /// The function's transaction may be taken back, and calls that are to run whatever becomes of it may not be the new program's.
-struct NoImmediateCalls;
+pub(crate) struct NoImmediateCalls;
 
 impl ImmediateCalls for NoImmediateCalls {
     fn schedule(&self, _: &str, _: &[u8]) -> Result<(), HostTrap> {
@@ -61,15 +69,13 @@ pub(crate) fn run(
     time: Duration,
 ) -> Result<(), UpdateError> {
     let (options, progress) = (around.options, around.progress);
-    let Some(migration) = &program.def.migration else {
+    let functions = program.def.migration.as_ref().map(|of| &of.functions);
+    let Some(MigrationFunctions::Whole(reducer)) = functions else {
         return Err(UpdateError::Refused(
             "the plan runs a migration function, and the program has none".to_owned(),
         ));
     };
-    let words = Arc::new(LastWords {
-        console: around.console.clone(),
-        panic: Mutex::default(),
-    });
+    let words = Arc::new(LastWords::new(around.console.clone()));
     let mut config = options.host_config(words.clone());
     config.immediate = Some(Arc::new(NoImmediateCalls));
     config.limits.call_ms_max = time.as_millis() as u64;
@@ -78,9 +84,9 @@ pub(crate) fn run(
     let interrupt = instance.interrupt();
     progress.function(rows_replaced(datastore, plan), interrupt);
     datastore.count_changes(Some(progress.rows()));
-    let name: Arc<str> = program.def.reducers[migration.reducer].name.as_str().into();
+    let name: Arc<str> = program.def.reducers[*reducer].name.as_str().into();
     let call = ReducerCall {
-        id: migration.reducer as u32,
+        id: *reducer as u32,
         name: &name,
         sender: options.owner,
         connection_id: ConnectionId(0),

@@ -15,6 +15,8 @@ pub enum MigrationPhase {
     Steps,
     /// The module's migration function.
     Function,
+    /// Rows are migrated one by one, while the module runs. It goes on in a database that is opened again.
+    Backfill,
     /// What is live is made to follow, and the transaction is ended. It cannot be cancelled any more.
     Committing,
 }
@@ -25,6 +27,7 @@ impl MigrationPhase {
         match self {
             MigrationPhase::Steps => "steps",
             MigrationPhase::Function => "function",
+            MigrationPhase::Backfill => "backfill",
             MigrationPhase::Committing => "committing",
         }
     }
@@ -48,7 +51,7 @@ pub struct RunningMigration {
     pub phase: MigrationPhase,
     /// Which table the step is about.
     pub table: Option<String>,
-    /// Rows that the step has looked at or copied, or that the function has written, about.
+    /// Rows that the step has looked at or copied, that the function has written, or that were migrated, about.
     pub rows: u64,
     /// Rows of all tables that the function replaces.
     pub rows_replaced: u64,
@@ -111,6 +114,46 @@ impl MigrationProgress {
         });
     }
 
+    /// Rows are migrated one by one from now on, or are already; `interrupt` ends a function that gets one.
+    pub fn begin_backfill(&self, now: Instant, interrupt: Option<Arc<Interrupt>>) {
+        if !self.is_backfill() {
+            self.begin(now);
+        }
+        let mut state = self.state();
+        if let Some(running) = &mut state.running {
+            running.phase = MigrationPhase::Backfill;
+            running.interrupt = interrupt;
+            // Somebody was faster.
+            if self.is_cancel_asked() {
+                end(running);
+            }
+        }
+    }
+
+    pub fn is_backfill(&self) -> bool {
+        let is_backfill = |running: &Running| running.phase == MigrationPhase::Backfill;
+        self.state().running.as_ref().is_some_and(is_backfill)
+    }
+
+    /// How far that is.
+    pub fn backfilled(&self, table: Option<&str>, (done, rows): (u64, u64)) {
+        self.rows.store(done, Ordering::Relaxed);
+        if let Some(running) = &mut self.state().running {
+            running.rows_replaced = rows;
+            if running.table.as_deref() != table {
+                running.table = table.map(str::to_owned);
+            }
+        }
+    }
+
+    /// All rows are migrated, and the steps begin.
+    pub fn end_backfill(&self) {
+        if let Some(running) = &mut self.state().running {
+            running.phase = MigrationPhase::Steps;
+            running.interrupt = None;
+        }
+    }
+
     /// Counts the rows of what is under way.
     pub fn rows(&self) -> Arc<AtomicU64> {
         self.rows.clone()
@@ -162,6 +205,11 @@ impl MigrationProgress {
         self.is_cancelled.load(Ordering::Acquire) || self.is_stopping()
     }
 
+    /// Whether somebody has asked for the end of what runs. A database that stops is another matter.
+    pub fn is_cancel_asked(&self) -> bool {
+        self.is_cancelled.load(Ordering::Acquire)
+    }
+
     pub fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::Acquire)
     }
@@ -171,7 +219,9 @@ impl MigrationProgress {
         // Whoever reads the flag under the lock has either seen it, or is seen to run.
         let state = self.state();
         self.is_stopping.store(true, Ordering::Release);
-        if let Some(running) = &state.running {
+        // A backfill goes on when the database is opened again.
+        let running = state.running.as_ref();
+        if let Some(running) = running.filter(|running| running.phase != MigrationPhase::Backfill) {
             end(running);
         }
     }

@@ -25,11 +25,12 @@ const COMPILE_TIME_MAX: Duration = Duration::from_secs(300);
 const COMPILE_RATE: u64 = 64 << 10;
 
 /// A program that loaded and whose definition is valid.
+#[derive(Clone)]
 pub(crate) struct Program {
     pub bytes: Arc<[u8]>,
     pub kind: HostKind,
     pub hash: Hash,
-    pub loaded: Box<dyn LoadedModule>,
+    pub loaded: Arc<dyn LoadedModule>,
     pub def: Arc<ModuleDef>,
 }
 
@@ -86,7 +87,7 @@ impl Program {
                     hash,
                     bytes,
                     kind,
-                    loaded,
+                    loaded: loaded.into(),
                     def: Arc::new(def),
                 };
                 Ok((program, made))

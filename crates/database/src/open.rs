@@ -18,6 +18,7 @@ use self::initialize::{initialize, Initialized};
 use self::threads::Opened;
 
 pub(crate) use self::threads::clients_of;
+use crate::backfill::Resumed;
 use crate::commit::commit;
 use crate::error::Error;
 use crate::handle::DatabaseHandle;
@@ -82,6 +83,7 @@ impl DatabaseHandle {
             instance,
             durable,
             replayed: Replayed::default(),
+            resumed: None,
         }))
     }
 
@@ -129,6 +131,7 @@ impl DatabaseHandle {
             Purpose::Open,
         )?;
         datastore.know_old_tables(&program.def);
+        let resumed = resumed(&options, &log, &datastore);
         create_missing_views(&options, &mut datastore, &program, &mut durable)?;
         Ok(threads::start(Opened {
             options,
@@ -140,8 +143,25 @@ impl DatabaseHandle {
             instance,
             durable: Box::new(durable),
             replayed,
+            resumed,
         }))
     }
+}
+
+/// The program of a backfill that goes on, loaded. It runs before the first transaction, which the new tables follow; a program
+/// that does not load any more ends the backfill, and nothing else.
+fn resumed(
+    options: &DatabaseOptions,
+    log: &Arc<ModuleLog>,
+    datastore: &Datastore,
+) -> Option<Result<Resumed, String>> {
+    let mut record = datastore.backfill_record()?;
+    let config = options.host_config(log.clone());
+    let bytes = std::mem::take(&mut record.program).into();
+    let kind = HostKind::from_u8(record.program_kind);
+    let loaded = Program::load(options, &config, bytes, kind, Purpose::Open);
+    let resumed = loaded.map(|program| Resumed { program, record });
+    Some(resumed.map_err(|error| format!("its program does not load any more: {error}")))
 }
 
 /// Makes the tables for the views of a database that was published by a version without views, and those anew that are not as the
@@ -224,7 +244,7 @@ fn open_log(options: &DatabaseOptions) -> Result<(LocalLog, Recovery), LogError>
 /// While a database that may plan calls is open, nothing says that it plans none.
 fn mark_planned(options: &DatabaseOptions, datastore: &Datastore) -> Result<(), Error> {
     let (storage, directory) = (&*options.storage, &options.directory);
-    if !datastore.has_schedule_tables() {
+    if !datastore.has_schedule_tables() && !datastore.has_backfill_tables() {
         // Without the mark, which a full disk may refuse, it is opened at a start for nothing.
         let _ = crate::planned::set(storage, directory, true);
         return Ok(());

@@ -3,13 +3,17 @@
 use std::future::Future;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
-use lightcone_engine::{Datastore, DatastoreSnapshot, MigrationWork};
+use lightcone_engine::{
+    BackfillRecord, CommitOutput, Datastore, DatastoreSnapshot, MigrationError, MigrationWork,
+};
 use lightcone_host::NullConsole;
 use lightcone_schema::{MigrationPlan, ModuleDef, Step};
 use rustc_hash::FxHashSet;
 use tokio::sync::oneshot;
 
+use crate::backfill::Backfill;
 use crate::error::UpdateError;
 use crate::handle::DatabaseHandle;
 use crate::inbox::Command;
@@ -18,6 +22,9 @@ use crate::migration_progress::MigrationProgress;
 use crate::module::{migration_task, Program};
 use crate::options::DatabaseOptions;
 use crate::update::PreparedUpdate;
+
+/// Time of a batch of rows, which nobody waits for.
+const BACKFILL_BATCH: Duration = Duration::from_millis(20);
 
 /// Those that are under way: they end with their database.
 #[derive(Default)]
@@ -182,11 +189,63 @@ impl Tried {
         let copied = Datastore::copy_of(&self.frozen, &mut work, |table| wanted.contains(table));
         let mut copy = copied.map_err(refused)?;
         self.options.configure(&mut copy);
+        let backfilled = match self.plan.is_backfill() {
+            true => self.backfill(around, &mut copy)?,
+            false => Duration::ZERO,
+        };
         copy.begin();
         let of = (&*self.old, &*self.program);
         let reports = take_steps(&mut copy, around, &mut work, of, &self.plan, |_| {});
         missed.extend(copy.missed_tables().map(str::to_owned));
-        reports
+        let mut reports = reports?;
+        let mut of_rows = reports.iter_mut();
+        if let Some(report) = of_rows.find(|report| report.step == Step::Backfill) {
+            report.time += backfilled;
+        }
+        Ok(reports)
+    }
+
+    /// Migrates all rows of the copy, as a backfill does behind the running module, in batches too. Gives how long that took.
+    fn backfill(
+        &self,
+        around: &Surroundings<'_>,
+        copy: &mut Datastore,
+    ) -> Result<Duration, UpdateError> {
+        let (options, plan) = (&self.options, &self.plan);
+        let environment = &*options.commons.environment;
+        let (started, started_us) = (environment.instant(), environment.now().0);
+        let record = BackfillRecord {
+            started_us,
+            program_kind: self.program.kind as u8,
+            program: Vec::new(),
+        };
+        let mut output = CommitOutput::default();
+        copy.begin();
+        copy.begin_backfill(&self.program.def, plan, &record)
+            .map_err(refused)?;
+        copy.commit(&mut output);
+        let copied_bytes = copy.heap_bytes() as u64;
+        let of = (&*self.program, plan);
+        let mut backfill = Backfill::new(copy, options, of, started_us, around.console.clone())?;
+        loop {
+            output.clear();
+            copy.begin();
+            let until = environment.instant() + BACKFILL_BATCH;
+            let is_done = backfill.batch(copy, environment, until)?;
+            copy.commit(&mut output);
+            if is_done {
+                return Ok(environment.instant() - started);
+            }
+            if !around.may_go_on() {
+                return Err(refused(MigrationError::TooLong));
+            }
+            let bytes = (copy.heap_bytes() as u64).saturating_sub(copied_bytes);
+            let left = options.limits.migration_bytes_max;
+            if bytes > left {
+                let table = backfill.table(copy).unwrap_or_default().to_owned();
+                return Err(refused(MigrationError::TooLarge { table, bytes, left }));
+            }
+        }
     }
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn find_reducer<'m>(
     name: &str,
 ) -> Result<(usize, &'m ReducerDef), CallRefusal> {
     match module.def().reducer(name) {
-        Some((id, _)) if module.def().migration.as_ref().is_some_and(|of| of.reducer == id) => {
+        Some((id, _)) if module.def().migration.as_ref().is_some_and(|of| of.is_function(id)) => {
             let message = "the migration function runs when the module is published, and nobody else calls it [LC0241]".to_owned();
             Err(CallRefusal {
                 reason: RefusalReason::IsLifecycle,

@@ -27,6 +27,30 @@ pub enum UpdateOutcome {
     Updated,
 }
 
+/// How far an update is.
+pub enum Begun {
+    /// The new program runs.
+    Ended,
+    /// Rows are migrated one by one, and the old program runs until they are.
+    Backfill(BackfillEnd),
+}
+
+/// The end of a backfill. Dropping it does not end the backfill.
+pub struct BackfillEnd(oneshot::Receiver<Result<(), UpdateError>>);
+
+impl BackfillEnd {
+    /// Waits until the new program runs.
+    ///
+    /// # Errors
+    /// The backfill has failed or was cancelled; or the database was closed, and it goes on when that is opened again.
+    pub async fn wait(self) -> Result<(), UpdateError> {
+        self.0.await.unwrap_or_else(|_| {
+            Err(UpdateError::Busy("the database was closed before all rows were migrated; if it was not deleted or cleared, that goes on when it is opened again, \
+                 and publishing the same module again waits for its end [LC0251]".to_owned()))
+        })
+    }
+}
+
 /// What an update may do to clients (02 §14.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
@@ -78,6 +102,13 @@ impl UpdatePlan {
     /// Whether the new program has this table.
     pub fn has_table(&self, table: &str) -> bool {
         self.new.table(table).is_some()
+    }
+
+    /// Whether the rows of an old table are given to a function one by one; none: all rows are to one function.
+    pub fn has_row_function(&self, old: &str) -> Option<bool> {
+        let migration = self.new.migration.as_ref()?;
+        let has_function = migration.row_function(old).is_some();
+        migration.is_by_rows().then_some(has_function)
     }
 
     /// The plan, if the policy allows it.
@@ -224,6 +255,11 @@ impl DatabaseHandle {
         self.shared.status.is_updating()
     }
 
+    /// Are rows migrated one by one behind the running module?
+    pub fn is_backfilling(&self) -> bool {
+        self.shared.status.migration.is_backfill()
+    }
+
     /// What of a plan fails whatever the data are.
     ///
     /// # Errors
@@ -244,17 +280,47 @@ impl DatabaseHandle {
         prepared: PreparedUpdate,
         policy: Policy,
     ) -> Result<UpdateOutcome, UpdateError> {
+        match self.begin_to_replace(prepared, policy).await? {
+            Begun::Ended => {}
+            Begun::Backfill(end) => end.wait().await?,
+        }
+        Ok(UpdateOutcome::Updated)
+    }
+
+    /// The same, but does not wait for rows that are migrated one by one: they may take hours.
+    ///
+    /// # Errors
+    /// As [`DatabaseHandle::replace`].
+    pub async fn begin_to_replace(
+        &self,
+        prepared: PreparedUpdate,
+        policy: Policy,
+    ) -> Result<Begun, UpdateError> {
         let (prepared, plan, from) = self.planned(prepared, policy).await?;
+        let is_backfill = plan.is_backfill();
+        let (program, planned) = (prepared.0, Planned { plan, from });
         let (reply, result) = oneshot::channel();
-        let command = Command::Replace {
-            program: prepared.0,
-            planned: Planned { plan, from },
-            reply,
+        let (ended, end) = oneshot::channel();
+        let command = match is_backfill {
+            true => Command::Backfill {
+                program,
+                planned,
+                begun: reply,
+                ended,
+            },
+            false => Command::Replace {
+                program,
+                planned,
+                reply,
+            },
         };
         let sent = self.shared.inbox.command(command);
         sent.map_err(|_| UpdateError::Cancelled)?;
         result.await.map_err(|_| UpdateError::Cancelled)??;
-        Ok(UpdateOutcome::Updated)
+        Ok(match is_backfill {
+            true => Begun::Backfill(BackfillEnd(end)),
+            false => Begun::Ended,
+        })
     }
 
     /// All that is decided without the data, on a thread that may take its time: a definition may be large.

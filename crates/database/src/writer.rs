@@ -1,6 +1,7 @@
 //! The writer: the one thread that owns the tables and the module instance, and runs everything in order.
 
 mod answers;
+mod backfill;
 mod calls;
 mod lifecycle;
 mod maintenance;
@@ -32,6 +33,7 @@ use lightcone_types::{ConnectionId, TableId, Timestamp};
 use rustc_hash::FxHashMap;
 use tokio::sync::{mpsc, oneshot};
 
+use self::backfill::RunningBackfill;
 use crate::error::{ConnectError, NotDurable};
 use crate::events::{Batch, Event, FanoutItem};
 use crate::frozen::FrozenTables;
@@ -125,6 +127,8 @@ pub(crate) struct WriterState {
     sent_batches: u64,
     log_bytes_at_snapshot: u64,
     snapshot_running: bool,
+    /// Rows are migrated one by one.
+    backfill: Option<Box<RunningBackfill>>,
     schedules: schedule::Schedules,
     views: Views,
     view_alarm: views::ViewAlarm,
@@ -146,6 +150,7 @@ impl Writer {
     pub fn run(mut self) {
         self.load_schedules();
         self.run_schedules();
+        self.tend_backfill();
         self.serve(&AtomicBool::new(false));
         self.stop();
     }
@@ -183,6 +188,7 @@ impl Writer {
             let bytes_max = self.shared.options.limits.frozen_bytes_max;
             self.state.frozen.enforce(&self.datastore, bytes_max);
             self.run_schedules();
+            self.tend_backfill();
             self.retry_views();
             self.snapshot_if_due();
             self.plan_rest();
@@ -275,6 +281,18 @@ impl Writer {
                 self.shared.status.set_updating(false);
                 self.reply_when_durable(true, result, reply, None);
             }
+            Command::Backfill { begun, .. } if begun.is_closed() => {}
+            Command::Backfill {
+                program,
+                planned,
+                begun,
+                ended,
+            } => {
+                self.shared.status.set_updating(true);
+                let result = self.begin_backfill(*program, planned, ended);
+                self.shared.status.set_updating(false);
+                self.reply_when_durable(true, result, begun, None);
+            }
             Command::LowerRights { identity, rights } => self.lower_rights(identity, rights),
             Command::Freeze { permit, reply } => {
                 let frozen = self.datastore.snapshot();
@@ -296,6 +314,7 @@ impl Writer {
             Notice::SchedulesDue { alarm } => self.schedules_due(alarm),
             // It is seen to at the end of each round.
             Notice::ViewsDue => {}
+            Notice::BackfillDue => self.backfill_due(),
             Notice::SnapshotDone { log_bytes } => {
                 self.state.snapshot_running = false;
                 self.state.log_bytes_at_snapshot = log_bytes;

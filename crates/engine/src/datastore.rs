@@ -7,6 +7,7 @@ use lightcone_table::{Index, RowId, RowLayout, Table};
 use lightcone_types::{ColId, IndexId, TableId, Timestamp};
 use rustc_hash::FxHashSet;
 
+use crate::backfill::{is_hidden, Making};
 use crate::counters::TableCounters;
 use crate::error::DatastoreError;
 use crate::migration::{OldNames, ABSENT_OLD_INDEX, ABSENT_OLD_TABLE};
@@ -19,7 +20,7 @@ use crate::write::Transaction;
 /// Most bytes of old row images, new rows and undo log that one transaction may pile up.
 ///
 /// Less than what fits one frame of the log, by some room for what a record has beside the rows.
-const TRANSACTION_BYTES_MAX: usize = lightcone_log::PAYLOAD_BYTES_MAX - (1 << 24);
+pub(crate) const TRANSACTION_BYTES_MAX: usize = lightcone_log::PAYLOAD_BYTES_MAX - (1 << 24);
 
 /// A table with what the engine keeps beside it.
 pub(crate) struct TableState {
@@ -31,7 +32,7 @@ pub(crate) struct TableState {
     pub schedule: Option<ScheduleColumns>,
     /// It holds the rows of a view, and this is how they are declared: without the hash in front.
     pub declared: Option<RowLayout>,
-    /// Modules and SQL may change its rows: it holds none of a view, and was not set aside.
+    /// Modules and SQL may change its rows: it holds none of a view, was not set aside, and is none of a backfill.
     pub is_writable: bool,
     pub counters: Arc<TableCounters>,
 }
@@ -59,7 +60,7 @@ impl TableState {
             RowLayout::new(&columns.map(|column| column.ty.clone()).collect::<Vec<_>>())
         });
         TableState {
-            is_writable: declared.is_none(),
+            is_writable: declared.is_none() && !is_hidden(&schema.name),
             declared,
             schedule: ScheduleColumns::of(&schema),
             table: Table::new(schema),
@@ -123,6 +124,8 @@ pub struct Datastore {
     pub(crate) clock: Clock,
     /// Tables that were read, while a migration function runs.
     pub(crate) noted_reads: Option<Mutex<FxHashSet<TableId>>>,
+    /// A function that makes rows of one row runs.
+    pub(crate) making: Option<Box<Making>>,
     pub(crate) old_names: OldNames,
     /// Tables whose rows a copy left out.
     pub(crate) left_out: FxHashSet<TableId>,
@@ -155,6 +158,7 @@ impl Datastore {
             has_schedules: false,
             clock: Arc::new(Timestamp::now),
             noted_reads: None,
+            making: None,
             old_names: OldNames::default(),
             left_out: FxHashSet::default(),
             missed: FxHashSet::default(),

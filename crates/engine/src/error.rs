@@ -42,6 +42,15 @@ pub enum DatastoreError {
     /// A migration function reads it.
     #[error("`{table}` is a table as it was: a migration function reads it, and writes to those that take its place [LC0237]")]
     OldTable { table: String },
+    /// A backfill fills it.
+    #[error("`{table}` is a new table that a migration fills behind the running module, and nobody else reads or writes it before it is in place [LC0247]")]
+    Hidden { table: String },
+    /// A function for rows wants something else.
+    #[error("a function for rows (`__migrate_…`) inserts into tables that the update makes, without a schedule and no event tables, and does nothing else: it reads, changes and deletes no rows. For more there is `__migrate` [LC0247]")]
+    NotForRows,
+    /// Such a function makes other rows of a row than the last time.
+    #[error("the function has made other rows of the same row before: what it makes must depend on that row only, and on nothing that it remembers [LC0248]")]
+    OtherRows,
     /// It is there for a migration function only, and only if that is to replace it.
     #[error("tables `__old_…` are there while the migration function runs, and only those that it is to replace: read the others under their own names, and delete declarations whose work an earlier version has done [LC0238]")]
     NoOldTable,
@@ -64,6 +73,9 @@ impl DatastoreError {
             | DatastoreError::TableFull(_)
             | DatastoreError::View { .. }
             | DatastoreError::OldTable { .. }
+            | DatastoreError::Hidden { .. }
+            | DatastoreError::NotForRows
+            | DatastoreError::OtherRows
             | DatastoreError::NoOldTable => return None,
         })
     }

@@ -6,6 +6,9 @@
 
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod row_of_fields;
+mod backfill;
 mod catalog;
 mod commit;
 mod counters;
@@ -28,6 +31,7 @@ mod system;
 mod view;
 mod write;
 
+pub use backfill::{is_hidden, BackfillRecord, BackfillTable, OldRows, Point};
 pub use catalog::ModuleRecord;
 pub use commit::CommitOutput;
 pub use counters::{Counter, TableCounters};

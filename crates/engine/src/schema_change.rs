@@ -399,7 +399,7 @@ fn not_unique(table: &Table, index: &IndexSchema, clashes: Clashes) -> SchemaErr
 }
 
 /// A value of a row, for people.
-fn shown(layout: &RowLayout, row: &[u8], column: usize) -> String {
+pub(crate) fn shown(layout: &RowLayout, row: &[u8], column: usize) -> String {
     let ty = layout.column_type(column);
     let bytes = layout.column(row, column);
     let value = decode_value(&Default::default(), ty, &mut Reader::new(bytes));

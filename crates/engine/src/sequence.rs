@@ -87,6 +87,14 @@ impl Sequence {
         self.column_range == other.column_range || (lowest..=highest).contains(&other.value)
     }
 
+    /// Whether it has issued more than another one in the same direction.
+    pub fn is_ahead_of(&self, other: &Sequence) -> bool {
+        match self.schema.increment < 0 {
+            true => self.value < other.value,
+            false => self.value > other.value,
+        }
+    }
+
     /// This one, going on from a value; none if it never issues that.
     pub fn from(&self, value: i128) -> Option<Sequence> {
         self.range().contains(&value).then(|| Sequence {

@@ -10,6 +10,7 @@ use lightcone_types::bsatn::Reader;
 use lightcone_types::{IndexId, TableId};
 use rustc_hash::FxHashMap;
 
+use crate::backfill::is_hidden;
 use crate::commit::NetChange;
 use crate::datastore::{Clock, Datastore, TableSlot, TableState};
 use crate::error::DatastoreError;
@@ -51,7 +52,7 @@ pub(crate) struct Transaction {
     /// Rows found by a delete, before they go.
     pub found: Vec<RowId>,
     /// A row while generated values are put into it.
-    row: Vec<u8>,
+    pub row: Vec<u8>,
     /// For looks at the net change before the commit.
     pub net: Vec<NetChange>,
     /// Told now and then how many changes there are.
@@ -444,9 +445,10 @@ impl Datastore {
         let name = state.table.schema.name.clone();
         // A copy that lacks the rows has to know who wants them.
         self.note_read(&state.table);
-        match state.is_view() {
-            true => DatastoreError::View { view: name },
-            false => DatastoreError::OldTable { table: name },
+        match (state.is_view(), is_hidden(&name)) {
+            (true, _) => DatastoreError::View { view: name },
+            (_, true) => Datastore::hidden_error(&name),
+            _ => DatastoreError::OldTable { table: name },
         }
     }
 

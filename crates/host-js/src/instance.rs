@@ -37,6 +37,11 @@ pub(crate) trait Realm: HoldsEnv + Send {
         target: Target<'_>,
     ) -> (HookOutcome, Option<HostTrap>);
 
+    /// The next calls have another time limit. After [`make_ready`](Self::make_ready).
+    fn limit_calls(&mut self, call_ms_max: u64) {
+        self.env().limit_calls(call_ms_max);
+    }
+
     /// What ends calls from outside.
     fn interrupt(&mut self) -> Arc<Interrupt> {
         self.env().interrupt().clone()
@@ -191,6 +196,13 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
 
     fn interrupt(&mut self) -> Option<Arc<Interrupt>> {
         Some(self.realm.interrupt())
+    }
+
+    fn limit_calls(&mut self, call_ms_max: u64) {
+        // Without an isolate there is no call: it shows then.
+        if self.realm.make_ready().is_ok() {
+            self.realm.limit_calls(call_ms_max);
+        }
     }
 
     fn rests(&self) -> bool {

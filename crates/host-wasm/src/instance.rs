@@ -470,6 +470,11 @@ impl ModuleInstance for WasmInstance {
         Some(self.store.data().env.interrupt().clone())
     }
 
+    fn limit_calls(&mut self, call_ms_max: u64) {
+        self.call_ticks = ticks(call_ms_max);
+        self.store.data_mut().env.limit_calls(call_ms_max);
+    }
+
     fn call_reducer(
         &mut self,
         transaction: OpenTransaction<'_>,

@@ -151,6 +151,16 @@ fn an_endless_loop_is_stopped() {
 }
 
 #[test]
+fn the_time_limit_of_the_next_calls_can_be_another() {
+    let mut running = Running::start(&reducer(BYTES, "(loop br 0) (i32.const 0)"));
+    running.instance.limit_calls(400);
+    let start = std::time::Instant::now();
+    let message = "the call ran too long and was stopped: call-ms-max = 400 [LC0720]".into();
+    assert_eq!(running.call(1, &[]), ReducerOutcome::TimedOut { message });
+    assert!(start.elapsed().as_millis() >= 350);
+}
+
+#[test]
 fn an_endless_loop_of_host_calls_is_stopped() {
     let body = "(loop (drop (call $remaining (i32.const 0) (i32.const 0))) br 0) (i32.const 0)";
     let mut running = Running::start(&reducer(BYTES, body));

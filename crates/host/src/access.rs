@@ -9,14 +9,15 @@
 //! | `procedure_http_request` | [`Access::may_request`] | trap | errno 17 | errno 17 | yes | errno 17 |
 //! | `procedure_sleep_until` | [`Access::may_sleep`] | trap | trap | trap | yes | trap |
 //!
-//! All others need nothing. A reducer in WebAssembly gets a trap for HTTP, which its adapter sees to.
+//! All others need nothing. A function for rows (02 §14.9) is a reducer that looks names up and inserts ([`Access::making`]), and gets a
+//! trap for all else. A reducer in WebAssembly gets a trap for HTTP, which its adapter sees to.
 //!
 //! Engines keep the state of host calls for ever, so the borrow of a call cannot reach them as one: [`lend`] leaves a pointer,
 //! and takes it back before the borrow ends.
 
 use std::ptr::NonNull;
 
-use lightcone_engine::Datastore;
+use lightcone_engine::{Datastore, DatastoreError};
 use lightcone_types::Timestamp;
 
 use crate::lent::{Lent, Transactions};
@@ -48,6 +49,8 @@ enum Open {
     Nothing,
     Read(NonNull<Datastore>),
     Write(NonNull<Datastore>),
+    /// Rows are made of one row.
+    Making(NonNull<Datastore>),
 }
 
 // SAFETY: the pointers stand for the references in a `Lent`, which may all go to another thread (checked below).
@@ -73,7 +76,28 @@ impl Access {
             // SAFETY: what is lent is borrowed until the loan ends, which sets `open` back; nobody else has a reference, and
             // `self` is borrowed like the result.
             Open::Read(datastore) | Open::Write(datastore) => Ok(unsafe { datastore.as_ref() }),
+            Open::Making(_) => Err(not_for_rows()),
             Open::Nothing => Err(Errno::NOT_IN_TRANSACTION.into()),
+        }
+    }
+
+    /// The tables, where rows are made of one row, for host calls that may do that.
+    #[cold]
+    pub(crate) fn making(&self) -> Option<&Datastore> {
+        match &self.open {
+            // SAFETY: as in `read`.
+            Open::Making(datastore) => Some(unsafe { datastore.as_ref() }),
+            _ => None,
+        }
+    }
+
+    /// The same, to write.
+    #[cold]
+    pub(crate) fn making_mut(&mut self) -> Option<&mut Datastore> {
+        match &mut self.open {
+            // SAFETY: as in `read`.
+            Open::Making(datastore) => Some(unsafe { datastore.as_mut() }),
+            _ => None,
         }
     }
 
@@ -84,6 +108,7 @@ impl Access {
             // SAFETY: as in `read`.
             Open::Write(datastore) => Ok(unsafe { datastore.as_mut() }),
             Open::Read(_) => Err(Errno::TRANSACTION_IS_READ_ONLY.into()),
+            Open::Making(_) => Err(not_for_rows()),
             Open::Nothing => Err(Errno::NOT_IN_TRANSACTION.into()),
         }
     }
@@ -237,6 +262,9 @@ fn erased(lent: Lent<'_>) -> Access {
     let (open, transactions) = match lent {
         Lent::Nothing => (Open::Nothing, None),
         Lent::Read(view) => (Open::Read(NonNull::from(view.0)), None),
+        Lent::Transaction(transaction) if transaction.0.is_making() => {
+            (Open::Making(NonNull::from(transaction.0)), None)
+        }
         Lent::Transaction(transaction) => (Open::Write(NonNull::from(transaction.0)), None),
         Lent::Transactions(transactions) => {
             let pointer = NonNull::from(transactions);
@@ -255,6 +283,11 @@ fn erased(lent: Lent<'_>) -> Access {
         owned: None,
         loan: 0,
     }
+}
+
+#[cold]
+fn not_for_rows() -> AbiError {
+    HostTrap::Datastore(DatastoreError::NotForRows.to_string().into()).into()
 }
 
 /// Takes back what was lent, also when the call panics.

@@ -194,6 +194,11 @@ impl HostEnv {
         &self.config.limits
     }
 
+    /// The next calls have another time limit.
+    pub fn limit_calls(&mut self, call_ms_max: u64) {
+        self.config.limits.call_ms_max = call_ms_max;
+    }
+
     /// Makes the limit on the instance's memory another one. Before the instance is made.
     #[must_use]
     pub fn with_memory_max(mut self, bytes_max: Option<usize>) -> HostEnv {

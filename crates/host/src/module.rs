@@ -137,6 +137,12 @@ pub trait ModuleInstance: Send {
         None
     }
 
+    /// Calls take no more than so many milliseconds from the next one on, in the place of [`crate::HostLimits::call_ms_max`]. Engines
+    /// without time limits have nothing to do.
+    fn limit_calls(&mut self, call_ms_max: u64) {
+        let _ = call_ms_max;
+    }
+
     /// Runs a procedure or an HTTP handler.
     fn call_either(
         &mut self,

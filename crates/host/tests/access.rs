@@ -191,6 +191,26 @@ fn every_call_answers_as_the_chapter_says() {
     }
 }
 
+/// 02 §14.9: names are looked up, and all access to rows ends the call, here also the insert: the table is none that takes rows in.
+#[test]
+fn a_function_for_rows_reads_and_changes_nothing() {
+    for (name, expected, call) in CALLS.iter().filter(|(_, does, _)| does[0] == E(2)) {
+        let mut host = Host::new(HostLimits::default());
+        let (mut datastore, table, index) = items();
+        let rows = datastore.row_count(table).expect("the table");
+        datastore.begin_making();
+        let transaction = Lent::Transaction(OpenTransaction::of(&mut datastore));
+        let seen = does(host.call(transaction, |env| call(env, table, index)));
+        let looks_up = matches!(*name, "table_id" | "index_id");
+        assert_eq!(
+            seen,
+            if looks_up { Work } else { Trap },
+            "{name} {expected:?}"
+        );
+        assert_eq!(datastore.row_count(table).expect("the table"), rows);
+    }
+}
+
 /// Spec 03 §11.8: a view inside of a procedure's transaction reads, and the procedure goes on where it was.
 #[test]
 fn a_loan_inside_of_another_one_ends_first() {

@@ -232,6 +232,24 @@ section! {
                     at before each step, after every `TICK_ROWS` rows (`crates/table/src/table/alter.rs`), and every 10 ms of the function";
                 reached "undo the migration, refuse the publish: LC0228";
 
+            /// Longest time that functions for rows may hold up one transaction, or one batch of their own.
+            #[serde(deserialize_with = "crate::duration::deserialize")]
+            backfill_transaction_time_max: Duration = Duration::from_millis(100);
+                bounds "time of the functions for rows (`__migrate_…`) in one transaction of the running module, and in one batch; \
+                    a call that is too long is ended within some 20 ms of it";
+                reached "end the backfill, undo what it made; the transaction is committed: LC0249";
+
+            /// How long a batch of a backfill takes, about.
+            #[serde(deserialize_with = "crate::duration::deserialize")]
+            backfill_batch_time: Duration = Duration::from_millis(1);
+                bounds "time of one batch of a backfill, in which calls of that database wait; looked at after each row";
+                reached "the batch is committed, and the next one waits for its turn";
+
+            /// Share of the writer's time that a backfill takes, in percent.
+            backfill_share_percent: usize = 20;
+                bounds "time of all batches of a backfill, of that of the writer";
+                reached "the next batch waits";
+
             /// Most bytes that it may copy or put into indexes.
             migration_bytes_max: u64 = 8 << 30;
                 bounds "tables that a migration copies, with `INDEX_BYTES_PER_ROW` (`crates/engine/src/migration/mod.rs`) for \

@@ -72,21 +72,55 @@ pub struct ModuleLevel {
     pub submodules: Vec<ModuleLevel>,
 }
 
-/// A migration function, and the tables that it reads (02 §14.8).
+/// A migration function, or row functions, and the tables that they are for (02 §14.8, §14.9).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MigrationDef {
-    /// The id of the reducer `__migrate`, which nobody but an update calls.
-    pub reducer: usize,
-    /// Tables as they were, under names that begin with `__old_`: there while the function runs.
+    pub functions: MigrationFunctions,
+    /// Tables as they were, under names that begin with `__old_`: there while the migration function runs.
     pub old_tables: Vec<TableDef>,
 }
 
+/// Reducers that nobody but an update calls, by their ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MigrationFunctions {
+    /// `__migrate`, which sees all rows at once.
+    Whole(usize),
+    /// `__migrate_X`, which gets the rows of X one by one, for each old table `__old_X`, in their order. Without one, the rows of
+    /// a table that is gone go.
+    Rows(Vec<Option<usize>>),
+}
+
+impl MigrationDef {
+    /// Whether this reducer is a function of the migration.
+    pub fn is_function(&self, reducer: usize) -> bool {
+        match &self.functions {
+            MigrationFunctions::Whole(function) => *function == reducer,
+            MigrationFunctions::Rows(functions) => functions.contains(&Some(reducer)),
+        }
+    }
+
+    /// The function that gets the rows of an old table, by the name of that.
+    pub fn row_function(&self, old: &str) -> Option<usize> {
+        let MigrationFunctions::Rows(functions) = &self.functions else {
+            return None;
+        };
+        let position = self.old_tables.iter().position(|table| table.name == old)?;
+        functions.get(position).copied().flatten()
+    }
+
+    /// Whether rows are migrated one by one, behind the running module.
+    pub fn is_by_rows(&self) -> bool {
+        matches!(self.functions, MigrationFunctions::Rows(_))
+    }
+}
+
 impl ModuleLevel {
-    /// The reducers that clients may hear of: all but the migration function.
+    /// The reducers that clients may hear of: all but those of a migration.
     pub fn shown_reducers(&self) -> impl Iterator<Item = &ReducerDef> {
-        let hidden = self.migration.as_ref().map(|migration| migration.reducer);
+        let migration = self.migration.as_ref();
+        let is_hidden = move |id| migration.is_some_and(|migration| migration.is_function(id));
         let reducers = self.reducers.iter().enumerate();
-        reducers.filter_map(move |(id, reducer)| (Some(id) != hidden).then_some(reducer))
+        reducers.filter_map(move |(id, reducer)| (!is_hidden(id)).then_some(reducer))
     }
 }
 

@@ -38,7 +38,11 @@ const PLAYER: [(&str, T); 2] = [("id", T::U64), ("name", T::String)];
 fn clients_see_neither_the_function_nor_the_old_tables() {
     let def = new(&PLAYER).valid();
     let migration = def.migration.as_ref().expect("there is one");
-    assert_eq!(migration.reducer, 0, "its position is its id");
+    assert_eq!(
+        migration.functions,
+        MigrationFunctions::Whole(0),
+        "its position is its id"
+    );
     let (id, function) = def.reducer("__migrate").expect("it is one of the reducers");
     assert_eq!((id, function.visibility), (0, Visibility::Private));
     assert_eq!(def.reducer("migrate").expect("another one").0, 1);
@@ -361,4 +365,114 @@ fn a_function_is_not_run_again_on_what_it_has_migrated() {
     before.tables.remove(2);
     let planned = plan(&before.valid(), &wrong.valid()).expect("the steps can do it");
     assert!(kinds(&planned).contains(&"AddConstraint") && planned.set_aside().next().is_none());
+}
+
+// ---- Functions for rows ---------------------------------------------------------------------------------------------------
+
+/// The function for the rows of `__old_player`, in the place of the one for all.
+fn by_rows() -> Build {
+    let mut build = new(&PLAYER);
+    let row = T::Ref(build.tables[2].product_type_ref);
+    build.reducers[0] = reducer("__migrate_player", ProductType::new([("old", row)]));
+    build
+}
+
+#[test]
+fn functions_for_rows_are_hidden_too() {
+    let def = by_rows().valid();
+    let migration = def.migration.as_ref().expect("there is one");
+    assert_eq!(migration.functions, MigrationFunctions::Rows(vec![Some(0)]));
+    assert_eq!(migration.row_function("__old_player"), Some(0));
+    let (id, function) = def.reducer("__migrate_player").expect("it is a reducer");
+    assert_eq!((id, function.visibility), (0, Visibility::Private));
+    for version in [RawVersion::V9, RawVersion::V10] {
+        let json = def.schema_json(version);
+        assert!(
+            !json.contains("__old_") && !json.contains("__migrate"),
+            "{json}"
+        );
+    }
+    assert_eq!(def.types.len(), 2);
+    // A name like it, and no old table, means nothing.
+    let mut build = by_rows();
+    build.tables.remove(2);
+    assert!(build.valid().migration.is_none());
+}
+
+#[test]
+fn a_plan_waits_for_the_rows() {
+    let old = old().valid();
+    let new_def = by_rows().valid();
+    let planned = plan(&old, &new_def).expect("a plan");
+    assert!(planned.is_backfill() && planned.breaks_clients());
+    assert_eq!(
+        kinds(&planned),
+        [
+            "SetAsideTable",
+            "AddTable",
+            "Backfill",
+            "RemoveOldTable",
+            "DisconnectAllUsers"
+        ]
+    );
+    let text = planned.text(&old, &new_def, PlanStyle::NoColor);
+    for line in [
+        "▸ Set aside table: player (its rows are migrated one by one, while the module runs)",
+        "▸ Waits until all rows are migrated, before any of the above",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+    // Used up, as one function for all.
+    assert!(plan(&new_def, &new_def).expect("a plan").steps.is_empty());
+    // A table that goes needs no function.
+    let mut gone = by_rows();
+    gone.tables.remove(1);
+    gone.table("__old_rest", &[("x", T::U8)]);
+    let def = gone.valid();
+    let planned = plan(&old, &def).expect("a plan");
+    assert_eq!(planned.set_aside().count(), 2);
+    let text = planned.text(&old, &def, PlanStyle::NoColor);
+    assert!(text.contains("rest (its rows go with it)"), "{text}");
+}
+
+#[test]
+fn wrong_functions_for_rows_are_refused() {
+    let refused = |change: fn(&mut Build), part: &str| {
+        let mut build = by_rows();
+        change(&mut build);
+        let texts = texts(build);
+        let is_told = |text: &String| text.contains(part) && text.ends_with("[LC0235]");
+        assert!(texts.iter().any(is_told), "{part}: {texts:?}");
+    };
+    refused(
+        |build| build.reducers[0].params = ProductType::default(),
+        "must take one argument beside the context, a row of `__old_player`",
+    );
+    refused(
+        |build| {
+            let other = T::Ref(build.tables[0].product_type_ref);
+            build.reducers[0].params = ProductType::new([("old", other)]);
+        },
+        "a row of `__old_player`",
+    );
+    refused(
+        |build| build.reducers.push(function()),
+        "the one or the others",
+    );
+    refused(
+        |build| {
+            build.table("__old_rest", &[("x", T::U8)]);
+        },
+        "`__migrate_rest` is missing",
+    );
+}
+
+#[test]
+fn rows_that_call_functions_are_not_migrated_one_by_one() {
+    let mut before = old();
+    before.tables[0].is_event = false;
+    let mut build = by_rows();
+    build.tables[0].is_event = true;
+    let refused = plan(&before.valid(), &build.valid()).expect_err("it keeps no rows");
+    assert!(refused.to_string().contains("[LC0246]"), "{refused}");
 }

@@ -16,7 +16,13 @@ import {
   makeHttpRouterExport,
   type Router,
 } from "./http_handlers";
-import { type MigrationFn, makeMigrationExport, type OldTables } from "./migration";
+import {
+  type MigrationFn,
+  makeMigrationExport,
+  makeRowMigrationsExport,
+  type OldTables,
+  type RowMigrations,
+} from "./migration";
 import {
   makeProcedureExport,
   type ProcedureExport,
@@ -158,6 +164,27 @@ export class Schema<S extends AnySchema> {
    */
   readonly migrate = <const Old extends OldTables>(old: Old, fn: MigrationFn<S, Old>): ModuleExport =>
     makeMigrationExport(old, fn);
+
+  /**
+   * Functions that make new rows of each row of changed tables, one by one, while the published module goes on running
+   * (docs/migrations.md). What one makes follows from its row: it inserts, and reads nothing. Rows of tables without one go with
+   * them. Of Lightcone: a module with the package `spacetimedb` exports reducers `__migrate_…`, which take such a row, instead.
+   *
+   * ```ts
+   * const old = { person: table({}, { id: t.u64().primaryKey().autoInc(), name: t.string() }) };
+   * export const migrate = spacetimedb.migrateRows(old, {
+   *   person: (ctx, { id, name }) => {
+   *     ctx.db.person.insert({ id, fullName: name });
+   *   },
+   * });
+   * ```
+   *
+   * @param old The tables that change, as the module declared them that is published now.
+   */
+  readonly migrateRows = <const Old extends OldTables>(
+    old: Old,
+    functions: RowMigrations<S, Old>,
+  ): ModuleExport => makeRowMigrationsExport(old, functions as Record<string, AnyFunction | undefined>);
 
   /** A view: rows that are computed from tables, for each caller. */
   readonly view: DefinesViews<ViewCtx<S>> = viewDefiner(false);

@@ -1,9 +1,12 @@
 //! `spacetime migrate`: what the migration of a database does, and ending it (07 §5.21).
 
+use std::time::Duration;
+
 use clap::Subcommand;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
+use super::publish::backfill::progress_line;
 use super::{Context, OneDatabase};
 use crate::error::{Error, Result};
 use crate::http;
@@ -86,6 +89,10 @@ fn running_line(running: &Value) -> Option<String> {
         "function" => format!(
             "the migration function runs: {rows} rows written so far, for {total} of the tables that it replaces"
         ),
+        "backfill" => format!(
+            "rows are migrated one by one, while the module runs: {}",
+            progress_line(rows, total, 0, Duration::ZERO)
+        ),
         "committing" => "the migration is at its end".to_owned(),
         _ => match running["table"].as_str() {
             Some(table) => format!("changing table {table}, {rows} rows of it so far"),
@@ -120,6 +127,13 @@ mod tests {
         assert_eq!(
             running_line(&running).as_deref(),
             Some("the migration function runs: 2048 rows written so far, for 5000 of the tables that it replaces, after 1.2 s.")
+        );
+        let running = json!({
+            "phase": "backfill", "table": "player", "rows": 250, "rows_replaced": 1000, "seconds": 3.0,
+        });
+        assert_eq!(
+            running_line(&running).as_deref(),
+            Some("rows are migrated one by one, while the module runs: 250 of 1000 rows (25 %), after 3.0 s.")
         );
         assert_eq!(running_line(&Value::Null), None);
         let last = json!({ "outcome": "failed", "reason": "no", "seconds": 2.0 });

@@ -1,5 +1,6 @@
 //! `spacetime publish` (07 §5.1): the arguments, and which targets they mean. `upload` does the work for one.
 
+pub(super) mod backfill;
 mod check;
 mod rows;
 mod upload;

@@ -11,6 +11,7 @@ use lightcone_log::{CommitEvent, Committer, CommitterOptions, Log, LogOffset, TH
 use lightcone_types::{ConnectionId, Identity, Reader};
 use tokio::sync::mpsc;
 
+use crate::backfill::Resumed;
 use crate::catalog::CatalogView;
 use crate::events::{Batch, FanoutItem};
 use crate::fanout::{Fanout, QUEUE_BATCHES_MAX};
@@ -43,6 +44,8 @@ pub(super) struct Opened {
     pub durable: Box<dyn Log>,
     /// Of the log.
     pub replayed: Replayed,
+    /// The program of a backfill that goes on, or why there is none.
+    pub resumed: Option<Result<Resumed, String>>,
 }
 
 pub(super) fn start(opened: Opened) -> DatabaseHandle {
@@ -56,7 +59,9 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
         instance,
         durable,
         replayed,
+        resumed,
     } = opened;
+    let backfilled = datastore.backfilled();
     let next_offset = durable.tail().next_offset;
     let catalog = CatalogView::new(&datastore, &program.def);
     let series_max = SeriesMax::of(&options.limits);
@@ -73,11 +78,17 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
         module.clone(),
         Metrics::new(replayed),
     ));
+    if resumed.is_some() {
+        // Whoever asks hears of it before the writer is there.
+        let now = shared.environment().instant();
+        shared.status.migration.begin_backfill(now, None);
+        shared.status.migration.backfilled(None, backfilled);
+    }
     let (fanout, fanout_inbox) = sync_channel(QUEUE_BATCHES_MAX);
     let (used_sender, used_batches) = sync_channel(SPARE_BATCHES);
     start_fanout(&shared, fanout_inbox, used_sender, next_offset);
     let committer = start_log(&shared, durable, fanout.clone());
-    start_writer(Writer {
+    let writer = Writer {
         shared: shared.clone(),
         inbox,
         datastore,
@@ -91,7 +102,8 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
         replayed_bytes: replayed.bytes,
         state: WriterState::default(),
         traced: None,
-    });
+    };
+    start_writer(writer, resumed);
     DatabaseHandle { shared }
 }
 
@@ -155,7 +167,7 @@ fn notice_poison(shared: &Weak<Shared>, event: &CommitEvent) {
     shared.fail();
 }
 
-fn start_writer(mut writer: Writer) {
+fn start_writer(mut writer: Writer, resumed: Option<Result<Resumed, String>>) {
     let (shared, fanout) = (writer.shared.clone(), writer.fanout.clone());
     let failed = shared.clone();
     // A view may run inside of the commit of a procedure, in an instance of its own.
@@ -163,6 +175,8 @@ fn start_writer(mut writer: Writer) {
     spawn(&shared, "writer", stack_bytes, move || {
         let run = move || {
             writer.instance.prepare();
+            // From here on every transaction counts.
+            writer.resume_backfill(resumed);
             for (identity, connection_id) in clients_of(&writer.datastore) {
                 writer.disconnect(identity, connection_id);
                 writer.end_full_round();

@@ -94,7 +94,7 @@ impl Writer {
 
 /// Notes for the next start of the server that nothing is planned, if so. All is durable by now.
 fn mark_planned(shared: &Shared, datastore: &Datastore) {
-    if !datastore.schedules().is_empty() {
+    if !datastore.schedules().is_empty() || datastore.has_backfill_tables() {
         return;
     }
     let options = &shared.options;

@@ -50,15 +50,35 @@ impl Writer {
         program: Program,
         planned: Planned,
     ) -> Result<(), UpdateError> {
-        if let Some(reason) = self.shared.status.read_only() {
-            return Err(UpdateError::Database(reason));
-        }
-        if self.shared.status.migration.is_stopping() {
-            return Err(UpdateError::Cancelled);
-        }
-        if self.module.program.hash != planned.from {
-            return Err(UpdateError::Refused("another program was published meanwhile, and this plan does not lead from that one: publish again [LC0231]".to_owned()));
-        }
+        self.may_replace(&planned, &program)?;
+        self.shared
+            .status
+            .migration
+            .begin(self.shared.environment().instant());
+        self.replace_at_once(program, planned)
+    }
+
+    /// The same, in a migration that has begun.
+    pub(super) fn replace_at_once(
+        &mut self,
+        program: Program,
+        planned: Planned,
+    ) -> Result<(), UpdateError> {
+        let replaced = self.replace_in_steps(program, planned);
+        let progress = &self.shared.status.migration;
+        let outcome = match &replaced {
+            Ok(()) => MigrationOutcome::Committed,
+            Err(_) if progress.is_cancelled() => MigrationOutcome::Cancelled,
+            Err(error) => MigrationOutcome::Failed {
+                reason: error.to_string(),
+            },
+        };
+        let ended = (self.shared.environment().instant(), self.now());
+        progress.end(outcome, ended);
+        replaced
+    }
+
+    fn replace_in_steps(&mut self, program: Program, planned: Planned) -> Result<(), UpdateError> {
         let env = HostEnv::new(self.shared.host_config());
         let instance = program
             .loaded
@@ -69,20 +89,7 @@ impl Writer {
         let log = self.shared.log.clone();
         log.info(&format!("Updated program to {}", program.hash.to_hex()));
         let breaks_clients = planned.plan.breaks_clients();
-        let progress = self.shared.clone();
-        let progress = &progress.status.migration;
-        progress.begin(self.shared.environment().instant());
-        let migrated = self.migrate(program, &planned);
-        let outcome = match &migrated {
-            Ok(()) => MigrationOutcome::Committed,
-            Err(_) if progress.is_cancelled() => MigrationOutcome::Cancelled,
-            Err(error) => MigrationOutcome::Failed {
-                reason: error.to_string(),
-            },
-        };
-        let ended = (self.shared.environment().instant(), self.now());
-        progress.end(outcome, ended);
-        if let Err(error) = migrated {
+        if let Err(error) = self.migrate(program, &planned) {
             self.datastore.know_old_tables(self.module.def());
             let reason = error.to_string();
             let text = format!("Database update failed: {reason}");
@@ -171,10 +178,15 @@ impl Writer {
 
     /// A database with schedule tables is opened when the server starts: that must be known before the first row is there.
     fn note_planned_calls(&self) -> Result<(), UpdateError> {
-        let options = &self.shared.options;
-        if !self.datastore.has_schedule_tables() {
-            return Ok(());
+        match self.datastore.has_schedule_tables() {
+            true => self.note_to_be_opened(),
+            false => Ok(()),
         }
+    }
+
+    /// The server opens the database when it starts.
+    pub(super) fn note_to_be_opened(&self) -> Result<(), UpdateError> {
+        let options = &self.shared.options;
         planned::set(&*options.storage, &options.directory, false).map_err(|error| {
             UpdateError::Database(format!("cannot note that calls may be planned: {error}"))
         })

@@ -151,6 +151,9 @@ impl RoundTransactions<'_> {
             self.refresh_views();
         }
         let state = &mut *self.state;
+        if let Some(backfill) = &mut state.backfill {
+            backfill.follow(self.datastore, self.environment);
+        }
         let mut committed = commit(self.datastore, &mut state.output, self.environment);
         let is_change = !committed.changes.is_empty();
         if !state.joins.is_empty() && is_change {

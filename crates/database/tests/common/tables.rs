@@ -15,6 +15,12 @@
 //! transaction, then waits to be ended if `waits` is set, and fails with the text `fails`. Tables that it reads have `__old_` in front
 //! of their names.
 //!
+//! With `rows`, there are functions for rows: by table, `into` says which rows one makes of a row of `__old_` and that name (into which
+//! table, which columns; -1 is a U64 that a counter gives). It fails for rows whose first column is `failsAt`, panics where it is `traps`, sleeps for `sleeps_us`, makes
+//! rows of what it was called before if `remembers` is set, reads if `reads` is, and goes on from failures if `goesOn` is.
+//!
+//! Each instance takes `starts_ms` to start.
+//!
 //! Its reducer `change` takes a text: JSON of tables with the rows to be deleted and to be inserted, all in one transaction.
 
 use std::path::Path;
@@ -36,6 +42,7 @@ use lightcone_schema::raw::{
     RawTableDefV10, RawTypeDefV10, RawUniqueConstraintData, RawViewDefV10,
 };
 use lightcone_schema::{RawModuleDef, TableAccess, TableKind, Visibility};
+use lightcone_table::RowLayout;
 use lightcone_types::bsatn::Encode as _;
 use lightcone_types::{
     AlgebraicType as T, ColId, Decode as _, Identity, ProductType, Reader, Timestamp, TypeRef,
@@ -68,7 +75,7 @@ struct Tables {
     program: Arc<Value>,
 }
 
-struct Changing(Arc<Value>, Arc<Interrupt>, HostEnv);
+struct Changing(Arc<Value>, Arc<Interrupt>, HostEnv, u64);
 
 impl HoldsEnv for Changing {
     fn env(&mut self) -> &mut HostEnv {
@@ -101,7 +108,9 @@ impl LoadedModule for Tables {
 
     fn instantiate(&self, env: HostEnv) -> Result<Box<dyn ModuleInstance>, HostError> {
         let program = self.program.clone();
-        Ok(Box::new(Changing(program, Arc::default(), env)))
+        let ms = program["starts_ms"].as_u64().unwrap_or_default();
+        std::thread::sleep(std::time::Duration::from_millis(ms));
+        Ok(Box::new(Changing(program, Arc::default(), env, 0)))
     }
 }
 
@@ -120,6 +129,9 @@ impl ModuleInstance for Changing {
         }
         if &**call.name == "__migrate" {
             return self.migrate(transaction);
+        }
+        if let Some(table) = call.name.strip_prefix("__migrate_") {
+            return self.make_rows(transaction, table, call.args);
         }
         let changed = self.change(transaction, &text_of(call));
         changed.expect("the keys are free");
@@ -258,6 +270,61 @@ impl Changing {
             Some(text) => ReducerOutcome::UserError(text.to_owned()),
             None => ReducerOutcome::Ok,
         }
+    }
+
+    fn make_rows(
+        &mut self,
+        transaction: OpenTransaction<'_>,
+        table: &str,
+        row: &[u8],
+    ) -> ReducerOutcome {
+        let program = self.0.clone();
+        let what = &program["rows"][table];
+        let datastore = transaction.into_datastore();
+        let types: Vec<(String, String)> =
+            serde_json::from_value(program["tables"][format!("__old_{table}")].clone())
+                .expect("names and types");
+        let types: Vec<T> = types.iter().map(|(_, ty)| column_type(ty)).collect();
+        let layout = RowLayout::new(&types);
+        let first = layout.column(row, 0).first().copied().map(u64::from);
+        if let Some(us) = what["sleeps_us"].as_u64() {
+            std::thread::sleep(std::time::Duration::from_micros(us));
+        }
+        if let Some(reason) = self.1.reason() {
+            let message = format!("{reason:?}");
+            return ReducerOutcome::Fatal { message };
+        }
+        if what["reads"] == true {
+            assert!(datastore.is_making(), "the host refuses to read then");
+        }
+        if first.is_some() && what["failsAt"].as_u64() == first {
+            return ReducerOutcome::UserError("this row is not wanted".to_owned());
+        }
+        if first.is_some() && what["traps"].as_u64() == first {
+            let message = "a trap".to_owned();
+            return ReducerOutcome::Fatal { message };
+        }
+        self.3 += 1;
+        for into in what["into"].as_array().into_iter().flatten() {
+            let (to, columns): (String, Vec<i64>) =
+                serde_json::from_value(into.clone()).expect("a table and columns");
+            let columns = columns.iter().map(|column| match usize::try_from(*column) {
+                Ok(_) if what["remembers"] == true => self.3.to_le_bytes()[..4].to_vec(),
+                Ok(column) => layout.column(row, column).to_vec(),
+                Err(_) => vec![0; 8],
+            });
+            let made = columns.collect::<Vec<_>>().concat();
+            let to = datastore.table_id_for_rows(&to);
+            let inserted = datastore.insert_made(to, &made, &mut Vec::new());
+            if let Err(error) = inserted.or_else(|error| match what["goesOn"] == true {
+                true => Ok(()),
+                false => Err(error),
+            }) {
+                let message = error.to_string();
+                return ReducerOutcome::Fatal { message };
+            }
+        }
+        ReducerOutcome::Ok
     }
 
     fn change(
@@ -494,6 +561,24 @@ fn definition(program: &Value) -> Vec<u8> {
             default_values: defaults.collect(),
             is_event: events.any(is_event),
         });
+        if let Some(of) = canonical.strip_prefix("__old_") {
+            if program["rows"][of].is_object() {
+                let ty = TypeRef(types.len() as u32);
+                type_names.push(RawTypeDefV10 {
+                    source_name: RawScopedTypeNameV10 {
+                        scope: Vec::new(),
+                        source_name: format!("Old{}", ty.0),
+                    },
+                    ty,
+                    custom_ordering: true,
+                });
+                let row = T::Ref(ty);
+                ticks.push(reducer(
+                    &format!("__migrate_{of}"),
+                    ProductType::new([("old", row)]),
+                ));
+            }
+        }
         let names = columns.iter().map(|(name, _)| name.as_str());
         types.push(T::product(names.zip(column_types)));
     }

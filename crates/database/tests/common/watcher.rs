@@ -234,6 +234,12 @@ impl Watcher {
         rows.cloned().unwrap_or_default()
     }
 
+    /// The tables of a query set of which there were rows.
+    pub fn tables(&self, set: u32) -> Vec<&str> {
+        let of_set = self.rows.keys().filter(|(of, _)| *of == set);
+        of_set.map(|(_, table)| table.as_str()).collect()
+    }
+
     /// The tables of each update since the last time.
     pub fn take_updates(&mut self) -> Vec<Vec<String>> {
         std::mem::take(&mut self.updates)

@@ -1,14 +1,5 @@
 //! The catalog: tables are described by rows of system tables, and built from them again on recovery (02 §10.1, §11).
 
-/// Fields one behind the other.
-macro_rules! row {
-    ($($field:expr),* $(,)?) => {{
-        let mut row = Vec::new();
-        $( $field.encode(&mut row); )*
-        row
-    }};
-}
-
 mod check;
 mod read;
 mod views;

@@ -4,6 +4,7 @@ use lightcone_schema::{ModuleDef, SequenceDef, Step, TableDef, TableKind, TableS
 use lightcone_types::AlgebraicType;
 
 use super::{part, table_of, Done, MigrationError, MigrationWork};
+use crate::backfill::is_hidden;
 use crate::datastore::Datastore;
 use crate::sequence::column_range;
 
@@ -14,7 +15,8 @@ impl Datastore {
     /// They are not; the text says which table differs, and in what.
     pub fn check_tables(&self, def: &ModuleDef) -> Done {
         let is_user = |schema: &&std::sync::Arc<TableSchema>| {
-            schema.kind == TableKind::User && schema.view.is_none()
+            let is_user = schema.kind == TableKind::User && schema.view.is_none();
+            is_user && !is_hidden(&schema.name)
         };
         for schema in self.schemas().filter(is_user) {
             let differs = match def.table(&schema.name) {

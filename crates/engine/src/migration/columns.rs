@@ -212,7 +212,7 @@ impl Datastore {
     }
 
     /// Where a restart would have a sequence go on.
-    pub(super) fn allocated(&self, table: TableId, sequence: SequenceId) -> i128 {
+    pub(crate) fn allocated(&self, table: TableId, sequence: SequenceId) -> i128 {
         let state = self.state(table).expect("the table was just looked up");
         let found = state.sequences.iter().find(|s| s.schema.id == sequence);
         found.expect("the sequence is one of the table").allocated

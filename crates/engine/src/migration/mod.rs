@@ -178,13 +178,13 @@ impl<'w> MigrationWork<'w> {
 /// Memory of an index for each row, or of a set of rows where no index is unique, about.
 const INDEX_BYTES_PER_ROW: u64 = 32;
 
-type Done = Result<(), MigrationError>;
+pub(crate) type Done = Result<(), MigrationError>;
 
 impl Datastore {
     /// Takes one step towards the definition `new`, in the open transaction. Rules of row-level security are added with
     /// [`put_row_level_security`](Self::put_row_level_security) instead; running the migration function is the caller's, between
-    /// [`carry_counters`](Self::carry_counters) and [`settle_counters`](Self::settle_counters); disconnecting is nothing that
-    /// tables know of.
+    /// [`carry_counters`](Self::carry_counters) and [`settle_counters`](Self::settle_counters), and so is what comes before and after
+    /// a backfill; disconnecting is nothing that tables know of.
     ///
     /// # Errors
     /// The rows do not allow it, or `work` has ended. The transaction is only good for a rollback then.
@@ -211,7 +211,7 @@ impl Datastore {
             Step::ChangeColumnAccessorName { table, column } => {
                 self.change_column_accessor(table, column, new, work)
             }
-            Step::AddTable { table } => self.add_user_table(table, new),
+            Step::AddTable { table } => self.add_user_table(table, new, work),
             Step::AddIndex { table, index } => self.add_index(table, index, new, work),
             Step::AddConstraint { table, constraint } => {
                 self.add_constraint(table, constraint, new, work)
@@ -224,14 +224,15 @@ impl Datastore {
             Step::UpdateView { view } => self.update_view(view, new),
             Step::SetAsideTable { table, old } => self.set_aside(table, old, new, work),
             Step::RemoveOldTable { table } => self.remove_old_table(table, work),
-            Step::AddRowLevelSecurity { .. } | Step::RunMigration | Step::DisconnectAllUsers => {
-                Ok(())
-            }
+            Step::AddRowLevelSecurity { .. }
+            | Step::RunMigration
+            | Step::Backfill
+            | Step::DisconnectAllUsers => Ok(()),
         }
     }
 
     /// The table of this canonical name.
-    fn stored_table(&self, name: &str) -> Result<Arc<TableSchema>, MigrationError> {
+    pub(crate) fn stored_table(&self, name: &str) -> Result<Arc<TableSchema>, MigrationError> {
         let schema = self
             .table_id_from_name(name)
             .and_then(|id| self.schema(id))
@@ -242,7 +243,7 @@ impl Datastore {
     }
 
     /// Has a table follow the catalog.
-    fn follow(&mut self, table: TableId, work: &mut MigrationWork<'_>) -> Done {
+    pub(crate) fn follow(&mut self, table: TableId, work: &mut MigrationWork<'_>) -> Done {
         self.take_index_bytes(table, work)?;
         work.ticking(|tick| self.follow_catalog(table, tick))?;
         Ok(())
@@ -290,7 +291,7 @@ impl Datastore {
 }
 
 /// A table of the new definition.
-fn table_of<'d>(new: &'d ModuleDef, name: &str) -> Result<&'d TableDef, MigrationError> {
+pub(crate) fn table_of<'d>(new: &'d ModuleDef, name: &str) -> Result<&'d TableDef, MigrationError> {
     new.table(name)
         .ok_or_else(|| MigrationError::Plan(format!("the new definition has no table `{name}`")))
 }

@@ -151,33 +151,47 @@ impl Datastore {
                 continue;
             };
             let old = self.stored_table(old)?;
-            let from = self.state(old.id)?.sequences.clone();
-            let slot = self.slot(new.id)?;
-            let column = |schema: &TableSchema, sequence: &SequenceSchema| {
-                schema
-                    .column(sequence.column)
-                    .map(|column| column.name.clone())
-            };
-            let mut some_unsaved = false;
-            for sequence in &mut self.at_mut(slot).sequences {
-                let name = column(&new, &sequence.schema);
-                let mut from = from.iter();
-                let same = from.find(|other| column(&old, &other.schema) == name);
-                let Some(same) = same else { continue };
-                if !sequence.can_follow(same) {
-                    return Err(MigrationError::CounterTooHigh {
-                        table: new.name.clone(),
-                        column: name.unwrap_or_default(),
-                        value: same.position(),
-                    });
-                }
-                if let Some(moved) = sequence.from(same.position()) {
-                    *sequence = moved;
-                    some_unsaved = true;
-                }
-            }
-            self.sequences_unsaved |= some_unsaved;
+            self.carry_counters_of(&new, &old, plan.is_backfill())?;
         }
+        Ok(())
+    }
+
+    /// `keeps_ahead`: those that have gone further themselves stay where they are.
+    pub(crate) fn carry_counters_of(
+        &mut self,
+        new: &TableSchema,
+        old: &TableSchema,
+        keeps_ahead: bool,
+    ) -> Done {
+        let from = self.state(old.id)?.sequences.clone();
+        let slot = self.slot(new.id)?;
+        let column = |schema: &TableSchema, sequence: &SequenceSchema| {
+            schema
+                .column(sequence.column)
+                .map(|column| column.name.clone())
+        };
+        let mut some_unsaved = false;
+        for sequence in &mut self.at_mut(slot).sequences {
+            let name = column(new, &sequence.schema);
+            let mut from = from.iter();
+            let same = from.find(|other| column(old, &other.schema) == name);
+            let Some(same) = same else { continue };
+            if keeps_ahead && sequence.is_ahead_of(same) {
+                continue;
+            }
+            if !sequence.can_follow(same) {
+                return Err(MigrationError::CounterTooHigh {
+                    table: new.name.clone(),
+                    column: name.unwrap_or_default(),
+                    value: same.position(),
+                });
+            }
+            if let Some(moved) = sequence.from(same.position()) {
+                *sequence = moved;
+                some_unsaved = true;
+            }
+        }
+        self.sequences_unsaved |= some_unsaved;
         Ok(())
     }
 

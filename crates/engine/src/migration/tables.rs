@@ -8,8 +8,16 @@ use crate::datastore::Datastore;
 use crate::system as st;
 
 impl Datastore {
-    pub(super) fn add_user_table(&mut self, table: &str, new: &ModuleDef) -> Done {
-        self.create_table(table_of(new, table)?)?;
+    pub(super) fn add_user_table(
+        &mut self,
+        table: &str,
+        new: &ModuleDef,
+        work: &mut MigrationWork<'_>,
+    ) -> Done {
+        let def = table_of(new, table)?;
+        if !self.reveal(def, work)? {
+            self.create_table(def)?;
+        }
         Ok(())
     }
 
@@ -27,7 +35,7 @@ impl Datastore {
     }
 
     /// Deletes all that the catalog says of a table.
-    pub(super) fn delete_table_rows(&mut self, schema: &TableSchema) -> Done {
+    pub(crate) fn delete_table_rows(&mut self, schema: &TableSchema) -> Done {
         let id = schema.id.0;
         for index in &schema.indexes {
             self.delete_index_rows(index)?;

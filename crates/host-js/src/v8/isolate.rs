@@ -299,6 +299,14 @@ impl Isolate {
         self.owner == thread::current().id()
     }
 
+    /// The next calls have another time limit.
+    pub(crate) fn limit_calls(&mut self, call_ms_max: u64) {
+        self.limits.call_ms_max = call_ms_max;
+        self.call_ticks = ticks(call_ms_max);
+        self.state.call_ticks = self.call_ticks;
+        self.state.env.limit_calls(call_ms_max);
+    }
+
     /// Gives memory back that the last calls have left behind. On the thread of its owner.
     pub(crate) fn rest(&mut self) {
         // Nothing of the module runs, so nothing is stopped, however long it takes.

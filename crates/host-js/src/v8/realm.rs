@@ -77,6 +77,10 @@ impl Realm for V8Realm {
         self.isolate().stay();
     }
 
+    fn limit_calls(&mut self, call_ms_max: u64) {
+        self.isolate().limit_calls(call_ms_max);
+    }
+
     fn rests(&self) -> bool {
         true
     }

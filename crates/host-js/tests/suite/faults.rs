@@ -32,6 +32,20 @@ fn an_endless_loop_is_stopped_and_the_isolate_stays() {
 }
 
 #[test]
+fn the_time_limit_of_the_next_calls_can_be_another() {
+    let mut module = Running::script("for (;;);");
+    module.instance.limit_calls(900);
+    let start = std::time::Instant::now();
+    match module.call(0, &[]) {
+        ReducerOutcome::TimedOut { message } => {
+            assert!(message.contains("call-ms-max = 900"), "{message}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(start.elapsed().as_millis() >= 850);
+}
+
+#[test]
 fn endless_micro_tasks_are_stopped() {
     let mut module = Running::script(
         "if (id === 0) { const again = () => { Promise.resolve().then(again); }; again(); }",

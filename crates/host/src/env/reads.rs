@@ -1,6 +1,6 @@
 //! Names and reads (spec 03 §8.1, §8.2).
 
-use lightcone_engine::{Datastore, DatastoreError, RangeBounds, RowBuffer, Scan};
+use lightcone_engine::{is_hidden, Datastore, DatastoreError, RangeBounds, RowBuffer, Scan};
 use lightcone_types::{IndexId, TableId};
 
 use super::{failed, range_bounds, HostEnv, PointRead};
@@ -9,18 +9,26 @@ use crate::{AbiError, Advance, Errno, HostTrap};
 impl HostEnv {
     /// `table_id_from_name`
     pub fn table_id_from_name(&self, name: &str) -> Result<TableId, AbiError> {
+        if let Some(datastore) = self.access.making() {
+            return Ok(datastore.table_id_for_rows(name));
+        }
         let datastore = self.access.read()?;
         let found = datastore.table_id_from_name(name);
         found
+            .filter(|_| !is_hidden(name))
             .or_else(|| datastore.absent_old_table(name))
             .ok_or(AbiError::Errno(Errno::NO_SUCH_TABLE))
     }
 
     /// `index_id_from_name`
     pub fn index_id_from_name(&self, name: &str) -> Result<IndexId, AbiError> {
+        if let Some(datastore) = self.access.making() {
+            return Ok(datastore.index_id_for_rows(name));
+        }
         let datastore = self.access.read()?;
         let found = datastore.index_id_from_name(name);
         found
+            .filter(|_| !is_hidden(name))
             .or_else(|| datastore.absent_old_index(name))
             .ok_or(AbiError::Errno(Errno::NO_SUCH_INDEX))
     }

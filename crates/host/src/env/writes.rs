@@ -35,10 +35,28 @@ impl HostEnv {
     #[inline]
     pub fn insert(&mut self, table: TableId, row: &mut [u8]) -> Result<usize, AbiError> {
         self.finish_scans_of(table)?;
-        let (datastore, generated) = self.writable(table)?;
+        let (datastore, generated) = match self.writable(table) {
+            Ok(writable) => writable,
+            Err(error) => return self.insert_made(table, row, error),
+        };
         generated.clear();
         datastore.insert(table, row, generated).map_err(failed)?;
         write_back(generated, row)
+    }
+
+    /// The insert of a function that makes rows of one row (02 §14.9); all others have failed.
+    #[cold]
+    fn insert_made(
+        &mut self,
+        table: TableId,
+        row: &mut [u8],
+        error: AbiError,
+    ) -> Result<usize, AbiError> {
+        let datastore = self.access.making_mut().ok_or(error)?;
+        self.generated.clear();
+        let inserted = datastore.insert_made(table, row, &mut self.generated);
+        inserted.map_err(failed)?;
+        write_back(&self.generated, row)
     }
 
     /// `datastore_update_bsatn`: like [`HostEnv::insert`], replacing the row with the same key in `index`.

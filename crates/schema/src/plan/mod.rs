@@ -16,7 +16,7 @@ mod views;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::def::ModuleDef;
+use crate::def::{MigrationDef, ModuleDef};
 
 pub use compatible::{upgradable, Incompatible, Layout, Mismatch};
 pub use refused::{Refusal, Refused};
@@ -53,6 +53,20 @@ impl MigrationPlan {
             Step::SetAsideTable { table, old } => Some((table.as_str(), old.as_str())),
             _ => None,
         })
+    }
+
+    /// True if rows are migrated one by one behind the running module, before the steps are taken.
+    pub fn is_backfill(&self) -> bool {
+        self.steps.contains(&Step::Backfill)
+    }
+
+    /// The tables that the plan makes.
+    pub fn added_tables(&self) -> BTreeSet<&str> {
+        let added = self.steps.iter().filter_map(|step| match step {
+            Step::AddTable { table } => Some(table.as_str()),
+            _ => None,
+        });
+        added.collect()
     }
 
     /// True if code of the old definition may not go on with the tables: they have other rows, names or keys than it knows.
@@ -130,7 +144,12 @@ impl<'a> Planner<'a> {
             return Err(self.refused);
         }
         if !self.set_aside.is_empty() {
-            self.steps.push(Step::RunMigration);
+            let migration = self.new.migration.as_ref();
+            let is_by_rows = migration.is_some_and(MigrationDef::is_by_rows);
+            self.steps.push(match is_by_rows {
+                true => Step::Backfill,
+                false => Step::RunMigration,
+            });
         }
         if self.disconnects {
             self.steps.push(Step::DisconnectAllUsers);

@@ -49,6 +49,9 @@ pub enum Refusal {
         declared: String,
         difference: String,
     },
+    #[error("The rows of table {table} cannot be migrated one by one: {why}. Write a migration function (`__migrate`) in the place of the \
+             functions for rows [LC0246]")]
+    NotByRows { table: String, why: &'static str },
     #[error("The migration function cannot replace table {table} as {declared}: the published program declares that already, with the \
              same columns, so its work counts as done. Declare it with the columns that {table} has now; if these are they, publish the running module without \
              {declared} first [LC0257]")]

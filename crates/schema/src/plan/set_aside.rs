@@ -66,6 +66,7 @@ impl<'a> Planner<'a> {
             match (change, difference(table, declared)) {
                 (Change::Done, _) | (Change::Rewritten | Change::MayFail, Some(_)) => {}
                 (_, None) => {
+                    self.refuse_by_rows(table);
                     self.set_aside.insert(name, declared);
                 }
                 (Change::NeedsFunction, Some(difference)) => {
@@ -78,6 +79,28 @@ impl<'a> Planner<'a> {
                 }
             }
         }
+    }
+
+    /// Rows that call functions at their times, or that are there for one transaction only, cannot be migrated one by one.
+    fn refuse_by_rows(&mut self, table: &TableDef) {
+        let migration = self.new.migration.as_ref();
+        if !migration.is_some_and(MigrationDef::is_by_rows) {
+            return;
+        }
+        let new = self.new.table(&table.name);
+        let why = if table.schedule.is_some() {
+            "its rows call a function at their times"
+        } else if new.is_some_and(|new| new.schedule.is_some()) {
+            "its rows are to call a function at their times"
+        } else if new.is_some_and(|new| new.is_event) {
+            "it is to be an event table, which keeps no rows"
+        } else {
+            return;
+        };
+        self.refuse(Refusal::NotByRows {
+            table: clip(&table.name),
+            why,
+        });
     }
 
     /// The steps for a table that is set aside: an empty one takes its place, if the new definition has one.

@@ -104,6 +104,8 @@ pub enum Step {
     },
     /// Of the new definition, when all but the old tables is as it says.
     RunMigration,
+    /// In its place if rows are migrated one by one: they have been, and the tables that took them in get their names.
+    Backfill,
     /// With its rows, as it was set aside. `table` is the name that it has then.
     RemoveOldTable {
         table: String,
@@ -139,6 +141,7 @@ pub enum StepKind {
     ChangePrimaryKey,
     UpdateView,
     RunMigration,
+    Backfill,
     RemoveOldTable,
     DisconnectAllUsers,
 }
@@ -173,8 +176,9 @@ impl StepKind {
             | StepKind::ChangeAccess
             // Code finds columns by their positions.
             | StepKind::ChangeColumnAccessorName
-            // Both come with a table that was set aside.
+            // They come with a table that was set aside.
             | StepKind::RunMigration
+            | StepKind::Backfill
             | StepKind::RemoveOldTable
             | StepKind::DisconnectAllUsers => false,
         }
@@ -185,6 +189,7 @@ impl StepKind {
         match self {
             StepKind::SetAsideTable => "SetAsideTable",
             StepKind::RunMigration => "RunMigration",
+            StepKind::Backfill => "Backfill",
             StepKind::RemoveOldTable => "RemoveOldTable",
             StepKind::RemoveIndex => "RemoveIndex",
             StepKind::RemoveConstraint => "RemoveConstraint",
@@ -220,6 +225,7 @@ impl Step {
         match self {
             Step::SetAsideTable { .. } => StepKind::SetAsideTable,
             Step::RunMigration => StepKind::RunMigration,
+            Step::Backfill => StepKind::Backfill,
             Step::RemoveOldTable { .. } => StepKind::RemoveOldTable,
             Step::RemoveIndex { .. } => StepKind::RemoveIndex,
             Step::RemoveConstraint { .. } => StepKind::RemoveConstraint,
@@ -277,6 +283,7 @@ impl Step {
             Step::RemoveRowLevelSecurity { .. }
             | Step::AddRowLevelSecurity { .. }
             | Step::RunMigration
+            | Step::Backfill
             | Step::DisconnectAllUsers => None,
         }
     }

@@ -139,14 +139,32 @@ impl Printer<'_> {
             }
             Step::SetAsideTable { table, old } => {
                 let (word, name) = (self.paint(Paint::Changed, "Set aside"), self.name(table));
-                writeln!(
-                    self.out,
-                    "▸ {word} table: {name} (the migration function reads it as {old})"
-                )
+                let migration = self.new.migration.as_ref();
+                match migration.filter(|migration| migration.is_by_rows()) {
+                    Some(migration) if migration.row_function(old).is_none() => writeln!(
+                        self.out,
+                        "▸ {word} table: {name} (its rows go with it)"
+                    ),
+                    Some(_) => writeln!(
+                        self.out,
+                        "▸ {word} table: {name} (its rows are migrated one by one, while the module runs)"
+                    ),
+                    None => writeln!(
+                        self.out,
+                        "▸ {word} table: {name} (the migration function reads it as {old})"
+                    ),
+                }
             }
             Step::RunMigration => {
                 let word = self.paint(Paint::Changed, "Runs");
                 writeln!(self.out, "▸ {word} the migration function")
+            }
+            Step::Backfill => {
+                let word = self.paint(Paint::Changed, "Waits");
+                writeln!(
+                    self.out,
+                    "▸ {word} until all rows are migrated, before any of the above"
+                )
             }
             Step::RemoveOldTable { table } => {
                 let (removed, name) = (self.removed(), self.name(table));

@@ -21,7 +21,7 @@ pub(super) fn level(
     namespace: String,
     is_root: bool,
 ) -> ModuleLevel {
-    let has_migration = is_root && migration::is_in(&sections.reducers);
+    let has_migration = is_root && migration::is_in(&sections.reducers, &sections.tables);
     let rules = NameRules::new(sections.policy, sections.explicit_names);
     let rules = rules.with_migration(has_migration);
     let typespace = Arc::new(types::convert_typespace(

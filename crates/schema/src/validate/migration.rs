@@ -1,19 +1,24 @@
-//! The migration function of a module and the tables that it reads (02 §14.8): found by their names, as the published libraries
-//! have no other way to declare them, and taken out of what clients see.
+//! The migration function of a module, or its row functions, and the tables that they are for (02 §14.8, §14.9): found by their
+//! names, as the published libraries have no other way to declare them, and taken out of what clients see.
 
 use std::collections::HashSet;
 
-use lightcone_types::{AlgebraicType, TypeRef, Typespace};
+use lightcone_types::{AlgebraicType, ProductTypeElement, TypeRef, Typespace};
 
 use super::Context;
 use crate::case::to_pascal;
-use crate::def::{MigrationDef, ProcedureDef, ReducerDef, TableDef, TypeDef, ViewDef, Visibility};
+use crate::def::{
+    ColumnDef, MigrationDef, MigrationFunctions, ProcedureDef, ReducerDef, TableDef, TypeDef,
+    ViewDef, Visibility,
+};
 use crate::error::{clip, ValidationError};
-use crate::raw::RawReducerDefV10;
+use crate::raw::{RawReducerDefV10, RawTableDefV10};
 
 /// The name of the function in the module's code.
 pub(super) const FUNCTION_NAME: &str = "__migrate";
-/// What the names of tables begin with that it reads.
+/// What the names of functions begin with that get the rows of one table.
+const ROW_FUNCTION_PREFIX: &str = "__migrate_";
+/// What the names of tables begin with that they are for.
 const OLD_PREFIX: &str = "__old_";
 
 /// The name of the table that an old table was, if it is one.
@@ -22,13 +27,29 @@ pub(crate) fn old_name(source_name: &str) -> Option<&str> {
     (!name.is_empty()).then_some(name)
 }
 
-/// Whether a level has a migration function. Without one no name has a meaning of its own.
-pub(super) fn is_in(reducers: &[RawReducerDefV10]) -> bool {
-    let mut reducers = reducers.iter();
-    reducers.any(|reducer| reducer.source_name == FUNCTION_NAME)
+/// The name of the table whose rows a function gets, if it may be one.
+fn row_table(source_name: &str) -> Option<&str> {
+    let name = source_name.strip_prefix(ROW_FUNCTION_PREFIX)?;
+    (!name.is_empty()).then_some(name)
 }
 
-/// Checks function and tables, hides them from clients, and takes the tables out of those that are created.
+/// Whether a name stays as it is in the code, in a level that has a migration.
+pub(super) fn is_function_name(source_name: &str) -> bool {
+    source_name == FUNCTION_NAME || row_table(source_name).is_some()
+}
+
+/// Whether a level has a migration function, or one for the rows of an old table. Without one no name has a meaning of its own.
+pub(super) fn is_in(reducers: &[RawReducerDefV10], tables: &[RawTableDefV10]) -> bool {
+    let old: HashSet<&str> = tables
+        .iter()
+        .filter_map(|table| old_name(&table.source_name))
+        .collect();
+    let is_of_rows = |name: &str| row_table(name).is_some_and(|table| old.contains(table));
+    let mut reducers = reducers.iter().map(|reducer| reducer.source_name.as_str());
+    reducers.any(|name| name == FUNCTION_NAME || is_of_rows(name))
+}
+
+/// Checks functions and tables, hides them from clients, and takes the tables out of those that are created.
 pub(super) fn take_out(
     cx: &mut Context,
     (typespace, types): (&Typespace, &mut Vec<TypeDef>),
@@ -36,96 +57,202 @@ pub(super) fn take_out(
     reducers: &mut [ReducerDef],
     (procedures, views): (&[ProcedureDef], &[ViewDef]),
 ) -> Option<MigrationDef> {
-    let named = |reducer: &ReducerDef| reducer.source_name == FUNCTION_NAME;
-    let reducer = reducers.iter().position(named)?;
     let is_old = |table: &TableDef| old_name(&table.source_name).is_some();
     let (old_tables, kept): (Vec<_>, Vec<_>) = tables.drain(..).partition(is_old);
     *tables = kept;
-    check(cx, &reducers[reducer], tables, &old_tables);
-    reducers[reducer].visibility = Visibility::Private;
+    let functions = functions(cx, reducers, &old_tables)?;
+    match &functions {
+        MigrationFunctions::Whole(function) => check_whole(cx, &reducers[*function]),
+        MigrationFunctions::Rows(functions) => {
+            let of_tables = functions.iter().zip(&old_tables);
+            of_tables.for_each(|(function, table)| {
+                let function = function.map(|function| &reducers[function]);
+                check_rows(cx, function, table, (typespace, tables));
+            });
+        }
+    }
+    let migration = MigrationDef {
+        functions,
+        old_tables,
+    };
+    let ids = 0..reducers.len();
+    for id in ids.filter(|id| migration.is_function(*id)) {
+        check(cx, &reducers[id], tables, &migration.old_tables);
+        reducers[id].visibility = Visibility::Private;
+    }
+    check_names(cx, tables);
     hide_types(
         typespace,
         types,
-        &old_tables,
         &Shown {
             tables,
             reducers,
+            migration: &migration,
             procedures,
             views,
         },
     );
-    Some(MigrationDef {
-        reducer,
-        old_tables,
-    })
+    Some(migration)
+}
+
+/// The one function, or those for rows.
+fn functions(
+    cx: &mut Context,
+    reducers: &[ReducerDef],
+    old_tables: &[TableDef],
+) -> Option<MigrationFunctions> {
+    let of_rows = |table: &TableDef| {
+        let name = old_name(&table.source_name);
+        let mut reducers = reducers.iter();
+        reducers.position(|reducer| row_table(&reducer.source_name) == name)
+    };
+    let by_rows: Vec<Option<usize>> = old_tables.iter().map(of_rows).collect();
+    let named = |reducer: &ReducerDef| reducer.source_name == FUNCTION_NAME;
+    let Some(whole) = reducers.iter().position(named) else {
+        let some = by_rows.iter().any(Option::is_some);
+        return some.then_some(MigrationFunctions::Rows(by_rows));
+    };
+    if let Some(other) = by_rows.iter().flatten().next() {
+        refuse(
+            cx,
+            FUNCTION_NAME,
+            format!(
+                "sees all rows at once, and `{}` gets them one by one: a module has the one or the others",
+                clip(&reducers[*other].source_name)
+            ),
+        );
+    }
+    Some(MigrationFunctions::Whole(whole))
+}
+
+fn refuse(cx: &mut Context, function: &str, problem: String) {
+    cx.push(ValidationError::Migration {
+        function: clip(function),
+        problem,
+    });
+}
+
+fn check_whole(cx: &mut Context, function: &ReducerDef) {
+    if !function.params.elements.is_empty() {
+        let problem = "must take no arguments but the context".to_owned();
+        refuse(cx, &function.source_name, problem);
+    }
+}
+
+/// A function for rows takes one row of the old table. Only the rows of a table that is gone need none.
+fn check_rows(
+    cx: &mut Context,
+    function: Option<&ReducerDef>,
+    table: &TableDef,
+    (typespace, tables): (&Typespace, &[TableDef]),
+) {
+    let name = old_name(&table.source_name).unwrap_or_default();
+    let Some(function) = function else {
+        let is_kept = |new: &TableDef| new.source_name == name || new.name == name;
+        if tables.iter().any(is_kept) {
+            refuse(
+                cx,
+                &format!("{ROW_FUNCTION_PREFIX}{name}"),
+                format!(
+                    "is missing: `{}` is declared, and other tables have functions for their rows",
+                    clip(&table.source_name)
+                ),
+            );
+        }
+        return;
+    };
+    if !takes_row_of(function, table, typespace) {
+        refuse(
+            cx,
+            &function.source_name,
+            format!(
+                "must take one argument beside the context, a row of `{}`",
+                clip(&table.source_name)
+            ),
+        );
+    }
+}
+
+fn takes_row_of(function: &ReducerDef, table: &TableDef, typespace: &Typespace) -> bool {
+    let [param] = function.params.elements.as_slice() else {
+        return false;
+    };
+    if param.algebraic_type == AlgebraicType::Ref(table.row_type) {
+        return true;
+    }
+    let Ok(AlgebraicType::Product(row)) = typespace.resolve(&param.algebraic_type) else {
+        return false;
+    };
+    let same = |(element, column): (&ProductTypeElement, &ColumnDef)| {
+        let name = element.name.as_deref();
+        let is_named = [&column.name, &column.source_name]
+            .iter()
+            .any(|known| name == Some(known.as_str()));
+        is_named && element.algebraic_type == column.ty
+    };
+    row.elements.len() == table.columns.len() && row.elements.iter().zip(&table.columns).all(same)
 }
 
 fn check(cx: &mut Context, function: &ReducerDef, tables: &[TableDef], old_tables: &[TableDef]) {
-    let mut refuse = |problem: String| {
-        cx.push(ValidationError::Migration {
-            function: FUNCTION_NAME.to_owned(),
-            problem,
-        });
-    };
-    if !function.params.elements.is_empty() {
-        refuse("must take no arguments but the context".to_owned());
-    }
+    let name = &function.source_name;
     if let Some(lifecycle) = function.lifecycle {
-        refuse(format!("cannot be the reducer for {lifecycle:?} as well"));
+        let problem = format!("cannot be the reducer for {lifecycle:?} as well");
+        refuse(cx, name, problem);
     }
     let calls_it = |table: &&TableDef| {
         let schedule = table.schedule.as_ref();
-        schedule.is_some_and(|schedule| schedule.function_name == FUNCTION_NAME)
+        schedule.is_some_and(|schedule| schedule.function_name == function.name)
     };
     for table in tables.iter().chain(old_tables).filter(calls_it) {
-        refuse(format!(
+        let problem = format!(
             "cannot be scheduled, but table `{}` does so",
             clip(&table.name)
-        ));
-    }
-    for table in tables
-        .iter()
-        .filter(|table| table.name.starts_with(OLD_PREFIX))
-    {
-        refuse(format!(
-            "reads tables by their names in the code, and `{}` is an old one in the database only; call it so in the code too",
-            clip(&table.source_name)
-        ));
+        );
+        refuse(cx, name, problem);
     }
     for table in old_tables {
-        let name = clip(&table.name);
+        let table_name = clip(&table.name);
         if table.is_event {
-            refuse(format!(
-                "reads the rows of `{name}`, but that is declared as an event table, which has none"
-            ));
+            let problem = format!("reads the rows of `{table_name}`, but that is declared as an event table, which has none");
+            refuse(cx, name, problem);
         }
         if table.schedule.is_some() {
-            refuse(format!(
-                "reads the rows of `{name}`, which cannot have a schedule; leave it out there"
-            ));
+            let problem = format!("reads the rows of `{table_name}`, which cannot have a schedule; leave it out there");
+            refuse(cx, name, problem);
         }
     }
 }
 
-/// What clients may see of a level.
+fn check_names(cx: &mut Context, tables: &[TableDef]) {
+    let is_taken = |table: &&TableDef| table.name.starts_with(OLD_PREFIX);
+    for table in tables.iter().filter(is_taken) {
+        let problem = format!(
+            "reads tables by their names in the code, and `{}` is an old one in the database only; call it so in the code too",
+            clip(&table.source_name)
+        );
+        refuse(cx, FUNCTION_NAME, problem);
+    }
+}
+
+/// What clients may see of a level, and the functions of its migration among the reducers.
 struct Shown<'a> {
     tables: &'a [TableDef],
     reducers: &'a [ReducerDef],
+    migration: &'a MigrationDef,
     procedures: &'a [ProcedureDef],
     views: &'a [ViewDef],
 }
 
 /// Forgets the names of types that only the old tables and the function have use for.
-fn hide_types(
-    typespace: &Typespace,
-    types: &mut Vec<TypeDef>,
-    old_tables: &[TableDef],
-    shown: &Shown<'_>,
-) {
-    let rows = old_tables.iter().map(|table| table.row_type);
+fn hide_types(typespace: &Typespace, types: &mut Vec<TypeDef>, shown: &Shown<'_>) {
+    let migration = shown.migration;
+    let rows = migration.old_tables.iter().map(|table| table.row_type);
+    let functions = shown.reducers.iter().enumerate();
+    let functions = functions.filter(|(id, _)| migration.is_function(*id));
+    let functions: Vec<&ReducerDef> = functions.map(|(_, function)| function).collect();
     let params = types
         .iter()
-        .filter(|ty| is_params_of_function(typespace, ty));
+        .filter(|ty| is_params_of_function(typespace, ty, &functions));
     let candidates = reachable(typespace, rows.chain(params.map(|ty| ty.ty)).collect());
     let others = types.iter().map(|ty| ty.ty);
     let mut roots: Vec<TypeRef> = others.filter(|ty| !candidates.contains(ty)).collect();
@@ -135,11 +262,13 @@ fn hide_types(
 }
 
 /// TypeScript names a type for the parameters of each reducer.
-fn is_params_of_function(typespace: &Typespace, ty: &TypeDef) -> bool {
-    let is_empty = |ty: &AlgebraicType| ty.is_unit();
-    ty.scope.is_empty()
-        && ty.name == to_pascal(FUNCTION_NAME)
-        && typespace.get(ty.ty).is_some_and(is_empty)
+fn is_params_of_function(typespace: &Typespace, ty: &TypeDef, functions: &[&ReducerDef]) -> bool {
+    let is_of = |function: &&ReducerDef| {
+        let named = ty.name == to_pascal(&function.source_name);
+        let params = AlgebraicType::Product(function.params.clone());
+        named && typespace.get(ty.ty) == Some(&params)
+    };
+    ty.scope.is_empty() && functions.iter().any(is_of)
 }
 
 impl Shown<'_> {
@@ -150,7 +279,9 @@ impl Shown<'_> {
             .chain(self.views.iter().map(|view| view.row_type))
             .collect();
         let mut found = |ty: TypeRef| refs.push(ty);
-        let params = self.reducers.iter().map(|reducer| &reducer.params);
+        let reducers = self.reducers.iter().enumerate();
+        let shown = reducers.filter(|(id, _)| !self.migration.is_function(*id));
+        let params = shown.map(|(_, reducer)| &reducer.params);
         let params = params.chain(self.procedures.iter().map(|procedure| &procedure.params));
         for element in params.flat_map(|params| &params.elements) {
             each_ref(&element.algebraic_type, &mut found);

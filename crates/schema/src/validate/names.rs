@@ -58,7 +58,7 @@ impl NameRules {
 
     /// Reducers, procedures, views and HTTP handlers.
     pub fn function(&self, source_name: &str) -> String {
-        if self.has_migration && source_name == migration::FUNCTION_NAME {
+        if self.has_migration && migration::is_function_name(source_name) {
             return source_name.to_owned();
         }
         self.functions

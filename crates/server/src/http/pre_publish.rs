@@ -243,7 +243,7 @@ impl Rehearsal {
                 "rows": report.rows,
                 "seconds": report.time.as_secs_f64(),
             });
-            if report.step == Step::RunMigration {
+            if matches!(report.step, Step::RunMigration | Step::Backfill) {
                 let written = report.written.iter().take(LISTED_STEPS_MAX);
                 let written = written.map(|(table, rows)| json!({ "table": table, "rows": rows }));
                 step["written"] = written.collect();
@@ -310,6 +310,10 @@ fn described(plan: &UpdatePlan, step: &Step, rows: &TableRows) -> Value {
     if let Step::SetAsideTable { table, old } = step {
         set("old", old.as_str().into());
         set("replaced", plan.has_table(table).into());
+        // Of a migration row by row: whether a function gets them.
+        if let Some(has_function) = plan.has_row_function(old) {
+            set("by_rows", has_function.into());
+        }
     }
     if let Some(part) = step.part() {
         set(part_name(step.kind()), part.into());

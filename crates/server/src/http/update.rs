@@ -10,7 +10,7 @@ use super::confirmation::{self, Confirmation, Progress};
 use super::reply::Failure;
 use crate::auth::Caller;
 use crate::control::{DatabaseRecord, HostType};
-use crate::database::{Policy, PreparedUpdate, UpdateError};
+use crate::database::{BackfillEnd, Begun, Policy, PreparedUpdate, UpdateError};
 use crate::databases::{CreateError, Running};
 use crate::permissions::{self, Action};
 use crate::publishing::Turn;
@@ -42,7 +42,7 @@ pub(super) async fn update_database(
     let prepared = prepared.await.map_err(failure)?;
     drop(turn);
     // Only now, and only against other updates: loading may take long, and deleting waits for no update.
-    let _lock = state.databases.lock_updates(&record.identity).await;
+    let lock = state.databases.lock_updates(&record.identity).await;
     let record = state
         .control
         .database(&record.identity)?
@@ -53,7 +53,36 @@ pub(super) async fn update_database(
     if running.handle.program_hash() == new_hash {
         return Ok(());
     }
-    replace_program(state, record, &running, update, prepared).await
+    let begun = begin_to_replace(&record, &running, &update, prepared).await?;
+    let (backfill, answer) = match begun {
+        Replaced::Now(answer) => (None, answer),
+        Replaced::Later(end) => (Some(end), Ok(())),
+    };
+    let _lock = match backfill {
+        None => lock,
+        Some(end) => {
+            // It may take hours, in which others may look what a publish would do, or delete the database.
+            drop((lock, running));
+            end.wait().await.map_err(failure)?;
+            let lock = state.databases.lock_updates(&record.identity).await;
+            let current = state.control.database(&record.identity)?;
+            if current.is_none_or(|current| current.replica_id != record.replica_id) {
+                // It was deleted or cleared since.
+                return answer;
+            }
+            lock
+        }
+    };
+    note_program(state, record, update).await?;
+    answer
+}
+
+/// How far an update is.
+enum Replaced {
+    /// The new program runs; it may not be durable yet.
+    Now(Result<(), Failure>),
+    /// The rows are migrated first.
+    Later(BackfillEnd),
 }
 
 /// What went wrong before the new program was in place.
@@ -73,25 +102,25 @@ pub(super) fn failure(error: UpdateError) -> Failure {
     }
 }
 
-async fn replace_program(
-    state: &ServerState,
-    mut record: DatabaseRecord,
+async fn begin_to_replace(
+    record: &DatabaseRecord,
     running: &Running,
-    update: Update,
+    update: &Update,
     prepared: PreparedUpdate,
-) -> Result<(), Failure> {
+) -> Result<Replaced, Failure> {
     let new_hash = Hash::keccak256(&update.program);
     let progress = || {
         if running.handle.program_hash() == new_hash {
             Progress::InPlace
-        } else if running.handle.is_updating() {
+        } else if running.handle.is_updating() || running.handle.is_backfilling() {
+            // Of another program's backfill the writer tells when it comes to it.
             Progress::Begun
         } else {
             Progress::Waiting
         }
     };
     let confirmation = confirmation::confirmed(
-        running.handle.replace(prepared, update.policy),
+        running.handle.begin_to_replace(prepared, update.policy),
         progress,
         update.confirmation_timeout,
     )
@@ -100,23 +129,38 @@ async fn replace_program(
         let text = "Database update failed: timeout waiting for transaction confirmation";
         Failure::text(StatusCode::GATEWAY_TIMEOUT, text)
     };
-    let answer = match confirmation {
-        Confirmation::Ended { outcome: Ok(_), .. } => Ok(()),
-        Confirmation::NotDurable => Err(late()),
-        Confirmation::NotBegun => return Err(late()),
+    match confirmation {
+        Confirmation::Ended {
+            outcome: Ok(Begun::Ended),
+            ..
+        } => Ok(Replaced::Now(Ok(()))),
+        Confirmation::Ended {
+            outcome: Ok(Begun::Backfill(end)),
+            ..
+        } => Ok(Replaced::Later(end)),
+        Confirmation::NotDurable => Ok(Replaced::Now(Err(late()))),
+        Confirmation::NotBegun => Err(late()),
         Confirmation::Ended {
             outcome: Err(error @ (UpdateError::Database(_) | UpdateError::Cancelled)),
             in_place: true,
         } => {
             tracing::error!(database = %record.identity, ?error, "an update did not become durable");
             let text = "Database update failed: database crashed while waiting for transaction confirmation";
-            return Err(Failure::text(StatusCode::SERVICE_UNAVAILABLE, text));
+            Err(Failure::text(StatusCode::SERVICE_UNAVAILABLE, text))
         }
         Confirmation::Ended {
             outcome: Err(error),
             ..
-        } => return Err(failure(error)),
-    };
+        } => Err(failure(error)),
+    }
+}
+
+/// The server's own notes of what runs.
+async fn note_program(
+    state: &ServerState,
+    mut record: DatabaseRecord,
+    update: Update,
+) -> Result<(), Failure> {
     // Also of an update that is not durable yet: it is what runs now.
     state.databases.keep_program(&record, update.program).await;
     if record.host_type != update.host_type {
@@ -130,5 +174,5 @@ async fn replace_program(
                 .await?;
         }
     }
-    answer
+    Ok(())
 }

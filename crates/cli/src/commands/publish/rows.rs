@@ -52,6 +52,13 @@ fn touched(step: &Value) -> Option<String> {
     };
     let what = match step["kind"].as_str()? {
         "RemoveTable" => "removed".to_owned(),
+        "SetAsideTable" if step["by_rows"] == true && step["replaced"] == true => {
+            "migrated row by row, while the module runs".to_owned()
+        }
+        "SetAsideTable" if step["by_rows"] == true => {
+            "removed, when its rows are migrated one by one, while the module runs".to_owned()
+        }
+        "SetAsideTable" if step["by_rows"] == false => "removed".to_owned(),
         "SetAsideTable" if step["replaced"] == true => {
             format!(
                 "replaced by the migration function, which reads it as {}",
@@ -96,8 +103,13 @@ pub(super) fn print_rehearsal(plan: &Value) {
 /// What the migration function wrote.
 fn print_written(steps: &Value) {
     let mut steps = steps.as_array().into_iter().flatten();
-    let Some(function) = steps.find(|step| step["kind"] == "RunMigration") else {
+    let is_function = |step: &&Value| step["kind"] == "RunMigration" || step["kind"] == "Backfill";
+    let Some(function) = steps.find(is_function) else {
         return;
+    };
+    let what = match function["kind"] == "Backfill" {
+        true => "The functions for rows",
+        false => "The migration function",
     };
     let written = function["written"].as_array().into_iter().flatten();
     let lines = written.filter_map(|table| {
@@ -110,8 +122,8 @@ fn print_written(steps: &Value) {
     });
     let lines: Vec<String> = lines.collect();
     match lines.is_empty() {
-        true => println!("The migration function wrote no rows."),
-        false => println!("The migration function wrote:"),
+        true => println!("{what} wrote no rows."),
+        false => println!("{what} wrote:"),
     }
     print_list(&lines);
 }
@@ -166,6 +178,14 @@ mod tests {
             (
                 json!({"kind": "AddIndex", "table": "p", "index": "i"}),
                 None,
+            ),
+            (
+                json!({"kind": "SetAsideTable", "table": "p", "old": "__old_p", "replaced": true, "by_rows": true, "rows": 2}),
+                Some("table p (2 rows): migrated row by row, while the module runs"),
+            ),
+            (
+                json!({"kind": "SetAsideTable", "table": "p", "old": "__old_p", "replaced": false, "by_rows": false, "rows": 2}),
+                Some("table p (2 rows): removed"),
             ),
             (json!({"kind": "DisconnectAllUsers"}), None),
         ] {

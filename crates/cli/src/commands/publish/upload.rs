@@ -1,5 +1,6 @@
 //! Publishing one database: build, look for breaking changes (`check`), upload (07 §5.1).
 
+use super::backfill;
 use super::check::Checked;
 use super::{DeleteData, Plan, Source, Yes};
 use crate::build::{self, HostType};
@@ -196,7 +197,8 @@ impl Upload<'_> {
                 .put(&format!("/v1/database/{}?{query}", encode(name))),
             None => self.client.post(&format!("/v1/database?{query}")),
         };
-        let response = self.client.send(request.body(self.program)).await?;
+        let request = request.body(self.program);
+        let response = backfill::send_and_tell(self.client, self.name, request).await?;
         let status = response.status();
         let answer = http::parse_json(&http::json_text(response).await?)?;
         if let Some(denied) = answer.get("PermissionDenied") {

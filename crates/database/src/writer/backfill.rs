@@ -1,0 +1,402 @@
+//! A backfill behind the running module (02 §14.9): it begins, takes its turns between rounds, follows every transaction, and ends with
+//! the new program in place, or with everything as before. The running module is never refused anything because of it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lightcone_engine::{BackfillRecord, Datastore, MigrationWork};
+use lightcone_host::ConsoleLevel;
+use tokio::sync::oneshot;
+
+use super::Writer;
+use crate::backfill::{Backfill, Failure, Resumed};
+use crate::environment::{Alarm, Environment};
+use crate::error::UpdateError;
+use crate::events::Event;
+use crate::inbox::Notice;
+use crate::migration::{cancelled, Planned};
+use crate::migration_progress::MigrationOutcome;
+use crate::module::Program;
+
+type Ended = oneshot::Sender<Result<(), UpdateError>>;
+
+/// Whoever publishes the same program again waits too: so many at a time.
+const WAITING_MAX: usize = 64;
+
+/// The backfill that goes on.
+pub(crate) struct RunningBackfill {
+    work: Backfill,
+    program: Program,
+    planned: Planned,
+    /// Who waits for its end.
+    waiting: Vec<Ended>,
+    /// A transaction could not be followed: it has noted that the backfill has ended.
+    failure: Option<Failure>,
+    next_batch: Instant,
+    alarm: Option<Alarm>,
+}
+
+impl RunningBackfill {
+    /// Before the open transaction is committed: has the new tables follow its changes. If they cannot, the transaction is committed
+    /// all the same, and the backfill is at its end.
+    #[cold]
+    pub(super) fn follow(&mut self, datastore: &mut Datastore, environment: &dyn Environment) {
+        if self.failure.is_some() {
+            return;
+        }
+        let point = datastore.backfill_point();
+        if let Err(failure) = self.work.follow(datastore, environment) {
+            datastore.undo_backfill_to(&point);
+            datastore.end_backfill();
+            self.failure = Some(failure);
+        }
+    }
+}
+
+impl Writer {
+    // ---- Beginning ------------------------------------------------------------------------------------------------------
+
+    /// A publish whose rows are migrated first: begins that, or waits for the same that goes on already.
+    pub(super) fn begin_backfill(
+        &mut self,
+        program: Program,
+        planned: Planned,
+        ended: Ended,
+    ) -> Result<(), UpdateError> {
+        self.may_replace(&planned, &program)?;
+        if let Some(running) = &mut self.state.backfill {
+            running.waiting.retain(|waiting| !waiting.is_closed());
+            if running.waiting.len() >= WAITING_MAX {
+                return Err(UpdateError::Busy(format!(
+                    "{WAITING_MAX} publishes wait for the end of this migration already; `spacetime migrate status` says how far it is [LC0244]"
+                )));
+            }
+            running.waiting.push(ended);
+            return Ok(());
+        }
+        // What is prepared here takes its time: nobody else's answer waits for it.
+        self.end_round();
+        let record = BackfillRecord {
+            started_us: self.now().0,
+            program_kind: program.kind as u8,
+            program: program.bytes.to_vec(),
+        };
+        self.make_backfill_tables(&program, &planned, &record)?;
+        let started = self.start_backfill(program, planned, record.started_us);
+        if let Err(failure) = started {
+            self.drop_backfill();
+            return Err(failure.into());
+        }
+        if let Some(running) = &mut self.state.backfill {
+            running.waiting.push(ended);
+        }
+        self.shared
+            .log
+            .info("Migrating rows one by one, while the module runs");
+        Ok(())
+    }
+
+    fn make_backfill_tables(
+        &mut self,
+        program: &Program,
+        planned: &Planned,
+        record: &BackfillRecord,
+    ) -> Result<(), UpdateError> {
+        let def = self.module.def().clone();
+        let datastore = &mut self.datastore;
+        datastore.begin();
+        let made = datastore
+            .check_tables(&def)
+            .and_then(|()| datastore.begin_backfill(&program.def, &planned.plan, record));
+        if let Err(error) = made {
+            datastore.rollback();
+            return Err(UpdateError::Refused(error.to_string()));
+        }
+        // It goes on after a restart, before anybody asks for the database.
+        if let Err(error) = self.note_to_be_opened() {
+            self.datastore.rollback();
+            return Err(error);
+        }
+        let ops = self.commit();
+        self.event(Event::Committed { ops });
+        Ok(())
+    }
+
+    fn start_backfill(
+        &mut self,
+        program: Program,
+        planned: Planned,
+        started_us: i64,
+    ) -> Result<(), Failure> {
+        let (options, console) = (&self.shared.options, self.shared.log.clone());
+        let of = (&program, &planned.plan);
+        let mut work = Backfill::new(&self.datastore, options, of, started_us, console)?;
+        let now = self.shared.environment().instant();
+        let progress = &self.shared.status.migration;
+        progress.begin_backfill(now, work.interrupt());
+        progress.backfilled(work.table(&self.datastore), self.datastore.backfilled());
+        self.state.backfill = Some(Box::new(RunningBackfill {
+            work,
+            program,
+            planned,
+            waiting: Vec::new(),
+            failure: None,
+            next_batch: now,
+            alarm: None,
+        }));
+        Ok(())
+    }
+
+    /// After opening, before any transaction: the backfill goes on, or what one has left goes.
+    pub(crate) fn resume_backfill(&mut self, resumed: Option<Result<Resumed, String>>) {
+        if !self.datastore.has_backfill_tables() || self.shared.status.is_read_only() {
+            return;
+        }
+        let reason = match resumed {
+            Some(Ok(resumed)) => match self.go_on_with(resumed) {
+                Ok(()) => {
+                    self.shared.log.info("Going on to migrate rows one by one");
+                    return;
+                }
+                Err(failure) => failure,
+            },
+            Some(Err(reason)) => Failure::other(reason),
+            // It had ended, and its tables were to go next.
+            None => return self.drop_backfill(),
+        };
+        let now = self.shared.environment().instant();
+        self.shared.status.migration.begin_backfill(now, None);
+        self.end_backfill(reason.into(), Vec::new());
+    }
+
+    fn go_on_with(&mut self, resumed: Resumed) -> Result<(), Failure> {
+        let Resumed { program, record } = resumed;
+        let plan = lightcone_schema::plan(self.module.def(), &program.def);
+        let plan = plan.map_err(Failure::other)?;
+        if !plan.is_backfill() {
+            return Err(Failure::other(
+                "this version of the server plans the update in another way",
+            ));
+        }
+        let planned = Planned {
+            plan,
+            from: self.module.program.hash,
+        };
+        self.start_backfill(program, planned, record.started_us)
+    }
+
+    /// Whether another program than that of a backfill that goes on may take over.
+    pub(super) fn may_replace(
+        &self,
+        planned: &Planned,
+        program: &Program,
+    ) -> Result<(), UpdateError> {
+        if let Some(reason) = self.shared.status.read_only() {
+            return Err(UpdateError::Database(reason));
+        }
+        if self.shared.status.migration.is_stopping() {
+            return Err(UpdateError::Cancelled);
+        }
+        if self.module.program.hash != planned.from {
+            return Err(UpdateError::Refused("another program was published meanwhile, and this plan does not lead from that one: publish again [LC0231]".to_owned()));
+        }
+        let running = self.state.backfill.as_ref();
+        match running.is_some_and(|running| running.program.hash != program.hash) {
+            true => Err(UpdateError::Refused("another module was published, and the rows of this database are being migrated to it one by one (`spacetime migrate status`); \
+                 wait for its end, or end it with `spacetime migrate cancel` [LC0244]".to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    // ---- Turns ----------------------------------------------------------------------------------------------------------
+
+    /// Between two rounds.
+    #[inline]
+    pub(super) fn tend_backfill(&mut self) {
+        if self.state.backfill.is_some() {
+            self.go_on_with_backfill();
+        }
+    }
+
+    /// The alarm has rung; the end of the round sees to it.
+    pub(super) fn backfill_due(&mut self) {
+        if let Some(running) = &mut self.state.backfill {
+            running.alarm = None;
+        }
+    }
+
+    #[cold]
+    fn go_on_with_backfill(&mut self) {
+        let progress = &self.shared.status.migration;
+        let (is_stopping, is_cancel_asked) = (progress.is_stopping(), progress.is_cancel_asked());
+        let ends = self.state.stop.is_some() || self.state.failed || is_stopping;
+        let Some(mut running) = self.state.backfill.take() else {
+            return;
+        };
+        if ends || self.shared.status.is_read_only() {
+            running.alarm = None;
+            self.state.backfill = Some(running);
+            return;
+        }
+        if is_cancel_asked {
+            return self.end_backfill(cancelled(), running.waiting);
+        }
+        if let Some(failure) = running.failure.take() {
+            return self.end_backfill(failure.into(), running.waiting);
+        }
+        let now = self.shared.environment().instant();
+        if now < running.next_batch {
+            self.set_backfill_alarm(&mut running, now);
+            self.state.backfill = Some(running);
+            return;
+        }
+        match self.run_batch(&mut running, now) {
+            Ok(false) => {
+                let ended = self.shared.environment().instant();
+                let limits = &self.shared.options.limits;
+                running.next_batch = ended + pause(ended - now, limits.backfill_share_percent);
+                self.set_backfill_alarm(&mut running, ended);
+                self.state.backfill = Some(running);
+            }
+            Ok(true) => self.switch(running),
+            Err(_) if self.shared.status.migration.is_cancel_asked() => {
+                self.end_backfill(cancelled(), running.waiting);
+            }
+            Err(failure) => self.end_backfill(failure.into(), running.waiting),
+        }
+    }
+
+    /// One batch is one transaction.
+    fn run_batch(&mut self, running: &mut RunningBackfill, now: Instant) -> Result<bool, Failure> {
+        let shared = self.shared.clone();
+        let until = now + shared.options.limits.backfill_batch_time;
+        self.datastore.begin();
+        let batch = running
+            .work
+            .batch(&mut self.datastore, shared.environment(), until);
+        let is_done = match batch {
+            Ok(is_done) => is_done,
+            Err(failure) => {
+                self.datastore.rollback();
+                return Err(failure);
+            }
+        };
+        let ops = self.commit();
+        self.event(Event::Committed { ops });
+        self.end_round();
+        let work = &running.work;
+        let progress = &shared.status.migration;
+        progress.backfilled(work.table(&self.datastore), self.datastore.backfilled());
+        Ok(is_done)
+    }
+
+    fn set_backfill_alarm(&self, running: &mut RunningBackfill, now: Instant) {
+        if running.alarm.is_some() {
+            return;
+        }
+        // The sender alone would keep the inbox open, all that is shared would stay with it.
+        let shared = Arc::downgrade(&self.shared);
+        let ring = move || {
+            if let Some(shared) = shared.upgrade() {
+                // A database that has stopped goes on when it is opened again.
+                let _ = shared.inbox.notice(Notice::BackfillDue);
+            }
+        };
+        let delay = running.next_batch.saturating_duration_since(now);
+        let alarm = self.shared.environment().alarm(delay, Box::new(ring));
+        running.alarm = Some(alarm);
+    }
+
+    // ---- Ending ---------------------------------------------------------------------------------------------------------
+
+    /// All rows are migrated: the new program takes over, in one transaction.
+    fn switch(&mut self, running: Box<RunningBackfill>) {
+        let (program, planned) = (running.program.clone(), running.planned.clone());
+        self.shared.status.migration.end_backfill();
+        self.shared.status.set_updating(true);
+        let replaced = self.replace_at_once(program, planned);
+        self.shared.status.set_updating(false);
+        let progress = &self.shared.status.migration;
+        if replaced.is_err() && progress.is_stopping() && !progress.is_cancel_asked() {
+            // It goes on when the database is opened again, and who waits hears that. Calls that came before the end run yet.
+            self.state.backfill = Some(running);
+            return;
+        }
+        if let Err(error) = &replaced {
+            // The steps were taken back, and what the backfill has made is left.
+            tracing::warn!(database = %self.shared.options.identity, %error, "all rows were migrated, and the update failed");
+            self.drop_backfill();
+        }
+        self.tell_of_end(&replaced, running.waiting);
+        self.end_round();
+    }
+
+    /// Everything is as before.
+    fn end_backfill(&mut self, error: UpdateError, waiting: Vec<Ended>) {
+        self.drop_backfill();
+        let progress = &self.shared.status.migration;
+        let reason = error.to_string();
+        let outcome = match progress.is_cancel_asked() {
+            true => MigrationOutcome::Cancelled,
+            false => MigrationOutcome::Failed {
+                reason: reason.clone(),
+            },
+        };
+        let ended = (self.shared.environment().instant(), self.now());
+        progress.end(outcome, ended);
+        let text = format!("Database update failed: {reason}");
+        self.shared
+            .log
+            .host(ConsoleLevel::Error, None, &text, self.now());
+        self.tell_of_end(&Err(error), waiting);
+        self.end_round();
+    }
+
+    fn tell_of_end(&mut self, result: &Result<(), UpdateError>, waiting: Vec<Ended>) {
+        for reply in waiting {
+            self.reply_when_durable(true, result.clone(), reply, None);
+        }
+    }
+
+    /// What a backfill has made goes, in a transaction of its own.
+    fn drop_backfill(&mut self) {
+        let mut may_go_on = || true;
+        let mut work = MigrationWork::new(u64::MAX, &mut may_go_on);
+        self.datastore.begin();
+        match self.datastore.drop_backfill(&mut work) {
+            Ok(()) => {
+                let ops = self.commit();
+                self.event(Event::Committed { ops });
+            }
+            Err(error) => {
+                // They are looked for again when the database is opened; until then they take memory. Nothing follows the module any
+                // more: this backfill must not go on then.
+                self.datastore.rollback();
+                self.datastore.begin();
+                self.datastore.end_backfill();
+                let ops = self.commit();
+                self.event(Event::Committed { ops });
+                tracing::error!(database = %self.shared.options.identity, %error, "what a migration of rows has made cannot be dropped");
+            }
+        }
+    }
+}
+
+/// How long others have the writer after a batch that took `batch`.
+fn pause(batch: Duration, share_percent: usize) -> Duration {
+    let share = share_percent.clamp(1, 100) as u32;
+    batch * (100 - share) / share
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fifth_of_the_time_leaves_four() {
+        let ms = Duration::from_millis;
+        assert_eq!(pause(ms(1), 20), ms(4));
+        assert_eq!(pause(ms(1), 100), Duration::ZERO);
+        assert_eq!(pause(ms(1), 0), ms(99));
+    }
+}
