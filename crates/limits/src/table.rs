@@ -232,11 +232,11 @@ section! {
                     at before each step, after every `TICK_ROWS` rows (`crates/table/src/table/alter.rs`), and every 10 ms of the function";
                 reached "undo the migration, refuse the publish: LC0228";
 
-            /// Longest time that functions for rows may hold up one transaction, or one batch of their own.
+            /// Longest time that functions for rows may hold up one transaction.
             #[serde(deserialize_with = "crate::duration::deserialize")]
-            backfill_transaction_time_max: Duration = Duration::from_millis(100);
-                bounds "time of the functions for rows (`__migrate_…`) in one transaction of the running module, and in one batch; \
-                    a call that is too long is ended within some 20 ms of it";
+            backfill_transaction_time_max: Duration = Duration::from_millis(500);
+                bounds "time of the functions for rows (`__migrate_…`) in one transaction of the running module; \
+                    a call that is too long is ended within some 20 ms of it. One call in a batch may take this, or a second";
                 reached "end the backfill, undo what it made; the transaction is committed: LC0249";
 
             /// How long a batch of a backfill takes, about.

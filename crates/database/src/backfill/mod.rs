@@ -26,6 +26,8 @@ const PART_BYTES_MAX: usize = 256 << 10;
 
 /// Rows that move at the wrong moment are missed by one pass, hardly by several.
 const PASSES_IN_VAIN_MAX: usize = 4;
+/// What one call in a batch may take at least, by the clock: a machine that stands still for a moment ends no backfill.
+const BATCH_CALL_TIME: Duration = Duration::from_secs(1);
 
 /// A backfill of a database that was opened.
 pub(crate) struct Resumed {
@@ -167,8 +169,8 @@ impl Backfill {
         environment: &dyn Environment,
         until: Instant,
     ) -> Result<bool, Failure> {
-        let started = environment.instant();
-        let mut left = self.transaction_time_max;
+        self.functions
+            .limit(self.transaction_time_max.max(BATCH_CALL_TIME));
         // What was copied for an earlier batch may have gone since.
         let mut is_stale = true;
         while self.position < self.tables.len() {
@@ -177,14 +179,11 @@ impl Backfill {
                 let row = self.part.get(self.seen);
                 let is_gone = is_stale && !datastore.has_old_row(table, row);
                 if !is_gone && !datastore.is_backfilled(table, row) {
-                    self.functions.limit(left);
                     self.functions.make(datastore, table, row)?;
                     self.has_made = true;
                 }
                 self.seen += 1;
-                let now = environment.instant();
-                left = time_left(now - started, self.transaction_time_max)?;
-                if now >= until {
+                if environment.instant() >= until {
                     return Ok(false);
                 }
             }
