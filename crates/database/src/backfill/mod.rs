@@ -169,8 +169,9 @@ impl Backfill {
         environment: &dyn Environment,
         until: Instant,
     ) -> Result<bool, Failure> {
-        self.functions
-            .limit(self.transaction_time_max.max(BATCH_CALL_TIME));
+        let call_time = self.transaction_time_max.max(BATCH_CALL_TIME);
+        self.functions.limit(call_time);
+        let mut before = environment.instant();
         // What was copied for an earlier batch may have gone since.
         let mut is_stale = true;
         while self.position < self.tables.len() {
@@ -183,9 +184,12 @@ impl Backfill {
                     self.has_made = true;
                 }
                 self.seen += 1;
-                if environment.instant() >= until {
+                let now = environment.instant();
+                time_left(now - before, call_time)?;
+                if now >= until {
                     return Ok(false);
                 }
+                before = now;
             }
             if self.is_at_end {
                 (self.position, self.after, self.is_at_end) = (self.position + 1, None, false);
