@@ -256,6 +256,7 @@ pub fn refusal(status: StatusCode, body: &str) -> Error {
                 or_status(body, status)
             ),
         ),
+        StatusCode::FORBIDDEN if !body.contains("[LC") => Error::coded("LC0615", body),
         StatusCode::UNAUTHORIZED => Error::coded(
             "LC0614",
             format!(
@@ -299,7 +300,8 @@ mod tests {
     fn who_is_refused_is_told_of_logins_only_if_it_is_about_rights() {
         let told = |body| refusal(StatusCode::FORBIDDEN, body).to_string();
         assert!(told("c2 is not authorized to perform action").contains("login show"));
-        assert_eq!(told("Database is locked."), "Database is locked.");
+        assert_eq!(told("Database is locked."), "Database is locked. [LC0615]");
+        assert_eq!(told("not from here [LC0131]"), "not from here [LC0131]");
     }
 
     #[test]

@@ -202,13 +202,18 @@ impl Upload<'_> {
 
 fn print_plan(auto: &Value) {
     let text = auto["migrate_plan"].as_str().unwrap_or_default();
-    // A frame with a title and nothing below.
-    let is_empty = text.lines().filter(|line| !line.trim().is_empty()).count() <= 3;
-    match is_empty {
+    match names_nothing(text) {
         true => println!("Nothing of the schema changes."),
         false => println!("{text}"),
     }
     rows::print_touched(auto);
+}
+
+/// Is a plan a frame with its title, and nothing below?
+fn names_nothing(plan: &str) -> bool {
+    let plan = console::strip_ansi_codes(plan);
+    let mut words = plan.lines().map(str::trim);
+    words.all(|line| line == "Database Migration Plan" || !line.contains(char::is_alphanumeric))
 }
 
 /// What the server knows to be in the way. The text of the plan says it too.
@@ -236,4 +241,18 @@ fn unknown_plan(answer: &Value) -> Error {
         "LC0616",
         format!("the server's migration plan is of an unknown kind: {answer}"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names_nothing;
+
+    #[test]
+    fn a_plan_without_steps_is_known() {
+        let rule = "─".repeat(60);
+        let empty = format!("{rule}\n\u{1b}[1mDatabase Migration Plan\u{1b}[0m\n{rule}\n\n");
+        assert!(names_nothing(&empty) && names_nothing(""));
+        assert!(!names_nothing(&format!("{empty}▸ Created table: t\n")));
+        assert!(!names_nothing("THE PLAN"));
+    }
 }
