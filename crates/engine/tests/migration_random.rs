@@ -307,15 +307,12 @@ proptest! {
             let old = world.tables.clone();
             let mut new = old.clone();
             changes.iter().for_each(|change| apply(&mut new, change));
-            // A table that goes and comes again is another one to the test, and the same one to the plan.
-            let (before, is_possible) = {
-                let before = user_rows(&world);
-                let possible = is_possible(&before, &old, &new);
-                (before, possible)
-            };
+            // A table that goes and comes again is another one to the test, and the same one to the plan: its rows may fit no column.
             if plan(&definition(&old), &definition(&new)).is_err() {
                 continue;
             }
+            let before = user_rows(&world);
+            let is_possible = is_possible(&before, &old, &new);
             let migrated = world.migrate(&new);
             prop_assert_eq!(migrated.is_ok(), is_possible, "{:?}", migrated);
             match migrated {
