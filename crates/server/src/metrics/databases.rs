@@ -30,6 +30,13 @@ pub(super) struct Shown {
 
 type ReadCounter = fn(&DatabaseCounters) -> u64;
 type ReadStats = fn(&DatabaseStats) -> u64;
+/// Kind, name, help, and the number of each database.
+type Family = (
+    Kind,
+    &'static str,
+    &'static str,
+    fn(&DatabaseMetrics) -> u64,
+);
 
 type FurtherLabel = Option<(&'static str, &'static str)>;
 
@@ -380,39 +387,45 @@ fn put_writer(text: &mut Text, databases: &[Shown]) {
             (labels, database.metrics.wasm_memory_bytes)
         }),
     );
-    type Read = fn(&DatabaseMetrics) -> u64;
-    let gauges: [(&str, &str, Read); 4] = [
+    let gauges: [Family; 4] = [
         (
+            Kind::Gauge,
             "lightcone_procedure_memory_bytes",
             "What instances for procedures have of limits.procedure-memory-bytes-max.",
             |metrics| metrics.procedure_memory_bytes,
         ),
         (
+            Kind::Gauge,
             "spacetime_total_incoming_queue_length",
             "Messages and requests that wait for the writer, or are being answered by it.",
             |metrics| metrics.inbox_messages,
         ),
         (
+            Kind::Gauge,
             "lightcone_reads_under_way",
             "Queries that are not answered yet.",
             |metrics| metrics.reads_under_way,
         ),
         (
+            Kind::Gauge,
             "lightcone_log_queue_bytes",
             "Records of the log that wait for the disk.",
             |metrics| metrics.log_queue_bytes,
         ),
     ];
-    for (name, help, read) in gauges {
+    put_each(text, databases, &gauges);
+}
+
+fn put_each(text: &mut Text, databases: &[Shown], families: &[Family]) {
+    for (kind, name, help, read) in families {
         let samples = databases.iter();
         let samples = samples.map(|database| (database.db(), read(&database.metrics)));
-        text.family(Kind::Gauge, name, help, samples);
+        text.family(*kind, name, help, samples);
     }
 }
 
 fn put_module_log(text: &mut Text, databases: &[Shown]) {
-    type Read = fn(&DatabaseMetrics) -> u64;
-    let families: [(Kind, &str, &str, Read); 3] = [
+    let families: [Family; 3] = [
         (
             Kind::Gauge,
             "spacetime_module_log_file_size_bytes",
@@ -432,11 +445,7 @@ fn put_module_log(text: &mut Text, databases: &[Shown]) {
             |metrics| metrics.module_log.left_out_records,
         ),
     ];
-    for (kind, name, help, read) in families {
-        let samples = databases.iter();
-        let samples = samples.map(|database| (database.db(), read(&database.metrics)));
-        text.family(kind, name, help, samples);
-    }
+    put_each(text, databases, &families);
 }
 
 fn put_storage(text: &mut Text, databases: &[Shown]) {
@@ -456,8 +465,7 @@ fn put_storage(text: &mut Text, databases: &[Shown]) {
             (database.db(), u64::try_from(nanos).unwrap_or(u64::MAX))
         }),
     );
-    type Read = fn(&DatabaseMetrics) -> u64;
-    let families: [(Kind, &str, &str, Read); 4] = [
+    let families: [Family; 4] = [
         (
             Kind::Counter,
             "lightcone_snapshot_bytes_total",
@@ -483,11 +491,7 @@ fn put_storage(text: &mut Text, databases: &[Shown]) {
             |metrics| metrics.replayed.bytes,
         ),
     ];
-    for (kind, name, help, read) in families {
-        let samples = databases.iter();
-        let samples = samples.map(|database| (database.db(), read(&database.metrics)));
-        text.family(kind, name, help, samples);
-    }
+    put_each(text, databases, &families);
 }
 
 fn put_outbound(text: &mut Text, databases: &[Shown]) {
