@@ -17,6 +17,8 @@ use crate::error::SqlError;
 
 /// A client takes and gives back parts of the common account of this size.
 const STEP_BYTES: usize = 64 << 10;
+/// All of them take parts of this size from the account of the process.
+const ALL_STEP_BYTES: usize = 1 << 20;
 /// So much every client may have without asking for its part of the common account, however many others there are.
 const FLOOR_BYTES: usize = 32 << 10;
 /// When the common account is used up, a client that holds so many times what the asking one would have is given up.
@@ -61,7 +63,7 @@ impl MemoryBudget {
             clients: Mutex::default(),
         });
         let relief = clients.clone();
-        let terms = Terms::exact(bytes_max);
+        let terms = Terms::in_steps(bytes_max, ALL_STEP_BYTES);
         let account = process.open_with_relief(Kind::Clients, terms, move |wanted| {
             relief.evict(wanted);
         });

@@ -113,7 +113,7 @@ impl Commons {
         read_threads: usize,
         outbound: Option<Arc<Outbound>>,
     ) -> Arc<Commons> {
-        let procedures_terms = Terms::exact(memory_max.procedures_bytes);
+        let procedures_terms = Terms::in_steps(memory_max.procedures_bytes, STEP_BYTES);
         Arc::new(Commons {
             outbound,
             memory: MemoryBudget::below(&process, environment.clone(), memory_max.clients_bytes),

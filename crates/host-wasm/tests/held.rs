@@ -169,7 +169,9 @@ fn all_that_a_sleeping_call_holds_is_in_its_account() {
     for (procedure, bytes) in [(SINK, 64 << 20), (TIMERS, 64 << 20), (TABLE, 8_000_000)] {
         let (used, failure) = held.call(procedure);
         assert_eq!(failure, None);
-        assert!(used >= nap + bytes, "procedure {procedure}: {used}");
+        // An instance takes its part of what several have in steps.
+        let rounded = used + (64 << 10);
+        assert!(rounded >= nap + bytes, "procedure {procedure}: {used}");
         assert!(
             used <= nap + 2 * bytes + (1 << 20),
             "procedure {procedure}: {used}"

@@ -76,9 +76,10 @@ impl MemoryGuard {
         isolate.add_near_heap_limit_callback(near_heap_limit, data);
     }
 
-    /// The heap was full. The isolate should not be used any more.
+    /// The heap was full, or there are more buffers than there may be. The isolate should not be used any more.
+    #[inline]
     pub(crate) fn exceeded(&self) -> bool {
-        self.exceeded.load(Ordering::Relaxed)
+        self.exceeded.load(Ordering::Relaxed) || self.buffers.account.is_overdrawn()
     }
 
     /// The heap is full because others have too much of what they have together.
