@@ -87,7 +87,7 @@ export class DbConnectionImpl<RemoteModule extends AnyModule> {
       },
       onPayload: (data) => {
         this.#lifecycle.heard();
-        jobs.add(dispatch.receive(data));
+        jobs.add(dispatch.receive(data), data.length);
       },
       onLost: (error) => jobs.add(this.#lifecycle.lose(error)),
     });
