@@ -1,7 +1,7 @@
 // Tables: their options, their types, and their definitions for the host.
 
 import { BinaryWriter } from "./binary_writer";
-import type { ColumnsWithUselessDefault } from "./columns";
+import type { ColumnsWithUselessDefault, HasUselessDefault } from "./columns";
 import { badValue, LightconeError } from "./errors";
 import type { IndexAlgorithm, IndexDef, Indexes, IndexOpts, ReadonlyIndexes } from "./indexes";
 import type { RawIndexDefV10, RawScheduleDefV10, RawTableDefV10 } from "./module_def";
@@ -22,8 +22,13 @@ interface UselessDefault<Columns extends string> {
   reason: "default() gives all existing rows the same value: take it away from a key, unique or counted column";
 }
 
-/** One more argument of `table()`, which nobody can give, if columns exclude what they say themselves. */
-type ColumnErrors<Columns extends string> = [Columns] extends [never] ? [] : [error: UselessDefault<Columns>];
+/**
+ * One more argument of `table()`, which nobody can give, if columns exclude what they say themselves. Asked in this way, the
+ * compiler answers no where it does not know the columns, as in a function that adds some of its own to those of its caller.
+ */
+type ColumnErrors<Row extends RowObj> = HasUselessDefault<Row> extends true
+  ? [error: UselessDefault<ColumnsWithUselessDefault<Row>>]
+  : [];
 
 type AnyIndexOpts = IndexOpts<any>;
 
@@ -254,7 +259,7 @@ function defineTable(parts: Parts, definition: DefinitionBuilder, accName: strin
 export function table<Row extends RowObj, const Opts extends TableOpts<Row>>(
   opts: Opts,
   row: Row | RowBuilder<Row>,
-  ..._: ColumnErrors<ColumnsWithUselessDefault<Row>>
+  ..._: ColumnErrors<Row>
 ): TableSchema<ColumnsOf<Row>, IndexesIn<Opts>> {
   const rowType: AnyRowBuilder = row instanceof RowBuilder ? row : new RowBuilder(row);
   const columns = Object.entries(rowType.row as Record<string, TypedColumn>);

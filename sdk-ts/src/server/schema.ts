@@ -283,8 +283,9 @@ type Submodule<S extends AnySchema = any> = { default: Schema<S> };
 /** What a schema is made of, by name. */
 type Entries = Record<string, AnyTableSchema | (Submodule & Record<string, unknown>)>;
 
+/** All but the submodules: a table with columns that are not known yet is surely none of these. */
 type TablesIn<E extends Entries> = {
-  [Name in keyof E as E[Name] extends AnyTableSchema ? Name : never]: Extract<E[Name], AnyTableSchema>;
+  [Name in keyof E as E[Name] extends Submodule ? never : Name]: Exclude<E[Name], Submodule>;
 };
 
 type SubmodulesIn<E extends Entries> = {
