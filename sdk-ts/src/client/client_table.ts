@@ -28,20 +28,23 @@ type RowCallback<Module extends AnyModule, Rows extends unknown[]> = (
 ) => void;
 
 interface TellsInserts<Module extends AnyModule, Row> {
-  /** Calls `callback` when a row comes into the cache. */
-  onInsert(callback: RowCallback<Module, [row: Row]>): void;
+  /** Calls `callback` when a row comes into the cache; returns how to stop that. */
+  onInsert(callback: RowCallback<Module, [row: Row]>): () => void;
+  /** Stops calls of a function that was given to `onInsert`. */
   removeOnInsert(callback: RowCallback<Module, [row: Row]>): void;
 }
 
 interface TellsDeletes<Module extends AnyModule, Row> {
-  /** Calls `callback` when a row leaves the cache. */
-  onDelete(callback: RowCallback<Module, [row: Row]>): void;
+  /** Calls `callback` when a row leaves the cache; returns how to stop that. */
+  onDelete(callback: RowCallback<Module, [row: Row]>): () => void;
+  /** Stops calls of a function that was given to `onDelete`. */
   removeOnDelete(callback: RowCallback<Module, [row: Row]>): void;
 }
 
 interface TellsUpdates<Module extends AnyModule, Row> {
-  /** Calls `callback` when a row is replaced by one with the same primary key. */
-  onUpdate(callback: RowCallback<Module, [oldRow: Row, newRow: Row]>): void;
+  /** Calls `callback` when a row is replaced by one with the same primary key; returns how to stop that. */
+  onUpdate(callback: RowCallback<Module, [oldRow: Row, newRow: Row]>): () => void;
+  /** Stops calls of a function that was given to `onUpdate`. */
   removeOnUpdate(callback: RowCallback<Module, [oldRow: Row, newRow: Row]>): void;
 }
 
