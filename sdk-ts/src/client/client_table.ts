@@ -17,6 +17,7 @@ import type { AnyModule } from "./remote_module";
 /** The accessor names of a schema, or any name where the schema is not known. */
 export type TableName<SchemaDef> = [SchemaDef] extends [AnySchema] ? AccessorsOf<SchemaDef> : string;
 
+/** The definition of a table with this accessor name. */
 export type TableDefForTableName<SchemaDef extends AnySchema, N extends TableName<SchemaDef>> = {
   accessorName: N;
 } & ([SchemaDef] extends [AnySchema] ? TableOf<SchemaDef> : AnyTableDef);

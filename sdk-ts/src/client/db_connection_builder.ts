@@ -16,6 +16,7 @@ import { type Compression, OrderedSocket, type WebSocketFactory } from "./socket
 /** What `build` hands to the connection, but for what it must be told. */
 type Settings = Omit<DbConnectionConfig<AnyModule>, "uri" | "nameOrAddress" | "remoteModule" | "reconnect">;
 
+/** Where and how to connect. `DbConnection.builder()` of the generated bindings makes one. */
 export class DbConnectionBuilder<DbConnection extends AnyConnection> {
   readonly #remoteModule: RemoteModuleOf<DbConnection>;
   readonly #construct: (config: DbConnectionConfig<RemoteModuleOf<DbConnection>>) => DbConnection;

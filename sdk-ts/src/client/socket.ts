@@ -29,6 +29,7 @@ export interface WebSocketAdapter {
 /** What a server may compress payloads with. */
 export type Compression = "none" | "gzip" | "brotli";
 
+/** What a socket is opened with. */
 export interface WebSocketArgs {
   /** The server; `nameOrAddress` is the database. */
   url: URL;
@@ -43,6 +44,7 @@ export interface WebSocketArgs {
   signal?: AbortSignal;
 }
 
+/** Opens a socket. */
 export type WebSocketFactory = (args: WebSocketArgs) => Promise<WebSocketAdapter>;
 
 type WebSocketConstructor = new (url: URL | string, protocols: string[]) => WebSocket;

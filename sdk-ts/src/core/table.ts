@@ -62,6 +62,7 @@ export interface ConstraintOpts<Column extends string> {
 /** A reducer or procedure that runs when a row of a table is due. */
 export type ScheduledFunction = (ctx: any, args: any) => any;
 
+/** Options of a table. */
 export interface TableOpts<Columns extends RowObj> {
   /** Whether clients may read the table; they may not, unless told otherwise. */
   public?: boolean;
@@ -116,6 +117,7 @@ export type Table<TableDef extends AnyTableDef> = Prettify<
 
 // Tables in the hands of schemas --------------------------------------------------------------------------------------
 
+/** What a scheduled table runs. */
 export interface TableSchedule {
   reducer: () => ScheduledFunction;
   scheduleAtCol: number;
@@ -140,6 +142,7 @@ export interface TableSchema<Columns extends AnyColumns, Listed extends readonly
   tableDef(definition: DefinitionBuilder, accName: string): RawTableDefV10 & { schedule?: RawScheduleDefV10 };
 }
 
+/** What `table()` makes, whatever the columns. */
 export type AnyTableSchema = TableSchema<AnyColumns, readonly IndexOpts<string>[]>;
 
 /** What queries need of a table, from what `table()` made. */

@@ -272,6 +272,7 @@ function functionArguments(args: any[]): { opts: ReducerOptions | undefined; par
 /** The tables of a schema. */
 export type InferSchema<SchemaDef extends Schema<any>> = SchemaDef extends Schema<infer S> ? S : never;
 
+/** Settings of a module. */
 export interface ModuleSettings {
   /** How names become names in the database: `SnakeCase` unless told otherwise. */
   CASE_CONVERSION_POLICY?: CaseConversionPolicy;
