@@ -18,7 +18,12 @@ function noteMessage(message) {
 }
 
 for (const entry of ["index", "server", "react"]) {
-  const compilerOptions = { module: "esnext", moduleResolution: "bundler", target: "es2022", skipLibCheck: true };
+  const compilerOptions = {
+    module: "esnext",
+    moduleResolution: "bundler",
+    target: "es2022",
+    skipLibCheck: true,
+  };
   const config = ExtractorConfig.prepare({
     packageJsonFullPath: `${root}package.json`,
     configObject: {
@@ -41,9 +46,14 @@ for (const entry of ["index", "server", "react"]) {
       },
     },
   });
-  const { apiReportChanged } = Extractor.invoke(config, { localBuild: isUpdate, messageCallback: noteMessage });
+  const { apiReportChanged } = Extractor.invoke(config, {
+    localBuild: isUpdate,
+    messageCallback: noteMessage,
+  });
   if (apiReportChanged && !isUpdate) {
-    problems.push(`api/${entry}.api.md is not what the package offers: npm run build && npm run api -- --update`);
+    problems.push(
+      `api/${entry}.api.md is not what the package offers: npm run build && npm run api -- --update`,
+    );
   }
 }
 for (const problem of problems) console.error(problem);
