@@ -12,8 +12,8 @@ const bin = (name: string) => join(packageDirectory, "node_modules", ".bin", nam
 // A project moves over by changing one line, `"spacetimedb": "npm:lightcone@…"`: its sources then find the files of this
 // package under the name of the other one. The same sources must satisfy the compiler with either.
 
-const FIXTURES = ["documented.ts", "features.ts"];
-const OURS_ONLY = ["stricter.ts"];
+const FIXTURES = ["documented.ts", "features.ts", "generic.ts"];
+const OURS_ONLY = ["stricter.ts", "generic_functions.ts"];
 const MODULES = ["transfer-ts-npm", "coverage-ts"];
 
 /** The compiler options of the CLI's template (spec 04 §12). */

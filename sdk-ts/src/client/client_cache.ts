@@ -7,6 +7,7 @@ import type { ClientTable, TableDefForTableName, TableName } from "./client_tabl
 import type { AnyModule } from "./remote_module";
 import { type CachedTableDef, TableCacheImpl } from "./table_cache";
 
+/** A table of the cache: its rows, its callbacks, and its indexes. */
 export type TableCache<RemoteModule extends AnyModule, Name extends AccessorsOf<RemoteModule>> = ClientTable<
   RemoteModule,
   Name

@@ -3,7 +3,15 @@
 import { AlgebraicType, BinaryReader, ProductType } from "../core";
 import { ClientError, toError } from "./client_error";
 import { CallbackList, handleResult, reportCallbackError } from "./event_emitter";
-import { Changes, type KeyedRows, ROWS_BETWEEN_YIELDS, type Row, type RowKey, RowStore } from "./row_store";
+import {
+  Changes,
+  type KeyedRows,
+  operationsOf,
+  ROWS_BETWEEN_YIELDS,
+  type Row,
+  type RowKey,
+  RowStore,
+} from "./row_store";
 import { type RowSource, type RowView, TableViews, type ViewChanges } from "./row_views";
 import { runToEnd, type Steps } from "./scheduling";
 import { type IndexedColumn, SecondaryIndex } from "./secondary_index";
@@ -83,9 +91,9 @@ export class TableCacheImpl implements RowSource {
       count: () => BigInt(this.#store.rows.size),
       iter: iterate,
       [Symbol.iterator]: iterate,
-      onInsert: (callback: RowCallback): void => this.#onInsert.add(callback),
-      onUpdate: (callback: RowCallback): void => this.#onUpdate.add(callback),
-      onDelete: (callback: RowCallback): void => this.#onDelete.add(callback),
+      onInsert: (callback: RowCallback) => this.#onInsert.add(callback),
+      onUpdate: (callback: RowCallback) => this.#onUpdate.add(callback),
+      onDelete: (callback: RowCallback) => this.#onDelete.add(callback),
       removeOnInsert: (callback: RowCallback): void => this.#onInsert.delete(callback),
       removeOnUpdate: (callback: RowCallback): void => this.#onUpdate.delete(callback),
       removeOnDelete: (callback: RowCallback): void => this.#onDelete.delete(callback),
@@ -207,14 +215,14 @@ export class TableCacheImpl implements RowSource {
       for (const row of inserts.rows) changes.inserted.push(row);
       return { table: this, changes, commit: () => {} };
     }
-    const isKeyed = this.#primaryKey !== undefined;
+    const operations = yield* operationsOf(inserts, deletes, this.#primaryKey !== undefined);
     if (this.#store.wantsSlices(inserts.keys.length + deletes.keys.length)) {
       const store = yield* this.#store.copy();
-      yield* store.apply(inserts, deletes, isKeyed, changes);
+      yield* store.apply(operations, changes);
       return yield* this.#prepareSwap(store, changes);
     }
     const commit = (changedViews: RowView[]): void => {
-      runToEnd(this.#store.apply(inserts, deletes, isKeyed, changes));
+      runToEnd(this.#store.apply(operations, changes));
       for (const index of this.#indexes) index.follow(changes);
       this.#tellViews(changes, runToEnd(this.views.sort(changes)), changedViews);
     };
@@ -223,7 +231,8 @@ export class TableCacheImpl implements RowSource {
 
   /** Applies the operations of a message to another store, which nobody sees yet. */
   *applyTo(store: RowStore, { inserts, deletes }: DecodedRows): Steps {
-    yield* store.apply(inserts, deletes, this.#primaryKey !== undefined, new Changes());
+    const operations = yield* operationsOf(inserts, deletes, this.#primaryKey !== undefined);
+    yield* store.apply(operations, new Changes());
   }
 
   /** Prepares the replacement of all rows by those of `store`. */

@@ -9,7 +9,9 @@ import type { AnyDeserializer, AnySerializer } from "./untyped";
 export type ProductTypeElement = { name: string | undefined; algebraicType: AlgebraicTypeType };
 /** An alternative of a sum. */
 export type SumTypeVariant = { name: string | undefined; algebraicType: AlgebraicTypeType };
+/** What a product type consists of. */
 export type ProductTypeType = { elements: ProductTypeElement[] };
+/** What a sum type consists of. */
 export type SumTypeType = { variants: SumTypeVariant[] };
 /** What `Ref` types point into. */
 export type TypespaceType = { types: AlgebraicTypeType[] };
@@ -39,7 +41,9 @@ export type AlgebraicTypeType =
 
 export { AlgebraicTypeVariants };
 
+/** Writes values of a type. */
 export type Serializer<T> = (writer: BinaryWriter, value: T) => void;
+/** Reads values of a type. */
 export type Deserializer<T> = (reader: BinaryReader) => T;
 
 /** What can be a key of a `Map` and stands for a value. */
@@ -69,7 +73,9 @@ const PRIMITIVES = {
   F64: withTag("F64"),
 };
 
+/** Makes types, and functions that read and write their values. */
 export type AlgebraicType = AlgebraicTypeType;
+/** Makes types, and functions that read and write their values. */
 export const AlgebraicType = {
   ...PRIMITIVES,
   Ref: (value: number): AlgebraicTypeVariants.Ref => ({ tag: "Ref", value }),

@@ -1,7 +1,7 @@
 // Tables: their options, their types, and their definitions for the host.
 
 import { BinaryWriter } from "./binary_writer";
-import type { ColumnsWithUselessDefault } from "./columns";
+import type { ColumnsWithUselessDefault, HasUselessDefault } from "./columns";
 import { badValue, LightconeError } from "./errors";
 import type { IndexAlgorithm, IndexDef, Indexes, IndexOpts, ReadonlyIndexes } from "./indexes";
 import type { RawIndexDefV10, RawScheduleDefV10, RawTableDefV10 } from "./module_def";
@@ -22,8 +22,13 @@ interface UselessDefault<Columns extends string> {
   reason: "default() gives all existing rows the same value: take it away from a key, unique or counted column";
 }
 
-/** One more argument of `table()`, which nobody can give, if columns exclude what they say themselves. */
-type ColumnErrors<Columns extends string> = [Columns] extends [never] ? [] : [error: UselessDefault<Columns>];
+/**
+ * One more argument of `table()`, which nobody can give, if columns exclude what they say themselves. Asked in this way, the
+ * compiler answers no where it does not know the columns, as in a function that adds some of its own to those of its caller.
+ */
+type ColumnErrors<Row extends RowObj> = HasUselessDefault<Row> extends true
+  ? [error: UselessDefault<ColumnsWithUselessDefault<Row>>]
+  : [];
 
 type AnyIndexOpts = IndexOpts<any>;
 
@@ -57,6 +62,7 @@ export interface ConstraintOpts<Column extends string> {
 /** A reducer or procedure that runs when a row of a table is due. */
 export type ScheduledFunction = (ctx: any, args: any) => any;
 
+/** Options of a table. */
 export interface TableOpts<Columns extends RowObj> {
   /** Whether clients may read the table; they may not, unless told otherwise. */
   public?: boolean;
@@ -111,6 +117,7 @@ export type Table<TableDef extends AnyTableDef> = Prettify<
 
 // Tables in the hands of schemas --------------------------------------------------------------------------------------
 
+/** What a scheduled table runs. */
 export interface TableSchedule {
   reducer: () => ScheduledFunction;
   scheduleAtCol: number;
@@ -135,6 +142,7 @@ export interface TableSchema<Columns extends AnyColumns, Listed extends readonly
   tableDef(definition: DefinitionBuilder, accName: string): RawTableDefV10 & { schedule?: RawScheduleDefV10 };
 }
 
+/** What `table()` makes, whatever the columns. */
 export type AnyTableSchema = TableSchema<AnyColumns, readonly IndexOpts<string>[]>;
 
 /** What queries need of a table, from what `table()` made. */
@@ -254,7 +262,7 @@ function defineTable(parts: Parts, definition: DefinitionBuilder, accName: strin
 export function table<Row extends RowObj, const Opts extends TableOpts<Row>>(
   opts: Opts,
   row: Row | RowBuilder<Row>,
-  ..._: ColumnErrors<ColumnsWithUselessDefault<Row>>
+  ..._: ColumnErrors<Row>
 ): TableSchema<ColumnsOf<Row>, IndexesIn<Opts>> {
   const rowType: AnyRowBuilder = row instanceof RowBuilder ? row : new RowBuilder(row);
   const columns = Object.entries(rowType.row as Record<string, TypedColumn>);

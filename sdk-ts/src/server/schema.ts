@@ -272,6 +272,7 @@ function functionArguments(args: any[]): { opts: ReducerOptions | undefined; par
 /** The tables of a schema. */
 export type InferSchema<SchemaDef extends Schema<any>> = SchemaDef extends Schema<infer S> ? S : never;
 
+/** Settings of a module. */
 export interface ModuleSettings {
   /** How names become names in the database: `SnakeCase` unless told otherwise. */
   CASE_CONVERSION_POLICY?: CaseConversionPolicy;
@@ -283,8 +284,9 @@ type Submodule<S extends AnySchema = any> = { default: Schema<S> };
 /** What a schema is made of, by name. */
 type Entries = Record<string, AnyTableSchema | (Submodule & Record<string, unknown>)>;
 
+/** All but the submodules: a table with columns that are not known yet is surely none of these. */
 type TablesIn<E extends Entries> = {
-  [Name in keyof E as E[Name] extends AnyTableSchema ? Name : never]: Extract<E[Name], AnyTableSchema>;
+  [Name in keyof E as E[Name] extends Submodule ? never : Name]: Exclude<E[Name], Submodule>;
 };
 
 type SubmodulesIn<E extends Entries> = {

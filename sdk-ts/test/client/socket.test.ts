@@ -75,6 +75,17 @@ describe("order", () => {
   });
 });
 
+test("more than can be inflated is not kept: the connection is lost", async () => {
+  const { raw, log } = socketWithLog();
+  raw.onmessage({ data: payload(GZIP, new Uint8Array(5_000_000)) });
+  const large = payload(NONE, new Uint8Array(16 * 1024 * 1024));
+  for (let i = 0; i < 4; i++) raw.onmessage({ data: large });
+  expect(raw.wasClosed).toBe(true);
+  while (!log.includes("closed")) await settle();
+  expect(log[0]).toContain("LC0831");
+  expect(log).toHaveLength(2);
+});
+
 describe("data that cannot be read", () => {
   test.each<[string, unknown, string]>([
     ["text", "hello", "LC0844"],
