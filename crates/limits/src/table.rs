@@ -412,8 +412,10 @@ section! {
         in Calls {
             /// Most memory that procedures and HTTP handlers of all databases hold, in percent of the memory that the server may use.
             procedures_memory_percent: u8 = 50;
-                bounds "the same of all databases of the server together, in percent of the memory that it may use (the machine's, or \
-                    its control group's). The databases of one owner may have as much as is left for all others";
+                bounds "what `limits.procedure-memory-bytes-max` bounds, of all databases of the server together, in percent of the memory \
+                    that it may use (the machine's, or its control group's), and `PROCEDURES_BYTES_MIN` \
+                    (`crates/server/src/database.rs`), 1 GiB, at least. The databases of one owner may have as much as is left \
+                    for all others";
                 reached "as `limits.procedure-memory-bytes-max`: LC0722";
         }
         in Queues {

@@ -61,6 +61,10 @@ pub(crate) fn outbound(config: &Config) -> Result<Option<Arc<Outbound>>, Error> 
     Ok(Some(Arc::new(outbound)))
 }
 
+/// Calls beside the writers may have so much also on a small machine: one owner half of it, which is what the isolates of
+/// `[v8] procedure-instance-pool-size` begin with.
+const PROCEDURES_BYTES_MIN: usize = 1 << 30;
+
 /// What all databases have together. As many scans run at a time as there are processors.
 pub(crate) fn commons(
     process: &Arc<Account>,
@@ -71,7 +75,7 @@ pub(crate) fn commons(
     let part = |percent: u8| memory / 100 * usize::from(percent);
     let memory_max = MemoryMax {
         clients_bytes: part(config.limits.clients_memory_percent),
-        procedures_bytes: part(config.limits.procedures_memory_percent),
+        procedures_bytes: part(config.limits.procedures_memory_percent).max(PROCEDURES_BYTES_MIN),
     };
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     Commons::below(
