@@ -233,3 +233,37 @@ impl DatabaseOptions {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::machine;
+
+    #[test]
+    fn procedures_of_one_owner_leave_as_much_for_others() {
+        let process = Account::root(Kind::Process, usize::MAX);
+        let memory_max = MemoryMax {
+            clients_bytes: 1 << 30,
+            procedures_bytes: 100 << 20,
+        };
+        let commons = Commons::below(process.clone(), machine(), memory_max, 1, None);
+        let (greedy, other) = (Identity::from_le_bytes([1; 32]), Identity::ZERO);
+        let databases = [greedy, greedy, other].map(|owner| commons.procedures(owner, 40 << 20));
+        let mut held = Vec::new();
+        let mut fill = |database: &InstanceAccounts| loop {
+            match database.all.reserve(1 << 20) {
+                Ok(reserved) => held.push(reserved),
+                Err(exceeded) => return exceeded.kind,
+            }
+        };
+        assert_eq!(fill(&databases[0]), Kind::Procedures, "its own limit");
+        assert_eq!(fill(&databases[1]), Kind::AllProcedures);
+        assert_eq!(commons.procedures_bytes(), 50 << 20);
+        assert_eq!(fill(&databases[2]), Kind::AllProcedures);
+        assert_eq!(commons.procedures_bytes(), 75 << 20);
+        assert_eq!(process.used(), 75 << 20);
+        drop(held);
+        drop(databases);
+        assert_eq!((commons.procedures_bytes(), process.used()), (0, 0));
+    }
+}
