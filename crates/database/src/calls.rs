@@ -26,12 +26,12 @@ pub enum CallArgs {
 }
 
 /// What a call cost.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct CallOutcome {
     pub execution_us: u64,
     pub energy_used: u64,
     /// What a procedure returned, in the untyped form of 01 §1.7; reducers return nothing.
-    pub returned_json: Option<String>,
+    pub returned_json: Option<Counted<String>>,
 }
 
 /// Outcomes of a call over HTTP that are not a commit; one variant per row of 06 §5.11.

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use lightcone_accounts::Counted;
 use lightcone_host::{
-    Ask, HandlerResponse, HostTrap, HttpAnswer, HttpResponse, InterruptReason, ModuleInstance,
-    OpenTransaction, ProcedureOutcome, ProcedureResult, ReducerCall, ReducerOutcome, Transactions,
-    ViewCall, ViewOutcome, Waiting, HTTP_DISABLED_TEXT,
+    trap_of, Ask, HandlerResponse, HostTrap, HttpAnswer, HttpResponse, InterruptReason,
+    ModuleInstance, OpenTransaction, ProcedureOutcome, ProcedureResult, ReducerCall,
+    ReducerOutcome, Transactions, ViewCall, ViewOutcome, Waiting, HTTP_DISABLED_TEXT,
 };
 use lightcone_types::bsatn::{Decode as _, Reader};
 use lightcone_types::{ConnectionId, Identity, TimeDuration, Timestamp};
@@ -408,15 +408,23 @@ impl Writer {
             } => self.tell_client(connection, request_id, origin, result),
             Asker::Http { permit, reply } => {
                 self.disconnect(origin.identity, origin.connection_id);
-                let result = result.map(|value| CallOutcome {
-                    returned_json: Some(json_of(module, procedure, &value)),
-                    ..CallOutcome::default()
-                });
+                let result = result.map(|value| json_of(module, procedure, &value));
                 let result = result.map_err(|failure| match failure {
                     ProcedureFailure::TimedOut(_) => CallError::TimedOut {
                         outcome: CallOutcome::default(),
                     },
                     failure => CallError::Database(failure.text()),
+                });
+                // It may be several times as large as the value.
+                let account = &self.shared.procedures.accounts.all;
+                let result = result.and_then(|json| {
+                    let reserved = account.reserve(json.capacity());
+                    let reserved = reserved
+                        .map_err(|exceeded| CallError::Busy(trap_of(exceeded).to_string()))?;
+                    Ok(CallOutcome {
+                        returned_json: Some(Counted::new(json, reserved)),
+                        ..CallOutcome::default()
+                    })
                 });
                 self.reply_when_durable(true, result, reply, permit);
             }
