@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use lightcone_accounts::Counted;
 use lightcone_host::{HttpMethod, HttpResponse};
 use lightcone_types::{Identity, Timestamp};
 
@@ -75,7 +76,14 @@ pub(crate) struct HandlerRequest {
     pub timestamp: Timestamp,
 }
 
-/// What a handler answered.
+/// What a handler answered, counted as its call's until it is the client's.
+#[derive(Debug)]
+pub(crate) struct HandlerAnswer {
+    pub head: HttpResponse,
+    pub body: Counted<Vec<u8>>,
+}
+
+/// The same for who asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandlerReply {
     /// Decoded; whether its status and headers are such was not checked.

@@ -14,7 +14,7 @@ use lightcone_types::{ConnectionId, Identity, Timestamp};
 use tokio::sync::{mpsc, oneshot, Semaphore};
 
 use crate::asked::Asked;
-use crate::calls::{CallError, CallOutcome, Caller, HandlerReply, HandlerRequest};
+use crate::calls::{CallError, CallOutcome, Caller, HandlerAnswer, HandlerRequest};
 use crate::error::{ConnectError, SqlError, SubmitError, UpdateError};
 use crate::evaluate::Source;
 use crate::migration::Planned;
@@ -60,7 +60,7 @@ pub(crate) enum Command {
     HttpRequest {
         permit: InboxPermit,
         request: Box<HandlerRequest>,
-        reply: oneshot::Sender<Result<HandlerReply, CallError>>,
+        reply: oneshot::Sender<Result<HandlerAnswer, CallError>>,
     },
     Query {
         permit: InboxPermit,

@@ -96,7 +96,9 @@ pub use migration_progress::{
     LastMigration, MigrationOutcome, MigrationPhase, MigrationStatus, RunningMigration,
 };
 pub use module_log::{ModuleLog, ModuleLogMetrics};
-pub use options::{Commons, DatabaseOptions, Engines, HostKind, Limits, CLIENT_BYTES_CEILING};
+pub use options::{
+    Commons, DatabaseOptions, Engines, HostKind, Limits, MemoryMax, CLIENT_BYTES_CEILING,
+};
 pub use outgoing::{CutSignal, MessageBatch, Outgoing, OutgoingReceiver};
 pub use planned::NO_SCHEDULES_FILE;
 pub use rights::Rights;

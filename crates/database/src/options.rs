@@ -2,15 +2,17 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
+use lightcone_accounts::{Account, Kind, Terms};
 use lightcone_engine::Datastore;
-use lightcone_host::{ConsoleSink, HostConfig, ModuleEngine, SharedMemory};
+use lightcone_host::{ConsoleSink, HostConfig, InstanceAccounts, ModuleEngine};
 /// Bounds of one database.
 pub use lightcone_limits::DatabaseLimits as Limits;
 use lightcone_outbound::Outbound;
 use lightcone_storage::{DiskReserve, Storage};
 use lightcone_types::Identity;
+use rustc_hash::FxHashMap;
 
 use crate::budget::MemoryBudget;
 use crate::environment::Environment;
@@ -49,8 +51,25 @@ pub struct Engines {
 /// No message to a client is larger: lengths in messages have 32 bits.
 pub const CLIENT_BYTES_CEILING: usize = 2 << 30;
 
+/// Most bytes that are held on behalf of others, by what they are held for.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryMax {
+    /// What all clients together have asked for and not yet taken.
+    pub clients_bytes: usize,
+    /// Calls beside the writers, of all databases.
+    pub procedures_bytes: usize,
+}
+
+/// An account takes parts of this size from those of the whole process.
+const STEP_BYTES: usize = 1 << 20;
+
 /// What all databases of a server have together.
 pub struct Commons {
+    /// The root of all accounts.
+    process: Arc<Account>,
+    procedures: Arc<Account>,
+    /// Those of owners that have calls beside a writer, or may have some.
+    owners: Mutex<FxHashMap<Identity, Weak<Account>>>,
     pub(crate) memory: Arc<MemoryBudget>,
     pub(crate) reads: Arc<ReadPool>,
     pub(crate) environment: Arc<dyn Environment>,
@@ -78,14 +97,70 @@ impl Commons {
         read_threads: usize,
         outbound: Option<Arc<Outbound>>,
     ) -> Arc<Commons> {
+        let memory_max = MemoryMax {
+            clients_bytes: clients_bytes_max,
+            procedures_bytes: usize::MAX,
+        };
+        let process = Account::root(Kind::Process, usize::MAX);
+        Commons::below(process, environment, memory_max, read_threads, outbound)
+    }
+
+    /// The same below the account of a process that has more than databases.
+    pub fn below(
+        process: Arc<Account>,
+        environment: Arc<dyn Environment>,
+        memory_max: MemoryMax,
+        read_threads: usize,
+        outbound: Option<Arc<Outbound>>,
+    ) -> Arc<Commons> {
+        let procedures_terms = Terms::exact(memory_max.procedures_bytes);
         Arc::new(Commons {
             outbound,
-            memory: MemoryBudget::new(environment.clone(), clients_bytes_max),
+            memory: MemoryBudget::below(&process, environment.clone(), memory_max.clients_bytes),
+            procedures: process.open(Kind::AllProcedures, procedures_terms),
+            owners: Mutex::default(),
+            process,
             reads: ReadPool::new(environment.clone(), read_threads),
             environment,
             databases: AtomicU64::new(0),
             tracer: OnceLock::new(),
         })
+    }
+
+    /// What the instances of a database count as that are not for procedures.
+    pub(crate) fn instances(&self) -> InstanceAccounts {
+        let terms = Terms::in_steps(usize::MAX, STEP_BYTES);
+        InstanceAccounts::of(self.process.open(Kind::Instances, terms))
+    }
+
+    /// What calls beside the writer of a database count as. All of an owner's databases may have as much as is left for others.
+    pub(crate) fn procedures(&self, owner: Identity, bytes_max: usize) -> InstanceAccounts {
+        let owner = self.owner(owner);
+        let terms = Terms::in_steps(bytes_max, STEP_BYTES);
+        InstanceAccounts::of(owner.open(Kind::Procedures, terms))
+    }
+
+    fn owner(&self, owner: Identity) -> Arc<Account> {
+        // Whoever panicked has left a map that is still one.
+        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(account) = owners.get(&owner).and_then(Weak::upgrade) {
+            return account;
+        }
+        owners.retain(|_, account| account.strong_count() > 0);
+        let account = self.procedures.open(
+            Kind::Owner,
+            Terms {
+                leaves_as_much: true,
+                ..Terms::in_steps(usize::MAX, STEP_BYTES)
+            },
+        );
+        owners.insert(owner, Arc::downgrade(&account));
+        account
+    }
+
+    /// Bytes that calls beside the writers hold, of all databases.
+    pub fn procedures_bytes(&self) -> usize {
+        self.procedures.used()
     }
 
     /// Has calls traced from now on. The first one stays.
@@ -138,7 +213,10 @@ impl DatabaseOptions {
     }
 
     pub(crate) fn host_config(&self, console: Arc<dyn ConsoleSink>) -> HostConfig {
-        HostConfig::new(self.identity, console, self.limits.host.clone())
+        HostConfig {
+            accounts: self.commons.instances(),
+            ..HostConfig::new(self.identity, console, self.limits.host.clone())
+        }
     }
 
     /// The same for instances of a running database.
@@ -146,11 +224,11 @@ impl DatabaseOptions {
         &self,
         console: Arc<dyn ConsoleSink>,
         immediate: Arc<ImmediateQueue>,
-        memory: Arc<SharedMemory>,
+        instances: InstanceAccounts,
     ) -> HostConfig {
         HostConfig {
             immediate: Some(immediate),
-            counted_memory: Some(memory),
+            accounts: instances,
             ..self.host_config(console)
         }
     }

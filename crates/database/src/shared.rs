@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 
-use lightcone_host::{HostConfig, SharedMemory};
+use lightcone_host::{HostConfig, InstanceAccounts};
 use lightcone_types::Identity;
 use tokio::sync::Semaphore;
 
@@ -35,8 +35,8 @@ pub(crate) struct Shared {
     pub procedures: Procedures,
     /// Calls that modules have asked to run right away.
     pub immediate: Arc<ImmediateQueue>,
-    /// Linear memory of all instances of the module.
-    pub memory: Arc<SharedMemory>,
+    /// What the instances of the module count as that are not for procedures.
+    pub instances: InstanceAccounts,
     /// Queries that clients may have under way, until there is an answer; more wait with their clients.
     pub reads: Arc<Semaphore>,
     /// Queries that are tried on the writer while others have all of these.
@@ -52,7 +52,7 @@ impl Shared {
         options: DatabaseOptions,
         log: Arc<ModuleLog>,
         immediate: Arc<ImmediateQueue>,
-        memory: Arc<SharedMemory>,
+        instances: InstanceAccounts,
         inbox: Inbox,
         module: Arc<Module>,
         metrics: Metrics,
@@ -62,9 +62,9 @@ impl Shared {
         Shared {
             log,
             inbox,
-            procedures: Procedures::new(&options.limits),
+            procedures: Procedures::new(&options),
             immediate,
-            memory,
+            instances,
             status: Status::new(),
             metrics: Arc::new(metrics),
             snapshots: SnapshotGate::default(),
@@ -88,7 +88,7 @@ impl Shared {
     pub fn host_config(&self) -> HostConfig {
         let (log, immediate) = (self.log.clone(), self.immediate.clone());
         self.options
-            .live_config(log, immediate, self.memory.clone())
+            .live_config(log, immediate, self.instances.clone())
     }
 
     pub fn module(&self) -> Arc<Module> {

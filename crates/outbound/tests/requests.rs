@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use lightcone_accounts::{Account, Kind};
 use lightcone_outbound::{
     AllowList, Bounds, Lookup, LookupShare, Outbound, OutboundError, OutboundOptions, Reach,
     Request, Response,
@@ -75,6 +76,7 @@ fn request(method: &str, url: String) -> Request {
         url,
         headers: vec![("x-a".to_owned(), b"1".to_vec())],
         body: Default::default(),
+        account: Account::root(Kind::Instance, usize::MAX),
     }
 }
 

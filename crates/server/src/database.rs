@@ -3,17 +3,18 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use lightcone_accounts::Account;
 pub use lightcone_database::Engines;
 pub(crate) use lightcone_database::{
     BackfillEnd, Begun, CallArgs, CallError, CallOutcome, Caller, Commons, ConnectError,
     ConnectRequest, DatabaseHandle, DatabaseMetrics, DatabaseOptions, DatabaseStats,
     Error as DatabaseError, FunctionKind, FunctionMetrics, HandlerReply, HeldBytes,
     HistogramSnapshot, Holder, HostKind, HttpHeader, HttpMethod, HttpRequest, HttpVersion,
-    JsonRows, LastMigration, Limits, Loads, Machine, MessageBatch, MigrationOutcome, ModuleMetrics,
-    Outgoing, OutgoingReceiver, ParameterText, Policy, PreparedUpdate, QueryKind, RequestSender,
-    ResultRow, Rights, RowEncoder, RunningMigration, ShutdownReason, Span, SpanName, SqlError,
-    SqlOutcome, SqlStats, StepReport, SubmitError, TableMetrics, TraceContext, Tracer, UpdateError,
-    UpdatePlan, BOUNDS_NS, CLIENT_BYTES_CEILING, QUERY_BYTES_MAX,
+    JsonRows, LastMigration, Limits, Loads, Machine, MemoryMax, MessageBatch, MigrationOutcome,
+    ModuleMetrics, Outgoing, OutgoingReceiver, ParameterText, Policy, PreparedUpdate, QueryKind,
+    RequestSender, ResultRow, Rights, RowEncoder, RunningMigration, ShutdownReason, Span, SpanName,
+    SqlError, SqlOutcome, SqlStats, StepReport, SubmitError, TableMetrics, TraceContext, Tracer,
+    UpdateError, UpdatePlan, BOUNDS_NS, CLIENT_BYTES_CEILING, QUERY_BYTES_MAX,
 };
 use lightcone_limits::HostLimits;
 
@@ -61,12 +62,25 @@ pub(crate) fn outbound(config: &Config) -> Result<Option<Arc<Outbound>>, Error> 
 }
 
 /// What all databases have together. As many scans run at a time as there are processors.
-pub(crate) fn commons(config: &Config, outbound: Option<Arc<Outbound>>) -> Arc<Commons> {
+pub(crate) fn commons(
+    process: &Arc<Account>,
+    config: &Config,
+    outbound: Option<Arc<Outbound>>,
+) -> Arc<Commons> {
     let memory = crate::memory::available_bytes();
-    let percent = usize::from(config.limits.clients_memory_percent);
+    let part = |percent: u8| memory / 100 * usize::from(percent);
+    let memory_max = MemoryMax {
+        clients_bytes: part(config.limits.clients_memory_percent),
+        procedures_bytes: part(config.limits.procedures_memory_percent),
+    };
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
-    let clients_bytes_max = memory / 100 * percent;
-    Commons::with_outbound(Machine::current(), clients_bytes_max, threads, outbound)
+    Commons::below(
+        process.clone(),
+        Machine::current(),
+        memory_max,
+        threads,
+        outbound,
+    )
 }
 
 #[cfg(test)]

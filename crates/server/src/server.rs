@@ -12,6 +12,7 @@ use axum::Router;
 use hyper::service::{service_fn, Service as _};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use lightcone_accounts::{Account, Kind, Terms};
 use lightcone_storage::DiskReserve;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -19,7 +20,6 @@ use tokio::task::JoinHandle;
 
 use crate::address_counts::{self, AddressCounts};
 use crate::auth::{Authority, KeyPair, KeyPaths};
-use crate::budget::ByteBudget;
 use crate::client_address::ConnectionAddresses;
 use crate::config::{Config, PublishAllowed};
 use crate::control::ControlDb;
@@ -307,7 +307,10 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
     let postgres = crate::postgres::Shared::new(&config.postgres)?;
     let limits = crate::database::limits(&config);
     let disk = DiskReserve::new(options.data_dir, config.limits.disk_reserve_bytes);
-    let commons = crate::database::commons(&config, crate::database::outbound(&config)?);
+    // All memory that is held on behalf of others is below this account.
+    let process = Account::root(Kind::Process, usize::MAX);
+    let outbound = crate::database::outbound(&config)?;
+    let commons = crate::database::commons(&process, &config, outbound);
     let traces = Traces::start(&config.tracing)?;
     if let Some(traces) = &traces {
         commons.set_tracer(traces.clone());
@@ -335,8 +338,11 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
         issuer_required_to_publish,
         counters: ServerCounters::default(),
         descriptors: Descriptors::raise(),
-        buffered_bytes: ByteBudget::new(config.limits.buffered_bytes_max),
-        upload_bytes: ByteBudget::new(config.limits.upload_bytes_max),
+        buffered_bytes: process.open(
+            Kind::Requests,
+            Terms::exact(config.limits.buffered_bytes_max),
+        ),
+        upload_bytes: process.open(Kind::Uploads, Terms::exact(config.limits.upload_bytes_max)),
         rehearsing: Publishing::few(WaitingMax {
             all: config.limits.publishes_waiting_max,
             per_owner: config.limits.publishes_waiting_per_owner_max,

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use lightcone_accounts::Account;
 use lightcone_types::Identity;
 
 use crate::auth::{Authority, Caller};
-use crate::budget::{ByteBudget, Charge};
+use crate::budget::Charge;
 use crate::config::Config;
 use crate::control::{ControlDb, ControlError, DatabaseRecord};
 use crate::databases::{Databases, Running};
@@ -43,9 +44,9 @@ pub(crate) struct ServerState {
     /// Whose turn it is to read the metrics.
     pub scrapes: Scrapes,
     pub descriptors: Descriptors,
-    pub buffered_bytes: Arc<ByteBudget>,
+    pub buffered_bytes: Arc<Account>,
     /// Apart from the others: modules are large, and wait.
-    pub upload_bytes: Arc<ByteBudget>,
+    pub upload_bytes: Arc<Account>,
     /// Whose turn it is to publish.
     pub publishing: Arc<Publishing>,
     /// The same for migrations that are tried on copies of the data, which no publish waits for.

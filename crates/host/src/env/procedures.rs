@@ -1,9 +1,11 @@
 //! The host calls of procedures (spec 03 §10), which open and end their transactions themselves.
 
+use lightcone_accounts::Counted;
 use lightcone_types::bsatn::{Decode as _, Reader};
 use lightcone_types::{Encode as _, Timestamp};
 
 use super::HostEnv;
+use crate::handles::out_of_memory;
 use crate::{
     AbiError, Ask, ConsoleLevel, Errno, HostTrap, HttpRequest, HttpResponse, Interrupt,
     Transactions, Waiting,
@@ -83,6 +85,7 @@ impl HostEnv {
         self.access.commit()?;
         // What they had not read yet belongs to a state that is over.
         self.iterators.clear();
+        self.forget_scratch();
         Ok(())
     }
 
@@ -90,6 +93,7 @@ impl HostEnv {
     pub fn procedure_abort_mut_tx(&mut self) -> Result<(), AbiError> {
         self.access.rollback()?;
         self.iterators.clear();
+        self.forget_scratch();
         Ok(())
     }
 
@@ -134,7 +138,7 @@ impl HostEnv {
     pub fn procedure_http_request(
         &mut self,
         request: &[u8],
-        body: Vec<u8>,
+        body: &[u8],
     ) -> Result<HttpOutcome, AbiError> {
         if !self.is_procedure() {
             self.access.may_request()?;
@@ -157,13 +161,22 @@ impl HostEnv {
         self.access.may_request()
     }
 
-    /// The first part of it: what to wait for.
+    /// The first part of it: what to wait for. The body is copied if it is not too large and counts until it is sent.
     pub fn ask_http(
         &mut self,
         request: HttpRequest,
-        body: Vec<u8>,
+        body: &[u8],
     ) -> Result<Option<Waiting>, AbiError> {
         self.access.may_request()?;
+        self.refused_request = None;
+        let bytes_max = self.config.limits.http_request_bytes_max;
+        let bytes = request.bytes().saturating_add(body.len());
+        if bytes > bytes_max {
+            self.refused_request = Some(request_too_large(bytes, bytes_max));
+            return Ok(None);
+        }
+        let mut body = Counted::copy_of(body, &self.account).map_err(out_of_memory)?;
+        body.add(bytes - body.len()).map_err(out_of_memory)?;
         let transactions = self.access.waits();
         let ask = Ask::Http(Box::new((request, body)));
         Ok(transactions.and_then(|each| each.ask(ask)))
@@ -171,7 +184,12 @@ impl HostEnv {
 
     /// The second part, when that is ready.
     pub fn http_answer(&mut self) -> Result<HttpOutcome, AbiError> {
-        let answer = self.after_wait()?.http_answer();
+        let refused = self.refused_request.take();
+        let transactions = self.after_wait()?;
+        let answer = match refused {
+            Some(text) => Err(text),
+            None => transactions.http_answer(),
+        };
         Ok(match answer {
             Ok((head, body)) => HttpOutcome::Response(head, body),
             Err(text) => HttpOutcome::Failed(text),
@@ -188,7 +206,7 @@ impl HostEnv {
                 self.sources.may_hold(head.len() + body.len(), bytes_max)?;
                 HttpSources::Response(
                     self.sources.open(&head, sources_max)?,
-                    self.sources.open(&body, sources_max)?,
+                    self.sources.open_counted(body, sources_max)?,
                 )
             }
             HttpOutcome::Failed(text) => {
@@ -213,11 +231,16 @@ impl HostEnv {
     }
 }
 
+#[cold]
+fn request_too_large(bytes: usize, bytes_max: usize) -> String {
+    format!("the request has {bytes} bytes, and at most {bytes_max} may be sent: limits.http-request-bytes-max")
+}
+
 /// What came of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum HttpOutcome {
     /// Any status is a success.
-    Response(HttpResponse, Vec<u8>),
+    Response(HttpResponse, Counted<Vec<u8>>),
     /// Errno 21, with this text.
     Failed(String),
 }

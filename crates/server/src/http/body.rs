@@ -12,10 +12,11 @@ use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::body::{Frame, SizeHint};
+use lightcone_accounts::Account;
 use tokio::time::{timeout, Instant};
 
 use super::reply::Failure;
-use crate::budget::{ByteBudget, Charge};
+use crate::budget::Charge;
 use crate::pace::{Pace, Patience};
 use crate::state::ServerState;
 
@@ -52,7 +53,7 @@ pub(crate) async fn read(
     mut body: Body,
     bytes_max: usize,
     pace: Pace,
-    budget: &Arc<ByteBudget>,
+    budget: &Arc<Account>,
 ) -> Result<Buffered, Failure> {
     let mut patience = Patience::new(pace);
     let mut charge = Charge::none(budget);
