@@ -9,11 +9,12 @@ interface Check {
   readonly expected: string;
 }
 
-/** A number that the bit operation leaves alone is an integer in its range. */
-function smallInteger(apply: (value: number) => number, range: string): Check {
+function integer(isSigned: boolean, bits: number): Check {
+  const min = isSigned ? -(2 ** (bits - 1)) : 0;
+  const max = min + 2 ** bits - 1;
   return {
-    fits: (value) => typeof value === "number" && apply(value) === value,
-    expected: `an integer ${range}`,
+    fits: (value) => Number.isInteger(value) && value >= min && value <= max,
+    expected: `an integer from ${min} to ${max}`,
   };
 }
 
@@ -31,12 +32,12 @@ function ofType(type: "string" | "boolean" | "number", expected: string): Check 
 
 /** For the types whose values are not made of other values. */
 export const CHECKS: Readonly<Record<string, Check>> = {
-  I8: smallInteger((n) => (n << 24) >> 24, "from -128 to 127"),
-  U8: smallInteger((n) => n & 255, "from 0 to 255"),
-  I16: smallInteger((n) => (n << 16) >> 16, "from -32768 to 32767"),
-  U16: smallInteger((n) => n & 65535, "from 0 to 65535"),
-  I32: smallInteger((n) => n | 0, "from -2147483648 to 2147483647"),
-  U32: smallInteger((n) => n >>> 0, "from 0 to 4294967295"),
+  I8: /* @__PURE__ */ integer(true, 8),
+  U8: /* @__PURE__ */ integer(false, 8),
+  I16: /* @__PURE__ */ integer(true, 16),
+  U16: /* @__PURE__ */ integer(false, 16),
+  I32: /* @__PURE__ */ integer(true, 32),
+  U32: /* @__PURE__ */ integer(false, 32),
   I64: /* @__PURE__ */ bigInteger(true, 64),
   U64: /* @__PURE__ */ bigInteger(false, 64),
   I128: /* @__PURE__ */ bigInteger(true, 128),
