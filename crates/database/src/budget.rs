@@ -322,6 +322,15 @@ impl Charge {
         self.grow(bytes)
     }
 
+    /// Gives some of it back.
+    pub fn shrink(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.bytes);
+        if let (Some(budget), 1..) = (&self.budget, bytes) {
+            budget.give_back(bytes);
+            self.bytes -= bytes;
+        }
+    }
+
     /// Takes over what the other has; both are of the same client.
     pub fn merge(&mut self, mut other: Charge) {
         if self.budget.is_none() {
@@ -391,11 +400,14 @@ impl Holder {
     /// # Errors
     /// The client, or all clients together, would have too many.
     pub fn hold(&self, bytes: Vec<u8>) -> Result<HeldBytes, SqlError> {
-        HeldBytes::new(bytes, &self.0).map_err(|exceeded| match exceeded {
-            Exceeded::Client { .. } | Exceeded::Message { .. } => {
-                SqlError::Query(exceeded.to_string())
-            }
-            Exceeded::Server => SqlError::Busy(exceeded.to_string()),
+        Ok(HeldBytes::new(bytes, &self.0)?)
+    }
+
+    /// An account of memory that is held for the client, of nothing yet.
+    pub fn memory(&self) -> HeldMemory {
+        HeldMemory(Charge {
+            budget: Some(self.0.clone()),
+            bytes: 0,
         })
     }
 
@@ -404,6 +416,33 @@ impl Holder {
     /// Cancel safe.
     pub async fn left(&self) {
         self.0.left().await;
+    }
+}
+
+/// Memory that is held for a client in another form than [`HeldBytes`]; none of it is when this is dropped.
+#[derive(Debug)]
+pub struct HeldMemory(Charge);
+
+impl HeldMemory {
+    /// Says how many bytes there are now. Fewer are always taken.
+    ///
+    /// # Errors
+    /// The client, or all clients together, would have too many; it counts as many as before then.
+    pub fn set(&mut self, bytes: usize) -> Result<(), SqlError> {
+        let before = self.0.bytes();
+        self.0.shrink(before.saturating_sub(bytes));
+        Ok(self.0.grow(bytes.saturating_sub(before))?)
+    }
+}
+
+impl From<Exceeded> for SqlError {
+    fn from(exceeded: Exceeded) -> SqlError {
+        match exceeded {
+            Exceeded::Client { .. } | Exceeded::Message { .. } => {
+                SqlError::Query(exceeded.to_string())
+            }
+            Exceeded::Server => SqlError::Busy(exceeded.to_string()),
+        }
     }
 }
 
