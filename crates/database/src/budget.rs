@@ -337,12 +337,12 @@ impl Holder {
     /// # Errors
     /// The client, or all clients together, would have too many.
     pub fn hold(&self, bytes: Vec<u8>) -> Result<HeldBytes, SqlError> {
-        HeldBytes::new(bytes, &self.0).map_err(|exceeded| match exceeded {
-            Exceeded::Client { .. } | Exceeded::Message { .. } => {
-                SqlError::Query(exceeded.to_string())
-            }
-            Exceeded::Server => SqlError::Busy(exceeded.to_string()),
-        })
+        Ok(HeldBytes::new(bytes, &self.0)?)
+    }
+
+    /// An account of memory that is held for the client, of nothing yet.
+    pub fn memory(&self) -> HeldMemory {
+        HeldMemory(Reservation::none(&self.0.account))
     }
 
     /// Waits until the memory is needed for others: whoever sends the bytes gives up. For one waiter.
@@ -350,6 +350,31 @@ impl Holder {
     /// Cancel safe.
     pub async fn left(&self) {
         self.0.left().await;
+    }
+}
+
+/// Memory that is held for a client in another form than [`HeldBytes`]; none of it is when this is dropped.
+#[derive(Debug)]
+pub struct HeldMemory(Reservation);
+
+impl HeldMemory {
+    /// Says how many bytes there are now. Fewer are always taken.
+    ///
+    /// # Errors
+    /// The client, or all clients together, would have too many; it counts as many as before then.
+    pub fn set(&mut self, bytes: usize) -> Result<(), SqlError> {
+        Ok(self.0.hold(bytes).map_err(Exceeded::from)?)
+    }
+}
+
+impl From<Exceeded> for SqlError {
+    fn from(exceeded: Exceeded) -> SqlError {
+        match exceeded {
+            Exceeded::Client { .. } | Exceeded::Message { .. } => {
+                SqlError::Query(exceeded.to_string())
+            }
+            Exceeded::Server => SqlError::Busy(exceeded.to_string()),
+        }
     }
 }
 

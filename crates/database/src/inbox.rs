@@ -17,6 +17,7 @@ use crate::asked::Asked;
 use crate::calls::{CallError, CallOutcome, Caller, HandlerAnswer, HandlerRequest};
 use crate::error::{ConnectError, SqlError, SubmitError, UpdateError};
 use crate::evaluate::Source;
+use crate::index_build::Built;
 use crate::migration::Planned;
 use crate::module::Program;
 use crate::options::Limits;
@@ -131,6 +132,8 @@ pub(crate) enum Notice {
     RestDue,
     /// A snapshot has ended. From so many bytes of the log on those are counted that make the next one due.
     SnapshotDone { log_bytes: u64 },
+    /// A round of building an index beside the writer has ended.
+    IndexBuilt(Box<Built>),
     /// A call beside the writer asks for the tables.
     Lease(Box<LeaseRequest>),
     /// It has ended.

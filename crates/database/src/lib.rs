@@ -36,6 +36,7 @@ mod handle;
 mod held_indexes;
 mod http;
 mod inbox;
+mod index_build;
 mod joins;
 mod live_query;
 mod loads;
@@ -74,7 +75,7 @@ mod views;
 mod windows;
 mod writer;
 
-pub use budget::{HeldBytes, Holder};
+pub use budget::{HeldBytes, HeldMemory, Holder};
 pub use calls::{CallArgs, CallError, CallOutcome, Caller, HandlerReply};
 pub use connection::{ConnectRequest, Connection, RequestSender};
 pub use environment::{Alarm, Environment, Machine, Task, Work};

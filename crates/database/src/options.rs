@@ -14,7 +14,7 @@ use lightcone_storage::{DiskReserve, Storage};
 use lightcone_types::Identity;
 use rustc_hash::FxHashMap;
 
-use crate::budget::MemoryBudget;
+use crate::budget::{ClientBudget, Holder, MemoryBudget};
 use crate::environment::Environment;
 use crate::loads::Loads;
 use crate::procedures::ImmediateQueue;
@@ -177,6 +177,17 @@ impl Commons {
         self.memory.used()
     }
 
+    /// The bytes of a new client.
+    pub(crate) fn client_budget(&self, limits: &Limits) -> Arc<ClientBudget> {
+        let (client_bytes_max, message_bytes_max) = bytes_of_clients(limits);
+        ClientBudget::with_messages(&self.memory, client_bytes_max, message_bytes_max)
+    }
+
+    /// Whom memory is held for that one client takes. He need not have asked a database yet.
+    pub fn holder(&self, limits: &Limits) -> Holder {
+        Holder::new(self.client_budget(limits))
+    }
+
     /// Tells databases apart.
     pub(crate) fn next_database(&self) -> u64 {
         self.databases.fetch_add(1, Ordering::Relaxed)
@@ -234,6 +245,17 @@ impl DatabaseOptions {
     }
 }
 
+/// Bytes that one client may have asked for and not taken, and bytes of one message to him.
+fn bytes_of_clients(limits: &Limits) -> (usize, usize) {
+    let client_bytes_max = limits.client_bytes_max.min(CLIENT_BYTES_CEILING);
+    // Whoever lets clients have more lets them have it in one message.
+    let message_bytes_max = limits.outgoing_message_bytes_max;
+    (
+        client_bytes_max,
+        message_bytes_max.unwrap_or(client_bytes_max),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,5 +287,18 @@ mod tests {
         drop(held);
         drop(databases);
         assert_eq!((commons.procedures_bytes(), process.used()), (0, 0));
+    }
+
+    #[test]
+    fn one_message_may_have_what_its_client_may_have() {
+        let mut limits = Limits::default();
+        assert_eq!(bytes_of_clients(&limits), (256 << 20, 256 << 20));
+        limits.client_bytes_max = 1 << 30;
+        assert_eq!(bytes_of_clients(&limits), (1 << 30, 1 << 30));
+        limits.client_bytes_max = usize::MAX;
+        let ceiling = CLIENT_BYTES_CEILING;
+        assert_eq!(bytes_of_clients(&limits), (ceiling, ceiling));
+        limits.outgoing_message_bytes_max = Some(64 << 20);
+        assert_eq!(bytes_of_clients(&limits), (ceiling, 64 << 20));
     }
 }

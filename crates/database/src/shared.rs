@@ -14,10 +14,10 @@ use crate::inbox::{Inbox, Notice};
 use crate::metrics::Metrics;
 use crate::module::Module;
 use crate::module_log::ModuleLog;
-use crate::options::{DatabaseOptions, Limits, CLIENT_BYTES_CEILING};
+use crate::options::DatabaseOptions;
 use crate::peer::ConnectionNumber;
 use crate::procedures::{ImmediateQueue, Procedures};
-use crate::reads::{Job, Owner};
+use crate::reads::{Job, Owner, NOBODY};
 use crate::rights::Rights;
 use crate::status::{SnapshotGate, Status, FAILED_TEXT};
 
@@ -119,12 +119,7 @@ impl Shared {
 
     /// The bytes of a new client.
     pub fn client_budget(&self) -> Arc<ClientBudget> {
-        let (client_bytes_max, message_bytes_max) = bytes_of_clients(&self.options.limits);
-        ClientBudget::with_messages(
-            &self.options.commons.memory,
-            client_bytes_max,
-            message_bytes_max,
-        )
+        self.options.commons.client_budget(&self.options.limits)
     }
 
     /// Does some work of a client on the threads for reads.
@@ -132,6 +127,15 @@ impl Shared {
         let owner = Owner {
             database: self.number,
             client: client.number(),
+        };
+        self.options.commons.reads.push(owner, job);
+    }
+
+    /// The same for work that is no client's.
+    pub fn read_for_nobody(&self, job: Box<dyn Job>) {
+        let owner = Owner {
+            database: self.number,
+            client: NOBODY,
         };
         self.options.commons.reads.push(owner, job);
     }
@@ -155,34 +159,5 @@ impl Shared {
         self.inbox.close();
         self.reads.close();
         self.first_tries.close();
-    }
-}
-
-/// Bytes that one client may have asked for and not taken, and bytes of one message to him.
-fn bytes_of_clients(limits: &Limits) -> (usize, usize) {
-    let client_bytes_max = limits.client_bytes_max.min(CLIENT_BYTES_CEILING);
-    // Whoever lets clients have more lets them have it in one message.
-    let message_bytes_max = limits.outgoing_message_bytes_max;
-    (
-        client_bytes_max,
-        message_bytes_max.unwrap_or(client_bytes_max),
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_message_may_have_what_its_client_may_have() {
-        let mut limits = Limits::default();
-        assert_eq!(bytes_of_clients(&limits), (256 << 20, 256 << 20));
-        limits.client_bytes_max = 1 << 30;
-        assert_eq!(bytes_of_clients(&limits), (1 << 30, 1 << 30));
-        limits.client_bytes_max = usize::MAX;
-        let ceiling = CLIENT_BYTES_CEILING;
-        assert_eq!(bytes_of_clients(&limits), (ceiling, ceiling));
-        limits.outgoing_message_bytes_max = Some(64 << 20);
-        assert_eq!(bytes_of_clients(&limits), (ceiling, 64 << 20));
     }
 }

@@ -8,7 +8,7 @@ pub use lightcone_database::Engines;
 pub(crate) use lightcone_database::{
     BackfillEnd, Begun, CallArgs, CallError, CallOutcome, Caller, Commons, ConnectError,
     ConnectRequest, DatabaseHandle, DatabaseMetrics, DatabaseOptions, DatabaseStats,
-    Error as DatabaseError, FunctionKind, FunctionMetrics, HandlerReply, HeldBytes,
+    Error as DatabaseError, FunctionKind, FunctionMetrics, HandlerReply, HeldBytes, HeldMemory,
     HistogramSnapshot, Holder, HostKind, HttpHeader, HttpMethod, HttpRequest, HttpVersion,
     JsonRows, LastMigration, Limits, Loads, Machine, MemoryMax, MessageBatch, MigrationOutcome,
     ModuleMetrics, Outgoing, OutgoingReceiver, ParameterText, Policy, PreparedUpdate, QueryKind,

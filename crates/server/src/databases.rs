@@ -12,8 +12,8 @@ use lightcone_types::Identity;
 use crate::control::{ControlDb, ControlError, DatabaseRecord, HostType};
 use crate::data_dir::DataDir;
 use crate::database::{
-    Commons, DatabaseError, DatabaseHandle, DatabaseOptions, Engines, HostKind, Limits, Loads,
-    ShutdownReason,
+    Commons, DatabaseError, DatabaseHandle, DatabaseOptions, Engines, Holder, HostKind, Limits,
+    Loads, ShutdownReason,
 };
 use crate::metrics::{DatabaseCounters, Left, Looks};
 use crate::name_locks::{NameLock, NameLocks};
@@ -178,6 +178,11 @@ impl Databases {
     /// Bytes that clients have asked for and not yet taken.
     pub(crate) fn clients_bytes(&self) -> usize {
         self.commons.clients_bytes()
+    }
+
+    /// Whom memory is held for that a client takes who may ask several databases, or none yet.
+    pub(crate) fn holder(&self) -> Holder {
+        self.commons.holder(&self.limits)
     }
 
     /// Keeps every other change of this database out. Hold it shortly: module code that is not stored yet never runs under it.
