@@ -334,7 +334,7 @@ for (const measurement of wanted) {
 }
 
 const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
-const shown = (value) => value.toFixed(value < 100 ? 1 : 0);
+const shown = (value) => value.toFixed(value < 100 ? 2 : 0);
 const { version } = JSON.parse(
   readFileSync(new URL("../node_modules/spacetimedb/package.json", import.meta.url)),
 );

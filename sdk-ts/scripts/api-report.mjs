@@ -34,7 +34,7 @@ for (const entry of ["index", "server", "react"]) {
         enabled: true,
         reportFileName: `${entry}.api.md`,
         reportFolder: `${root}api`,
-        reportTempFolder: `${root}dist/api`,
+        reportTempFolder: `${root}node_modules/.cache/api`,
       },
       docModel: { enabled: false },
       dtsRollup: { enabled: false },

@@ -77,8 +77,12 @@ describe("the same sources compile", () => {
     expect(await compile(await project("npm", installed))).toBe("");
   }, 60_000);
 
-  it("with this package under its name", async () => {
-    expect(await compile(await project("ours", built, [...FIXTURES, ...OURS_ONLY]))).toBe("");
+  it("with this package under its name, and so does the module of its README", async () => {
+    const root = await project("ours", built, [...FIXTURES, ...OURS_ONLY]);
+    const readme = await readFile(join(packageDirectory, "README.md"), "utf8");
+    const shown = /```ts\n(.*?)```/s.exec(readme)![1]!;
+    await writeFile(join(root, "src/readme.ts"), shown.replace("lightcone/server", "spacetimedb/server"));
+    expect(await compile(root)).toBe("");
   }, 60_000);
 });
 

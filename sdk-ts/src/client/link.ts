@@ -75,10 +75,12 @@ export class Link {
 
   /** Whether so many messages, or too many bytes, wait although everything was sent that could be. */
   isFull(messagesMax: number): boolean {
-    const isFull = (): boolean => this.#queue.length >= messagesMax || this.#queuedBytes > QUEUED_BYTES_MAX;
-    if (!isFull() || !this.#isOpen) return isFull();
+    if (this.#queue.length < messagesMax && this.#queuedBytes <= QUEUED_BYTES_MAX) return false;
+    if (!this.#isOpen) return true;
     this.#flush();
-    return this.#queue.length > 0 && isFull();
+    return (
+      this.#queue.length > 0 && (this.#queue.length >= messagesMax || this.#queuedBytes > QUEUED_BYTES_MAX)
+    );
   }
 
   start(): void {

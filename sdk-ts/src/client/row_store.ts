@@ -55,27 +55,20 @@ export function* operationsOf(inserts: KeyedRows, deletes: KeyedRows, isKeyed: b
   if (deletes.keys.length === 0) return { inserts };
   if (inserts.keys.length === 0) return { deletes };
   const net = new Map<RowKey, Net>();
-  for (let i = 0; i < inserts.keys.length; i++) {
-    const entry = net.get(inserts.keys[i]!);
-    if (entry) {
-      entry.difference += 1;
-      entry.row = inserts.rows[i];
-    } else {
-      net.set(inserts.keys[i]!, { difference: 1, row: inserts.rows[i], isDeleted: false });
-    }
-    if (i % ROWS_BETWEEN_YIELDS === ROWS_BETWEEN_YIELDS - 1) yield;
-  }
-  for (let i = 0; i < deletes.keys.length; i++) {
-    const entry = net.get(deletes.keys[i]!);
-    if (entry) {
-      entry.difference -= 1;
-      entry.isDeleted = true;
-    } else {
-      net.set(deletes.keys[i]!, { difference: -1, row: undefined, isDeleted: true });
-    }
-    if (i % ROWS_BETWEEN_YIELDS === ROWS_BETWEEN_YIELDS - 1) yield;
-  }
+  yield* count(net, inserts, 1);
+  yield* count(net, deletes, -1);
   return { net, isKeyed };
+}
+
+function* count(net: Map<RowKey, Net>, { keys, rows }: KeyedRows, difference: 1 | -1): Steps {
+  for (let i = 0; i < keys.length; i++) {
+    let entry = net.get(keys[i]!);
+    if (!entry) net.set(keys[i]!, (entry = { difference: 0, row: undefined, isDeleted: false }));
+    entry.difference += difference;
+    if (difference > 0) entry.row = rows[i];
+    else entry.isDeleted = true;
+    if (i % ROWS_BETWEEN_YIELDS === ROWS_BETWEEN_YIELDS - 1) yield;
+  }
 }
 
 export class RowStore {

@@ -70,11 +70,15 @@ export class JobQueue {
 
   /** `bytes` are those of the message that the job is about. */
   add(steps: Steps, bytes = 0): void {
+    if (!this.#isRunning && !this.#isScheduled) {
+      // Nothing waits.
+      this.#current = steps;
+      this.#run(false);
+      return;
+    }
     this.#jobs.push({ steps, bytes: bytes + JOB_BYTES });
     this.#waitingBytes += bytes + JOB_BYTES;
-    if (this.#isRunning) return;
-    const isFull = this.#waitingBytes > INBOUND_BYTES_MAX;
-    if (isFull || !this.#isScheduled) this.#run(isFull);
+    if (this.#waitingBytes > INBOUND_BYTES_MAX && !this.#isRunning) this.#run(true);
   }
 
   /** Forgets what has not run. */

@@ -258,7 +258,7 @@ export class OrderedSocket implements WebSocketAdapter {
     }
     this.#waitingBytes += data.byteLength;
     if (this.#waitingBytes > INFLATING_BYTES_MAX && this.#tail) {
-      this.#fail(new ClientError("LC0831", "the server sends faster than this platform can inflate"));
+      this.#fail(new ClientError("LC0831", "messages come faster than they can be inflated"));
       return;
     }
     let body: Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>>;

@@ -12,7 +12,7 @@ import {
   type RowKey,
   RowStore,
 } from "./row_store";
-import { type RowSource, type RowView, TableViews, type ViewChanges } from "./row_views";
+import type { RowSource, RowView, TableViews, ViewChanges } from "./row_views";
 import { runToEnd, type Steps } from "./scheduling";
 import { type IndexedColumn, SecondaryIndex } from "./secondary_index";
 import type { RowList, TableRows } from "./wire";
@@ -47,6 +47,9 @@ export interface PreparedChange {
   commit(changedViews: RowView[]): void;
 }
 
+/** Of a change that was prepared when there were no views: those that have come since look at all rows. */
+const NOT_SORTED: ViewChanges = { byView: /* @__PURE__ */ new Map(), lastNumber: 0 };
+
 const CACHE: unique symbol = Symbol("lightcone.tableCache");
 
 /** The cache behind a table of `connection.db`. */
@@ -64,7 +67,7 @@ export class TableCacheImpl implements RowSource {
   readonly #onInsert = new CallbackList<RowCallback>();
   readonly #onUpdate = new CallbackList<RowCallback>();
   readonly #onDelete = new CallbackList<RowCallback>();
-  readonly views = new TableViews();
+  views: TableViews | undefined;
   #version = 0;
   /** What the application sees: indexes have names of the module, which must not hide methods of this class. */
   readonly facade: object;
@@ -224,7 +227,7 @@ export class TableCacheImpl implements RowSource {
     const commit = (changedViews: RowView[]): void => {
       runToEnd(this.#store.apply(operations, changes));
       for (const index of this.#indexes) index.follow(changes);
-      this.#tellViews(changes, runToEnd(this.views.sort(changes)), changedViews);
+      this.#tellViews(changes, this.views && runToEnd(this.views.sort(changes)), changedViews);
     };
     return { table: this, changes, commit };
   }
@@ -249,7 +252,7 @@ export class TableCacheImpl implements RowSource {
       const groups = yield* index.prepare(store.rows.values());
       swaps.push(() => index.use(groups));
     }
-    const sorted = yield* this.views.sort(changes);
+    const sorted = this.views && (yield* this.views.sort(changes));
     const commit = (changedViews: RowView[]): void => {
       this.#store = store;
       // An index that came into use while the rest was prepared follows what changed.
@@ -260,10 +263,10 @@ export class TableCacheImpl implements RowSource {
     return { table: this, changes, commit };
   }
 
-  #tellViews(changes: Changes, sorted: ViewChanges, changedViews: RowView[]): void {
+  #tellViews(changes: Changes, sorted: ViewChanges | undefined, changedViews: RowView[]): void {
     if (changes.size === 0) return;
     this.#version += 1;
-    this.views.follow(changes, sorted, this.#version, changedViews);
+    this.views?.follow(changes, sorted ?? NOT_SORTED, this.#version, changedViews);
   }
 
   /** Whether the application wants to hear of changes. */

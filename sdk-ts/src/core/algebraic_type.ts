@@ -1,8 +1,8 @@
 import * as AlgebraicTypeVariants from "./algebraic_type_variants";
 import type { BinaryReader } from "./binary_reader";
 import { BinaryWriter } from "./binary_writer";
-import { findMisfit } from "./checks";
-import { deserializerOf, serializerOf } from "./codec";
+import { Misfit } from "./checks";
+import { deserializerOf, productShape, serializerOf } from "./codec";
 import type { AnyDeserializer, AnySerializer } from "./untyped";
 
 /** A field of a product. */
@@ -107,14 +107,6 @@ export const AlgebraicType = {
   },
 };
 
-const MARKED_FIELDS = new Set([
-  "__identity__",
-  "__connection_id__",
-  "__timestamp_micros_since_unix_epoch__",
-  "__time_duration_micros__",
-  "__uuid__",
-]);
-
 function bytesAsKey(ty: AlgebraicTypeType, value: any): string {
   const writer = new BinaryWriter(64);
   serializerOf(ty)(writer, value);
@@ -133,8 +125,7 @@ export const ProductType = {
       try {
         serializerOf(type, undefined, true)(writer, value);
       } catch (error) {
-        const found = findMisfit(type, value, "");
-        throw found === undefined ? error : new TypeError(found);
+        throw error instanceof Misfit ? new TypeError(error.message) : error;
       }
     };
     argumentsSerializers.set(ty, made);
@@ -155,8 +146,8 @@ export const ProductType = {
     return ProductType.makeDeserializer(ty, typespace)(reader);
   },
   intoMapKey(ty: ProductTypeType, value: any): ComparablePrimitive {
-    const field = ty.elements.length === 1 ? ty.elements[0]!.name : undefined;
-    if (field !== undefined && MARKED_FIELDS.has(field)) return value[field];
+    const shape = productShape(ty);
+    if (shape.kind === "special") return value[shape.field];
     return bytesAsKey(wrapped("Product", ty), value);
   },
 };

@@ -6,6 +6,7 @@ import {
   getQueryWhereClause,
   type SubscriptionHandleImpl,
 } from "../client";
+import { noSuchTable } from "../client/client_error";
 import type { AnyConnection } from "../client/db_connection_impl";
 import { RowView } from "../client/row_views";
 import { cacheOf } from "../client/table_cache";
@@ -60,7 +61,7 @@ class QueryResult implements ResultStore {
   constructor(connection: AnyConnection, kept: Set<QueryResult>, sql: string, query: unknown) {
     const name = getQueryAccessorName(query);
     const table = cacheOf(connection.db[name]);
-    if (!table) throw new ClientError("LC0841", `the bindings have no table ${name}; generate them again`);
+    if (!table) throw noSuchTable(name);
     this.#connection = connection;
     this.#kept = kept;
     this.#sql = sql;

@@ -1,5 +1,7 @@
 // The schema of a module: its tables, and the ways to define its functions.
 
+import { preferGenerated } from "../core/codec";
+import { generateSerializer } from "../core/codegen_write";
 import { LightconeError } from "../core/errors";
 import { CaseConversionPolicy, type Lifecycle, type RawModuleDefV10 } from "../core/module_def";
 import { type AnySchema, registerTables, type SchemaOf } from "../core/schema";
@@ -44,6 +46,7 @@ import {
 } from "./views";
 
 installGlobals();
+preferGenerated(generateSerializer);
 
 /** What is known of a schema, for the rest of the SDK. */
 export const registryOf: unique symbol = Symbol("registryOf");
