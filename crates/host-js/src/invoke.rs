@@ -228,11 +228,10 @@ fn returned<S: Scope>(
     }
 }
 
+type HeadAndBody = (Vec<u8>, Vec<u8>);
+
 /// The head and the body of a response, from an array of the two.
-fn answered<S: Scope>(
-    scope: &mut S,
-    value: &S::Value,
-) -> Result<Option<(Vec<u8>, Vec<u8>)>, Thrown> {
+fn answered<S: Scope>(scope: &mut S, value: &S::Value) -> Result<Option<HeadAndBody>, Thrown> {
     let Some([head, body]) = scope.pair(value)? else {
         return Ok(None);
     };

@@ -253,3 +253,112 @@ pub enum HttpSources {
     /// The text.
     Failed(u32),
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use lightcone_accounts::{Account, Kind};
+    use lightcone_types::Identity;
+
+    use super::*;
+    use crate::{
+        HostConfig, HostLimits, HttpMethod, HttpVersion, InstanceAccounts, NullConsole,
+        OpenTransaction,
+    };
+
+    /// Keeps what is asked.
+    struct Asked(Arc<Mutex<Vec<Ask>>>);
+
+    impl Transactions for Asked {
+        fn ask(&mut self, ask: Ask) -> Option<Waiting> {
+            self.0.lock().expect("no panic").push(ask);
+            None
+        }
+
+        fn begin(&mut self) -> Result<OpenTransaction<'_>, HostTrap> {
+            Err(HostTrap::Stopping)
+        }
+
+        fn commit(&mut self) {}
+
+        fn rollback(&mut self) {}
+
+        fn now(&self) -> Timestamp {
+            Timestamp(0)
+        }
+
+        fn committed_bytes(&self) -> usize {
+            0
+        }
+    }
+
+    #[test]
+    fn bodies_are_measured_before_they_are_copied_and_count_until_they_are_sent() {
+        let account = Account::root(Kind::Procedures, 1 << 20);
+        let limits = HostLimits {
+            http_request_bytes_max: 800 << 10,
+            ..HostLimits::default()
+        };
+        let mut config = HostConfig::new(Identity::ZERO, Arc::new(NullConsole), limits);
+        config.accounts = InstanceAccounts::of(account.clone());
+        let mut env = HostEnv::new(config);
+        let asked = Arc::<Mutex<Vec<Ask>>>::default();
+        env.own(Box::new(Asked(asked.clone())));
+        let request = |uri_bytes: usize| HttpRequest {
+            method: HttpMethod::Post,
+            headers: Vec::new(),
+            timeout: None,
+            uri: "u".repeat(uri_bytes),
+            version: HttpVersion::Http11,
+        };
+        let body = vec![7; 700 << 10];
+        env.ask_http(request(50 << 10), &body).expect("room");
+        assert!(account.used() >= 750 << 10, "head and body");
+        let error = env.ask_http(request(10), &body).expect_err("too much");
+        assert!(error.to_string().contains("[LC0722]"), "{error}");
+        assert_eq!(asked.lock().expect("no panic").drain(..).count(), 1);
+        assert!(account.used() < 200 << 10, "it is sent");
+
+        let large = vec![7; 900 << 10];
+        let asks = env.ask_http(request(10), &large).expect("it fails later");
+        assert!(asks.is_none() && asked.lock().expect("no panic").is_empty());
+        assert!(account.used() < 200 << 10, "there is no copy");
+        let HttpOutcome::Failed(text) = env.http_answer().expect("an answer") else {
+            panic!("it was not made");
+        };
+        assert!(text.contains("limits.http-request-bytes-max"), "{text}");
+        // The next one is not that one.
+        env.ask_http(request(10), b"small").expect("room");
+        let HttpOutcome::Failed(text) = env.http_answer().expect("an answer") else {
+            panic!("nobody answers");
+        };
+        assert_eq!(text, crate::HTTP_DISABLED_TEXT);
+    }
+
+    #[test]
+    fn an_answer_counts_until_it_is_read() {
+        let account = Account::root(Kind::Procedures, 1 << 20);
+        let mut config =
+            HostConfig::new(Identity::ZERO, Arc::new(NullConsole), HostLimits::default());
+        config.accounts = InstanceAccounts::of(account.clone());
+        let mut env = HostEnv::new(config);
+        let head = HttpResponse {
+            headers: Vec::new(),
+            version: HttpVersion::Http11,
+            code: 200,
+        };
+        let body = Counted::of(vec![1; 500 << 10], env.account()).expect("room");
+        let sources = env.http_sources(HttpOutcome::Response(head, body));
+        let Ok(HttpSources::Response(_, body)) = sources else {
+            panic!("{sources:?}");
+        };
+        assert!(
+            account.used() >= 500 << 10 && account.used() < 900 << 10,
+            "once"
+        );
+        env.source_read(body, &mut vec![0; 500 << 10])
+            .expect("read");
+        assert!(account.used() < 200 << 10, "{}", account.used());
+    }
+}
