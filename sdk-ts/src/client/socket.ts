@@ -184,8 +184,8 @@ export async function openWebSocket(args: WebSocketArgs): Promise<WebSocket> {
   return socket;
 }
 
-/** Payloads that may wait until they, or one before them, are inflated. With more of them the connection is lost (LC0831). */
-const INFLATING_BYTES_MAX = 64 * 1024 * 1024;
+/** Payloads that may wait for one that is being inflated. When another one comes then, the connection is lost (LC0831). */
+const INFLATING_BYTES_MAX = 256 * 1024 * 1024;
 
 /**
  * Inflates the payloads of a socket and delivers them, and the end of the connection, strictly in the order in which
@@ -256,11 +256,13 @@ export class OrderedSocket implements WebSocketAdapter {
       );
       return;
     }
-    this.#waitingBytes += data.byteLength;
-    if (this.#waitingBytes > INFLATING_BYTES_MAX && this.#tail) {
+    if (this.#waitingBytes > INFLATING_BYTES_MAX) {
       this.#fail(new ClientError("LC0831", "messages come faster than they can be inflated"));
       return;
     }
+    // One alone may have any size.
+    const waitingBytes = this.#tail ? data.byteLength : 0;
+    this.#waitingBytes += waitingBytes;
     let body: Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>>;
     try {
       body = decompressPayload(new Uint8Array(data));
@@ -272,15 +274,15 @@ export class OrderedSocket implements WebSocketAdapter {
       // Inflating starts now, next to that of other payloads; the result waits for its turn.
       body.catch(() => {});
       const inflated = body;
-      this.#inOrder(async () => this.#deliver(await inflated, data.byteLength));
+      this.#inOrder(async () => this.#deliver(await inflated, waitingBytes));
     } else {
       const plain = body;
-      this.#inOrder(() => this.#deliver(plain, data.byteLength));
+      this.#inOrder(() => this.#deliver(plain, waitingBytes));
     }
   }
 
-  #deliver(data: Uint8Array, receivedBytes: number): void {
-    this.#waitingBytes -= receivedBytes;
+  #deliver(data: Uint8Array, waitingBytes: number): void {
+    this.#waitingBytes -= waitingBytes;
     if (!this.#isBroken) this.#onmessage({ data });
   }
 
