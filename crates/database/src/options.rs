@@ -13,6 +13,7 @@ use lightcone_storage::{DiskReserve, Storage};
 use lightcone_types::Identity;
 
 use crate::budget::MemoryBudget;
+use crate::couriers::Couriers;
 use crate::environment::Environment;
 use crate::loads::Loads;
 use crate::procedures::ImmediateQueue;
@@ -54,6 +55,7 @@ pub struct Commons {
     pub(crate) memory: Arc<MemoryBudget>,
     pub(crate) reads: Arc<ReadPool>,
     pub(crate) environment: Arc<dyn Environment>,
+    couriers: Arc<Couriers>,
     /// For requests of procedures; without it they make none.
     pub(crate) outbound: Option<Arc<Outbound>>,
     databases: AtomicU64,
@@ -83,9 +85,15 @@ impl Commons {
             memory: MemoryBudget::new(environment.clone(), clients_bytes_max),
             reads: ReadPool::new(environment.clone(), read_threads),
             environment,
+            couriers: Arc::default(),
             databases: AtomicU64::new(0),
             tracer: OnceLock::new(),
         })
+    }
+
+    /// Who takes messages to the sockets. Outlets are told only while somebody runs them.
+    pub fn couriers(&self) -> &Arc<Couriers> {
+        &self.couriers
     }
 
     /// Has calls traced from now on. The first one stays.
