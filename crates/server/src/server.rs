@@ -188,6 +188,7 @@ impl Server {
             }
             None => None,
         };
+        start_couriers(&state, &stopping);
         let router = crate::http::router(state.clone());
         let mut running = stopping.clone();
         let stopped = async move {
@@ -209,6 +210,21 @@ impl Server {
             stop,
             accepting,
         })
+    }
+}
+
+/// Starts a courier for each network thread. They end with the last connections.
+fn start_couriers(state: &ServerState, stopping: &watch::Receiver<Stage>) {
+    let threads = tokio::runtime::Handle::current().metrics().num_workers();
+    for _ in 0..threads {
+        let couriers = state.databases.couriers().clone();
+        let mut stopping = stopping.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = couriers.run() => {}
+                _ = stopping.wait_for(|stage| *stage == Stage::Stopped) => {}
+            }
+        });
     }
 }
 
