@@ -458,7 +458,11 @@ async fn accept(
             continue;
         }
         let counted = Counted(state.clone());
-        let peer = ConnectionAddresses::new(peer.ip(), on_loopback);
+        // Only a connection that is gone already has no end here.
+        let Ok(local) = stream.local_addr() else {
+            continue;
+        };
+        let peer = ConnectionAddresses::new(peer.ip(), local, on_loopback);
         let is_proxy = peer.is_trusted_proxy(&state.config.network.trusted_proxies);
         let Some(of_address) = addresses.enter(peer.peer(), is_proxy) else {
             add(&state.counters.connections_refused, 1);
