@@ -161,6 +161,12 @@ impl Commons {
         account
     }
 
+    /// What the arguments and bodies of a database's calls under way count as.
+    pub(crate) fn arguments(&self, bytes_max: usize) -> Arc<Account> {
+        let terms = Terms::in_steps(bytes_max, STEP_BYTES);
+        self.process.open(Kind::Requests, terms)
+    }
+
     /// Bytes that calls beside the writers hold, of all databases.
     pub fn procedures_bytes(&self) -> usize {
         self.procedures.used()

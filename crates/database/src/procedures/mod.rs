@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use lightcone_accounts::{Account, Kind, Reservation, Terms};
 use lightcone_engine::ScheduleAt;
 use lightcone_host::{
     HostConfig, InstanceAccounts, InterruptReason, ProcedureCall, ProcedureOutcome,
@@ -188,7 +189,8 @@ impl Job {
 /// What a database has for calls beside the writer.
 pub(crate) struct Procedures {
     under_way_max: usize,
-    bytes_max: usize,
+    /// Arguments and request bodies of the calls under way.
+    arguments: Arc<Account>,
     /// Calls in WebAssembly that compute.
     running: Arc<Semaphore>,
     running_max: usize,
@@ -207,17 +209,29 @@ pub(crate) struct Procedures {
 struct Calls {
     last: u64,
     under_way: FxHashMap<u64, Arc<Control>>,
-    /// Their arguments and bodies.
-    bytes: usize,
     of_caller: FxHashMap<Identity, Share>,
     stopped: bool,
 }
 
 /// What one caller has of the calls under way.
-#[derive(Clone, Copy, Default)]
 struct Share {
     calls: usize,
-    bytes: usize,
+    /// Their arguments and bodies.
+    arguments: Arc<Account>,
+}
+
+impl Share {
+    /// A caller may have as much as is left for all others.
+    fn below(arguments: &Arc<Account>) -> Share {
+        let terms = Terms {
+            leaves_as_much: true,
+            ..Terms::exact(usize::MAX)
+        };
+        Share {
+            calls: 0,
+            arguments: arguments.open(Kind::Client, terms),
+        }
+    }
 }
 
 impl Calls {
@@ -227,34 +241,44 @@ impl Calls {
         caller: Identity,
         bytes: usize,
         calls_max: usize,
-        bytes_max: usize,
+        arguments: &Arc<Account>,
     ) -> Result<(), Full> {
-        let share = self.of_caller.get(&caller).copied().unwrap_or_default();
-        if share.calls >= calls_max.saturating_sub(self.under_way.len()) {
+        let share = self.of_caller.get(&caller);
+        let calls = share.map_or(0, |share| share.calls);
+        if calls >= calls_max.saturating_sub(self.under_way.len()) {
             return Err(Full::Calls);
         }
-        match share.bytes.saturating_add(bytes) > bytes_max.saturating_sub(self.bytes) {
+        let free_bytes = share.map_or_else(
+            || Share::below(arguments).arguments.free_bytes(),
+            |share| share.arguments.free_bytes(),
+        );
+        match bytes > free_bytes {
             true => Err(Full::Bytes),
             false => Ok(()),
         }
     }
 
-    fn begin(&mut self, caller: Identity, bytes: usize, control: Arc<Control>) -> u64 {
+    /// Gives the call's number, and what its arguments and body count as.
+    fn begin(
+        &mut self,
+        caller: Identity,
+        bytes: usize,
+        arguments: &Arc<Account>,
+        control: Arc<Control>,
+    ) -> Result<(u64, Reservation), Full> {
+        let share = self.of_caller.entry(caller);
+        let share = share.or_insert_with(|| Share::below(arguments));
+        let reserved = share.arguments.reserve(bytes).map_err(|_| Full::Bytes)?;
+        share.calls += 1;
         self.last += 1;
         self.under_way.insert(self.last, control);
-        self.bytes += bytes;
-        let share = self.of_caller.entry(caller).or_default();
-        share.calls += 1;
-        share.bytes += bytes;
-        self.last
+        Ok((self.last, reserved))
     }
 
-    fn end(&mut self, number: u64, caller: Identity, bytes: usize) {
+    fn end(&mut self, number: u64, caller: Identity) {
         self.under_way.remove(&number);
-        self.bytes -= bytes;
         if let Some(share) = self.of_caller.get_mut(&caller) {
             share.calls -= 1;
-            share.bytes -= bytes;
             if share.calls == 0 {
                 self.of_caller.remove(&caller);
             }
@@ -268,7 +292,9 @@ impl Procedures {
         let bytes_max = limits.procedure_memory_bytes_max;
         Procedures {
             under_way_max: limits.procedures_max,
-            bytes_max: limits.procedure_arguments_bytes_max,
+            arguments: options
+                .commons
+                .arguments(limits.procedure_arguments_bytes_max),
             running: Arc::new(Semaphore::new(limits.wasm_procedures_running_max)),
             running_max: limits.wasm_procedures_running_max,
             requests: Arc::new(Semaphore::new(limits.http_requests_max)),
@@ -282,9 +308,10 @@ impl Procedures {
 
     /// Whether there is a place for a call with so many bytes. Only the writer takes places, so what it hears stays true.
     pub fn has_place(&self, caller: Identity, bytes: usize) -> bool {
-        let (calls_max, bytes_max) = (self.under_way_max, self.bytes_max);
         let calls = self.calls();
-        calls.may_begin(caller, bytes, calls_max, bytes_max).is_ok()
+        calls
+            .may_begin(caller, bytes, self.under_way_max, &self.arguments)
+            .is_ok()
     }
 
     /// Everybody who runs or waits is ended.
@@ -327,8 +354,9 @@ struct UnderWay {
     shared: Arc<Shared>,
     number: u64,
     caller: Identity,
-    bytes: usize,
     control: Arc<Control>,
+    /// Of its arguments and its body.
+    _counted: Reservation,
     /// What the writer is told if nobody knows what came of the call.
     job: Option<Job>,
 }
@@ -358,7 +386,7 @@ impl Drop for UnderWay {
             message: "the server failed to run it".to_owned(),
         });
         let procedures = &self.shared.procedures;
-        procedures.calls().end(self.number, self.caller, self.bytes);
+        procedures.calls().end(self.number, self.caller);
     }
 }
 
@@ -370,16 +398,19 @@ pub(crate) fn start(shared: &Arc<Shared>, mut job: Job) -> Result<(), (Full, Box
     let procedures = &shared.procedures;
     let (control, caller) = (Arc::new(Control::default()), job.origin.identity);
     let bytes = job.bytes();
-    let number = {
+    let (number, counted) = {
         let mut calls = procedures.calls();
-        let (calls_max, bytes_max) = (procedures.under_way_max, procedures.bytes_max);
-        if let Err(full) = calls.may_begin(caller, bytes, calls_max, bytes_max) {
-            return Err((full, Box::new(job)));
-        }
+        let (calls_max, arguments) = (procedures.under_way_max, &procedures.arguments);
+        let begun = calls
+            .may_begin(caller, bytes, calls_max, arguments)
+            .and_then(|()| calls.begin(caller, bytes, arguments, control.clone()));
         if calls.stopped {
             control.end(InterruptReason::Stopping);
         }
-        calls.begin(caller, bytes, control.clone())
+        match begun {
+            Ok(begun) => begun,
+            Err(full) => return Err((full, Box::new(job))),
+        }
     };
     job.asker.leave_inbox();
     end_in_time(shared, &control);
@@ -389,8 +420,8 @@ pub(crate) fn start(shared: &Arc<Shared>, mut job: Job) -> Result<(), (Full, Box
         shared: shared.clone(),
         number,
         caller,
-        bytes,
         control,
+        _counted: counted,
         job: Some(job),
     };
     match suspends {
@@ -428,25 +459,28 @@ mod tests {
 
     #[test]
     fn a_caller_leaves_as_many_for_others_as_it_has() {
+        let arguments = Account::root(Kind::Requests, 1000);
         let mut calls = Calls::default();
         let (greedy, other) = (Identity::from_le_bytes([1; 32]), Identity::ZERO);
-        let mut numbers = Vec::new();
-        while calls.may_begin(greedy, 100, 10, 1000).is_ok() {
-            numbers.push(calls.begin(greedy, 100, Arc::default()));
+        let mut begun = Vec::new();
+        while calls.may_begin(greedy, 100, 10, &arguments).is_ok() {
+            let call = calls.begin(greedy, 100, &arguments, Arc::default());
+            begun.push(call.expect("it may"));
         }
-        assert_eq!(numbers.len(), 5);
+        assert_eq!(begun.len(), 5);
         assert_eq!(
-            calls.may_begin(greedy, 0, 10, 1000),
+            calls.may_begin(greedy, 0, 10, &arguments),
             Err(Full::Calls),
             "as many as are left"
         );
-        assert_eq!(calls.may_begin(greedy, 1, 20, 1000), Err(Full::Bytes));
-        assert_eq!(calls.may_begin(other, 500, 10, 1000), Ok(()));
-        assert_eq!(calls.may_begin(other, 501, 10, 1000), Err(Full::Bytes));
-        for number in numbers {
-            calls.end(number, greedy, 100);
+        let may = |calls: &Calls, caller, bytes| calls.may_begin(caller, bytes, 20, &arguments);
+        assert_eq!(may(&calls, greedy, 1), Err(Full::Bytes));
+        assert_eq!(may(&calls, other, 250), Ok(()), "as much as is left then");
+        assert_eq!(may(&calls, other, 251), Err(Full::Bytes));
+        for (number, _counted) in begun {
+            calls.end(number, greedy);
         }
         assert!(calls.under_way.is_empty() && calls.of_caller.is_empty());
-        assert_eq!(calls.bytes, 0);
+        assert_eq!(arguments.used(), 0);
     }
 }
