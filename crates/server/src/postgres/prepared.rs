@@ -258,6 +258,9 @@ mod tests {
     use crate::config::Config;
 
     fn holder() -> Holder {
+        // The machine's clock and threads are those of a runtime.
+        let runtime = tokio::runtime::Runtime::new().expect("the system has threads");
+        let _entered = runtime.enter();
         let process = Account::root(Kind::Process, usize::MAX);
         let commons = crate::database::commons(&process, &Config::default(), None);
         commons.holder(&crate::database::limits(&Config::default()))
