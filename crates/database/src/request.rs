@@ -21,7 +21,18 @@ pub(crate) enum Request {
         reducer: u32,
         args: Range<u32>,
     },
-    /// A call that does not reach the module.
+    /// As [`Request::Call`].
+    Procedure {
+        request_id: u32,
+        procedure: u32,
+        args: Range<u32>,
+    },
+    /// In a box: calls are most of what there is, and lists of them are written and read for each payload.
+    Other(Box<OtherRequest>),
+}
+
+/// What is no call that reaches the module.
+pub(crate) enum OtherRequest {
     RejectedCall {
         request_id: u32,
         message: String,
@@ -45,19 +56,18 @@ pub(crate) enum Request {
         plan: Result<Asked, String>,
         ticket: ReadTicket,
     },
-    /// As [`Request::Call`].
-    Procedure {
-        request_id: u32,
-        procedure: u32,
-        args: Range<u32>,
-    },
-    /// A call of a procedure that does not reach the module.
     RejectedProcedure {
         request_id: u32,
         message: String,
         log: String,
         function: String,
     },
+}
+
+impl From<OtherRequest> for Request {
+    fn from(request: OtherRequest) -> Request {
+        Request::Other(Box::new(request))
+    }
 }
 
 /// The queries of a set, with the memory they take as long as they live.
