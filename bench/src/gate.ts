@@ -1,26 +1,29 @@
 // `pnpm run bench:gate <commit>`: this tree against another commit, in alternating runs on this machine.
 //
-// The server of each tree is driven by the same client with the same modules. It fails if throughput, latency or server CPU
-// per transfer of any load is worse by more than the tolerance and beyond noise; the rule is in core/compare.ts.
+// The servers of both trees run side by side and are loaded one after the other, by the same load generator, with the same
+// modules. A load is repeated until its figure is sure enough, or until it has had all its pairs. The gate fails if throughput,
+// latency or server CPU per operation of any load is worse by more than the tolerance and beyond noise; the rule is in
+// core/compare.ts. A slowdown that buys something has its reason in the commit: a line `Slower: …` in its message.
 
 import "dotenv/config";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import cac from "cac";
 import { type Config, UsageError } from "./config";
+import type { NativeTarget, Prepared } from "./connectors/definition";
 import { chooseCases } from "./core/bench";
 import { type Comparison, compare, type Round, roundsLeast } from "./core/compare";
+import { type GateLoad, type GateRun, gateLoads, loadsNamed, runLoad } from "./core/gate_loads";
+import { fingerprint } from "./core/hardware";
 import { sessionUntilIdle } from "./core/idle";
-import type { RunResult } from "./core/result";
+import { nativeTargetOf } from "./core/native";
 import { timestamp, writeJson } from "./core/results";
-import { runOnce } from "./core/runner";
-import { prepareScriptCommand } from "./init/commands";
+import { prepareScriptCommand, repositoryDirectory, runCommand } from "./init/commands";
 import { programsOfCommit } from "./init/other_tree";
 import { openSession, type Session } from "./init/session";
 import { parseCommandLine } from "./opts";
 import { markdownTable } from "./report/format";
 import type { TestCase } from "./tests/find";
-import { transferRun } from "./workloads/transfers/workload";
 
 const test = "test-1";
 
@@ -30,30 +33,22 @@ interface Side {
   programs: string;
 }
 
-interface Load {
-  alpha: number;
-  inFlight: number | undefined;
-}
-
 interface Metric {
   name: string;
   higherIsBetter: boolean;
-  of(result: RunResult): number;
+  of(run: GateRun): number;
 }
 
-const loads: Load[] = [
-  { alpha: 1.5, inFlight: 40 },
-  { alpha: 0, inFlight: undefined },
-];
+const serverCpu: Metric = {
+  name: "server CPU",
+  higherIsBetter: false,
+  of: (run) => run.cpuMicroseconds,
+};
 
 const metrics: Metric[] = [
-  { name: "TPS", higherIsBetter: true, of: (result) => result.tps },
-  { name: "p50 ms", higherIsBetter: false, of: (result) => result.p50_ms },
-  {
-    name: "server CPU per transfer",
-    higherIsBetter: false,
-    of: (result) => 1 / Math.max(1e-9, result.cpu?.ops_per_cpu_s ?? 0),
-  },
+  serverCpu,
+  { name: "operations/s", higherIsBetter: true, of: (run) => run.operationsPerSecond },
+  { name: "p50 ms", higherIsBetter: false, of: (run) => run.p50Milliseconds },
 ];
 
 export interface GateRow extends Comparison {
@@ -63,74 +58,85 @@ export interface GateRow extends Comparison {
   rounds: Round[];
 }
 
-const loadName = ({ alpha, inFlight }: Load) => `alpha ${alpha}, ${inFlight ?? 1} in flight`;
+export interface GateOptions {
+  loads: readonly GateLoad[];
+  /** Pairs of runs of each load. */
+  pairs: number;
+  /** So many if the noise is above half the tolerance until then. */
+  pairsMax: number;
+  tolerancePct: number;
+}
 
-/** One run of one side, on a server of its own with fresh data. */
-async function measure(
+type Pair = Record<Side["name"], GateRun>;
+type Ready = Record<Side["name"], { prepared: Prepared; target: NativeTarget }>;
+
+const comparisonOf = (metric: Metric, pairs: readonly Pair[], tolerancePct: number) => {
+  const rounds = pairs.map(({ base, head }) => ({ base: metric.of(base), head: metric.of(head) }));
+  return { rounds, ...compare(rounds, metric.higherIsBetter, tolerancePct) };
+};
+
+/** Starts the servers of both sides, each with fresh data. */
+async function ready(
   config: Config,
   session: Session,
   testCase: TestCase,
-  side: Side,
-  load: Load,
-): Promise<RunResult> {
+  sides: readonly Side[],
+): Promise<Ready> {
   const definition = await testCase.definition();
-  const quiet = () => undefined;
-  const prepared = await definition.prepare({
-    ...session.context(config, test),
-    programs: side.programs,
-    say: quiet,
-  });
-  try {
-    const result = await runOnce({
-      ...{ config, prepared },
-      ops: await testCase.ops(),
-      run: transferRun(config, { ...load, concurrency: config.concurrency }),
-      connect: () => definition.create(config, prepared),
-      say: quiet,
-    });
-    if (result.invalid.length > 0)
-      throw new Error(`${side.name}: an invalid run: ${result.invalid.join("; ")}`);
-    return result;
-  } finally {
-    await prepared.stop();
+  const started: Partial<Ready> = {};
+  for (const side of sides) {
+    const context = { ...session.context(config, test), programs: side.programs, say: () => undefined };
+    const prepared = await definition.prepare(context);
+    started[side.name] = { prepared, target: nativeTargetOf(config, definition, prepared) };
   }
+  return started as Ready;
+}
+
+/** Pairs of runs of one load; who goes first alternates, so that a machine that gets slower hits both. */
+async function pairsOf(options: GateOptions, run: (side: Side["name"]) => Promise<GateRun>): Promise<Pair[]> {
+  const { pairs, pairsMax, tolerancePct } = options;
+  const measured: Pair[] = [];
+  // What both have once only, like the compilation of the module's code.
+  await run("base");
+  await run("head");
+  const isEnough = () =>
+    measured.length >= pairs && comparisonOf(serverCpu, measured, tolerancePct).noisePct <= tolerancePct / 2;
+  while (measured.length < pairsMax && !isEnough()) {
+    const isEven = measured.length % 2 === 0;
+    const first = await run(isEven ? "base" : "head");
+    const second = await run(isEven ? "head" : "base");
+    measured.push(isEven ? { base: first, head: second } : { base: second, head: first });
+  }
+  return measured;
 }
 
 export async function gate(
   config: Config,
   session: Session,
   sides: [Side, Side],
-  tolerancePct: number,
+  generator: string,
+  options: GateOptions,
 ): Promise<GateRow[]> {
   const { cases } = chooseCases(config, test);
   const rows: GateRow[] = [];
   for (const testCase of cases) {
-    for (const load of loads) {
-      const results: Record<Side["name"], RunResult>[] = [];
-      for (let round = 1; round <= config.runs; round++) {
-        const order = round % 2 ? sides : [...sides].reverse();
-        const measured: Partial<Record<Side["name"], RunResult>> = {};
-        for (const side of order) {
-          measured[side.name] = await measure(config, session, testCase, side, load);
-          const tps = Math.round(measured[side.name]!.tps).toLocaleString("en-US");
-          session.say(
-            `${testCase.system}, ${loadName(load)}, round ${round}/${config.runs}, ${side.name}: ${tps} TPS`,
-          );
-        }
-        results.push(measured as Record<Side["name"], RunResult>);
-      }
+    const { system } = testCase;
+    session.say(`${system}: starting both servers`);
+    const servers = await ready(config, session, testCase, sides);
+    for (const load of options.loads) {
+      const { accounts, seconds } = config;
+      const run = (side: Side["name"]) =>
+        runLoad({ program: generator, ...servers[side], load, seconds, accounts });
+      const pairs = await pairsOf(options, run);
       for (const metric of metrics) {
-        const rounds = results.map(({ base, head }) => ({ base: metric.of(base), head: metric.of(head) }));
-        const comparison = compare(rounds, metric.higherIsBetter, tolerancePct);
-        rows.push({
-          system: testCase.system,
-          load: loadName(load),
-          metric: metric.name,
-          rounds,
-          ...comparison,
-        });
+        const comparison = comparisonOf(metric, pairs, options.tolerancePct);
+        rows.push({ system, load: load.name, metric: metric.name, ...comparison });
+        const { slowdownPct, noisePct } = comparison;
+        const figure = `${signed(slowdownPct)} ± ${noisePct.toFixed(1)} %`;
+        session.say(`${system}, ${load.name}, ${pairs.length} pairs: ${metric.name} worse by ${figure}`);
       }
     }
+    for (const { prepared } of Object.values(servers)) await prepared.stop();
   }
   return rows;
 }
@@ -138,26 +144,32 @@ export async function gate(
 const signed = (value: number) => `${value > 0 ? "+" : ""}${value.toFixed(1)} %`;
 
 export function gateTable(rows: readonly GateRow[]): string {
-  const header = ["system", "load", "figure", "slowdown", "noise", "verdict"];
-  const lines = rows.map(({ system, load, metric, slowdownPct, noisePct, verdict }) => [
+  const header = ["system", "load", "figure", "slowdown", "noise", "pairs", "verdict"];
+  const lines = rows.map(({ system, load, metric, slowdownPct, noisePct, rounds, verdict }) => [
     ...[system, load, metric],
-    ...[signed(slowdownPct), `±${noisePct.toFixed(1)} %`, verdict],
+    ...[signed(slowdownPct), `±${noisePct.toFixed(1)} %`, String(rounds.length), verdict],
   ]);
   return markdownTable(header, lines);
 }
 
 /** What the figures say together; that they show no slowdown says little where they are too noisy to show one. */
-export function conclusionOf(rows: readonly GateRow[], tolerancePct: number) {
+export function conclusionOf(rows: readonly GateRow[], tolerancePct: number, reason?: string) {
   const slower = rows.filter(({ verdict }) => verdict === "slower").length;
   const noisy = rows.filter(({ noisePct }) => noisePct > tolerancePct).length;
   const lines = [slower === 0 ? "not slower" : `slower in ${slower} of ${rows.length} figures`];
+  if (slower > 0)
+    lines.push(
+      reason === undefined
+        ? "the message of the commit says why, in a line `Slower: …`, or it is not merged"
+        : `accepted: ${reason}`,
+    );
   if (noisy > 0) {
     lines.unshift(
       `warning: in ${noisy} of ${rows.length} figures the noise is above the tolerance of ${tolerancePct} %: a slowdown of ` +
-        "that size may go unseen; more --runs, more --seconds or a quieter machine help",
+        "that size may go unseen; more --pairs-max, more --seconds or a quieter machine help",
     );
   }
-  return { lines, isSlower: slower > 0 };
+  return { lines, isSlower: slower > 0 && reason === undefined };
 }
 
 const directoryOf = (path: string): string => {
@@ -167,18 +179,32 @@ const directoryOf = (path: string): string => {
   return directory;
 };
 
+const git = (...args: string[]) =>
+  runCommand("git", args, { workingDirectory: repositoryDirectory }).then((text) => text.trim());
+
+/** Why a commit between `base` and this tree may be slower, if one says so. */
+async function reasonSince(base: string): Promise<string | undefined> {
+  const messages = await git("log", "--format=%B", `${base}..HEAD`);
+  return /^Slower: (.+)$/m.exec(messages)?.[1];
+}
+
 async function main(): Promise<number> {
   const cli = cac("bench:gate");
   const command = cli
     .command("[commit]", "compare this tree with a commit; fails if this tree is slower")
-    .option("--runs <n>", "rounds per load (7)")
-    .option("--seconds <n>", "length of each run (10)")
+    .option("--pairs <n>", "pairs of runs of each load (8)")
+    .option("--pairs-max <n>", "pairs of runs of a load that is noisy (24)")
+    .option("--seconds <n>", "length of each run (3)")
+    .option("--loads <list>", `of ${gateLoads.map(({ name }) => name).join(", ")} (all)`)
     .option("--connectors <list>", "which (lightcone,spacetimedb_rust)")
-    .option("--concurrency <n>", "connections (64)")
     .option("--accounts <n>", "accounts (100000)")
     .option("--tolerance <percent>", "slowdown that is accepted (5)")
+    .option("--record", "keep the result in bench/results/gate, for the chart of docs/benchmarks.md")
     .option("--force", "run although the machine is busy")
-    .option("--base-bin <directory>", "built programs to compare with, instead of a commit")
+    .option(
+      "--base-bin <directory>",
+      "built programs to compare with, instead of building those of the commit",
+    )
     .option("--head-bin <directory>", "built programs of this tree, instead of building them");
   cli.help();
   const { args, options } = cli.parse(process.argv, { run: false });
@@ -186,29 +212,30 @@ async function main(): Promise<number> {
   command.checkUnknownOptions();
   command.checkUnusedArgs();
   const text = (name: string, fallback: string) => String(options[name] ?? fallback);
-  const flags = ["seconds", "runs", "concurrency", "accounts"].flatMap((name, i) => [
-    `--${name}`,
-    text(name, ["10", "7", "64", "100000"][i]!),
-  ]);
+  const number = (name: string, fallback: number, least: number, label: string) => {
+    const value = Number(text(name, String(fallback)));
+    if (!(value >= least)) throw new UsageError(`${label} must be at least ${least}, not ${options[name]}`);
+    return value;
+  };
   const { config } = parseCommandLine(
     "bench",
     [
-      ...[...flags, "--connectors", text("connectors", "lightcone,spacetimedb_rust")],
+      ...["--seconds", text("seconds", "3"), "--accounts", text("accounts", "100000")],
+      ...["--connectors", text("connectors", "lightcone,spacetimedb_rust")],
       ...(options["force"] ? ["--force"] : []),
     ],
-    {
-      BENCH_PRECOMPUTED_TRANSFER_PAIRS: process.env["BENCH_PRECOMPUTED_TRANSFER_PAIRS"],
-      BENCH_RUNS_DIR: process.env["BENCH_RUNS_DIR"],
-    },
+    { BENCH_RUNS_DIR: process.env["BENCH_RUNS_DIR"] },
   )!;
-  if (config.runs < roundsLeast)
-    throw new UsageError(`--runs must be at least ${roundsLeast}: fewer say nothing about noise`);
-  const tolerancePct = Number(options["tolerance"] ?? 5);
-  if (!(tolerancePct >= 0)) throw new UsageError(`--tolerance is a percentage, not ${options["tolerance"]}`);
+  const pairs = number("pairs", 8, roundsLeast, "--pairs");
+  const gateOptions: GateOptions = {
+    pairs,
+    pairsMax: Math.max(pairs, number("pairsMax", 24, roundsLeast, "--pairs-max")),
+    tolerancePct: number("tolerance", 5, 0, "--tolerance"),
+    loads: loadsNamed(text("loads", gateLoads.map(({ name }) => name).join(","))),
+  };
   const commit = args[0];
-  if ((commit === undefined) === (options["baseBin"] === undefined)) {
+  if (commit === undefined && options["baseBin"] === undefined)
     throw new UsageError("name a commit to compare with, or --base-bin with its built programs");
-  }
   const session = openSession();
   const base = options["baseBin"]
     ? directoryOf(String(options["baseBin"]))
@@ -216,23 +243,30 @@ async function main(): Promise<number> {
   const head = options["headBin"]
     ? directoryOf(String(options["headBin"]))
     : (await prepareScriptCommand("server")).trim();
+  const generator = process.env["LIGHTCONE_LOADGEN"] ?? join(head, "lightcone-loadgen");
   session.say(`base: ${base}, head: ${head}`);
-  await sessionUntilIdle(config, session);
+  const busy = await sessionUntilIdle(config, session);
   const sides: [Side, Side] = [
     { name: "base", programs: base },
     { name: "head", programs: head },
   ];
-  const rows = await gate({ ...config, prep: true }, session, sides, tolerancePct);
+  const rows = await gate({ ...config, prep: true }, session, sides, generator, gateOptions);
   console.log(`\n${gateTable(rows)}\n`);
   const at = new Date();
-  const path = writeJson(config.runsDir, `gate-${timestamp(at)}.json`, {
+  const result = {
     timestamp: at.toISOString(),
-    base: commit ?? base,
-    tolerancePct,
+    base: commit === undefined ? base : await git("rev-parse", "--short=12", `${commit}^{commit}`),
+    head: await git("rev-parse", "--short=12", "HEAD"),
+    hardware: fingerprint(session.workDirectory),
+    ...(busy !== undefined && { machineBusy: busy }),
+    tolerancePct: gateOptions.tolerancePct,
     rows,
-  });
-  session.say(`Wrote results to ${path}`);
-  const { lines, isSlower } = conclusionOf(rows, tolerancePct);
+  };
+  const directory = options["record"] ? join(repositoryDirectory, "bench/results/gate") : config.runsDir;
+  const name = options["record"] ? `${timestamp(at)}-${result.head}` : `gate-${timestamp(at)}`;
+  session.say(`Wrote results to ${writeJson(directory, `${name}.json`, result)}`);
+  const reason = commit === undefined ? undefined : await reasonSince(commit);
+  const { lines, isSlower } = conclusionOf(rows, gateOptions.tolerancePct, reason);
   for (const line of lines) session.say(line);
   return isSlower ? 1 : 0;
 }

@@ -49,8 +49,19 @@ describe("what the gate concludes", () => {
 
   it("is a failure as soon as one figure is slower", () => {
     const rows = [rowOf([1, 1.01, 0.99]), rowOf([0.8, 0.81, 0.79])];
-    expect(conclusionOf(rows, 5)).toEqual({ lines: ["slower in 1 of 2 figures"], isSlower: true });
+    expect(conclusionOf(rows, 5)).toEqual({
+      lines: ["slower in 1 of 2 figures", expect.stringContaining("`Slower: …`")],
+      isSlower: true,
+    });
     expect(conclusionOf(rows.slice(0, 1), 5)).toEqual({ lines: ["not slower"], isSlower: false });
+  });
+
+  it("is none where a commit has a reason", () => {
+    const rows = [rowOf([0.8, 0.81, 0.79])];
+    expect(conclusionOf(rows, 5, "checks cost that")).toEqual({
+      lines: ["slower in 1 of 1 figures", "accepted: checks cost that"],
+      isSlower: false,
+    });
   });
 
   it("is worth little on a noisy machine, and says so", () => {

@@ -215,8 +215,8 @@ describe("exit codes", () => {
       code: 1,
       output: "error: nonsense is no commit of this repository\n",
     });
-    expect((await ended(start("src/gate.ts", "HEAD --runs 2"))).output).toContain(
-      "--runs must be at least 3",
+    expect((await ended(start("src/gate.ts", "HEAD --pairs 2"))).output).toContain(
+      "--pairs must be at least 3",
     );
   });
 

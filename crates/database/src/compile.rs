@@ -21,7 +21,7 @@ use crate::module::Module;
 use crate::outgoing::ReadTicket;
 use crate::peer::Peer;
 use crate::reads::{Job, Progress, Slice};
-use crate::request::{CompiledSet, Request};
+use crate::request::{CompiledSet, OtherRequest, Request};
 
 /// Memory of a registered query beside what was made of its text: its places in the maps of the writer and of fan-out.
 const QUERY_BYTES: usize = 1024;
@@ -220,11 +220,14 @@ impl CompileJob {
             ClientMessage::OneOffQuery {
                 request_id,
                 query_string,
-            } => Some(Request::OneOff {
-                request_id,
-                plan: compile_one(&self.module, &peer, query_string),
-                ticket: self.ticket.take()?,
-            }),
+            } => {
+                let request = OtherRequest::OneOff {
+                    request_id,
+                    plan: compile_one(&self.module, &peer, query_string),
+                    ticket: self.ticket.take()?,
+                };
+                Some(request.into())
+            }
             ClientMessage::Subscribe {
                 request_id,
                 query_set_id,
@@ -268,12 +271,13 @@ impl CompileJob {
         let set = self.set.as_ref()?;
         let empty = SetCompiler::new(&self.compiler.peer, &self.compiler.budget);
         let compiler = std::mem::replace(&mut self.compiler, empty);
-        Some(Request::Subscribe {
+        let request = OtherRequest::Subscribe {
             request_id: set.request_id,
             query_set_id: set.query_set_id,
             set: compiled.map(|()| compiler.finish()),
             ticket: self.ticket.take()?,
-        })
+        };
+        Some(request.into())
     }
 }
 

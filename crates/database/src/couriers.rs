@@ -8,6 +8,8 @@ use tokio::sync::Notify;
 
 /// Outlets that a task takes at a time: then others of its thread have their turn.
 const TAKEN_MAX: usize = 32;
+/// More tasks are not woken at once; each goes on as long as there is something.
+const TASKS_WOKEN_MAX: usize = 64;
 /// Memory for more is not kept.
 const READY_KEPT_MAX: usize = 16_384;
 
@@ -82,5 +84,54 @@ impl Couriers {
     }
 }
 
-/// More threads than this are not woken at once; each that finds more work than it takes wakes nobody, and goes on.
-const TASKS_WOKEN_MAX: usize = 64;
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    use std::time::Duration;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Counting(AtomicUsize);
+
+    impl Outlet for Counting {
+        fn deliver(&self) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+
+    #[test]
+    fn whoever_is_told_delivers_once() {
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        let (couriers, outlet) = (Arc::new(Couriers::default()), Arc::new(Counting::default()));
+        for _ in 0..3 {
+            let couriers = couriers.clone();
+            runtime.spawn(async move { couriers.run().await });
+        }
+        let mut told = 0;
+        for round in 0..2_000 {
+            let count = [1, 2, 40, 300][round % 4];
+            match count {
+                1 => couriers.tell_one(outlet.clone()),
+                _ => couriers.tell(
+                    &mut (0..count)
+                        .map(|_| outlet.clone() as Arc<dyn Outlet>)
+                        .collect(),
+                ),
+            }
+            told += count;
+            // Sometimes all sleep before more comes.
+            if round % 100 == 0 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        let wait = || {
+            (0..5_000).find(|_| {
+                std::thread::sleep(Duration::from_millis(1));
+                outlet.0.load(Relaxed) >= told
+            })
+        };
+        assert!(wait().is_some(), "{} of {told}", outlet.0.load(Relaxed));
+        assert_eq!(outlet.0.load(Relaxed), told);
+    }
+}

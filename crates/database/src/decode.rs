@@ -11,7 +11,7 @@ use crate::compile::{check_texts, compile_one, SetCompiler};
 use crate::module::Module;
 use crate::outgoing::ReadTicket;
 use crate::peer::Peer;
-use crate::request::{Decoded, Request};
+use crate::request::{Decoded, OtherRequest, Request};
 use crate::resolve::{resolve_call, resolve_procedure, CallRefusal};
 
 /// Most messages of a payload that are handed on at once: the rest of a long one waits with its client.
@@ -117,30 +117,33 @@ impl Decoder<'_> {
                     let mut texts = query_strings.iter();
                     texts.try_for_each(|text| compiler.add(&module.catalog, text))
                 });
-                Request::Subscribe {
+                OtherRequest::Subscribe {
                     request_id,
                     query_set_id,
                     set: compiled.map(|()| compiler.finish()),
                     ticket: ticket.expect(queries),
                 }
+                .into()
             }
             ClientMessage::Unsubscribe {
                 request_id,
                 query_set_id,
                 ..
-            } => Request::Unsubscribe {
+            } => OtherRequest::Unsubscribe {
                 request_id,
                 query_set_id,
                 ticket,
-            },
+            }
+            .into(),
             ClientMessage::OneOffQuery {
                 request_id,
                 query_string,
-            } => Request::OneOff {
+            } => OtherRequest::OneOff {
                 request_id,
                 plan: compile_one(module, peer, query_string),
                 ticket: ticket.expect(queries),
-            },
+            }
+            .into(),
         }
     }
 }
@@ -208,12 +211,13 @@ fn resolved_call(
             reducer,
             args: place(args, base),
         },
-        Err(CallRefusal { message, log, .. }) => Request::RejectedCall {
+        Err(CallRefusal { message, log, .. }) => OtherRequest::RejectedCall {
             request_id,
             message,
             log,
             function: cut_name(name).into_owned(),
-        },
+        }
+        .into(),
     }
 }
 
@@ -231,12 +235,13 @@ fn resolved_procedure(
             procedure,
             args: place(args, base),
         },
-        Err(CallRefusal { message, log, .. }) => Request::RejectedProcedure {
+        Err(CallRefusal { message, log, .. }) => OtherRequest::RejectedProcedure {
             request_id,
             message,
             log,
             function: cut_name(name).into_owned(),
-        },
+        }
+        .into(),
     }
 }
 

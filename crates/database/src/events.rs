@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use lightcone_engine::DeltaBatch;
 use lightcone_host::FATAL_ERROR_TEXT;
-use lightcone_log::{CommitEvent, LogOffset};
+use lightcone_log::{LogError, LogOffset};
 use lightcone_types::{ConnectionId, Identity, Timestamp};
 use lightcone_wire::server;
 use tokio::sync::oneshot;
@@ -65,23 +65,26 @@ pub(crate) type Release = Box<dyn FnOnce(Result<(), String>) + Send>;
 /// An answer that is ready, or is being made by another thread.
 pub(crate) enum Answer {
     /// With what is reserved for it.
-    Ready(MessageBatch),
+    Ready(Box<MessageBatch>),
     Deferred(oneshot::Receiver<MessageBatch>),
     /// The client is gone.
     Nobody,
 }
 
-/// What happened on the writer, in order.
+/// A client that was let in.
+pub(crate) struct Connected {
+    pub connection: ConnectionNumber,
+    pub queue: Arc<OutgoingQueue>,
+    pub identity: Identity,
+    pub connection_id: ConnectionId,
+    pub token: Arc<str>,
+    pub confirmed: bool,
+    pub accepted: oneshot::Sender<()>,
+}
+
+/// What happened on the writer, in order. Calls are most of it, and nothing is larger than they are.
 pub(crate) enum Event {
-    Connected {
-        connection: ConnectionNumber,
-        queue: Arc<OutgoingQueue>,
-        identity: Identity,
-        connection_id: ConnectionId,
-        token: Arc<str>,
-        confirmed: bool,
-        accepted: oneshot::Sender<()>,
-    },
+    Connected(Box<Connected>),
     Disconnected {
         connection: ConnectionNumber,
     },
@@ -142,11 +145,24 @@ pub(crate) struct Batch {
 /// What comes to fan-out.
 pub(crate) enum FanoutItem {
     Batch(Box<Batch>),
-    Log(CommitEvent),
+    /// The log failed.
+    Poisoned(Arc<LogError>),
     /// Ends every connection with this code and reason, and fan-out itself.
     Stop {
         code: u16,
         reason: String,
         done: oneshot::Sender<()>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Request;
+
+    #[test]
+    fn what_is_seldom_makes_calls_no_larger() {
+        assert_eq!(size_of::<Request>(), 24);
+        assert!(size_of::<Event>() <= 72, "{}", size_of::<Event>());
+    }
 }

@@ -1,25 +1,25 @@
 //! Fan-out: committed batches in, messages per connection out, each released when what it reflects is durable.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::Arc;
 
 use lightcone_engine::DeltaBatch;
-use lightcone_log::{CommitEvent, LogError, LogOffset};
+use lightcone_log::LogError;
 use lightcone_types::Timestamp;
 use lightcone_wire::server;
 use rustc_hash::FxHashMap;
 
 use crate::couriers::{Couriers, Told};
-use crate::events::{Answer, Batch, CallResult, Event, FanoutItem, Release};
+use crate::events::{Answer, Batch, CallResult, Connected, Event, FanoutItem};
+use crate::held::{poison_close, Held, Waiting};
 use crate::outgoing::{Body, Delivery, MessageBatch, OutgoingQueue, SharedBody};
 use crate::peer::ConnectionNumber;
 use crate::status::FanoutStats;
 use crate::subscriptions::{ConnectionUpdate, Receivers, Subscriptions};
 
-/// Batches and log events that may wait for fan-out. At the limit the writer, or the log, waits.
+/// Batches that may wait for fan-out. At the limit the writer waits.
 pub(crate) const QUEUE_BATCHES_MAX: usize = 256;
 /// A connection's messages of one round are accounted when they have this size, and at its end.
 const STAGED_BYTES_MAX: usize = 1 << 20;
@@ -44,28 +44,16 @@ struct Connection {
     overflow: bool,
 }
 
-/// Something that waits for an offset.
-enum Waiting {
-    Deliver {
-        queue: Arc<OutgoingQueue>,
-        item: Delivery,
-    },
-    Release(Release),
-}
-
 pub(crate) struct Fanout {
     inbox: Receiver<FanoutItem>,
     used_batches: SyncSender<Box<Batch>>,
     connections: FxHashMap<ConnectionNumber, Connection>,
     subscriptions: Subscriptions,
-    /// In order of offsets.
-    waiting: VecDeque<(LogOffset, Waiting)>,
-    durable_offset: LogOffset,
-    /// What the last batch required.
-    required_offset: LogOffset,
+    held: Arc<Held>,
+    /// What the present batch has for `held`.
+    waiting: Vec<Waiting>,
     /// Batches so far.
     batches: u64,
-    poison: Option<Arc<LogError>>,
     stats: Arc<FanoutStats>,
     touched: Vec<ConnectionNumber>,
     /// Connections that end with this batch.
@@ -81,7 +69,7 @@ impl Fanout {
     pub fn new(
         inbox: Receiver<FanoutItem>,
         used_batches: SyncSender<Box<Batch>>,
-        durable_offset: LogOffset,
+        held: Arc<Held>,
         stats: Arc<FanoutStats>,
         couriers: Arc<Couriers>,
     ) -> Fanout {
@@ -90,11 +78,9 @@ impl Fanout {
             used_batches,
             connections: FxHashMap::default(),
             subscriptions: Subscriptions::default(),
-            waiting: VecDeque::new(),
-            durable_offset,
-            required_offset: durable_offset,
+            held,
+            waiting: Vec::new(),
             batches: 0,
-            poison: None,
             stats,
             touched: Vec::new(),
             closing: Vec::new(),
@@ -109,15 +95,7 @@ impl Fanout {
         while let Ok(message) = self.inbox.recv() {
             match message {
                 FanoutItem::Batch(batch) => self.batch(batch),
-                FanoutItem::Log(CommitEvent::Durable { next_offset }) => {
-                    self.durable_offset.advance_to(next_offset);
-                    self.release();
-                    self.settle();
-                }
-                FanoutItem::Log(CommitEvent::Poisoned { error }) => self.poisoned(error),
-                FanoutItem::Log(CommitEvent::TrimFailed { error }) => {
-                    tracing::warn!(%error, "old log segments could not be removed");
-                }
+                FanoutItem::Poisoned(error) => self.poisoned(&error),
                 FanoutItem::Stop { code, reason, done } => {
                     self.stop(code, &reason);
                     self.couriers.tell(&mut self.told);
@@ -131,7 +109,6 @@ impl Fanout {
 
     /// Ends all connections without a Close frame: fan-out failed, or the writer did.
     pub fn cut_all(&mut self) {
-        self.waiting.clear();
         for state in self.connections.values() {
             state.queue.cut();
         }
@@ -144,31 +121,26 @@ impl Fanout {
             required_offset,
         } = &mut *batch;
         for event in events.drain(..) {
-            self.event(event, deltas, *required_offset);
+            self.event(event, deltas);
         }
-        self.finish_batch(*required_offset);
+        self.finish_batch();
+        self.held
+            .hold(*required_offset, self.waiting.drain(..), &mut self.told);
+        self.waiting.shrink_to(TOUCHED_KEPT_MAX);
         self.stats
             .live_queries
             .store(self.subscriptions.query_count() as u64, Ordering::Relaxed);
         deltas.clear();
         self.batches += 1;
-        self.required_offset = *required_offset;
-        self.settle();
+        // The writer must see all that was pushed and held before (`Writer::answer_directly`).
+        self.stats
+            .done_batches
+            .store(self.batches, Ordering::Release);
         // If the writer has enough spare batches, this one is freed.
         let _ = self.used_batches.try_send(batch);
     }
 
-    /// Tells the writer if there is nothing left to do.
-    fn settle(&self) {
-        if self.durable_offset >= self.required_offset {
-            // The writer must see all that was pushed before (`Writer::answer_directly`).
-            self.stats
-                .settled_batches
-                .store(self.batches, Ordering::Release);
-        }
-    }
-
-    fn event(&mut self, event: Event, deltas: &DeltaBatch, required_offset: LogOffset) {
+    fn event(&mut self, event: Event, deltas: &DeltaBatch) {
         match event {
             Event::Called {
                 connection,
@@ -180,15 +152,16 @@ impl Fanout {
                 self.called(connection, request_id, timestamp, &result, deltas, ops);
             }
             Event::Committed { ops } => self.update(deltas, ops, None),
-            Event::Connected {
-                connection,
-                queue,
-                identity,
-                connection_id,
-                token,
-                confirmed,
-                accepted,
-            } => {
+            Event::Connected(connected) => {
+                let Connected {
+                    connection,
+                    queue,
+                    identity,
+                    connection_id,
+                    token,
+                    confirmed,
+                    accepted,
+                } = *connected;
                 let mut hello = MessageBatch::default();
                 server::initial_connection(hello.bytes.own(), identity, connection_id, &token);
                 hello.end_message();
@@ -248,16 +221,10 @@ impl Fanout {
                 self.closing.push(connection);
             }
             Event::Answered { connection, answer } => self.stage_answer(connection, answer),
-            Event::Release { confirmed, action } => {
-                if !confirmed || self.durable_offset >= required_offset {
-                    action(Ok(()));
-                } else if let Some(error) = &self.poison {
-                    action(Err(error.to_string()));
-                } else {
-                    self.waiting
-                        .push_back((required_offset, Waiting::Release(action)));
-                }
-            }
+            Event::Release { confirmed, action } => match confirmed {
+                true => self.waiting.push(Waiting::Release(action)),
+                false => action(Ok(())),
+            },
         }
     }
 
@@ -323,7 +290,7 @@ impl Fanout {
         // Each keeps its own charge and ticket until the client has taken it.
         let item = match answer {
             Answer::Nobody => return,
-            Answer::Ready(batch) => Delivery::Messages(batch),
+            Answer::Ready(batch) => Delivery::Messages(*batch),
             Answer::Deferred(receiver) => Delivery::Deferred(receiver),
         };
         self.stage_item(connection, item);
@@ -352,9 +319,8 @@ impl Fanout {
         }
     }
 
-    /// Hands the batch's messages to the connections, or keeps them until the batch is durable.
-    fn finish_batch(&mut self, required_offset: LogOffset) {
-        let durable = self.durable_offset >= required_offset;
+    /// Hands the batch's messages to the connections, or to what waits for the disk.
+    fn finish_batch(&mut self) {
         let mut sent = 0;
         let Fanout {
             connections,
@@ -378,15 +344,13 @@ impl Fanout {
                 // As slow as a client that does not read, even if it is the disk that is behind.
                 queue.cut();
                 self.stats.slow_clients_cut.fetch_add(1, Ordering::Relaxed);
-            } else if durable || !state.confirmed {
-                queue.push(items.drain(..), told);
-            } else if let Some(error) = &self.poison {
-                queue.push([poison_close(error)], told);
-            } else {
+            } else if state.confirmed {
                 waiting.extend(items.drain(..).map(|item| {
                     let queue = queue.clone();
-                    (required_offset, Waiting::Deliver { queue, item })
+                    Waiting::Deliver { queue, item }
                 }));
+            } else {
+                queue.push(items.drain(..), told);
             }
             items.clear();
             if told.len() >= TOLD_MAX {
@@ -402,39 +366,12 @@ impl Fanout {
         self.stats.messages_sent.fetch_add(sent, Ordering::Relaxed);
     }
 
-    fn release(&mut self) {
-        while self
-            .waiting
-            .front()
-            .is_some_and(|(offset, _)| *offset <= self.durable_offset)
-        {
-            match self.waiting.pop_front().expect("just seen").1 {
-                // Those of a connection that is gone takes nobody.
-                Waiting::Deliver { queue, item } => queue.push([item], &mut self.told),
-                Waiting::Release(action) => action(Ok(())),
-            }
-            if self.told.len() >= TOLD_MAX {
-                self.couriers.tell(&mut self.told);
-            }
-        }
-    }
-
-    /// What waits will never be durable: it is never sent, and its connections end (05 §12). So do those that asked for
-    /// results before these are durable: they may have seen what is taken back now.
-    fn poisoned(&mut self, error: Arc<LogError>) {
+    /// Connections that asked for results before these are durable end: they may have seen what is taken back now.
+    fn poisoned(&mut self, error: &LogError) {
         tracing::error!(%error, "the log failed; the database is read-only from now on");
         for state in self.connections.values().filter(|state| !state.confirmed) {
-            state.queue.push([poison_close(&error)], &mut self.told);
+            state.queue.push([poison_close(error)], &mut self.told);
         }
-        for (_, waiting) in std::mem::take(&mut self.waiting) {
-            match waiting {
-                Waiting::Deliver { queue, .. } => {
-                    queue.push([poison_close(&error)], &mut self.told);
-                }
-                Waiting::Release(action) => action(Err(error.to_string())),
-            }
-        }
-        self.poison = Some(error);
     }
 
     fn forget(&mut self, connection: ConnectionNumber) {
@@ -445,27 +382,13 @@ impl Fanout {
     }
 
     fn stop(&mut self, code: u16, reason: &str) {
-        for (_, waiting) in std::mem::take(&mut self.waiting) {
-            if let Waiting::Release(action) = waiting {
-                action(Err(
-                    "the database was stopped before the result was durable".to_owned(),
-                ));
-            }
-        }
+        self.held.end();
         for state in self.connections.values() {
             let (code, reason) = (code, reason.to_owned());
             state
                 .queue
                 .push([Delivery::Close { code, reason }], &mut self.told);
         }
-    }
-}
-
-/// How a connection ends whose answers can never be durable.
-fn poison_close(error: &LogError) -> Delivery {
-    Delivery::Close {
-        code: 1001,
-        reason: format!("the database is read-only: {error}"),
     }
 }
 

@@ -35,6 +35,7 @@ mod fanout;
 mod few;
 mod frozen;
 mod handle;
+mod held;
 mod held_indexes;
 mod http;
 mod inbox;

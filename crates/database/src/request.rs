@@ -22,7 +22,18 @@ pub(crate) enum Request {
         reducer: u32,
         args: Range<u32>,
     },
-    /// A call that does not reach the module.
+    /// As [`Request::Call`].
+    Procedure {
+        request_id: u32,
+        procedure: u32,
+        args: Range<u32>,
+    },
+    /// In a box: calls are most of what there is, and lists of them are written and read for each payload.
+    Other(Box<OtherRequest>),
+}
+
+/// What is no call that reaches the module.
+pub(crate) enum OtherRequest {
     RejectedCall {
         request_id: u32,
         message: String,
@@ -46,13 +57,6 @@ pub(crate) enum Request {
         plan: Result<Asked, String>,
         ticket: ReadTicket,
     },
-    /// As [`Request::Call`].
-    Procedure {
-        request_id: u32,
-        procedure: u32,
-        args: Range<u32>,
-    },
-    /// A call of a procedure that does not reach the module.
     RejectedProcedure {
         request_id: u32,
         message: String,
@@ -64,7 +68,10 @@ pub(crate) enum Request {
 impl Request {
     /// Whether the writer may have to have an index built before it.
     pub fn may_come_back(&self) -> bool {
-        let Request::Subscribe { set: Ok(set), .. } = self else {
+        let Request::Other(other) = self else {
+            return false;
+        };
+        let OtherRequest::Subscribe { set: Ok(set), .. } = &**other else {
             return false;
         };
         let mut queries = set.queries.iter();
@@ -76,7 +83,10 @@ impl Request {
         if !self.may_come_back() {
             return None;
         }
-        let Request::Subscribe { ticket, .. } = self else {
+        let Request::Other(other) = self else {
+            return None;
+        };
+        let OtherRequest::Subscribe { ticket, .. } = &mut **other else {
             return None;
         };
         if ticket.way_back.is_some() {
@@ -85,6 +95,12 @@ impl Request {
         let (way_back, given_back) = oneshot::channel();
         ticket.way_back = Some(way_back);
         Some(given_back)
+    }
+}
+
+impl From<OtherRequest> for Request {
+    fn from(request: OtherRequest) -> Request {
+        Request::Other(Box::new(request))
     }
 }
 

@@ -103,8 +103,8 @@ impl SnapshotGate {
 /// Numbers of fan-out.
 #[derive(Default)]
 pub(crate) struct FanoutStats {
-    /// Batches until which everything is done, released and durable.
-    pub settled_batches: AtomicU64,
+    /// Batches that it is done with: what they have for clients is in their queues, or waits for the disk.
+    pub done_batches: AtomicU64,
     pub messages_sent: AtomicU64,
     pub live_queries: AtomicU64,
     pub slow_clients_cut: AtomicU64,

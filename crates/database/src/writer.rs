@@ -38,6 +38,7 @@ use self::backfill::RunningBackfill;
 use crate::error::{ConnectError, NotDurable};
 use crate::events::{Batch, Event, FanoutItem};
 use crate::frozen::FrozenTables;
+use crate::held::{Held, Waiting};
 use crate::inbox::{Command, InboxItem, InboxPermit, Notice, Stop};
 use crate::joins::SubscribedJoins;
 use crate::metrics::QueryKind;
@@ -63,6 +64,8 @@ struct Client {
     peer: Peer,
     connection_id: ConnectionId,
     queue: Arc<OutgoingQueue>,
+    /// Answers wait until they are durable.
+    confirmed: bool,
     query_sets: FxHashMap<u32, QuerySet>,
     /// In all query sets.
     queries: usize,
@@ -88,6 +91,7 @@ pub(crate) struct Writer {
     pub committer: Arc<Committer>,
     pub fanout: SyncSender<FanoutItem>,
     pub used_batches: Receiver<Box<Batch>>,
+    pub held: Arc<Held>,
     /// Offset of the next transaction.
     pub next_offset: LogOffset,
     /// Offset of the first transaction that the log does not have yet.
@@ -124,10 +128,13 @@ pub(crate) struct WriterState {
     query_sets: u64,
     /// When the writer last took something from its inbox; None while it waits for more.
     round_started: Option<Instant>,
-    /// The last reading of the clock, if nothing but its own call was done since.
-    call_ended: Option<Instant>,
+    /// The last reading of the clock, if nothing but the calls of `run` was done since.
+    last_reading: Option<Instant>,
+    run: measure::Run,
     /// Batches given to fan-out.
     sent_batches: u64,
+    /// Answers of the round that are to wait for the disk, while they are made.
+    answers: Vec<Waiting>,
     log_bytes_at_snapshot: u64,
     snapshot_running: bool,
     /// Rows are migrated one by one.
@@ -202,7 +209,7 @@ impl Writer {
 
     fn item(&mut self, item: InboxItem) {
         if !matches!(item, InboxItem::Command(Command::Requests { .. })) {
-            self.state.call_ended = None;
+            self.stop_run();
         }
         if !matches!(item, InboxItem::Notice(Notice::RestDue)) {
             self.state.rest.note_work();

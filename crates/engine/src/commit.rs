@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::datastore::{Datastore, TableSlot, TableState};
 use crate::delta::{DeltaBatch, DeltaKind};
-use crate::record::{put_group, put_varint, GroupKind, TRANSACTION};
+use crate::record::{put_group, put_group_head, put_varint, GroupKind, TRANSACTION};
 use crate::schedule::ScheduleChange;
 use crate::system::ST_SEQUENCE_ID;
 use crate::write::{Change, ChangeKind, Transaction};
@@ -72,6 +72,10 @@ impl Datastore {
             return false;
         }
         out.net.clear();
+        if self.commit_replacements(out) {
+            self.end_transaction();
+            return true;
+        }
         self.collect_net(&self.transaction.changes, &mut out.net);
         let is_logged = |item: &NetChange| !self.at(item.slot).is_view();
         let has_record = out.net.iter().any(is_logged);
@@ -89,6 +93,50 @@ impl Datastore {
         out.net.shrink_to(1 << 16);
         self.end_transaction();
         has_record
+    }
+
+    /// The record of a transaction that has replaced rows of one table, each once, that nobody is told of: most transactions are
+    /// like that, and this does nothing but what they need. False: it is another one, and nothing is done.
+    #[inline]
+    fn commit_replacements(&self, out: &mut CommitOutput) -> bool {
+        let (transaction, records) = (&self.transaction, &mut out.records);
+        let changes = &transaction.changes[..];
+        let (Some(first), true) = (changes.first(), changes.len() <= SMALL_CHANGES) else {
+            return false;
+        };
+        let state = self.at(first.slot);
+        let (table, layout) = (&state.table, state.table.layout());
+        let is_told = state.watched || state.schedule.is_some() || table.schema.is_event;
+        let (Some(row_bytes), Some(position), false) = (
+            layout.fixed_size(),
+            table.identity_position(),
+            is_told || state.is_view(),
+        ) else {
+            return false;
+        };
+        let index = &table.indexes()[position];
+        let start = records.len();
+        records.push(TRANSACTION);
+        put_varint(records, 1);
+        let (kind, count) = ((GroupKind::Put, position), changes.len());
+        put_group_head(records, table.schema.id, kind, count, count * row_bytes);
+        for (place, change) in changes.iter().enumerate() {
+            let is_first = change.kind == ChangeKind::Replace
+                && change.slot == first.slot
+                && changes[..place].iter().all(|each| each.row != change.row);
+            let rows = is_first.then(|| (transaction.old(change), table.row(change.row)));
+            match rows {
+                Some((old, new)) if old != new && index.same_key(layout, old, new) => {
+                    records.extend_from_slice(new);
+                }
+                _ => {
+                    records.truncate(start);
+                    return false;
+                }
+            }
+        }
+        self.count_changes_of(first.slot, count as u64, count as u64);
+        true
     }
 
     /// The end of a transaction that has changed tables: rows and tables in the order in which it changed them.
@@ -457,15 +505,23 @@ impl Datastore {
                 inserted += u64::from(item.kind != NetKind::Delete);
                 deleted += u64::from(item.kind != NetKind::Insert);
             }
-            let state = self.at(items[0].slot);
-            state.counters.inserted.add(inserted);
-            state.counters.deleted.add(deleted);
-            state.count_rows();
+            self.count_changes_of(items[0].slot, inserted, deleted);
         }
+    }
+
+    #[inline]
+    fn count_changes_of(&self, slot: TableSlot, inserted: u64, deleted: u64) {
+        let state = self.at(slot);
+        state.counters.inserted.add(inserted);
+        state.counters.deleted.add(deleted);
+        state.count_rows();
     }
 
     /// Event rows live inside their transaction only (02 §10.2).
     fn empty_event_tables(&mut self, net: &[NetChange]) {
+        if !self.has_event_tables {
+            return;
+        }
         for items in net.chunk_by(|a, b| a.slot == b.slot) {
             let table = &mut self.at_mut(items[0].slot).table;
             if table.schema.is_event {

@@ -121,6 +121,8 @@ pub struct Datastore {
     pub(crate) sequences_unsaved: bool,
     /// Some table has a schedule, or had one.
     pub(crate) has_schedules: bool,
+    /// Some table is an event table, or was one.
+    pub(crate) has_event_tables: bool,
     pub(crate) clock: Clock,
     /// Tables that were read, while a migration function runs.
     pub(crate) noted_reads: Option<Mutex<FxHashSet<TableId>>>,
@@ -156,6 +158,7 @@ impl Datastore {
             transaction_bytes_max: TRANSACTION_BYTES_MAX,
             sequences_unsaved: false,
             has_schedules: false,
+            has_event_tables: false,
             clock: Arc::new(Timestamp::now),
             noted_reads: None,
             making: None,
@@ -211,6 +214,7 @@ impl Datastore {
         self.insert_names(&schema);
         self.register_indexes(slot, None, &schema);
         self.has_schedules |= state.schedule.is_some();
+        self.has_event_tables |= schema.is_event;
         self.tables.push(Some(state));
         slot
     }

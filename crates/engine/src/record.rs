@@ -79,6 +79,7 @@ pub struct RecordError {
 }
 
 /// Appends an unsigned LEB128 number.
+#[inline]
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -91,9 +92,22 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
 pub(crate) fn put_group(
     out: &mut Vec<u8>,
     table: TableId,
-    (kind, index): (GroupKind, usize),
+    kind: (GroupKind, usize),
     row_count: usize,
     rows: &[u8],
+) {
+    put_group_head(out, table, kind, row_count, rows.len());
+    out.extend_from_slice(rows);
+}
+
+/// Appends what comes before the rows of a group.
+#[inline]
+pub(crate) fn put_group_head(
+    out: &mut Vec<u8>,
+    table: TableId,
+    (kind, index): (GroupKind, usize),
+    row_count: usize,
+    row_bytes: usize,
 ) {
     put_varint(out, u64::from(table.0));
     out.push(kind as u8 | (index.min(LONG_POSITION) << KIND_BITS) as u8);
@@ -101,8 +115,7 @@ pub(crate) fn put_group(
         put_varint(out, index as u64);
     }
     put_varint(out, row_count as u64);
-    put_varint(out, rows.len() as u64);
-    out.extend_from_slice(rows);
+    put_varint(out, row_bytes as u64);
 }
 
 /// Appends a clock record.

@@ -271,6 +271,7 @@ impl Datastore {
             is_writable: std::mem::replace(&mut state.is_writable, new.is_writable),
         };
         self.has_schedules |= self.at(slot).schedule.is_some();
+        self.has_event_tables |= self.at(slot).table.schema.is_event;
         self.register_indexes(slot, Some(before.table.schema()), &schema);
         self.exchange_names(before.table.schema(), &schema);
         Ok(SchemaUndo::Altered(slot, Box::new(before)))

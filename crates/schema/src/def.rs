@@ -1,10 +1,10 @@
 //! The validated module definition: everything the host derives from the raw one (02 §8, §9, §10).
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use lightcone_types::bsatn::{Decode, DecodeError};
 use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
+use rustc_hash::FxHashMap;
 
 use crate::args::ArgsLayout;
 use crate::error::{Error, ValidationErrors};
@@ -45,10 +45,11 @@ pub struct ModuleDef {
     pub migration: Option<MigrationDef>,
     /// The same by module level, with local names, as the schema endpoint shows them.
     pub root: ModuleLevel,
-    pub(crate) tables_by_name: HashMap<String, usize>,
-    pub(crate) reducers_by_name: HashMap<String, usize>,
-    pub(crate) procedures_by_name: HashMap<String, usize>,
-    pub(crate) views_by_name: HashMap<String, usize>,
+    // The names are the module's: whoever makes them meet in one place harms its own callers only.
+    pub(crate) tables_by_name: FxHashMap<String, usize>,
+    pub(crate) reducers_by_name: FxHashMap<String, usize>,
+    pub(crate) procedures_by_name: FxHashMap<String, usize>,
+    pub(crate) views_by_name: FxHashMap<String, usize>,
 }
 
 /// The root module or one submodule, with names as they are inside it.

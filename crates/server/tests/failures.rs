@@ -28,6 +28,8 @@ const EIO: i32 = 5;
 struct Faults {
     /// Writes to the log fail with this number.
     log_write: AtomicI32,
+    /// Syncs of the log wait.
+    log_sync_waits: AtomicBool,
     /// Syncs of the log panic.
     log_sync_panics: AtomicBool,
     /// Files of snapshots cannot be made without a panic.
@@ -67,6 +69,9 @@ impl Hooks for Faults {
     }
 
     fn before_sync(&self, path: &Path) -> io::Result<()> {
+        while is_in(path, "log") && self.log_sync_waits.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
         if is_in(path, "log") && self.log_sync_panics.load(Ordering::SeqCst) {
             panic!("the sync panicked on purpose");
         }
@@ -206,6 +211,100 @@ async fn a_panic_of_the_log_is_heard_by_all_who_wait() {
     let database = open(options).await;
     add(&database, 3).await.expect("works");
     assert!(people(&database).await.contains("[1]"));
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+/// Sends a message of a client.
+async fn send(connection: &Connection, message: ClientMessage<'_>) {
+    let mut payload = Vec::new();
+    message.encode(&mut payload);
+    let sent = connection.sender.submit(Bytes::from(payload)).await;
+    sent.expect("the connection lives");
+}
+
+/// The request ids of the next answers to calls.
+async fn answered(connection: &mut Connection, count: usize) -> Vec<u32> {
+    let mut ids = Vec::new();
+    while ids.len() < count {
+        let next = tokio::time::timeout(Duration::from_secs(60), connection.outgoing.recv());
+        let Some(Outgoing::Messages(batch)) = next.await.expect("in time") else {
+            panic!("the connection ended after {ids:?}");
+        };
+        let mut start = 0;
+        for end in &batch.ends {
+            let bytes = &batch.bytes[start..*end];
+            let decoded = lightcone_wire::payload::decode_messages(Protocol::V2, bytes);
+            match decoded.expect("a message").remove(0) {
+                ServerMessage::ReducerResult { request_id, .. } => ids.push(request_id),
+                other => panic!("{other:?}"),
+            }
+            start = *end;
+        }
+    }
+    ids
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_wait_for_the_disk_and_keep_their_order() {
+    let directory = tempfile::tempdir().unwrap();
+    let (options, faults) = faulty(directory.path());
+    let database = create(options).await;
+    let mut patient = connect(&database, 7, true).await;
+    let mut hasty = connect(&database, 8, false).await;
+    // Rounds that change a row concern somebody, and go by fan-out; those that do not are answered by the writer.
+    let mut watching = connect(&database, 9, true).await;
+    let subscribe = ClientMessage::Subscribe {
+        request_id: 1,
+        query_set_id: 1,
+        query_strings: vec!["SELECT * FROM person"],
+    };
+    send(&watching, subscribe).await;
+    let applied = next(&mut watching).await;
+    assert!(matches!(applied, ServerMessage::SubscribeApplied { .. }));
+
+    faults.log_sync_waits.store(true, Ordering::SeqCst);
+    let calls = 1..=24_u32;
+    for request_id in calls.clone() {
+        let mut args = Vec::new();
+        let reducer = match request_id % 3 {
+            0 => {
+                "no".encode(&mut args);
+                "fail"
+            }
+            _ => {
+                request_id.encode(&mut args);
+                "somebody".encode(&mut args);
+                "add"
+            }
+        };
+        let call = ClientMessage::CallReducer {
+            request_id,
+            reducer,
+            args: &args,
+        };
+        send(&patient, call).await;
+        // Some calls have a round of their own.
+        if request_id % 4 == 0 {
+            tokio::time::sleep(Duration::from_millis(3)).await;
+        }
+    }
+    let mut args = Vec::new();
+    "no".encode(&mut args);
+    let call = ClientMessage::CallReducer {
+        request_id: 1,
+        reducer: "fail",
+        args: &args,
+    };
+    send(&hasty, call).await;
+    let wait = Duration::from_millis(200);
+    let early = tokio::time::timeout(wait, patient.outgoing.recv()).await;
+    assert!(early.is_err(), "nothing of it is durable: {early:?}");
+    assert_eq!(answered(&mut hasty, 1).await, [1]);
+    let early = tokio::time::timeout(wait, watching.outgoing.recv()).await;
+    assert!(early.is_err(), "nothing of it is durable: {early:?}");
+    faults.log_sync_waits.store(false, Ordering::SeqCst);
+    let ids = answered(&mut patient, calls.clone().count()).await;
+    assert_eq!(ids, calls.collect::<Vec<_>>());
     database.shutdown(ShutdownReason::ServerStop).await;
 }
 

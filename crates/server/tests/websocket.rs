@@ -8,7 +8,9 @@ use common::{answer, config, header, json, TestServer, User};
 use futures_util::{SinkExt as _, StreamExt as _};
 use lightcone_types::bsatn::Encode as _;
 use lightcone_types::{ConnectionId, Identity};
-use lightcone_wire::{payload, ClientMessage, Protocol, ReducerOutcome, ServerMessage};
+use lightcone_wire::{
+    payload, ClientMessage, Protocol, ReducerOutcome, ServerMessage, TableUpdateRows,
+};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
@@ -721,4 +723,70 @@ async fn a_message_that_never_ends_is_cut_off() {
     tokio::time::timeout(Duration::from_secs(10), cut)
         .await
         .expect("the server ends the connection");
+}
+
+/// Whoever writes to a client, couriers or its own task, and however often they take turns: it gets each update once and in order.
+#[tokio::test(flavor = "multi_thread")]
+async fn updates_come_in_order_to_clients_that_are_slow() {
+    // 8 bytes, bodies that are shared, those that are written from where they are, and those that couriers leave.
+    const NAME_BYTES: [usize; 4] = [8, 3_000, 30_000, 90_000];
+    const COUNT: u32 = 600;
+    let name = |id: u32| "x".repeat(NAME_BYTES[id as usize % 4]);
+    let server = TestServer::start().await;
+    publish(&server, "module").await;
+    let mut caller = connect(&server, "?compression=None", V2)
+        .await
+        .expect("connected");
+    messages(&mut caller, Protocol::V2).await;
+    let mut readers = Vec::new();
+    for query in [
+        "?compression=None",
+        "?compression=None",
+        "",
+        "?compression=None",
+    ] {
+        let mut reader = connect(&server, query, BOTH).await.expect("connected");
+        messages(&mut reader, Protocol::V3).await;
+        let mut bytes = Vec::new();
+        ClientMessage::Subscribe {
+            request_id: 1,
+            query_set_id: 1,
+            query_strings: vec!["SELECT * FROM person"],
+        }
+        .encode(&mut bytes);
+        let subscribe = Message::Binary(bytes.into());
+        reader.send(subscribe).await.expect("sent");
+        messages(&mut reader, Protocol::V3).await;
+        readers.push(reader);
+    }
+    let read = |mut reader: Socket| async move {
+        let mut next_id = 0;
+        while next_id < COUNT {
+            for message in messages(&mut reader, Protocol::V3).await {
+                let ServerMessage::TransactionUpdate { query_sets } = message else {
+                    panic!("{message:?}");
+                };
+                let expected = person(next_id, &name(next_id));
+                let TableUpdateRows::Persistent { inserts, deletes } =
+                    &query_sets[0].tables[0].rows[0]
+                else {
+                    panic!("no table of events");
+                };
+                assert!(deletes.is_empty());
+                assert!(inserts.iter().eq([&expected[..]]), "{next_id}");
+                next_id += 1;
+            }
+        }
+    };
+    // One reads while updates come, the others when all have come: 18 MB are more than their sockets hold.
+    let quick = tokio::spawn(read(readers.pop().expect("there are four")));
+    for id in 0..COUNT {
+        let call = Message::Binary(call(id, "add", &person(id, &name(id))).into());
+        caller.send(call).await.expect("sent");
+        messages(&mut caller, Protocol::V2).await;
+    }
+    quick.await.expect("all came");
+    for reader in readers {
+        read(reader).await;
+    }
 }

@@ -74,7 +74,9 @@ class QueryResult implements ResultStore {
     this.#listeners.add(entry);
     clearTimeout(this.#closing);
     this.#kept.delete(this);
-    if (this.#listeners.size === 1 && !this.#handle) this.#start();
+    // Whoever comes after an error, and alone, tries anew.
+    if (this.#listeners.size === 1 && this.#error) this.#stop();
+    if (!this.#handle) this.#start();
     return () => {
       this.#listeners.delete(entry);
       if (this.#listeners.size === 0) this.#keep(keepMs);
@@ -92,8 +94,7 @@ class QueryResult implements ResultStore {
   /** React mounts components twice in strict mode, and the next page may want the same rows. */
   #keep(keepMs: number): void {
     this.#kept.add(this);
-    // Whoever comes after an error tries anew.
-    this.#closing = setTimeout(() => this.#stop(), this.#error ? 0 : keepMs);
+    this.#closing = setTimeout(() => this.#stop(), keepMs);
     const [oldest] = this.#kept;
     if (oldest && this.#kept.size > KEPT_RESULTS_MAX) oldest.#stop();
   }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lightcone_engine::Counter;
 
-use super::histogram::{Histogram, HistogramSnapshot};
+use super::histogram::{nanos_of, Histogram, HistogramSnapshot};
 
 /// What a function of a module is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,6 +67,26 @@ impl FunctionCounters {
         }
     }
 
+    /// It failed.
+    pub fn note_failure(&self, failure: Failure) {
+        self.failures[failure as usize].add(1);
+    }
+
+    /// Calls have ended that took so long together. Where one of them usually takes much less, one of them took the rest. Gives what
+    /// one of them took.
+    pub fn note_run(&self, time: Duration, calls: u32, usual_ns: u64) -> u64 {
+        let total_ns = nanos_of(time);
+        let each_ns = total_ns / u64::from(calls);
+        if calls > 1 && each_ns / 2 > usual_ns {
+            let others_ns = usual_ns * u64::from(calls - 1);
+            self.times.note_many(others_ns, calls - 1);
+            self.times.note_many(total_ns - others_ns, 1);
+        } else {
+            self.times.note_many(total_ns, calls);
+        }
+        each_ns
+    }
+
     /// A call was refused before it began.
     pub fn note_refused(&self) {
         self.failures[Failure::NotRun as usize].add(1);
@@ -88,10 +108,9 @@ impl FunctionCounters {
         }
     }
 
-    /// The last call's transaction has a record.
-    #[inline]
-    pub fn note_record(&self) {
-        self.recorded.add(1);
+    /// So many of the transactions have a record.
+    pub fn note_records(&self, records: u64) {
+        self.recorded.add(records);
     }
 }
 

@@ -71,13 +71,19 @@ impl Histogram {
     /// Counts a time. For one thread alone: what two count at once may be lost.
     #[inline]
     pub fn note(&self, time: Duration) {
-        let nanos = nanos_of(time);
-        let bucket = &self.buckets[bucket_of(nanos)];
-        bucket.store(bucket.load(Relaxed) + 1, Relaxed);
-        let sum = self.sum_ns.load(Relaxed).wrapping_add(nanos);
+        self.note_many(nanos_of(time), 1);
+    }
+
+    /// The same of several that took so long together.
+    #[inline]
+    pub(super) fn note_many(&self, total_ns: u64, times: u32) {
+        let each_ns = total_ns / u64::from(times);
+        let bucket = &self.buckets[bucket_of(each_ns)];
+        bucket.store(bucket.load(Relaxed) + u64::from(times), Relaxed);
+        let sum = self.sum_ns.load(Relaxed).wrapping_add(total_ns);
         self.sum_ns.store(sum, Relaxed);
-        if nanos > self.longest_ns.load(Relaxed) {
-            self.longest_ns.store(nanos, Relaxed);
+        if each_ns > self.longest_ns.load(Relaxed) {
+            self.longest_ns.store(each_ns, Relaxed);
         }
     }
 
@@ -100,7 +106,7 @@ impl Histogram {
 
 /// Of 584 years and more, the most there is.
 #[inline]
-fn nanos_of(time: Duration) -> u64 {
+pub(super) fn nanos_of(time: Duration) -> u64 {
     let seconds = time.as_secs().saturating_mul(1_000_000_000);
     seconds.saturating_add(u64::from(time.subsec_nanos()))
 }
@@ -160,5 +166,14 @@ mod tests {
         let other = all.clone();
         all.add(&other);
         assert_eq!((all.count(), all.buckets[11]), (6, 2));
+    }
+
+    #[test]
+    fn several_times_have_their_mean() {
+        let histogram = Histogram::default();
+        histogram.note_many(8_004, 8);
+        let all = histogram.snapshot();
+        assert_eq!((all.count(), all.buckets[0], all.sum_ns), (8, 8, 8_004));
+        assert_eq!(all.longest_ns, 1_000);
     }
 }

@@ -7,15 +7,17 @@ use std::sync::{Arc, Weak};
 
 use lightcone_engine::{Datastore, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID};
 use lightcone_host::{InstanceAccounts, ModuleInstance};
-use lightcone_log::{CommitEvent, Committer, CommitterOptions, Log, LogOffset, THREAD_NAME};
+use lightcone_log::{CommitEvent, Committer, CommitterOptions, Log, LogError, THREAD_NAME};
 use lightcone_types::{ConnectionId, Identity, Reader};
 use tokio::sync::mpsc;
 
 use crate::backfill::Resumed;
 use crate::catalog::CatalogView;
+use crate::couriers::Told;
 use crate::events::{Batch, FanoutItem};
 use crate::fanout::{Fanout, QUEUE_BATCHES_MAX};
 use crate::handle::DatabaseHandle;
+use crate::held::Held;
 use crate::inbox::Inbox;
 use crate::metrics::{Metrics, ModuleCounters, Replayed, SeriesMax};
 use crate::module::{Module, Program};
@@ -86,8 +88,9 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
     }
     let (fanout, fanout_inbox) = sync_channel(QUEUE_BATCHES_MAX);
     let (used_sender, used_batches) = sync_channel(SPARE_BATCHES);
-    start_fanout(&shared, fanout_inbox, used_sender, next_offset);
-    let committer = start_log(&shared, durable, fanout.clone());
+    let held = Arc::new(Held::new(next_offset));
+    start_fanout(&shared, fanout_inbox, used_sender, held.clone());
+    let committer = start_log(&shared, durable, held.clone(), fanout.clone());
     let writer = Writer {
         shared: shared.clone(),
         inbox,
@@ -97,6 +100,7 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
         committer,
         fanout,
         used_batches,
+        held,
         next_offset,
         submitted_offset: next_offset,
         replayed_bytes: replayed.bytes,
@@ -111,11 +115,11 @@ fn start_fanout(
     shared: &Arc<Shared>,
     inbox: Receiver<FanoutItem>,
     used_batches: SyncSender<Box<Batch>>,
-    next_offset: LogOffset,
+    held: Arc<Held>,
 ) {
     let stats = shared.status.fanout.clone();
     let couriers = shared.options.commons.couriers().clone();
-    let mut fanout = Fanout::new(inbox, used_batches, next_offset, stats, couriers);
+    let mut fanout = Fanout::new(inbox, used_batches, held, stats, couriers);
     let writer = Arc::downgrade(shared);
     spawn(shared, "fan-out", FANOUT_STACK_BYTES, move || {
         let Err(panic) = catch_unwind(AssertUnwindSafe(|| fanout.run())) else {
@@ -136,6 +140,7 @@ fn start_fanout(
 fn start_log(
     shared: &Arc<Shared>,
     durable: Box<dyn Log>,
+    held: Arc<Held>,
     fanout: SyncSender<FanoutItem>,
 ) -> Arc<Committer> {
     let options = CommitterOptions {
@@ -143,10 +148,23 @@ fn start_log(
         ..CommitterOptions::default()
     };
     let poisoned = Arc::downgrade(shared);
-    let on_event = move |event: CommitEvent| {
-        notice_poison(&poisoned, &event);
-        // Fan-out ends after the log.
-        let _ = fanout.send(FanoutItem::Log(event));
+    let couriers = shared.options.commons.couriers().clone();
+    let (mut due, mut told) = (Vec::new(), Told::new());
+    let on_event = move |event: CommitEvent| match event {
+        CommitEvent::Durable { next_offset } => {
+            held.release(next_offset, &mut due, &mut told);
+            couriers.tell(&mut told);
+        }
+        CommitEvent::Poisoned { error } => {
+            notice_poison(&poisoned, &error);
+            held.give_up(&error, &mut told);
+            couriers.tell(&mut told);
+            // Fan-out ends after the log.
+            let _ = fanout.send(FanoutItem::Poisoned(error));
+        }
+        CommitEvent::TrimFailed { error } => {
+            tracing::warn!(%error, "old log segments could not be removed");
+        }
     };
     let start = |work| spawn(shared, THREAD_NAME, LOG_STACK_BYTES, work);
     let committer = Committer::start(durable, options, Box::new(on_event), start);
@@ -157,8 +175,8 @@ fn start_log(
 }
 
 /// A log that fails makes the database read-only, or ends it if it is a bug.
-fn notice_poison(shared: &Weak<Shared>, event: &CommitEvent) {
-    let (CommitEvent::Poisoned { error }, Some(shared)) = (event, shared.upgrade()) else {
+fn notice_poison(shared: &Weak<Shared>, error: &LogError) {
+    let Some(shared) = shared.upgrade() else {
         return;
     };
     if !error.is_bug() {

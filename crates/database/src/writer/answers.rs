@@ -5,13 +5,15 @@ use std::sync::atomic::Ordering;
 use rustc_hash::FxHashMap;
 
 use super::{Client, Writer};
+use crate::couriers::Told;
 use crate::events::{Answer, Event};
+use crate::held::Waiting;
 use crate::outgoing::{Delivery, MessageBatch};
 use crate::peer::ConnectionNumber;
 use crate::shared::Shared;
 
-/// Longer rounds go to fan-out: one more thread to wake does not matter to them, and it joins the messages of a client.
-const DIRECT_EVENTS_MAX: usize = 8;
+/// Longer rounds go to fan-out: one more thread to wake does not matter to them, and it works while the writer goes on.
+const DIRECT_EVENTS_MAX: usize = 64;
 
 impl Writer {
     /// A message to a client, with its memory reserved. One for whom it is too much is cut.
@@ -19,25 +21,33 @@ impl Writer {
         ready(&self.state.clients, &self.shared, connection, message)
     }
 
-    /// Answers a short round that changed nothing, if all before it is answered and durable: so nothing overtakes anything,
-    /// and nothing is seen that could be lost. False: fan-out has to do it.
+    /// Answers a short round that concerns nobody but those who asked, if fan-out is done with all that it got before: so nothing
+    /// overtakes anything. False: fan-out has to do it.
     pub(super) fn answer_directly(&mut self) -> bool {
-        let state = &mut self.state;
-        let events = &mut state.batch.events;
-        if !state.record_ends.is_empty()
-            || events.len() > DIRECT_EVENTS_MAX
+        let (state, stats) = (&self.state, &self.shared.status.fanout);
+        let events = &state.batch.events;
+        if events.len() > DIRECT_EVENTS_MAX
             || !events.iter().all(is_answer)
-            || self
-                .shared
-                .status
-                .fanout
-                .settled_batches
-                .load(Ordering::Acquire)
-                != state.sent_batches
+            || stats.done_batches.load(Ordering::Acquire) != state.sent_batches
         {
             return false;
         }
-        for event in events.drain(..) {
+        if !self.state.record_ends.is_empty() {
+            self.submit_records();
+        }
+        let mut told = Told::new();
+        self.make_answers(&mut told);
+        self.held
+            .hold(self.next_offset, self.state.answers.drain(..), &mut told);
+        self.shared.options.commons.couriers().tell(&mut told);
+        true
+    }
+
+    /// Turns the round's events into answers. Those that need not wait for the disk go right away.
+    fn make_answers(&mut self, told: &mut Told) {
+        let state = &mut self.state;
+        let mut events = state.batch.events.drain(..).peekable();
+        while let Some(event) = events.next() {
             let (connection, messages) = match event {
                 Event::Called {
                     connection,
@@ -49,16 +59,30 @@ impl Writer {
                     let mut messages = MessageBatch::default();
                     result.encode(messages.bytes.own(), request_id, timestamp);
                     messages.end_message();
+                    while let Some(Event::Called {
+                        request_id,
+                        timestamp,
+                        result,
+                        ..
+                    }) = events.next_if(|event| is_call_of(event, connection))
+                    {
+                        result.encode(messages.bytes.own(), request_id, timestamp);
+                        messages.end_message();
+                    }
                     (connection, messages)
                 }
                 Event::Answered {
                     connection,
                     answer: Answer::Ready(messages),
-                } => (connection, messages),
-                Event::Release { action, .. } => {
-                    action(Ok(()));
+                } => (connection, *messages),
+                Event::Release { confirmed, action } => {
+                    match confirmed {
+                        true => state.answers.push(Waiting::Release(action)),
+                        false => action(Ok(())),
+                    }
                     continue;
                 }
+                Event::Committed { .. } => continue,
                 _ => unreachable!("only answers get here"),
             };
             // One who went away needs no answer.
@@ -67,11 +91,21 @@ impl Writer {
             };
             let stats = &self.shared.status.fanout;
             stats.messages_sent.fetch_add(1, Ordering::Relaxed);
-            if !client.queue.send(Delivery::Messages(messages)) {
+            let mut items = [Delivery::Messages(messages)];
+            let queue = &client.queue;
+            if !queue.admit(&mut items) {
+                queue.cut();
                 stats.slow_clients_cut.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
+            let [item] = items;
+            if client.confirmed {
+                let queue = queue.clone();
+                state.answers.push(Waiting::Deliver { queue, item });
+            } else {
+                queue.push([item], told);
             }
         }
-        true
     }
 }
 
@@ -87,7 +121,7 @@ pub(super) fn ready(
     };
     let mut messages = MessageBatch::of(message);
     if messages.reserve(client.queue.budget()) {
-        return Answer::Ready(messages);
+        return Answer::Ready(Box::new(messages));
     }
     client.queue.cut();
     let stats = &shared.status.fanout;
@@ -98,9 +132,13 @@ pub(super) fn ready(
 /// Whether an event is nothing but an answer that is ready.
 fn is_answer(event: &Event) -> bool {
     match event {
-        Event::Called { ops, .. } => ops.is_empty(),
+        Event::Called { ops, .. } | Event::Committed { ops } => ops.is_empty(),
         Event::Answered { answer, .. } => matches!(answer, Answer::Ready(_)),
         Event::Release { .. } => true,
         _ => false,
     }
+}
+
+fn is_call_of(event: &Event, of: ConnectionNumber) -> bool {
+    matches!(event, Event::Called { connection, .. } if *connection == of)
 }

@@ -16,7 +16,7 @@ use crate::inbox::{Command, HttpCall, InboxItem, InboxPermit, Place};
 use crate::metrics::{Failure, QueryKind};
 use crate::peer::ConnectionNumber;
 use crate::procedures::Asker;
-use crate::request::{Decoded, Request};
+use crate::request::{Decoded, OtherRequest, Request};
 use crate::resolve::{
     find_procedure, find_reducer, resolve_call, resolve_procedure, RefusalReason,
 };
@@ -118,13 +118,34 @@ impl Writer {
                 });
                 self.trace_answer(origin);
             }
-            Request::RejectedCall {
+            Request::Procedure {
+                request_id,
+                procedure,
+                args,
+            } => {
+                self.note_wait(received);
+                self.stop_run();
+                let args = args_of(args);
+                self.client_procedure(connection, request_id, procedure, origin, args);
+            }
+            Request::Other(other) => self.other_request(connection, origin.timestamp, *other),
+        }
+    }
+
+    fn other_request(
+        &mut self,
+        connection: ConnectionNumber,
+        timestamp: Timestamp,
+        request: OtherRequest,
+    ) {
+        match request {
+            OtherRequest::RejectedCall {
                 request_id,
                 message,
                 log,
                 function,
             } => {
-                self.log_refused(&function, &log, origin.timestamp);
+                self.log_refused(&function, &log, timestamp);
                 self.event(Event::Called {
                     connection,
                     request_id,
@@ -133,29 +154,19 @@ impl Writer {
                     ops: 0..0,
                 });
             }
-            Request::Procedure {
-                request_id,
-                procedure,
-                args,
-            } => {
-                self.note_wait(received);
-                let args = args_of(args);
-                self.client_procedure(connection, request_id, procedure, origin, args);
-                self.state.call_ended = None;
-            }
-            Request::RejectedProcedure {
+            OtherRequest::RejectedProcedure {
                 request_id,
                 message,
                 log,
                 function,
             } => {
-                self.log_refused(&function, &log, origin.timestamp);
+                self.log_refused(&function, &log, timestamp);
                 let mut answer = Vec::new();
                 server::procedure_result_internal_error(&mut answer, request_id, &message);
                 let answer = self.ready(connection, answer);
                 self.event(Event::Answered { connection, answer });
             }
-            Request::Subscribe {
+            OtherRequest::Subscribe {
                 request_id,
                 query_set_id,
                 set,
@@ -163,14 +174,14 @@ impl Writer {
             } => self.timed(QueryKind::Subscribe, |writer| {
                 writer.subscribe(connection, request_id, query_set_id, set, ticket);
             }),
-            Request::Unsubscribe {
+            OtherRequest::Unsubscribe {
                 request_id,
                 query_set_id,
                 ticket,
             } => self.timed(QueryKind::Unsubscribe, |writer| {
                 writer.unsubscribe(connection, request_id, query_set_id, ticket);
             }),
-            Request::OneOff {
+            OtherRequest::OneOff {
                 request_id,
                 plan,
                 ticket,
@@ -200,7 +211,7 @@ impl Writer {
             self.module.counters.reducer(reducer).note_refused();
             return (CallResult::Failed(CallFailure::NotRun(reason)), 0..0);
         }
-        let measured = self.measure();
+        let measured = self.measure(reducer);
         let started = self.begin_traced(origin);
         self.datastore().begin();
         let outcome = self.execute(reducer, origin, args);
@@ -212,7 +223,7 @@ impl Writer {
                 (self.failed(reducer, outcome, origin.timestamp), 0..0)
             }
         };
-        self.note_call(reducer, &measured, failure);
+        self.note_call(&measured, failure);
         self.end_traced(reducer, started, &measured, &result.0);
         result
     }

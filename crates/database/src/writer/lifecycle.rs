@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::{Client, Origin, Writer};
 use crate::calls::CallError;
 use crate::error::{ConnectError, SqlError};
-use crate::events::{CallFailure, CallResult, Event};
+use crate::events::{CallFailure, CallResult, Connected, Event};
 use crate::inbox::NewClient;
 use crate::metrics::Failure;
 use crate::peer::ConnectionNumber;
@@ -47,7 +47,7 @@ impl Writer {
             return Ok(());
         };
         let origin = self.origin(identity, connection_id);
-        let measured = self.measure();
+        let measured = self.measure(reducer as u32);
         let outcome = self.execute(reducer as u32, &origin, &[]);
         let failure = Failure::of_outcome(&outcome);
         let result = match outcome {
@@ -71,7 +71,7 @@ impl Writer {
                 }
             }
         };
-        self.note_call(reducer as u32, &measured, failure);
+        self.note_call(&measured, failure);
         result
     }
 
@@ -104,7 +104,7 @@ impl Writer {
             self.traced = None;
             return Err(refused);
         }
-        let measured = self.measure();
+        let measured = self.measure(reducer);
         let outcome = self.execute(reducer, origin, args);
         let failure = Failure::of_outcome(&outcome);
         let result = match outcome {
@@ -121,7 +121,7 @@ impl Writer {
                 Ok((self.failed(reducer, outcome, origin.timestamp), 0..0))
             }
         };
-        self.note_call(reducer, &measured, failure);
+        self.note_call(&measured, failure);
         if let Ok((result, _)) = &result {
             self.end_traced(reducer, started, &measured, result);
         }
@@ -165,6 +165,7 @@ impl Writer {
             peer,
             connection_id,
             queue: queue.clone(),
+            confirmed,
             query_sets: FxHashMap::default(),
             queries: 0,
             windows: 0,
@@ -172,7 +173,7 @@ impl Writer {
         };
         self.state.clients.insert(connection, client);
         let (accepted, receiver) = oneshot::channel();
-        self.event(Event::Connected {
+        let connected = Connected {
             connection,
             queue,
             identity: peer.identity,
@@ -180,7 +181,8 @@ impl Writer {
             token,
             confirmed,
             accepted,
-        });
+        };
+        self.event(Event::Connected(Box::new(connected)));
         Ok(receiver)
     }
 
@@ -223,19 +225,19 @@ impl Writer {
                 return self.datastore().rollback();
             }
             let origin = self.origin(identity, connection_id);
-            let measured = self.measure();
+            let measured = self.measure(reducer as u32);
             let outcome = self.execute(reducer as u32, &origin, &[]);
             let failure = Failure::of_outcome(&outcome);
             match outcome {
                 ReducerOutcome::Ok if self.delete_client_rows(identity, connection_id).is_ok() => {
                     let ops = self.commit();
-                    self.note_call(reducer as u32, &measured, failure);
+                    self.note_call(&measured, failure);
                     return self.event(Event::Committed { ops });
                 }
                 outcome => {
                     self.datastore().rollback();
                     self.failed(reducer as u32, outcome, origin.timestamp);
-                    self.note_call(reducer as u32, &measured, failure);
+                    self.note_call(&measured, failure);
                 }
             }
         }

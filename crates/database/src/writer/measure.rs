@@ -1,6 +1,6 @@
-//! What the writer counts of its own work. The clock is read once for a call where calls follow each other.
+//! What the writer counts of its own work. The clock is read once for a call, or for a few that are short and follow each other.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use lightcone_host::ReducerOutcome;
 use lightcone_log::LogOffset;
@@ -8,9 +8,12 @@ use lightcone_log::LogOffset;
 use super::Writer;
 use crate::metrics::{Failure, QueryKind};
 
+/// Calls of one reducer that are timed together if they take less than [`SHORT_NS`]: reading the clock is a part of what they cost.
+const RUN_CALLS_MAX: u32 = 8;
+const SHORT_NS: u64 = 2_000;
+
 /// A call that is under way.
 pub(super) struct Measured {
-    started: Instant,
     next_offset: LogOffset,
 }
 
@@ -21,11 +24,33 @@ impl Measured {
     }
 }
 
+/// Calls of one reducer that have ended, and that nothing else came between.
+pub(super) struct Run {
+    reducer: u32,
+    calls: u32,
+    /// How many of them have a record.
+    records: u64,
+    /// What one of them took when this was last looked at.
+    usual_ns: u64,
+}
+
+impl Default for Run {
+    fn default() -> Run {
+        Run {
+            reducer: 0,
+            calls: 0,
+            records: 0,
+            usual_ns: u64::MAX,
+        }
+    }
+}
+
 impl Writer {
     /// From now on others wait for the writer.
     pub(super) fn begin_round(&mut self) {
+        self.end_run();
         let now = self.shared.environment().instant();
-        (self.state.round_started, self.state.call_ended) = (Some(now), Some(now));
+        (self.state.round_started, self.state.last_reading) = (Some(now), Some(now));
     }
 
     /// Nobody waits any more: the writer asks for more, or serves others from another thread.
@@ -39,52 +64,81 @@ impl Writer {
 
     /// A call of a reducer begins.
     #[inline]
-    pub(super) fn measure(&mut self) -> Measured {
-        let started = self.state.call_ended.take();
+    pub(super) fn measure(&mut self, reducer: u32) -> Measured {
+        if self.state.run.reducer != reducer {
+            self.end_run();
+            self.state.run.reducer = reducer;
+            self.state.run.usual_ns = u64::MAX;
+        }
+        if self.state.last_reading.is_none() {
+            self.state.last_reading = Some(self.shared.environment().instant());
+        }
         Measured {
-            started: started.unwrap_or_else(|| self.shared.environment().instant()),
             next_offset: self.next_offset,
         }
     }
 
     /// It has ended, and so has its transaction.
     #[inline]
-    pub(super) fn note_call(
-        &mut self,
-        reducer: u32,
-        measured: &Measured,
-        failure: Option<Failure>,
-    ) {
-        let now = self.shared.environment().instant();
-        let took = now.saturating_duration_since(measured.started);
-        let counters = self.module.counters.reducer(reducer);
-        counters.note(took, failure);
-        if measured.has_record(self.next_offset) {
-            counters.note_record();
-            self.state.round_reducer_records += 1;
+    pub(super) fn note_call(&mut self, measured: &Measured, failure: Option<Failure>) {
+        let has_record = u64::from(measured.has_record(self.next_offset));
+        self.state.round_reducer_records += has_record;
+        let run = &mut self.state.run;
+        run.calls += 1;
+        run.records += has_record;
+        if let Some(failure) = failure {
+            let counters = self.module.counters.reducer(run.reducer);
+            counters.note_failure(failure);
         }
-        self.state.call_ended = Some(now);
+        if run.calls >= RUN_CALLS_MAX || run.usual_ns >= SHORT_NS {
+            self.end_run();
+        }
+    }
+
+    /// Counts the calls that have ended. Before anything else is done, and before anybody hears of them.
+    pub(super) fn end_run(&mut self) {
+        if self.state.run.calls == 0 {
+            return;
+        }
+        let now = self.shared.environment().instant();
+        let started = self.state.last_reading.replace(now).unwrap_or(now);
+        let took = now.saturating_duration_since(started);
+        let run = &mut self.state.run;
+        let counters = self.module.counters.reducer(run.reducer);
+        run.usual_ns = counters.note_run(took, run.calls, run.usual_ns);
+        counters.note_records(run.records);
+        (run.calls, run.records) = (0, 0);
+    }
+
+    /// Something else is done than calling reducers, which takes its own time.
+    pub(super) fn stop_run(&mut self) {
+        self.end_run();
+        self.state.last_reading = None;
     }
 
     /// What came at this time begins now.
     #[inline]
     pub(super) fn note_wait(&mut self, received: Instant) {
-        let now = match self.state.call_ended {
-            Some(now) => now,
+        let run = &self.state.run;
+        let now = match self.state.last_reading {
+            Some(reading) if run.calls == 0 => reading,
+            Some(reading) => reading + Duration::from_nanos(u64::from(run.calls) * run.usual_ns),
             None => self.shared.environment().instant(),
         };
-        self.state.call_ended = Some(now);
+        if self.state.last_reading.is_none() {
+            self.state.last_reading = Some(now);
+        }
         let waited = now.saturating_duration_since(received);
         self.shared.metrics.waits.note(waited);
     }
 
     /// Does something for a query and counts it.
     pub(super) fn timed<T>(&mut self, kind: QueryKind, work: impl FnOnce(&mut Writer) -> T) -> T {
+        self.stop_run();
         let started = self.shared.environment().instant();
         let result = work(self);
         let took = self.shared.environment().instant() - started;
         self.shared.metrics.note_query(kind, took);
-        self.state.call_ended = None;
         result
     }
 }

@@ -446,7 +446,7 @@ impl Writer {
             return match answering.finish(&budget) {
                 Ok(mut message) => {
                     message.ticket = Some(Box::new(ticket.evaluated()));
-                    Ok(Answer::Ready(message))
+                    Ok(Answer::Ready(Box::new(message)))
                 }
                 Err(error) => Err(Refused::Error(error.to_string(), ticket)),
             };

@@ -26,7 +26,7 @@ impl Writer {
     /// Gives the round's records to the log and its events to fan-out.
     pub(crate) fn end_round(&mut self) {
         // It may wait for the log or for fan-out.
-        self.state.call_ended = None;
+        self.stop_run();
         self.end_failed_windows();
         if self.answer_directly() {
             return;
@@ -58,7 +58,7 @@ impl Writer {
         }
     }
 
-    fn submit_records(&mut self) {
+    pub(super) fn submit_records(&mut self) {
         let state = &mut self.state;
         let payload = std::mem::replace(&mut state.output.records, self.committer.take_buffer());
         state.output.records.clear();

@@ -4,7 +4,6 @@ use std::any::Any;
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
-use std::thread::{self, ThreadId};
 
 use ::v8::{
     ArrayBuffer, BackingStore, Context, Function, Global, IsolateHandle, Local, MicrotaskQueue,
@@ -159,7 +158,23 @@ mod entered {
         static ISOLATE: Cell<Option<UnsafeRawIsolatePtr>> = const { Cell::new(None) };
     }
 
-    /// A number for a new isolate.
+    /// The number of the current thread, which no other ever had: asking the standard library costs more.
+    #[inline]
+    pub(super) fn thread() -> u64 {
+        thread_local! {
+            static THREAD: Cell<u64> = const { Cell::new(NONE) };
+        }
+        match THREAD.get() {
+            NONE => {
+                let new = number();
+                THREAD.set(new);
+                new
+            }
+            known => known,
+        }
+    }
+
+    /// A number for a new isolate, or thread.
     pub(super) fn number() -> u64 {
         static LAST: AtomicU64 = AtomicU64::new(NONE);
         LAST.fetch_add(1, Ordering::Relaxed) + 1
@@ -220,7 +235,8 @@ pub(crate) struct Isolate {
     memory: Box<MemoryGuard>,
     limits: HostLimits,
     call_ticks: u64,
-    owner: ThreadId,
+    /// The number of its thread.
+    owner: u64,
     number: u64,
     /// The isolate stays entered on the thread of its owner.
     stays: bool,
@@ -289,7 +305,7 @@ impl Isolate {
             memory,
             call_ticks,
             limits,
-            owner: thread::current().id(),
+            owner: entered::thread(),
             number: entered::number(),
             stays: false,
         };
@@ -311,7 +327,7 @@ impl Isolate {
     /// Whether the current thread is the one that made the isolate.
     #[inline]
     pub(crate) fn is_here(&self) -> bool {
-        self.owner == thread::current().id()
+        self.owner == entered::thread()
     }
 
     /// The next calls have another time limit.

@@ -1,7 +1,7 @@
 //! Joining the levels: namespaced names, ids in depth-first order, tables in creation order
 //! (02 §8.11, §9.1, §9.3, §13).
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::Context;
 use crate::def::{ModuleDef, ModuleLevel, TableDef};
@@ -24,10 +24,10 @@ pub(super) fn flatten(cx: &mut Context, root: ModuleLevel) -> Option<ModuleDef> 
         on_connect: None,
         on_disconnect: None,
         migration: root.migration.clone(),
-        tables_by_name: HashMap::new(),
-        reducers_by_name: HashMap::new(),
-        procedures_by_name: HashMap::new(),
-        views_by_name: HashMap::new(),
+        tables_by_name: FxHashMap::default(),
+        reducers_by_name: FxHashMap::default(),
+        procedures_by_name: FxHashMap::default(),
+        views_by_name: FxHashMap::default(),
         root,
     };
     let root = std::mem::replace(&mut module.root, empty_level());
@@ -64,7 +64,7 @@ pub(super) fn flatten(cx: &mut Context, root: ModuleLevel) -> Option<ModuleDef> 
     Some(module)
 }
 
-fn by_name<'a>(names: impl Iterator<Item = &'a String>) -> HashMap<String, usize> {
+fn by_name<'a>(names: impl Iterator<Item = &'a String>) -> FxHashMap<String, usize> {
     names
         .enumerate()
         .map(|(i, name)| (name.clone(), i))
