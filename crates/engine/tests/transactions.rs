@@ -286,6 +286,55 @@ fn only_watched_tables_have_deltas() {
     );
 }
 
+/// Transactions that replace rows of one table that nobody watches have a way of their own to their record.
+#[test]
+fn a_record_is_the_same_whether_or_not_somebody_watches() {
+    let ((mut plain, _), (mut watched, _)) = (accounts(), accounts());
+    let table = plain.table_id_from_name("account").expect("exists");
+    let index = plain.schema(table).expect("exists").indexes[0].id;
+    watched.set_watched(table, true);
+    let mut seed = 7_u64;
+    let mut next = |below: u64| {
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    };
+    let mut replacing = 0;
+    for _ in 0..2000 {
+        let count = 1 + next(5);
+        let steps: Vec<_> = (0..count)
+            .map(|_| (next(10), next(6) as u32, next(3) as i64))
+            .collect();
+        let mut records = Vec::new();
+        for datastore in [&mut plain, &mut watched] {
+            let mut output = CommitOutput::default();
+            datastore.begin();
+            for &(what, id, balance) in &steps {
+                let row = account(id, balance);
+                // What is refused changes nothing.
+                let _ = match what {
+                    0 => datastore.insert(table, &row, &mut Vec::new()),
+                    1 => {
+                        let deleted = datastore.delete_by_index_point(index, &id.to_le_bytes());
+                        deleted.map(drop)
+                    }
+                    _ => datastore.update(table, index, &row, &mut Vec::new()),
+                };
+            }
+            records.push((datastore.commit(&mut output), output.records));
+        }
+        assert_eq!(records[0], records[1], "{steps:?}");
+        replacing += usize::from(records[0].0 && steps.iter().all(|(what, ..)| *what > 1));
+    }
+    assert!(replacing > 100, "{replacing}");
+    let counted = [&plain, &watched].map(|datastore| {
+        let counters = datastore.counters(table).expect("exists");
+        (counters.inserted.get(), counters.deleted.get())
+    });
+    assert_eq!(counted[0], counted[1]);
+}
+
 #[test]
 fn generated_values_come_in_column_order() {
     let (mut datastore, _) = accounts();
