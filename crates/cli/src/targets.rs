@@ -235,6 +235,7 @@ mod tests {
         let known = [Database {
             name: "t".into(),
             server: None,
+            server_place: None,
             instead_of: None,
         }];
         let explained = |args: &[&str]| {
