@@ -190,7 +190,8 @@ fn create_missing_views(
         .create_views(&program.def)
         .map_err(|error| Error::Other(error.to_string()))?;
     let mut output = CommitOutput::default();
-    commit(datastore, &mut output, &*options.commons.environment);
+    commit(datastore, &mut output, &*options.commons.environment)
+        .map_err(|error| Error::Other(error.to_string()))?;
     let frame = Frame {
         first_offset: log.tail().next_offset,
         count: 1,
