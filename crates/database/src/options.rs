@@ -11,12 +11,14 @@ pub use lightcone_limits::DatabaseLimits as Limits;
 use lightcone_outbound::Outbound;
 use lightcone_storage::{DiskReserve, Storage};
 use lightcone_types::Identity;
+use tokio::sync::Semaphore;
 
 use crate::budget::MemoryBudget;
 use crate::environment::Environment;
 use crate::loads::Loads;
 use crate::procedures::ImmediateQueue;
 use crate::reads::ReadPool;
+use crate::snapshot::SNAPSHOTS_AT_ONCE_MAX;
 use crate::trace::Tracer;
 
 /// Stack of a thread that runs module code, beyond what the code may use, in bytes.
@@ -56,6 +58,8 @@ pub struct Commons {
     pub(crate) environment: Arc<dyn Environment>,
     /// For requests of procedures; without it they make none.
     pub(crate) outbound: Option<Arc<Outbound>>,
+    /// The turns of databases that write snapshots.
+    pub(crate) snapshots: Arc<Semaphore>,
     databases: AtomicU64,
     tracer: OnceLock<Arc<dyn Tracer>>,
 }
@@ -83,6 +87,7 @@ impl Commons {
             memory: MemoryBudget::new(environment.clone(), clients_bytes_max),
             reads: ReadPool::new(environment.clone(), read_threads),
             environment,
+            snapshots: Arc::new(Semaphore::new(SNAPSHOTS_AT_ONCE_MAX)),
             databases: AtomicU64::new(0),
             tracer: OnceLock::new(),
         })

@@ -2,7 +2,7 @@
 
 use super::{PAGE_BYTES, ROW_IDS_MAX};
 use crate::layout::RowLayout;
-use crate::page::PageTable;
+use crate::page::{PageHash, PageTable};
 use crate::row_id::{PageNumber, RowId, Slot};
 
 /// Rows of one size. A page holds a power of two of them, then one presence bit each.
@@ -152,6 +152,10 @@ impl DenseRows {
         (self.next, self.row_count) = (RowId::MIN, 0);
     }
 
+    pub fn into_pages(self) -> PageTable {
+        self.pages
+    }
+
     pub fn page(&self, page: PageNumber) -> &[u8] {
         self.pages.bytes(page)
     }
@@ -160,7 +164,12 @@ impl DenseRows {
         self.pages.released_bytes()
     }
 
-    pub fn load_page(&mut self, image: &[u8], layout: &RowLayout) -> Result<(), String> {
+    pub fn load_page(
+        &mut self,
+        image: &[u8],
+        hash: Option<PageHash>,
+        layout: &RowLayout,
+    ) -> Result<(), String> {
         if image.len() != self.page_bytes() {
             return Err(format!(
                 "{} bytes long, expected {}",
@@ -182,8 +191,7 @@ impl DenseRows {
         if let Some(problem) = problem {
             return Err(problem);
         }
-        let page = self.pages.push_zeroed(image.len());
-        self.pages.bytes_mut(page).copy_from_slice(image);
+        let page = self.pages.push_image(image, hash);
         let bitmap = self.bitmap_start();
         let base = (page.index() as u64) << self.slot_bits;
         let ids_end = (base + self.slots() as u64).min(u64::from(ROW_IDS_MAX));
