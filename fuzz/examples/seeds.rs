@@ -33,7 +33,7 @@ fn records() -> (Datastore, Vec<Vec<u8>>) {
         let mut output = CommitOutput::default();
         datastore.begin();
         change(datastore);
-        datastore.commit(&mut output);
+        datastore.commit(&mut output).expect("the record fits");
         records.push(output.records);
     };
     transaction(&mut datastore, &|datastore| datastore.bootstrap());

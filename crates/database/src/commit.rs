@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use lightcone_engine::record::put_clock;
-use lightcone_engine::{CommitOutput, Datastore};
+use lightcone_engine::{CommitOutput, Datastore, DatastoreError};
 
 use crate::environment::Environment;
 
@@ -16,18 +16,21 @@ pub(crate) struct Committed {
 }
 
 /// Commits the open transaction. `output` collects a round: the first record of each follows a record of the time.
+///
+/// # Errors
+/// Its record is too large for the log; it is taken back.
 pub(crate) fn commit(
     datastore: &mut Datastore,
     output: &mut CommitOutput,
     environment: &dyn Environment,
-) -> Committed {
+) -> Result<Committed, DatastoreError> {
     if output.records.is_empty() {
         put_clock(&mut output.records, environment.now().0);
     }
     let start = output.deltas.position();
-    let has_record = datastore.commit(output);
-    Committed {
+    let has_record = datastore.commit(output)?;
+    Ok(Committed {
         changes: start..output.deltas.position(),
         has_record,
-    }
+    })
 }

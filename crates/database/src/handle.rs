@@ -222,6 +222,7 @@ impl DatabaseHandle {
         let stop = Stop {
             code: 1001,
             reason: reason.text().to_owned(),
+            is_opened_again: reason == ShutdownReason::ServerStop,
             done,
         };
         if self.shared.inbox.command(Command::Stop(stop)).is_ok() {

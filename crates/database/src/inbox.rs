@@ -11,7 +11,7 @@ use lightcone_engine::DatastoreSnapshot;
 use lightcone_query::WritePlan;
 use lightcone_schema::ModuleDef;
 use lightcone_types::{ConnectionId, Identity, Timestamp};
-use tokio::sync::{mpsc, oneshot, Semaphore};
+use tokio::sync::{mpsc, oneshot, OwnedSemaphorePermit, Semaphore};
 
 use crate::asked::Asked;
 use crate::calls::{CallError, CallOutcome, Caller, HandlerAnswer, HandlerRequest};
@@ -130,6 +130,8 @@ pub(crate) enum Notice {
     BackfillDue,
     /// There may have been no work for a while.
     RestDue,
+    /// It is the database's turn to write a snapshot.
+    SnapshotTurn(OwnedSemaphorePermit),
     /// A snapshot has ended. From so many bytes of the log on those are counted that make the next one due.
     SnapshotDone { log_bytes: u64 },
     /// A round of building an index beside the writer has ended.
@@ -202,6 +204,8 @@ pub(crate) type FoundQuery = (Asked, Option<Source>);
 pub(crate) struct Stop {
     pub code: u16,
     pub reason: String,
+    /// What is there is wanted again, and soon.
+    pub is_opened_again: bool,
     pub done: oneshot::Sender<()>,
 }
 

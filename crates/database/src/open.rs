@@ -106,6 +106,7 @@ impl DatabaseHandle {
         )?;
         let (mut datastore, report) =
             Datastore::recover(&options.directory, &mut snapshots, &durable)?;
+        durable.forget_read();
         for problem in snapshots.problems() {
             tracing::warn!(database = %options.identity, %problem, "an older snapshot was used, and the log since then");
         }
@@ -189,7 +190,8 @@ fn create_missing_views(
         .create_views(&program.def)
         .map_err(|error| Error::Other(error.to_string()))?;
     let mut output = CommitOutput::default();
-    commit(datastore, &mut output, &*options.commons.environment);
+    commit(datastore, &mut output, &*options.commons.environment)
+        .map_err(|error| Error::Other(error.to_string()))?;
     let frame = Frame {
         first_offset: log.tail().next_offset,
         count: 1,

@@ -13,6 +13,7 @@ use lightcone_outbound::Outbound;
 use lightcone_storage::{DiskReserve, Storage};
 use lightcone_types::Identity;
 use rustc_hash::FxHashMap;
+use tokio::sync::Semaphore;
 
 use crate::budget::{ClientBudget, Holder, MemoryBudget};
 use crate::couriers::Couriers;
@@ -20,6 +21,7 @@ use crate::environment::Environment;
 use crate::loads::Loads;
 use crate::procedures::ImmediateQueue;
 use crate::reads::ReadPool;
+use crate::snapshot::SNAPSHOTS_AT_ONCE_MAX;
 use crate::trace::Tracer;
 
 /// Stack of a thread that runs module code, beyond what the code may use, in bytes.
@@ -77,6 +79,8 @@ pub struct Commons {
     couriers: Arc<Couriers>,
     /// For requests of procedures; without it they make none.
     pub(crate) outbound: Option<Arc<Outbound>>,
+    /// The turns of databases that write snapshots.
+    pub(crate) snapshots: Arc<Semaphore>,
     databases: AtomicU64,
     tracer: OnceLock<Arc<dyn Tracer>>,
 }
@@ -125,6 +129,7 @@ impl Commons {
             reads: ReadPool::new(environment.clone(), read_threads),
             environment,
             couriers: Arc::default(),
+            snapshots: Arc::new(Semaphore::new(SNAPSHOTS_AT_ONCE_MAX)),
             databases: AtomicU64::new(0),
             tracer: OnceLock::new(),
         })

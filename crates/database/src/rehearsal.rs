@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use lightcone_engine::{
-    BackfillRecord, CommitOutput, Datastore, DatastoreSnapshot, MigrationError, MigrationWork,
+    BackfillRecord, CommitOutput, Datastore, DatastoreError, DatastoreSnapshot, MigrationError,
+    MigrationWork,
 };
 use lightcone_host::NullConsole;
 use lightcone_schema::{MigrationPlan, ModuleDef, Step};
@@ -223,7 +224,7 @@ impl Tried {
         copy.begin();
         copy.begin_backfill(&self.program.def, plan, &record)
             .map_err(refused)?;
-        copy.commit(&mut output);
+        copy.commit(&mut output).map_err(not_committed)?;
         let copied_bytes = copy.heap_bytes() as u64;
         let of = (&*self.program, plan);
         let mut backfill = Backfill::new(copy, options, of, started_us, around.console.clone())?;
@@ -232,7 +233,7 @@ impl Tried {
             copy.begin();
             let until = environment.instant() + BACKFILL_BATCH;
             let is_done = backfill.batch(copy, environment, until)?;
-            copy.commit(&mut output);
+            copy.commit(&mut output).map_err(not_committed)?;
             if is_done {
                 return Ok(environment.instant() - started);
             }
@@ -247,6 +248,10 @@ impl Tried {
             }
         }
     }
+}
+
+fn not_committed(error: DatastoreError) -> UpdateError {
+    UpdateError::Refused(error.to_string())
 }
 
 #[cfg(test)]

@@ -1,26 +1,36 @@
 //! Writing a snapshot beside the writer.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use lightcone_engine::DatastoreSnapshot;
-use lightcone_log::{Committer, LogOffset, SubmitError};
+use lightcone_log::{Committer, Log, LogOffset, SubmitError};
 use lightcone_snapshot::{SnapshotError, SnapshotStore};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::inbox::Notice;
 use crate::shared::Shared;
 
+/// So many databases of a server write snapshots at a time. Others wait for their turn, and freeze nothing until then.
+pub(crate) const SNAPSHOTS_AT_ONCE_MAX: usize = 2;
 /// A snapshot for which the disk has no room is tried again after this share of the log that makes one due.
 const SNAPSHOT_DELAY_SHARE: u64 = 16;
+/// A database that stops writes a snapshot if the next start would replay at least this share of the log that makes one due.
+const STOP_SNAPSHOT_SHARE: u64 = 8;
+/// For so long; what is not written by then is replayed.
+const STOP_SNAPSHOT_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// A snapshot on its way to the disk. However it ends (written, refused by the disk, panicked, or never begun), the writer
 /// hears of it when this is dropped.
 pub(crate) struct SnapshotJob {
     shared: Arc<Shared>,
     committer: Arc<Committer>,
-    snapshot: DatastoreSnapshot,
+    /// Until it is written.
+    snapshot: Option<DatastoreSnapshot>,
     next_offset: LogOffset,
     /// Bytes of the log from which those are counted that make the next one due.
     log_bytes: u64,
+    _turn: OwnedSemaphorePermit,
 }
 
 /// Why a snapshot was not written.
@@ -32,6 +42,16 @@ enum SnapshotFailure {
     Snapshot(#[from] SnapshotError),
 }
 
+/// How the writing of a snapshot ends.
+enum Written {
+    /// The log before this is not needed any more.
+    Whole { log_needed_from: Option<LogOffset> },
+    /// Somebody had it given up.
+    GivenUp,
+    /// The disk has no room. How much a snapshot writes shows only then, since most pages may be in older ones.
+    NoRoom,
+}
+
 impl SnapshotJob {
     /// `snapshot` is the state before the transaction `next_offset`, when the log had `log_bytes`.
     pub fn new(
@@ -40,64 +60,131 @@ impl SnapshotJob {
         snapshot: DatastoreSnapshot,
         next_offset: LogOffset,
         log_bytes: u64,
+        turn: OwnedSemaphorePermit,
     ) -> SnapshotJob {
         SnapshotJob {
             shared: shared.clone(),
             committer: committer.clone(),
-            snapshot,
+            snapshot: Some(snapshot),
             next_offset,
             log_bytes,
+            _turn: turn,
         }
     }
 
     /// Blocks until it is written.
     pub fn run(mut self) {
         let shared = self.shared.clone();
-        let _turn = shared.snapshots.hold();
-        let mut found_room = true;
-        if let Err(error) = self.write(&mut found_room) {
-            shared.metrics.snapshots.note_failed();
-            tracing::error!(database = %shared.options.identity, %error, "no snapshot was written; the log keeps everything");
-        }
-        if !found_room {
-            self.log_bytes = delayed(&shared, self.log_bytes);
+        let _busy = shared.snapshots.hold();
+        match self.write() {
+            Ok(Written::Whole { log_needed_from }) => {
+                if let Some(oldest) = log_needed_from {
+                    self.committer.trim(oldest);
+                }
+            }
+            Ok(Written::GivenUp) => {
+                tracing::info!(database = %shared.options.identity, "a snapshot was given up, because the database stops");
+            }
+            Ok(Written::NoRoom) => {
+                warn_no_room(&shared);
+                self.log_bytes = delayed(&shared, self.log_bytes);
+            }
+            Err(error) => not_written(&shared, &error),
         }
     }
 
-    /// Waits until the snapshot's transactions are durable in the log, so that the log never ends before it. Says if
-    /// there is no room on the disk: how much it writes shows only then, since most pages may be in older ones.
-    fn write(&self, found_room: &mut bool) -> Result<(), SnapshotFailure> {
-        let shared = &*self.shared;
-        let (options, database) = (&shared.options, shared.options.identity);
-        let kept = options.limits.snapshots_kept;
+    /// Waits until the snapshot's transactions are durable in the log, so that the log never ends before it.
+    fn write(&mut self) -> Result<Written, SnapshotFailure> {
         self.committer.wait_durable(self.next_offset)?;
-        let started = shared.environment().instant();
-        let directory = options.directory.join("snapshots");
-        let store = SnapshotStore::open_on(options.storage.clone(), &directory)?.keeping(kept);
-        let written = self.snapshot.write_while(&store, self.next_offset, || {
-            *found_room = options.disk.has_room_for(0);
-            *found_room && !shared.snapshots.is_cancelled()
-        })?;
-        let Some(stats) = written else {
-            match *found_room {
-                false => warn_no_room(shared),
-                true => {
-                    tracing::info!(%database, "a snapshot was given up, because the database stops");
-                }
-            }
-            return Ok(());
+        let Some(snapshot) = self.snapshot.take() else {
+            return Ok(Written::GivenUp);
         };
-        let took = shared.environment().instant() - started;
-        let snapshots = &shared.metrics.snapshots;
-        snapshots.note(took, stats.new_object_bytes);
-        if stats.mended_objects > 0 {
-            tracing::error!(%database, objects = stats.mended_objects, "what an older snapshot has on the disk is damaged; the new one has written it again. Check the disk [LC0527]");
-        }
-        if let Some(oldest) = store.prune(kept)?.log_needed_from {
-            self.committer.trim(oldest);
-        }
-        Ok(())
+        let may_go_on = || !self.shared.snapshots.is_cancelled();
+        Ok(write(&self.shared, snapshot, self.next_offset, may_go_on)?)
     }
+}
+
+/// Writes a snapshot, and removes those that are too old then.
+fn write(
+    shared: &Shared,
+    snapshot: DatastoreSnapshot,
+    next_offset: LogOffset,
+    may_go_on: impl Fn() -> bool,
+) -> Result<Written, SnapshotError> {
+    let (options, database) = (&shared.options, shared.options.identity);
+    let kept = options.limits.snapshots_kept;
+    let started = shared.environment().instant();
+    let directory = options.directory.join("snapshots");
+    let store = SnapshotStore::open_on(options.storage.clone(), &directory)?.keeping(kept);
+    let mut found_room = true;
+    let written = snapshot.write_while(&store, next_offset, || {
+        found_room = options.disk.has_room_for(0);
+        found_room && may_go_on()
+    })?;
+    let Some(stats) = written else {
+        return Ok(match found_room {
+            true => Written::GivenUp,
+            false => Written::NoRoom,
+        });
+    };
+    let took = shared.environment().instant() - started;
+    shared.metrics.snapshots.note(took, stats.new_object_bytes);
+    if stats.mended_objects > 0 {
+        tracing::error!(%database, objects = stats.mended_objects, "what an older snapshot has on the disk is damaged; the new one has written it again. Check the disk [LC0527]");
+    }
+    let log_needed_from = store.prune(kept)?.log_needed_from;
+    Ok(Written::Whole { log_needed_from })
+}
+
+/// Writes a snapshot of a database that stops, if `log_bytes` of the log have come since the last one and are many, for a bounded
+/// time. `log` has ended, and keeps others out.
+pub(crate) fn write_at_stop(
+    shared: &Shared,
+    snapshot: impl FnOnce() -> DatastoreSnapshot,
+    log: &mut dyn Log,
+    log_bytes: u64,
+) {
+    let due = shared.options.limits.snapshot_log_bytes / STOP_SNAPSHOT_SHARE;
+    if shared.options.in_memory || log_bytes < due || !shared.options.disk.has_room_for(0) {
+        return;
+    }
+    let deadline = shared.environment().instant() + STOP_SNAPSHOT_TIME_MAX;
+    let is_in_time = || shared.environment().instant() < deadline;
+    let Some(_turn) = turn_until(shared, deadline) else {
+        return tracing::info!(database = %shared.options.identity, "no snapshot is written at the stop: others of the server take the time for it");
+    };
+    match write(shared, snapshot(), log.tail().next_offset, is_in_time) {
+        Ok(Written::Whole { log_needed_from }) => {
+            let trimmed = log_needed_from.map_or(Ok(0), |oldest| log.trim(oldest));
+            if let Err(error) = trimmed {
+                tracing::warn!(database = %shared.options.identity, %error, "old segments of the log stay");
+            }
+        }
+        Ok(Written::GivenUp) => {
+            tracing::info!(database = %shared.options.identity, "the snapshot at the stop was given up, as it took too long; the next start replays the log");
+        }
+        Ok(Written::NoRoom) => warn_no_room(shared),
+        Err(error) => not_written(shared, &error),
+    }
+}
+
+/// Waits for a turn, but no longer than that.
+fn turn_until(shared: &Shared, deadline: Instant) -> Option<OwnedSemaphorePermit> {
+    loop {
+        let turns = shared.options.commons.snapshots.clone();
+        if let Ok(turn) = turns.try_acquire_owned() {
+            return Some(turn);
+        }
+        if shared.environment().instant() >= deadline {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn not_written(shared: &Shared, error: &dyn std::fmt::Display) {
+    shared.metrics.snapshots.note_failed();
+    tracing::error!(database = %shared.options.identity, %error, "no snapshot was written; the log keeps everything");
 }
 
 impl Drop for SnapshotJob {

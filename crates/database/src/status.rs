@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use lightcone_log::{CommitterStats, LogError};
-use tokio::sync::Semaphore;
+use lightcone_log::{CommitterStats, LogError, LogOffset};
+use tokio::sync::{watch, Semaphore};
 
 use crate::migration_progress::MigrationProgress;
 use crate::rehearsal::Rehearsals;
@@ -57,12 +57,43 @@ enum LogCounted {
     Ended(CommitterStats),
 }
 
+/// What of the log is durable.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Durable {
+    /// All transactions before this one are.
+    pub next_offset: LogOffset,
+    /// The log has failed, and no more ever will be.
+    pub failed: Option<Arc<str>>,
+}
+
+impl Durable {
+    /// Waits until all transactions before this one are durable.
+    ///
+    /// # Errors
+    /// They never will be.
+    pub async fn wait(
+        mut durable: watch::Receiver<Durable>,
+        offset: LogOffset,
+    ) -> Result<(), Arc<str>> {
+        let known = durable
+            .wait_for(|durable| durable.next_offset >= offset || durable.failed.is_some())
+            .await;
+        match known {
+            Ok(durable) if durable.next_offset >= offset => Ok(()),
+            Ok(durable) => Err(durable.failed.clone().unwrap_or_else(|| FAILED_TEXT.into())),
+            Err(_) => Err(FAILED_TEXT.into()),
+        }
+    }
+}
+
 /// Set by the threads of a database, read by everybody.
 pub(crate) struct Status {
     /// Committed since the database was opened.
     pub transactions: AtomicU64,
     pub fanout: Arc<FanoutStats>,
     log: Mutex<LogCounted>,
+    /// What of the log is durable, for those who wait for it outside of fan-out.
+    pub durable: watch::Sender<Durable>,
     read_only: OnceLock<ReadOnly>,
     /// The database ends because it was asked to.
     is_stopping: AtomicBool,
@@ -123,6 +154,7 @@ impl Status {
             transactions: AtomicU64::new(0),
             fanout: Arc::default(),
             log: Mutex::new(LogCounted::Ended(CommitterStats::default())),
+            durable: watch::Sender::default(),
             read_only: OnceLock::new(),
             is_stopping: AtomicBool::new(false),
             is_updating: AtomicBool::new(false),

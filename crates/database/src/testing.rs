@@ -42,7 +42,9 @@ impl Items {
                 .insert(table, &row, &mut Vec::new())
                 .expect("a row");
         }
-        datastore.commit(&mut CommitOutput::default());
+        datastore
+            .commit(&mut CommitOutput::default())
+            .expect("the record fits");
         Items {
             catalog: CatalogView::new(&datastore, &def),
             datastore,
@@ -64,7 +66,9 @@ impl Items {
         self.datastore
             .delete_all_by_eq(table, &rows)
             .expect("a row of the table");
-        self.datastore.commit(&mut CommitOutput::default());
+        self.datastore
+            .commit(&mut CommitOutput::default())
+            .expect("the record fits");
     }
 
     /// `SELECT * FROM items WHERE` a condition.

@@ -326,6 +326,7 @@ impl Writer {
             // It is seen to at the end of each round.
             Notice::ViewsDue => {}
             Notice::BackfillDue => self.backfill_due(),
+            Notice::SnapshotTurn(turn) => self.begin_snapshot(turn),
             Notice::SnapshotDone { log_bytes } => {
                 self.state.snapshot_running = false;
                 self.state.log_bytes_at_snapshot = log_bytes;

@@ -87,7 +87,7 @@ impl Bench {
         datastore.begin();
         datastore.bootstrap();
         datastore.create_tables(&def()).expect("names are free");
-        datastore.commit(&mut output);
+        datastore.commit(&mut output).expect("the record fits");
         let account = datastore
             .table_id_from_name("account")
             .expect("the table exists");
@@ -120,7 +120,9 @@ impl Bench {
                 .insert(self.account, &row, &mut Vec::new())
                 .expect("a new key");
         }
-        self.datastore.commit(&mut self.output);
+        self.datastore
+            .commit(&mut self.output)
+            .expect("the record fits");
     }
 
     fn transfers(&mut self, pairs: &[(u32, u32)]) {
@@ -150,7 +152,7 @@ impl Bench {
                         .update(*account, *account_id, &row, &mut generated)
                         .expect("the key is there");
                 }
-                assert!(datastore.commit(output) || from == to);
+                assert!(datastore.commit(output).expect("the record fits") || from == to);
             }
         }
     }
@@ -364,7 +366,10 @@ fn recovery() {
                 .datastore
                 .update(bench.account, bench.account_id, &row, &mut generated)
                 .expect("the key is there");
-            assert!(bench.datastore.commit(&mut bench.output));
+            assert!(bench
+                .datastore
+                .commit(&mut bench.output)
+                .expect("the record fits"));
         }
         log.append(
             Epoch::new(0),

@@ -4,8 +4,9 @@ use lightcone_table::{RowId, Table};
 use lightcone_types::TableId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::datastore::{Datastore, TableSlot, TableState};
+use crate::datastore::{Datastore, TableSlot, TableState, RECORD_ROOM_BYTES};
 use crate::delta::{DeltaBatch, DeltaKind};
+use crate::error::DatastoreError;
 use crate::record::{put_group, put_group_head, put_varint, GroupKind, TRANSACTION};
 use crate::schedule::ScheduleChange;
 use crate::system::ST_SEQUENCE_ID;
@@ -60,20 +61,41 @@ const SMALL_PAIRS: usize = 64;
 
 impl Datastore {
     /// Ends the transaction. Returns whether it has a record: not if it had no net effect, or one on the rows of views only.
-    pub fn commit(&mut self, out: &mut CommitOutput) -> bool {
+    ///
+    /// # Errors
+    /// Its record is too large for the log. It is undone then, and `out` is as before.
+    pub fn commit(&mut self, out: &mut CommitOutput) -> Result<bool, DatastoreError> {
         assert!(self.transaction.open, "commit ends an open transaction");
         self.save_sequences();
+        let start = out.records.len();
+        let has_record = match self.has_schema_changes() {
+            true => {
+                self.write_sealed_record(out);
+                true
+            }
+            false => self.write_net_record(out),
+        };
+        if let Err(error) = self.require_record_fits(out.records.len() - start) {
+            out.records.truncate(start);
+            out.records.shrink_to(1 << 20);
+            self.rollback();
+            return Err(error);
+        }
+        self.tell_changes(out);
         if self.has_schema_changes() {
-            self.commit_schema_changes(out);
-            return true;
+            // Of tables that nobody watches, only how many rows there are now is noted.
+            self.states().for_each(TableState::count_rows);
         }
-        if self.transaction.changes.is_empty() {
-            self.end_transaction();
-            return false;
-        }
+        out.net.shrink_to(1 << 16);
+        self.sequences_are_saved();
+        self.end_transaction();
+        Ok(has_record)
+    }
+
+    /// The record of a transaction of rows, if it has one, and its net change.
+    fn write_net_record(&self, out: &mut CommitOutput) -> bool {
         out.net.clear();
-        if self.commit_replacements(out) {
-            self.end_transaction();
+        if self.write_replacements(out) {
             return true;
         }
         self.collect_net(&self.transaction.changes, &mut out.net);
@@ -82,23 +104,13 @@ impl Datastore {
         if has_record {
             self.write_record(out);
         }
-        if !out.net.is_empty() {
-            self.write_deltas(out);
-            if self.has_schedules {
-                self.write_schedules(out);
-            }
-            self.empty_event_tables(&out.net);
-            self.count_net_changes(&out.net);
-        }
-        out.net.shrink_to(1 << 16);
-        self.end_transaction();
         has_record
     }
 
     /// The record of a transaction that has replaced rows of one table, each once, that nobody is told of: most transactions are
     /// like that, and this does nothing but what they need. False: it is another one, and nothing is done.
     #[inline]
-    fn commit_replacements(&self, out: &mut CommitOutput) -> bool {
+    fn write_replacements(&self, out: &mut CommitOutput) -> bool {
         let (transaction, records) = (&self.transaction, &mut out.records);
         let changes = &transaction.changes[..];
         let (Some(first), true) = (changes.first(), changes.len() <= SMALL_CHANGES) else {
@@ -139,32 +151,40 @@ impl Datastore {
         true
     }
 
-    /// The end of a transaction that has changed tables: rows and tables in the order in which it changed them.
+    /// The record of a transaction that has changed tables, with rows and tables in the order in which it changed them, and the net
+    /// change of tables that somebody watches.
     #[cold]
-    fn commit_schema_changes(&mut self, out: &mut CommitOutput) {
+    fn write_sealed_record(&mut self, out: &mut CommitOutput) {
         self.seal_rows();
-        let sealed = std::mem::take(&mut self.transaction.sealed);
+        let sealed = &self.transaction.sealed;
         out.records.push(TRANSACTION);
         put_varint(&mut out.records, sealed.group_count as u64);
         out.records.extend_from_slice(&sealed.groups);
-        self.transaction.sealed = sealed;
         out.net.clear();
         self.net_change_of(&mut out.net, |state| {
             state.watched || state.schedule.is_some() || state.table.schema.is_event
         });
+    }
+
+    fn require_record_fits(&self, bytes: usize) -> Result<(), DatastoreError> {
+        let bytes_max = self.transaction_bytes_max + RECORD_ROOM_BYTES;
+        match bytes > bytes_max {
+            true => Err(DatastoreError::RecordTooLarge { bytes, bytes_max }),
+            false => Ok(()),
+        }
+    }
+
+    /// Puts the net change to where subscribers, schedules and metrics look for it.
+    fn tell_changes(&mut self, out: &mut CommitOutput) {
+        if out.net.is_empty() {
+            return;
+        }
         self.write_deltas(out);
         if self.has_schedules {
             self.write_schedules(out);
         }
         self.empty_event_tables(&out.net);
         self.count_net_changes(&out.net);
-        // Of the others, only how many rows there are now is noted.
-        self.tables
-            .iter()
-            .flatten()
-            .for_each(|state| state.count_rows());
-        out.net.shrink_to(1 << 16);
-        self.end_transaction();
     }
 
     /// What the open transaction has changed in the tables that there are now.
@@ -215,9 +235,17 @@ impl Datastore {
         self.transaction.net = net;
     }
 
-    /// Rewrites the catalog rows of sequences that reserved values since they were last saved.
+    /// The commit saves the sequences of a table, which have reserved values.
+    pub(crate) fn save_sequences_of(&mut self, slot: TableSlot) {
+        if let Some(state) = &mut self.tables[slot.index()] {
+            self.transaction.save_sequences_of(slot, state);
+        }
+    }
+
+    /// Rewrites the catalog rows of sequences that have issued values in this transaction and reserved some since they were last
+    /// saved. They count as saved when it is committed.
     fn save_sequences(&mut self) {
-        if !std::mem::take(&mut self.sequences_unsaved) {
+        if self.transaction.unsaved_sequences.is_empty() {
             return;
         }
         let slot = self.slot(ST_SEQUENCE_ID).expect("system tables exist");
@@ -225,17 +253,15 @@ impl Datastore {
         // A value that was issued and not reserved would be issued again: that must not depend on the size limit.
         let bytes_max = std::mem::replace(&mut self.transaction_bytes_max, usize::MAX);
         // Saving one sequence never draws from another: rows are updated, not inserted.
-        for slot in 0..self.tables.len() {
-            let Some(state) = &mut self.tables[slot] else {
+        let slots = std::mem::take(&mut self.transaction.unsaved_sequences);
+        for slot in &slots {
+            let Some(state) = &self.tables[slot.index()] else {
                 continue;
             };
             let id = state.table.schema.id;
-            let rows: Vec<_> = state
-                .sequences
-                .iter_mut()
-                .filter(|sequence| sequence.unsaved)
+            let unsaved = state.sequences.iter().filter(|sequence| sequence.unsaved);
+            let rows: Vec<_> = unsaved
                 .map(|sequence| {
-                    sequence.unsaved = false;
                     crate::catalog::sequence_row(id, &sequence.schema, sequence.allocated)
                 })
                 .collect();
@@ -244,7 +270,18 @@ impl Datastore {
                 let _ = self.update(ST_SEQUENCE_ID, index, &row, &mut Vec::new());
             }
         }
+        self.transaction.unsaved_sequences = slots;
         self.transaction_bytes_max = bytes_max;
+    }
+
+    /// The transaction is committed, and with it what [`save_sequences`](Self::save_sequences) has written.
+    fn sequences_are_saved(&mut self) {
+        for slot in &self.transaction.unsaved_sequences {
+            let state = self.tables[slot.index()].iter_mut();
+            for sequence in state.flat_map(|state| &mut state.sequences) {
+                sequence.unsaved = false;
+            }
+        }
     }
 
     /// The net effect of some changes, one behind the other, sorted by tables and kinds.

@@ -21,11 +21,16 @@ use crate::write::Transaction;
 ///
 /// Less than what fits one frame of the log, by some room for what a record has beside the rows.
 pub(crate) const TRANSACTION_BYTES_MAX: usize = lightcone_log::PAYLOAD_BYTES_MAX - (1 << 24);
+/// What a record may have beside the rows that the transaction has counted: tables that change, and the rows of sequences. Less
+/// than the room that is left for it, as the record of the time comes in the same frame.
+pub(crate) const RECORD_ROOM_BYTES: usize = 1 << 23;
 
 /// A table with what the engine keeps beside it.
 pub(crate) struct TableState {
     pub table: Table,
     pub sequences: Vec<Sequence>,
+    /// The open transaction saves the sequences.
+    pub is_saving_sequences: bool,
     /// Somebody wants this table's changes as deltas.
     pub watched: bool,
     /// Its rows call a function.
@@ -65,6 +70,7 @@ impl TableState {
             schedule: ScheduleColumns::of(&schema),
             table: Table::new(schema),
             sequences,
+            is_saving_sequences: false,
             watched: false,
             counters: Arc::default(),
         }
@@ -117,8 +123,6 @@ pub struct Datastore {
     pub(crate) index_names: Names<IndexId>,
     pub(crate) transaction: Transaction,
     pub(crate) transaction_bytes_max: usize,
-    /// A sequence reserved values whose catalog row is not rewritten yet.
-    pub(crate) sequences_unsaved: bool,
     /// Some table has a schedule, or had one.
     pub(crate) has_schedules: bool,
     /// Some table is an event table, or was one.
@@ -156,7 +160,6 @@ impl Datastore {
             index_names: Names::default(),
             transaction: Transaction::default(),
             transaction_bytes_max: TRANSACTION_BYTES_MAX,
-            sequences_unsaved: false,
             has_schedules: false,
             has_event_tables: false,
             clock: Arc::new(Timestamp::now),

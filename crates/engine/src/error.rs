@@ -34,6 +34,9 @@ pub enum DatastoreError {
     /// The transaction's changes would exceed [`crate::Datastore::set_transaction_bytes_max`].
     #[error("the transaction changes more than {bytes_max} bytes of rows; raise `limits.transaction-bytes-max` or split the work [LC0702]")]
     TransactionTooLarge { bytes_max: usize },
+    /// What a transaction has changed is too large for its record, although it has counted less.
+    #[error("the record of the transaction has {bytes} bytes and may have {bytes_max}; raise `limits.transaction-bytes-max` or split the work [LC0702]")]
+    RecordTooLarge { bytes: usize, bytes_max: usize },
     #[error("{0}")]
     TableFull(String),
     /// The rows of a view are the database's to write.
@@ -70,6 +73,7 @@ impl DatastoreError {
             DatastoreError::IndexNotUnique => 14,
             DatastoreError::NoSuchRow => 15,
             DatastoreError::TransactionTooLarge { .. }
+            | DatastoreError::RecordTooLarge { .. }
             | DatastoreError::TableFull(_)
             | DatastoreError::View { .. }
             | DatastoreError::OldTable { .. }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lightcone_log::LogOffset;
 use lightcone_snapshot::{ObjectHash, Snapshot, SnapshotError, SnapshotStats, SnapshotStore};
-use lightcone_table::{TableSnapshot, TableView};
+use lightcone_table::{FrozenPage, TableSnapshot, TableView};
 use lightcone_types::bsatn::{Encode, Reader};
 use lightcone_types::TableId;
 
@@ -18,6 +18,13 @@ const MANIFEST_VERSION: u32 = 1;
 /// The committed state of all tables at one offset. Cheap to take: pages are shared until the writer touches them.
 pub struct DatastoreSnapshot {
     pub(crate) tables: Vec<TableSnapshot>,
+}
+
+/// A page on its way to the disk.
+enum Page {
+    /// It is there already.
+    Stored(ObjectHash),
+    Frozen(FrozenPage),
 }
 
 impl Datastore {
@@ -85,7 +92,7 @@ impl Datastore {
             for (number, hash) in pages.iter().enumerate() {
                 let page = snapshot.read(hash)?;
                 table
-                    .load_page(number, &page)
+                    .load_page(number, &page, Some(hash.0))
                     .map_err(|error| wrong(error.to_string()))?;
             }
             table
@@ -120,7 +127,7 @@ impl DatastoreSnapshot {
     /// # Errors
     /// Writing failed; the store is as before.
     pub fn write_to(
-        &self,
+        self,
         store: &SnapshotStore,
         next_offset: LogOffset,
     ) -> Result<SnapshotStats, SnapshotError> {
@@ -128,29 +135,54 @@ impl DatastoreSnapshot {
         Ok(written.expect("nobody gave it up"))
     }
 
-    /// [`write_to`](Self::write_to), given up when `may_go_on` says no: asked before every page. None if it was; nothing is
-    /// left behind then.
+    /// [`write_to`](Self::write_to), given up when `may_go_on` says no: asked before every page that is read or written. None if it
+    /// was; nothing is left behind then.
+    ///
+    /// A page that has not changed since a snapshot has told its hash is named, and neither read nor hashed. Each page is let go of
+    /// as soon as it is on its way to the disk: the writer copies those that are held before it changes them.
     ///
     /// # Errors
     /// As [`write_to`](Self::write_to).
     pub fn write_while(
-        &self,
+        self,
         store: &SnapshotStore,
         next_offset: LogOffset,
         mut may_go_on: impl FnMut() -> bool,
     ) -> Result<Option<SnapshotStats>, SnapshotError> {
         let mut writer = store.begin(next_offset)?;
-        let mut manifest = MANIFEST_VERSION.to_vec();
-        (self.tables.len() as u32).encode(&mut manifest);
-        for table in &self.tables {
-            table.schema.id.0.encode(&mut manifest);
-            let pages = table.rows.pages();
-            (pages.len() as u32).encode(&mut manifest);
-            for page in pages {
+        // First those that need not be written, as they can go at once.
+        let mut tables: Vec<(TableId, Vec<Page>)> = Vec::with_capacity(self.tables.len());
+        for table in self.tables {
+            let mut pages = Vec::with_capacity(table.rows.page_count());
+            for page in table.rows.into_pages() {
                 if !may_go_on() {
                     return Ok(None);
                 }
-                manifest.extend_from_slice(&writer.put(page)?.0);
+                pages.push(match page.hash().map(ObjectHash) {
+                    Some(hash) if writer.reuse(&hash) => Page::Stored(hash),
+                    _ => Page::Frozen(page),
+                });
+            }
+            tables.push((table.schema.id, pages));
+        }
+        let mut manifest = MANIFEST_VERSION.to_vec();
+        (tables.len() as u32).encode(&mut manifest);
+        for (id, pages) in tables {
+            id.0.encode(&mut manifest);
+            (pages.len() as u32).encode(&mut manifest);
+            for page in pages {
+                let hash = match page {
+                    Page::Stored(hash) => hash,
+                    Page::Frozen(page) => {
+                        if !may_go_on() {
+                            return Ok(None);
+                        }
+                        let hash = writer.put(page.bytes())?;
+                        page.set_hash(hash.0);
+                        hash
+                    }
+                };
+                manifest.extend_from_slice(&hash.0);
             }
         }
         writer.finish(&manifest).map(Some)

@@ -49,6 +49,8 @@ pub(crate) struct Transaction {
     pub schema_changes: Vec<SchemaChange>,
     pub sealed: Sealed,
     pub catalog_before: Option<Box<CatalogBefore>>,
+    /// Tables with sequences whose catalog rows the commit rewrites, each once.
+    pub unsaved_sequences: Vec<TableSlot>,
     /// Rows found by a delete, before they go.
     pub found: Vec<RowId>,
     /// A row while generated values are put into it.
@@ -81,6 +83,7 @@ impl Transaction {
         self.inserted_bytes = 0;
         self.only_inserts = true;
         self.schema_changes.clear();
+        self.unsaved_sequences.clear();
         self.catalog_before = None;
         if self.sealed.group_count > 0 {
             self.sealed = Sealed::default();
@@ -94,6 +97,14 @@ impl Transaction {
     /// The old row of a change.
     pub fn old<'a>(&'a self, change: &Change) -> &'a [u8] {
         &self.arena[change.old_start as usize..(change.old_start + change.old_len) as usize]
+    }
+
+    /// The commit saves the sequences of a table, which have reserved values.
+    #[cold]
+    pub fn save_sequences_of(&mut self, slot: TableSlot, state: &mut TableState) {
+        if !std::mem::replace(&mut state.is_saving_sequences, true) {
+            self.unsaved_sequences.push(slot);
+        }
     }
 
     /// Writes a change into the undo log.
@@ -166,7 +177,7 @@ impl Datastore {
     /// Undoes everything the open transaction did. Sequence values stay consumed (02 §12).
     pub fn rollback(&mut self) {
         self.undo_schema_changes();
-        self.transaction.reset();
+        self.end_transaction();
     }
 
     /// Where the open transaction is.
@@ -219,6 +230,12 @@ impl Datastore {
     }
 
     pub(crate) fn end_transaction(&mut self) {
+        for slot in &self.transaction.unsaved_sequences {
+            // None: it was made in a transaction that is undone, or dropped.
+            if let Some(state) = &mut self.tables[slot.index()] {
+                state.is_saving_sequences = false;
+            }
+        }
         self.transaction.reset();
     }
 
@@ -265,7 +282,6 @@ impl Datastore {
         let Datastore {
             tables,
             transaction,
-            sequences_unsaved,
             clock,
             ..
         } = self;
@@ -274,8 +290,10 @@ impl Datastore {
             .expect("slots in use hold tables");
         let mut scratch = std::mem::take(&mut transaction.row);
         let first_generated = generated.len();
-        let row = fill_sequences(state, row, &mut scratch, generated);
-        *sequences_unsaved |= generated.len() > first_generated;
+        let (row, are_unsaved) = fill_sequences(state, row, &mut scratch, generated);
+        if are_unsaved {
+            transaction.save_sequences_of(slot, state);
+        }
         let result = insert_row(state, row);
         let outcome = match result {
             // Nothing knows of the row yet, so it goes as it came.
@@ -324,7 +342,6 @@ impl Datastore {
         let Datastore {
             tables,
             transaction,
-            sequences_unsaved,
             clock,
             ..
         } = self;
@@ -333,8 +350,10 @@ impl Datastore {
             .expect("slots in use hold tables");
         let mut scratch = std::mem::take(&mut transaction.row);
         let first_generated = generated.len();
-        let row = fill_sequences(state, &row[..length], &mut scratch, generated);
-        *sequences_unsaved |= generated.len() > first_generated;
+        let (row, are_unsaved) = fill_sequences(state, &row[..length], &mut scratch, generated);
+        if are_unsaved {
+            transaction.save_sequences_of(slot, state);
+        }
         let outcome = replace_by_key(state, slot, position, row, transaction, clock);
         transaction.row = scratch;
         if outcome.is_err() {
@@ -510,17 +529,19 @@ fn find_listed(table: &Table, rows: &[u8], found: &mut Vec<RowId>) -> Result<(),
     Ok(())
 }
 
-/// Puts generated values where the row has zeros (02 §12). Returns the row to store.
+/// Puts generated values where the row has zeros (02 §12). Returns the row to store, and whether a sequence that has issued one
+/// has reserved values that are not in the catalog yet.
 #[inline]
 fn fill_sequences<'r>(
     state: &mut TableState,
     row: &'r [u8],
     scratch: &'r mut Vec<u8>,
     generated: &mut Vec<u8>,
-) -> &'r [u8] {
+) -> (&'r [u8], bool) {
     if state.sequences.is_empty() {
-        return row;
+        return (row, false);
     }
+    let mut are_unsaved = false;
     scratch.clear();
     scratch.extend_from_slice(row);
     let TableState {
@@ -534,11 +555,12 @@ fn fill_sequences<'r>(
             continue;
         }
         let value = sequence.next();
+        are_unsaved |= sequence.unsaved;
         let (bytes, length) = sequence.column_value(value);
         scratch[range].copy_from_slice(&bytes[..length]);
         generated.extend_from_slice(&bytes[..length]);
     }
-    scratch
+    (scratch, are_unsaved)
 }
 
 /// Whether a row of a schedule table names a time that is too far away (03 §8.4).
@@ -589,6 +611,7 @@ fn replace_by_key(
     if table.layout().fixed_size().is_some() {
         transaction.note(slot, id, ChangeKind::Replace, old);
         table.replace(id, row)?;
+        transaction.inserted_bytes += row.len();
         return Ok(());
     }
     // The row may move: to the undo log that is a row that went and one that came.

@@ -234,7 +234,9 @@ fn row_vectors() {
         &[V::U64(0), "a".into(), V::none()],
     )
     .expect("inserted");
-    datastore.commit(&mut CommitOutput::default());
+    datastore
+        .commit(&mut CommitOutput::default())
+        .expect("the record fits");
     assert_row(
         &datastore,
         1,
@@ -276,7 +278,9 @@ fn row_vectors() {
         datastore
             .insert(TableId(table), &hex(text), &mut Vec::new())
             .expect("a row of the table");
-        datastore.commit(&mut CommitOutput::default());
+        datastore
+            .commit(&mut CommitOutput::default())
+            .expect("the record fits");
         assert_row(&datastore, table, text);
     }
 }
@@ -310,7 +314,7 @@ fn ids_of_user_objects() {
     };
     let mut datastore = creating(&tables());
     let mut output = CommitOutput::default();
-    datastore.commit(&mut output);
+    datastore.commit(&mut output).expect("the record fits");
     for (name, id) in [("a", 4096), ("b", 4097)] {
         let schema = datastore.schema(TableId(id)).expect("the table exists");
         assert_eq!(
@@ -346,7 +350,7 @@ fn ids_of_user_objects() {
 fn rolled_back_tables_are_gone() {
     let mut datastore = creating(&module(vec![table("a", &[("x", T::U8)]).btree(&[0], true)]));
     let mut output = CommitOutput::default();
-    datastore.commit(&mut output);
+    datastore.commit(&mut output).expect("the record fits");
     let before = state(&datastore);
     datastore.begin();
     datastore
@@ -379,7 +383,7 @@ fn accessors_and_canonical_names() {
     def.tables[1].source_name = "Other".into();
     let mut datastore = creating(&def);
     let mut output = CommitOutput::default();
-    datastore.commit(&mut output);
+    datastore.commit(&mut output).expect("the record fits");
     let mut replayer = Replayer::new(Datastore::new(), LogOffset::FIRST);
     replayer
         .apply(LogOffset::FIRST, 1, &output.records)
@@ -420,7 +424,9 @@ fn module_record_is_replaced() {
     datastore
         .set_module_record(&record)
         .expect("in a transaction");
-    datastore.commit(&mut CommitOutput::default());
+    datastore
+        .commit(&mut CommitOutput::default())
+        .expect("the record fits");
     assert_eq!(datastore.module_record().as_ref(), Some(&record));
     record.program = vec![5; 10];
     record.program_kind = 1;
@@ -428,7 +434,9 @@ fn module_record_is_replaced() {
     datastore
         .set_module_record(&record)
         .expect("in a transaction");
-    datastore.commit(&mut CommitOutput::default());
+    datastore
+        .commit(&mut CommitOutput::default())
+        .expect("the record fits");
     assert_eq!(datastore.module_record().as_ref(), Some(&record));
     assert_eq!(rows(&datastore, TableId(6)).len(), 1);
 }

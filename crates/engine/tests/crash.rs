@@ -68,7 +68,7 @@ impl Database {
         insert(datastore, "last", &[V::U8(0), V::U64(offset)]).expect("it was deleted");
         let line = [V::U64(offset), V::String(text.into())];
         insert(datastore, "lines", &line).expect("it is new");
-        assert!(datastore.commit(&mut output));
+        assert!(datastore.commit(&mut output).expect("the record fits"));
         let payload: &[&[u8]] = &[&output.records];
         self.log.append(
             EPOCH,

@@ -39,7 +39,7 @@ fn payload() -> Vec<u8> {
         insert(&mut datastore, "e", &[V::U8(n as u8)]).expect("a new row");
     }
     let mut output = CommitOutput::default();
-    datastore.commit(&mut output);
+    datastore.commit(&mut output).expect("the record fits");
     output.records
 }
 
@@ -76,7 +76,7 @@ static MIGRATION: LazyLock<[Vec<u8>; 2]> = LazyLock::new(|| {
         }
     }
     let (mut before, mut after) = (CommitOutput::default(), CommitOutput::default());
-    datastore.commit(&mut before);
+    datastore.commit(&mut before).expect("the record fits");
     datastore.begin();
     let (old, new) = (definition(&old), definition(&new));
     let mut may_go_on = || true;
@@ -86,7 +86,7 @@ static MIGRATION: LazyLock<[Vec<u8>; 2]> = LazyLock::new(|| {
             .migrate(&step, &new, &mut work)
             .expect("rows allow it");
     }
-    datastore.commit(&mut after);
+    datastore.commit(&mut after).expect("the record fits");
     [before.records, after.records]
 });
 

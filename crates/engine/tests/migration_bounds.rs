@@ -31,7 +31,10 @@ fn open(tables: &Tables) -> (Datastore, Vec<Vec<u8>>) {
 
 fn commit(datastore: &mut Datastore) -> Vec<u8> {
     let mut output = CommitOutput::default();
-    assert!(datastore.commit(&mut output), "something has changed");
+    assert!(
+        datastore.commit(&mut output).expect("the record fits"),
+        "something has changed"
+    );
     output.records
 }
 

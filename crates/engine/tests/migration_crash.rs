@@ -125,7 +125,9 @@ fn expected() -> Vec<Datastore> {
             let (mut datastore, mut version) = (Datastore::new(), 0);
             for transaction in &transactions()[..count] {
                 run(&mut datastore, transaction, &mut version);
-                datastore.commit(&mut CommitOutput::default());
+                datastore
+                    .commit(&mut CommitOutput::default())
+                    .expect("the record fits");
             }
             datastore
         })
@@ -141,7 +143,7 @@ fn live(storage: &SimStorage) -> usize {
     for (offset, transaction) in transactions().iter().enumerate() {
         run(&mut datastore, transaction, &mut version);
         let mut output = CommitOutput::default();
-        assert!(datastore.commit(&mut output));
+        assert!(datastore.commit(&mut output).expect("the record fits"));
         let frame = Frame {
             first_offset: LogOffset::new(offset as u64),
             count: 1,

@@ -212,7 +212,7 @@ fn start() -> Run {
     let def = def();
     let mut datastore = creating(&def);
     let mut output = CommitOutput::default();
-    assert!(datastore.commit(&mut output));
+    assert!(datastore.commit(&mut output).expect("the record fits"));
     let tables: Vec<_> = def
         .tables
         .iter()
@@ -481,7 +481,7 @@ impl Run {
 
     fn commit(&mut self) {
         let mut output = CommitOutput::default();
-        let changed = self.datastore.commit(&mut output);
+        let changed = self.datastore.commit(&mut output).expect("the record fits");
         assert_eq!(changed, !output.records.is_empty());
         let ops = output.deltas.ops(0..output.deltas.position());
         for (model, before) in self.tables.iter_mut().zip(&mut self.committed) {

@@ -91,7 +91,7 @@ fn live(mut take: impl FnMut(u64, &[u8])) -> Datastore {
         }
         transaction(&mut datastore, number);
         let mut output = CommitOutput::default();
-        assert!(datastore.commit(&mut output));
+        assert!(datastore.commit(&mut output).expect("the record fits"));
         take(number, &output.records);
     }
     datastore

@@ -39,7 +39,9 @@ fn timers() -> Datastore {
         .primary_key(1)
         .schedule("unnamed_sched", "fire", 2),
     ]));
-    datastore.commit(&mut CommitOutput::default());
+    datastore
+        .commit(&mut CommitOutput::default())
+        .expect("the record fits");
     datastore
 }
 
@@ -87,7 +89,7 @@ fn changes(
     let mut output = CommitOutput::default();
     datastore.begin();
     work(datastore);
-    datastore.commit(&mut output);
+    datastore.commit(&mut output).expect("the record fits");
     let schedules = output.schedules.iter();
     schedules.map(|change| (change.key.id, change.at)).collect()
 }
@@ -168,7 +170,9 @@ fn rows_that_swap_their_keys_keep_their_schedules() {
     datastore
         .insert(table, &unnamed("b", 2, every(2)), none)
         .expect("inserted");
-    datastore.commit(&mut CommitOutput::default());
+    datastore
+        .commit(&mut CommitOutput::default())
+        .expect("the record fits");
     let swapped = changes(&mut datastore, |datastore| {
         for (name, id) in [("a", 3), ("b", 1), ("a", 2)] {
             let row = unnamed(name, id, every(5));

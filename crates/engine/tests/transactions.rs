@@ -25,7 +25,7 @@ fn accounts() -> (Datastore, Vec<u8>) {
         table("pairs", &[("a", T::U8), ("b", T::U8)]),
     ]));
     let mut output = CommitOutput::default();
-    datastore.commit(&mut output);
+    datastore.commit(&mut output).expect("the record fits");
     (datastore, output.records)
 }
 
@@ -37,7 +37,7 @@ fn groups(
     let mut output = CommitOutput::default();
     datastore.begin();
     work(datastore);
-    datastore.commit(&mut output);
+    datastore.commit(&mut output).expect("the record fits");
     let mut found = Vec::new();
     for record in Records::new(&output.records) {
         let Ok(Record::Transaction(groups)) = record else {
@@ -277,7 +277,7 @@ fn only_watched_tables_have_deltas() {
     datastore.begin();
     insert(&mut datastore, "pairs", &[V::U8(1), V::U8(2)]).expect("a new row");
     insert(&mut datastore, "account", &[V::U32(1), V::I64(2)]).expect("a new row");
-    assert!(datastore.commit(&mut output));
+    assert!(datastore.commit(&mut output).expect("the record fits"));
     let ops = output.deltas.ops(0..output.deltas.position());
     assert_eq!(ops.len(), 1);
     assert_eq!(
@@ -383,7 +383,7 @@ fn sequences_survive_rollback_and_restart() {
         [2, 0, 0, 0]
     );
     let mut second = CommitOutput::default();
-    assert!(datastore.commit(&mut second));
+    assert!(datastore.commit(&mut second).expect("the record fits"));
     let restarted = || {
         let mut replayer = Replayer::new(Datastore::new(), LogOffset::FIRST);
         replayer
@@ -415,7 +415,7 @@ fn sequences_are_saved_at_the_size_limit() {
     }
     assert!(inserted > 0);
     let mut output = CommitOutput::default();
-    assert!(datastore.commit(&mut output));
+    assert!(datastore.commit(&mut output).expect("the record fits"));
     let mut replayer = Replayer::new(Datastore::new(), LogOffset::FIRST);
     replayer
         .apply(LogOffset::FIRST, 1, &first)
@@ -463,6 +463,129 @@ fn transaction_size_is_limited() {
         rows(&datastore, table_id(&datastore, "account")),
         [[0; 0]; 0]
     );
+}
+
+/// A row whose key changes is a key and a row in the record; the undo log has the old row only.
+#[test]
+fn replaced_rows_of_fixed_size_count_as_old_and_new_rows() {
+    const ROWS: u32 = 1_000;
+    const BYTES_MAX: usize = 40_000;
+    let wide = table("wide", &[("key", T::U256), ("id", T::U32)]);
+    let wide = wide.hash(&[0], true).hash(&[1], true);
+    let mut datastore = creating(&module(vec![wide.primary_key(0)]));
+    let table = table_id(&datastore, "wide");
+    let row = |key: u32, id: u32| {
+        let mut row = vec![0; 36];
+        row[..4].copy_from_slice(&key.to_le_bytes());
+        row[32..].copy_from_slice(&id.to_le_bytes());
+        row
+    };
+    for id in 0..ROWS {
+        let inserted = datastore.insert(table, &row(id, id), &mut Vec::new());
+        inserted.expect("the key is free");
+    }
+    let mut output = CommitOutput::default();
+    datastore.commit(&mut output).expect("the record fits");
+    output.clear();
+    datastore.set_transaction_bytes_max(BYTES_MAX);
+    let by_id = index_id(&datastore, "wide_id_idx_hash");
+    datastore.begin();
+    let mut replaced = 0;
+    let refused = loop {
+        let new = row(ROWS + replaced, replaced);
+        match datastore.update(table, by_id, &new, &mut Vec::new()) {
+            Ok(()) => replaced += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(refused, E::TransactionTooLarge { .. }));
+    assert!(replaced > 300, "{replaced}");
+    assert!(datastore.commit(&mut output).expect("the record fits"));
+    assert!(
+        output.records.len() <= BYTES_MAX,
+        "{}",
+        output.records.len()
+    );
+}
+
+/// Whatever makes it so: here sequences with long names, whose rows are written without a limit.
+#[test]
+fn a_record_that_is_too_large_refuses_its_transaction_alone() {
+    let counted = ["a", "b", "c", "d", "e", "f", "g", "h", "i"].map(|name| (name, T::U64));
+    let named = |def: Def, column: u16| {
+        let name = counted[usize::from(column)].0.repeat(1 << 20);
+        def.named_sequence(column, name)
+    };
+    let counted = (0..9).fold(table("counted", &counted), named);
+    let mut datastore = creating(&module(vec![
+        counted,
+        table("other", &[("id", T::U32)]).sequence(0),
+    ]));
+    let mut output = CommitOutput::default();
+    datastore.commit(&mut output).expect("the record fits");
+    let mut records = vec![std::mem::take(&mut output.records)];
+    datastore.set_transaction_bytes_max(1_000);
+    let before = state(&datastore);
+    let draw = |datastore: &mut Datastore| {
+        let generated = insert(datastore, "counted", &[const { V::U64(0) }; 9]);
+        generated.expect("it fits")[..8].to_vec()
+    };
+    put_clock(&mut output.records, 1);
+    let clock = output.records.clone();
+    for _ in 0..2 {
+        datastore.begin();
+        draw(&mut datastore);
+        insert(&mut datastore, "other", &[V::U32(0)]).expect("it fits");
+        let error = datastore.commit(&mut output).expect_err("nine names");
+        assert!(matches!(error, E::RecordTooLarge { bytes, .. } if bytes > 9 << 20));
+        assert!(!datastore.in_transaction());
+        assert_eq!(state(&datastore), before);
+        assert_eq!(output.records, clock, "what others wrote stays");
+    }
+    // Others go on, and do not have to write what nobody has used.
+    datastore.begin();
+    let third = insert(&mut datastore, "other", &[V::U32(0)]).expect("it fits");
+    assert_eq!(third, 3_u32.to_le_bytes());
+    output.clear();
+    assert!(datastore.commit(&mut output).expect("the record fits"));
+    assert!(output.records.len() < 1_000);
+    records.push(std::mem::take(&mut output.records));
+    // With a higher limit, so does this one, and no value comes twice.
+    datastore.set_transaction_bytes_max(16 << 20);
+    datastore.begin();
+    assert_eq!(draw(&mut datastore), 3_u64.to_le_bytes());
+    assert!(datastore.commit(&mut output).expect("the record fits"));
+    records.push(std::mem::take(&mut output.records));
+    let mut replayer = Replayer::new(Datastore::new(), LogOffset::FIRST);
+    for (offset, record) in records.iter().enumerate() {
+        let applied = replayer.apply(LogOffset::new(offset as u64), 1, record);
+        applied.expect("the record fits");
+    }
+    let mut copy = replayer.finish().expect("a good catalog");
+    copy.begin();
+    assert_eq!(draw(&mut copy), 4097_u64.to_le_bytes());
+}
+
+/// What other tables have reserved is not looked at.
+#[test]
+fn a_transaction_saves_the_sequences_that_it_has_drawn_from() {
+    let (mut datastore, _) = accounts();
+    datastore.begin();
+    insert(&mut datastore, "auto", &[V::U8(0), V::U32(0)]).expect("a free key");
+    datastore.rollback();
+    let put = |datastore: &mut Datastore| {
+        insert(datastore, "account", &[V::U32(1), V::I64(1)]).expect("a free key");
+    };
+    let of_account = ("account".to_owned(), GroupKind::Insert, 1);
+    assert_eq!(groups(&mut datastore, put), [of_account]);
+    let draw = |datastore: &mut Datastore| {
+        insert(datastore, "auto", &[V::U8(0), V::U32(0)]).expect("a free key");
+    };
+    let saved = groups(&mut datastore, draw);
+    let saved = saved.iter().map(|(name, _, rows)| (name.as_str(), *rows));
+    assert!(saved.eq([("st_sequence", 2), ("auto", 1)]));
+    let again = groups(&mut datastore, draw);
+    assert_eq!(again, [("auto".to_owned(), GroupKind::Insert, 1)]);
 }
 
 #[test]

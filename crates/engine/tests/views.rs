@@ -50,7 +50,7 @@ fn created(has_key: bool) -> (Datastore, std::sync::Arc<TableSchema>, CommitOutp
     let schema = datastore.view_table("mine").expect("it is there").clone();
     datastore.set_watched(schema.id, true);
     let mut output = CommitOutput::default();
-    assert!(datastore.commit(&mut output));
+    assert!(datastore.commit(&mut output).expect("the record fits"));
     output.clear();
     (datastore, schema, output)
 }
@@ -146,7 +146,10 @@ fn their_rows_are_in_deltas_and_in_nothing_else() {
     datastore
         .replace_view_rows(schema.id, &A, &array(&[(1, "a"), (2, "b"), (1, "a")]))
         .expect("rows");
-    assert!(!datastore.commit(&mut output), "there is no record");
+    assert!(
+        !datastore.commit(&mut output).expect("the record fits"),
+        "there is no record"
+    );
     assert!(output.records.is_empty());
     assert_eq!(output.deltas.position(), 2, "equal rows are one");
     output.clear();
@@ -160,7 +163,7 @@ fn their_rows_are_in_deltas_and_in_nothing_else() {
     datastore
         .replace_view_rows(schema.id, &A, &array(&[(2, "b"), (3, "c")]))
         .expect("rows");
-    assert!(datastore.commit(&mut output));
+    assert!(datastore.commit(&mut output).expect("the record fits"));
     let kinds: Vec<_> = output
         .deltas
         .ops(0..2)
@@ -197,7 +200,7 @@ fn wrong_rows_leave_everything_as_it_was() {
     datastore
         .replace_view_rows(schema.id, &B, &array(&[(1, "of another")]))
         .expect("rows");
-    datastore.commit(&mut output);
+    datastore.commit(&mut output).expect("the record fits");
     let before = rows_of_committed(&mut datastore, &schema);
     let mut short = array(&[(3, "c")]);
     short.truncate(short.len() - 1);
@@ -211,7 +214,7 @@ fn wrong_rows_leave_everything_as_it_was() {
         let changes = datastore.change_count();
         assert!(datastore.replace_view_rows(schema.id, &A, &wrong).is_err());
         assert_eq!(datastore.change_count(), changes);
-        datastore.commit(&mut output);
+        datastore.commit(&mut output).expect("the record fits");
         assert_eq!(rows_of_committed(&mut datastore, &schema), before);
     }
 }
@@ -287,7 +290,7 @@ proptest! {
             prop_assert_eq!(result.is_ok(), !has_key || ids.len() == distinct.len());
             let is_good = result.is_ok();
             if is_kept {
-                datastore.commit(&mut output);
+                datastore.commit(&mut output).expect("the record fits");
             } else {
                 datastore.rollback();
             }

@@ -155,7 +155,7 @@ fn transfer(criterion: &mut Criterion, name: &str, program: &[u8]) {
     module.call(seed, &seed_args);
     let commit = |module: &mut Module, output: &mut CommitOutput| {
         output.clear();
-        module.datastore.commit(output);
+        module.datastore.commit(output).expect("the record fits");
     };
     commit(&mut module, &mut output);
 

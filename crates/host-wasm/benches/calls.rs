@@ -120,7 +120,10 @@ fn transfers(criterion: &mut Criterion) {
         seed,
         &[&ACCOUNTS.to_le_bytes()[..], &1_000_000_000i64.to_le_bytes()].concat(),
     );
-    module.datastore.commit(&mut output);
+    module
+        .datastore
+        .commit(&mut output)
+        .expect("the record fits");
 
     let mut group = criterion.benchmark_group("transfer");
     // A linear congruential walk over the accounts: neither sequential nor the same few.
@@ -144,7 +147,10 @@ fn transfers(criterion: &mut Criterion) {
             module.datastore.begin();
             module.call(transfer, &args);
             output.clear();
-            module.datastore.commit(&mut output);
+            module
+                .datastore
+                .commit(&mut output)
+                .expect("the record fits");
         })
     });
 
@@ -179,7 +185,7 @@ fn transfers(criterion: &mut Criterion) {
                     .expect("an update");
             }
             output.clear();
-            datastore.commit(&mut output);
+            datastore.commit(&mut output).expect("the record fits");
         })
     });
     group.finish();

@@ -68,7 +68,9 @@ impl Database {
         let datastore = &mut self.running.datastore;
         match outcome {
             ReducerOutcome::Ok => {
-                datastore.commit(&mut CommitOutput::default());
+                datastore
+                    .commit(&mut CommitOutput::default())
+                    .expect("the record fits");
             }
             _ => datastore.rollback(),
         }

@@ -152,7 +152,10 @@ fn the_runtime_starts_in_its_order_and_reducers_run() {
     running.datastore.begin();
     assert_eq!(running.call(0, &name), ReducerOutcome::Ok);
     assert_eq!(running.call(0, &name), ReducerOutcome::Ok);
-    running.datastore.commit(&mut CommitOutput::default());
+    running
+        .datastore
+        .commit(&mut CommitOutput::default())
+        .expect("the record fits");
     let lines = running.console.lines();
     assert!(
         lines[0].contains(r#""level":"Warn""#) && lines[0].contains(r#""message":"bob""#),

@@ -55,7 +55,9 @@ impl Transactions for Asleep {
         Err(HostTrap::Stopping)
     }
 
-    fn commit(&mut self) {}
+    fn commit(&mut self) -> Result<(), HostTrap> {
+        Ok(())
+    }
 
     fn rollback(&mut self) {}
 

@@ -51,7 +51,9 @@ impl Database {
         let datastore = &mut self.running.datastore;
         match outcome {
             ReducerOutcome::Ok => {
-                datastore.commit(&mut CommitOutput::default());
+                datastore
+                    .commit(&mut CommitOutput::default())
+                    .expect("the record fits");
             }
             _ => datastore.rollback(),
         }
@@ -134,7 +136,9 @@ fn claims_come_from_the_credentials_of_the_connection() {
     datastore
         .insert(ST_CONNECTION_CREDENTIALS_ID, &row, &mut Vec::new())
         .unwrap();
-    datastore.commit(&mut CommitOutput::default());
+    datastore
+        .commit(&mut CommitOutput::default())
+        .expect("the record fits");
     match database.call("check_claims", &[]) {
         ReducerOutcome::UserError(text) => assert!(text.starts_with("identity: got "), "{text}"),
         ReducerOutcome::Fatal { message } => {

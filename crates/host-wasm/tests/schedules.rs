@@ -73,7 +73,9 @@ fn timers() -> Datastore {
     datastore.begin();
     datastore.bootstrap();
     datastore.create_tables(&def).unwrap();
-    datastore.commit(&mut Default::default());
+    datastore
+        .commit(&mut Default::default())
+        .expect("the record fits");
     datastore
 }
 

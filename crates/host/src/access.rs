@@ -181,8 +181,7 @@ impl Access {
 
     /// Commits what [`Access::begin`] opened. A reducer's transaction is not the module's to end.
     pub(crate) fn commit(&mut self) -> Result<(), AbiError> {
-        self.close()?.commit();
-        Ok(())
+        Ok(self.close()?.commit()?)
     }
 
     /// Undoes what [`Access::begin`] opened.

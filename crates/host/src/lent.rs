@@ -96,7 +96,10 @@ pub trait Transactions: Send {
     fn begin(&mut self) -> Result<OpenTransaction<'_>, HostTrap>;
 
     /// Commits the open transaction.
-    fn commit(&mut self);
+    ///
+    /// # Errors
+    /// It cannot be committed, and is taken back; the call is to end. A call beside the writer may hear of it later.
+    fn commit(&mut self) -> Result<(), HostTrap>;
 
     /// Takes back all that the open transaction did.
     fn rollback(&mut self);

@@ -175,7 +175,9 @@ fn every_call_answers_as_the_chapter_says() {
         seen.push(in_view);
 
         let (mut datastore, table, index) = items();
-        datastore.commit(&mut CommitOutput::default());
+        datastore
+            .commit(&mut CommitOutput::default())
+            .expect("the record fits");
         let mut transactions = Committing::on(&mut datastore);
         let procedure = Lent::Transactions(&mut transactions);
         seen.push(does(host.call(procedure, |env| call(env, table, index))));

@@ -13,7 +13,9 @@ fn in_transaction(body: impl FnOnce(&mut HostEnv)) {
     let mut datastore = Datastore::new();
     datastore.begin();
     datastore.bootstrap();
-    datastore.commit(&mut CommitOutput::default());
+    datastore
+        .commit(&mut CommitOutput::default())
+        .expect("the record fits");
     datastore.begin();
     let transaction = OpenTransaction::of(&mut datastore);
     Host::new(HostLimits::default()).call(Lent::Transaction(transaction), body);

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lightcone_storage::{
     disk, write_all_at, write_zeros, File, FilePosition, LogOffset, OpenMode, Storage,
@@ -81,6 +81,8 @@ pub struct LocalLog {
     durable_offset: LogOffset,
     spare: Arc<Mutex<Spare>>,
     poison: Option<Arc<LogError>>,
+    /// The frames that were there when it was opened, for the first who reads them.
+    kept: Mutex<Option<Vec<u8>>>,
     _lock: Box<dyn Any + Send + Sync>,
 }
 
@@ -139,6 +141,7 @@ impl LocalLog {
             durable_offset: found.end.chain.next_offset,
             spare: Arc::new(Mutex::new(Spare::None)),
             poison: None,
+            kept: Mutex::new(found.kept),
             segments: found.segments.into(),
             _lock: lock,
         };
@@ -150,6 +153,15 @@ impl LocalLog {
             segments: log.segments.len(),
         };
         Ok((log, recovery))
+    }
+
+    /// Lets go of what opening it has read, for which nobody asks any more.
+    pub fn forget_read(&mut self) {
+        *self.kept() = None;
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn check_poison(&self) -> Result<(), LogError> {
@@ -259,6 +271,8 @@ impl LocalLog {
 
     /// Ends the last segment and begins a new one.
     fn rotate(&mut self, epoch: Epoch) -> Result<(), LogError> {
+        // It is of the segment that is not the last one any more.
+        self.forget_read();
         if self.position < self.file_end {
             // Only to give unused zeros back; the segment is as good with them.
             let _ = self.file.set_length(self.position.get());
@@ -378,6 +392,7 @@ fn begin_log(
     Ok(Found {
         end: SegmentPlace::at_start_of(&segment.header),
         segments: vec![segment],
+        kept: None,
         torn_bytes_cut: 0,
         rewritten_bytes: 0,
     })
@@ -488,6 +503,7 @@ impl Log for LocalLog {
                 position: self.position,
                 chain: self.chain,
             },
+            self.kept().take(),
         )?;
         Ok(FrameReader::new(Box::new(source)))
     }

@@ -54,6 +54,8 @@ pub(crate) struct LocalSource {
     pub from_offset: LogOffset,
     /// Where the last segment's frames end.
     pub end: SegmentPlace,
+    /// The first frames of the last segment, if somebody has read them already.
+    kept: Option<Vec<u8>>,
 }
 
 impl LocalSource {
@@ -63,6 +65,7 @@ impl LocalSource {
         mut segments: Vec<Segment>,
         from_offset: LogOffset,
         end: SegmentPlace,
+        kept: Option<Vec<u8>>,
     ) -> Result<LocalSource, LogError> {
         segments.reverse();
         let mut source = LocalSource {
@@ -71,6 +74,7 @@ impl LocalSource {
             current: None,
             from_offset,
             end,
+            kept,
         };
         source.open_next(None)?;
         Ok(source)
@@ -84,8 +88,13 @@ impl LocalSource {
         if let Some(before) = before {
             check_joint(&before, &segment)?;
         }
-        let limit = self.segments.is_empty().then_some(self.end.position);
-        self.current = Some(SegmentReader::open(&*self.storage, &segment, limit)?);
+        let is_last = self.segments.is_empty();
+        let limit = is_last.then_some(self.end.position);
+        let reader = SegmentReader::open(&*self.storage, &segment, limit)?;
+        self.current = Some(match self.kept.take_if(|_| is_last) {
+            Some(kept) => reader.with_frames(kept),
+            None => reader,
+        });
         Ok(true)
     }
 }

@@ -23,9 +23,15 @@ pub struct Recovery {
     pub segments: usize,
 }
 
+/// The good frames of the last segment are kept up to so many bytes, for whoever replays them next: a segment of the usual size,
+/// and the frame that it may end with. More is read again.
+pub(crate) const KEPT_BYTES_MAX: usize = 72 << 20;
+
 /// Where the frames of a segment end, and how.
 pub(crate) struct SegmentEnd {
     pub read: ReadEnd,
+    /// The frames themselves, unless they are too many.
+    pub kept: Option<Vec<u8>>,
     pub state: EndState,
 }
 
@@ -48,10 +54,20 @@ pub(crate) fn find_end(reader: &mut SegmentReader) -> Result<SegmentEnd, LogErro
         last_frame: None,
         end: reader.place(),
     };
+    // What is not used of it is no memory yet.
+    let bytes_max = reader.position.bytes_to(reader.end) as usize;
+    let mut kept = Some(Vec::with_capacity(bytes_max.min(KEPT_BYTES_MAX)));
     let state = loop {
         let place = reader.place();
         let (found, certain) = match reader.step(LogOffset::FIRST)? {
             Step::Frame(header) => {
+                kept = kept
+                    .filter(|kept| kept.len() + header.frame_bytes() as usize <= KEPT_BYTES_MAX);
+                if let Some(kept) = &mut kept {
+                    let (header_bytes, _) = header.encode(reader.salt, place.position);
+                    kept.extend_from_slice(&header_bytes);
+                    kept.extend_from_slice(reader.payload());
+                }
                 // It was written after everything before it had been synced.
                 if header.unsynced_bytes == 0 {
                     read.unproven = place;
@@ -85,7 +101,7 @@ pub(crate) fn find_end(reader: &mut SegmentReader) -> Result<SegmentEnd, LogErro
             }
         };
     };
-    Ok(SegmentEnd { read, state })
+    Ok(SegmentEnd { read, kept, state })
 }
 
 /// The segments of a log with their headers, all checked, and where the frames end.
@@ -93,6 +109,8 @@ pub(crate) struct Found {
     pub segments: Vec<Segment>,
     /// Where the frames of the last segment end.
     pub end: SegmentPlace,
+    /// The frames of the last segment, if they were kept.
+    pub kept: Option<Vec<u8>>,
     pub torn_bytes_cut: u64,
     pub rewritten_bytes: u64,
 }
@@ -132,6 +150,7 @@ pub(crate) fn recover(
     }
     Ok(Some(Found {
         end: end.read.end,
+        kept: end.kept,
         torn_bytes_cut: written_end - end.read.end.position,
         rewritten_bytes,
         segments,

@@ -262,6 +262,15 @@ impl SegmentReader {
         })
     }
 
+    /// The frames from the first one on are known, and need not be read from the file.
+    pub fn with_frames(self, frames: Vec<u8>) -> SegmentReader {
+        SegmentReader {
+            buffer: frames,
+            buffer_position: FRAMES_START,
+            ..self
+        }
+    }
+
     /// Where the reader is.
     pub fn place(&self) -> SegmentPlace {
         SegmentPlace {

@@ -5,7 +5,7 @@ mod common;
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{at, fill, open, payload, read_all, read_from, DIRECTORY, EPOCH};
+use common::{at, fill, open, payload, read_all, read_from, segments, DIRECTORY, EPOCH};
 use lightcone_log::{Epoch, Frame, LocalLog, Log, LogError, LogOffset, LogOptions, MemoryLog};
 use lightcone_storage::sim::SimStorage;
 
@@ -39,6 +39,51 @@ fn on_a_real_disk() {
             .iter()
             .all(|(first, _, bytes)| *bytes == payload(*first, 5000)));
     }
+}
+
+/// What opening has read is not read again by whoever replays it, from wherever; the second reader reads the disk.
+#[test]
+fn the_last_segment_is_read_once() {
+    let storage = SimStorage::new(0);
+    let options = || LogOptions {
+        segment_bytes: 4 << 20,
+        ..LogOptions::default()
+    };
+    let mut log = open(&storage, options(), EPOCH).0;
+    fill(&mut log, 25, 300_000);
+    let expected = read_all(&log);
+    assert_eq!(segments(&storage).len(), 2);
+    log.close().unwrap();
+    drop(log);
+    // Thirteen frames fit a segment.
+    let last_segment = at(13);
+    for from_offset in [at(0), last_segment, at(23)] {
+        let log = open(&storage, options(), EPOCH).0;
+        let wanted = expected.iter().filter(|(first, ..)| *first >= from_offset);
+        let wanted: Vec<_> = wanted.cloned().collect();
+        let opened = storage.counts().reads;
+        assert_eq!(read_from(&log, from_offset), wanted);
+        let first_reads = storage.counts().reads - opened;
+        assert_eq!(first_reads == 0, from_offset >= last_segment);
+        assert_eq!(read_from(&log, from_offset), wanted);
+        assert!(storage.counts().reads > opened + first_reads);
+    }
+    // What comes behind is read with it, or what was read is forgotten.
+    for forgets in [false, true] {
+        let mut log = open(&storage, options(), EPOCH).0;
+        if forgets {
+            log.forget_read();
+        }
+        let before = log.tail().next_offset.get() as usize;
+        fill(&mut log, 1, 100);
+        assert_eq!(read_all(&log).len(), before + 1);
+    }
+    // Nor is it taken for a segment that comes behind.
+    let mut log = open(&storage, options(), EPOCH).0;
+    let before = log.tail().next_offset.get() as usize;
+    fill(&mut log, 14, 300_000);
+    assert_eq!(segments(&storage).len(), 3);
+    assert_eq!(read_all(&log).len(), before + 14);
 }
 
 #[test]

@@ -3,8 +3,8 @@
 //!
 //! A snapshot writes only the objects that the last but one does not hold already, so one of an almost
 //! unchanged database writes almost nothing, and two snapshots in a row have no pack in common: one that rots
-//! cannot spoil both. What is taken over is read back from the disk and compared first. What is new goes into
-//! one *pack* file; the *manifest* lists every object with its place, carries the engine's own bytes, and is
+//! cannot spoil both. Of what is taken over a part is read back from the disk and compared first, each time another one. What is
+//! new goes into one *pack* file; the *manifest* lists every object with its place, carries the engine's own bytes, and is
 //! published by a rename, so that a snapshot is there as a whole or not at all. Byte layouts:
 //! `docs/on-disk-formats.md`.
 //!
@@ -25,7 +25,7 @@ use std::fmt;
 pub use error::{Problem, SnapshotError};
 pub use format::OBJECT_BYTES_MAX;
 pub use reader::Snapshot;
-pub use store::{PruneReport, SnapshotStore};
+pub use store::{PruneReport, SnapshotStore, READ_BACK_BYTES_MAX};
 pub use writer::{SnapshotStats, SnapshotWriter};
 
 /// The blake3 hash of an object: its name.

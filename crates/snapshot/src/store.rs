@@ -19,6 +19,10 @@ const PACK_LIVE_PART_MIN: u64 = 2;
 /// The next snapshot relies on at most this many packs; the smallest ones are written again.
 const PACKS_KEPT_MAX: usize = 32;
 
+/// So many bytes of stored objects that a snapshot takes over by their names are read back, each time others. All that a snapshot
+/// takes over would be the whole database for each of them, however little has changed.
+pub const READ_BACK_BYTES_MAX: u64 = 64 << 20;
+
 /// How many snapshots are kept unless [`SnapshotStore::keeping`] says otherwise.
 const SNAPSHOTS_KEPT: usize = 2;
 
@@ -153,9 +157,9 @@ impl SnapshotStore {
         let newest = offsets.last().and_then(load);
         let older = offsets.iter().rev().nth(1).and_then(load);
         let reusable = match (newest, older) {
-            (Some(newest), _) if self.kept == 1 => self.reusable(&newest, &[]),
+            (Some(newest), _) if self.kept == 1 => self.reusable(&newest, &[], offset),
             // Nothing that the newest one needs: a pack that rots must not spoil both.
-            (Some(newest), Some(older)) => self.reusable(&older, &newest.packs),
+            (Some(newest), Some(older)) => self.reusable(&older, &newest.packs, offset),
             _ => Reusable::default(),
         };
         let pack_number = self.numbers("pack")?.last().map_or(0, |last| last + 1);
@@ -172,8 +176,8 @@ impl SnapshotStore {
         load_manifest(&*self.shared.storage, &self.shared.directory, offset)
     }
 
-    /// The objects of a snapshot that the next one may take over, except those in certain packs.
-    fn reusable(&self, manifest: &Manifest, except: &[PackEntry]) -> Reusable {
+    /// The objects of a snapshot that the one at `next` may take over, except those in certain packs.
+    fn reusable(&self, manifest: &Manifest, except: &[PackEntry], next: LogOffset) -> Reusable {
         let mut live = vec![0u64; manifest.packs.len()];
         for object in &manifest.objects {
             live[object.pack as usize] += u64::from(object.bytes);
@@ -208,16 +212,19 @@ impl SnapshotStore {
                     pack,
                     bytes: object.bytes,
                     position: object.position,
+                    is_checked: false,
                 },
             )
         });
+        let mut objects: Vec<(ObjectHash, Stored)> = objects.collect();
+        choose_checked(&mut objects, next);
         let packs = candidates.into_iter().map(|(index, file)| {
             // What the cache shows need not be what is on the disk any more.
             file.forget_cached();
             (manifest.packs[index].number, file)
         });
         Reusable {
-            objects: objects.collect(),
+            objects: objects.into_iter().collect(),
             packs: packs.collect(),
         }
     }
@@ -344,5 +351,22 @@ impl SnapshotStore {
                 .map_err(SnapshotError::io("sync", directory))?;
         }
         Ok(report)
+    }
+}
+
+/// Has some of the objects read back: a run of them that begins anywhere, for each snapshot at another place.
+fn choose_checked(objects: &mut [(ObjectHash, Stored)], next: LogOffset) {
+    let count = objects.len();
+    // Multiples of the golden ratio come near to every place before they come back to one.
+    let place = next.get().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let first = (u128::from(place) * count as u128 >> 64) as usize;
+    let (before, after) = objects.split_at_mut(first);
+    let mut bytes = 0;
+    for (_, stored) in after.iter_mut().chain(before) {
+        bytes += u64::from(stored.bytes);
+        if bytes > READ_BACK_BYTES_MAX {
+            return;
+        }
+        stored.is_checked = true;
     }
 }

@@ -39,6 +39,10 @@ pub struct SnapshotStats {
     pub new_object_bytes: u64,
     /// Objects that were stored already, but could not be read back as they were written: they were written again.
     pub mended_objects: u64,
+    /// Bytes of objects that were given to be written, each of which was hashed.
+    pub hashed_bytes: u64,
+    /// Bytes of stored objects that were read back.
+    pub read_back_bytes: u64,
 }
 
 /// A snapshot being written. Nothing of it counts before [`SnapshotWriter::finish`]; dropped, it leaves nothing.
@@ -92,6 +96,8 @@ pub(crate) struct Stored {
     pub pack: u64,
     pub bytes: u32,
     pub position: FilePosition,
+    /// It is read back before it is relied on.
+    pub is_checked: bool,
 }
 
 struct PackFile {
@@ -164,6 +170,11 @@ impl SnapshotWriter {
             return Err(SnapshotError::Misuse { reason });
         }
         let hash = ObjectHash::of(object);
+        self.stats.hashed_bytes += object.len() as u64;
+        if let Some(stored) = self.reusable.objects.get_mut(&hash) {
+            // The bytes are there to be compared with.
+            stored.is_checked = true;
+        }
         if self.take_over(&hash, |stored| stored == object) {
             return Ok(hash);
         }
@@ -182,18 +193,21 @@ impl SnapshotWriter {
                 pack: self.pack_number,
                 bytes: object.len() as u32,
                 position,
+                is_checked: false,
             },
         );
         Ok(hash)
     }
 
-    /// Adds an object by its name if it is stored already, intact; otherwise false, and the object has to be
-    /// [put](Self::put). For callers who still know the hash of an unchanged page.
+    /// Adds an object by its name if it is stored already; otherwise false, and the object has to be [put](Self::put). For
+    /// callers who still know the hash of an unchanged page. Some are read back, others the next time
+    /// ([`READ_BACK_BYTES_MAX`](crate::READ_BACK_BYTES_MAX)): that all are on the disk is known from when they were written.
     pub fn reuse(&mut self, hash: &ObjectHash) -> bool {
         self.take_over(hash, |stored| ObjectHash::of(stored) == *hash)
     }
 
-    /// Adds an object if it is part of this snapshot already, or stored and `is_intact` when it is read back.
+    /// Adds an object if it is part of this snapshot already, or stored; if it is to be checked, only if it `is_intact` when it
+    /// is read back.
     fn take_over(&mut self, hash: &ObjectHash, is_intact: impl FnOnce(&[u8]) -> bool) -> bool {
         if self.index.contains_key(hash) {
             return true;
@@ -204,10 +218,14 @@ impl SnapshotWriter {
         let Some(pack) = self.reusable.packs.get(&stored.pack) else {
             return false;
         };
-        let read = self.read_back.read(&**pack, &stored);
-        if !read.is_ok_and(is_intact) {
-            self.stats.mended_objects += 1;
-            return false;
+        if stored.is_checked {
+            self.stats.read_back_bytes += u64::from(stored.bytes);
+            let read = self.read_back.read(&**pack, &stored);
+            if !read.is_ok_and(is_intact) {
+                self.stats.mended_objects += 1;
+                self.reusable.objects.remove(hash);
+                return false;
+            }
         }
         self.add(*hash, stored);
         true

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lightcone_snapshot::fuzzing::fuzz_snapshot_manifest;
-use lightcone_snapshot::{ObjectHash, SnapshotError, SnapshotStats, SnapshotStore};
+use lightcone_snapshot::{
+    ObjectHash, SnapshotError, SnapshotStats, SnapshotStore, READ_BACK_BYTES_MAX,
+};
 use lightcone_storage::sim::{Faults, SimStorage};
 use lightcone_storage::LogOffset;
 use proptest::prelude::*;
@@ -93,6 +95,46 @@ fn unchanged_objects_are_stored_once() {
         SnapshotError::NoSuchObject { offset, .. } if offset.get() == 10
     ));
     assert_eq!(snapshot.objects().len(), 3);
+}
+
+/// What a snapshot names is read back in parts, so that all of it has its turn and none costs the whole database.
+#[test]
+fn of_what_is_taken_over_a_part_is_read_back_each_time() {
+    const OBJECT_BYTES: u64 = 4 << 20;
+    const OBJECTS: u64 = 3 * READ_BACK_BYTES_MAX / OBJECT_BYTES;
+    let storage = SimStorage::new(0);
+    let store = open(&storage).keeping(1);
+    let object = |number: u64| {
+        let mut object = vec![number as u8; OBJECT_BYTES as usize];
+        object[..8].copy_from_slice(&number.to_le_bytes());
+        object
+    };
+    let mut writer = store.begin(LogOffset::new(1)).unwrap();
+    let hashes = (0..OBJECTS).map(|number| writer.put(&object(number)).unwrap());
+    let hashes: Vec<ObjectHash> = hashes.collect();
+    let stats = writer.finish(&[]).unwrap();
+    assert_eq!(stats.hashed_bytes, OBJECTS * OBJECT_BYTES);
+    let pack = files(&storage, "pack").remove(0);
+    // In the first one, behind the header.
+    storage.rot(&pack, 1000, 3);
+    let mut was_found = false;
+    for offset in 2..10 {
+        let mut writer = store.begin(LogOffset::new(offset)).unwrap();
+        let taken: Vec<bool> = hashes.iter().map(|hash| writer.reuse(hash)).collect();
+        assert!(taken[1..].iter().all(|taken| *taken));
+        if !taken[0] {
+            was_found = true;
+            assert_eq!(writer.put(&object(0)).unwrap(), hashes[0]);
+        }
+        let stats = writer.finish(&[]).unwrap();
+        assert_eq!(stats.read_back_bytes, READ_BACK_BYTES_MAX);
+        assert_eq!(stats.mended_objects, u64::from(!taken[0]));
+        assert_eq!(stats.hashed_bytes, u64::from(!taken[0]) * OBJECT_BYTES);
+        store.prune(1).unwrap();
+    }
+    assert!(was_found, "it has had its turn");
+    let mut store = store;
+    store.latest().unwrap().unwrap().verify().unwrap();
 }
 
 #[test]

@@ -25,6 +25,7 @@ mod words;
 pub use index::{Index, PointKey, RangeBounds};
 pub use key::KeyRange;
 pub use layout::RowLayout;
+pub use page::{FrozenPage, PageHash};
 pub use row_id::RowId;
 pub use rows::RowStore;
 pub use table::{

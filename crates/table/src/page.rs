@@ -7,14 +7,20 @@
 
 use std::alloc::{alloc_zeroed, dealloc, handle_alloc_error, Layout};
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::row_id::PageNumber;
+
+/// What a snapshot calls an image of a page: a hash of its bytes.
+pub type PageHash = [u8; 32];
 
 /// A page's bytes on the heap, aligned to 64 bytes.
 struct PageBuffer {
     data: NonNull<u8>,
     len: usize,
+    /// Of these bytes, if a snapshot has told it. Set while a frozen copy holds the page, or before it is exclusive, and forgotten
+    /// when it becomes exclusive: so never of other bytes.
+    hash: OnceLock<PageHash>,
 }
 
 // SAFETY: the buffer is plain bytes. It is written only through `PageTable::bytes_mut`, which requires that no other
@@ -33,7 +39,11 @@ impl PageBuffer {
         // SAFETY: the layout has a non-zero size.
         let data = unsafe { alloc_zeroed(layout) };
         match NonNull::new(data) {
-            Some(data) => PageBuffer { data, len },
+            Some(data) => PageBuffer {
+                data,
+                len,
+                hash: OnceLock::new(),
+            },
             None => handle_alloc_error(layout),
         }
     }
@@ -98,6 +108,24 @@ impl PageTable {
         let last = self.groups.last_mut().expect("one was just made");
         Arc::make_mut(last).0.push(Arc::new(page));
         PageNumber::new(self.starts.len() - 1)
+    }
+
+    /// A page from a snapshot, which knows its hash, or a copy of one.
+    pub fn push_image(&mut self, image: &[u8], hash: Option<PageHash>) -> PageNumber {
+        let page = self.push_zeroed(image.len());
+        self.bytes_mut(page).copy_from_slice(image);
+        let Some(hash) = hash else {
+            return page;
+        };
+        let group = self.groups.last_mut().expect("one was just made");
+        let last = Arc::make_mut(group).0.last_mut();
+        let buffer = last.and_then(Arc::get_mut);
+        buffer.expect("a new page is ours alone").hash = hash.into();
+        // From here on it is not exclusive: the first write to it forgets the hash.
+        let epoch = &mut self.epoch;
+        *epoch = (*epoch).max(PageEpoch(1));
+        self.epochs[page.index()] = PageEpoch(epoch.0 - 1);
+        page
     }
 
     /// Puts a new zeroed page in the place of another.
@@ -185,7 +213,8 @@ impl PageTable {
         );
         let group = Arc::make_mut(&mut self.groups[index / GROUP_PAGES]);
         let page = &mut group.0[index % GROUP_PAGES];
-        if Arc::get_mut(page).is_some() {
+        if let Some(page) = Arc::get_mut(page) {
+            page.hash.take();
             self.epochs[index] = self.epoch;
             return;
         }
@@ -214,13 +243,45 @@ impl PageTable {
         }
     }
 
+    /// The pages of a frozen copy, each of which lets go of its bytes alone.
+    pub fn into_pages(self) -> impl Iterator<Item = FrozenPage> {
+        let groups = self.groups.into_iter();
+        let pages = groups.flat_map(|group| match Arc::try_unwrap(group) {
+            Ok(group) => group.0,
+            Err(shared) => shared.0.clone(),
+        });
+        pages.map(FrozenPage)
+    }
+
     /// Bytes that frozen copies may hold alone, since they were copied or replaced here; all that ever were.
     pub fn released_bytes(&self) -> u64 {
         self.released_bytes
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.bytes + self.starts.len() * 44
+        self.bytes + self.starts.len() * 84
+    }
+}
+
+/// A page as it was when its table was frozen. As long as this is there, the writer copies the page before it changes it.
+pub struct FrozenPage(Arc<PageBuffer>);
+
+impl FrozenPage {
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: start and length are those of the buffer, whose bytes are all initialised. It is freed when the last `Arc` goes,
+        // and written to only where there is no other than this one.
+        unsafe { std::slice::from_raw_parts(self.0.data.as_ptr(), self.0.len) }
+    }
+
+    /// The hash of the bytes, if somebody has told it since they were last changed.
+    pub fn hash(&self) -> Option<PageHash> {
+        self.0.hash.get().copied()
+    }
+
+    /// Tells the hash of the bytes, for the next time that the page is frozen unchanged.
+    pub fn set_hash(&self, hash: PageHash) {
+        // If it is known already, it is the same.
+        let _ = self.0.hash.set(hash);
     }
 }
 

@@ -11,6 +11,7 @@ use lightcone_types::ColId;
 use crate::id_table::IdTable;
 use crate::index::Index;
 use crate::layout::RowLayout;
+use crate::page::PageHash;
 use crate::row_id::RowId;
 use crate::rows::{bad_page_error, RowStore, ROW_IDS_MAX};
 use crate::seed::Seed;
@@ -426,19 +427,24 @@ impl Table {
     /// A page is not a possible page of this table, or two rows violate a unique index.
     pub fn load<'p>(&mut self, pages: impl Iterator<Item = &'p [u8]>) -> Result<(), Error> {
         for (number, page) in pages.enumerate() {
-            self.load_page(number, page)?;
+            self.load_page(number, page, None)?;
         }
         self.build_indexes()
     }
 
-    /// Appends one page image; call [`build_indexes`](Self::build_indexes) after the last.
+    /// Appends one page image, and what a snapshot calls it; call [`build_indexes`](Self::build_indexes) after the last.
     ///
     /// # Errors
     /// The page is not a possible page of this table.
-    pub fn load_page(&mut self, number: usize, page: &[u8]) -> Result<(), Error> {
+    pub fn load_page(
+        &mut self,
+        number: usize,
+        page: &[u8],
+        hash: Option<PageHash>,
+    ) -> Result<(), Error> {
         self.frozen = None;
         let TableView { rows, layout, .. } = &mut self.view;
-        rows.load_page(page, layout)
+        rows.load_page(page, hash, layout)
             .map_err(|detail| bad_page_error(&self.schema.name, format!("page {number}: {detail}")))
     }
 

@@ -83,7 +83,7 @@ fn creating_transaction(
         run_init(options, program, init, instance.as_mut(), &mut datastore)?;
     }
     let mut output = CommitOutput::default();
-    commit(&mut datastore, &mut output, &*options.commons.environment);
+    commit(&mut datastore, &mut output, &*options.commons.environment).map_err(other)?;
     Ok(Initialized {
         datastore,
         instance,

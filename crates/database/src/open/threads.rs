@@ -4,10 +4,11 @@ use std::any::Any;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use lightcone_engine::{Datastore, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID};
 use lightcone_host::{InstanceAccounts, ModuleInstance};
-use lightcone_log::{CommitEvent, Committer, CommitterOptions, Log, LogError, THREAD_NAME};
+use lightcone_log::{CommitEvent, Committer, CommitterOptions, Log, THREAD_NAME};
 use lightcone_types::{ConnectionId, Identity, Reader};
 use tokio::sync::mpsc;
 
@@ -25,13 +26,15 @@ use crate::module_log::ModuleLog;
 use crate::options::{DatabaseOptions, WRITER_STACK_EXTRA_BYTES};
 use crate::procedures::ImmediateQueue;
 use crate::shared::Shared;
-use crate::status::FAILED_TEXT;
+use crate::status::{Durable, FAILED_TEXT};
 use crate::writer::{Writer, WriterState};
 
 /// Batches kept for reuse between the writer and fan-out.
 const SPARE_BATCHES: usize = 8;
 const FANOUT_STACK_BYTES: usize = 2 << 20;
 const LOG_STACK_BYTES: usize = 2 << 20;
+/// So long a database that has failed waits for its log before it counts as ended: a snapshot is given up before its next page.
+const LOG_GIVEN_BACK_MAX: Duration = Duration::from_secs(20);
 
 /// What the threads of a database start with.
 pub(super) struct Opened {
@@ -147,24 +150,28 @@ fn start_log(
         queue_bytes_max: shared.options.limits.log_queue_bytes_max,
         ..CommitterOptions::default()
     };
-    let poisoned = Arc::downgrade(shared);
+    let next_offset = durable.tail().durable_offset;
+    let set = |durable: &mut Durable| durable.next_offset = next_offset;
+    shared.status.durable.send_modify(set);
+    let database = Arc::downgrade(shared);
     let couriers = shared.options.commons.couriers().clone();
     let (mut due, mut told) = (Vec::new(), Told::new());
-    let on_event = move |event: CommitEvent| match event {
-        CommitEvent::Durable { next_offset } => {
-            held.release(next_offset, &mut due, &mut told);
-            couriers.tell(&mut told);
+    let on_event = move |event: CommitEvent| {
+        if let Some(shared) = database.upgrade() {
+            notice(&shared, &event);
         }
-        CommitEvent::Poisoned { error } => {
-            notice_poison(&poisoned, &error);
-            held.give_up(&error, &mut told);
-            couriers.tell(&mut told);
-            // Fan-out ends after the log.
-            let _ = fanout.send(FanoutItem::Poisoned(error));
+        match event {
+            CommitEvent::Durable { next_offset } => held.release(next_offset, &mut due, &mut told),
+            CommitEvent::Poisoned { error } => {
+                held.give_up(&error, &mut told);
+                // Fan-out ends after the log.
+                let _ = fanout.send(FanoutItem::Poisoned(error));
+            }
+            CommitEvent::TrimFailed { error } => {
+                tracing::warn!(%error, "old log segments could not be removed");
+            }
         }
-        CommitEvent::TrimFailed { error } => {
-            tracing::warn!(%error, "old log segments could not be removed");
-        }
+        couriers.tell(&mut told);
     };
     let start = |work| spawn(shared, THREAD_NAME, LOG_STACK_BYTES, work);
     let committer = Committer::start(durable, options, Box::new(on_event), start);
@@ -174,20 +181,32 @@ fn start_log(
     committer
 }
 
-/// A log that fails makes the database read-only, or ends it if it is a bug.
-fn notice_poison(shared: &Weak<Shared>, error: &LogError) {
-    let Some(shared) = shared.upgrade() else {
-        return;
-    };
-    if !error.is_bug() {
-        return shared.status.set_read_only(error);
+/// Calls that wait hear what is durable. A log that fails makes the database read-only, or ends it if it is a bug.
+fn notice(shared: &Shared, event: &CommitEvent) {
+    let status = &shared.status;
+    match event {
+        CommitEvent::Durable { next_offset } => {
+            let set = |durable: &mut Durable| durable.next_offset = *next_offset;
+            status.durable.send_modify(set);
+        }
+        CommitEvent::Poisoned { error } => {
+            if error.is_bug() {
+                tracing::error!(database = %shared.options.identity, %error, "the log's thread failed; the database stops [LC0308]");
+                shared.fail();
+            } else {
+                status.set_read_only(error);
+            }
+            let reason = status.read_only().unwrap_or_else(|| FAILED_TEXT.to_owned());
+            let set = |durable: &mut Durable| durable.failed = Some(reason.into());
+            status.durable.send_modify(set);
+        }
+        CommitEvent::TrimFailed { .. } => {}
     }
-    tracing::error!(database = %shared.options.identity, %error, "the log's thread failed; the database stops [LC0308]");
-    shared.fail();
 }
 
 fn start_writer(mut writer: Writer, resumed: Option<Result<Resumed, String>>) {
     let (shared, fanout) = (writer.shared.clone(), writer.fanout.clone());
+    let committer = Arc::downgrade(&writer.committer);
     let failed = shared.clone();
     // A view may run inside of the commit of a procedure, in an instance of its own.
     let stack_bytes = 2 * shared.options.limits.host.stack_bytes_max + WRITER_STACK_EXTRA_BYTES;
@@ -216,9 +235,22 @@ fn start_writer(mut writer: Writer, resumed: Option<Result<Resumed, String>>) {
                 reason: FAILED_TEXT.to_owned(),
                 done,
             });
+            wait_for_log(&failed, &committer);
         }
         failed.status.set_ended();
     });
+}
+
+/// Waits until nobody has the log of a writer that is gone: a snapshot that was being written keeps it, until it has given up.
+fn wait_for_log(shared: &Shared, committer: &Weak<Committer>) {
+    let deadline = shared.environment().instant() + LOG_GIVEN_BACK_MAX;
+    while committer.strong_count() > 0 {
+        if shared.environment().instant() >= deadline {
+            tracing::error!(database = %shared.options.identity, "a snapshot that is being written does not end; the database opens again when it has");
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 fn panic_text(panic: &Box<dyn Any + Send>) -> &str {

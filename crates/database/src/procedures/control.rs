@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lightcone_host::{Interrupt, InterruptReason};
-use tokio::sync::Notify;
+use lightcone_log::LogOffset;
+use tokio::sync::{watch, Notify};
 
 use crate::environment::Alarm;
 
@@ -16,9 +17,59 @@ pub(crate) struct Control {
     /// Wakes whatever waits for the call.
     wake: Notify,
     alarm: Mutex<Option<Alarm>>,
+    settled: watch::Sender<Settled>,
+}
+
+/// What has become of the transactions of a call, as the writer tells it.
+#[derive(Clone, Default)]
+pub(crate) struct Settled {
+    /// How many that are to be committed were given back to the writer and are done.
+    commits: u64,
+    /// What the call was begun with, has read and has written rests on all transactions before this one.
+    pub rests_on: LogOffset,
+    /// One of them could not be committed.
+    refused: Option<Arc<str>>,
 }
 
 impl Control {
+    /// The call has seen all transactions before this one.
+    pub fn saw(&self, next_offset: LogOffset) {
+        let later = |settled: &mut Settled| {
+            settled.rests_on = settled.rests_on.max(next_offset);
+        };
+        self.settled.send_modify(later);
+    }
+
+    /// A transaction of the call is committed, and comes before this one, or why it is not.
+    pub fn committed(&self, outcome: Result<LogOffset, String>) {
+        self.settled.send_modify(|settled| {
+            settled.commits += 1;
+            match outcome {
+                Ok(next_offset) => settled.rests_on = settled.rests_on.max(next_offset),
+                Err(reason) => settled.refused = Some(reason.into()),
+            }
+        });
+    }
+
+    /// Waits until so many transactions of the call are done.
+    ///
+    /// # Errors
+    /// One was refused; the call is to end.
+    pub async fn settled(&self, commits: u64) -> Result<LogOffset, Arc<str>> {
+        let mut settled = self.settled.subscribe();
+        let done = settled.wait_for(|settled| settled.commits >= commits).await;
+        let done = done.expect("the sender is borrowed");
+        match &done.refused {
+            None => Ok(done.rests_on),
+            Some(reason) => Err(reason.clone()),
+        }
+    }
+
+    /// Why a transaction that the call has given back is not committed, if the writer has refused one.
+    pub fn refused(&self) -> Option<Arc<str>> {
+        self.settled.borrow().refused.clone()
+    }
+
     /// Ends the call; the first reason stays.
     pub fn end(&self, reason: InterruptReason) {
         self.reason.set(reason);

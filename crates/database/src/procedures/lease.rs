@@ -41,18 +41,19 @@ impl Lease {
         }
     }
 
-    fn give_back(&mut self, commit: bool) {
-        if let Some(mut datastore) = self.datastore.take() {
-            let is_open = datastore.in_transaction();
-            if is_open && !commit {
-                datastore.rollback();
-            }
-            // The writer waits for it.
-            let _ = self.back.send(Returned {
-                datastore,
-                commit: commit && is_open,
-            });
+    /// Whether there is a transaction that the writer commits.
+    fn give_back(&mut self, commit: bool) -> bool {
+        let Some(mut datastore) = self.datastore.take() else {
+            return false;
+        };
+        let is_open = datastore.in_transaction();
+        if is_open && !commit {
+            datastore.rollback();
         }
+        let commit = commit && is_open;
+        // The writer waits for it.
+        let _ = self.back.send(Returned { datastore, commit });
+        commit
     }
 }
 
@@ -121,6 +122,8 @@ pub(super) struct LeasedTransactions {
     granted: Option<Granted>,
     lease: Option<Lease>,
     committed_bytes: Arc<AtomicUsize>,
+    /// Transactions that were given back to be committed.
+    commits: u64,
     asked: Option<Instant>,
     /// All waits for the writer together.
     waited: Arc<Mutex<Duration>>,
@@ -143,6 +146,7 @@ impl LeasedTransactions {
             granted: None,
             lease: None,
             committed_bytes: Arc::default(),
+            commits: 0,
             asked: None,
             waited,
         }
@@ -207,7 +211,7 @@ impl Transactions for LeasedTransactions {
         match ask {
             Ask::Transaction => Some(self.ask_lease()),
             Ask::Until(time) => Some(self.waits.until(time)),
-            Ask::Http(request) => self.waits.http(*request),
+            Ask::Http(request) => self.waits.http(*request, self.commits),
         }
     }
 
@@ -245,16 +249,21 @@ impl Transactions for LeasedTransactions {
             let waited = self.shared.environment().instant() - asked;
             *self.waited.lock().unwrap_or_else(PoisonError::into_inner) += waited;
         }
+        // The writer has done the one before by now.
+        if let Some(reason) = self.waits.control().refused() {
+            return Err(HostTrap::Datastore((&*reason).into()));
+        }
         let lease = self.lease.insert(*lease);
         let datastore = lease.datastore.as_mut().expect("it was just lent");
         datastore.begin();
         Ok(OpenTransaction::of(datastore))
     }
 
-    fn commit(&mut self) {
+    fn commit(&mut self) -> Result<(), HostTrap> {
         if let Some(mut lease) = self.lease.take() {
-            lease.give_back(true);
+            self.commits += u64::from(lease.give_back(true));
         }
+        Ok(())
     }
 
     fn rollback(&mut self) {

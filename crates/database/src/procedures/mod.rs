@@ -25,6 +25,7 @@ use lightcone_host::{
     HostConfig, InstanceAccounts, InterruptReason, ProcedureCall, ProcedureOutcome,
     ProcedureResult, ReducerCall, SuspendableInstance,
 };
+use lightcone_log::LogOffset;
 use lightcone_outbound::LookupShare;
 use lightcone_types::{ConnectionId, Identity, Timestamp};
 use rustc_hash::FxHashMap;
@@ -149,6 +150,7 @@ pub(crate) struct Ended {
     pub function: Function,
     pub origin: Origin,
     pub asker: Asker,
+    pub control: Arc<Control>,
     pub outcome: ProcedureOutcome<ProcedureResult>,
 }
 
@@ -175,8 +177,9 @@ impl Job {
         }
     }
 
-    pub fn ended(self, outcome: ProcedureOutcome<ProcedureResult>) -> Ended {
+    pub fn ended(self, control: Arc<Control>, outcome: ProcedureOutcome<ProcedureResult>) -> Ended {
         Ended {
+            control,
             module: self.module,
             function: self.function,
             origin: self.origin,
@@ -370,7 +373,7 @@ impl UnderWay {
     fn tell(&mut self, outcome: ProcedureOutcome<ProcedureResult>) {
         if let Some(job) = self.job.take() {
             // A database that has stopped answers nobody: whoever waits hears that it is gone.
-            let ended = Box::new(job.ended(outcome));
+            let ended = Box::new(job.ended(self.control.clone(), outcome));
             let _ = self.shared.inbox.notice(Notice::ProcedureEnded(ended));
         }
     }
@@ -390,13 +393,18 @@ impl Drop for UnderWay {
     }
 }
 
-/// Starts a call beside the writer.
+/// Starts a call beside the writer. What it is called with may rest on all transactions before `next_offset`.
 ///
 /// # Errors
 /// There are too many.
-pub(crate) fn start(shared: &Arc<Shared>, mut job: Job) -> Result<(), (Full, Box<Job>)> {
+pub(crate) fn start(
+    shared: &Arc<Shared>,
+    mut job: Job,
+    next_offset: LogOffset,
+) -> Result<(), (Full, Box<Job>)> {
     let procedures = &shared.procedures;
     let (control, caller) = (Arc::new(Control::default()), job.origin.identity);
+    control.saw(next_offset);
     let bytes = job.bytes();
     let (number, counted) = {
         let mut calls = procedures.calls();

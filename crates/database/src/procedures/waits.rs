@@ -16,6 +16,7 @@ use super::Control;
 use crate::environment::Environment;
 use crate::metrics::Metrics;
 use crate::shared::Shared;
+use crate::status::Durable;
 
 /// The longest sleep at a stretch, so that a clock that was set, or a machine that was suspended, is noticed.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
@@ -36,7 +37,14 @@ pub(crate) struct Waits {
 struct Place {
     /// The right to compute, given up while the call waits. None: it has a thread of its own.
     running: Mutex<Option<OwnedSemaphorePermit>>,
-    answer: Mutex<Option<Answered>>,
+    outcome: Mutex<Option<Outcome>>,
+}
+
+/// How a request ends.
+enum Outcome {
+    Answered(Answered),
+    /// It was not sent, as what the call has done or seen never will be durable.
+    NotDurable(Arc<str>),
 }
 
 /// What came of a request. It counts as one until the call has taken the answer: answers of calls that wait for their turn are
@@ -44,6 +52,16 @@ struct Place {
 struct Answered {
     answer: HttpAnswer,
     _request: Option<OwnedSemaphorePermit>,
+}
+
+impl Outcome {
+    /// Nothing was sent in the time of the request.
+    fn late(text: &str) -> Outcome {
+        Outcome::Answered(Answered {
+            answer: Err(text.to_owned()),
+            _request: None,
+        })
+    }
 }
 
 /// A request that is counted as failed unless it is answered, also if its call ends first.
@@ -83,7 +101,7 @@ impl Waits {
             control: control.clone(),
             place: Arc::new(Place {
                 running: Mutex::new(running),
-                answer: Mutex::default(),
+                outcome: Mutex::default(),
             }),
         }
     }
@@ -94,14 +112,21 @@ impl Waits {
 
     /// Why the call is to end, if it is.
     pub fn ended(&self) -> Option<HostTrap> {
-        let reason = self.control.reason()?;
-        Some(reason.trap(&self.shared.options.limits.host))
+        if let Some(reason) = self.control.reason() {
+            return Some(reason.trap(&self.shared.options.limits.host));
+        }
+        match &*lock(&self.place.outcome) {
+            Some(Outcome::NotDurable(reason)) => Some(HostTrap::Datastore((&**reason).into())),
+            _ => None,
+        }
     }
 
     /// What came of the last request.
     pub fn http_answer(&self) -> Option<HttpAnswer> {
-        let answered = lock(&self.place.answer).take()?;
-        Some(answered.answer)
+        match lock(&self.place.outcome).take()? {
+            Outcome::Answered(answered) => Some(answered.answer),
+            Outcome::NotDurable(_) => None,
+        }
     }
 
     /// Waits for a time of day.
@@ -119,8 +144,13 @@ impl Waits {
         })
     }
 
-    /// Makes a request. `None`: there are none.
-    pub fn http(&self, (request, body): (HttpRequest, Counted<Vec<u8>>)) -> Option<Waiting> {
+    /// Makes a request of a call that has given back so many transactions to be committed. It leaves when all that the call has
+    /// written and read is durable: nobody outside learns of what may be lost. `None`: there are none.
+    pub fn http(
+        &self,
+        (request, body): (HttpRequest, Counted<Vec<u8>>),
+        commits: u64,
+    ) -> Option<Waiting> {
         let outbound = self.shared.options.commons.outbound.clone()?;
         let limits = &self.shared.options.limits;
         let bounds = Bounds {
@@ -134,19 +164,30 @@ impl Waits {
         let account = self.shared.procedures.accounts.all.clone();
         let asked = environment.instant();
         let mut reported = Reported::begin(&self.shared.metrics, body.len());
+        let (control, durable) = (self.control.clone(), self.shared.status.durable.subscribe());
         Some(self.wait(async move {
+            let left = || bounds.timeout.saturating_sub(environment.instant() - asked);
+            let rests_on_durable = async {
+                let rests_on = control.settled(commits).await?;
+                Durable::wait(durable, rests_on).await
+            };
+            tokio::select! {
+                biased;
+                settled = rests_on_durable => if let Err(reason) = settled {
+                    return Some(Outcome::NotDurable(reason));
+                },
+                () = sleep(&*environment, left()) => {
+                    return Some(Outcome::late("it was not sent, as what the call has written or read was not durable in time"));
+                }
+            }
             let permit = tokio::select! {
                 permit = requests.acquire_owned() => permit,
-                () = sleep(&*environment, bounds.timeout) => {
-                    let text = "it waited too long for other requests of the database to end";
-                    return Some(Answered {
-                        answer: Err(text.to_owned()),
-                        _request: None,
-                    });
+                () = sleep(&*environment, left()) => {
+                    return Some(Outcome::late("it waited too long for other requests of the database to end"));
                 }
             };
             let bounds = Bounds {
-                timeout: bounds.timeout.saturating_sub(environment.instant() - asked),
+                timeout: left(),
                 ..bounds
             };
             let answer = outbound
@@ -161,28 +202,28 @@ impl Waits {
                 Ok(Err(error)) => Err(error.to_string()),
                 Err(_) => Err("the server is stopping".to_owned()),
             };
-            Some(Answered {
+            Some(Outcome::Answered(Answered {
                 answer,
                 _request: permit.ok(),
-            })
+            }))
         }))
     }
 
     /// Waits until `work` is done or the call is to end, and then for the right to compute.
     fn wait(
         &self,
-        work: impl std::future::Future<Output = Option<Answered>> + Send + 'static,
+        work: impl std::future::Future<Output = Option<Outcome>> + Send + 'static,
     ) -> Waiting {
         let (ready, waiting) = oneshot::channel();
         let (place, control) = (self.place.clone(), self.control.clone());
         let running = lock(&place.running).take();
         let semaphore: Option<Arc<Semaphore>> = running.map(|permit| permit.semaphore().clone());
         let task = async move {
-            let answer = tokio::select! {
-                answer = work => answer,
+            let outcome = tokio::select! {
+                outcome = work => outcome,
                 () = control.ended() => None,
             };
-            *lock(&place.answer) = answer;
+            *lock(&place.outcome) = outcome;
             if let Some(semaphore) = semaphore {
                 *lock(&place.running) = semaphore.acquire_owned().await.ok();
             }

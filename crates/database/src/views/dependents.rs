@@ -260,7 +260,9 @@ mod tests {
         datastore.begin();
         datastore.bootstrap();
         datastore.create_tables(&def).expect("names are free");
-        datastore.commit(&mut CommitOutput::default());
+        datastore
+            .commit(&mut CommitOutput::default())
+            .expect("the record fits");
         datastore
     }
 
@@ -420,7 +422,7 @@ mod tests {
             };
             datastore.begin();
             first.iter().for_each(|row| put(&mut datastore, row));
-            datastore.commit(&mut CommitOutput::default());
+            datastore.commit(&mut CommitOutput::default()).expect("the record fits");
 
             datastore.begin();
             let mut dependents = Dependents::default();

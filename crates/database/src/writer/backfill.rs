@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lightcone_engine::{BackfillRecord, Datastore, MigrationWork};
+use lightcone_engine::{BackfillRecord, Datastore, DatastoreError, MigrationWork};
 use lightcone_host::ConsoleLevel;
 use tokio::sync::oneshot;
 
@@ -12,7 +12,6 @@ use super::Writer;
 use crate::backfill::{Backfill, Failure, Resumed};
 use crate::environment::{Alarm, Environment};
 use crate::error::UpdateError;
-use crate::events::Event;
 use crate::inbox::Notice;
 use crate::migration::{cancelled, Planned};
 use crate::migration_progress::MigrationOutcome;
@@ -50,6 +49,19 @@ impl RunningBackfill {
             datastore.end_backfill();
             self.failure = Some(failure);
         }
+    }
+}
+
+impl RunningBackfill {
+    /// The transaction that it has followed was taken back.
+    #[cold]
+    pub(super) fn has_lost_its_place(&mut self, error: &DatastoreError) {
+        let lost = || {
+            Failure::other(format!(
+                "a transaction that it followed was refused: {error}"
+            ))
+        };
+        self.failure.get_or_insert_with(lost);
     }
 }
 
@@ -117,9 +129,8 @@ impl Writer {
             self.datastore.rollback();
             return Err(error);
         }
-        let ops = self.commit();
-        self.event(Event::Committed { ops });
-        Ok(())
+        self.commit_and_tell()
+            .map_err(|error| UpdateError::Refused(error.to_string()))
     }
 
     fn start_backfill(
@@ -281,8 +292,8 @@ impl Writer {
                 return Err(failure);
             }
         };
-        let ops = self.commit();
-        self.event(Event::Committed { ops });
+        self.commit_and_tell()
+            .map_err(|error| Failure::other(error.to_string()))?;
         self.end_round();
         let work = &running.work;
         let progress = &shared.status.migration;
@@ -363,21 +374,24 @@ impl Writer {
         let mut may_go_on = || true;
         let mut work = MigrationWork::new(u64::MAX, &mut may_go_on);
         self.datastore.begin();
-        match self.datastore.drop_backfill(&mut work) {
-            Ok(()) => {
-                let ops = self.commit();
-                self.event(Event::Committed { ops });
-            }
+        let dropped = match self.datastore.drop_backfill(&mut work) {
+            Ok(()) => self.commit_and_tell().map_err(|error| error.to_string()),
             Err(error) => {
-                // They are looked for again when the database is opened; until then they take memory. Nothing follows the module any
-                // more: this backfill must not go on then.
                 self.datastore.rollback();
-                self.datastore.begin();
-                self.datastore.end_backfill();
-                let ops = self.commit();
-                self.event(Event::Committed { ops });
-                tracing::error!(database = %self.shared.options.identity, %error, "what a migration of rows has made cannot be dropped");
+                Err(error.to_string())
             }
+        };
+        let Err(error) = dropped else {
+            return;
+        };
+        // They are looked for again when the database is opened; until then they take memory. Nothing follows the module any
+        // more: this backfill must not go on then.
+        let database = self.shared.options.identity;
+        tracing::error!(%database, error, "what a migration of rows has made cannot be dropped");
+        self.datastore.begin();
+        self.datastore.end_backfill();
+        if let Err(error) = self.commit_and_tell() {
+            tracing::error!(%database, %error, "the end of a migration of rows cannot be noted");
         }
     }
 }

@@ -215,14 +215,9 @@ impl Writer {
         let started = self.begin_traced(origin);
         self.datastore().begin();
         let outcome = self.execute(reducer, origin, args);
+        let (outcome, changes) = self.end_call(outcome);
         let failure = Failure::of_outcome(&outcome);
-        let result = match outcome {
-            ReducerOutcome::Ok => (CallResult::Committed, self.commit()),
-            outcome => {
-                self.datastore().rollback();
-                (self.failed(reducer, outcome, origin.timestamp), 0..0)
-            }
-        };
+        let result = (self.result(reducer, outcome, origin.timestamp), changes);
         self.note_call(&measured, failure);
         self.end_traced(reducer, started, &measured, &result.0);
         result
@@ -248,6 +243,21 @@ impl Writer {
         outcome
     }
 
+    /// Commits what a reducer has done, or takes it back. Returns what came of the call, and the changes for fan-out.
+    pub(super) fn end_call(&mut self, outcome: ReducerOutcome) -> (ReducerOutcome, Range<usize>) {
+        if !matches!(outcome, ReducerOutcome::Ok) {
+            self.datastore().rollback();
+            return (outcome, 0..0);
+        }
+        match self.commit() {
+            Ok(committed) => (outcome, committed.changes),
+            Err(error) => {
+                let message = error.to_string();
+                (ReducerOutcome::Fatal { message }, 0..0)
+            }
+        }
+    }
+
     pub(super) fn replace_instance(&mut self) {
         let env = HostEnv::new(self.shared.host_config());
         match self.module.program.loaded.instantiate(env) {
@@ -262,12 +272,16 @@ impl Writer {
         }
     }
 
-    pub(super) fn failed(
+    /// What the caller is told of a call that has ended.
+    pub(super) fn result(
         &mut self,
         reducer: u32,
         outcome: ReducerOutcome,
         timestamp: Timestamp,
     ) -> CallResult {
+        if matches!(outcome, ReducerOutcome::Ok) {
+            return CallResult::Committed;
+        }
         let name = self.module.reducer_names[reducer as usize].clone();
         match outcome {
             ReducerOutcome::Ok => CallResult::Committed,

@@ -42,33 +42,26 @@ impl Writer {
             return Err(refused);
         }
         let Some(reducer) = self.module.def().on_connect else {
-            let ops = self.commit();
-            self.event(Event::Committed { ops });
-            return Ok(());
+            let committed = self.commit_and_tell();
+            return committed.map_err(|error| Refused::Rejected(error.to_string()));
         };
         let origin = self.origin(identity, connection_id);
         let measured = self.measure(reducer as u32);
         let outcome = self.execute(reducer as u32, &origin, &[]);
+        let (outcome, ops) = self.end_call(outcome);
         let failure = Failure::of_outcome(&outcome);
-        let result = match outcome {
-            ReducerOutcome::Ok => {
-                let ops = self.commit();
+        let result = match self.result(reducer as u32, outcome, origin.timestamp) {
+            CallResult::Committed => {
                 self.event(Event::Committed { ops });
                 Ok(())
             }
-            outcome => {
-                self.datastore().rollback();
-                match self.failed(reducer as u32, outcome, origin.timestamp) {
-                    CallResult::UserError(text) => Err(Refused::Rejected(text)),
-                    CallResult::Failed(failure) => {
-                        let text = failure.text().into_owned();
-                        Err(match failure {
-                            CallFailure::TimedOut(_) => Refused::Late(text),
-                            CallFailure::Fatal | CallFailure::NotRun(_) => Refused::Rejected(text),
-                        })
-                    }
-                    CallResult::Committed => unreachable!("only failed outcomes get here"),
-                }
+            CallResult::UserError(text) => Err(Refused::Rejected(text)),
+            CallResult::Failed(failure) => {
+                let text = failure.text().into_owned();
+                Err(match failure {
+                    CallFailure::TimedOut(_) => Refused::Late(text),
+                    CallFailure::Fatal | CallFailure::NotRun(_) => Refused::Rejected(text),
+                })
             }
         };
         self.note_call(&measured, failure);
@@ -105,27 +98,19 @@ impl Writer {
             return Err(refused);
         }
         let measured = self.measure(reducer);
-        let outcome = self.execute(reducer, origin, args);
-        let failure = Failure::of_outcome(&outcome);
-        let result = match outcome {
-            ReducerOutcome::Ok => match self.delete_client_rows(identity, connection_id) {
-                Ok(()) => Ok((CallResult::Committed, self.commit())),
-                Err(error) => {
-                    self.datastore().rollback();
-                    let failure = CallFailure::NotRun(error.to_string());
-                    Ok((CallResult::Failed(failure), 0..0))
-                }
-            },
-            outcome => {
-                self.datastore().rollback();
-                Ok((self.failed(reducer, outcome, origin.timestamp), 0..0))
+        let mut outcome = self.execute(reducer, origin, args);
+        if matches!(outcome, ReducerOutcome::Ok) {
+            if let Err(error) = self.delete_client_rows(identity, connection_id) {
+                let message = error.to_string();
+                outcome = ReducerOutcome::Fatal { message };
             }
-        };
-        self.note_call(&measured, failure);
-        if let Ok((result, _)) = &result {
-            self.end_traced(reducer, started, &measured, result);
         }
-        result
+        let (outcome, changes) = self.end_call(outcome);
+        let failure = Failure::of_outcome(&outcome);
+        let result = self.result(reducer, outcome, origin.timestamp);
+        self.note_call(&measured, failure);
+        self.end_traced(reducer, started, &measured, &result);
+        Ok((result, changes))
     }
 
     fn insert_client_rows(
@@ -226,31 +211,31 @@ impl Writer {
             }
             let origin = self.origin(identity, connection_id);
             let measured = self.measure(reducer as u32);
-            let outcome = self.execute(reducer as u32, &origin, &[]);
+            let mut outcome = self.execute(reducer as u32, &origin, &[]);
+            if matches!(outcome, ReducerOutcome::Ok) {
+                if let Err(error) = self.delete_client_rows(identity, connection_id) {
+                    let message = error.to_string();
+                    outcome = ReducerOutcome::Fatal { message };
+                }
+            }
+            let (outcome, ops) = self.end_call(outcome);
             let failure = Failure::of_outcome(&outcome);
-            match outcome {
-                ReducerOutcome::Ok if self.delete_client_rows(identity, connection_id).is_ok() => {
-                    let ops = self.commit();
-                    self.note_call(&measured, failure);
-                    return self.event(Event::Committed { ops });
-                }
-                outcome => {
-                    self.datastore().rollback();
-                    self.failed(reducer as u32, outcome, origin.timestamp);
-                    self.note_call(&measured, failure);
-                }
+            let result = self.result(reducer as u32, outcome, origin.timestamp);
+            self.note_call(&measured, failure);
+            if matches!(result, CallResult::Committed) {
+                return self.event(Event::Committed { ops });
             }
         }
         self.datastore().begin();
-        match self.delete_client_rows(identity, connection_id) {
-            Ok(()) => {
-                let ops = self.commit();
-                self.event(Event::Committed { ops });
-            }
+        let deleted = match self.delete_client_rows(identity, connection_id) {
+            Ok(()) => self.commit_and_tell(),
             Err(error) => {
-                tracing::error!(database = %self.shared.options.identity, %error, "the rows of a client that left stay until the next start");
                 self.datastore().rollback();
+                Err(error)
             }
+        };
+        if let Err(error) = deleted {
+            tracing::error!(database = %self.shared.options.identity, %error, "the rows of a client that left stay until the next start");
         }
     }
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use lightcone_engine::Datastore;
 use lightcone_log::Committer;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, OwnedSemaphorePermit};
 
 use super::Writer;
 use crate::events::FanoutItem;
-use crate::inbox::{Stop, TableRows};
+use crate::inbox::{Notice, TableRows};
 use crate::shared::Shared;
 use crate::snapshot::{self, SnapshotJob};
 use crate::status::FAILED_TEXT;
@@ -29,6 +29,7 @@ impl Writer {
     pub(super) fn snapshot_if_due(&mut self) {
         let limits = &self.shared.options.limits;
         if self.state.snapshot_running
+            || self.state.stop.is_some()
             || self.shared.options.in_memory
             || self.shared.status.read_only().is_some()
         {
@@ -45,6 +46,28 @@ impl Writer {
             return;
         }
         self.state.snapshot_running = true;
+        let turns = &self.shared.options.commons.snapshots;
+        if let Ok(turn) = turns.clone().try_acquire_owned() {
+            return self.begin_snapshot(turn);
+        }
+        // Nothing is frozen meanwhile. The sender alone would keep the inbox open, all that is shared would stay with it.
+        let (turns, shared) = (turns.clone(), Arc::downgrade(&self.shared));
+        let wait = async move {
+            if let (Ok(turn), Some(shared)) = (turns.acquire_owned().await, shared.upgrade()) {
+                // A database that has stopped lets the next one have its turn.
+                let _ = shared.inbox.notice(Notice::SnapshotTurn(turn));
+            }
+        };
+        self.shared.environment().spawn_task(Box::pin(wait));
+    }
+
+    /// Freezes the tables and has them written beside the writer.
+    pub(super) fn begin_snapshot(&mut self, turn: OwnedSemaphorePermit) {
+        if self.shared.status.is_read_only() {
+            self.state.snapshot_running = false;
+            return;
+        }
+        let log_bytes = self.replayed_bytes + self.committer.stats().log_bytes;
         let state = self.datastore().snapshot();
         let job = SnapshotJob::new(
             &self.shared,
@@ -52,6 +75,7 @@ impl Writer {
             state,
             self.next_offset,
             log_bytes,
+            turn,
         );
         let environment = self.shared.environment();
         environment.spawn_blocking(Box::new(move || job.run()));
@@ -63,16 +87,23 @@ impl Writer {
         self.shared.procedures.stop();
         self.inbox.close();
         self.shared.close();
-        let (code, reason, done) = match self.state.stop.take() {
-            Some(Stop { code, reason, done }) => (code, reason, Some(done)),
-            None if self.state.failed => (1011, FAILED_TEXT.to_owned(), None),
-            None => (1001, "module exited".to_owned(), None),
+        let (code, reason, is_opened_again, done) = match self.state.stop.take() {
+            Some(stop) => (
+                stop.code,
+                stop.reason,
+                stop.is_opened_again,
+                Some(stop.done),
+            ),
+            None if self.state.failed => (1011, FAILED_TEXT.to_owned(), false, None),
+            None => (1001, "module exited".to_owned(), false, None),
         };
         self.end_round();
         self.shared.log.flush();
+        let log_bytes = self.replayed_bytes + self.committer.stats().log_bytes;
         self.shared.status.forget_log();
         let committer = sole_owner(self.committer);
-        match committer.shutdown() {
+        let log = committer.shutdown();
+        match &log {
             Ok(_) if !self.state.failed => mark_planned(&self.shared, &self.datastore),
             Ok(_) => {}
             Err(error) => {
@@ -86,6 +117,12 @@ impl Writer {
             done: fanout_done,
         });
         let _ = wait.blocking_recv();
+        let log_bytes = log_bytes.saturating_sub(self.state.log_bytes_at_snapshot);
+        if let (Ok(mut log), true, false) = (log, is_opened_again, self.state.failed) {
+            // Nobody is connected any more, and the lock of the log keeps others out.
+            let state = || self.datastore.snapshot();
+            snapshot::write_at_stop(&self.shared, state, log.as_mut(), log_bytes);
+        }
         if let Some(done) = done {
             let _ = done.send(());
         }

@@ -132,7 +132,7 @@ impl Writer {
         let module = Module::new(version, tables_version, program, catalog, counters);
         let module = Arc::new(module);
         match planned.plan.breaks_clients() {
-            true => self.commit_and_close_all(module),
+            true => self.commit_and_close_all(module)?,
             false => self.commit_and_go_on(module, &before)?,
         }
         self.move_schedules(&before, &planned.plan);
@@ -385,21 +385,34 @@ impl Writer {
     // ---- Clients have to go ---------------------------------------------------------------------------------------------
 
     /// Nothing that was live stays so: its tables may be others, or gone.
-    fn commit_and_close_all(&mut self, module: Arc<Module>) {
-        self.module = module;
+    ///
+    /// # Errors
+    /// The record is too large; everything is as before.
+    fn commit_and_close_all(&mut self, module: Arc<Module>) -> Result<(), UpdateError> {
         for table in self.state.watchers.keys() {
             self.datastore.set_watched(*table, false);
         }
         let state = &mut self.state;
+        let joins = std::mem::take(&mut state.joins);
+        let windows = std::mem::take(&mut state.windows);
+        let views = std::mem::take(&mut state.views);
+        let ops = match self.commit() {
+            Ok(committed) => committed.changes,
+            Err(error) => {
+                (self.state.joins, self.state.windows, self.state.views) = (joins, windows, views);
+                for (table, count) in &self.state.watchers {
+                    self.datastore.set_watched(*table, *count > 0);
+                }
+                return Err(UpdateError::Refused(error.to_string()));
+            }
+        };
+        self.module = module;
+        let state = &mut self.state;
         state.watchers.clear();
         state.query_load = Default::default();
         state.indexes.forget();
-        state.joins = Default::default();
-        state.windows = Default::default();
-        state.views = Default::default();
         (state.has_failed_joins, state.has_failed_windows) = (false, false);
         let clients = std::mem::take(&mut state.clients);
-        let ops = self.commit();
         self.datastore.forget_live();
         for connection in clients.into_keys() {
             self.event(Event::Closed {
@@ -409,6 +422,7 @@ impl Writer {
             });
         }
         self.event(Event::Committed { ops });
+        Ok(())
     }
 
     /// The disconnect reducer of the new module, for everybody who was connected.

@@ -166,7 +166,7 @@ impl Writer {
         if let Some(reason) = self.shared.status.read_only() {
             return self.refuse(job, reason);
         }
-        match procedures::start(&self.shared, job) {
+        match procedures::start(&self.shared, job, self.next_offset) {
             Ok(()) => {}
             Err((_, job)) if !self.state.serves_others && !job.call().placement().waits() => {
                 self.run_job_here(*job);
@@ -256,6 +256,7 @@ impl Writer {
             ready.tell();
             return;
         }
+        control.saw(self.next_offset);
         let spare = self.state.spare.take().unwrap_or_default();
         let datastore = std::mem::replace(&mut self.datastore, spare);
         let (back, returned) = sync_channel(1);
@@ -268,9 +269,10 @@ impl Writer {
         self.state.spare = Some(std::mem::replace(&mut self.datastore, back.datastore));
         if back.commit {
             let before = self.transactions().0.bytes();
-            self.commit_transaction();
+            let committed = self.commit_transaction();
             let added = self.transactions().0.bytes().saturating_sub(before);
             committed_bytes.fetch_add(added, Ordering::Relaxed);
+            control.committed(committed.map(|()| self.next_offset));
             // Others see it at once.
             self.end_round();
         }
@@ -316,14 +318,17 @@ impl Writer {
     }
 
     /// Commits the open transaction and tells subscribers.
-    fn commit_transaction(&mut self) {
-        let (mut round, _) = self.transactions();
-        let committed = round.commit();
+    ///
+    /// # Errors
+    /// It cannot be committed, and is taken back.
+    fn commit_transaction(&mut self) -> Result<(), String> {
+        let committed = self.commit().map_err(|error| error.to_string())?;
         if committed.has_record || !committed.changes.is_empty() {
             self.event(Event::Committed {
                 ops: committed.changes,
             });
         }
+        Ok(())
     }
 
     /// A call beside the writer has ended.
@@ -333,8 +338,16 @@ impl Writer {
             function,
             origin,
             asker,
+            control,
             outcome,
         } = ended;
+        // It may have ended before it could hear that a transaction was refused.
+        let outcome = match control.refused() {
+            None => outcome,
+            Some(reason) => ProcedureOutcome::Failed {
+                message: reason.to_string(),
+            },
+        };
         self.finish(&module, function, &origin, asker, Ok(outcome));
     }
 
@@ -559,7 +572,10 @@ impl Transactions for HereTransactions<'_, '_> {
         match ask {
             Ask::Transaction => None,
             Ask::Until(time) => Some(waits.until(time)),
-            Ask::Http(request) => waits.http(*request),
+            Ask::Http(request) => {
+                waits.control().saw(self.writer.next_offset);
+                waits.http(*request, 0)
+            }
         }
     }
 
@@ -588,11 +604,12 @@ impl Transactions for HereTransactions<'_, '_> {
         Ok(OpenTransaction::of(&mut self.writer.datastore))
     }
 
-    fn commit(&mut self) {
+    fn commit(&mut self) -> Result<(), HostTrap> {
         let before = self.writer.transactions().0.bytes();
-        self.writer.commit_transaction();
+        let committed = self.writer.commit_transaction();
         let after = self.writer.transactions().0.bytes();
         self.committed_bytes += after.saturating_sub(before);
+        committed.map_err(|reason| HostTrap::Datastore(reason.into()))
     }
 
     fn rollback(&mut self) {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use lightcone_engine::Datastore;
+use lightcone_engine::{Datastore, DatastoreError};
 use lightcone_host::ModuleInstance;
 use lightcone_log::{LogOffset, SubmitError, PAYLOAD_BYTES_MAX};
 
@@ -11,7 +11,7 @@ use super::windows::window_limits;
 use super::{Writer, WriterState, ROUND_DELTA_BYTES_MAX, ROUND_EVENTS_MAX, ROUND_RECORD_BYTES_MAX};
 use crate::commit::{commit, Committed};
 use crate::environment::Environment;
-use crate::events::FanoutItem;
+use crate::events::{Event, FanoutItem};
 use crate::views::ViewHost;
 use crate::windows::WindowLimits;
 
@@ -110,8 +110,24 @@ impl Writer {
     }
 
     /// Commits the open transaction. Returns the changes for fan-out.
-    pub(super) fn commit(&mut self) -> Range<usize> {
-        self.transactions().0.commit().changes
+    ///
+    /// # Errors
+    /// Its record is too large for the log; it is taken back, and so is what views and a backfill had made of it.
+    pub(super) fn commit(&mut self) -> Result<Committed, DatastoreError> {
+        let committed = self.transactions().0.commit();
+        if committed.is_err() && !self.state.views.is_idle() {
+            self.rebuild_views();
+        }
+        committed
+    }
+
+    /// [`commit`](Self::commit), with its event.
+    pub(super) fn commit_and_tell(&mut self) -> Result<(), DatastoreError> {
+        let committed = self.commit()?;
+        self.event(Event::Committed {
+            ops: committed.changes,
+        });
+        Ok(())
     }
 
     /// The tables with the round that their transactions join, and the instance that may work on them.
@@ -146,7 +162,10 @@ pub(super) struct RoundTransactions<'w> {
 
 impl RoundTransactions<'_> {
     /// Commits the open transaction.
-    pub(super) fn commit(&mut self) -> Committed {
+    ///
+    /// # Errors
+    /// Its record is too large for the log; it is taken back. Views are to be [rebuilt](Writer::rebuild_views) then.
+    pub(super) fn commit(&mut self) -> Result<Committed, DatastoreError> {
         if !self.state.views.is_idle() {
             self.refresh_views();
         }
@@ -154,7 +173,11 @@ impl RoundTransactions<'_> {
         if let Some(backfill) = &mut state.backfill {
             backfill.follow(self.datastore, self.environment);
         }
-        let mut committed = commit(self.datastore, &mut state.output, self.environment);
+        let committed = commit(self.datastore, &mut state.output, self.environment);
+        if let (Err(error), Some(backfill)) = (&committed, &mut state.backfill) {
+            backfill.has_lost_its_place(error);
+        }
+        let mut committed = committed?;
         let is_change = !committed.changes.is_empty();
         if !state.joins.is_empty() && is_change {
             let (deltas, changes) = (&mut state.output.deltas, &mut committed.changes);
@@ -179,7 +202,7 @@ impl RoundTransactions<'_> {
             state.record_ends.push(state.output.records.len());
             *self.next_offset += 1;
         }
-        committed
+        Ok(committed)
     }
 
     /// Bytes of records and changes in the round.

@@ -320,16 +320,20 @@ impl Writer {
             return false;
         }
         self.datastore().begin();
-        match self.datastore().delete_schedule_row(key) {
-            Ok(_) => {
-                let ops = self.commit();
-                self.event(Event::Committed { ops });
+        let deleted = match self.datastore().delete_schedule_row(key) {
+            Ok(_) => self.commit_and_tell(),
+            Err(error) => {
+                self.datastore().rollback();
+                Err(error)
+            }
+        };
+        match deleted {
+            Ok(()) => {
                 let now = self.now();
                 self.plan_changes(now);
                 true
             }
             Err(error) => {
-                self.datastore().rollback();
                 self.log_unusable(key, &error);
                 false
             }

@@ -16,7 +16,6 @@ use crate::asked::QUERY_MEMORY_BYTES_MAX;
 use crate::environment::Environment;
 use crate::error::SqlError;
 use crate::evaluate::usable_index;
-use crate::events::Event;
 use crate::inbox::HttpWrite;
 use crate::row_limit::Current;
 use crate::sql::SqlStats;
@@ -55,8 +54,8 @@ impl Writer {
         };
         match statement.run(plan) {
             Ok(stats) => {
-                let ops = self.commit();
-                self.event(Event::Committed { ops });
+                let committed = self.commit_and_tell();
+                committed.map_err(|error| SqlError::Query(error.to_string()))?;
                 Ok(stats)
             }
             Err(failure) => {

@@ -97,7 +97,14 @@ impl RoundTransactions<'_> {
         self.datastore.begin();
         let result = change(&mut views, self.views_host, self.datastore, &mut messages);
         self.state.views = views;
-        let changes = self.commit().changes;
+        let changes = match self.commit() {
+            Ok(committed) => committed.changes,
+            Err(error) => {
+                // It has changed rows of views only, which are in no record.
+                tracing::error!(database = %self.views_host.shared.options.identity, %error, "rows of views were taken back");
+                0..0
+            }
+        };
         self.tell(messages);
         if !changes.is_empty() {
             let events = &mut self.state.batch.events;
@@ -195,8 +202,8 @@ impl Writer {
     /// Commits the transaction in which a program takes over, with the rows that its views have. Returns the changes.
     ///
     /// # Errors
-    /// A view that somebody is subscribed to fails in the new program. The old one is in its place again, and views are to be
-    /// [rebuilt](Self::rebuild_views).
+    /// A view that somebody is subscribed to fails in the new program, or the record is too large. The old one is in its place
+    /// again, and views are to be [rebuilt](Self::rebuild_views).
     pub(super) fn commit_program(
         &mut self,
         module: Arc<Module>,
@@ -214,9 +221,13 @@ impl Writer {
                 "Views evaluation did not complete successfully during database update: {reason}"
             )));
         }
-        let changes = self.commit();
+        let committed = self.transactions().0.commit();
+        let committed = committed.map_err(|error| {
+            self.module = old;
+            UpdateError::Refused(error.to_string())
+        })?;
         self.transactions().0.tell(messages);
-        Ok(changes)
+        Ok(committed.changes)
     }
 
     /// Evaluates the views that are in use anew. Who is subscribed hears of what that changes.

@@ -1,14 +1,15 @@
 //! A module that is nothing but tables. Its program is JSON like an entry of `08-execution.json`: `tables` with columns and
-//! types, `uniqueKeys`, `indexes`, `rules`; and beyond it `autoInc` (table to column), `events` and `private` (tables), `defaults` (by
+//! types, `uniqueKeys`, `indexes`, `rules`; and beyond it `autoInc` (table to column, or columns), `events` and `private` (tables), `defaults` (by
 //! table, values of columns), and
 //! `views`: by name, the `query` whose rows a view has for who looks, with `{sender}` for him, and the `table` that these are of,
 //! or their `columns`. It looks the table `looksUp` up first, as modules do before they use one.
 //!
-//! `schedules` names a table with `id` and `at`: its rows call `tick`, which puts their ids into the table `ticked`.
+//! `schedules` names a table with `id` and `at`: its rows call `tick`, which puts their ids into the table `ticked`, or makes the
+//! changes `ticks`.
 //!
 //! With `procedures`, `tick` is a procedure: it sleeps for a while and does nothing, but is counted in [`TICKS`]. And there is the
 //! procedure `later`, which takes a text: JSON of `first` and `then`, both as `change` takes them, and `us`, how long it sleeps
-//! between these two transactions.
+//! between these two transactions. There it gets the address `fetch`, if there is one, in the time `fetch_us`.
 //!
 //! With `migrate`, there is a migration function: it copies rows as `copy` says (from which table, into which, which columns), makes
 //! the `changes`, asks for the number of rows of those that `counts` lists, has the function `immediate` called outside of the
@@ -21,7 +22,8 @@
 //!
 //! Each instance takes `starts_ms` to start.
 //!
-//! Its reducer `change` takes a text: JSON of tables with the rows to be deleted and to be inserted, all in one transaction.
+//! Its reducer `change` takes a text: JSON of tables with the rows to be deleted, to be inserted, and to replace those with their
+//! keys in the first index, all in one transaction.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,9 +32,10 @@ use std::sync::Arc;
 use lightcone_database::{DatabaseHandle, DatabaseOptions, Engines, HostKind, JsonRows, SqlError};
 use lightcone_engine::DatastoreError;
 use lightcone_host::{
-    lend, Ask, Counted, HandlerResponse, HoldsEnv, HostEnv, HostError, InstanceOptions, Interrupt,
-    Lent, LoadedModule, ModuleEngine, ModuleInstance, OpenTransaction, ProcedureOutcome, ReadSet,
-    ReadView, ReducerCall, ReducerOutcome, Transactions, ViewCall, ViewOutcome,
+    lend, Ask, Counted, HandlerResponse, HoldsEnv, HostEnv, HostError, HttpMethod, HttpRequest,
+    HttpVersion, InstanceOptions, Interrupt, Lent, LoadedModule, ModuleEngine, ModuleInstance,
+    OpenTransaction, ProcedureOutcome, ReadSet, ReadView, ReducerCall, ReducerOutcome,
+    Transactions, ViewCall, ViewOutcome,
 };
 use lightcone_schema::raw::{
     CaseConversionPolicy, ExplicitNameEntry, ExplicitNames, NameMapping, RawColumnDefaultValueV10,
@@ -45,8 +48,8 @@ use lightcone_schema::{RawModuleDef, TableAccess, TableKind, Visibility};
 use lightcone_table::RowLayout;
 use lightcone_types::bsatn::Encode as _;
 use lightcone_types::{
-    AlgebraicType as T, ColId, Decode as _, Identity, ProductType, Reader, Timestamp, TypeRef,
-    Typespace,
+    AlgebraicType as T, ColId, Decode as _, Identity, ProductType, Reader, TimeDuration, Timestamp,
+    TypeRef, Typespace,
 };
 use serde_json::Value;
 
@@ -120,6 +123,14 @@ impl ModuleInstance for Changing {
         transaction: OpenTransaction<'_>,
         call: &ReducerCall<'_>,
     ) -> ReducerOutcome {
+        if &**call.name == "tick" && self.0["ticks"].is_object() {
+            return match self.change(transaction, &self.0["ticks"]) {
+                Ok(()) => ReducerOutcome::Ok,
+                Err(error) => ReducerOutcome::Fatal {
+                    message: error.to_string(),
+                },
+            };
+        }
         if &**call.name == "tick" {
             let datastore = transaction.into_datastore();
             let ticked = datastore.table_id_from_name("ticked").expect("a table");
@@ -159,6 +170,9 @@ impl ModuleInstance for Changing {
         for (place, changes) in ["first", "then"].into_iter().enumerate() {
             if place == 1 {
                 sleep(transactions, what["us"].as_i64().expect("a number"));
+                if let Err(message) = fetch(transactions, &what) {
+                    return ProcedureOutcome::Failed { message };
+                }
             }
             if let Some(waiting) = transactions.ask(Ask::Transaction) {
                 transactions.block(waiting);
@@ -173,7 +187,10 @@ impl ModuleInstance for Changing {
                     return ProcedureOutcome::Failed { message };
                 }
             }
-            transactions.commit();
+            if let Err(trap) = transactions.commit() {
+                let message = trap.to_string();
+                return ProcedureOutcome::Failed { message };
+            }
         }
         ProcedureOutcome::Returned(Counted::constant(Vec::new()))
     }
@@ -349,6 +366,11 @@ impl Changing {
             for row in inserts {
                 datastore.insert(id, &row, &mut Vec::new())?;
             }
+            let replaced: Vec<Vec<u8>> = rows("replaced");
+            for row in replaced {
+                let index = datastore.schema(id).expect("a table").indexes[0].id;
+                datastore.update(id, index, &row, &mut Vec::new())?;
+            }
         }
         Ok(())
     }
@@ -367,6 +389,27 @@ fn sleep(transactions: &mut dyn Transactions, us: i64) {
     if let Some(waiting) = transactions.ask(Ask::Until(until)) {
         transactions.block(waiting);
     }
+}
+
+/// Gets what `what` says.
+fn fetch(transactions: &mut dyn Transactions, what: &Value) -> Result<(), String> {
+    let Some(uri) = what["fetch"].as_str() else {
+        return Ok(());
+    };
+    let request = HttpRequest {
+        method: HttpMethod::Get,
+        headers: Vec::new(),
+        timeout: what["fetch_us"].as_i64().map(TimeDuration),
+        uri: uri.to_owned(),
+        version: HttpVersion::Http11,
+    };
+    if let Some(waiting) = transactions.ask(Ask::Http(Box::new((request, Counted::constant(Vec::new()))))) {
+        transactions.block(waiting);
+    }
+    if let Some(trap) = transactions.ended() {
+        return Err(trap.to_string());
+    }
+    transactions.http_answer().map(drop)
 }
 
 /// A row of JSON values as BSATN.
@@ -487,16 +530,19 @@ fn definition(program: &Value) -> Vec<u8> {
                 algorithm: RawIndexAlgorithm::BTree(columns),
             }
         };
-        let sequence = program["autoInc"][canonical]
-            .as_str()
-            .map(|column| RawSequenceDefV10 {
-                source_name: None,
-                column: place(column),
-                start: None,
-                min_value: None,
-                max_value: None,
-                increment: 1,
-            });
+        let counted = match &program["autoInc"][canonical] {
+            Value::Array(columns) => columns.clone(),
+            column => vec![column.clone()],
+        };
+        let counted = counted.iter().filter_map(Value::as_str);
+        let sequence = counted.map(|column| RawSequenceDefV10 {
+            source_name: None,
+            column: place(column),
+            start: None,
+            min_value: None,
+            max_value: None,
+            increment: 1,
+        });
         let of_views = program["views"].as_object().into_iter().flatten();
         for (view, _) in of_views.filter(|(_, view)| view["table"] == canonical) {
             views.push(view_of(view, views.len(), types.len()));
@@ -552,7 +598,7 @@ fn definition(program: &Value) -> Vec<u8> {
                 })
                 .into_iter()
                 .collect(),
-            sequences: sequence.into_iter().collect(),
+            sequences: sequence.collect(),
             table_type: TableKind::User,
             table_access: match private.any(is_event) {
                 true => TableAccess::Private,

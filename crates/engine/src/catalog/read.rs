@@ -124,7 +124,6 @@ impl Datastore {
                 state.sequences = sequences;
             }
         }
-        self.sequences_unsaved = false;
     }
 
     fn stored_allocation(&self, sequence: SequenceId) -> Option<i128> {

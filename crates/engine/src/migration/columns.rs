@@ -232,7 +232,9 @@ impl Datastore {
                 some_unsaved |= sequence.unsaved;
             }
         }
-        self.sequences_unsaved |= some_unsaved;
+        if some_unsaved {
+            self.save_sequences_of(slot);
+        }
         Ok(())
     }
 }

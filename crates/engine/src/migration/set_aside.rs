@@ -191,7 +191,9 @@ impl Datastore {
                 some_unsaved = true;
             }
         }
-        self.sequences_unsaved |= some_unsaved;
+        if some_unsaved {
+            self.save_sequences_of(slot);
+        }
         Ok(())
     }
 
@@ -248,7 +250,7 @@ impl Datastore {
                 let counter = counter.expect("a table has the counters of its schema");
                 if let Some(moved) = counter.past(highest) {
                     *counter = moved;
-                    self.sequences_unsaved = true;
+                    self.save_sequences_of(slot);
                 }
             }
         }

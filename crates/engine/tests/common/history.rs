@@ -35,7 +35,7 @@ impl History {
 
     pub fn commit(&mut self) {
         let mut output = CommitOutput::default();
-        if self.datastore.commit(&mut output) {
+        if self.datastore.commit(&mut output).expect("the record fits") {
             self.records.push(output.records);
         }
     }

@@ -106,8 +106,12 @@ impl Def {
         self
     }
 
-    pub fn sequence(mut self, column: u16) -> Def {
+    pub fn sequence(self, column: u16) -> Def {
         let name = format!("{}_seq", self.joined(&[column]));
+        self.named_sequence(column, name)
+    }
+
+    pub fn named_sequence(mut self, column: u16, name: String) -> Def {
         self.0.sequences.push(SequenceDef {
             name,
             column: ColId(column),

@@ -233,7 +233,9 @@ impl Running {
         datastore.begin();
         datastore.bootstrap();
         datastore.create_tables(&def).expect("valid tables");
-        datastore.commit(&mut CommitOutput::default());
+        datastore
+            .commit(&mut CommitOutput::default())
+            .expect("the record fits");
         self.datastore = datastore;
         self.def = Some(def);
     }
@@ -300,7 +302,9 @@ impl Running {
         let outcome = self.instance.call_reducer(transaction, &call);
         match outcome {
             ReducerOutcome::Ok => {
-                self.datastore.commit(&mut CommitOutput::default());
+                self.datastore
+                    .commit(&mut CommitOutput::default())
+                    .expect("the record fits");
             }
             _ => self.datastore.rollback(),
         }

@@ -39,6 +39,8 @@ pub fn database(def: &ModuleDef) -> Datastore {
     datastore
         .create_tables(def)
         .expect("the tables of a valid definition can be made");
-    datastore.commit(&mut Default::default());
+    datastore
+        .commit(&mut Default::default())
+        .expect("the record fits");
     datastore
 }

@@ -79,7 +79,9 @@ pub fn people() -> Datastore {
     datastore.begin();
     datastore.bootstrap();
     datastore.create_tables(&def).unwrap();
-    datastore.commit(&mut Default::default());
+    datastore
+        .commit(&mut Default::default())
+        .expect("the record fits");
     datastore
 }
 

@@ -28,8 +28,12 @@ impl Transactions for Committing<'_> {
         Ok(OpenTransaction::of(self.datastore))
     }
 
-    fn commit(&mut self) {
-        self.committed += usize::from(self.datastore.commit(&mut self.output));
+    fn commit(&mut self) -> Result<(), HostTrap> {
+        let committed = self.datastore.commit(&mut self.output);
+        let has_record =
+            committed.map_err(|error| HostTrap::Datastore(error.to_string().into()))?;
+        self.committed += usize::from(has_record);
+        Ok(())
     }
 
     fn rollback(&mut self) {

@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 
 use super::{PAGE_BYTES, ROW_IDS_MAX};
 use crate::layout::RowLayout;
-use crate::page::PageTable;
+use crate::page::{PageHash, PageTable};
 use crate::row_id::{PageNumber, RowId, Slot};
 
 /// Rows of one size. A page holds a power of two of them, then one presence bit each.
@@ -224,6 +224,10 @@ impl DenseRows {
         self.row_count = 0;
     }
 
+    pub fn into_pages(self) -> PageTable {
+        self.pages
+    }
+
     pub fn page(&self, page: PageNumber) -> &[u8] {
         self.pages.bytes(page)
     }
@@ -232,7 +236,12 @@ impl DenseRows {
         self.pages.released_bytes()
     }
 
-    pub fn load_page(&mut self, image: &[u8], layout: &RowLayout) -> Result<(), String> {
+    pub fn load_page(
+        &mut self,
+        image: &[u8],
+        hash: Option<PageHash>,
+        layout: &RowLayout,
+    ) -> Result<(), String> {
         if image.len() != self.page_bytes() {
             return Err(format!(
                 "{} bytes long, expected {}",
@@ -255,8 +264,7 @@ impl DenseRows {
         if let Some(problem) = problem {
             return Err(problem);
         }
-        let page = self.pages.push_zeroed(image.len());
-        self.pages.bytes_mut(page).copy_from_slice(image);
+        let page = self.pages.push_image(image, hash);
         self.open_page(page, self.slots() - rows as usize);
         self.row_count += rows;
         Ok(())

@@ -9,6 +9,7 @@ mod slotted;
 use self::dense::DenseRows;
 use self::slotted::SlottedRows;
 use crate::layout::RowLayout;
+use crate::page::{FrozenPage, PageHash};
 use crate::row_id::{PageNumber, RowId, Slot};
 use crate::Error;
 
@@ -161,6 +162,15 @@ impl RowStore {
         })
     }
 
+    /// The pages of a frozen copy, each of which lets go of its bytes alone.
+    pub fn into_pages(self) -> impl Iterator<Item = FrozenPage> {
+        match self.0 {
+            Kind::Dense(rows) => rows.into_pages(),
+            Kind::Slotted(rows) => rows.into_pages(),
+        }
+        .into_pages()
+    }
+
     /// The length of every row, if they all have the same by their type.
     pub fn row_bytes(&self) -> Option<usize> {
         match &self.0 {
@@ -192,14 +202,19 @@ impl RowStore {
         }
     }
 
-    /// Appends a page read from a snapshot, after checking that it is a possible page of this table.
+    /// Appends a page read from a snapshot, which knows its hash, after checking that it is a possible page of this table.
     ///
     /// # Errors
     /// What is wrong with the page.
-    pub(crate) fn load_page(&mut self, image: &[u8], layout: &RowLayout) -> Result<(), String> {
+    pub(crate) fn load_page(
+        &mut self,
+        image: &[u8],
+        hash: Option<PageHash>,
+        layout: &RowLayout,
+    ) -> Result<(), String> {
         match &mut self.0 {
-            Kind::Dense(rows) => rows.load_page(image, layout),
-            Kind::Slotted(rows) => rows.load_page(image, layout),
+            Kind::Dense(rows) => rows.load_page(image, hash, layout),
+            Kind::Slotted(rows) => rows.load_page(image, hash, layout),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{PAGE_BYTES, ROW_IDS_MAX};
 use crate::layout::RowLayout;
-use crate::page::PageTable;
+use crate::page::{PageHash, PageTable};
 use crate::row_id::{PageNumber, RowId, Slot};
 
 /// Rows of varying size in slotted pages; a row too large for a page gets a page of its own.
@@ -321,6 +321,10 @@ impl SlottedRows {
         self.row_count = 0;
     }
 
+    pub fn into_pages(self) -> PageTable {
+        self.pages
+    }
+
     pub fn page(&self, page: PageNumber) -> &[u8] {
         self.pages.bytes(page)
     }
@@ -329,13 +333,17 @@ impl SlottedRows {
         self.pages.released_bytes()
     }
 
-    pub fn load_page(&mut self, image: &[u8], layout: &RowLayout) -> Result<(), String> {
+    pub fn load_page(
+        &mut self,
+        image: &[u8],
+        hash: Option<PageHash>,
+        layout: &RowLayout,
+    ) -> Result<(), String> {
         if (self.pages.len() + 1) * SLOTS > ROW_IDS_MAX as usize {
             return Err("the table has more pages than row ids can name".into());
         }
         check_page(image, layout)?;
-        let page = self.pages.push_zeroed(image.len());
-        self.pages.bytes_mut(page).copy_from_slice(image);
+        let page = self.pages.push_image(image, hash);
         self.row_count += u32_at(image, LIVE_AT) as u64;
         if image.len() == HEADER_BYTES {
             self.vacant.push(page);

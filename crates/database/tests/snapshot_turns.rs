@@ -1,0 +1,212 @@
+//! Snapshots beside the writer and at the stop: how many there are at once, who waits for them, and what the next start replays.
+
+mod common;
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use common::hurried::Hurried;
+use common::publishing::stop;
+use common::tables::{create_tables, table_options};
+use common::{caller, open, OWNER};
+use lightcone_database::{CallArgs, Commons, DatabaseHandle, DatabaseOptions};
+use lightcone_storage::sim::{HookedStorage, Hooks};
+use lightcone_storage::OpenMode;
+use serde_json::{json, Value};
+
+/// A disk that writes packs of snapshots when it may, and slowly.
+#[derive(Default)]
+struct Packs {
+    is_held: Mutex<bool>,
+    changed: Condvar,
+    begun: AtomicUsize,
+    write_ms: AtomicUsize,
+}
+
+impl Packs {
+    fn hold(&self, is_held: bool) {
+        *self.is_held.lock().expect("no panic") = is_held;
+        self.changed.notify_all();
+    }
+
+    fn begun(&self) -> usize {
+        self.begun.load(Ordering::SeqCst)
+    }
+}
+
+fn is_pack(path: &Path) -> bool {
+    path.to_string_lossy().ends_with(".pack.tmp")
+}
+
+impl Hooks for Packs {
+    fn before_open(&self, path: &Path, mode: OpenMode) -> io::Result<()> {
+        if is_pack(path) && matches!(mode, OpenMode::CreateNew) {
+            self.begun.fetch_add(1, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+
+    fn before_write(&self, path: &Path) -> io::Result<()> {
+        if is_pack(path) {
+            let held = self.is_held.lock().expect("no panic");
+            drop(self.changed.wait_while(held, |held| *held));
+            let ms = self.write_ms.load(Ordering::SeqCst);
+            std::thread::sleep(Duration::from_millis(ms as u64));
+        }
+        Ok(())
+    }
+}
+
+/// A snapshot is due after 64 KiB of log that is durable, which a round looks at before its own is; and at the stop after 8.
+fn options(directory: &Path, packs: &Arc<Packs>, commons: &Arc<Commons>) -> DatabaseOptions {
+    let mut options = table_options(directory);
+    options.limits.snapshot_log_bytes = 64 << 10;
+    options.storage = Arc::new(HookedStorage::new(options.storage, packs.clone()));
+    options.commons = commons.clone();
+    options
+}
+
+fn commons() -> Arc<Commons> {
+    Commons::new(lightcone_database::Machine::current(), 1 << 30, 2)
+}
+
+async fn create(options: DatabaseOptions) -> DatabaseHandle {
+    let program = json!({
+        "tables": { "t": [["id", "U32"], ["text", "String"]] },
+        "uniqueKeys": { "t": "id" },
+    });
+    create_tables(options, &program).await
+}
+
+/// Inserts a row of so many bytes.
+async fn insert(database: &DatabaseHandle, id: u32, bytes: usize) -> Result<(), String> {
+    let changes = json!({ "t": { "inserts": [[id, "x".repeat(bytes)]] } });
+    let args = CallArgs::Json(json!([changes.to_string()]).to_string());
+    let called = database.call(caller(OWNER), "change", args).await;
+    called.map(drop).map_err(|error| format!("{error:?}"))
+}
+
+async fn insert_all(database: &DatabaseHandle, ids: std::ops::Range<u32>, bytes: usize) {
+    for id in ids {
+        insert(database, id, bytes).await.expect("the key is free");
+    }
+}
+
+async fn rows(database: &DatabaseHandle) -> Value {
+    let text = "SELECT COUNT(*) AS n FROM t";
+    let rows = common::tables::sql(database, OWNER, text).await;
+    rows.expect("rows").0[0][0].clone()
+}
+
+async fn until(condition: impl Fn() -> bool) {
+    let waited = async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(30), waited).await;
+    waited.expect("it comes true in time");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_writes_a_snapshot_if_the_next_start_would_replay_much() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("db");
+    let (packs, commons) = (Arc::new(Packs::default()), commons());
+    let database = create(options(&path, &packs, &commons)).await;
+    insert_all(&database, 0..2, 1_000).await;
+    stop(database).await;
+    assert_eq!(packs.begun(), 0, "two rows are replayed at once");
+    let database = open(options(&path, &packs, &commons)).await;
+    assert!(database.metrics().replayed.transactions > 0);
+    insert_all(&database, 2..12, 1_000).await;
+    stop(database).await;
+    assert_eq!(packs.begun(), 1);
+    let database = open(options(&path, &packs, &commons)).await;
+    assert_eq!(database.metrics().replayed.transactions, 0);
+    assert_eq!(rows(&database).await, json!(12));
+    stop(database).await;
+    assert_eq!(packs.begun(), 1, "nothing has changed");
+}
+
+/// A stop is not held up by a slow disk, and what it gives up is replayed.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_snapshot_of_a_stop_has_its_time() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("db");
+    let packs = Arc::new(Packs::default());
+    // Its five seconds are 50 ms here.
+    let commons = Commons::new(Hurried::machine(100), 1 << 30, 2);
+    let mut slow = options(&path, &packs, &commons);
+    slow.limits.snapshot_log_bytes = 1 << 30;
+    let database = create(slow).await;
+    insert_all(&database, 0..16, 500_000).await;
+    stop(database).await;
+    packs.write_ms.store(20, Ordering::SeqCst);
+    let database = open(options(&path, &packs, &commons)).await;
+    // The log that it has read makes one due at once; that one is given up by the stop.
+    stop(database).await;
+    assert!(packs.begun() >= 1);
+    packs.write_ms.store(0, Ordering::SeqCst);
+    let database = open(options(&path, &packs, &commons)).await;
+    assert!(database.metrics().replayed.transactions >= 16);
+    assert_eq!(rows(&database).await, json!(16));
+    stop(database).await;
+}
+
+/// Whoever waits for a turn goes on without one, and gets it later.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_writes_two_snapshots_at_a_time() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (packs, commons) = (Arc::new(Packs::default()), commons());
+    packs.hold(true);
+    let mut databases = Vec::new();
+    for number in 0..4 {
+        let path = directory.path().join(format!("db{number}"));
+        let database = create(options(&path, &packs, &commons)).await;
+        insert_all(&database, 0..4, 30_000).await;
+        databases.push(database);
+    }
+    until(|| packs.begun() == 2).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(packs.begun(), 2);
+    for database in &databases {
+        insert_all(database, 4..6, 100).await;
+    }
+    packs.hold(false);
+    let written = |database: &DatabaseHandle| database.metrics().snapshots.times.count();
+    until(|| databases.iter().all(|database| written(database) == 1)).await;
+    for database in databases {
+        assert_eq!(rows(&database).await, json!(6));
+        stop(database).await;
+    }
+}
+
+/// The files of a database that has failed are given back before it counts as ended, also while a snapshot is written.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_failed_during_a_snapshot_opens_again() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("db");
+    let (packs, commons) = (Arc::new(Packs::default()), commons());
+    packs.hold(true);
+    let database = create(options(&path, &packs, &commons)).await;
+    insert_all(&database, 0..4, 30_000).await;
+    until(|| packs.begun() == 1).await;
+    // The module takes it for granted that the key is free.
+    insert(&database, 0, 10)
+        .await
+        .expect_err("the writer panics");
+    let released = packs.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        released.hold(false);
+    });
+    database.ended().await;
+    let database = open(options(&path, &packs, &commons)).await;
+    assert_eq!(rows(&database).await, json!(4));
+    insert_all(&database, 4..6, 30_000).await;
+    stop(database).await;
+}

@@ -1,0 +1,107 @@
+//! A transaction that is too large for the log is refused, and costs nobody else anything: also if a schedule makes it again and
+//! again, and after each start.
+
+mod common;
+
+use std::path::Path;
+use std::time::Duration;
+
+use common::publishing::stop;
+use common::tables::{create_tables, sql, table_options};
+use common::{caller, open, OWNER};
+use lightcone_database::{CallArgs, DatabaseHandle, DatabaseOptions};
+use serde_json::{json, Value};
+
+const ROWS: u32 = 1_000;
+/// The old rows and the undo log of [`ROWS`] rows are less, and with the new rows they are more.
+const BYTES_MAX: usize = 40_000;
+/// Intervals are negative.
+const EVERY_10_MS: i64 = -10_000;
+
+fn options(directory: &Path, bytes_max: Option<usize>) -> DatabaseOptions {
+    let mut options = table_options(&directory.join("db"));
+    if let Some(bytes_max) = bytes_max {
+        options.limits.transaction_bytes_max = bytes_max;
+    }
+    options
+}
+
+async fn change(database: &DatabaseHandle, changes: &Value) {
+    let args = CallArgs::Json(json!([changes.to_string()]).to_string());
+    let called = database.call(caller(OWNER), "change", args).await;
+    called.expect("it changes something");
+}
+
+/// How often the scheduled function was called, and how often it failed.
+fn ticks(database: &DatabaseHandle) -> (u64, u64) {
+    let functions = database.metrics().module.functions;
+    let tick = functions.iter().find(|function| &*function.name == "tick");
+    tick.map_or((0, 0), |tick| (tick.calls(), tick.traps))
+}
+
+/// `program` has a schedule whose calls are too large with less than [`BYTES_MAX`].
+async fn every_call_is_refused(program: &Value, prepared: &Value) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = create_tables(options(directory.path(), None), program).await;
+    change(&database, prepared).await;
+    let schedule = json!({ "jobs": { "inserts": [[1, EVERY_10_MS]] } });
+    change(&database, &schedule).await;
+    stop(database).await;
+    for start in 0..2 {
+        let database = open(options(directory.path(), Some(BYTES_MAX))).await;
+        let failed = loop {
+            let (calls, failed) = ticks(&database);
+            if calls >= 5 {
+                assert_eq!(calls, failed, "each of them is refused");
+                break failed;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        };
+        // Everybody else goes on, and what they write stays.
+        let text = format!("INSERT INTO others VALUES ({start})");
+        sql(&database, OWNER, &text).await.expect("it is written");
+        assert!(database.is_running() && database.read_only().is_none());
+        while ticks(&database).1 < failed + 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let seen = sql(&database, OWNER, "SELECT COUNT(*) AS n FROM others").await;
+        assert_eq!(seen.expect("rows").0, json!([[start + 1]]));
+        let kept = sql(&database, OWNER, "SELECT COUNT(*) AS n FROM t WHERE n = 1").await;
+        assert_eq!(kept.expect("rows").0, json!([[0]]), "nothing is half done");
+        stop(database).await;
+    }
+}
+
+fn program(ticks: Value, columns: &[String]) -> Value {
+    let counted: Vec<[&str; 2]> = columns.iter().map(|name| [name, "U64"]).collect();
+    json!({
+        "tables": {
+            "jobs": [["id", "U64"], ["at", "ScheduleAt"]],
+            "others": [["id", "U32"]],
+            "t": [["id", "U32"], ["n", "U64"]],
+            "wide": counted,
+        },
+        "uniqueKeys": { "jobs": "id", "t": "id" },
+        "autoInc": { "wide": columns },
+        "schedules": "jobs",
+        "ticks": ticks,
+    })
+}
+
+/// Replaced rows of fixed size were counted half, so that this was let through, or made a record that the log did not take.
+#[tokio::test(flavor = "multi_thread")]
+async fn replacing_many_rows_is_refused() {
+    let rows = |n: u64| (0..ROWS).map(|id| json!([id, n])).collect::<Vec<_>>();
+    let program = program(json!({ "t": { "replaced": rows(1) } }), &["id".to_owned()]);
+    every_call_is_refused(&program, &json!({ "t": { "inserts": rows(0) } })).await;
+}
+
+/// Rows of sequences are written without a limit: it is the commit that finds that the record is too large.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_is_too_large_is_refused_by_the_commit() {
+    let name = |column| format!("c{column}_{}", "x".repeat(4_000));
+    let columns: Vec<String> = (0..2_300).map(name).collect();
+    let row = vec![0; columns.len()];
+    let ticks = json!({ "t": { "inserts": [[1, 1]] }, "wide": { "inserts": [row] } });
+    every_call_is_refused(&program(ticks, &columns), &json!({})).await;
+}

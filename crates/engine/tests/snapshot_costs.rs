@@ -1,0 +1,186 @@
+//! What a snapshot costs: the pages that have changed are read, hashed and written, and each is let go of on its way.
+
+mod common;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use common::*;
+use lightcone_engine::{CommitOutput, Datastore};
+use lightcone_log::{Epoch, Frame, Log, LogOffset, MemoryLog};
+use lightcone_snapshot::{SnapshotStats, SnapshotStore};
+use lightcone_storage::sim::SimStorage;
+use lightcone_types::{AlgebraicType as T, TableId};
+
+const ROWS: u32 = 6_000;
+/// A page holds a hundred rows or so.
+const ROW_BYTES: usize = 4 + 16 * 32;
+
+struct World {
+    datastore: Datastore,
+    snapshots: SnapshotStore,
+    transactions: u64,
+}
+
+impl World {
+    /// Many pages of rows.
+    fn new(storage: &SimStorage) -> World {
+        let names: Vec<String> = (0..17).map(|column| format!("c{column}")).collect();
+        let types = std::iter::once(T::U32).chain(std::iter::repeat_n(T::U256, 16));
+        let columns: Vec<(&str, T)> = names.iter().map(|name| &**name).zip(types).collect();
+        let mut datastore = creating(&module(vec![table("wide", &columns).hash(&[0], true)]));
+        let wide = table_id(&datastore, "wide");
+        for id in 0..ROWS {
+            let inserted = datastore.insert(wide, &wide_row(id, 0), &mut Vec::new());
+            inserted.expect("the key is free");
+        }
+        commit(&mut datastore);
+        World {
+            datastore,
+            snapshots: open(storage),
+            transactions: 1,
+        }
+    }
+
+    fn table(&self) -> TableId {
+        table_id(&self.datastore, "wide")
+    }
+
+    fn replace(&mut self, id: u32, value: u8) {
+        replace(&mut self.datastore, id, value);
+        self.transactions += 1;
+    }
+
+    /// As a database does it, which keeps two.
+    fn snapshot(&mut self) -> SnapshotStats {
+        let offset = LogOffset::new(self.transactions);
+        let stats = self.datastore.snapshot().write_to(&self.snapshots, offset);
+        let stats = stats.expect("it is written");
+        self.snapshots.prune(2).expect("old ones go");
+        stats
+    }
+
+    /// What the newest snapshot has.
+    fn recovered(&self, storage: &SimStorage) -> World {
+        let mut snapshots = open(storage);
+        let mut log = MemoryLog::new();
+        let frame = Frame {
+            first_offset: LogOffset::FIRST,
+            count: self.transactions as u32,
+            payload: &[],
+        };
+        log.append(Epoch::new(1), frame).expect("it counts");
+        let recovered = Datastore::recover(Path::new("data"), &mut snapshots, &log);
+        World {
+            datastore: recovered.expect("the snapshot is good").0,
+            snapshots,
+            transactions: self.transactions,
+        }
+    }
+}
+
+fn open(storage: &SimStorage) -> SnapshotStore {
+    let directory = Path::new("data/snapshots");
+    SnapshotStore::open_on(Arc::new(storage.clone()), directory).expect("a directory")
+}
+
+fn wide_row(id: u32, value: u8) -> Vec<u8> {
+    let mut row = vec![value; ROW_BYTES];
+    row[..4].copy_from_slice(&id.to_le_bytes());
+    row
+}
+
+fn commit(datastore: &mut Datastore) {
+    let committed = datastore.commit(&mut CommitOutput::default());
+    assert!(committed.expect("the record fits"));
+}
+
+fn replace(datastore: &mut Datastore, id: u32, value: u8) {
+    let by_id = index_id(datastore, "wide_c0_idx_hash");
+    let wide = table_id(datastore, "wide");
+    datastore.begin();
+    let updated = datastore.update(wide, by_id, &wide_row(id, value), &mut Vec::new());
+    updated.expect("the row is there");
+    commit(datastore);
+}
+
+#[test]
+fn a_snapshot_costs_what_has_changed() {
+    let storage = SimStorage::new(1);
+    let mut world = World::new(&storage);
+    let whole = world.snapshot();
+    assert!(whole.hashed_bytes >= whole.object_bytes, "{whole:?}");
+    world.replace(1, 1);
+    // Two in a row share no file, so this one is written as a whole too.
+    let second = world.snapshot();
+    assert_eq!(second.new_objects, second.objects);
+    for round in 2..6 {
+        world.replace(1, round);
+        world.replace(ROWS - 1, round);
+        let stats = world.snapshot();
+        assert_eq!(stats.objects, whole.objects);
+        // Those of the row and of the last one.
+        assert!(stats.hashed_bytes < whole.object_bytes / 20, "{stats:?}");
+        assert!(stats.new_object_bytes <= stats.hashed_bytes, "{stats:?}");
+        let recovered = world.recovered(&storage);
+        assert_same(&world.datastore, &recovered.datastore);
+    }
+    // What was read from a snapshot is known as well, and old ones are gone by now.
+    let mut world = world.recovered(&storage);
+    world.replace(2, 1);
+    let stats = world.snapshot();
+    assert!(stats.hashed_bytes < whole.object_bytes / 20, "{stats:?}");
+    world.replace(3, 1);
+    world.snapshot();
+    assert_same(&world.datastore, &world.recovered(&storage).datastore);
+}
+
+#[test]
+fn pages_are_let_go_of_as_they_are_written() {
+    let storage = SimStorage::new(1);
+    let mut world = World::new(&storage);
+    let frozen = world.datastore.snapshot();
+    let (wide, snapshots) = (world.table(), open(&storage));
+    let datastore = &mut world.datastore;
+    let mut asked = 0;
+    let mut copied = Vec::new();
+    let page_count = datastore.table(wide).expect("a table").rows().page_count();
+    let written = frozen.write_while(&snapshots, LogOffset::new(1), || {
+        asked += 1;
+        // All pages are asked for once before anything is written, and system tables come first.
+        if asked == 2 * page_count {
+            let mut released = |id| {
+                let before = datastore.table(wide).expect("a table").released_bytes();
+                replace(datastore, id, 9);
+                datastore.table(wide).expect("a table").released_bytes() - before
+            };
+            copied = vec![released(0), released(ROWS - 1)];
+        }
+        true
+    });
+    let stats = written.expect("it is written").expect("nobody gave it up");
+    assert_eq!(stats.objects, stats.new_objects);
+    assert_eq!(copied[0], 0, "the first page is written, and let go of");
+    assert!(copied[1] > 0, "the last one is not written yet");
+    // What was written is the state before.
+    let copy = world.recovered(&storage).datastore;
+    let first = rows(&copy, wide).into_iter().find(|row| row[..4] == [0; 4]);
+    assert_eq!(first.expect("a row"), wide_row(0, 0));
+}
+
+/// A page that is written to after a snapshot has told its hash is another page.
+#[test]
+fn a_changed_page_is_never_taken_for_what_it_was() {
+    let storage = SimStorage::new(1);
+    let mut world = World::new(&storage);
+    for round in 1..8 {
+        // Between two snapshots, during the next, and while nothing is frozen.
+        world.replace(u32::from(round), round);
+        world.snapshot();
+        let recovered = world.recovered(&storage);
+        assert_same(&world.datastore, &recovered.datastore);
+        if round % 3 == 0 {
+            world = recovered;
+        }
+    }
+}
