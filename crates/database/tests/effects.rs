@@ -63,6 +63,13 @@ impl Hooks for Held {
     }
 }
 
+impl Drop for World {
+    /// Lets go of what is held when a test fails.
+    fn drop(&mut self) {
+        self.disk.set(Syncs::Go);
+    }
+}
+
 /// Answers every request at once, and counts them.
 async fn counting_server() -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -175,7 +182,7 @@ async fn waits_for_what_it_has_committed(world: World) {
     world.disk.set(Syncs::Go);
     fetch.await.expect("no panic").expect("it is answered");
     assert_eq!(world.asked(), 1);
-    stop(world.database).await;
+    stop(world.database.clone()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -204,7 +211,7 @@ async fn a_request_waits_until_what_the_call_has_read_is_durable() {
     other.await.expect("no panic").expect("it is durable");
     fetch.await.expect("no panic").expect("it is answered");
     assert_eq!(world.asked(), 1);
-    stop(world.database).await;
+    stop(world.database.clone()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -227,7 +234,7 @@ async fn a_request_is_never_sent_if_the_log_fails() {
         assert!(world.database.read_only().is_some());
         tokio::time::sleep(A_WHILE).await;
         assert_eq!(world.asked(), 0);
-        stop(world.database).await;
+        stop(world.database.clone()).await;
     }
 }
 
@@ -247,5 +254,5 @@ async fn a_request_whose_time_is_over_before_it_may_leave_is_an_error_that_says_
     let text = format!("{failed:?}");
     assert!(text.contains("was not durable in time"), "{text}");
     assert_eq!(world.asked(), 0);
-    stop(world.database).await;
+    stop(world.database.clone()).await;
 }

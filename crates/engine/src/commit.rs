@@ -79,6 +79,8 @@ impl Datastore {
             out.records.truncate(start);
             out.records.shrink_to(1 << 20);
             self.rollback();
+            // They may be what is too much. Whoever draws from them next saves them.
+            self.forget_unsaved_sequences(false);
             return Err(error);
         }
         self.tell_changes(out);
@@ -87,7 +89,7 @@ impl Datastore {
             self.states().for_each(TableState::count_rows);
         }
         out.net.shrink_to(1 << 16);
-        self.sequences_are_saved();
+        self.forget_unsaved_sequences(true);
         self.end_transaction();
         Ok(has_record)
     }
@@ -235,15 +237,15 @@ impl Datastore {
         self.transaction.net = net;
     }
 
-    /// The commit saves the sequences of a table, which have reserved values.
+    /// The next commit saves the sequences of a table, which have reserved values.
     pub(crate) fn save_sequences_of(&mut self, slot: TableSlot) {
         if let Some(state) = &mut self.tables[slot.index()] {
             self.transaction.save_sequences_of(slot, state);
         }
     }
 
-    /// Rewrites the catalog rows of sequences that have issued values in this transaction and reserved some since they were last
-    /// saved. They count as saved when it is committed.
+    /// Rewrites the catalog rows of sequences that have issued values and reserved some since they were last saved. They count as
+    /// saved when the transaction is committed.
     fn save_sequences(&mut self) {
         if self.transaction.unsaved_sequences.is_empty() {
             return;
@@ -274,12 +276,16 @@ impl Datastore {
         self.transaction_bytes_max = bytes_max;
     }
 
-    /// The transaction is committed, and with it what [`save_sequences`](Self::save_sequences) has written.
-    fn sequences_are_saved(&mut self) {
-        for slot in &self.transaction.unsaved_sequences {
-            let state = self.tables[slot.index()].iter_mut();
-            for sequence in state.flat_map(|state| &mut state.sequences) {
-                sequence.unsaved = false;
+    /// No table waits to have its sequences saved any more: they are, or the next one who draws from them sees to it.
+    fn forget_unsaved_sequences(&mut self, are_saved: bool) {
+        for slot in self.transaction.unsaved_sequences.drain(..) {
+            // None: it was made in a transaction that is undone, or dropped.
+            let Some(state) = &mut self.tables[slot.index()] else {
+                continue;
+            };
+            state.is_saving_sequences = false;
+            for sequence in &mut state.sequences {
+                sequence.unsaved &= !are_saved;
             }
         }
     }

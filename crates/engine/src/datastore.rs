@@ -29,7 +29,7 @@ pub(crate) const RECORD_ROOM_BYTES: usize = 1 << 23;
 pub(crate) struct TableState {
     pub table: Table,
     pub sequences: Vec<Sequence>,
-    /// The open transaction saves the sequences.
+    /// The next commit saves the sequences.
     pub is_saving_sequences: bool,
     /// Somebody wants this table's changes as deltas.
     pub watched: bool,

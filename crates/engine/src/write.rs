@@ -49,7 +49,7 @@ pub(crate) struct Transaction {
     pub schema_changes: Vec<SchemaChange>,
     pub sealed: Sealed,
     pub catalog_before: Option<Box<CatalogBefore>>,
-    /// Tables with sequences whose catalog rows the commit rewrites, each once.
+    /// Tables with sequences whose catalog rows the next commit rewrites, each once: also when what drew from them is undone.
     pub unsaved_sequences: Vec<TableSlot>,
     /// Rows found by a delete, before they go.
     pub found: Vec<RowId>,
@@ -83,7 +83,6 @@ impl Transaction {
         self.inserted_bytes = 0;
         self.only_inserts = true;
         self.schema_changes.clear();
-        self.unsaved_sequences.clear();
         self.catalog_before = None;
         if self.sealed.group_count > 0 {
             self.sealed = Sealed::default();
@@ -99,7 +98,7 @@ impl Transaction {
         &self.arena[change.old_start as usize..(change.old_start + change.old_len) as usize]
     }
 
-    /// The commit saves the sequences of a table, which have reserved values.
+    /// The next commit saves the sequences of a table, which have reserved values.
     #[cold]
     pub fn save_sequences_of(&mut self, slot: TableSlot, state: &mut TableState) {
         if !std::mem::replace(&mut state.is_saving_sequences, true) {
@@ -230,12 +229,6 @@ impl Datastore {
     }
 
     pub(crate) fn end_transaction(&mut self) {
-        for slot in &self.transaction.unsaved_sequences {
-            // None: it was made in a transaction that is undone, or dropped.
-            if let Some(state) = &mut self.tables[slot.index()] {
-                state.is_saving_sequences = false;
-            }
-        }
         self.transaction.reset();
     }
 
