@@ -39,6 +39,7 @@ trap 'stop; [ -n "${KEEP:-}" ] || rm -rf "$directory"' EXIT
 start() {
     stop
     mkdir -p "$directory/data"
+    : >"$directory/log"
     # The subscribers answer no Pings until all have subscribed.
     printf '[websocket]\nping-interval = "300s"\nidle-timeout = "600s"\n' >"$directory/data/config.toml"
     "$server_bin" --root-dir "$directory/root" start --data-dir "$directory/data" --jwt-key-dir "$directory/keys" \
