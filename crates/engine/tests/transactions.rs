@@ -322,7 +322,10 @@ fn a_record_is_the_same_whether_or_not_somebody_watches() {
                     _ => datastore.update(table, index, &row, &mut Vec::new()),
                 };
             }
-            records.push((datastore.commit(&mut output), output.records));
+            records.push((
+                datastore.commit(&mut output).expect("the record fits"),
+                output.records,
+            ));
         }
         assert_eq!(records[0], records[1], "{steps:?}");
         replacing += usize::from(records[0].0 && steps.iter().all(|(what, ..)| *what > 1));
@@ -737,7 +740,7 @@ fn rows_keep_their_order() {
     let mut output = CommitOutput::default();
     datastore.begin();
     insert_all(&mut datastore, 0..10_000);
-    datastore.commit(&mut output);
+    datastore.commit(&mut output).expect("the record fits");
     let found = |datastore: &Datastore| {
         [fixed, varying].map(|table| {
             let (mut rows, table) = (Vec::new(), datastore.table(table).expect("it is there"));
@@ -755,7 +758,7 @@ fn rows_keep_their_order() {
     datastore.begin();
     delete(&mut datastore, 100..9_000);
     insert_all(&mut datastore, 20_000..28_000);
-    datastore.commit(&mut output);
+    datastore.commit(&mut output).expect("the record fits");
     let expected = (0..100).chain(20_000..28_000).chain(9_000..10_000);
     let expected: Vec<u8> = expected.flat_map(|id| account(id, 0)).collect();
     assert!(found(&datastore)[0] == expected);

@@ -253,7 +253,7 @@ fn rows_come_in_the_order_in_which_they_were_returned() {
                 .collect();
             assert_eq!(rows_in_order(&datastore, &schema, instance), expected);
             output.clear();
-            datastore.commit(&mut output);
+            datastore.commit(&mut output).expect("the record fits");
         }
     }
     // What only moves is no change.
@@ -262,7 +262,7 @@ fn rows_come_in_the_order_in_which_they_were_returned() {
     let replaced = datastore.replace_view_rows(schema.id, &A, &array(&turned));
     replaced.expect("rows");
     output.clear();
-    datastore.commit(&mut output);
+    datastore.commit(&mut output).expect("the record fits");
     assert_eq!(output.deltas.position(), 0);
 }
 

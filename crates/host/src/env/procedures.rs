@@ -280,7 +280,9 @@ mod tests {
             Err(HostTrap::Stopping)
         }
 
-        fn commit(&mut self) {}
+        fn commit(&mut self) -> Result<(), HostTrap> {
+            Ok(())
+        }
 
         fn rollback(&mut self) {}
 
