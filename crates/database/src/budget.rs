@@ -293,7 +293,7 @@ fn share_of(used: usize) -> usize {
 
 /// Reserved bytes; given back when dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Charge {
+pub struct Charge {
     budget: Option<Arc<ClientBudget>>,
     bytes: usize,
 }
@@ -303,7 +303,7 @@ impl Charge {
     ///
     /// # Errors
     /// As [`ClientBudget::reserve`].
-    pub fn grow(&mut self, bytes: usize) -> Result<(), Exceeded> {
+    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Exceeded> {
         if let Some(budget) = &self.budget {
             budget.add(bytes)?;
             self.bytes += bytes;
@@ -315,7 +315,11 @@ impl Charge {
     ///
     /// # Errors
     /// As [`ClientBudget::reserve`].
-    pub fn grow_in(&mut self, budget: &Arc<ClientBudget>, bytes: usize) -> Result<(), Exceeded> {
+    pub(crate) fn grow_in(
+        &mut self,
+        budget: &Arc<ClientBudget>,
+        bytes: usize,
+    ) -> Result<(), Exceeded> {
         if self.budget.is_none() {
             self.budget = Some(budget.clone());
         }
@@ -323,7 +327,7 @@ impl Charge {
     }
 
     /// Takes over what the other has; both are of the same client.
-    pub fn merge(&mut self, mut other: Charge) {
+    pub(crate) fn merge(&mut self, mut other: Charge) {
         if self.budget.is_none() {
             *self = other;
             return;
@@ -331,12 +335,12 @@ impl Charge {
         self.bytes += std::mem::take(&mut other.bytes);
     }
 
-    pub fn is_none(&self) -> bool {
+    pub(crate) fn is_none(&self) -> bool {
         self.budget.is_none()
     }
 
     /// What is reserved, in bytes.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 }
@@ -391,12 +395,15 @@ impl Holder {
     /// # Errors
     /// The client, or all clients together, would have too many.
     pub fn hold(&self, bytes: Vec<u8>) -> Result<HeldBytes, SqlError> {
-        HeldBytes::new(bytes, &self.0).map_err(|exceeded| match exceeded {
-            Exceeded::Client { .. } | Exceeded::Message { .. } => {
-                SqlError::Query(exceeded.to_string())
-            }
-            Exceeded::Server => SqlError::Busy(exceeded.to_string()),
-        })
+        HeldBytes::new(bytes, &self.0).map_err(refusal)
+    }
+
+    /// Counts bytes that somebody else has, until what this gives is dropped.
+    ///
+    /// # Errors
+    /// As [`Holder::hold`].
+    pub fn count(&self, bytes: usize) -> Result<Charge, SqlError> {
+        self.0.reserve(bytes).map_err(refusal)
     }
 
     /// Waits until the memory is needed for others: whoever sends the bytes gives up. For one waiter.
@@ -404,6 +411,13 @@ impl Holder {
     /// Cancel safe.
     pub async fn left(&self) {
         self.0.left().await;
+    }
+}
+
+fn refusal(exceeded: Exceeded) -> SqlError {
+    match exceeded {
+        Exceeded::Client { .. } | Exceeded::Message { .. } => SqlError::Query(exceeded.to_string()),
+        Exceeded::Server => SqlError::Busy(exceeded.to_string()),
     }
 }
 

@@ -61,6 +61,7 @@ mod rights;
 mod row_limit;
 mod rules;
 mod schedule_queue;
+mod schema_text;
 mod shared;
 mod snapshot;
 mod sql;
@@ -74,7 +75,7 @@ mod views;
 mod windows;
 mod writer;
 
-pub use budget::{HeldBytes, Holder};
+pub use budget::{Charge, HeldBytes, Holder};
 pub use calls::{CallArgs, CallError, CallOutcome, Caller, HandlerReply};
 pub use connection::{ConnectRequest, Connection, RequestSender};
 pub use environment::{Alarm, Environment, Machine, Task, Work};
@@ -95,7 +96,8 @@ pub use migration::StepReport;
 pub use migration_progress::{
     LastMigration, MigrationOutcome, MigrationPhase, MigrationStatus, RunningMigration,
 };
-pub use module_log::{ModuleLog, ModuleLogMetrics};
+pub use module::ProgramBytes;
+pub use module_log::{ModuleLog, ModuleLogMetrics, LIVE_RECORDS_MAX};
 pub use options::{Commons, DatabaseOptions, Engines, HostKind, Limits, CLIENT_BYTES_CEILING};
 pub use outgoing::{CutSignal, MessageBatch, Outgoing, OutgoingReceiver};
 pub use planned::NO_SCHEDULES_FILE;

@@ -2,17 +2,18 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use lightcone_engine::Datastore;
 use lightcone_host::{ConsoleSink, HostConfig, ModuleEngine, SharedMemory};
 /// Bounds of one database.
 pub use lightcone_limits::DatabaseLimits as Limits;
-use lightcone_outbound::Outbound;
+use lightcone_outbound::{Outbound, RequestShare};
 use lightcone_storage::{DiskReserve, Storage};
 use lightcone_types::Identity;
+use rustc_hash::FxHashMap;
 
-use crate::budget::MemoryBudget;
+use crate::budget::{ClientBudget, Holder, MemoryBudget};
 use crate::environment::Environment;
 use crate::loads::Loads;
 use crate::procedures::ImmediateQueue;
@@ -56,6 +57,8 @@ pub struct Commons {
     pub(crate) environment: Arc<dyn Environment>,
     /// For requests of procedures; without it they make none.
     pub(crate) outbound: Option<Arc<Outbound>>,
+    /// What owners have of outbound requests, each for all of his databases.
+    request_shares: Mutex<FxHashMap<Identity, RequestShare>>,
     databases: AtomicU64,
     tracer: OnceLock<Arc<dyn Tracer>>,
 }
@@ -83,9 +86,24 @@ impl Commons {
             memory: MemoryBudget::new(environment.clone(), clients_bytes_max),
             reads: ReadPool::new(environment.clone(), read_threads),
             environment,
+            request_shares: Mutex::default(),
             databases: AtomicU64::new(0),
             tracer: OnceLock::new(),
         })
+    }
+
+    /// What an owner's databases have together of outbound requests.
+    pub(crate) fn request_share(&self, owner: Identity) -> RequestShare {
+        let mut shares = self
+            .request_shares
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        shares.retain(|_, share| share.is_shared());
+        let new = || self.outbound.as_ref().map(|outbound| outbound.share());
+        let share = shares
+            .entry(owner)
+            .or_insert_with(|| new().unwrap_or_default());
+        share.clone()
     }
 
     /// Has calls traced from now on. The first one stays.
@@ -95,6 +113,16 @@ impl Commons {
 
     pub(crate) fn tracer(&self) -> Option<&Arc<dyn Tracer>> {
         self.tracer.get()
+    }
+
+    /// Whom answers are held for that are not of one database.
+    pub fn holder(&self, limits: &Limits) -> Holder {
+        Holder::new(self.client_budget(limits))
+    }
+
+    pub(crate) fn client_budget(&self, limits: &Limits) -> Arc<ClientBudget> {
+        let (client_bytes_max, message_bytes_max) = bytes_of_clients(limits);
+        ClientBudget::with_messages(&self.memory, client_bytes_max, message_bytes_max)
     }
 
     /// Bytes that clients have asked for and not yet taken.
@@ -153,5 +181,47 @@ impl DatabaseOptions {
             counted_memory: Some(memory),
             ..self.host_config(console)
         }
+    }
+}
+
+/// Bytes that one client may have asked for and not taken, and bytes of one message to him.
+fn bytes_of_clients(limits: &Limits) -> (usize, usize) {
+    let client_bytes_max = limits.client_bytes_max.min(CLIENT_BYTES_CEILING);
+    // Whoever lets clients have more lets them have it in one message.
+    let message_bytes_max = limits.outgoing_message_bytes_max;
+    (
+        client_bytes_max,
+        message_bytes_max.unwrap_or(client_bytes_max),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn databases_of_one_owner_share_their_requests() {
+        let commons = Commons::new(crate::testing::machine(), 1 << 20, 1);
+        let owner = |number| Identity::from_le_bytes([number; 32]);
+        let of_first = commons.request_share(owner(1));
+        assert!(!of_first.is_same(&commons.request_share(owner(2))));
+        assert!(of_first.is_same(&commons.request_share(owner(1))));
+        drop(of_first);
+        commons.request_share(owner(3));
+        let shares = commons.request_shares.lock().expect("no panic");
+        assert_eq!(shares.len(), 1, "those who have gone are forgotten");
+    }
+
+    #[test]
+    fn one_message_may_have_what_its_client_may_have() {
+        let mut limits = Limits::default();
+        assert_eq!(bytes_of_clients(&limits), (256 << 20, 256 << 20));
+        limits.client_bytes_max = 1 << 30;
+        assert_eq!(bytes_of_clients(&limits), (1 << 30, 1 << 30));
+        limits.client_bytes_max = usize::MAX;
+        let ceiling = CLIENT_BYTES_CEILING;
+        assert_eq!(bytes_of_clients(&limits), (ceiling, ceiling));
+        limits.outgoing_message_bytes_max = Some(64 << 20);
+        assert_eq!(bytes_of_clients(&limits), (ceiling, 64 << 20));
     }
 }

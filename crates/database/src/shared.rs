@@ -5,7 +5,7 @@ use std::sync::{Arc, RwLock};
 
 use lightcone_host::{HostConfig, SharedMemory};
 use lightcone_types::Identity;
-use tokio::sync::Semaphore;
+use tokio::sync::{oneshot, Semaphore};
 
 use crate::budget::ClientBudget;
 use crate::calls::CallError;
@@ -14,7 +14,7 @@ use crate::inbox::{Inbox, Notice};
 use crate::metrics::Metrics;
 use crate::module::Module;
 use crate::module_log::ModuleLog;
-use crate::options::{DatabaseOptions, Limits, CLIENT_BYTES_CEILING};
+use crate::options::DatabaseOptions;
 use crate::peer::ConnectionNumber;
 use crate::procedures::{ImmediateQueue, Procedures};
 use crate::reads::{Job, Owner};
@@ -62,7 +62,10 @@ impl Shared {
         Shared {
             log,
             inbox,
-            procedures: Procedures::new(&options.limits),
+            procedures: Procedures::new(
+                &options.limits,
+                options.commons.request_share(options.owner),
+            ),
             immediate,
             memory,
             status: Status::new(),
@@ -119,12 +122,7 @@ impl Shared {
 
     /// The bytes of a new client.
     pub fn client_budget(&self) -> Arc<ClientBudget> {
-        let (client_bytes_max, message_bytes_max) = bytes_of_clients(&self.options.limits);
-        ClientBudget::with_messages(
-            &self.options.commons.memory,
-            client_bytes_max,
-            message_bytes_max,
-        )
+        self.options.commons.client_budget(&self.options.limits)
     }
 
     /// Does some work of a client on the threads for reads.
@@ -150,39 +148,24 @@ impl Shared {
         }
     }
 
+    /// Does some work where it holds up nobody, to its end also if nobody waits for it any more. None: it panicked.
+    pub async fn elsewhere<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let (reply, done) = oneshot::channel();
+        let work = move || {
+            // Whoever asked may be gone by now.
+            let _ = reply.send(work());
+        };
+        self.environment().spawn_blocking(Box::new(work));
+        done.await.ok()
+    }
+
     /// Nothing more is let in.
     pub fn close(&self) {
         self.inbox.close();
         self.reads.close();
         self.first_tries.close();
-    }
-}
-
-/// Bytes that one client may have asked for and not taken, and bytes of one message to him.
-fn bytes_of_clients(limits: &Limits) -> (usize, usize) {
-    let client_bytes_max = limits.client_bytes_max.min(CLIENT_BYTES_CEILING);
-    // Whoever lets clients have more lets them have it in one message.
-    let message_bytes_max = limits.outgoing_message_bytes_max;
-    (
-        client_bytes_max,
-        message_bytes_max.unwrap_or(client_bytes_max),
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_message_may_have_what_its_client_may_have() {
-        let mut limits = Limits::default();
-        assert_eq!(bytes_of_clients(&limits), (256 << 20, 256 << 20));
-        limits.client_bytes_max = 1 << 30;
-        assert_eq!(bytes_of_clients(&limits), (1 << 30, 1 << 30));
-        limits.client_bytes_max = usize::MAX;
-        let ceiling = CLIENT_BYTES_CEILING;
-        assert_eq!(bytes_of_clients(&limits), (ceiling, ceiling));
-        limits.outgoing_message_bytes_max = Some(64 << 20);
-        assert_eq!(bytes_of_clients(&limits), (ceiling, 64 << 20));
     }
 }

@@ -24,7 +24,7 @@ use lightcone_host::{
     HostConfig, InterruptReason, ProcedureCall, ProcedureOutcome, ProcedureResult, ReducerCall,
     SharedMemory, SuspendableInstance,
 };
-use lightcone_outbound::LookupShare;
+use lightcone_outbound::RequestShare;
 use lightcone_types::{ConnectionId, Identity, Timestamp};
 use rustc_hash::FxHashMap;
 use tokio::sync::{oneshot, Semaphore};
@@ -194,7 +194,8 @@ pub(crate) struct Procedures {
     running_max: usize,
     /// Outbound requests.
     requests: Arc<Semaphore>,
-    lookups: LookupShare,
+    /// Of the owner's databases together.
+    share: RequestShare,
     pub(crate) memory: Arc<SharedMemory>,
     /// Instances without a call, with the version of their module.
     idle: Mutex<Vec<(u64, Box<dyn SuspendableInstance>)>>,
@@ -262,14 +263,14 @@ impl Calls {
 }
 
 impl Procedures {
-    pub fn new(limits: &Limits) -> Procedures {
+    pub fn new(limits: &Limits, share: RequestShare) -> Procedures {
         Procedures {
             under_way_max: limits.procedures_max,
             bytes_max: limits.procedure_arguments_bytes_max,
             running: Arc::new(Semaphore::new(limits.wasm_procedures_running_max)),
             running_max: limits.wasm_procedures_running_max,
             requests: Arc::new(Semaphore::new(limits.http_requests_max)),
-            lookups: LookupShare::default(),
+            share,
             memory: SharedMemory::new(limits.procedure_memory_bytes_max),
             idle: Mutex::default(),
             threads: threads::Threads::new(limits.js_procedure_threads_max),

@@ -125,7 +125,7 @@ impl Waits {
             response_bytes_max: limits.http_response_bytes_max,
         };
         let requests = self.shared.procedures.requests.clone();
-        let lookups = self.shared.procedures.lookups.clone();
+        let share = self.shared.procedures.share.clone();
         let environment = self.shared.options.commons.environment.clone();
         let asked = environment.instant();
         let mut counted = Counted::begin(&self.shared.metrics, body.len());
@@ -144,7 +144,7 @@ impl Waits {
                 timeout: bounds.timeout.saturating_sub(environment.instant() - asked),
                 ..bounds
             };
-            let answer = outbound.start(plain(request, body), bounds, lookups).await;
+            let answer = outbound.start(plain(request, body), bounds, share).await;
             let answer = match answer {
                 Ok(Ok(response)) => {
                     counted.answered(response.body.len());
