@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Types, style, build and tests of the TypeScript SDK. `sdk.sh build` builds it only, if its sources changed.
+# Types, style, build, package and tests of the TypeScript SDK. `sdk.sh build` builds it only, if its sources changed.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 need node nodejs
@@ -13,4 +13,5 @@ fi
 npm run --silent typecheck
 npm run --silent lint
 npm run --silent build
+npm run --silent check:package
 npm test --silent

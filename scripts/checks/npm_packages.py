@@ -16,7 +16,13 @@ ENVIRONMENT = re.compile(r"@(?:vitest|jest)-environment\s+([\w./-]+)|\benvironme
 PROGRAM = re.compile(r"""\.bin["'`]?\s*[,/]\s*["'`]?([\w-]+)""")
 TYPES = re.compile(r'"types"\s*:\s*\[([^\]]*)\]')
 # What the command line of a package is called, where it is not its name.
-PROGRAMS = {"@biomejs/biome": "biome", "typescript": "tsc"}
+PROGRAMS = {
+    "@arethetypeswrong/cli": "attw",
+    "@biomejs/biome": "biome",
+    "@size-limit/esbuild": "size-limit",
+    "@size-limit/file": "size-limit",
+    "typescript": "tsc",
+}
 
 
 def package_of(specifier):

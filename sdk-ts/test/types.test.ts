@@ -12,8 +12,8 @@ const bin = (name: string) => join(packageDirectory, "node_modules", ".bin", nam
 // A project moves over by changing one line, `"spacetimedb": "npm:lightcone@…"`: its sources then find the files of this
 // package under the name of the other one. The same sources must satisfy the compiler with either.
 
-const FIXTURES = ["documented.ts", "features.ts"];
-const OURS_ONLY = ["stricter.ts"];
+const FIXTURES = ["documented.ts", "features.ts", "generic.ts"];
+const OURS_ONLY = ["stricter.ts", "generic_functions.ts"];
 const MODULES = ["transfer-ts-npm", "coverage-ts"];
 
 /** The compiler options of the CLI's template (spec 04 §12). */
@@ -77,8 +77,12 @@ describe("the same sources compile", () => {
     expect(await compile(await project("npm", installed))).toBe("");
   }, 60_000);
 
-  it("with this package under its name", async () => {
-    expect(await compile(await project("ours", built, [...FIXTURES, ...OURS_ONLY]))).toBe("");
+  it("with this package under its name, and so does the module of its README", async () => {
+    const root = await project("ours", built, [...FIXTURES, ...OURS_ONLY]);
+    const readme = await readFile(join(packageDirectory, "README.md"), "utf8");
+    const shown = /```ts\n(.*?)```/s.exec(readme)![1]!;
+    await writeFile(join(root, "src/readme.ts"), shown.replace("lightcone/server", "spacetimedb/server"));
+    expect(await compile(root)).toBe("");
   }, 60_000);
 });
 

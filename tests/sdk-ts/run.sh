@@ -16,7 +16,7 @@ fi
 
 cd "$root/sdk-ts"
 [ -d node_modules ] || npm ci --no-audit --no-fund
-# The package is tested as it is published, in Node, Bun and Deno. Exact versions and no lock file: it would have to list the
+# The package is tested as it is published, in Node, Bun, Deno and workerd. Exact versions and no lock file: it would have to list the
 # programs of every platform, and npm leaves out those it does not find.
 [ -d test/runtimes/node_modules ] || npm --prefix test/runtimes install --no-package-lock --no-audit --no-fund
 npm run --silent build

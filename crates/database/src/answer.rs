@@ -372,6 +372,7 @@ mod tests {
         let source = Source::Rows {
             rows,
             table_is_empty: false,
+            limit: Default::default(),
         };
         let plan = Asked::Plan(Arc::new(items.plan("id = 1")));
         Answering::new(vec![(plan, source)], Reply::OneOff { request_id: 1 })

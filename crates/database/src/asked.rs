@@ -73,14 +73,21 @@ impl Asked {
         }
     }
 
-    /// Whether it reads tables of which the caller may see a part only.
-    pub fn is_guarded(&self) -> bool {
+    /// Whether it reads views, of whose rows the caller may see a part only.
+    pub fn reads_views(&self) -> bool {
         match self {
-            Asked::Plan(plan) => plan.fragment.is_some() || plan.table.view.is_some(),
-            Asked::Query(query, _) => {
-                query.has_rules() || query.read_tables().any(|table| table.view.is_some())
-            }
-            Asked::Window(rows) => rows.query.has_rules() || rows.shape.table.view.is_some(),
+            Asked::Plan(plan) => plan.table.view.is_some(),
+            Asked::Query(query, _) => query.read_tables().any(|table| table.view.is_some()),
+            Asked::Window(rows) => rows.shape.table.view.is_some(),
+        }
+    }
+
+    /// Whether row-level security rules are drawn in.
+    pub fn has_rules(&self) -> bool {
+        match self {
+            Asked::Plan(plan) => plan.fragment.is_some(),
+            Asked::Query(query, _) => query.has_rules(),
+            Asked::Window(rows) => rows.query.has_rules(),
         }
     }
 
@@ -147,13 +154,18 @@ impl Running {
         frozen: &mut FrozenTables,
         query: &Arc<Query>,
         sender: Identity,
+        matches_max: Option<u64>,
     ) -> Running {
         let mut ids: Vec<_> = query.read_tables().map(|table| table.id).collect();
         ids.sort_unstable();
         ids.dedup();
         let freeze = |id| Some((id, frozen.freeze(datastore, id)?));
+        let mut run = Run::new(query.clone(), sender, QUERY_MEMORY_BYTES_MAX);
+        if let Some(matches_max) = matches_max {
+            run.limit_matches(matches_max);
+        }
         Running {
-            run: Run::new(query.clone(), sender, QUERY_MEMORY_BYTES_MAX),
+            run,
             tables: Frozen(ids.into_iter().filter_map(freeze).collect()),
             charge: Charge::default(),
         }

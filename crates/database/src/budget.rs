@@ -1,24 +1,27 @@
-//! Memory that clients have asked for and not yet taken: one budget for each client, one for all of them.
+//! Memory that clients have asked for and not yet taken: an account for each client, below one for all of them.
 //!
 //! Whoever builds something for a client reserves its bytes first; they are given back when the socket has taken them, by
-//! dropping the [`Charge`]. A client takes from the common budget in steps, so that small answers touch only counters of
-//! the client's own. When the common budget is used up, whoever holds most loses his connection.
+//! dropping the [`Charge`]. A client takes from the common account in steps, so that small answers touch only counters of
+//! the client's own. When the common account is used up, whoever holds most loses his connection.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use lightcone_accounts::{self as accounts, Account, Counted, Kind, Reservation, Terms};
 use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 
 use crate::environment::Environment;
 use crate::error::SqlError;
 
-/// A client takes and gives back parts of the common budget of this size.
+/// A client takes and gives back parts of the common account of this size.
 const STEP_BYTES: usize = 64 << 10;
-/// So much every client may have without asking for its part of the common budget, however many others there are.
+/// All of them take parts of this size from the account of the process.
+const ALL_STEP_BYTES: usize = 1 << 20;
+/// So much every client may have without asking for its part of the common account, however many others there are.
 const FLOOR_BYTES: usize = 32 << 10;
-/// When the common budget is used up, a client that holds so many times what the asking one would have is given up.
+/// When the common account is used up, a client that holds so many times what the asking one would have is given up.
 const EVICTION_FACTOR: usize = 4;
 /// One client is given up at a time; what it had takes a moment to be freed.
 const EVICTION_INTERVAL: Duration = Duration::from_millis(100);
@@ -26,27 +29,54 @@ const EVICTION_INTERVAL: Duration = Duration::from_millis(100);
 /// The bytes of all clients of the server.
 #[derive(Debug)]
 pub struct MemoryBudget {
-    used: AtomicUsize,
-    max: usize,
+    account: Arc<Account>,
+    clients: Arc<Clients>,
+}
+
+/// Who has an account below the common one.
+#[derive(Debug)]
+struct Clients {
     next_client: AtomicU64,
     last_eviction: Mutex<Option<Instant>>,
     environment: Arc<dyn Environment>,
-    /// Looked at only when clients come and go, and when the budget is used up.
+    /// Looked at only when clients come and go, and when the common account is used up.
     clients: Mutex<FxHashMap<u64, Weak<ClientBudget>>>,
 }
 
 impl MemoryBudget {
+    #[cfg(test)]
     pub fn new(environment: Arc<dyn Environment>, bytes_max: usize) -> Arc<MemoryBudget> {
-        Arc::new(MemoryBudget {
-            used: AtomicUsize::new(0),
-            max: bytes_max,
+        let process = Account::root(Kind::Process, usize::MAX);
+        Self::below(&process, environment, bytes_max)
+    }
+
+    /// Below the account of the process.
+    pub fn below(
+        process: &Arc<Account>,
+        environment: Arc<dyn Environment>,
+        bytes_max: usize,
+    ) -> Arc<MemoryBudget> {
+        let clients = Arc::new(Clients {
             next_client: AtomicU64::new(0),
             last_eviction: Mutex::new(None),
             environment,
             clients: Mutex::default(),
-        })
+        });
+        let relief = clients.clone();
+        let terms = Terms::in_steps(bytes_max, ALL_STEP_BYTES);
+        let account = process.open_with_relief(Kind::Clients, terms, move |wanted| {
+            relief.evict(wanted);
+        });
+        Arc::new(MemoryBudget { account, clients })
     }
 
+    /// Bytes that clients hold, in steps.
+    pub fn used(&self) -> usize {
+        self.account.used()
+    }
+}
+
+impl Clients {
     fn clients(&self) -> MutexGuard<'_, FxHashMap<u64, Weak<ClientBudget>>> {
         // Whoever panicked has left a map that is still one.
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
@@ -68,9 +98,9 @@ impl MemoryBudget {
         let largest = clients
             .iter()
             .filter(|client| !client.is_gone())
-            .max_by_key(|client| client.share.load(Relaxed));
+            .max_by_key(|client| client.account.share());
         if let Some(largest) = largest {
-            let share = largest.share.load(Relaxed);
+            let share = largest.account.share();
             if share / EVICTION_FACTOR >= wanted {
                 tracing::warn!(
                     bytes = share,
@@ -80,38 +110,15 @@ impl MemoryBudget {
             }
         }
     }
-
-    /// Bytes that clients hold, in steps.
-    pub fn used(&self) -> usize {
-        self.used.load(Relaxed)
-    }
-
-    /// A client may hold as much as is left for all others: so a few that take nothing cannot use up everything, and there
-    /// is always something left for the next one.
-    fn allows(&self, used: usize, share: usize) -> bool {
-        used <= self.max && share <= self.max - used
-    }
-
-    fn take(&self, bytes: usize, share: usize) -> bool {
-        // What is refused is never in the sum, not even for a moment: others would be refused with it.
-        let more = |used: usize| {
-            let used = used.checked_add(bytes)?;
-            self.allows(used, share).then_some(used)
-        };
-        self.used.fetch_update(Relaxed, Relaxed, more).is_ok()
-    }
 }
 
 /// The bytes of one client: a connection, or a request over HTTP.
 #[derive(Debug)]
 pub(crate) struct ClientBudget {
-    all: Arc<MemoryBudget>,
-    max: usize,
+    account: Arc<Account>,
+    clients: Arc<Clients>,
     /// Of one message.
     message_max: usize,
-    used: AtomicUsize,
-    /// What it has taken from the common budget.
-    share: AtomicUsize,
     gone: AtomicBool,
     /// Told when it is gone.
     left: Notify,
@@ -127,6 +134,18 @@ pub(crate) enum Exceeded {
     Message { bytes_max: usize },
     /// All clients together have too much.
     Server,
+}
+
+impl From<accounts::Exceeded> for Exceeded {
+    #[cold]
+    fn from(exceeded: accounts::Exceeded) -> Exceeded {
+        match exceeded.kind {
+            Kind::Client => Exceeded::Client {
+                bytes_max: exceeded.bytes_max,
+            },
+            _ => Exceeded::Server,
+        }
+    }
 }
 
 impl std::fmt::Display for Exceeded {
@@ -162,17 +181,22 @@ impl ClientBudget {
         bytes_max: usize,
         message_max: usize,
     ) -> Arc<ClientBudget> {
+        let terms = Terms {
+            bytes_max,
+            step_bytes: STEP_BYTES,
+            floor_bytes: FLOOR_BYTES,
+            leaves_as_much: true,
+        };
         let client = Arc::new(ClientBudget {
-            all: all.clone(),
-            max: bytes_max,
+            account: all.account.open(Kind::Client, terms),
+            clients: all.clients.clone(),
             message_max,
-            used: AtomicUsize::new(0),
-            share: AtomicUsize::new(0),
             gone: AtomicBool::new(false),
             left: Notify::new(),
-            number: all.next_client.fetch_add(1, Relaxed),
+            number: all.clients.next_client.fetch_add(1, Relaxed),
         });
-        all.clients().insert(client.number, Arc::downgrade(&client));
+        let weak = Arc::downgrade(&client);
+        all.clients.clients().insert(client.number, weak);
         client
     }
 
@@ -191,8 +215,8 @@ impl ClientBudget {
 
     /// Could a message of so many bytes ever be built, whatever others have?
     pub fn check_message(&self, bytes: usize) -> Result<(), Exceeded> {
-        if bytes > self.max {
-            let bytes_max = self.max;
+        let bytes_max = self.account.bytes_max();
+        if bytes > bytes_max {
             return Err(Exceeded::Client { bytes_max });
         }
         if bytes > self.message_max {
@@ -218,162 +242,80 @@ impl ClientBudget {
 
     /// About how many more bytes this client may have now.
     pub fn free_bytes(&self) -> usize {
-        let used = self.used.load(Relaxed);
-        let of_all = self.all.max.saturating_sub(self.all.used.load(Relaxed));
-        // Half of what is left of all is what it may take and still leave as much (`MemoryBudget::allows`).
-        let of_all = (of_all.saturating_sub(self.share.load(Relaxed)) / 2).max(FLOOR_BYTES);
-        self.max.saturating_sub(used).min(of_all)
+        self.account.free_bytes()
     }
 
     /// Reserves bytes.
     ///
     /// # Errors
     /// The client, or all clients together, would have too many; nothing is reserved then.
-    pub fn reserve(self: &Arc<Self>, bytes: usize) -> Result<Charge, Exceeded> {
-        self.add(bytes)?;
-        Ok(Charge {
-            budget: Some(self.clone()),
-            bytes,
-        })
-    }
-
-    fn add(&self, bytes: usize) -> Result<(), Exceeded> {
-        let more = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.max);
-        let Ok(before) = self.used.fetch_update(Relaxed, Relaxed, more) else {
-            return Err(Exceeded::Client {
-                bytes_max: self.max,
-            });
-        };
-        let used = before + bytes;
-        loop {
-            let share = self.share.load(Relaxed);
-            let wanted = share_of(used);
-            if wanted <= share {
-                return Ok(());
-            }
-            if !self.all.take(wanted - share, wanted) {
-                self.give_back(bytes);
-                self.all.evict(wanted);
-                return Err(Exceeded::Server);
-            }
-            let set = self.share.compare_exchange(share, wanted, Relaxed, Relaxed);
-            match set {
-                Ok(_) => return Ok(()),
-                Err(_) => self.all.used.fetch_sub(wanted - share, Relaxed),
-            };
-        }
-    }
-
-    fn give_back(&self, bytes: usize) {
-        let used = self.used.fetch_sub(bytes, Relaxed) - bytes;
-        let (share, wanted) = (self.share.load(Relaxed), share_of(used));
-        // One step is kept while there is something, so that a client about the size of a step does not go back and forth.
-        if share > wanted + STEP_BYTES || (wanted == 0 && share > 0) {
-            let set = self.share.compare_exchange(share, wanted, Relaxed, Relaxed);
-            if set.is_ok() {
-                self.all.used.fetch_sub(share - wanted, Relaxed);
-            }
-        }
+    pub fn reserve(&self, bytes: usize) -> Result<Charge, Exceeded> {
+        Ok(Charge(self.account.reserve(bytes)?))
     }
 }
 
 impl Drop for ClientBudget {
     fn drop(&mut self) {
-        self.all.used.fetch_sub(*self.share.get_mut(), Relaxed);
-        self.all.clients().remove(&self.number);
+        self.clients.clients().remove(&self.number);
     }
 }
 
-/// What a client with so many bytes takes from the common budget.
-fn share_of(used: usize) -> usize {
-    used.saturating_sub(FLOOR_BYTES)
-        .div_ceil(STEP_BYTES)
-        .saturating_mul(STEP_BYTES)
-}
-
-/// Reserved bytes; given back when dropped.
+/// Reserved bytes of a client; given back when dropped.
 #[derive(Debug, Default)]
-pub struct Charge {
-    budget: Option<Arc<ClientBudget>>,
-    bytes: usize,
-}
+pub(crate) struct Charge(Reservation);
 
 impl Charge {
     /// Reserves more.
     ///
     /// # Errors
     /// As [`ClientBudget::reserve`].
-    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Exceeded> {
-        if let Some(budget) = &self.budget {
-            budget.add(bytes)?;
-            self.bytes += bytes;
-        }
-        Ok(())
+    pub fn grow(&mut self, bytes: usize) -> Result<(), Exceeded> {
+        Ok(self.0.grow(bytes)?)
     }
 
     /// Reserves more from a budget, also if nothing was reserved before.
     ///
     /// # Errors
     /// As [`ClientBudget::reserve`].
-    pub(crate) fn grow_in(
-        &mut self,
-        budget: &Arc<ClientBudget>,
-        bytes: usize,
-    ) -> Result<(), Exceeded> {
-        if self.budget.is_none() {
-            self.budget = Some(budget.clone());
+    pub fn grow_in(&mut self, budget: &ClientBudget, bytes: usize) -> Result<(), Exceeded> {
+        if self.is_none() {
+            self.0 = Reservation::none(&budget.account);
         }
         self.grow(bytes)
     }
 
     /// Takes over what the other has; both are of the same client.
-    pub(crate) fn merge(&mut self, mut other: Charge) {
-        if self.budget.is_none() {
-            *self = other;
-            return;
-        }
-        self.bytes += std::mem::take(&mut other.bytes);
+    pub fn merge(&mut self, other: Charge) {
+        self.0.merge(other.0);
     }
 
-    pub(crate) fn is_none(&self) -> bool {
-        self.budget.is_none()
+    pub fn is_none(&self) -> bool {
+        self.0.account().is_none()
     }
 
     /// What is reserved, in bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
-}
-
-impl Drop for Charge {
-    fn drop(&mut self) {
-        if let Some(budget) = &self.budget {
-            if self.bytes > 0 {
-                budget.give_back(self.bytes);
-            }
-        }
+    pub fn bytes(&self) -> usize {
+        self.0.bytes()
     }
 }
 
 /// Bytes that count as a client's until they are dropped.
 pub struct HeldBytes {
-    bytes: Vec<u8>,
-    _charge: Charge,
+    bytes: Counted<Vec<u8>>,
+    holder: Holder,
 }
 
 impl HeldBytes {
     pub(crate) fn new(bytes: Vec<u8>, budget: &Arc<ClientBudget>) -> Result<HeldBytes, Exceeded> {
         Ok(HeldBytes {
-            _charge: budget.reserve(bytes.capacity())?,
-            bytes,
+            bytes: Counted::of(bytes, &budget.account)?,
+            holder: Holder(budget.clone()),
         })
     }
-}
 
-impl HeldBytes {
-    /// Whom they are held for. None if they count as nobody's.
+    /// Whom they are held for.
     pub fn holder(&self) -> Option<Holder> {
-        self._charge.budget.clone().map(Holder)
+        Some(self.holder.clone())
     }
 }
 
@@ -395,15 +337,12 @@ impl Holder {
     /// # Errors
     /// The client, or all clients together, would have too many.
     pub fn hold(&self, bytes: Vec<u8>) -> Result<HeldBytes, SqlError> {
-        HeldBytes::new(bytes, &self.0).map_err(refusal)
+        Ok(HeldBytes::new(bytes, &self.0)?)
     }
 
-    /// Counts bytes that somebody else has, until what this gives is dropped.
-    ///
-    /// # Errors
-    /// As [`Holder::hold`].
-    pub fn count(&self, bytes: usize) -> Result<Charge, SqlError> {
-        self.0.reserve(bytes).map_err(refusal)
+    /// An account of memory that is held for the client, of nothing yet.
+    pub fn memory(&self) -> HeldMemory {
+        HeldMemory(Reservation::none(&self.0.account))
     }
 
     /// Waits until the memory is needed for others: whoever sends the bytes gives up. For one waiter.
@@ -414,10 +353,28 @@ impl Holder {
     }
 }
 
-fn refusal(exceeded: Exceeded) -> SqlError {
-    match exceeded {
-        Exceeded::Client { .. } | Exceeded::Message { .. } => SqlError::Query(exceeded.to_string()),
-        Exceeded::Server => SqlError::Busy(exceeded.to_string()),
+/// Memory that is held for a client in another form than [`HeldBytes`]; none of it is when this is dropped.
+#[derive(Debug)]
+pub struct HeldMemory(Reservation);
+
+impl HeldMemory {
+    /// Says how many bytes there are now. Fewer are always taken.
+    ///
+    /// # Errors
+    /// The client, or all clients together, would have too many; it counts as many as before then.
+    pub fn set(&mut self, bytes: usize) -> Result<(), SqlError> {
+        Ok(self.0.hold(bytes).map_err(Exceeded::from)?)
+    }
+}
+
+impl From<Exceeded> for SqlError {
+    fn from(exceeded: Exceeded) -> SqlError {
+        match exceeded {
+            Exceeded::Client { .. } | Exceeded::Message { .. } => {
+                SqlError::Query(exceeded.to_string())
+            }
+            Exceeded::Server => SqlError::Busy(exceeded.to_string()),
+        }
     }
 }
 
@@ -451,7 +408,7 @@ mod tests {
         assert_eq!(all.used(), 4 * STEP_BYTES);
         drop(large);
         assert_eq!(all.used(), 0);
-        assert_eq!(client.used.load(Relaxed), 0);
+        assert_eq!(client.account.used(), 0);
     }
 
     #[test]
@@ -493,7 +450,11 @@ mod tests {
         let _rest = (0..14)
             .map_while(|_| step(&modest, 1).ok())
             .collect::<Vec<_>>();
-        all.last_eviction.lock().expect("nobody else").take();
+        all.clients
+            .last_eviction
+            .lock()
+            .expect("nobody else")
+            .take();
         assert!(step(&client(), 8).is_err());
         assert!(largest.is_gone());
         assert!(!second.is_gone());
@@ -540,7 +501,7 @@ mod tests {
                 });
             }
         });
-        assert_eq!(client.used.load(Relaxed), 0);
+        assert_eq!(client.account.used(), 0);
         // Whoever was last saw nothing left, or one of the others did.
         drop(client.reserve(STEP_BYTES).expect("room"));
         assert_eq!(all.used(), 0);

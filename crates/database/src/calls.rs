@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use lightcone_accounts::Counted;
 use lightcone_host::{HttpMethod, HttpResponse};
 use lightcone_types::{Identity, Timestamp};
 
@@ -25,12 +26,12 @@ pub enum CallArgs {
 }
 
 /// What a call cost.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct CallOutcome {
     pub execution_us: u64,
     pub energy_used: u64,
     /// What a procedure returned, in the untyped form of 01 §1.7; reducers return nothing.
-    pub returned_json: Option<String>,
+    pub returned_json: Option<Counted<String>>,
 }
 
 /// Outcomes of a call over HTTP that are not a commit; one variant per row of 06 §5.11.
@@ -75,7 +76,14 @@ pub(crate) struct HandlerRequest {
     pub timestamp: Timestamp,
 }
 
-/// What a handler answered.
+/// What a handler answered, counted as its call's until it is the client's.
+#[derive(Debug)]
+pub(crate) struct HandlerAnswer {
+    pub head: HttpResponse,
+    pub body: Counted<Vec<u8>>,
+}
+
+/// The same for who asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandlerReply {
     /// Decoded; whether its status and headers are such was not checked.

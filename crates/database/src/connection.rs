@@ -12,7 +12,7 @@ use crate::decode::{Decoder, PieceEnd};
 use crate::error::SubmitError;
 use crate::inbox::Command;
 use crate::module::Module;
-use crate::outgoing::{FirstTry, OutgoingQueue, OutgoingReceiver, ReadTicket};
+use crate::outgoing::{GivenBack, OutgoingQueue, OutgoingReceiver, ReadTicket};
 use crate::peer::{ConnectionNumber, Peer};
 use crate::request::{Decoded, Request};
 use crate::rights::Rights;
@@ -49,8 +49,8 @@ pub struct RequestSender {
     reads: Arc<Semaphore>,
 }
 
-/// Where a ticket comes back with which a query was tried without a permit of the database. Closed when it was answered.
-type GivenBack = oneshot::Receiver<ReadTicket>;
+/// Where a ticket comes back with which a query was tried that may have to be asked again. Closed when it was answered.
+type WayBack = oneshot::Receiver<GivenBack>;
 
 impl Connection {
     pub(crate) fn new(
@@ -105,7 +105,14 @@ impl RequestSender {
                 },
             };
             let ticket = || spare_ticket.take().or_else(|| self.try_ticket());
-            let (requests, mut end, why) = decoder.piece(&payload, start, ticket);
+            let (mut requests, mut end, why) = decoder.piece(&payload, start, ticket);
+            // Where the last message begins, if it may come back.
+            let mut again = start;
+            if let PieceEnd::MayComeBack { start } = why {
+                again = start;
+                let way_back = requests.last_mut().and_then(Request::make_way_back);
+                tried = tried.or(way_back);
+            }
             if !requests.is_empty() {
                 let is_last =
                     matches!(why, PieceEnd::Payload | PieceEnd::Malformed(_)) && tried.is_none();
@@ -125,10 +132,17 @@ impl RequestSender {
                 self.send(piece).await?;
                 spare_ticket = self.second_try(tried.take()).await?;
                 if spare_ticket.is_some() {
+                    start = again;
                     continue;
                 }
             }
             match why {
+                PieceEnd::MayComeBack { .. }
+                    if self.peer.protocol == Protocol::V2 || end == payload.len() =>
+                {
+                    return Ok(());
+                }
+                PieceEnd::MayComeBack { .. } => {}
                 PieceEnd::Payload => return Ok(()),
                 PieceEnd::Malformed(text) => return Err(SubmitError::Malformed(text)),
                 PieceEnd::Full => {}
@@ -142,6 +156,8 @@ impl RequestSender {
                 } => {
                     let version = module.version;
                     let request = self.compile(module, payload.slice(end..long_end), ticket);
+                    let mut request = request.await?;
+                    tried = tried.or(request.make_way_back());
                     let piece = Decoded {
                         version,
                         timestamp,
@@ -149,12 +165,13 @@ impl RequestSender {
                         trace: trace.take(),
                         payload: payload.clone(),
                         messages: end..long_end,
-                        requests: vec![request.await?],
+                        requests: vec![request],
                         taken: 0,
                     };
                     self.send(piece).await?;
                     spare_ticket = self.second_try(tried.take()).await?;
                     if spare_ticket.is_some() {
+                        start = end;
                         continue;
                     }
                     end = long_end;
@@ -184,50 +201,50 @@ impl RequestSender {
             _of_client: self.reads.clone().try_acquire_owned().ok()?,
             of_database: Some(self.shared.reads.clone().try_acquire_owned().ok()?),
             first_try: None,
+            way_back: None,
+            waits: 0,
         })
     }
 
     /// Waits until this client has one query less under way. If others have all permits of the database, the query is tried
     /// without one, as whoever needs none should not wait for those who do, and may be given back.
-    async fn ticket(&self) -> Result<(ReadTicket, Option<GivenBack>), SubmitError> {
+    async fn ticket(&self) -> Result<(ReadTicket, Option<WayBack>), SubmitError> {
         let closed = |_| SubmitError::Closed;
         let of_client = self.reads.clone().acquire_owned().await.map_err(closed)?;
         let shared = &self.shared;
         let of_database = shared.reads.clone().try_acquire_owned().ok();
-        let (first_try, given_back) = match &of_database {
-            Some(_) => (None, None),
-            None => {
-                let permit = shared.first_tries.clone().acquire_owned();
-                let (give_back, given_back) = oneshot::channel();
-                let first_try = FirstTry {
-                    _permit: permit.await.map_err(closed)?,
-                    give_back,
-                };
-                (Some(first_try), Some(given_back))
-            }
-        };
-        let ticket = ReadTicket {
+        let mut ticket = ReadTicket {
             _of_client: of_client,
             of_database,
-            first_try,
+            first_try: None,
+            way_back: None,
+            waits: 0,
         };
-        Ok((ticket, given_back))
+        if ticket.of_database.is_some() {
+            return Ok((ticket, None));
+        }
+        let permit = shared.first_tries.clone().acquire_owned();
+        ticket.first_try = Some(permit.await.map_err(closed)?);
+        let (way_back, given_back) = oneshot::channel();
+        ticket.way_back = Some(way_back);
+        Ok((ticket, Some(given_back)))
     }
 
-    /// Waits for what became of a query that was tried without a permit of the database. If it needs one, waits for that: the
-    /// query is read again, as the module may be another by then. Every connection waits with one query at a time, so whoever
-    /// has many gets no more turns than the others.
-    async fn second_try(
-        &self,
-        tried: Option<GivenBack>,
-    ) -> Result<Option<ReadTicket>, SubmitError> {
+    /// Waits for what became of a query that was tried without a permit of the database, or without an index that it needs. If it
+    /// needs them, waits for these: the query is read again, as the module may be another by then. Every connection waits with one
+    /// query at a time, so whoever has many gets no more turns than the others.
+    async fn second_try(&self, tried: Option<WayBack>) -> Result<Option<ReadTicket>, SubmitError> {
         let Some(tried) = tried else {
             return Ok(None);
         };
-        let Ok(mut ticket) = tried.await else {
-            // It is answered.
+        let Ok(GivenBack { mut ticket, until }) = tried.await else {
+            // It is answered, or is being answered.
             return Ok(None);
         };
+        if let Some(until) = until {
+            // Also if nothing came of it.
+            let _ = until.await;
+        }
         let permit = self.shared.reads.clone().acquire_owned().await;
         ticket.of_database = Some(permit.map_err(|_| SubmitError::Closed)?);
         Ok(Some(ticket))

@@ -25,6 +25,8 @@ pub(crate) enum PieceEnd {
     Payload,
     /// It is long enough.
     Full,
+    /// The last message, which begins here, may have to be asked again: it must not be overtaken.
+    MayComeBack { start: usize },
     /// The next message is a query, and the client has as many under way as it may.
     NoTicket,
     /// The next message, which ends here, is to be compiled on another thread.
@@ -76,8 +78,13 @@ impl Decoder<'_> {
                 }
                 ticket_of = Some(ticket);
             }
-            requests.push(self.resolve(message, base, ticket_of));
-            end = next;
+            let request = self.resolve(message, base, ticket_of);
+            let may_come_back = request.may_come_back();
+            requests.push(request);
+            let start = std::mem::replace(&mut end, next);
+            if may_come_back {
+                return (requests, end, PieceEnd::MayComeBack { start });
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lightcone_engine::Datastore;
-use lightcone_query::{Predicate, SelectPlan};
+use lightcone_query::{Predicate, Projection, SelectPlan};
 use lightcone_schema::{IndexSchema, TableSchema};
 use lightcone_table::{RowId, RowLayout, TableView};
 use lightcone_types::ColId;
@@ -11,8 +11,9 @@ use lightcone_wire::rows::RowSize;
 
 use crate::answer::ReadError;
 use crate::asked::{Asked, Running, WindowRows};
-use crate::budget::{Charge, ClientBudget, Exceeded};
+use crate::budget::{Charge, ClientBudget};
 use crate::frozen::{FrozenTable, FrozenTables};
+use crate::row_limit::FoundRows;
 use crate::windows::{Entry, Windows};
 
 /// A table with at most so many rows is scanned on the writer; freezing it would cost more.
@@ -32,6 +33,7 @@ pub(crate) enum Source {
     Rows {
         rows: Rows,
         table_is_empty: bool,
+        limit: FoundRows,
     },
     /// All rows are counted, and this is how many there are.
     Count(u64),
@@ -64,6 +66,7 @@ pub(crate) struct View {
     table: Arc<FrozenTable>,
     /// An index and the point to look up there; without it, all rows are looked at.
     point: Option<(usize, Vec<u8>)>,
+    limit: FoundRows,
 }
 
 /// A place in a source: what comes before it was visited.
@@ -71,6 +74,8 @@ pub(crate) struct View {
 pub(crate) struct Cursor {
     page: usize,
     after: Option<RowId>,
+    /// Rows that matched.
+    rows: u64,
 }
 
 impl Cursor {
@@ -111,6 +116,8 @@ pub(crate) struct Finder<'d> {
     windows: &'d Windows,
     /// Without it, only what can be found here is.
     may_freeze: bool,
+    /// Rows that queries of the caller may find ([`crate::row_limit::of`]).
+    row_limit: Option<u64>,
     left: Allowance,
 }
 
@@ -148,12 +155,14 @@ impl<'d> Finder<'d> {
         frozen: &'d mut FrozenTables,
         windows: &'d Windows,
         may_freeze: bool,
+        row_limit: Option<u64>,
     ) -> Finder<'d> {
         Finder {
             datastore,
             frozen,
             windows,
             may_freeze,
+            row_limit,
             left: Allowance {
                 rows: WRITER_ROWS_MAX,
                 steps: WRITER_STEPS_MAX,
@@ -170,11 +179,25 @@ impl<'d> Finder<'d> {
         match asked {
             Asked::Plan(plan) => self.find_plan(plan),
             Asked::Query(query, sender) if self.may_freeze => {
-                let running = Running::new(self.datastore, self.frozen, query, *sender);
+                let max = self.row_limit.filter(|_| query.has_rules());
+                let (datastore, frozen) = (&mut *self.datastore, &mut *self.frozen);
+                let running = Running::new(datastore, frozen, query, *sender, max);
                 Some(Source::Running(Box::new(running), Found::default()))
             }
             Asked::Query(..) => None,
             Asked::Window(_) => unreachable!("only subscriptions are made windows"),
+        }
+    }
+
+    /// Of the rows that it gives, or counts.
+    fn limit_of_plan(&self, plan: &SelectPlan) -> FoundRows {
+        let max = self.row_limit.filter(|_| plan.fragment.is_some());
+        let gives = match plan.projection {
+            Projection::Row | Projection::Columns(_) => plan.limit,
+            Projection::Count(_) => None,
+        };
+        FoundRows {
+            max: max.filter(|max| gives.is_none_or(|rows| rows > *max)),
         }
     }
 
@@ -186,11 +209,18 @@ impl<'d> Finder<'d> {
         &mut self,
         asked: &WindowRows,
         budget: &Arc<ClientBudget>,
-    ) -> Result<Source, Exceeded> {
+    ) -> Result<Source, ReadError> {
         let entries = self.windows.entries(asked);
+        if asked.query.has_rules() {
+            let limit = FoundRows {
+                max: self.row_limit,
+            };
+            let checked = limit.check(entries.len() as u64);
+            checked.map_err(ReadError::Query)?;
+        }
         let bytes = entries.iter().map(|entry| entry.bytes().len());
         let bytes = bytes.sum::<usize>() + size_of_val(entries);
-        let charge = budget.reserve(bytes)?;
+        let charge = budget.reserve(bytes).map_err(ReadError::Exceeded)?;
         let left = &mut self.left;
         let is_deferred = entries.len() > left.rows || bytes > left.bytes;
         if !is_deferred {
@@ -207,9 +237,11 @@ impl<'d> Finder<'d> {
     }
 
     fn find_plan(&mut self, plan: &SelectPlan) -> Option<Source> {
+        let limit = self.limit_of_plan(plan);
         let none = |table_is_empty| Source::Rows {
             rows: Rows::default(),
             table_is_empty,
+            limit,
         };
         let Some(table) = self.datastore.table(plan.table.id) else {
             return Some(none(true));
@@ -253,6 +285,7 @@ impl<'d> Finder<'d> {
             return Some(Source::Rows {
                 rows,
                 table_is_empty: false,
+                limit,
             });
         }
         if !self.may_freeze {
@@ -260,7 +293,11 @@ impl<'d> Finder<'d> {
         }
         let table = self.frozen.freeze(self.datastore, plan.table.id);
         let table = table.expect("the table was just there");
-        Some(Source::View(View { table, point }))
+        Some(Source::View(View {
+            table,
+            point,
+            limit,
+        }))
     }
 }
 
@@ -313,7 +350,9 @@ impl Source {
     /// The frozen table, if all of its rows are looked at.
     pub fn whole_table(&self) -> Option<&TableView> {
         match self {
-            Source::View(View { table, point: None }) => Some(table),
+            Source::View(View {
+                table, point: None, ..
+            }) => Some(table),
             _ => None,
         }
     }
@@ -321,8 +360,26 @@ impl Source {
     /// Calls `visit` with the next rows that match. False: there are none behind them.
     ///
     /// # Errors
-    /// The table was frozen too long ago.
+    /// The table was frozen too long ago, or there are more rows than the caller's queries may find.
     pub fn step(
+        &self,
+        asked: &Asked,
+        cursor: &mut Cursor,
+        mut visit: impl FnMut(&[u8]),
+    ) -> Result<bool, ReadError> {
+        let mut rows = 0;
+        let has_more = self.visit(asked, cursor, |row| {
+            rows += 1;
+            visit(row);
+        })?;
+        cursor.rows += rows;
+        if let Source::Rows { limit, .. } | Source::View(View { limit, .. }) = self {
+            limit.check(cursor.rows).map_err(ReadError::Query)?;
+        }
+        Ok(has_more)
+    }
+
+    fn visit(
         &self,
         asked: &Asked,
         cursor: &mut Cursor,
@@ -443,15 +500,15 @@ mod tests {
         let cheap = items.plan("id <> 7");
         let long = items.plan(&format!("id = 1000{}", " OR id = 1000".repeat(3000)));
         let texts = items.plan(&format!("one <> two{}", " OR one <> two".repeat(100)));
-        let mut finder = Finder::new(&mut items.datastore, &mut frozen, &windows, true);
+        let mut finder = Finder::new(&mut items.datastore, &mut frozen, &windows, true, None);
         let Some(Source::Rows { rows, .. }) = finder.find_plan(&cheap) else {
             panic!("256 rows are few");
         };
         assert_eq!(rows.ends.len(), 255);
         assert!(is_deferred(finder.find_plan(&long)), "768,000 comparisons");
-        let mut finder = Finder::new(&mut items.datastore, &mut frozen, &windows, true);
+        let mut finder = Finder::new(&mut items.datastore, &mut frozen, &windows, true, None);
         assert!(is_deferred(finder.find_plan(&texts)), "6 MB of comparisons");
-        let mut finder = Finder::new(&mut items.datastore, &mut frozen, &windows, false);
+        let mut finder = Finder::new(&mut items.datastore, &mut frozen, &windows, false, None);
         assert!(finder.find_plan(&cheap).is_some());
         assert!(finder.find_plan(&long).is_none());
     }
@@ -477,7 +534,7 @@ mod tests {
         assert_eq!(added, Ok(()));
         let all = MemoryBudget::new(machine(), 100 << 20);
         let client = ClientBudget::new(&all, 3 << 20);
-        let mut finder = Finder::new(&mut items.datastore, &mut frozen, &windows, false);
+        let mut finder = Finder::new(&mut items.datastore, &mut frozen, &windows, false, None);
         let mut find = || finder.find_window(&asked, &client);
         let first = find().expect("600 KB");
         assert!(!first.is_deferred());
@@ -508,7 +565,7 @@ mod tests {
         let (mut frozen, windows) = (FrozenTables::default(), Windows::default());
         let mut items = Items::new(256, 10);
         let long = items.plan(&format!("id = 1000{}", " OR id = 1000".repeat(3000)));
-        let mut finder = Finder::new(&mut items.datastore, &mut frozen, &windows, true);
+        let mut finder = Finder::new(&mut items.datastore, &mut frozen, &windows, true, None);
         for _ in 0..100 {
             assert!(is_deferred(finder.find_plan(&long)));
         }

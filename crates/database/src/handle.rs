@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use lightcone_host::ConsoleLevel;
 use lightcone_schema::ModuleDef;
 use lightcone_types::{ConnectionId, Hash, Identity, Timestamp};
 use tokio::sync::oneshot;
@@ -288,7 +287,7 @@ fn read_args(
         }
         Err(refusal) => {
             // As the reference does, also if there is a procedure (06 §5.13).
-            log.host(ConsoleLevel::Error, Some(function), &refusal.log, now);
+            log.refused_call(function, &refusal.log, now);
             let (_, procedure) =
                 find_procedure(module, rights, function).ok_or(CallError::NoSuchFunction)?;
             ("procedure", &procedure.params_typespace, &procedure.params)

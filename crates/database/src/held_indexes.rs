@@ -1,22 +1,24 @@
-//! Indexes that the database makes for live queries, beside those of the module: how much building them may take.
+//! Indexes that the database makes for live queries, beside those of the module: how much building them may take, and who has how
+//! many. Those of large tables that clients need are built beside the writer ([`crate::index_build`]).
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use lightcone_engine::Datastore;
 use lightcone_schema::TableSchema;
-use lightcone_types::{ColId, TableId};
-use rustc_hash::FxHashSet;
+use lightcone_types::{ColId, Identity, TableId};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Rows for which indexes are built at once, and how many more there may be after each second: building takes the writer some
 /// 300 ns for each.
 const INDEX_ROWS_MAX: u64 = 4_000_000;
 const INDEX_ROWS_PER_SECOND: u64 = 100_000;
-/// Indexes that one table has for live queries, beside its own: each makes a change of the table dearer.
-const HELD_INDEXES_MAX: usize = 4;
+/// Indexes that one table has for live queries, beside its own: each makes a change of the table dearer. One client takes no more
+/// than are left for the others.
+const HELD_INDEXES_MAX: usize = 8;
 /// How many it has if the module itself needs more, for its rules and views: whoever asks for what takes the places above
 /// takes none of these.
-const HELD_INDEXES_OF_MODULE_MAX: usize = 8;
+const HELD_INDEXES_OF_MODULE_MAX: usize = 12;
 
 /// Columns that the module's own rules look rows up by, with their tables.
 pub(crate) type RuleColumns = FxHashSet<(TableId, ColId)>;
@@ -36,6 +38,48 @@ impl Asker<'_> {
             Asker::Client(rules) if !rules.contains(&(table, column)) => HELD_INDEXES_MAX,
             _ => HELD_INDEXES_OF_MODULE_MAX,
         }
+    }
+}
+
+/// What a client is told.
+pub(crate) fn no_index(schema: &TableSchema, column: ColId) -> String {
+    let name = schema.column(column).map_or("", |column| &column.name);
+    format!("the subscription needs an index on the column `{name}` of `{}`, which has none; building it would take too long now, or the table has as many for you as are left for others: add an index to the module, or try again later [LC0716]", schema.name)
+}
+
+/// Which client was the first to ask for an index that is held, or is being built.
+#[derive(Default)]
+pub(crate) struct Takers(FxHashMap<(TableId, ColId), Identity>);
+
+impl Takers {
+    /// Notes that a client asks for an index that is not there. `building` are those that are being built.
+    ///
+    /// # Errors
+    /// What it is told if it has as many on the table as are left for others.
+    pub fn take(
+        &mut self,
+        datastore: &Datastore,
+        building: &[(TableId, ColId)],
+        (schema, column): (&TableSchema, ColId),
+        client: Identity,
+    ) -> Result<(), String> {
+        let Some(table) = datastore.table(schema.id) else {
+            return Ok(());
+        };
+        let known = &mut self.0;
+        known.retain(|taken, _| {
+            let table = datastore.table(taken.0);
+            building.contains(taken) || table.is_some_and(|table| table.holds_index(taken.1))
+        });
+        let of_table = known.iter().filter(|((of, _), _)| *of == schema.id);
+        let own = of_table.filter(|(_, taker)| **taker == client).count() + 1;
+        let under_way = building.iter().filter(|(of, _)| *of == schema.id).count();
+        let used = table.held_indexes() + under_way + 1;
+        if used > HELD_INDEXES_MAX || own > HELD_INDEXES_MAX - used {
+            return Err(no_index(schema, column));
+        }
+        known.insert((schema.id, column), client);
+        Ok(())
     }
 }
 
@@ -74,8 +118,7 @@ impl IndexBuilding {
             built.push((schema.id, column));
             rows += table.rows().row_count();
             if rows > INDEX_ROWS_MAX || indexes >= asker.indexes_max(schema.id, column) {
-                let name = schema.column(column).map_or("", |column| &column.name);
-                return Err(format!("the subscription needs an index on the column `{name}` of `{}`, which has none, and building it would take too long now: add an index to the module, or try again later [LC0716]", schema.name));
+                return Err(no_index(schema, column));
             }
         }
         Ok(())

@@ -6,7 +6,7 @@ use lightcone_types::Encode as _;
 use tokio::sync::oneshot;
 
 use crate::budget::Holder;
-use crate::calls::{CallError, HandlerReply, HandlerRequest};
+use crate::calls::{CallError, HandlerAnswer, HandlerReply, HandlerRequest};
 use crate::handle::DatabaseHandle;
 use crate::inbox::Command;
 
@@ -52,10 +52,14 @@ impl DatabaseHandle {
         let sent = inbox.command(command);
         sent.map_err(|_| self.shared.gone())?;
         drop(charge);
-        let mut reply = result.await.map_err(|_| self.shared.gone())??;
-        let body = self.hold(reply.body.into()).map_err(CallError::Busy)?;
+        let answer: HandlerAnswer = result.await.map_err(|_| self.shared.gone())??;
+        let body = self.hold(answer.body.into_inner());
+        let body = body.map_err(CallError::Busy)?;
         let holder = body.holder();
-        reply.body = Bytes::from_owner(body);
+        let reply = HandlerReply {
+            head: answer.head,
+            body: Bytes::from_owner(body),
+        };
         Ok((reply, holder))
     }
 }

@@ -14,9 +14,10 @@ use lightcone_types::{ConnectionId, Identity, Timestamp};
 use tokio::sync::{mpsc, oneshot, Semaphore};
 
 use crate::asked::Asked;
-use crate::calls::{CallError, CallOutcome, Caller, HandlerReply, HandlerRequest};
+use crate::calls::{CallError, CallOutcome, Caller, HandlerAnswer, HandlerRequest};
 use crate::error::{ConnectError, SqlError, SubmitError, UpdateError};
 use crate::evaluate::Source;
+use crate::index_build::Built;
 use crate::migration::Planned;
 use crate::module::Program;
 use crate::options::Limits;
@@ -60,7 +61,7 @@ pub(crate) enum Command {
     HttpRequest {
         permit: InboxPermit,
         request: Box<HandlerRequest>,
-        reply: oneshot::Sender<Result<HandlerReply, CallError>>,
+        reply: oneshot::Sender<Result<HandlerAnswer, CallError>>,
     },
     Query {
         permit: InboxPermit,
@@ -131,6 +132,8 @@ pub(crate) enum Notice {
     RestDue,
     /// A snapshot has ended. From so many bytes of the log on those are counted that make the next one due.
     SnapshotDone { log_bytes: u64 },
+    /// A round of building an index beside the writer has ended.
+    IndexBuilt(Box<Built>),
     /// A call beside the writer asks for the tables.
     Lease(Box<LeaseRequest>),
     /// It has ended.

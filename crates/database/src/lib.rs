@@ -36,6 +36,7 @@ mod handle;
 mod held_indexes;
 mod http;
 mod inbox;
+mod index_build;
 mod joins;
 mod live_query;
 mod loads;
@@ -75,7 +76,7 @@ mod views;
 mod windows;
 mod writer;
 
-pub use budget::{Charge, HeldBytes, Holder};
+pub use budget::{HeldBytes, HeldMemory, Holder};
 pub use calls::{CallArgs, CallError, CallOutcome, Caller, HandlerReply};
 pub use connection::{ConnectRequest, Connection, RequestSender};
 pub use environment::{Alarm, Environment, Machine, Task, Work};
@@ -98,7 +99,9 @@ pub use migration_progress::{
 };
 pub use module::ProgramBytes;
 pub use module_log::{ModuleLog, ModuleLogMetrics, LIVE_RECORDS_MAX};
-pub use options::{Commons, DatabaseOptions, Engines, HostKind, Limits, CLIENT_BYTES_CEILING};
+pub use options::{
+    Commons, DatabaseOptions, Engines, HostKind, Limits, MemoryMax, CLIENT_BYTES_CEILING,
+};
 pub use outgoing::{CutSignal, MessageBatch, Outgoing, OutgoingReceiver};
 pub use planned::NO_SCHEDULES_FILE;
 pub use rights::Rights;

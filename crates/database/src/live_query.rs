@@ -267,6 +267,18 @@ impl LiveQuery {
         }
     }
 
+    /// The columns by which its rows are found and for which the module has no index.
+    pub fn held_columns(&self) -> impl Iterator<Item = (&Arc<TableSchema>, ColId)> {
+        let of_joins = self.joins().flat_map(|(shape, _)| shape.looked_up_by());
+        let window = self.window();
+        let of_window =
+            window.and_then(|rows| Some((&rows.shape.table, rows.shape.held_column()?)));
+        of_joins.chain(of_window).filter(|(table, column)| {
+            let mut indexes = table.indexes.iter();
+            !indexes.any(|index| *index.algorithm.columns() == [*column])
+        })
+    }
+
     /// What it has in common with queries that are kept up to date together with it.
     pub fn shape_id(&self) -> Option<TableId> {
         let join = self.join.as_ref().map(|shape| shape.id);

@@ -6,7 +6,7 @@ mod threads;
 use std::sync::Arc;
 
 use lightcone_engine::{CommitOutput, Datastore};
-use lightcone_host::{NullConsole, SharedMemory};
+use lightcone_host::NullConsole;
 use lightcone_log::{
     Epoch, Frame, LocalLog, Log, LogError, LogOffset, LogOptions, MemoryLog, Recovery,
 };
@@ -51,8 +51,8 @@ impl DatabaseHandle {
 
         make_directory(&options)?;
         let immediate = ImmediateQueue::new(&options.limits);
-        let memory = SharedMemory::new(usize::MAX);
-        let config = options.live_config(log.clone(), immediate.clone(), memory.clone());
+        let instances = options.commons.instances();
+        let config = options.live_config(log.clone(), immediate.clone(), instances.clone());
         let (program, initialized) = initialize(&options, program, config, Some(log.clone()))?;
         let Initialized {
             datastore,
@@ -78,7 +78,7 @@ impl DatabaseHandle {
             options,
             log,
             immediate,
-            memory,
+            instances,
             program,
             datastore,
             instance,
@@ -122,8 +122,8 @@ impl DatabaseHandle {
             .module_record()
             .ok_or_else(|| Error::Empty(options.directory.clone()))?;
         let immediate = ImmediateQueue::new(&options.limits);
-        let memory = SharedMemory::new(usize::MAX);
-        let config = options.live_config(log.clone(), immediate.clone(), memory.clone());
+        let instances = options.commons.instances();
+        let config = options.live_config(log.clone(), immediate.clone(), instances.clone());
         let (program, instance) = Program::load_with_instance(
             &options,
             &config,
@@ -138,7 +138,7 @@ impl DatabaseHandle {
             options,
             log,
             immediate,
-            memory,
+            instances,
             program,
             datastore,
             instance,

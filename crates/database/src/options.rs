@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
+use lightcone_accounts::{Account, Kind, Terms};
 use lightcone_engine::Datastore;
-use lightcone_host::{ConsoleSink, HostConfig, ModuleEngine, SharedMemory};
+use lightcone_host::{ConsoleSink, HostConfig, InstanceAccounts, ModuleEngine};
 /// Bounds of one database.
 pub use lightcone_limits::DatabaseLimits as Limits;
 use lightcone_outbound::{Outbound, RequestShare};
@@ -50,8 +51,25 @@ pub struct Engines {
 /// No message to a client is larger: lengths in messages have 32 bits.
 pub const CLIENT_BYTES_CEILING: usize = 2 << 30;
 
+/// Most bytes that are held on behalf of others, by what they are held for.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryMax {
+    /// What all clients together have asked for and not yet taken.
+    pub clients_bytes: usize,
+    /// Calls beside the writers, of all databases.
+    pub procedures_bytes: usize,
+}
+
+/// An account takes parts of this size from those of the whole process.
+const STEP_BYTES: usize = 1 << 20;
+
 /// What all databases of a server have together.
 pub struct Commons {
+    /// The root of all accounts.
+    process: Arc<Account>,
+    procedures: Arc<Account>,
+    /// Those of owners that have calls beside a writer, or may have some.
+    owners: Mutex<FxHashMap<Identity, Weak<Account>>>,
     pub(crate) memory: Arc<MemoryBudget>,
     pub(crate) reads: Arc<ReadPool>,
     pub(crate) environment: Arc<dyn Environment>,
@@ -81,9 +99,29 @@ impl Commons {
         read_threads: usize,
         outbound: Option<Arc<Outbound>>,
     ) -> Arc<Commons> {
+        let memory_max = MemoryMax {
+            clients_bytes: clients_bytes_max,
+            procedures_bytes: usize::MAX,
+        };
+        let process = Account::root(Kind::Process, usize::MAX);
+        Commons::below(process, environment, memory_max, read_threads, outbound)
+    }
+
+    /// The same below the account of a process that has more than databases.
+    pub fn below(
+        process: Arc<Account>,
+        environment: Arc<dyn Environment>,
+        memory_max: MemoryMax,
+        read_threads: usize,
+        outbound: Option<Arc<Outbound>>,
+    ) -> Arc<Commons> {
+        let procedures_terms = Terms::in_steps(memory_max.procedures_bytes, STEP_BYTES);
         Arc::new(Commons {
             outbound,
-            memory: MemoryBudget::new(environment.clone(), clients_bytes_max),
+            memory: MemoryBudget::below(&process, environment.clone(), memory_max.clients_bytes),
+            procedures: process.open(Kind::AllProcedures, procedures_terms),
+            owners: Mutex::default(),
+            process,
             reads: ReadPool::new(environment.clone(), read_threads),
             environment,
             request_shares: Mutex::default(),
@@ -106,6 +144,42 @@ impl Commons {
         share.clone()
     }
 
+    /// What the instances of a database count as that are not for procedures.
+    pub(crate) fn instances(&self) -> InstanceAccounts {
+        let terms = Terms::in_steps(usize::MAX, STEP_BYTES);
+        InstanceAccounts::of(self.process.open(Kind::Instances, terms))
+    }
+
+    /// What calls beside the writer of a database count as. All of an owner's databases may have as much as is left for others.
+    pub(crate) fn procedures(&self, owner: Identity, bytes_max: usize) -> InstanceAccounts {
+        let owner = self.owner(owner);
+        let terms = Terms::in_steps(bytes_max, STEP_BYTES);
+        InstanceAccounts::of(owner.open(Kind::Procedures, terms))
+    }
+
+    fn owner(&self, owner: Identity) -> Arc<Account> {
+        // Whoever panicked has left a map that is still one.
+        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(account) = owners.get(&owner).and_then(Weak::upgrade) {
+            return account;
+        }
+        owners.retain(|_, account| account.strong_count() > 0);
+        let account = self.procedures.open(
+            Kind::Owner,
+            Terms {
+                leaves_as_much: true,
+                ..Terms::in_steps(usize::MAX, STEP_BYTES)
+            },
+        );
+        owners.insert(owner, Arc::downgrade(&account));
+        account
+    }
+
+    /// Bytes that calls beside the writers hold, of all databases.
+    pub fn procedures_bytes(&self) -> usize {
+        self.procedures.used()
+    }
+
     /// Has calls traced from now on. The first one stays.
     pub fn set_tracer(&self, tracer: Arc<dyn Tracer>) {
         let _ = self.tracer.set(tracer);
@@ -115,19 +189,20 @@ impl Commons {
         self.tracer.get()
     }
 
-    /// Whom answers are held for that are not of one database.
-    pub fn holder(&self, limits: &Limits) -> Holder {
-        Holder::new(self.client_budget(limits))
+    /// Bytes that clients have asked for and not yet taken.
+    pub fn clients_bytes(&self) -> usize {
+        self.memory.used()
     }
 
+    /// The bytes of a new client.
     pub(crate) fn client_budget(&self, limits: &Limits) -> Arc<ClientBudget> {
         let (client_bytes_max, message_bytes_max) = bytes_of_clients(limits);
         ClientBudget::with_messages(&self.memory, client_bytes_max, message_bytes_max)
     }
 
-    /// Bytes that clients have asked for and not yet taken.
-    pub fn clients_bytes(&self) -> usize {
-        self.memory.used()
+    /// Whom memory is held for that one client takes. He need not have asked a database yet.
+    pub fn holder(&self, limits: &Limits) -> Holder {
+        Holder::new(self.client_budget(limits))
     }
 
     /// Tells databases apart.
@@ -166,7 +241,10 @@ impl DatabaseOptions {
     }
 
     pub(crate) fn host_config(&self, console: Arc<dyn ConsoleSink>) -> HostConfig {
-        HostConfig::new(self.identity, console, self.limits.host.clone())
+        HostConfig {
+            accounts: self.commons.instances(),
+            ..HostConfig::new(self.identity, console, self.limits.host.clone())
+        }
     }
 
     /// The same for instances of a running database.
@@ -174,11 +252,11 @@ impl DatabaseOptions {
         &self,
         console: Arc<dyn ConsoleSink>,
         immediate: Arc<ImmediateQueue>,
-        memory: Arc<SharedMemory>,
+        instances: InstanceAccounts,
     ) -> HostConfig {
         HostConfig {
             immediate: Some(immediate),
-            counted_memory: Some(memory),
+            accounts: instances,
             ..self.host_config(console)
         }
     }
@@ -198,10 +276,11 @@ fn bytes_of_clients(limits: &Limits) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::machine;
 
     #[test]
     fn databases_of_one_owner_share_their_requests() {
-        let commons = Commons::new(crate::testing::machine(), 1 << 20, 1);
+        let commons = Commons::new(machine(), 1 << 20, 1);
         let owner = |number| Identity::from_le_bytes([number; 32]);
         let of_first = commons.request_share(owner(1));
         assert!(!of_first.is_same(&commons.request_share(owner(2))));
@@ -210,6 +289,34 @@ mod tests {
         commons.request_share(owner(3));
         let shares = commons.request_shares.lock().expect("no panic");
         assert_eq!(shares.len(), 1, "those who have gone are forgotten");
+    }
+
+    #[test]
+    fn procedures_of_one_owner_leave_as_much_for_others() {
+        let process = Account::root(Kind::Process, usize::MAX);
+        let memory_max = MemoryMax {
+            clients_bytes: 1 << 30,
+            procedures_bytes: 100 << 20,
+        };
+        let commons = Commons::below(process.clone(), machine(), memory_max, 1, None);
+        let (greedy, other) = (Identity::from_le_bytes([1; 32]), Identity::ZERO);
+        let databases = [greedy, greedy, other].map(|owner| commons.procedures(owner, 40 << 20));
+        let mut held = Vec::new();
+        let mut fill = |database: &InstanceAccounts| loop {
+            match database.all.reserve(1 << 20) {
+                Ok(reserved) => held.push(reserved),
+                Err(exceeded) => return exceeded.kind,
+            }
+        };
+        assert_eq!(fill(&databases[0]), Kind::Procedures, "its own limit");
+        assert_eq!(fill(&databases[1]), Kind::AllProcedures);
+        assert_eq!(commons.procedures_bytes(), 50 << 20);
+        assert_eq!(fill(&databases[2]), Kind::AllProcedures);
+        assert_eq!(commons.procedures_bytes(), 75 << 20);
+        assert_eq!(process.used(), 75 << 20);
+        drop(held);
+        drop(databases);
+        assert_eq!((commons.procedures_bytes(), process.used()), (0, 0));
     }
 
     #[test]

@@ -75,36 +75,55 @@ pub(crate) struct ReadTicket {
     pub _of_client: OwnedSemaphorePermit,
     /// Given back as soon as the answer is there: one client that takes nothing must not hold up the others.
     pub of_database: Option<OwnedSemaphorePermit>,
-    /// In place of the database's permit.
-    pub first_try: Option<FirstTry>,
+    /// In place of the database's permit: lets the writer look whether it finds the answer itself, also while others have all
+    /// permits of the database.
+    pub first_try: Option<OwnedSemaphorePermit>,
+    /// Takes the ticket back if the query is to be asked again. Dropped otherwise.
+    pub way_back: Option<oneshot::Sender<GivenBack>>,
+    /// How often it was given back for an index that was being built.
+    pub waits: u32,
 }
 
-/// Lets the writer look whether it finds the answer itself, also while others have all permits of the database.
-pub(crate) struct FirstTry {
-    pub _permit: OwnedSemaphorePermit,
-    /// Takes the ticket back if it does not: the query is to be asked again, with a permit. Dropped otherwise.
-    pub give_back: oneshot::Sender<ReadTicket>,
-}
-
-impl std::fmt::Debug for FirstTry {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("FirstTry")
-    }
+/// A ticket of a query that is to be asked again, with a permit of the database.
+#[derive(Debug)]
+pub(crate) struct GivenBack {
+    pub ticket: ReadTicket,
+    /// Not before this ends.
+    pub until: Option<oneshot::Receiver<()>>,
 }
 
 impl ReadTicket {
     /// For a query that cannot do without a permit of the database.
-    pub fn give_back(mut self) {
-        if let Some(first_try) = self.first_try.take() {
-            // The connection may be gone by now.
-            let _ = first_try.give_back.send(self);
-        }
+    pub fn give_back(self) {
+        self.give_back_until(None);
+    }
+
+    /// For a query that waits for an index.
+    pub fn wait_for(mut self, index: oneshot::Receiver<()>) {
+        self.waits += 1;
+        self.give_back_until(Some(index));
+    }
+
+    fn give_back_until(mut self, until: Option<oneshot::Receiver<()>>) {
+        let Some(way_back) = self.way_back.take() else {
+            return;
+        };
+        // Others go first meanwhile.
+        let ticket = self.evaluated();
+        // The connection may be gone by now.
+        let _ = way_back.send(GivenBack { ticket, until });
+    }
+
+    /// The query is not asked again.
+    pub fn settled(mut self) -> ReadTicket {
+        self.way_back = None;
+        self
     }
 
     /// The answer is there, and only has to be taken.
     pub fn evaluated(mut self) -> ReadTicket {
         (self.of_database, self.first_try) = (None, None);
-        self
+        self.settled()
     }
 }
 

@@ -108,6 +108,9 @@ pub(crate) struct Owner {
     pub client: u64,
 }
 
+/// In the place of a client. No client has this number.
+pub(crate) const NOBODY: u64 = u64::MAX;
+
 /// Keys that have something, each once, in the order of their turns.
 struct Turns<K, V> {
     order: VecDeque<K>,

@@ -6,11 +6,12 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use lightcone_types::Timestamp;
+use tokio::sync::oneshot;
 
 use crate::asked::Asked;
 use crate::budget::Charge;
 use crate::live_query::LiveQuery;
-use crate::outgoing::ReadTicket;
+use crate::outgoing::{GivenBack, ReadTicket};
 use crate::trace::TraceContext;
 
 /// One client message, resolved against a version of the module.
@@ -58,6 +59,33 @@ pub(crate) enum Request {
         log: String,
         function: String,
     },
+}
+
+impl Request {
+    /// Whether the writer may have to have an index built before it.
+    pub fn may_come_back(&self) -> bool {
+        let Request::Subscribe { set: Ok(set), .. } = self else {
+            return false;
+        };
+        let mut queries = set.queries.iter();
+        queries.any(|query| query.held_columns().next().is_some())
+    }
+
+    /// Has such a request given back if it is to be asked again. None: it is never, or has a way back.
+    pub fn make_way_back(&mut self) -> Option<oneshot::Receiver<GivenBack>> {
+        if !self.may_come_back() {
+            return None;
+        }
+        let Request::Subscribe { ticket, .. } = self else {
+            return None;
+        };
+        if ticket.way_back.is_some() {
+            return None;
+        }
+        let (way_back, given_back) = oneshot::channel();
+        ticket.way_back = Some(way_back);
+        Some(given_back)
+    }
 }
 
 /// The queries of a set, with the memory they take as long as they live.

@@ -1,4 +1,5 @@
-//! The row limit: queries of those who may not see all rows that are estimated to look at more rows are refused (08 §16).
+//! The row limit: queries of those who may not see all rows that are estimated to look at more rows are refused (08 §16). Those
+//! into which rules are drawn have no estimate, which would tell of rows that the rules hide; the rows that they find are counted.
 
 use lightcone_engine::{Datastore, ST_VAR_ID};
 use lightcone_query::Tables;
@@ -20,26 +21,50 @@ pub(crate) fn check<'p>(
     rights: Rights,
     queries: impl IntoIterator<Item = &'p Asked>,
 ) -> Result<(), String> {
-    if rights.sees_all_rows() {
-        return Ok(());
-    }
-    let Some(limit) = row_limit(datastore) else {
+    let Some(limit) = of(datastore, rights) else {
         return Ok(());
     };
-    let (mut rows, mut is_guarded) = (0_u64, false);
+    let (mut rows, mut reads_views) = (0_u64, false);
     for asked in queries {
         rows = rows.saturating_add(estimate_asked(datastore, asked));
-        is_guarded |= asked.is_guarded();
+        reads_views |= asked.reads_views();
     }
-    match (rows > limit, is_guarded) {
+    match (rows > limit, reads_views) {
         (false, _) => Ok(()),
-        // How many rows rules hide is not for the caller.
-        (true, true) => Err(format!(
-            "Estimated cardinality exceeds limit ({limit} rows)"
-        )),
+        // How many rows a view has is not for the caller.
+        (true, true) => Err(exceeded(limit)),
         (true, false) => Err(format!(
             "Estimated cardinality ({rows} rows) exceeds limit ({limit} rows)"
         )),
+    }
+}
+
+/// The limit for somebody with these rights, if there is one.
+pub(crate) fn of(datastore: &Datastore, rights: Rights) -> Option<u64> {
+    match rights.sees_all_rows() {
+        true => None,
+        false => row_limit(datastore),
+    }
+}
+
+fn exceeded(limit: u64) -> String {
+    format!("Estimated cardinality exceeds limit ({limit} rows)")
+}
+
+/// How many rows a query may find.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FoundRows {
+    pub max: Option<u64>,
+}
+
+impl FoundRows {
+    /// # Errors
+    /// There are more.
+    pub fn check(self, found: u64) -> Result<(), String> {
+        match self.max {
+            Some(max) if found > max => Err(exceeded(max)),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -48,6 +73,7 @@ fn estimate_asked(datastore: &Datastore, asked: &Asked) -> u64 {
     match asked {
         Asked::Plan(plan) => plan.estimated_rows(&tables),
         Asked::Query(query, sender) => query.estimated_rows(sender, &tables),
+        Asked::Window(asked) if asked.query.has_rules() => 0,
         Asked::Window(asked) => {
             let rows = asked.query.estimated_rows(&asked.sender, &tables);
             match asked.shape.is_walked_in_order() {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 
-use lightcone_host::{HostConfig, SharedMemory};
+use lightcone_host::{HostConfig, InstanceAccounts};
 use lightcone_types::Identity;
 use tokio::sync::{oneshot, Semaphore};
 
@@ -17,7 +17,7 @@ use crate::module_log::ModuleLog;
 use crate::options::DatabaseOptions;
 use crate::peer::ConnectionNumber;
 use crate::procedures::{ImmediateQueue, Procedures};
-use crate::reads::{Job, Owner};
+use crate::reads::{Job, Owner, NOBODY};
 use crate::rights::Rights;
 use crate::status::{SnapshotGate, Status, FAILED_TEXT};
 
@@ -35,8 +35,8 @@ pub(crate) struct Shared {
     pub procedures: Procedures,
     /// Calls that modules have asked to run right away.
     pub immediate: Arc<ImmediateQueue>,
-    /// Linear memory of all instances of the module.
-    pub memory: Arc<SharedMemory>,
+    /// What the instances of the module count as that are not for procedures.
+    pub instances: InstanceAccounts,
     /// Queries that clients may have under way, until there is an answer; more wait with their clients.
     pub reads: Arc<Semaphore>,
     /// Queries that are tried on the writer while others have all of these.
@@ -52,7 +52,7 @@ impl Shared {
         options: DatabaseOptions,
         log: Arc<ModuleLog>,
         immediate: Arc<ImmediateQueue>,
-        memory: Arc<SharedMemory>,
+        instances: InstanceAccounts,
         inbox: Inbox,
         module: Arc<Module>,
         metrics: Metrics,
@@ -62,12 +62,9 @@ impl Shared {
         Shared {
             log,
             inbox,
-            procedures: Procedures::new(
-                &options.limits,
-                options.commons.request_share(options.owner),
-            ),
+            procedures: Procedures::new(&options),
             immediate,
-            memory,
+            instances,
             status: Status::new(),
             metrics: Arc::new(metrics),
             snapshots: SnapshotGate::default(),
@@ -91,7 +88,7 @@ impl Shared {
     pub fn host_config(&self) -> HostConfig {
         let (log, immediate) = (self.log.clone(), self.immediate.clone());
         self.options
-            .live_config(log, immediate, self.memory.clone())
+            .live_config(log, immediate, self.instances.clone())
     }
 
     pub fn module(&self) -> Arc<Module> {
@@ -130,6 +127,15 @@ impl Shared {
         let owner = Owner {
             database: self.number,
             client: client.number(),
+        };
+        self.options.commons.reads.push(owner, job);
+    }
+
+    /// The same for work that is no client's.
+    pub fn read_for_nobody(&self, job: Box<dyn Job>) {
+        let owner = Owner {
+            database: self.number,
+            client: NOBODY,
         };
         self.options.commons.reads.push(owner, job);
     }

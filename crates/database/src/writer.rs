@@ -3,6 +3,7 @@
 mod answers;
 mod backfill;
 mod calls;
+mod indexes;
 mod lifecycle;
 mod maintenance;
 mod meaning;
@@ -114,6 +115,8 @@ pub(crate) struct WriterState {
     joins: SubscribedJoins,
     /// Some of these were too much for a transaction of the round.
     has_failed_joins: bool,
+    /// Indexes that these and joins look rows up by.
+    indexes: indexes::ClientIndexes,
     windows: Windows,
     /// The same of these.
     has_failed_windows: bool,
@@ -190,6 +193,7 @@ impl Writer {
             self.run_schedules();
             self.tend_backfill();
             self.retry_views();
+            self.tend_indexes();
             self.snapshot_if_due();
             self.plan_rest();
             self.note_round();
@@ -319,6 +323,7 @@ impl Writer {
                 self.state.snapshot_running = false;
                 self.state.log_bytes_at_snapshot = log_bytes;
             }
+            Notice::IndexBuilt(built) => self.index_built(*built),
             Notice::Lease(request) => self.lend_tables(*request),
             Notice::ProcedureEnded(ended) => self.procedure_ended(*ended),
             Notice::ImmediateCalls => self.run_immediate_calls(),

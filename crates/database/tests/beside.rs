@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use common::hurried::Hurried;
 use common::{bundle, caller, module, options, Client, OWNER, STRANGER};
+use lightcone_accounts::Counted;
 use lightcone_database::{
     AllowList, CallArgs, CallError, Commons, DatabaseHandle, DatabaseOptions, HostKind, JsonRows,
     Machine, Outbound, OutboundOptions, ShutdownReason,
@@ -51,7 +52,8 @@ async fn http(
     args: String,
 ) -> Result<String, CallError> {
     let outcome = database.call(caller(OWNER), function, CallArgs::Json(args));
-    Ok(outcome.await?.returned_json.unwrap_or_default())
+    let returned = outcome.await?.returned_json;
+    Ok(returned.map(Counted::into_inner).unwrap_or_default())
 }
 
 /// Read without a procedure.

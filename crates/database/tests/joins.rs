@@ -484,49 +484,64 @@ async fn nobody_learns_how_many_rows_rules_hide() {
     let mut writer = Watcher::connect(&database, OWNER, 1).await;
     let other = identity_of(2).to_hex().to_string();
     let rows: Vec<Value> = (0..37).map(|id| json!([id, 1, 0.0, other, true])).collect();
-    change(&mut writer, &json!({ "x": { "inserts": rows } })).await;
-    for text in ["SELECT * FROM x", "SELECT * FROM x WHERE room = 1"] {
+    let (nobody, member) = (identity_of(1), identity_of(2));
+    let queries = [
+        "SELECT * FROM x",
+        "SELECT * FROM x WHERE room = 1",
+        "SELECT a.* FROM x a JOIN m b ON a.id = b.id",
+        "SELECT a.* FROM x a WHERE EXISTS (SELECT b.id FROM x b JOIN x c WHERE b.id > c.id)",
+    ];
+    let mut plans = Vec::new();
+    for text in queries {
         let explain = format!("EXPLAIN {text}");
-        let (plan, _) = sql(&database, identity_of(1), &explain)
-            .await
-            .expect("a plan");
-        assert!(!plan.to_string().contains("about"), "{plan}");
+        plans.push(sql(&database, nobody, &explain).await.expect("a plan"));
+    }
+    change(&mut writer, &json!({ "x": { "inserts": rows } })).await;
+    for (text, before) in queries.into_iter().zip(plans) {
+        let explain = format!("EXPLAIN {text}");
+        let plan = sql(&database, nobody, &explain).await.expect("a plan");
+        assert_eq!(plan, before, "{text}");
+        assert!(!plan.0.to_string().contains("about"), "{plan:?}");
         let (plan, _) = sql(&database, OWNER, &explain).await.expect("a plan");
         assert!(plan.to_string().contains("about"), "{plan}");
     }
     sql(&database, OWNER, "SET row_limit = 3")
         .await
         .expect("set");
-    let refused = sql(&database, identity_of(1), "SELECT * FROM x WHERE room = 1").await;
-    let expected = "Estimated cardinality exceeds limit (3 rows)";
-    assert_eq!(refused, Err(expected.to_owned()));
-    // The relations of a subquery count as they do outside of one.
-    sql(&database, OWNER, "SET row_limit = 1000")
-        .await
-        .expect("set");
-    let text = "SELECT a.* FROM x a WHERE EXISTS (SELECT b.id FROM x b JOIN x c WHERE b.id > c.id)";
-    let refused = sql(&database, identity_of(1), text).await;
-    let too_many = "Estimated cardinality exceeds limit (1000 rows)";
-    assert_eq!(refused, Err(too_many.to_owned()));
-    // So does one that is looked through for each match.
-    let text = "SELECT a.* FROM x a WHERE EXISTS (SELECT b.id FROM x b WHERE b.id > a.id)";
-    let refused = sql(&database, identity_of(1), text).await;
-    assert_eq!(refused, Err(too_many.to_owned()));
-    let equal = text.replace("b.id > a.id", "b.id = a.id");
-    let found = sql(&database, identity_of(1), &equal).await;
-    assert!(found.is_ok(), "{found:?}");
-    sql(&database, OWNER, "SET row_limit = 3")
-        .await
-        .expect("set");
-    // Joins count as well, also in subscriptions.
-    let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
-    let text = "SELECT a.* FROM x a JOIN x b ON a.room = b.room";
-    subscribe(&mut watcher, 1, text).await;
-    let errors = watcher.take_errors();
-    assert!(
-        matches!(&errors[..], [(1, text)] if text.contains(expected)),
-        "{errors:?}"
-    );
+    let too_many = "Estimated cardinality exceeds limit (3 rows)";
+    let mut watchers = [
+        Watcher::connect(&database, nobody, 2).await,
+        Watcher::connect(&database, member, 3).await,
+    ];
+    let join = "SELECT a.* FROM x a JOIN x b ON a.room = b.room";
+    for text in [
+        queries[0],
+        queries[1],
+        join,
+        "SELECT COUNT(*) AS n FROM x",
+        "SELECT room, COUNT(*) AS n FROM x GROUP BY room",
+    ] {
+        // Who has no rows of his own is told the same as if there were none.
+        let found = sql(&database, nobody, text).await;
+        assert!(found.is_ok(), "{text}: {found:?}");
+        let refused = sql(&database, member, text).await;
+        assert_eq!(refused, Err(too_many.to_owned()), "{text}");
+    }
+    let few = sql(&database, member, "SELECT * FROM x LIMIT 3").await;
+    assert_eq!(few.expect("three").0.as_array().map(Vec::len), Some(3));
+    let windows = "SELECT * FROM x ORDER BY id LIMIT 20";
+    for (set, text) in [queries[0], join, windows].into_iter().enumerate() {
+        let set = set as u32;
+        for watcher in &mut watchers {
+            subscribe(watcher, set, text).await;
+        }
+        assert_eq!(watchers[0].take_errors(), [], "{text}");
+        let errors = watchers[1].take_errors();
+        assert!(
+            matches!(&errors[..], [(of, error)] if *of == set && error.contains(too_many)),
+            "{text}: {errors:?}"
+        );
+    }
 }
 
 /// What those leave that cost nothing is there for others.
@@ -558,4 +573,132 @@ async fn joins_that_take_nothing_take_nothing_from_others() {
     watcher.settle().await;
     assert_eq!(watcher.take_errors(), []);
     assert_eq!(watcher.rows(2, "m").into_values().sum::<i64>(), 20);
+}
+
+/// No client takes all indexes that a table may have for live queries.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_client_leaves_indexes_for_others() {
+    let columns: Vec<_> = (0..10).map(|n| json!([format!("c{n}"), "U32"])).collect();
+    let program = json!({ "tables": { "t": columns }, "indexes": { "t": [["c0"]] } });
+    let (_directory, database) = start(1000, &program).await;
+    let mut taken = Vec::new();
+    let mut clients = Vec::new();
+    let mut next = 1;
+    for client in 0..4 {
+        // Another connection of the same client has no places of its own.
+        let mut connections = Vec::new();
+        for connection in 0..2 {
+            let id = 10 * (client as u128 + 1) + connection;
+            connections.push(Watcher::connect(&database, identity_of(client + 1), id).await);
+        }
+        let mut count = 0;
+        loop {
+            let text = format!("SELECT a.* FROM t a JOIN t b ON a.c0 = b.c{next}");
+            let watcher = &mut connections[count % 2];
+            subscribe(watcher, next, &text).await;
+            let errors = watcher.take_errors();
+            if !errors.is_empty() {
+                assert!(errors[0].1.ends_with("[LC0716]"), "{errors:?}");
+                break;
+            }
+            (count, next) = (count + 1, next + 1);
+        }
+        taken.push(count);
+        clients.push(connections);
+    }
+    assert_eq!(taken, [4, 2, 1, 0]);
+    // What somebody holds already is for everybody.
+    let last = &mut clients[3][0];
+    subscribe(last, 1, "SELECT a.* FROM t a JOIN t b ON a.c0 = b.c1").await;
+    assert_eq!(last.take_errors(), []);
+}
+
+/// Indexes of large tables are built beside the writer, while the table goes on changing. What comes behind such a subscription
+/// is not heard before it.
+#[tokio::test(flavor = "multi_thread")]
+async fn indexes_of_large_tables_are_built_beside_the_writer() {
+    let program = json!({
+        "tables": {
+            "big": [["id", "U32"], ["room", "U32"], ["score", "U64"], ["text", "String"]],
+            "here": [["id", "U32"], ["room", "U32"]],
+        },
+        "uniqueKeys": { "big": "id", "here": "id" },
+        "indexes": { "here": [["room"]] },
+    });
+    let (_directory, database) = start(1_000_000, &program).await;
+    let row = |id: u32, room: u32| json!([id, room, 1000 - u64::from(room), "x"]);
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    for first in (0..60_000).step_by(10_000) {
+        let rows: Vec<Value> = (first..first + 10_000)
+            .map(|id| row(id, id % 1000))
+            .collect();
+        change(&mut writer, &json!({ "big": { "inserts": rows } })).await;
+    }
+    let here = json!([[1, 5], [2, 6], [3, 2000]]);
+    change(&mut writer, &json!({ "here": { "inserts": here } })).await;
+    let is_done = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let stop = is_done.clone();
+    let changing = tokio::spawn(async move {
+        let mut round = 0_u32;
+        while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+            // Rows move to other rooms, go, and come.
+            let old: Vec<Value> = (0..20)
+                .map(|n| (round * 20 + n) % 50_000)
+                .map(|id| row(id, id % 1000))
+                .collect();
+            let new: Vec<Value> = (0..20)
+                .map(|n| (round * 20 + n) % 50_000)
+                .map(|id| row(id, (id + 5) % 7))
+                .collect();
+            change(
+                &mut writer,
+                &json!({ "big": { "deletes": old, "inserts": new } }),
+            )
+            .await;
+            change(
+                &mut writer,
+                &json!({ "big": { "deletes": new, "inserts": old } }),
+            )
+            .await;
+            round += 1;
+        }
+        writer
+    });
+    let texts = [
+        "SELECT big.* FROM big JOIN here ON big.room = here.room",
+        "SELECT here.* FROM big JOIN here ON big.room = here.room",
+        "SELECT * FROM big ORDER BY score DESC LIMIT 50",
+    ];
+    let mut watchers = Vec::new();
+    for client in 0..3_u8 {
+        let watcher =
+            Watcher::connect(&database, identity_of(client), 20 + u128::from(client)).await;
+        let subscriptions = texts.iter().enumerate();
+        let mut messages: Vec<_> = subscriptions
+            .map(|(set, text)| requests::subscribe(set as u32, vec![*text]))
+            .collect();
+        // The same payload goes on with what is answered at once.
+        messages.push(requests::unsubscribe(1));
+        watcher.client.send(&messages).await;
+        watchers.push(watcher);
+    }
+    for watcher in &mut watchers {
+        watcher.settle().await;
+        assert_eq!(watcher.take_errors(), []);
+        assert_eq!(watcher.sets(), [0, 2]);
+    }
+    is_done.store(true, std::sync::atomic::Ordering::Relaxed);
+    let mut writer = changing.await.expect("no panic");
+    let more = json!([[4, 999], [5, 3]]);
+    change(&mut writer, &json!({ "here": { "inserts": more } })).await;
+    for watcher in &mut watchers {
+        watcher.settle().await;
+        let expected = watcher.ask(texts[0]).await;
+        assert_eq!(watcher.rows(0, "big"), expected);
+        let (first, _) = sql(&database, OWNER, texts[2]).await.expect("rows");
+        assert_eq!(
+            watcher.rows(2, "big").len(),
+            first.as_array().map_or(0, Vec::len)
+        );
+    }
 }

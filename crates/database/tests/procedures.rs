@@ -4,6 +4,7 @@
 mod common;
 
 use common::{bundle, caller, module, open, options, Client, OWNER, STRANGER};
+use lightcone_accounts::Counted;
 use lightcone_database::{
     CallArgs, CallError, DatabaseHandle, DatabaseOptions, HandlerReply, HostKind, HttpHeader,
     HttpMethod, HttpRequest, HttpVersion, ShutdownReason,
@@ -37,6 +38,7 @@ async fn http(database: &DatabaseHandle, function: &str, args: &str) -> Result<S
     let outcome = database.call(caller(OWNER), function, args).await?;
     Ok(outcome
         .returned_json
+        .map(Counted::into_inner)
         .expect("a procedure returns something"))
 }
 

@@ -548,6 +548,47 @@ async fn a_new_program_evaluates_the_views_that_are_in_use() {
     database.shutdown(ShutdownReason::ServerStop).await;
 }
 
+/// Whoever has read a view lately is like somebody who is subscribed to it: a program in which it fails for him is refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_program_evaluates_the_views_that_were_read() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = create(directory.path(), HostKind::Js).await;
+    let program = bundle("views");
+    let fails = |text: &str| {
+        let text = format!("throw new Error(\"{text}\"); switch (ctx.db.mode");
+        let failing = program.replace("switch (ctx.db.mode", &text);
+        assert_ne!(failing, program);
+        failing.into_bytes().into()
+    };
+    let read = || sql(&database, identity(1), "SELECT * FROM fragile");
+    let before = read().await.expect("rows");
+    let refused = database
+        .update(fails("not with these rows"), HostKind::Js)
+        .await;
+    let refused = format!("{:?}", refused.expect_err("it fails"));
+    for part in ["`fragile`", "not with these rows", "[LC0331]"] {
+        assert!(refused.contains(part), "{refused}");
+    }
+    assert_eq!(
+        read().await.expect("rows"),
+        before,
+        "the old program goes on"
+    );
+    let mut alice = Watcher::connect(&database, identity(1), 1).await;
+    let row = message(1, alice.identity, 1, 15, "a");
+    assert_eq!(alice.call("put", &row).await, None);
+    alice.watch(1, &["fragile"]).await;
+    assert_eq!(alice.take_errors(), []);
+    database.shutdown(ShutdownReason::ServerStop).await;
+
+    // Nobody has read it in this one.
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = create(directory.path(), HostKind::Js).await;
+    let updated = database.update(fails("nobody looks"), HostKind::Js).await;
+    assert_eq!(updated.expect("updated"), UpdateOutcome::Updated);
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn instances_are_bounded() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lightcone_schema::TableSchema;
-use lightcone_table::{Index, RowId, RowLayout, Table};
+use lightcone_table::{Index, IndexBuild, IndexChanges, RowId, RowLayout, Table};
 use lightcone_types::{ColId, IndexId, TableId, Timestamp};
 use rustc_hash::FxHashSet;
 
@@ -333,6 +333,35 @@ impl Datastore {
     pub fn release_index(&mut self, table: TableId, column: ColId) {
         if let Ok(slot) = self.slot(table) {
             self.at_mut(slot).table.release_index(column);
+        }
+    }
+
+    /// From now on, what changes in a column is noted for an index that is built elsewhere, as [`Table::begin_index`].
+    pub fn begin_index(&mut self, table: TableId, column: ColId, changes_bytes_max: usize) {
+        if let Ok(slot) = self.slot(table) {
+            let table = &mut self.at_mut(slot).table;
+            table.begin_index(column, changes_bytes_max);
+        }
+    }
+
+    /// What has changed since, as [`Table::take_index_changes`].
+    pub fn take_index_changes(&mut self, table: TableId, column: ColId) -> Option<IndexChanges> {
+        let slot = self.slot(table).ok()?;
+        self.at_mut(slot).table.take_index_changes(column)
+    }
+
+    /// Undoes [`begin_index`](Self::begin_index).
+    pub fn give_up_index(&mut self, table: TableId, column: ColId) {
+        if let Ok(slot) = self.slot(table) {
+            self.at_mut(slot).table.give_up_index(column);
+        }
+    }
+
+    /// Takes an index that was built elsewhere and holds it once, as [`Table::take_index`].
+    pub fn take_index(&mut self, table: TableId, column: ColId, build: IndexBuild) -> Vec<Index> {
+        match self.slot(table) {
+            Ok(slot) => self.at_mut(slot).table.take_index(column, build),
+            Err(_) => Vec::new(),
         }
     }
 

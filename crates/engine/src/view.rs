@@ -2,6 +2,7 @@
 //!
 //! They follow from other tables, so neither log nor snapshots have them, and only what is in here writes them.
 
+use lightcone_table::RowId;
 use lightcone_types::bsatn::Reader;
 use lightcone_types::{DecodeError, TableId};
 use rustc_hash::FxHashSet;
@@ -9,12 +10,17 @@ use rustc_hash::FxHashSet;
 use crate::datastore::{Datastore, TableSlot};
 use crate::error::DatastoreError;
 
+/// Instances with so many rows and bytes are brought into the order in which their view has returned them; others are so when
+/// they are made, and new rows come where there is room.
+const ORDERED_ROWS_MAX: usize = 1024;
+const ORDERED_BYTES_MAX: usize = 64 << 10;
+
 /// Says which instance of a view a row is of: the view's hash of arguments, as its rows begin.
 pub type ViewInstance = [u8; lightcone_schema::VIEW_HASH_BYTES];
 
 impl Datastore {
-    /// Makes `rows`, a BSATN array of declared rows, those of an instance. Equal rows are one; rows that were there already stay
-    /// untouched.
+    /// Makes `rows`, a BSATN array of declared rows, those of an instance, in their order where that does not cost more than
+    /// making them. Equal rows are one; rows that were there already stay untouched.
     ///
     /// # Errors
     /// Rows that do not decode, two rows with one primary key, too much for the transaction. The old rows stand then.
@@ -25,31 +31,80 @@ impl Datastore {
         rows: &[u8],
     ) -> Result<(), DatastoreError> {
         let slot = self.view_slot(table)?;
-        let mut new = declared_rows(self, slot, rows)?;
-        let mut found = std::mem::take(&mut self.transaction.found);
-        let state = self.at(slot);
-        let (table, index) = (&state.table, &state.table.indexes()[0]);
-        let walked = index.for_point(table.rows(), table.layout(), instance, |id| {
-            // What stays is not to be inserted.
-            if !new.remove(&table.row(id)[instance.len()..]) {
-                found.push(id);
-            }
-        });
+        let listed = declared_rows(self, slot, rows)?;
         let savepoint = self.savepoint();
-        let replaced = walked
-            .map_err(DatastoreError::from)
-            .and_then(|()| self.delete_rows_of_view(slot, &found))
-            .and_then(|()| {
-                let mut image = Vec::new();
-                new.iter()
-                    .try_for_each(|row| self.insert_into_view(slot, instance, row, &mut image))
-            });
-        found.clear();
-        self.transaction.found = found;
+        let replaced = self.replace_rows_of_view(slot, instance, rows, &listed);
         if replaced.is_err() {
             self.undo_to(savepoint);
         }
         replaced
+    }
+
+    fn replace_rows_of_view(
+        &mut self,
+        slot: TableSlot,
+        instance: &ViewInstance,
+        rows: &[u8],
+        listed: &[&[u8]],
+    ) -> Result<(), DatastoreError> {
+        let mut new: FxHashSet<&[u8]> = listed.iter().copied().collect();
+        let gone = self.rows_of_view(slot, instance, |row| !new.remove(row))?;
+        if gone.is_empty() && new.is_empty() && listed.len() < 2 {
+            return Ok(());
+        }
+        self.delete_rows_of_view(slot, &gone)?;
+        let come = listed.iter().filter(|row| new.contains(*row));
+        self.insert_all_into_view(slot, instance, come)?;
+        if listed.len() > ORDERED_ROWS_MAX || rows.len() > ORDERED_BYTES_MAX {
+            return Ok(());
+        }
+        // New rows have taken the places that were free, which may be between the others.
+        let mut in_order = listed.iter();
+        let mut is_ordered = true;
+        let all = self.rows_of_view(slot, instance, |row| {
+            is_ordered &= in_order.next() == Some(&row);
+            true
+        })?;
+        if is_ordered {
+            return Ok(());
+        }
+        let savepoint = self.savepoint();
+        let ordered = self.delete_rows_of_view(slot, &all);
+        let ordered =
+            ordered.and_then(|()| self.insert_all_into_view(slot, instance, listed.iter()));
+        if ordered.is_err() {
+            // The transaction has no room for that: they stay as they are.
+            self.undo_to(savepoint);
+        }
+        Ok(())
+    }
+
+    /// The rows of an instance of which `is_wanted` says so. It is asked in the order in which they are found.
+    fn rows_of_view(
+        &self,
+        slot: TableSlot,
+        instance: &ViewInstance,
+        mut is_wanted: impl FnMut(&[u8]) -> bool,
+    ) -> Result<Vec<RowId>, DatastoreError> {
+        let table = &self.at(slot).table;
+        let mut found = Vec::new();
+        let visit = |id| {
+            if is_wanted(&table.row(id)[instance.len()..]) {
+                found.push(id);
+            }
+        };
+        table.indexes()[0].for_point(table.rows(), table.layout(), instance, visit)?;
+        Ok(found)
+    }
+
+    fn insert_all_into_view<'r>(
+        &mut self,
+        slot: TableSlot,
+        instance: &ViewInstance,
+        mut rows: impl Iterator<Item = &'r &'r [u8]>,
+    ) -> Result<(), DatastoreError> {
+        let mut image = Vec::new();
+        rows.try_for_each(|row| self.insert_into_view(slot, instance, row, &mut image))
     }
 
     /// Takes rows out of an instance and puts others in: how its query's result has changed. Rows are declared ones. Calls
@@ -101,7 +156,7 @@ impl Datastore {
     fn delete_rows_of_view(
         &mut self,
         slot: TableSlot,
-        rows: &[lightcone_table::RowId],
+        rows: &[RowId],
     ) -> Result<(), DatastoreError> {
         self.delete_found(slot, rows).map(drop)
     }
@@ -124,25 +179,27 @@ fn full_row(instance: &ViewInstance, row: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(row);
 }
 
-/// The rows of a BSATN array, each once.
+/// The rows of a BSATN array in their order, each once.
 fn declared_rows<'r>(
     datastore: &Datastore,
     slot: TableSlot,
     rows: &'r [u8],
-) -> Result<FxHashSet<&'r [u8]>, DatastoreError> {
+) -> Result<Vec<&'r [u8]>, DatastoreError> {
     let layout = datastore.at(slot).declared.as_ref();
     let layout = layout.expect("the table of a view knows the declared rows");
     let mut reader = Reader::new(rows);
     let count = reader.read_count(0)?;
     let mut rest = reader.remaining();
     // Hostile counts are of rows without bytes, of which there is one at most.
-    let mut listed = FxHashSet::default();
+    let (mut listed, mut known) = (Vec::new(), FxHashSet::default());
     for _ in 0..count {
         let length = layout.validate_prefix(rest).map_err(|error| {
             DecodeError::Other(format!("a row does not decode: {error}").into())
         })?;
         let (row, behind) = rest.split_at(length);
-        listed.insert(row);
+        if known.insert(row) {
+            listed.push(row);
+        }
         rest = behind;
         if length == 0 {
             break;

@@ -201,7 +201,7 @@ impl Datastore {
                     moved.remove(&key);
                     continue;
                 }
-                ChangeKind::Delete => match table.insert(transaction.old(change)) {
+                ChangeKind::Delete => match table.put_back(change.row, transaction.old(change)) {
                     Ok(Inserted::New(id) | Inserted::Same(id)) => id,
                     Err(error) => panic!("a deleted row fits back into its table: {error}"),
                 },

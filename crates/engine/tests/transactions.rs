@@ -529,3 +529,59 @@ fn chunks_end_at_rows() {
         start = end;
     }
 }
+
+/// Rows come in the order in which they were inserted, also behind transactions that were taken back or that have put rows in the
+/// place of others.
+#[test]
+fn rows_keep_their_order() {
+    let (mut datastore, _) = accounts();
+    let (fixed, varying) = (
+        table_id(&datastore, "account"),
+        table_id(&datastore, "name"),
+    );
+    let name = |id: u32| row(&[V::U32(id), V::String("n".repeat(id as usize % 7).into())]);
+    let delete = |datastore: &mut Datastore, ids: std::ops::Range<u32>| {
+        for id in ids {
+            for index in ["account_id_idx_hash", "name_id_idx_btree"] {
+                let index = index_id(datastore, index);
+                let point = id.to_le_bytes();
+                datastore
+                    .delete_by_index_point(index, &point)
+                    .expect("deleted");
+            }
+        }
+    };
+    let insert_all = |datastore: &mut Datastore, ids: std::ops::Range<u32>| {
+        for id in ids {
+            for (table, row) in [(fixed, account(id, 0)), (varying, name(id))] {
+                let inserted = datastore.insert(table, &row, &mut Vec::new());
+                inserted.expect("a free key");
+            }
+        }
+    };
+    let mut output = CommitOutput::default();
+    datastore.begin();
+    insert_all(&mut datastore, 0..10_000);
+    datastore.commit(&mut output);
+    let found = |datastore: &Datastore| {
+        [fixed, varying].map(|table| {
+            let (mut rows, table) = (Vec::new(), datastore.table(table).expect("it is there"));
+            table.rows().for_each(|_, row| rows.extend_from_slice(row));
+            rows
+        })
+    };
+    let before = found(&datastore);
+    datastore.begin();
+    delete(&mut datastore, 100..9_000);
+    insert_all(&mut datastore, 20_000..20_100);
+    datastore.rollback();
+    assert!(found(&datastore) == before);
+    // What comes next takes the free places from the first one on.
+    datastore.begin();
+    delete(&mut datastore, 100..9_000);
+    insert_all(&mut datastore, 20_000..28_000);
+    datastore.commit(&mut output);
+    let expected = (0..100).chain(20_000..28_000).chain(9_000..10_000);
+    let expected: Vec<u8> = expected.flat_map(|id| account(id, 0)).collect();
+    assert!(found(&datastore)[0] == expected);
+}

@@ -63,8 +63,19 @@ fn array(rows: &[(u32, &str)]) -> Vec<u8> {
     bytes
 }
 
-/// The rows of an instance, without what is hidden.
+/// The rows of an instance, sorted and without what is hidden.
 fn rows_of(datastore: &Datastore, schema: &TableSchema, instance: &ViewInstance) -> Vec<Vec<u8>> {
+    let mut rows = rows_in_order(datastore, schema, instance);
+    rows.sort();
+    rows
+}
+
+/// The same as they are found.
+fn rows_in_order(
+    datastore: &Datastore,
+    schema: &TableSchema,
+    instance: &ViewInstance,
+) -> Vec<Vec<u8>> {
     let mut found = RowBuffer::default();
     datastore
         .index_scan_point(schema.indexes[0].id, instance, &mut found)
@@ -77,7 +88,6 @@ fn rows_of(datastore: &Datastore, schema: &TableSchema, instance: &ViewInstance)
         rows.push(rest[32..length].to_vec());
         rest = &rest[length..];
     }
-    rows.sort();
     rows
 }
 
@@ -214,6 +224,43 @@ fn rows_of_committed(datastore: &mut Datastore, schema: &TableSchema) -> [Vec<Ve
     ];
     datastore.rollback();
     rows
+}
+
+/// Whatever was there before, and whatever has become free meanwhile.
+#[test]
+fn rows_come_in_the_order_in_which_they_were_returned() {
+    let (mut datastore, schema, mut output) = created(true);
+    let lists: [&[u32]; 6] = [
+        &[1, 2],
+        &[7, 3, 9, 1, 2, 8, 4],
+        &[3, 9, 2, 4],
+        &[5, 3, 9, 2, 4, 11, 10],
+        &[4, 5],
+        &[9, 8, 7, 6, 5, 4, 3, 2, 1, 0],
+    ];
+    for list in lists {
+        for instance in [&A, &B] {
+            let rows: Vec<(u32, &str)> = list.iter().map(|id| (*id, "text")).collect();
+            datastore.begin();
+            let replaced = datastore.replace_view_rows(schema.id, instance, &array(&rows));
+            replaced.expect("rows");
+            let expected: Vec<_> = rows
+                .iter()
+                .map(|(id, text)| row(&[V::U32(*id), V::String((*text).into())]))
+                .collect();
+            assert_eq!(rows_in_order(&datastore, &schema, instance), expected);
+            output.clear();
+            datastore.commit(&mut output);
+        }
+    }
+    // What only moves is no change.
+    datastore.begin();
+    let turned: Vec<(u32, &str)> = (0..10).map(|id| (id, "text")).collect();
+    let replaced = datastore.replace_view_rows(schema.id, &A, &array(&turned));
+    replaced.expect("rows");
+    output.clear();
+    datastore.commit(&mut output);
+    assert_eq!(output.deltas.position(), 0);
 }
 
 proptest! {

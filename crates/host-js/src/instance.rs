@@ -5,8 +5,8 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use lightcone_host::{
-    lend, ConsoleLevel, HandlerResponse, HoldsEnv, HostTrap, Interrupt, Lent, LimitKind,
-    ModuleInstance, OpenTransaction, ProcedureOutcome, ReadSet, ReadView, ReducerCall,
+    lend, trap_of, ConsoleLevel, Counted, HandlerResponse, HoldsEnv, HostTrap, Interrupt, Lent,
+    LimitKind, ModuleInstance, OpenTransaction, ProcedureOutcome, ReadSet, ReadView, ReducerCall,
     ReducerOutcome, Transactions, ViewCall, ViewOutcome,
 };
 
@@ -87,7 +87,7 @@ impl<R: Realm> JsInstance<R> {
             let ended = match realm.call(call, target) {
                 (_, Some(trap)) => stopped(&trap),
                 (HookOutcome::Returned(value), None) => CallOutcome::Returned(value),
-                (HookOutcome::Answered(response), None) => CallOutcome::Answered(response),
+                (HookOutcome::Answered(head, body), None) => CallOutcome::Answered(head, body),
                 (HookOutcome::Refused(text), None) => CallOutcome::Refused(text),
                 (HookOutcome::Uncaught(exception), None) => uncaught(realm, &exception),
                 (HookOutcome::Failed(message), None) => CallOutcome::Fatal(message),
@@ -102,6 +102,13 @@ impl<R: Realm> JsInstance<R> {
             resume_unwind(panic);
         }
         ended
+    }
+}
+
+impl<R: Realm> JsInstance<R> {
+    /// What a call returned counts as its instance's until somebody else's account has it.
+    fn count(&mut self, bytes: Vec<u8>) -> Result<Counted<Vec<u8>>, HostTrap> {
+        Counted::of(bytes, self.realm.env().account()).map_err(trap_of)
     }
 }
 
@@ -147,8 +154,11 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
         transactions: &mut dyn Transactions,
         call: &ReducerCall<'_>,
     ) -> ProcedureOutcome {
-        self.run(Lent::Transactions(transactions), call, Target::Procedure)
-            .into()
+        let outcome = self.run(Lent::Transactions(transactions), call, Target::Procedure);
+        outcome.into_outcome(|outcome| match outcome {
+            CallOutcome::Returned(value) => Some(self.count(value)),
+            _ => None,
+        })
     }
 
     fn call_http_handler(
@@ -158,8 +168,14 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
         body: &[u8],
     ) -> ProcedureOutcome<HandlerResponse> {
         let target = Target::HttpHandler(body);
-        self.run(Lent::Transactions(transactions), call, target)
-            .into()
+        let outcome = self.run(Lent::Transactions(transactions), call, target);
+        outcome.into_outcome(|outcome| match outcome {
+            CallOutcome::Answered(head, body) => Some(self.count(head).and_then(|head| {
+                let body = self.count(body)?;
+                Ok(HandlerResponse { head, body })
+            })),
+            _ => None,
+        })
     }
 
     fn call_view(
@@ -176,7 +192,7 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
         reads.extend(std::mem::take(&mut self.reads));
         match outcome {
             CallOutcome::Returned(result) => ViewOutcome::with_header(result),
-            CallOutcome::Answered(_) => ViewOutcome::Failed {
+            CallOutcome::Answered(..) => ViewOutcome::Failed {
                 message: "a view answered like an HTTP handler".to_owned(),
             },
             CallOutcome::Refused(message) | CallOutcome::Fatal(message) => {
@@ -223,8 +239,8 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
 enum CallOutcome {
     /// With this result, which is empty for reducers.
     Returned(Vec<u8>),
-    /// With the response of an HTTP handler.
-    Answered(HandlerResponse),
+    /// With head and body of the response of an HTTP handler.
+    Answered(Vec<u8>, Vec<u8>),
     /// With a `SenderError` of this text.
     Refused(String),
     Fatal(String),
@@ -235,7 +251,7 @@ impl From<CallOutcome> for ReducerOutcome {
     #[inline]
     fn from(outcome: CallOutcome) -> Self {
         match outcome {
-            CallOutcome::Returned(_) | CallOutcome::Answered(_) => ReducerOutcome::Ok,
+            CallOutcome::Returned(_) | CallOutcome::Answered(..) => ReducerOutcome::Ok,
             CallOutcome::Refused(text) => ReducerOutcome::UserError(text),
             CallOutcome::Fatal(message) => ReducerOutcome::Fatal { message },
             CallOutcome::TimedOut(message) => ReducerOutcome::TimedOut { message },
@@ -246,7 +262,7 @@ impl From<CallOutcome> for ReducerOutcome {
 impl CallOutcome {
     fn into_outcome<R>(
         self,
-        returned: impl FnOnce(CallOutcome) -> Option<R>,
+        returned: impl FnOnce(CallOutcome) -> Option<Result<R, HostTrap>>,
     ) -> ProcedureOutcome<R> {
         match self {
             // Neither has an answer for refusals: they are failures with another text (§5.2).
@@ -254,27 +270,12 @@ impl CallOutcome {
                 ProcedureOutcome::Failed { message }
             }
             CallOutcome::TimedOut(message) => ProcedureOutcome::TimedOut { message },
-            ended => ProcedureOutcome::Returned(
-                returned(ended).expect("a hook ends with what its kind returns"),
-            ),
+            ended => match returned(ended).expect("a hook ends with what its kind returns") {
+                Ok(result) => ProcedureOutcome::Returned(result),
+                Err(trap) => ProcedureOutcome::Failed {
+                    message: trap.to_string(),
+                },
+            },
         }
-    }
-}
-
-impl From<CallOutcome> for ProcedureOutcome {
-    fn from(outcome: CallOutcome) -> Self {
-        outcome.into_outcome(|outcome| match outcome {
-            CallOutcome::Returned(value) => Some(value),
-            _ => None,
-        })
-    }
-}
-
-impl From<CallOutcome> for ProcedureOutcome<HandlerResponse> {
-    fn from(outcome: CallOutcome) -> Self {
-        outcome.into_outcome(|outcome| match outcome {
-            CallOutcome::Answered(response) => Some(response),
-            _ => None,
-        })
     }
 }

@@ -1,6 +1,6 @@
 //! One call of a hook: its arguments, its result, what it threw (spec 04 §5.2, §6.2).
 
-use lightcone_host::{HandlerResponse, ReducerCall};
+use lightcone_host::ReducerCall;
 
 use crate::hooks::Hooks;
 use crate::messages;
@@ -23,8 +23,8 @@ pub(crate) enum Target<'a> {
 pub(crate) enum HookOutcome {
     /// With this result, which is empty for reducers.
     Returned(Vec<u8>),
-    /// With the response of an HTTP handler.
-    Answered(HandlerResponse),
+    /// With head and body of the response of an HTTP handler.
+    Answered(Vec<u8>, Vec<u8>),
     /// With a `SenderError` of this text.
     Refused(String),
     /// With an exception that nobody caught, or a result of the wrong type.
@@ -219,7 +219,7 @@ fn returned<S: Scope>(
             Err(Failure::Type(messages::VIEW_RETURNED.to_owned()))
         }
         Target::HttpHandler(_) => match answered(scope, value)? {
-            Some(response) => Ok(HookOutcome::Answered(response)),
+            Some((head, body)) => Ok(HookOutcome::Answered(head, body)),
             None => {
                 let got = scope.type_name(value);
                 Err(Failure::Type(messages::handler_returned(&got)))
@@ -228,13 +228,14 @@ fn returned<S: Scope>(
     }
 }
 
+type HeadAndBody = (Vec<u8>, Vec<u8>);
+
 /// The head and the body of a response, from an array of the two.
-fn answered<S: Scope>(scope: &mut S, value: &S::Value) -> Result<Option<HandlerResponse>, Thrown> {
+fn answered<S: Scope>(scope: &mut S, value: &S::Value) -> Result<Option<HeadAndBody>, Thrown> {
     let Some([head, body]) = scope.pair(value)? else {
         return Ok(None);
     };
-    let parts = scope.array_bytes(&head).zip(scope.array_bytes(&body));
-    Ok(parts.map(|(head, body)| HandlerResponse { head, body }))
+    Ok(scope.array_bytes(&head).zip(scope.array_bytes(&body)))
 }
 
 #[cold]

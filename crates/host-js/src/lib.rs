@@ -34,7 +34,6 @@ pub mod messages;
 pub mod program;
 mod scope;
 #[cfg(feature = "quickjs")]
-mod share;
 pub mod source_map;
 pub mod specifier;
 pub mod sys;

@@ -22,6 +22,8 @@ pub const VIEW_RETURNED: &str =
 pub const NO_HTTP_HANDLER_HOOK: &str = "the module has no hook `__call_http_handler__`";
 /// A length argument beyond the buffer; a RangeError.
 pub const LENGTH_OUT_OF_BOUNDS: &str = "length argument was out of bounds for `ArrayBuffer`";
+/// There is no memory for a buffer that the host makes; a RangeError, in the words of the engine's own.
+pub const NO_ROOM_FOR_BUFFER: &str = "Array buffer allocation failed";
 /// Top-level `await` that did not settle.
 pub const PENDING: &str = "module has top-level await and is pending";
 /// The resource name of the program in traces.

@@ -5,12 +5,30 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use lightcone_host::{
     clock, on_own_stack, HostError, HostLimits, InstanceOptions, LoadedModule, ModuleEngine,
 };
-use wasmtime::{Config, Engine, Linker, Module, OptLevel, Strategy};
+use wasmtime::{Config, Engine, Linker, Module, OptLevel, Strategy, WasmFeatures};
 
 use crate::code_cache::{CodeCache, CodeCacheOptions, CodeId};
 use crate::imports::Waits;
 use crate::instance::{State, WasmModule};
-use crate::{check, estimate, imports};
+use crate::mappings::Mappings;
+use crate::{check, compilers, estimate, imports};
+
+/// What programs may use: all that the stable Rust compiler emits, by default or when it is told to, and so do clang and the
+/// compilers of C#. Anything else only adds code that a hostile program can reach. A second memory would take four more gigabytes of
+/// addresses and its mappings for each instance.
+const FEATURES: WasmFeatures = WasmFeatures::empty()
+    .union(WasmFeatures::FLOATS)
+    .union(WasmFeatures::MUTABLE_GLOBAL)
+    .union(WasmFeatures::SATURATING_FLOAT_TO_INT)
+    .union(WasmFeatures::SIGN_EXTENSION)
+    .union(WasmFeatures::MULTI_VALUE)
+    .union(WasmFeatures::BULK_MEMORY)
+    .union(WasmFeatures::REFERENCE_TYPES)
+    .union(WasmFeatures::CALL_INDIRECT_OVERLONG)
+    .union(WasmFeatures::EXTENDED_CONST)
+    .union(WasmFeatures::SIMD)
+    .union(WasmFeatures::RELAXED_SIMD)
+    .union(WasmFeatures::TAIL_CALL);
 
 /// How a [`WasmEngine`] is made.
 #[derive(Clone, Debug)]
@@ -38,6 +56,7 @@ pub struct WasmEngine {
     suspending: Linker<State>,
     stack_bytes_max: usize,
     code_cache: Option<CodeCache>,
+    mappings: Mappings,
 }
 
 impl WasmEngine {
@@ -58,8 +77,8 @@ impl WasmEngine {
             .memory_guard_size(32 << 20)
             .memory_may_move(false)
             .signals_based_traps(true)
-            // A 64-bit memory needs bounds checks, and no host call could be given a pointer into it.
-            .wasm_memory64(false)
+            .wasm_features(FEATURES.complement(), false)
+            .wasm_features(FEATURES, true)
             .wasm_backtrace_max_frames(std::num::NonZeroUsize::new(64));
         let engine = Engine::new(&config).map_err(failed)?;
         let mut linker = Linker::new(&engine);
@@ -76,6 +95,7 @@ impl WasmEngine {
             suspending,
             stack_bytes_max: options.stack_bytes_max,
             code_cache: code_cache.transpose()?,
+            mappings: Mappings::of_process(),
         })
     }
 
@@ -94,22 +114,15 @@ impl WasmEngine {
     }
 
     fn compile(&self, program: &[u8]) -> Result<Module, HostError> {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        estimate::check(program, threads)?;
-        // Threads of its own: a program that takes long, or was given up, holds up no other one.
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .stack_size(COMPILER_STACK_BYTES)
-            .thread_name(|number| format!("lc-compile-{number}"))
-            .build()
-            .map_err(|error| HostError::Engine(format!("can't start threads: {error}")))?;
+        estimate::check(program, compilers::threads())?;
         // The compiler is not ours and programs are anyone's: should it panic, that is one refused program.
         let compiled = catch_unwind(AssertUnwindSafe(|| {
-            pool.install(|| Module::from_binary(&self.engine, program))
+            compilers::run(|| Module::from_binary(&self.engine, program))
         }));
         match compiled {
-            Ok(Ok(module)) => Ok(module),
-            Ok(Err(error)) => Err(HostError::Compile(format!("{error:#}"))),
+            Ok(Ok(Ok(module))) => Ok(module),
+            Ok(Ok(Err(error))) => Err(HostError::Compile(format!("{error:#}"))),
+            Ok(Err(error)) => Err(error),
             Err(_) => Err(HostError::Compile("the compiler failed on it".into())),
         }
     }
@@ -148,7 +161,16 @@ impl ModuleEngine for WasmEngine {
                 .instantiate_pre(&module)
                 .map_err(|error| HostError::Link(error.root_cause().to_string()))?;
             let steps = check::exports(&module)?;
-            WasmModule::start(linked, suspending, steps, self.stack_bytes_max, options)
+            let mappings = self.mappings.clone();
+            let stack_bytes_max = self.stack_bytes_max;
+            WasmModule::start(
+                linked,
+                suspending,
+                steps,
+                stack_bytes_max,
+                mappings,
+                options,
+            )
         })?;
         Ok(Box::new(module))
     }
@@ -156,8 +178,6 @@ impl ModuleEngine for WasmEngine {
 
 /// What the stack of a call that may be suspended has for host calls, in bytes.
 const SUSPENDABLE_HOST_STACK_BYTES: usize = 1 << 20;
-/// Stack of a thread that compiles, in bytes.
-const COMPILER_STACK_BYTES: usize = 8 << 20;
 
 /// Counts up the engine's epoch from now on, for as long as the engine lives. A call sets its deadline in ticks from now.
 fn count_epochs(engine: &Engine) {

@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lightcone_host::clock::ticks;
 use lightcone_host::{
-    lend, on_own_stack, CallHandles, HandlerResponse, HoldsEnv, HostConfig, HostEnv, HostError,
+    lend, on_own_stack, trap_of, CallHandles, HandlerResponse, HoldsEnv, HostEnv, HostError,
     HostLimits, HostTrap, InstanceOptions, Interrupt, Lent, LimitKind, LoadedModule,
     ModuleInstance, OpenTransaction, ProcedureOutcome, ReadSet, ReadView, ReducerCall,
-    ReducerOutcome, SharedMemory, SuspendableInstance, Suspended, Transactions, ViewCall,
+    ReducerOutcome, Reservation, SuspendableInstance, Suspended, Transactions, ViewCall,
     ViewOutcome,
 };
 use wasmtime::{
@@ -16,6 +16,8 @@ use wasmtime::{
 };
 
 use crate::check::LoadSteps;
+use crate::imports::end_call;
+use crate::mappings::Mappings;
 use crate::suspendable::SuspendableWasm;
 use crate::trap::{explain, GuestFailure};
 
@@ -37,60 +39,59 @@ impl State {
             ticks_left: 0,
             kept_ticks: 0,
             memory: None,
-            limiter: Limiter::new(env.config()),
+            limiter: Limiter::new(&env),
             env,
         }
     }
 }
 
-/// Keeps memories and tables within their limits.
+/// Keeps memory and tables within their limits, and counts them.
 pub(crate) struct Limiter {
-    memory_bytes: usize,
+    memory: Reservation,
     memory_bytes_max: usize,
-    /// How large the memory would have been that was refused.
-    refused_bytes: Option<usize>,
+    /// Why the memory could not grow.
+    refused: Option<Refused>,
     /// What the last growth added, in case that the system refuses it.
     growing_bytes: usize,
+    tables: Reservation,
     table_elements: usize,
     table_elements_max: usize,
-    /// What all instances of a kind have together.
-    shared: Option<Arc<SharedMemory>>,
-    /// Where it is only counted.
-    counted: Option<Arc<SharedMemory>>,
 }
 
-impl Drop for Limiter {
-    fn drop(&mut self) {
-        self.give_back(self.memory_bytes);
-    }
+struct Refused {
+    /// How large the memory would have been.
+    bytes: usize,
+    limit: HostTrap,
 }
+
+/// What the engine keeps of a table for each of its elements: a pointer.
+const TABLE_ELEMENT_BYTES: usize = size_of::<usize>();
 
 impl Limiter {
-    fn new(config: &HostConfig) -> Limiter {
-        let limits = &config.limits;
+    fn new(env: &HostEnv) -> Limiter {
+        let limits = env.limits();
         Limiter {
-            shared: config.shared_memory.clone(),
-            counted: config.counted_memory.clone(),
-            memory_bytes: 0,
+            memory: Reservation::none(&env.config().accounts.memory),
             memory_bytes_max: limits.memory_bytes_max,
-            refused_bytes: None,
+            refused: None,
             growing_bytes: 0,
+            tables: Reservation::none(env.account()),
             table_elements: 0,
             table_elements_max: limits.table_elements_max,
         }
     }
-}
 
-impl Limiter {
-    fn give_back(&self, bytes: usize) {
-        for memory in [&self.shared, &self.counted].into_iter().flatten() {
-            memory.give_back(bytes);
-        }
+    /// What the instance has counts as somebody else's from now on.
+    fn adopt(&mut self, env: &HostEnv) {
+        let before = std::mem::replace(self, Limiter::new(env));
+        self.memory.hold_anyway(before.memory.bytes());
+        self.tables.hold_anyway(before.tables.bytes());
+        self.table_elements = before.table_elements;
     }
 
     /// A new call begins.
     pub(crate) fn forget_refusal(&mut self) {
-        self.refused_bytes = None;
+        self.refused = None;
     }
 }
 
@@ -102,32 +103,26 @@ impl ResourceLimiter for Limiter {
         _: Option<usize>,
     ) -> wasmtime::Result<bool> {
         let growing = desired.saturating_sub(current);
-        let total = self.memory_bytes.saturating_add(growing);
+        let bytes = self.memory.bytes().saturating_add(growing);
         self.growing_bytes = 0;
-        if total > self.memory_bytes_max {
-            self.refused_bytes = Some(total);
+        let limit = match bytes > self.memory_bytes_max {
+            true => Some(HostTrap::Limit {
+                kind: LimitKind::Memory,
+                limit: self.memory_bytes_max as u64,
+            }),
+            false => self.memory.grow(growing).err().map(trap_of),
+        };
+        if let Some(limit) = limit {
+            self.refused = Some(Refused { bytes, limit });
             return Ok(false);
         }
-        if self
-            .shared
-            .as_ref()
-            .is_some_and(|shared| !shared.take(growing))
-        {
-            self.refused_bytes = Some(total);
-            return Ok(false);
-        }
-        if let Some(counted) = &self.counted {
-            counted.take_anyway(growing);
-        }
-        self.memory_bytes = total;
         self.growing_bytes = growing;
         Ok(true)
     }
 
     fn memory_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {
         let refused = std::mem::take(&mut self.growing_bytes);
-        self.memory_bytes -= refused;
-        self.give_back(refused);
+        self.memory.shrink(self.memory.bytes() - refused);
         Ok(())
     }
 
@@ -137,10 +132,10 @@ impl ResourceLimiter for Limiter {
         desired: usize,
         _: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let total = self
-            .table_elements
-            .saturating_add(desired.saturating_sub(current));
-        if total > self.table_elements_max {
+        let growing = desired.saturating_sub(current);
+        let total = self.table_elements.saturating_add(growing);
+        let bytes = growing.saturating_mul(TABLE_ELEMENT_BYTES);
+        if total > self.table_elements_max || self.tables.grow(bytes).is_err() {
             return Ok(false);
         }
         self.table_elements = total;
@@ -148,7 +143,7 @@ impl ResourceLimiter for Limiter {
     }
 
     fn memories(&self) -> usize {
-        16
+        1
     }
 
     fn tables(&self) -> usize {
@@ -163,6 +158,7 @@ pub(crate) struct WasmModule {
     suspending: InstancePre<State>,
     steps: LoadSteps,
     stack_bytes_max: usize,
+    mappings: Mappings,
     description: Vec<u8>,
     /// The instance of the load, until someone wants it.
     first: Mutex<Option<WasmInstance>>,
@@ -174,19 +170,18 @@ impl WasmModule {
         suspending: InstancePre<State>,
         steps: LoadSteps,
         stack_bytes_max: usize,
+        mappings: Mappings,
         options: &InstanceOptions,
     ) -> Result<WasmModule, HostError> {
-        let (instance, description) = WasmInstance::start(
-            &linked,
-            &steps,
-            stack_bytes_max,
-            HostEnv::new(options.clone()),
-        )?;
+        let env = HostEnv::new(options.clone());
+        let (instance, description) =
+            WasmInstance::start(&linked, &steps, stack_bytes_max, &mappings, env)?;
         Ok(WasmModule {
             linked,
             suspending,
             steps,
             stack_bytes_max,
+            mappings,
             description,
             first: Mutex::new(Some(instance)),
         })
@@ -209,7 +204,13 @@ impl LoadedModule for WasmModule {
             return Ok(Box::new(instance));
         }
         let (instance, _) = on_own_stack(self.stack_bytes_max, || {
-            WasmInstance::start(&self.linked, &self.steps, self.stack_bytes_max, env)
+            WasmInstance::start(
+                &self.linked,
+                &self.steps,
+                self.stack_bytes_max,
+                &self.mappings,
+                env,
+            )
         })?;
         Ok(Box::new(instance))
     }
@@ -222,8 +223,13 @@ impl LoadedModule for WasmModule {
         &self,
         env: HostEnv,
     ) -> Option<Suspended<'_, Result<Box<dyn SuspendableInstance>, HostError>>> {
-        let started =
-            SuspendableWasm::start(&self.suspending, &self.steps, self.stack_bytes_max, env);
+        let started = SuspendableWasm::start(
+            &self.suspending,
+            &self.steps,
+            self.stack_bytes_max,
+            &self.mappings,
+            env,
+        );
         Some(Box::pin(async move {
             let instance: Box<dyn SuspendableInstance> = Box::new(started.await?);
             Ok(instance)
@@ -245,6 +251,7 @@ pub(crate) type HandlerFunction = TypedFunc<(u32, i64, u32, u32, u32, u32), i32>
 
 pub(crate) struct WasmInstance {
     store: Store<State>,
+    _mappings: Reservation,
     call_reducer: CallFunction,
     /// Modules without procedures lack it.
     call_procedure: Option<CallFunction>,
@@ -266,9 +273,11 @@ impl WasmInstance {
         linked: &InstancePre<State>,
         steps: &LoadSteps,
         stack_bytes_max: usize,
+        mappings: &Mappings,
         env: HostEnv,
     ) -> Result<(WasmInstance, Vec<u8>), HostError> {
         let limits = env.limits().clone();
+        let mappings = mappings.take()?;
         let mut store = Store::new(linked.module().engine(), State::new(env));
         store.limiter(|state| &mut state.limiter);
         // One budget for everything up to the description.
@@ -321,6 +330,7 @@ impl WasmInstance {
         Ok((
             WasmInstance {
                 store,
+                _mappings: mappings,
                 call_reducer,
                 call_procedure,
                 call_http_handler,
@@ -339,8 +349,7 @@ impl WasmInstance {
     fn adopt(&mut self, env: HostEnv) {
         let state = self.store.data_mut();
         self.call_ticks = ticks(env.limits().call_ms_max);
-        state.limiter.memory_bytes_max = env.limits().memory_bytes_max;
-        state.limiter.table_elements_max = env.limits().table_elements_max;
+        state.limiter.adopt(&env);
         state.env = env;
     }
 
@@ -358,10 +367,13 @@ impl WasmInstance {
         }
         lend(self, lent, |instance| {
             let state = instance.store.data_mut();
-            state.limiter.refused_bytes = None;
-            let handles = state.env.begin_call(call.name, call.args);
+            state.limiter.forget_refusal();
+            let begun = state.env.begin_call(call.name, call.args);
             instance.set_deadline();
-            let result = export(instance, handles).map_err(|error| instance.stopped(error));
+            let result = begun
+                .map_err(end_call)
+                .and_then(|handles| export(instance, handles))
+                .map_err(|error| instance.stopped(error));
             instance.env().end_call();
             result
         })
@@ -448,6 +460,18 @@ impl HoldsEnv for WasmInstance {
     }
 }
 
+/// What a handler wrote.
+pub(crate) fn response(
+    env: &mut HostEnv,
+    head_sink: u32,
+    body_sink: u32,
+) -> wasmtime::Result<HandlerResponse> {
+    Ok(HandlerResponse {
+        head: env.take_sink(head_sink).map_err(end_call)?,
+        body: env.take_sink(body_sink).map_err(end_call)?,
+    })
+}
+
 /// At each tick of a call that may be ended from outside: whether it may go on.
 fn watch(state: &mut State) -> wasmtime::Result<UpdateDeadline> {
     if let Some(trap) = state.env.interrupted() {
@@ -510,7 +534,8 @@ impl ModuleInstance for WasmInstance {
         };
         self.run_procedure(transactions, call, CALL_PROCEDURE, |instance, handles| {
             let code = function.call(&mut instance.store, params(call, handles))?;
-            Ok((code, instance.env().sink_content(handles.sink).to_vec()))
+            let value = instance.env().take_sink(handles.sink);
+            Ok((code, value.map_err(end_call)?))
         })
     }
 
@@ -530,18 +555,14 @@ impl ModuleInstance for WasmInstance {
             |instance, handles| {
                 let (request, head_sink) = (handles.args, handles.sink);
                 let env = instance.env();
-                let (body, body_sink) = (env.open_source(body), env.open_sink());
+                let body = env.open_source(body).map_err(end_call)?;
+                let body_sink = env.open_sink();
                 let timestamp = call.timestamp.0;
                 let code = function.call(
                     &mut instance.store,
                     (call.id, timestamp, request, body, head_sink, body_sink),
                 )?;
-                let env = instance.env();
-                let response = HandlerResponse {
-                    head: env.sink_content(head_sink).to_vec(),
-                    body: env.sink_content(body_sink).to_vec(),
-                };
-                Ok((code, response))
+                Ok((code, response(instance.env(), head_sink, body_sink)?))
             },
         )
     }
@@ -728,13 +749,9 @@ pub(crate) fn load_error(
 
 /// Languages report a failed allocation in their own way or not at all; the limit is what explains it.
 fn with_refused_memory(message: String, state: &State) -> String {
-    match state.limiter.refused_bytes {
+    match &state.limiter.refused {
         None => message,
-        Some(bytes) => {
-            let limit = HostTrap::Limit {
-                kind: LimitKind::Memory,
-                limit: state.limiter.memory_bytes_max as u64,
-            };
+        Some(Refused { bytes, limit }) => {
             format!("{limit} (it asked for {bytes}); then: {message}")
         }
     }

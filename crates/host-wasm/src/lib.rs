@@ -25,10 +25,12 @@
 mod check;
 #[allow(unsafe_code)]
 mod code_cache;
+mod compilers;
 mod engine;
 mod estimate;
 mod imports;
 mod instance;
+mod mappings;
 mod memory;
 mod suspendable;
 mod trap;

@@ -5,22 +5,31 @@ use std::sync::Arc;
 
 use lightcone_host::clock::ticks;
 use lightcone_host::{
-    CallHandles, HandlerResponse, HostEnv, HostError, HostLimits, Interrupt, ProcedureCall,
-    ProcedureOutcome, ProcedureResult, SuspendableInstance, Suspended, Transactions,
+    trap_of, CallHandles, HostEnv, HostError, HostLimits, Interrupt, ProcedureCall,
+    ProcedureOutcome, ProcedureResult, Reservation, SuspendableInstance, Suspended, Transactions,
 };
 use wasmtime::{
     Instance, InstancePre, Store, Trap, TypedFunc, UpdateDeadline, WasmParams, WasmResults,
 };
 
 use crate::check::LoadSteps;
+use crate::imports::end_call;
 use crate::instance::{
-    load_error, not_exported, params, unexpected_code, CallFunction, Failure, HandlerFunction,
-    State, CALL_HTTP_HANDLER, CALL_PROCEDURE,
+    load_error, not_exported, params, response, unexpected_code, CallFunction, Failure,
+    HandlerFunction, State, CALL_HTTP_HANDLER, CALL_PROCEDURE,
 };
+use crate::mappings::Mappings;
+
+/// What an instance that can be suspended takes beside its memory, its tables and the stack of its own code: the stack that host
+/// calls use, and what the engine knows of it.
+const INSTANCE_BYTES: usize = 64 << 10;
 
 /// An instance that can be suspended.
 pub(crate) struct SuspendableWasm {
     store: Store<State>,
+    /// Its stack, and what the engine keeps for it.
+    _counted: Reservation,
+    _mappings: Reservation,
     call_procedure: Option<CallFunction>,
     call_http_handler: Option<HandlerFunction>,
     call_ticks: u64,
@@ -34,9 +43,18 @@ impl SuspendableWasm {
         linked: &InstancePre<State>,
         steps: &LoadSteps,
         stack_bytes_max: usize,
+        mappings: &Mappings,
         env: HostEnv,
     ) -> Result<SuspendableWasm, HostError> {
         let limits = env.limits().clone();
+        let mappings = mappings.take_suspendable()?;
+        let counted = env
+            .account()
+            .reserve(stack_bytes_max + INSTANCE_BYTES)
+            .map_err(|exceeded| HostError::LoadLimit {
+                export: "the instance".to_owned(),
+                trap: trap_of(exceeded),
+            })?;
         let mut store = Store::new(linked.module().engine(), State::new(env));
         store.limiter(|state| &mut state.limiter);
         store.data_mut().ticks_left = ticks(limits.load_ms_max);
@@ -74,6 +92,8 @@ impl SuspendableWasm {
         let call_http_handler = instance.get_typed_func(&mut store, CALL_HTTP_HANDLER).ok();
         Ok(SuspendableWasm {
             store,
+            _counted: counted,
+            _mappings: mappings,
             call_procedure,
             call_http_handler,
             call_ticks: ticks(limits.call_ms_max),
@@ -90,14 +110,15 @@ impl SuspendableWasm {
         let state = self.store.data_mut();
         state.ticks_left = self.call_ticks;
         state.limiter.forget_refusal();
-        let handles = state.env.begin_call(call.call.name, call.call.args);
+        let begun = state.env.begin_call(call.call.name, call.call.args);
         let name = match call.body {
             None => CALL_PROCEDURE,
             Some(_) => CALL_HTTP_HANDLER,
         };
-        let returned = match call.body {
-            None => self.procedure(call, handles).await,
-            Some(body) => self.handler(call, body, handles).await,
+        let returned = match (begun, call.body) {
+            (Err(trap), _) => Some(Err(end_call(trap))),
+            (Ok(handles), None) => self.procedure(call, handles).await,
+            (Ok(handles), Some(body)) => self.handler(call, body, handles).await,
         };
         match returned {
             Some(Ok((0, result))) => ProcedureOutcome::Returned(result),
@@ -122,9 +143,9 @@ impl SuspendableWasm {
         let function = self.call_procedure.clone()?;
         let params = params(&call.call, handles);
         let code = function.call_async(&mut self.store, params).await;
-        Some(code.map(|code| {
-            let value = self.store.data().env.sink_content(handles.sink).to_vec();
-            (code, ProcedureResult::Value(value))
+        Some(code.and_then(|code| {
+            let value = self.store.data_mut().env.take_sink(handles.sink);
+            Ok((code, ProcedureResult::Value(value.map_err(end_call)?)))
         }))
     }
 
@@ -137,17 +158,17 @@ impl SuspendableWasm {
         let function = self.call_http_handler.clone()?;
         let (request, head_sink) = (handles.args, handles.sink);
         let env = &mut self.store.data_mut().env;
-        let (body, body_sink) = (env.open_source(body), env.open_sink());
+        let body = match env.open_source(body) {
+            Ok(body) => body,
+            Err(trap) => return Some(Err(end_call(trap))),
+        };
+        let body_sink = env.open_sink();
         let timestamp = call.call.timestamp.0;
         let params = (call.call.id, timestamp, request, body, head_sink, body_sink);
         let code = function.call_async(&mut self.store, params).await;
-        Some(code.map(|code| {
-            let env = &self.store.data().env;
-            let response = HandlerResponse {
-                head: env.sink_content(head_sink).to_vec(),
-                body: env.sink_content(body_sink).to_vec(),
-            };
-            (code, ProcedureResult::Response(response))
+        Some(code.and_then(|code| {
+            let response = response(&mut self.store.data_mut().env, head_sink, body_sink)?;
+            Ok((code, ProcedureResult::Response(response)))
         }))
     }
 }

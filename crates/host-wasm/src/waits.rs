@@ -177,7 +177,7 @@ fn ask(memory: &[u8], env: &mut HostEnv, place: RequestPlace) -> Result<Option<W
     let Ok(request) = HttpRequest::decode(&mut Reader::new(head)) else {
         return Err(Errno::BSATN_DECODE_ERROR.into());
     };
-    env.ask_http(request, body.to_vec())
+    env.ask_http(request, body)
 }
 
 fn answered(memory: &mut [u8], env: &mut HostEnv, place: RequestPlace) -> Result<u32, AbiError> {

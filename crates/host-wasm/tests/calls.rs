@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use lightcone_host::{HandlerResponse, HostLimits, ProcedureOutcome, ReducerOutcome};
+use lightcone_host::{Counted, HandlerResponse, HostLimits, ProcedureOutcome, ReducerOutcome};
 
 const BYTES: &str = r#"
     (import "spacetime_10.0" "bytes_source_read" (func $read (param i32 i32 i32) (result i32)))
@@ -348,8 +348,8 @@ fn http_handlers_get_two_sources_and_two_sinks() {
     let mut running = Running::start(&reducer(HANDLER, "(i32.const 0)"));
     for body in [&b"body"[..], b""] {
         let response = HandlerResponse {
-            head: body.to_vec(),
-            body: b"request".to_vec(),
+            head: Counted::constant(body.to_vec()),
+            body: Counted::constant(b"request".to_vec()),
         };
         assert_eq!(
             running.ask(0, b"request", body),

@@ -210,6 +210,44 @@ fn exports_are_checked() {
     .contains("LC0321"));
 }
 
+/// What a hostile program could use and no compiler of modules emits is refused before it is compiled.
+#[test]
+fn proposals_that_no_compiler_emits_are_off() {
+    for (what, definition) in [
+        ("a second memory", "(memory 1)"),
+        ("a memory of 64 bits", "(memory i64 1)"),
+        ("a shared memory", "(memory 1 1 shared)"),
+        ("an exception", "(tag)"),
+        (
+            "a typed function reference",
+            "(type $f (func)) (func (param (ref null $f)))",
+        ),
+        ("a type of the garbage collector", "(type (struct))"),
+        (
+            "wide arithmetic",
+            "(func (result i64 i64) (i64.mul_wide_u (i64.const 1) (i64.const 1)))",
+        ),
+    ] {
+        let error = refusal(&module(&[IDENTITY, MEMORY, DESCRIBE, REDUCER, definition]));
+        assert!(error.contains("[LC0321]"), "{what}: {error}");
+    }
+    // What stable compilers can be told to emit stays.
+    for definition in [
+        "(func (result i32 i32) (i32.const 1) (i32.const 2))",
+        "(func $f (return_call $f))",
+        "(table 1 funcref) (elem declare func $g) (func $g (drop (ref.func $g)))",
+        "(func (memory.fill (i32.const 0) (i32.const 0) (i32.const 0)))",
+        "(func (drop (i32.trunc_sat_f32_s (f32.const 1))) (drop (i32.extend8_s (i32.const 1))))",
+        "(func (drop (i8x16.relaxed_swizzle (v128.const i64x2 0 0) (v128.const i64x2 0 0))))",
+        "(global i32 (i32.add (i32.const 1) (i32.const 2)))",
+    ] {
+        let text = module(&[IDENTITY, MEMORY, DESCRIBE, REDUCER, definition]);
+        let program = wat::parse_str(&text).expect("valid text format");
+        let loaded = load(&program);
+        assert!(loaded.is_ok(), "{definition}: {:?}", loaded.err());
+    }
+}
+
 /// Imports for modules that write to the console and to sinks.
 const TALK: &str = r#"
     (import "spacetime_10.0" "console_log" (func $console_log (param i32 i32 i32 i32 i32 i32 i32 i32)))

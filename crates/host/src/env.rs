@@ -5,9 +5,9 @@ mod procedures;
 mod reads;
 mod writes;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
+use lightcone_accounts::{Account, Counted, Kind, Terms};
 use lightcone_engine::{
     DatastoreError, RangeBounds, ReadSet, RowBuffer, ST_CONNECTION_CREDENTIALS_ID,
 };
@@ -32,11 +32,31 @@ pub struct HostConfig {
     pub limits: HostLimits,
     /// Where calls go that are to run right away; without a database there is none.
     pub immediate: Option<Arc<dyn ImmediateCalls>>,
-    /// Memory that several instances have together, beside what each may have.
-    pub shared_memory: Option<Arc<SharedMemory>>,
-    /// Where instances count the linear memory that they have. JavaScript has none.
-    pub counted_memory: Option<Arc<SharedMemory>>,
+    /// What instances count as.
+    pub accounts: InstanceAccounts,
 }
+
+/// The accounts of instances that have something together: those of a writer, or those for the procedures of a database.
+#[derive(Clone, Debug)]
+pub struct InstanceAccounts {
+    /// All that they hold. If it has a bound, a heap asks before it grows.
+    pub all: Arc<Account>,
+    /// Linear memory, as part of it. JavaScript has none.
+    pub memory: Arc<Account>,
+}
+
+impl InstanceAccounts {
+    /// Below the account of all that they hold.
+    pub fn of(all: Arc<Account>) -> InstanceAccounts {
+        InstanceAccounts {
+            memory: all.open(Kind::Memory, Terms::exact(usize::MAX)),
+            all,
+        }
+    }
+}
+
+/// An instance takes parts of this size of what several have together.
+const INSTANCE_STEP_BYTES: usize = 64 << 10;
 
 impl HostConfig {
     /// For an instance that stands alone.
@@ -50,57 +70,8 @@ impl HostConfig {
             console,
             limits,
             immediate: None,
-            shared_memory: None,
-            counted_memory: None,
+            accounts: InstanceAccounts::of(Account::root(Kind::Instances, usize::MAX)),
         }
-    }
-}
-
-/// Memory that several instances have together.
-#[derive(Debug)]
-pub struct SharedMemory {
-    bytes: AtomicUsize,
-    bytes_max: usize,
-}
-
-impl SharedMemory {
-    /// `bytes_max`: of all of them.
-    pub fn new(bytes_max: usize) -> Arc<SharedMemory> {
-        Arc::new(SharedMemory {
-            bytes: AtomicUsize::new(0),
-            bytes_max,
-        })
-    }
-
-    /// Takes some of it, if there is as much.
-    pub fn take(&self, bytes: usize) -> bool {
-        let more = |used: usize| {
-            used.checked_add(bytes)
-                .filter(|used| *used <= self.bytes_max)
-        };
-        self.bytes
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
-            .is_ok()
-    }
-
-    /// Takes some of it, whether or not there is as much.
-    pub fn take_anyway(&self, bytes: usize) {
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// Gives some of it back.
-    pub fn give_back(&self, bytes: usize) {
-        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
-    }
-
-    /// What is taken.
-    pub fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
-    /// What there is.
-    pub fn bytes_max(&self) -> usize {
-        self.bytes_max
     }
 }
 
@@ -112,6 +83,9 @@ pub trait ImmediateCalls: Send + Sync {
     /// Too many wait already.
     fn schedule(&self, name: &str, args: &[u8]) -> Result<(), HostTrap>;
 }
+
+/// Most that an instance keeps of each buffer that only a single host call uses.
+const SCRATCH_BYTES_MAX: usize = 64 << 10;
 
 /// What a program is loaded with: the configuration of its first instance.
 pub type InstanceOptions = HostConfig;
@@ -137,6 +111,8 @@ pub enum PointRead {
 /// The host's side of one module instance. See the crate's page for how it is used.
 pub struct HostEnv {
     config: HostConfig,
+    /// All that this instance holds, but its linear memory.
+    account: Arc<Account>,
     /// What host calls may touch. Changed by [`crate::lend`], and by the procedure functions.
     pub(crate) access: Access,
     function: Option<Arc<str>>,
@@ -153,20 +129,26 @@ pub struct HostEnv {
     /// What the running view has read.
     reads: Option<Box<ReadSet>>,
     console_bytes: usize,
+    /// Why the last request was not made.
+    refused_request: Option<String>,
     interrupt: Arc<Interrupt>,
 }
 
 impl HostEnv {
     /// The environment of a fresh instance.
     pub fn new(config: HostConfig) -> HostEnv {
+        let terms = Terms::in_steps(usize::MAX, INSTANCE_STEP_BYTES);
+        let account = config.accounts.all.open(Kind::Instance, terms);
         HostEnv {
             config,
             access: Access::NOTHING,
             function: None,
-            sources: ByteSources::default(),
-            sinks: ByteSinks::default(),
-            iterators: RowIterators::default(),
-            timers: ConsoleTimers::default(),
+            sources: ByteSources::new(&account),
+            sinks: ByteSinks::new(&account),
+            iterators: RowIterators::new(&account),
+            timers: ConsoleTimers::new(&account),
+            account,
+            refused_request: None,
             generated: Vec::new(),
             credentials: RowBuffer::default(),
             point_rows: RowBuffer::default(),
@@ -182,6 +164,11 @@ impl HostEnv {
             interrupt,
             ..HostEnv::new(config)
         }
+    }
+
+    /// What the instance holds is counted here.
+    pub fn account(&self) -> &Arc<Account> {
+        &self.account
     }
 
     /// What the instance was made with.
@@ -221,13 +208,20 @@ impl HostEnv {
     // ---- The frame of a call -------------------------------------------------------------------------------------
 
     /// Starts a call: console records name `function` from now on. What it may touch is lent around it ([`crate::lend`]).
+    ///
+    /// # Errors
+    /// There is no memory for the arguments.
     #[inline]
-    pub fn begin_call(&mut self, function: &Arc<str>, args: &[u8]) -> CallHandles {
+    pub fn begin_call(
+        &mut self,
+        function: &Arc<str>,
+        args: &[u8],
+    ) -> Result<CallHandles, HostTrap> {
         self.begin_script_call(function);
-        CallHandles {
-            args: self.open_source(args),
+        Ok(CallHandles {
+            args: self.open_source(args)?,
             sink: self.sinks.open(),
-        }
+        })
     }
 
     /// Like [`HostEnv::begin_call`] for a script, which gets its arguments without handles.
@@ -250,6 +244,7 @@ impl HostEnv {
         self.sources.clear();
         self.sinks.clear();
         self.iterators.clear();
+        self.forget_scratch();
         self.console_bytes = 0;
     }
 
@@ -259,14 +254,29 @@ impl HostEnv {
         self.abort_dangling_transaction();
         self.iterators.clear();
         self.timers.clear();
+        self.forget_scratch();
         self.console_bytes = 0;
     }
 
+    /// What an instance keeps of these between host calls of a procedure, and between calls, is bounded.
+    #[inline]
+    pub(crate) fn forget_scratch(&mut self) {
+        if self.generated.capacity() > SCRATCH_BYTES_MAX {
+            self.generated = Vec::new();
+        }
+        for rows in [&mut self.credentials, &mut self.point_rows] {
+            if rows.bytes.capacity() > SCRATCH_BYTES_MAX {
+                *rows = RowBuffer::default();
+            }
+        }
+    }
+
     /// One more source of a call; 0 if it would be empty.
-    pub fn open_source(&mut self, content: &[u8]) -> u32 {
-        self.sources
-            .open(content, usize::MAX)
-            .expect("a source without a limit")
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub fn open_source(&mut self, content: &[u8]) -> Result<u32, HostTrap> {
+        self.sources.open(content, usize::MAX)
     }
 
     /// One more sink of a call, or one for the load phase, where no function of the definition runs.
@@ -277,6 +287,14 @@ impl HostEnv {
     /// What the module wrote into a sink.
     pub fn sink_content(&self, sink: u32) -> &[u8] {
         self.sinks.content(sink)
+    }
+
+    /// The same to keep, counted for as long as it is kept.
+    ///
+    /// # Errors
+    /// There is no memory for a copy.
+    pub fn take_sink(&mut self, sink: u32) -> Result<Counted<Vec<u8>>, HostTrap> {
+        self.sinks.take(sink)
     }
 
     // ---- Byte sources and sinks (spec 03 §7.1 to §7.3) ------------------------------------------------------------
@@ -308,9 +326,8 @@ impl HostEnv {
 
     /// `bytes_sink_write`: all or nothing.
     pub fn sink_write(&mut self, sink: u32, content: &[u8]) -> Result<(), AbiError> {
-        Ok(self
-            .sinks
-            .write(sink, content, self.config.limits.sink_bytes_max)?)
+        self.sinks
+            .write(sink, content, self.config.limits.sink_bytes_max)
     }
 
     // ---- Who and where (spec 03 §8.7, §8.8) -----------------------------------------------------------------------
@@ -324,8 +341,8 @@ impl HostEnv {
     pub fn jwt_source(&mut self, connection: ConnectionId) -> Result<u32, AbiError> {
         self.find_credentials(connection)?;
         let payload = jwt_payload(&self.credentials);
-        self.sources
-            .open(payload.as_bytes(), self.config.limits.sources_max)
+        let sources_max = self.config.limits.sources_max;
+        Ok(self.sources.open(payload.as_bytes(), sources_max)?)
     }
 
     /// `get_jwt_payload`: the same as text for scripts; empty if there is none.
@@ -449,14 +466,15 @@ mod tests {
         let (mut env, _) = env(HostLimits::default());
         let name: Arc<str> = "add".into();
         assert_eq!(
-            env.begin_call(&name, &[1, 2]),
+            env.begin_call(&name, &[1, 2]).unwrap(),
             CallHandles { args: 1, sink: 1 }
         );
         env.sink_write(1, b"left").unwrap();
         env.end_call();
         assert!(env.source_remaining(1).is_err());
         assert!(env.sink_exists(1).is_err());
-        assert_eq!(env.begin_call(&name, &[]), CallHandles { args: 0, sink: 1 });
+        let handles = env.begin_call(&name, &[]).unwrap();
+        assert_eq!(handles, CallHandles { args: 0, sink: 1 });
         assert_eq!(env.sink_content(1), b"");
     }
 
@@ -464,7 +482,7 @@ mod tests {
     fn console_records_name_the_last_function() {
         let (mut env, lines) = env(HostLimits::default());
         env.console_log(2, None, None, 0, b"early", Vec::new);
-        env.begin_call(&"add".into(), &[]);
+        env.begin_call(&"add".into(), &[]).unwrap();
         env.console_log(1, None, None, 0, b"bad \xff utf8", Vec::new);
         env.end_call();
         let timer = env.console_timer_start(b"a\"b").unwrap();

@@ -117,6 +117,9 @@ pub enum LimitKind {
     /// `limits.procedure-memory-bytes-max`
     #[error("the instances of the database's procedures have no more memory")]
     ProcedureMemory,
+    /// `limits.procedures-memory-percent`
+    #[error("the calls beside the writers of all databases have no more memory")]
+    AllProceduresMemory,
     /// `limits.immediate-calls-max`
     #[error("too many calls wait that were to run immediately")]
     ImmediateCalls,
@@ -141,6 +144,7 @@ impl LimitKind {
             LimitKind::TransactionTime => "procedure-transaction-ms-max",
             LimitKind::ProcedureTime => "procedure-seconds-max",
             LimitKind::ProcedureMemory => "procedure-memory-bytes-max",
+            LimitKind::AllProceduresMemory => "procedures-memory-percent, in bytes",
             LimitKind::ImmediateCalls => "immediate-calls-max",
             LimitKind::ProcedureBytes => "procedure-bytes-max",
         }
@@ -152,7 +156,9 @@ impl LimitKind {
             LimitKind::CallTime => "LC0720",
             LimitKind::TransactionTime | LimitKind::ProcedureTime => "LC0735",
             LimitKind::LoadTime => "LC0721",
-            LimitKind::Memory | LimitKind::ProcedureMemory => "LC0722",
+            LimitKind::Memory | LimitKind::ProcedureMemory | LimitKind::AllProceduresMemory => {
+                "LC0722"
+            }
             LimitKind::Stack => "LC0723",
             LimitKind::Iterators
             | LimitKind::IteratorBytes
@@ -219,6 +225,12 @@ pub enum HostError {
     /// The instance could not be made (its memory is larger than allowed, or its data does not fit).
     #[error("the module could not be instantiated: {0} [LC0323]")]
     Instantiate(String),
+    /// Instances have as many memory mappings as they may.
+    #[error(
+        "the server has no memory mappings left for one more instance: those that run and wait have {0}, which is their part of \
+         vm.max_map_count; try again when some calls have ended, or raise it [LC0729]"
+    )]
+    Mappings(usize),
     /// Code of the load phase trapped.
     #[error("the module failed while loading, in `{export}`: {message} [LC0324]")]
     LoadTrap {

@@ -1,10 +1,14 @@
 //! The handles that a module holds during a call (spec 03 §7): byte sources, byte sinks, console timers. Row iterators have
 //! a file of their own.
 //!
-//! All of them reuse their buffers, so that a warm instance makes and drops handles without allocating.
+//! All of them reuse their buffers, so that a warm instance makes and drops handles without allocating. What the buffers hold counts
+//! in the account of the instance, for as long as they are there.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use lightcone_accounts::{Account, Counted, Exceeded, Kind, Reservation};
 
 use crate::{AbiError, Errno, HostTrap, LimitKind};
 
@@ -18,20 +22,25 @@ pub enum ReadProgress {
 }
 
 /// Byte sources: content that the host passes to the module. Ids count up from 1 within a call and are never reused.
-#[derive(Default)]
 pub(crate) struct ByteSources {
     /// The sources from id `first + 1` on. Finished ones at the front are dropped.
     window: VecDeque<Source>,
     /// How many ids were dropped from the front.
     first: u32,
     /// Buffers of finished sources.
-    spare: Vec<Vec<u8>>,
+    spare: Vec<Buffer>,
     /// What the sources that are not finished hold.
     held_bytes: usize,
+    account: Arc<Account>,
+    /// The list itself.
+    list: Reservation,
 }
 
+/// Bytes that count as the instance's.
+type Buffer = Counted<Vec<u8>>;
+
 struct Source {
-    bytes: Vec<u8>,
+    bytes: Buffer,
     position: usize,
 }
 
@@ -40,36 +49,75 @@ const SPARE_SOURCES_MAX: usize = 4;
 const SPARE_SOURCE_BYTES_MAX: usize = 64 << 10;
 
 impl ByteSources {
+    pub(crate) fn new(account: &Arc<Account>) -> ByteSources {
+        ByteSources {
+            window: VecDeque::new(),
+            first: 0,
+            spare: Vec::new(),
+            held_bytes: 0,
+            account: account.clone(),
+            list: Reservation::none(account),
+        }
+    }
+
     /// A source with this content. Nothing is made for an empty content: the handle is 0 then.
     #[inline]
-    pub(crate) fn open(&mut self, content: &[u8], sources_max: usize) -> Result<u32, AbiError> {
+    pub(crate) fn open(&mut self, content: &[u8], sources_max: usize) -> Result<u32, HostTrap> {
         if content.is_empty() {
             return Ok(0);
         }
+        let spare = self.spare.pop();
+        let mut bytes = spare.unwrap_or_else(|| Counted::empty(&self.account));
+        bytes.extend(content).map_err(trap_of)?;
+        self.push(bytes, sources_max)
+    }
+
+    /// A source with content that is counted already.
+    pub(crate) fn open_counted(
+        &mut self,
+        content: Buffer,
+        sources_max: usize,
+    ) -> Result<u32, HostTrap> {
+        if content.is_empty() {
+            return Ok(0);
+        }
+        self.push(content, sources_max)
+    }
+
+    #[inline]
+    fn push(&mut self, bytes: Buffer, sources_max: usize) -> Result<u32, HostTrap> {
         if self.window.len() >= sources_max {
             return Err(HostTrap::Limit {
                 kind: LimitKind::Sources,
                 limit: sources_max as u64,
-            }
-            .into());
+            });
         }
-        let mut bytes = self.spare.pop().unwrap_or_default();
-        bytes.extend_from_slice(content);
-        self.held_bytes += content.len();
+        if self.window.len() == self.window.capacity() {
+            self.grow_list()?;
+        }
+        self.held_bytes += bytes.len();
         self.window.push_back(Source { bytes, position: 0 });
         Ok(self.first.wrapping_add(self.window.len() as u32))
     }
 
+    #[cold]
+    fn grow_list(&mut self) -> Result<(), HostTrap> {
+        let length = (self.window.len() * 2).max(4);
+        let bytes = length * size_of::<Source>();
+        self.list.hold(bytes).map_err(trap_of)?;
+        self.window.reserve_exact(length - self.window.len());
+        Ok(())
+    }
+
     /// Whether so many bytes more may be held.
-    pub(crate) fn may_hold(&self, bytes: usize, bytes_max: usize) -> Result<(), AbiError> {
+    pub(crate) fn may_hold(&self, bytes: usize, bytes_max: usize) -> Result<(), HostTrap> {
         if bytes <= bytes_max.saturating_sub(self.held_bytes) {
             return Ok(());
         }
         Err(HostTrap::Limit {
             kind: LimitKind::SourceBytes,
             limit: bytes_max as u64,
-        }
-        .into())
+        })
     }
 
     #[inline]
@@ -117,8 +165,9 @@ impl ByteSources {
         Ok((count, ReadProgress::Finished))
     }
 
-    fn keep(&mut self, mut bytes: Vec<u8>) {
-        if self.spare.len() < SPARE_SOURCES_MAX && bytes.capacity() <= SPARE_SOURCE_BYTES_MAX {
+    fn keep(&mut self, mut bytes: Buffer) {
+        let is_warm = (1..=SPARE_SOURCE_BYTES_MAX).contains(&bytes.capacity());
+        if self.spare.len() < SPARE_SOURCES_MAX && is_warm {
             bytes.clear();
             self.spare.push(bytes);
         }
@@ -136,27 +185,35 @@ impl ByteSources {
 }
 
 /// Byte sinks: content that the module passes to the host. Only the host opens them.
-#[derive(Default)]
 pub(crate) struct ByteSinks {
-    sinks: Vec<Vec<u8>>,
+    sinks: Vec<Buffer>,
     open: usize,
+    account: Arc<Account>,
 }
 
 /// A sink's buffer is kept for the next call up to this size.
 const SPARE_SINK_BYTES_MAX: usize = 64 << 10;
 
 impl ByteSinks {
+    pub(crate) fn new(account: &Arc<Account>) -> ByteSinks {
+        ByteSinks {
+            sinks: Vec::new(),
+            open: 0,
+            account: account.clone(),
+        }
+    }
+
     #[inline]
     pub(crate) fn open(&mut self) -> u32 {
         if self.open == self.sinks.len() {
-            self.sinks.push(Vec::new());
+            self.sinks.push(Counted::empty(&self.account));
         }
         self.open += 1;
         self.open as u32
     }
 
     #[inline]
-    fn get_mut(&mut self, id: u32) -> Option<&mut Vec<u8>> {
+    fn get_mut(&mut self, id: u32) -> Option<&mut Buffer> {
         self.sinks[..self.open].get_mut(id.wrapping_sub(1) as usize)
     }
 
@@ -165,13 +222,12 @@ impl ByteSinks {
         id: u32,
         content: &[u8],
         sink_bytes_max: usize,
-    ) -> Result<(), Errno> {
+    ) -> Result<(), AbiError> {
         let sink = self.get_mut(id).ok_or(Errno::NO_SUCH_BYTES)?;
         if content.len() > sink_bytes_max.saturating_sub(sink.len()) {
-            return Err(Errno::NO_SPACE);
+            return Err(Errno::NO_SPACE.into());
         }
-        sink.extend_from_slice(content);
-        Ok(())
+        sink.extend(content).map_err(out_of_memory)
     }
 
     pub(crate) fn exists(&self, id: u32) -> bool {
@@ -184,12 +240,25 @@ impl ByteSinks {
             .map_or(&[], |sink| sink)
     }
 
+    /// The content, which goes on to count. A small one is copied, so that the sink keeps its buffer.
+    pub(crate) fn take(&mut self, id: u32) -> Result<Buffer, HostTrap> {
+        let empty = Counted::empty(&self.account);
+        let account = self.account.clone();
+        let Some(sink) = self.get_mut(id) else {
+            return Ok(empty);
+        };
+        match sink.capacity() > SPARE_SINK_BYTES_MAX {
+            true => Ok(std::mem::replace(sink, empty)),
+            false => Counted::copy_of(sink, &account).map_err(trap_of),
+        }
+    }
+
     #[inline]
     pub(crate) fn clear(&mut self) {
         for sink in &mut self.sinks[..self.open] {
             sink.clear();
             if sink.capacity() > SPARE_SINK_BYTES_MAX {
-                *sink = Vec::new();
+                *sink = Counted::empty(&self.account);
             }
         }
         self.open = 0;
@@ -197,13 +266,24 @@ impl ByteSinks {
 }
 
 /// Console timers. They live until they are ended, also beyond the call (spec 03 §7).
-#[derive(Default)]
 pub(crate) struct ConsoleTimers {
-    slots: Vec<Option<(String, Instant)>>,
+    slots: Vec<Option<(Counted<String>, Instant)>>,
     running: usize,
+    account: Arc<Account>,
+    /// The list itself.
+    list: Reservation,
 }
 
 impl ConsoleTimers {
+    pub(crate) fn new(account: &Arc<Account>) -> ConsoleTimers {
+        ConsoleTimers {
+            slots: Vec::new(),
+            running: 0,
+            account: account.clone(),
+            list: Reservation::none(account),
+        }
+    }
+
     /// Ends all of them without a record.
     #[inline]
     pub(crate) fn clear(&mut self) {
@@ -225,20 +305,30 @@ impl ConsoleTimers {
             }
             .into());
         }
-        let index = self
-            .slots
-            .iter()
-            .position(Option::is_none)
-            .unwrap_or_else(|| {
-                self.slots.push(None);
-                self.slots.len() - 1
-            });
+        let name = Counted::of(name.into_bytes(), &self.account).map_err(out_of_memory)?;
+        let name = name.map(|name| String::from_utf8(name).expect("it was a text"));
+        let free = self.slots.iter().position(Option::is_none);
+        let index = match free {
+            Some(index) => index,
+            None => self.push_slot()?,
+        };
         self.slots[index] = Some((name, Instant::now()));
         self.running += 1;
         Ok(index as u32 + 1)
     }
 
-    pub(crate) fn end(&mut self, id: u32) -> Result<(String, Duration), Errno> {
+    fn push_slot(&mut self) -> Result<usize, AbiError> {
+        if self.slots.len() == self.slots.capacity() {
+            let length = (self.slots.len() * 2).max(4);
+            let bytes = length * size_of::<Option<(Counted<String>, Instant)>>();
+            self.list.hold(bytes).map_err(out_of_memory)?;
+            self.slots.reserve_exact(length - self.slots.len());
+        }
+        self.slots.push(None);
+        Ok(self.slots.len() - 1)
+    }
+
+    pub(crate) fn end(&mut self, id: u32) -> Result<(Counted<String>, Duration), Errno> {
         let slot = self
             .slots
             .get_mut(id.wrapping_sub(1) as usize)
@@ -249,13 +339,37 @@ impl ConsoleTimers {
     }
 }
 
+/// The call ends: its account has no more.
+#[cold]
+pub(crate) fn out_of_memory(exceeded: Exceeded) -> AbiError {
+    trap_of(exceeded).into()
+}
+
+/// What a call ends with that would hold more than its account has.
+#[cold]
+pub fn trap_of(exceeded: Exceeded) -> HostTrap {
+    let kind = match exceeded.kind {
+        Kind::Owner | Kind::AllProcedures => LimitKind::AllProceduresMemory,
+        Kind::Procedures => LimitKind::ProcedureMemory,
+        _ => LimitKind::Memory,
+    };
+    HostTrap::Limit {
+        kind,
+        limit: exceeded.bytes_max as u64,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn account() -> Arc<Account> {
+        Account::root(Kind::Instance, 1 << 20)
+    }
+
     #[test]
     fn sources_count_up_within_a_call_and_end_with_their_content() {
-        let mut sources = ByteSources::default();
+        let mut sources = ByteSources::new(&account());
         assert_eq!(sources.open(b"", 10).unwrap(), 0);
         assert_eq!(sources.open(b"abcde", 10).unwrap(), 1);
         assert_eq!(sources.open(b"x", 10).unwrap(), 2);
@@ -295,7 +409,7 @@ mod tests {
 
     #[test]
     fn unread_sources_are_limited_but_read_ones_are_not() {
-        let mut sources = ByteSources::default();
+        let mut sources = ByteSources::new(&account());
         for round in 0..100 {
             let id = sources.open(b"a", 2).unwrap();
             assert_eq!(id, round + 1);
@@ -305,26 +419,26 @@ mod tests {
         sources.open(b"a", 2).unwrap();
         assert!(matches!(
             sources.open(b"a", 2),
-            Err(AbiError::Trap(HostTrap::Limit {
+            Err(HostTrap::Limit {
                 kind: LimitKind::Sources,
                 limit: 2
-            }))
+            })
         ));
     }
 
     #[test]
     fn bytes_of_unread_sources_are_limited() {
-        let mut sources = ByteSources::default();
+        let mut sources = ByteSources::new(&account());
         let small = sources.open(b"a", 10).unwrap();
         let large = sources.open(&[0; 100], 10).unwrap();
         assert!(sources.may_hold(99, 200).is_ok());
         let error = sources.may_hold(100, 200).unwrap_err();
         assert!(matches!(
             error,
-            AbiError::Trap(HostTrap::Limit {
+            HostTrap::Limit {
                 kind: LimitKind::SourceBytes,
                 limit: 200
-            })
+            }
         ));
         // Read, it holds nothing, also behind another one.
         sources.read(large, &mut [0; 100]).unwrap();
@@ -339,14 +453,14 @@ mod tests {
 
     #[test]
     fn sinks_collect_until_they_are_full() {
-        let mut sinks = ByteSinks::default();
-        assert_eq!(sinks.write(1, b"a", 4), Err(Errno::NO_SUCH_BYTES));
+        let mut sinks = ByteSinks::new(&account());
+        assert_eq!(sinks.write(1, b"a", 4), Err(Errno::NO_SUCH_BYTES.into()));
         let id = sinks.open();
         assert_eq!(id, 1);
-        assert_eq!(sinks.write(0, b"a", 4), Err(Errno::NO_SUCH_BYTES));
+        assert_eq!(sinks.write(0, b"a", 4), Err(Errno::NO_SUCH_BYTES.into()));
         assert_eq!(sinks.write(id, b"abc", 4), Ok(()));
         assert_eq!(sinks.write(id, b"", 4), Ok(()));
-        assert_eq!(sinks.write(id, b"de", 4), Err(Errno::NO_SPACE));
+        assert_eq!(sinks.write(id, b"de", 4), Err(Errno::NO_SPACE.into()));
         assert_eq!(sinks.write(id, b"d", 4), Ok(()));
         assert_eq!(sinks.content(id), b"abcd");
         sinks.clear();
@@ -362,13 +476,56 @@ mod tests {
 
     #[test]
     fn timers_reuse_ids() {
-        let mut timers = ConsoleTimers::default();
+        let mut timers = ConsoleTimers::new(&account());
         assert_eq!(timers.start("a".into(), 2).unwrap(), 1);
         assert_eq!(timers.start("b".into(), 2).unwrap(), 2);
         assert!(timers.start("c".into(), 2).is_err());
-        assert_eq!(timers.end(1).unwrap().0, "a");
+        assert_eq!(*timers.end(1).unwrap().0, "a");
         assert_eq!(timers.end(1).unwrap_err(), Errno::NO_SUCH_CONSOLE_TIMER);
         assert_eq!(timers.end(0).unwrap_err(), Errno::NO_SUCH_CONSOLE_TIMER);
         assert_eq!(timers.start("c".into(), 2).unwrap(), 1);
+    }
+
+    #[test]
+    fn what_is_held_counts_until_it_goes() {
+        let account = Account::root(Kind::Procedures, 300 << 10);
+        let refused = |result: Result<u32, AbiError>| {
+            let limit = LimitKind::ProcedureMemory;
+            matches!(result, Err(AbiError::Trap(HostTrap::Limit { kind, .. })) if kind == limit)
+        };
+        let mut sources = ByteSources::new(&account);
+        sources.open(&[1; 200 << 10], 10).unwrap();
+        assert!(account.used() >= 200 << 10);
+        let mut timers = ConsoleTimers::new(&account);
+        let name = || "n".repeat(64 << 10);
+        timers.start(name(), 1024).unwrap();
+        assert!(refused(timers.start(name(), 1024)));
+        let mut sinks = ByteSinks::new(&account);
+        let id = sinks.open();
+        assert!(refused(
+            sinks.write(id, &[2; 64 << 10], 1 << 30).map(|()| 0)
+        ));
+        let opened = sources.open(&[1; 64 << 10], 10);
+        assert!(refused(opened.map_err(AbiError::from)));
+        // What is given up is there for others.
+        sources.clear();
+        sinks.write(id, &[2; 150 << 10], 1 << 30).unwrap();
+        let taken = sinks.take(id).expect("it counts already");
+        assert_eq!(taken.len(), 150 << 10);
+        sinks.clear();
+        assert!(account.used() >= 214 << 10, "whoever has it, it counts");
+        drop((taken, timers, sinks, sources));
+        assert_eq!(account.used(), 0);
+    }
+
+    #[test]
+    fn the_list_of_sources_counts_too() {
+        let account = Account::root(Kind::Procedures, 4 << 20);
+        let mut sources = ByteSources::new(&account);
+        let mut opened = 0;
+        while sources.open(b"x", usize::MAX).is_ok() {
+            opened += 1;
+        }
+        assert!((8_000..20_000).contains(&opened), "{opened} of one byte");
     }
 }

@@ -49,6 +49,22 @@ const VERSIONS: [HttpVersion; 5] = [
     HttpVersion::Http3,
 ];
 
+impl HttpRequest {
+    /// What it has without its body, as it is sent.
+    pub fn bytes(&self) -> usize {
+        let method = match &self.method {
+            HttpMethod::Extension(name) => name.len(),
+            _ => METHOD_BYTES_MAX,
+        };
+        let headers = self.headers.iter();
+        let headers = headers.map(|header| header.name.len() + header.value.len() + 4);
+        method + self.uri.len() + headers.sum::<usize>()
+    }
+}
+
+/// The longest method that has a number.
+const METHOD_BYTES_MAX: usize = 7;
+
 impl Encode for HttpRequest {
     fn encode(&self, out: &mut Vec<u8>) {
         self.method.encode(out);

@@ -1,7 +1,11 @@
 //! Row iterators (spec 03 §7.4): what a scan found, given out in chunks.
 
+use std::sync::Arc;
+
+use lightcone_accounts::{Account, Reservation};
 use lightcone_engine::{RowBuffer, Scan};
 
+use crate::handles::out_of_memory;
 use crate::{AbiError, Errno, HostTrap, LimitKind};
 
 /// What one `row_iter_bsatn_advance` did (spec 03 §7.4).
@@ -18,8 +22,8 @@ pub enum Advance {
 /// Row iterators: the rows that a scan found, given out in whole chunks.
 ///
 /// A scan runs in parts, each when the one before is given out; what is left of it is fetched before its table changes, so
-/// that the module sees the rows as they were when it began (spec 03 §8.2).
-#[derive(Default)]
+/// that the module sees the rows as they were when it began (spec 03 §8.2). All buffers count as the instance's, also those that are
+/// kept for the next scan.
 pub(crate) struct RowIterators {
     slots: Vec<Slot>,
     /// Open iterators whose scan has not come to its end.
@@ -30,12 +34,17 @@ pub(crate) struct RowIterators {
     open_bytes: usize,
     /// Capacity of the buffers of closed slots.
     spare_bytes: usize,
+    /// Capacity of all buffers, and the list of slots.
+    held: Reservation,
+    held_bytes: usize,
 }
 
 #[derive(Default)]
 struct Slot {
     /// The part that is being given out.
     buffer: RowBuffer,
+    /// The capacity of it that is in `held_bytes`.
+    counted_bytes: usize,
     scan: Scan,
     /// Most bytes of the next part.
     part_bytes: usize,
@@ -53,7 +62,49 @@ const PART_BYTES_MAX: usize = 256 << 10;
 /// How many bytes of row buffers an instance keeps between scans.
 const SPARE_ROW_BYTES_MAX: usize = 64 << 20;
 
+/// What a buffer takes.
+#[inline]
+fn capacity_bytes(buffer: &RowBuffer) -> usize {
+    buffer.bytes.capacity() + buffer.chunk_ends.capacity() * size_of::<usize>()
+}
+
 impl RowIterators {
+    pub(crate) fn new(account: &Arc<Account>) -> RowIterators {
+        RowIterators {
+            slots: Vec::new(),
+            unfinished: 0,
+            free: Vec::new(),
+            open_bytes: 0,
+            spare_bytes: 0,
+            held: Reservation::none(account),
+            held_bytes: 0,
+        }
+    }
+
+    /// Counts what the buffer of a slot has got.
+    #[inline]
+    fn count(&mut self, index: usize) -> Result<(), AbiError> {
+        let slot = &mut self.slots[index];
+        let bytes = capacity_bytes(&slot.buffer);
+        match bytes == slot.counted_bytes {
+            true => Ok(()),
+            false => self.recount(index, bytes),
+        }
+    }
+
+    #[cold]
+    fn recount(&mut self, index: usize, bytes: usize) -> Result<(), AbiError> {
+        let before = std::mem::replace(&mut self.slots[index].counted_bytes, bytes);
+        self.held_bytes = self.held_bytes - before + bytes;
+        let list_bytes = self.slots.capacity() * size_of::<Slot>();
+        let bytes = self.held_bytes + list_bytes;
+        // The rows are there already; if they are too many, the call ends and the instance goes.
+        self.held.hold(bytes).map_err(|exceeded| {
+            self.held.hold_anyway(bytes);
+            out_of_memory(exceeded)
+        })
+    }
+
     /// Begins a scan in a fresh iterator. If the scan fails there is no iterator.
     #[inline]
     pub(crate) fn open(
@@ -87,7 +138,10 @@ impl RowIterators {
         slot.open = true;
         self.open_bytes += slot.buffer.bytes.len();
         self.unfinished += usize::from(slot.scan.has_more());
-        let checked = begun.and_then(|()| self.check_bytes(iterator_bytes_max));
+        let counted = self.count(index as usize);
+        let checked = begun
+            .and(counted)
+            .and_then(|()| self.check_bytes(iterator_bytes_max));
         if let Err(error) = checked {
             self.release(index);
             return Err(error);
@@ -132,6 +186,7 @@ impl RowIterators {
         slot.part_bytes = (slot.part_bytes * 2).min(PART_BYTES_MAX);
         self.open_bytes += slot.buffer.bytes.len();
         self.unfinished -= usize::from(!slot.scan.has_more());
+        self.count(id as usize - 1)?;
         self.check_bytes(iterator_bytes_max)
     }
 
@@ -148,7 +203,8 @@ impl RowIterators {
         is_meant: impl Fn(&Scan) -> bool,
         mut proceed: impl FnMut(&mut Scan, usize, &mut RowBuffer) -> Result<(), AbiError>,
     ) -> Result<(), AbiError> {
-        for slot in &mut self.slots {
+        for index in 0..self.slots.len() {
+            let slot = &mut self.slots[index];
             if !(slot.open && slot.scan.has_more() && is_meant(&slot.scan)) {
                 continue;
             }
@@ -156,6 +212,7 @@ impl RowIterators {
             proceed(&mut slot.scan, usize::MAX, &mut slot.buffer)?;
             self.open_bytes += slot.buffer.bytes.len() - before;
             self.unfinished -= 1;
+            self.count(index)?;
         }
         self.check_bytes(iterator_bytes_max)
     }
@@ -218,6 +275,8 @@ impl RowIterators {
         let capacity = slot.buffer.bytes.capacity();
         if self.spare_bytes + capacity > SPARE_ROW_BYTES_MAX {
             slot.buffer = RowBuffer::default();
+            // Less than before.
+            let _ = self.count(index as usize);
         } else {
             self.spare_bytes += capacity;
         }
@@ -240,7 +299,39 @@ impl RowIterators {
 
 #[cfg(test)]
 mod tests {
+    use lightcone_accounts::Kind;
+
     use super::*;
+
+    fn account() -> Arc<Account> {
+        Account::root(Kind::Instance, 1 << 20)
+    }
+
+    #[test]
+    fn rows_count_also_in_buffers_that_are_kept() {
+        let account = account();
+        let mut iterators = RowIterators::new(&account);
+        let fill = |bytes: usize| {
+            move |_: &mut Scan, _: usize, buffer: &mut RowBuffer| {
+                buffer.bytes.resize(bytes, 7);
+                buffer.chunk_ends.push(bytes);
+                Ok(())
+            }
+        };
+        let id = iterators.open(10, 1 << 30, fill(500 << 10)).unwrap();
+        assert!(account.used() >= 500 << 10);
+        iterators.close(id).unwrap();
+        assert!(account.used() >= 500 << 10, "it is warm for the next one");
+        assert_eq!(iterators.open(10, 1 << 30, fill(100)).unwrap(), id);
+        let error = iterators.open(10, 1 << 30, fill(600 << 10)).unwrap_err();
+        let limit = LimitKind::Memory;
+        assert!(
+            matches!(error, AbiError::Trap(HostTrap::Limit { kind, .. }) if kind == limit),
+            "{error}"
+        );
+        drop(iterators);
+        assert_eq!(account.used(), 0);
+    }
 
     fn rows(
         chunks: &'static [&'static [u8]],
@@ -256,7 +347,7 @@ mod tests {
 
     #[test]
     fn the_last_rows_and_the_end_come_together() {
-        let mut iterators = RowIterators::default();
+        let mut iterators = RowIterators::new(&account());
         let id = iterators
             .open(10, 100, rows(&[b"one", b"two", b"three"]))
             .unwrap();
@@ -280,14 +371,14 @@ mod tests {
 
     #[test]
     fn an_empty_scan_is_finished_at_once() {
-        let mut iterators = RowIterators::default();
+        let mut iterators = RowIterators::new(&account());
         let id = iterators.open(10, 100, rows(&[])).unwrap();
         assert_eq!(iterators.advance(id, &mut []), Ok(Advance::Finished(0)));
     }
 
     #[test]
     fn freed_iterators_are_reused_and_leftovers_are_closed() {
-        let mut iterators = RowIterators::default();
+        let mut iterators = RowIterators::new(&account());
         assert_eq!(iterators.open(2, 100, rows(&[b"a"])).unwrap(), 1);
         assert_eq!(iterators.open(2, 100, rows(&[b"b"])).unwrap(), 2);
         assert!(matches!(
@@ -310,7 +401,7 @@ mod tests {
 
     #[test]
     fn open_iterators_may_not_hold_too_many_bytes() {
-        let mut iterators = RowIterators::default();
+        let mut iterators = RowIterators::new(&account());
         iterators.open(10, 10, rows(&[b"12345678"])).unwrap();
         assert!(matches!(
             iterators.open(10, 10, rows(&[b"123"])),
@@ -325,7 +416,7 @@ mod tests {
 
     #[test]
     fn a_failed_scan_leaves_no_iterator() {
-        let mut iterators = RowIterators::default();
+        let mut iterators = RowIterators::new(&account());
         let failed = iterators.open(10, 100, |_, _, buffer| {
             buffer.bytes.push(1);
             Err(Errno::NO_SUCH_TABLE.into())
@@ -341,7 +432,7 @@ mod tests {
         /// Whatever the chunks and the buffer sizes are, the module gets every byte once, in whole chunks.
         #[test]
         fn every_byte_comes_once(lengths in proptest::collection::vec(1usize..50, 0..12), capacity in 0usize..120) {
-            let mut iterators = RowIterators::default();
+            let mut iterators = RowIterators::new(&account());
             let mut expected = Vec::new();
             let mut ends = Vec::new();
             for (number, length) in lengths.iter().enumerate() {

@@ -50,15 +50,16 @@ mod waits;
 pub use access::{lend, HoldsEnv};
 pub use console::{ConsoleFrame, ConsoleLevel, ConsoleRecord, ConsoleSink, NullConsole};
 pub use env::{
-    CallHandles, HostConfig, HostEnv, HttpOutcome, HttpSources, ImmediateCalls, InstanceOptions,
-    PointRead, SharedMemory,
+    CallHandles, HostConfig, HostEnv, HttpOutcome, HttpSources, ImmediateCalls, InstanceAccounts,
+    InstanceOptions, PointRead,
 };
 pub use errno::Errno;
 pub use error::{AbiError, HostError, HostTrap, LimitKind};
-pub use handles::ReadProgress;
+pub use handles::{trap_of, ReadProgress};
 pub use http::{HttpHeader, HttpMethod, HttpRequest, HttpResponse, HttpVersion};
 pub use iterators::Advance;
 pub use lent::{Lent, OpenTransaction, ReadView, Transactions, HTTP_DISABLED_TEXT};
+pub use lightcone_accounts::{Account, Counted, Exceeded, Kind, Reservation, Terms};
 pub use lightcone_engine::ReadSet;
 pub use lightcone_limits::HostLimits;
 pub use module::{

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use lightcone_accounts::Counted;
 use lightcone_types::{ConnectionId, Identity, Timestamp};
 
 use lightcone_engine::ReadSet;
@@ -81,10 +82,10 @@ pub struct ProcedureCall<'a> {
 }
 
 /// What it returned.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum ProcedureResult {
     /// A procedure: a value in BSATN.
-    Value(Vec<u8>),
+    Value(Counted<Vec<u8>>),
     /// A handler.
     Response(HandlerResponse),
 }
@@ -209,8 +210,8 @@ pub enum ReducerOutcome {
 }
 
 /// How the call of a procedure or of an HTTP handler ended (spec 03 §11.5, §11.6).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ProcedureOutcome<R = Vec<u8>> {
+#[derive(Debug, PartialEq, Eq)]
+pub enum ProcedureOutcome<R = Counted<Vec<u8>>> {
     /// It returned this: a procedure a value in BSATN. Not checked yet.
     Returned(R),
     /// It threw, trapped or returned a senseless code; the text is for the caller.
@@ -237,10 +238,10 @@ impl<R> ProcedureOutcome<R> {
 }
 
 /// What an HTTP handler answered (spec 03 §11.6). Not checked yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct HandlerResponse {
     /// Status and headers: the BSATN of `HttpResponse` (§13.1).
-    pub head: Vec<u8>,
+    pub head: Counted<Vec<u8>>,
     /// The raw body.
-    pub body: Vec<u8>,
+    pub body: Counted<Vec<u8>>,
 }

@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use lightcone_accounts::Counted;
 use lightcone_types::Timestamp;
 use tokio::sync::oneshot;
 
@@ -18,14 +19,14 @@ pub enum Ask {
     /// A time of day.
     Until(Timestamp),
     /// The answer to a request, with its body.
-    Http(Box<(HttpRequest, Vec<u8>)>),
+    Http(Box<(HttpRequest, Counted<Vec<u8>>)>),
 }
 
 /// Ready, or dropped, when there is no need to wait any more. What came of it says the next call of the transactions.
 pub type Waiting = oneshot::Receiver<()>;
 
 /// What came of a request: head and body of the response, or why there is none.
-pub type HttpAnswer = Result<(HttpResponse, Vec<u8>), String>;
+pub type HttpAnswer = Result<(HttpResponse, Counted<Vec<u8>>), String>;
 
 /// Ends the running call of an instance from another thread, at the next tick of the clock.
 #[derive(Debug, Default)]

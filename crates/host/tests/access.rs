@@ -110,7 +110,7 @@ const CALLS: &[(&str, [Does; 5], HostCall)] = &[
         env.procedure_abort_mut_tx()
     }),
     ("http", [Trap, E(17), E(17), Work, E(17)], |env, _, _| {
-        env.procedure_http_request(&request(), Vec::new()).map(drop)
+        env.procedure_http_request(&request(), &[]).map(drop)
     }),
     ("sleep", [Trap, Trap, Trap, Work, Trap], |env, _, _| {
         Ok(env.procedure_sleep_until(0).map(drop)?)

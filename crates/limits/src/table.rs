@@ -89,6 +89,11 @@ section! {
                 bounds "time of one procedure with its sleeps and requests";
                 reached "end the call, what was committed stays: LC0735";
 
+            /// Most bytes of one outbound request.
+            http_request_bytes_max: usize = 8 << 20;
+                bounds "method, URL, headers and body of one outbound request, looked at before it is copied";
+                reached "the request fails (errno 21)";
+
             /// Most running console timers of one module instance.
             console_timers_max: usize = 1024;
                 bounds "running console timers of one instance";
@@ -141,22 +146,19 @@ section! {
                     beside the writer; one caller has no more of them than are left for all others";
                 reached "as `limits.procedures-max`: LC0736";
 
-            /// Most memory of all instances of a database's procedures together, in bytes.
+            /// Most memory that all procedures and HTTP handlers of a database hold together, in bytes.
             #[serde(deserialize_with = "saturating")]
             procedure_memory_bytes_max: usize = 4 << 30;
-                bounds "linear memory, or heap and array buffers, of all instances that run procedures of one database. A heap of V8 \
-                    begins with 32 MiB of it and takes more as its limit is raised, its young generation aside";
+                bounds "all that the procedures and HTTP handlers of one database hold beside the writer: linear memory and function \
+                    tables, or heap and array buffers; stacks, byte sources and sinks, console timers, row buffers; requests \
+                    under way and answers that are not read; results that are not delivered. A heap of V8 begins with 32 MiB of \
+                    it and takes more as its limit is raised, its young generation aside";
                 reached "`memory.grow` fails, an array buffer is refused, or there is no further instance: the call fails, LC0722";
 
             /// Most outbound requests of a database's procedures at a time.
             http_requests_max: usize = 64;
                 bounds "outbound requests of one database at a time";
                 reached "the next one waits, within its own time";
-
-            /// Most bytes of one outbound request.
-            http_request_bytes_max: usize = 8 << 20;
-                bounds "method, URL, headers and body of one outbound request";
-                reached "the request fails (errno 21)";
 
             /// Most bytes of the answer to one outbound request.
             http_response_bytes_max: usize = 16 << 20;
@@ -407,6 +409,15 @@ section! {
     }
     // Of the whole server, which reads them here.
     server {
+        in Calls {
+            /// Most memory that procedures and HTTP handlers of all databases hold, in percent of the memory that the server may use.
+            procedures_memory_percent: u8 = 50;
+                bounds "what `limits.procedure-memory-bytes-max` bounds, of all databases of the server together, in percent of the memory \
+                    that it may use (the machine's, or its control group's), and `PROCEDURES_BYTES_MIN` \
+                    (`crates/server/src/database.rs`), 1 GiB, at least. The databases of one owner may have as much as is left \
+                    for all others";
+                reached "as `limits.procedure-memory-bytes-max`: LC0722";
+        }
         in Queues {
             /// The same of all clients together, in percent of the memory that the server may use.
             clients_memory_percent: u8 = 25;

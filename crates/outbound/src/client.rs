@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
+use lightcone_accounts::{Account, Counted};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, LOCATION};
 use reqwest::header::{PROXY_AUTHORIZATION, TRANSFER_ENCODING};
@@ -153,7 +154,10 @@ impl Outbound {
             };
             return Err(OutboundError::Status { status, hint });
         }
-        read_body(response, bytes_max, bytes_max).await
+        // What is the server's own counts as nobody's.
+        let body = Counted::constant(Vec::new());
+        let body = read_body(response, bytes_max, bytes_max, body).await?;
+        Ok(body.into_inner())
     }
 
     /// Sends a body to a place that the operator has named. No redirect is followed, and what is answered is not read.
@@ -235,12 +239,13 @@ impl Outbound {
                 bytes_max: bounds.request_bytes_max,
             });
         }
+        let account = request.account.clone();
         let mut hop = Hop::first(request)?;
         for _ in 0..=REDIRECTS_MAX {
             let response = self.ask(&hop).await?;
             match hop.next(&response)? {
                 Some(next) => hop = next,
-                None => return read(response, bounds.response_bytes_max).await,
+                None => return read(response, bounds.response_bytes_max, &account).await,
             }
         }
         Err(OutboundError::TooManyRedirects(REDIRECTS_MAX))
@@ -411,7 +416,11 @@ fn refusal(error: reqwest::Error) -> OutboundError {
     error.into()
 }
 
-async fn read(response: reqwest::Response, bytes_max: usize) -> Result<Response, OutboundError> {
+async fn read(
+    response: reqwest::Response,
+    bytes_max: usize,
+    account: &Arc<Account>,
+) -> Result<Response, OutboundError> {
     let mut headers = Vec::with_capacity(response.headers().len());
     let mut head_bytes = 0;
     for (name, value) in response.headers() {
@@ -425,24 +434,24 @@ async fn read(response: reqwest::Response, bytes_max: usize) -> Result<Response,
         status,
         version,
         headers,
-        body: read_body(response, left, bytes_max).await?,
+        body: read_body(response, left, bytes_max, Counted::empty(account)).await?,
     })
 }
 
-/// The body, if it has no more than `left` bytes, which are what is left of `bytes_max`.
+/// Appends the body, if it has no more than `left` bytes, which are what is left of `bytes_max`.
 async fn read_body(
     response: reqwest::Response,
     left: usize,
     bytes_max: usize,
-) -> Result<Vec<u8>, OutboundError> {
-    let mut body = Vec::new();
+    mut body: Counted<Vec<u8>>,
+) -> Result<Counted<Vec<u8>>, OutboundError> {
     let mut chunks = response.bytes_stream();
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk?;
         if body.len() + chunk.len() > left {
             return Err(OutboundError::ResponseTooLarge { bytes_max });
         }
-        body.extend_from_slice(&chunk);
+        body.extend(&chunk).map_err(OutboundError::Memory)?;
     }
     Ok(body)
 }

@@ -56,6 +56,9 @@ pub enum OutboundError {
         /// What it may have.
         bytes_max: usize,
     },
+    /// Whoever asked may have no more memory.
+    #[error("there is no memory left for the answer: {0}")]
+    Memory(lightcone_accounts::Exceeded),
     /// More redirects than are followed.
     #[error("more than {0} redirects")]
     TooManyRedirects(usize),

@@ -1,8 +1,10 @@
 //! What is asked, what is answered, and how much of both there may be.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use lightcone_accounts::{Account, Counted};
 
 /// A request, as a module describes it. Nothing of it is checked yet.
 #[derive(Clone, Debug)]
@@ -15,10 +17,12 @@ pub struct Request {
     pub headers: Vec<(String, Vec<u8>)>,
     /// May be empty.
     pub body: Bytes,
+    /// Whose memory the answer takes.
+    pub account: Arc<Account>,
 }
 
 /// What came back: any status is an answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Response {
     /// The status.
     pub status: u16,
@@ -27,7 +31,7 @@ pub struct Response {
     /// In order.
     pub headers: Vec<(String, Vec<u8>)>,
     /// The whole body.
-    pub body: Vec<u8>,
+    pub body: Counted<Vec<u8>>,
 }
 
 /// Bounds of one request.

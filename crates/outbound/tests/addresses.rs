@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ipnet::IpNet;
+use lightcone_accounts::{Account, Kind};
 use lightcone_outbound::{
     AllowList, Bounds, Lookup, Outbound, OutboundError, OutboundOptions, Reach, Request,
 };
@@ -41,6 +42,7 @@ fn get(url: String) -> Request {
         url,
         headers: Vec::new(),
         body: Default::default(),
+        account: Account::root(Kind::Instance, usize::MAX),
     }
 }
 

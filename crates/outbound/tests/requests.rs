@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use lightcone_accounts::{Account, Kind};
 use lightcone_outbound::{
     AllowList, Bounds, Lookup, Outbound, OutboundError, OutboundOptions, OwnPorts, Reach, Request,
     RequestShare, Response,
@@ -75,6 +76,7 @@ fn request(method: &str, url: String) -> Request {
         url,
         headers: vec![("x-a".to_owned(), b"1".to_vec())],
         body: Default::default(),
+        account: Account::root(Kind::Instance, usize::MAX),
     }
 }
 
@@ -343,6 +345,31 @@ async fn sizes_are_bounded() {
         "{error}"
     );
     assert_eq!(server.seen().len(), 0);
+}
+
+#[tokio::test]
+async fn an_answer_counts_until_it_is_dropped() {
+    let client = outbound(&["127.0.0.1"], Answers::of(&[]));
+    let body = "y".repeat(90_000);
+    let text = format!("HTTP/1.1 200 OK\r\n\r\n{body}");
+    for (bytes_max, fits) in [(1_000_000, true), (50_000, false)] {
+        let server = Server::start(&[&text]).await;
+        let account = Account::root(Kind::Procedures, bytes_max);
+        let mut request = request("GET", server.url("/"));
+        request.account = account.clone();
+        let answer = client.request(request, BOUNDS).await;
+        match answer {
+            Ok(response) => {
+                assert!(fits && response.body.len() == 90_000);
+                assert!(account.used() >= 90_000);
+            }
+            Err(error) => assert!(
+                !fits && matches!(error, OutboundError::Memory(_)),
+                "{error}"
+            ),
+        }
+        assert_eq!(account.used(), 0);
+    }
 }
 
 #[tokio::test]

@@ -34,6 +34,8 @@ const ROW_STEPS: usize = 4;
 pub enum ExecuteError {
     #[error("the query keeps more than {bytes_max} bytes in memory to join, sort or group: make an index on the join columns, or read fewer rows or tables [LC0410]")]
     Memory { bytes_max: usize },
+    #[error("Estimated cardinality exceeds limit ({rows_max} rows)")]
+    Matches { rows_max: u64 },
 }
 
 /// The tags of an option.

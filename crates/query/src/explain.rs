@@ -22,25 +22,30 @@ pub(crate) fn explain_fragment(
         let count = query.fragments.len();
         lines.insert(0, format!("part {} of {count}:", number + 1));
     }
+    if !fragment.rules.is_empty() {
+        // The order of the steps, and how each finds its rows, follow from how many rows there are that rules hide.
+        let names = fragment.tables.iter().enumerate();
+        lines.extend(names.map(|(relation, table)| format!("  {} #{relation}", table.name)));
+        lines.push("  in an order that is not shown, as rules hide rows".to_owned());
+        return lines;
+    }
     for (at, (step, read)) in execution.steps().enumerate() {
         let mut line = place_text(execution, at, step) + &step_text(fragment, step);
-        // How many rows there are that a rule hides, or that a view has for others, is nobody's business.
+        // How many rows a view has for others is nobody's business.
         let table = &fragment.tables[usize::from(step.relation)];
-        if fragment.rules.is_empty() && table.view.is_none() {
+        if table.view.is_none() {
             line += &format!(", about {:.0} rows", step.rows);
         }
-        if fragment.rules.is_empty() {
-            let kept = if step.own.is_some() || step.joined.is_some() {
-                " by conditions"
-            } else {
-                ""
-            };
-            let (looked_at, found) = (read.looked_at, read.found);
-            line += &format!("; looked at {looked_at}, found {found}{kept}");
-            if let Some((leading, Some(values))) = execution.leading() {
-                if leading.last == at {
-                    line += &format!(", {values} distinct");
-                }
+        let kept = if step.own.is_some() || step.joined.is_some() {
+            " by conditions"
+        } else {
+            ""
+        };
+        let (looked_at, found) = (read.looked_at, read.found);
+        line += &format!("; looked at {looked_at}, found {found}{kept}");
+        if let Some((leading, Some(values))) = execution.leading() {
+            if leading.last == at {
+                line += &format!(", {values} distinct");
             }
         }
         lines.push(line);

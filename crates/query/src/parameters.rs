@@ -31,6 +31,11 @@ struct Place {
 }
 
 impl ParameterText {
+    /// What it takes on the heap.
+    pub fn memory_bytes(&self) -> usize {
+        self.text.capacity() + self.places.capacity() * size_of::<Place>()
+    }
+
     /// Finds the parameters of a text.
     ///
     /// # Errors

@@ -34,6 +34,9 @@ pub struct Run {
     outlet: Outlet,
     samples: Samples,
     memory_bytes_max: usize,
+    /// Matches so far, and how many there may be.
+    matches: u64,
+    matches_max: u64,
     /// The lines of the plan, if it is wanted, and how many of them came out.
     lines: Vec<String>,
     lines_out: usize,
@@ -116,9 +119,16 @@ impl Run {
             groups,
             samples: Samples::default(),
             memory_bytes_max,
+            matches: 0,
+            matches_max: u64::MAX,
             lines: Vec::new(),
             lines_out: 0,
         }
+    }
+
+    /// Fails when more matches have been found.
+    pub fn limit_matches(&mut self, matches_max: u64) {
+        self.matches_max = matches_max;
     }
 
     /// What the evaluation keeps beside its result, in bytes.
@@ -236,8 +246,12 @@ impl Run {
         let (outlet, groups) = (&mut self.outlet, &mut self.groups);
         let keeps = groups.is_some() || outlet.keeps();
         let mut kept = 0;
+        let kept_max = self.matches_max.saturating_sub(self.matches);
         let progress = execution.run(&tables, steps, |found| {
             kept += 1;
+            if kept as u64 > kept_max {
+                return false;
+            }
             let taken = match (&query.output, &mut *groups) {
                 (Output::Count(_), _) => {
                     outlet.count += 1;
@@ -251,6 +265,11 @@ impl Run {
             };
             outlet.go_on(taken)
         })?;
+        self.matches += kept as u64;
+        if self.matches > self.matches_max {
+            let rows_max = self.matches_max;
+            return Err(ExecuteError::Matches { rows_max });
+        }
         if keeps {
             *steps = steps.saturating_sub(kept * KEPT_STEPS);
         }

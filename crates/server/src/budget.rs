@@ -1,69 +1,47 @@
 //! A bound on the bytes that all half-received requests and messages may hold together, so that many clients that
 //! each stay below their own limit cannot use up the memory.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
-#[derive(Debug)]
-pub(crate) struct ByteBudget {
-    used: AtomicUsize,
-    max: usize,
-}
+use lightcone_accounts::{Account, Kind, Reservation, Terms};
 
-/// Some bytes of the budget; given back when dropped.
+/// Some bytes of an account that many have together; given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Charge {
-    budget: Arc<ByteBudget>,
-    bytes: usize,
+    all: Arc<Account>,
+    /// Made when there is more than a step: small requests are free.
+    held: Option<Reservation>,
 }
 
 /// Charges go in steps of this size, so small requests touch the shared counter seldom.
 const STEP_BYTES: usize = 64 * 1024;
 
-impl ByteBudget {
-    pub(crate) fn new(max: usize) -> Arc<ByteBudget> {
-        Arc::new(ByteBudget {
-            used: AtomicUsize::new(0),
-            max,
-        })
-    }
-
-    /// Nobody may hold more than is left for all others, so a few slow ones cannot use up everything.
-    fn allows(&self, used: usize, share: usize) -> bool {
-        used <= self.max && share <= self.max - used
-    }
-}
+/// Nobody may hold more than is left for all others, so a few slow ones cannot use up everything.
+const TERMS: Terms = Terms {
+    bytes_max: usize::MAX,
+    step_bytes: STEP_BYTES,
+    floor_bytes: STEP_BYTES - 1,
+    leaves_as_much: true,
+};
 
 impl Charge {
-    pub(crate) fn none(budget: &Arc<ByteBudget>) -> Charge {
+    pub(crate) fn none(all: &Arc<Account>) -> Charge {
         Charge {
-            budget: budget.clone(),
-            bytes: 0,
+            all: all.clone(),
+            held: None,
         }
     }
 
-    /// Adjusts the charge to `bytes` held; the first step is free. False when the budget is used up.
+    /// Adjusts the charge to `bytes` held; the first step is free. False when there is no more.
     pub(crate) fn hold(&mut self, bytes: usize) -> bool {
-        let wanted = bytes / STEP_BYTES * STEP_BYTES;
-        if wanted > self.bytes {
-            let more = wanted - self.bytes;
-            let before = self.budget.used.fetch_add(more, Relaxed);
-            if !self.budget.allows(before.saturating_add(more), wanted) {
-                self.budget.used.fetch_sub(more, Relaxed);
-                return false;
-            }
-            self.bytes = wanted;
-        } else if wanted < self.bytes {
-            self.budget.used.fetch_sub(self.bytes - wanted, Relaxed);
-            self.bytes = wanted;
+        if self.held.is_none() && bytes < STEP_BYTES {
+            return true;
         }
-        true
-    }
-}
-
-impl Drop for Charge {
-    fn drop(&mut self) {
-        self.budget.used.fetch_sub(self.bytes, Relaxed);
+        let all = &self.all;
+        let held = self
+            .held
+            .get_or_insert_with(|| Reservation::none(&all.open(Kind::Client, TERMS)));
+        held.hold(bytes).is_ok()
     }
 }
 
@@ -73,16 +51,16 @@ mod tests {
 
     #[test]
     fn charges_are_given_back() {
-        let budget = ByteBudget::new(4 * STEP_BYTES);
-        let (mut a, mut b) = (Charge::none(&budget), Charge::none(&budget));
+        let all = Account::root(Kind::Requests, 4 * STEP_BYTES);
+        let (mut a, mut b) = (Charge::none(&all), Charge::none(&all));
         assert!(a.hold(STEP_BYTES - 1), "small requests are free");
-        assert_eq!(budget.used.load(Relaxed), 0);
+        assert_eq!(all.used(), 0);
         assert!(a.hold(2 * STEP_BYTES));
         assert!(!b.hold(2 * STEP_BYTES), "as much as is left for others");
         assert!(b.hold(STEP_BYTES));
         assert!(a.hold(0));
         assert!(b.hold(2 * STEP_BYTES));
         drop((a, b));
-        assert_eq!(budget.used.load(Relaxed), 0);
+        assert_eq!(all.used(), 0);
     }
 }

@@ -3,17 +3,19 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use lightcone_accounts::Account;
 pub use lightcone_database::Engines;
 pub(crate) use lightcone_database::{
-    BackfillEnd, Begun, CallArgs, CallError, CallOutcome, Caller, Charge, Commons, ConnectError,
+    BackfillEnd, Begun, CallArgs, CallError, CallOutcome, Caller, Commons, ConnectError,
     ConnectRequest, DatabaseHandle, DatabaseMetrics, DatabaseOptions, DatabaseStats,
-    Error as DatabaseError, FunctionKind, FunctionMetrics, HandlerReply, HeldBytes,
+    Error as DatabaseError, FunctionKind, FunctionMetrics, HandlerReply, HeldBytes, HeldMemory,
     HistogramSnapshot, Holder, HostKind, HttpHeader, HttpMethod, HttpRequest, HttpVersion,
-    JsonRows, LastMigration, Limits, Loads, Machine, MessageBatch, MigrationOutcome, ModuleMetrics,
-    Outgoing, OutgoingReceiver, ParameterText, Policy, PreparedUpdate, ProgramBytes, QueryKind,
-    RequestSender, ResultRow, Rights, RowEncoder, RunningMigration, ShutdownReason, Span, SpanName,
-    SqlError, SqlOutcome, SqlStats, StepReport, SubmitError, TableMetrics, TraceContext, Tracer,
-    UpdateError, UpdatePlan, BOUNDS_NS, CLIENT_BYTES_CEILING, LIVE_RECORDS_MAX, QUERY_BYTES_MAX,
+    JsonRows, LastMigration, Limits, Loads, Machine, MemoryMax, MessageBatch, MigrationOutcome,
+    ModuleMetrics, Outgoing, OutgoingReceiver, ParameterText, Policy, PreparedUpdate, ProgramBytes,
+    QueryKind, RequestSender, ResultRow, Rights, RowEncoder, RunningMigration, ShutdownReason,
+    Span, SpanName, SqlError, SqlOutcome, SqlStats, StepReport, SubmitError, TableMetrics,
+    TraceContext, Tracer, UpdateError, UpdatePlan, BOUNDS_NS, CLIENT_BYTES_CEILING,
+    LIVE_RECORDS_MAX, QUERY_BYTES_MAX,
 };
 use lightcone_limits::HostLimits;
 
@@ -67,13 +69,30 @@ pub(crate) fn outbound(
     Ok(Some(Arc::new(outbound)))
 }
 
+/// Calls beside the writers may have so much also on a small machine: one owner half of it, which is what the isolates of
+/// `[v8] procedure-instance-pool-size` begin with.
+const PROCEDURES_BYTES_MIN: usize = 1 << 30;
+
 /// What all databases have together. As many scans run at a time as there are processors.
-pub(crate) fn commons(config: &Config, outbound: Option<Arc<Outbound>>) -> Arc<Commons> {
+pub(crate) fn commons(
+    process: &Arc<Account>,
+    config: &Config,
+    outbound: Option<Arc<Outbound>>,
+) -> Arc<Commons> {
     let memory = crate::memory::available_bytes();
-    let percent = usize::from(config.limits.clients_memory_percent);
+    let part = |percent: u8| memory / 100 * usize::from(percent);
+    let memory_max = MemoryMax {
+        clients_bytes: part(config.limits.clients_memory_percent),
+        procedures_bytes: part(config.limits.procedures_memory_percent).max(PROCEDURES_BYTES_MIN),
+    };
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
-    let clients_bytes_max = memory / 100 * percent;
-    Commons::with_outbound(Machine::current(), clients_bytes_max, threads, outbound)
+    Commons::below(
+        process.clone(),
+        Machine::current(),
+        memory_max,
+        threads,
+        outbound,
+    )
 }
 
 #[cfg(test)]
@@ -104,6 +123,7 @@ mod tests {
                 url: format!("http://{target}/v1/metrics"),
                 headers: Vec::new(),
                 body: Default::default(),
+                account: Account::root(lightcone_accounts::Kind::Process, usize::MAX),
             };
             let bounds = Bounds {
                 timeout: Duration::from_secs(10),

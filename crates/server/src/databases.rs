@@ -180,7 +180,7 @@ impl Databases {
         self.commons.clients_bytes()
     }
 
-    /// Whom an answer is held for that no database makes.
+    /// Whom memory is held for that a client takes who may ask several databases, or none yet.
     pub(crate) fn holder(&self) -> Holder {
         self.commons.holder(&self.limits)
     }

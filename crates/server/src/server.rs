@@ -12,6 +12,7 @@ use axum::Router;
 use hyper::service::{service_fn, Service as _};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use lightcone_accounts::{Account, Kind, Terms};
 use lightcone_outbound::OwnPorts;
 use lightcone_storage::DiskReserve;
 use tokio::net::{TcpListener, TcpStream};
@@ -20,7 +21,6 @@ use tokio::task::JoinHandle;
 
 use crate::address_counts::{self, AddressCounts};
 use crate::auth::{Authority, KeyPair, KeyPaths};
-use crate::budget::ByteBudget;
 use crate::client_address::ConnectionAddresses;
 use crate::config::{Config, PublishAllowed};
 use crate::control::ControlDb;
@@ -328,8 +328,10 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
     let limits = crate::database::limits(&config);
     let disk = DiskReserve::new(options.data_dir, config.limits.disk_reserve_bytes);
     let (own_ports, descriptors) = (OwnPorts::default(), Descriptors::raise());
+    // All memory that is held on behalf of others is below this account.
+    let process = Account::root(Kind::Process, usize::MAX);
     let outbound = crate::database::outbound(&config, &own_ports, descriptors)?;
-    let commons = crate::database::commons(&config, outbound);
+    let commons = crate::database::commons(&process, &config, outbound);
     let traces = Traces::start(&config.tracing)?;
     if let Some(traces) = &traces {
         commons.set_tracer(traces.clone());
@@ -358,9 +360,12 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
         counters: ServerCounters::default(),
         descriptors,
         own_ports,
-        buffered_bytes: ByteBudget::new(config.limits.buffered_bytes_max),
-        upload_bytes: ByteBudget::new(config.limits.upload_bytes_max),
         making: Arc::new(Semaphore::new(LARGE_ANSWERS_MADE_MAX)),
+        buffered_bytes: process.open(
+            Kind::Requests,
+            Terms::exact(config.limits.buffered_bytes_max),
+        ),
+        upload_bytes: process.open(Kind::Uploads, Terms::exact(config.limits.upload_bytes_max)),
         rehearsing: Publishing::few(WaitingMax {
             all: config.limits.publishes_waiting_max,
             per_owner: config.limits.publishes_waiting_per_owner_max,

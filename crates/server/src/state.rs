@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use lightcone_accounts::Account;
 use lightcone_outbound::OwnPorts;
 use lightcone_types::Identity;
 use tokio::sync::Semaphore;
 
 use crate::auth::{Authority, Caller};
-use crate::budget::{ByteBudget, Charge};
+use crate::budget::Charge;
 use crate::config::Config;
 use crate::control::{ControlDb, ControlError, DatabaseRecord};
 use crate::database::ProgramBytes;
@@ -50,9 +51,9 @@ pub(crate) struct ServerState {
     pub descriptors: Descriptors,
     /// Where this server listens.
     pub own_ports: OwnPorts,
-    pub buffered_bytes: Arc<ByteBudget>,
+    pub buffered_bytes: Arc<Account>,
     /// Apart from the others: modules are large, and wait.
-    pub upload_bytes: Arc<ByteBudget>,
+    pub upload_bytes: Arc<Account>,
     /// Turns to make a large answer.
     pub making: Arc<Semaphore>,
     /// Whose turn it is to publish.

@@ -313,3 +313,60 @@ async fn rows_that_nobody_fetches_are_bounded_by_session() {
     let _ = stream.shutdown().await;
     server.stop().await;
 }
+
+/// What a session has prepared, and a message that it has half sent, count as the client's like rows that it does not take.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_session_keeps_is_in_its_account() {
+    let (server, address, user) = start_with("[limits]\nclient-bytes-max = 1048576").await;
+    named(&server, &user, "bank").await;
+    let mut stream = by_hand(address, &user.token).await;
+    let long = "x".repeat(40_000);
+    let mut prepared = 0;
+    for number in 0..60 {
+        let text = format!("s{number}\0SELECT * FROM person WHERE name = '{long}'\0\0\0");
+        send(&mut stream, Some(b'P'), text.as_bytes()).await;
+        send(&mut stream, Some(b'S'), b"").await;
+        let found = answers(&mut stream).await;
+        match found.first() {
+            Some((b'1', _)) => prepared += 1,
+            other => {
+                let refused = format!("{other:?}");
+                assert!(refused.contains("[LC0706]"), "{refused}");
+                break;
+            }
+        }
+    }
+    assert!(
+        (15..30).contains(&prepared),
+        "{prepared} texts of 40 kB in 1 MiB"
+    );
+    // What is closed makes room.
+    send(&mut stream, Some(b'Q'), b"DEALLOCATE ALL\0").await;
+    answers(&mut stream).await;
+    let text = format!("again\0SELECT * FROM person WHERE name = '{long}'\0\0\0");
+    send(&mut stream, Some(b'P'), text.as_bytes()).await;
+    send(&mut stream, Some(b'S'), b"").await;
+    assert_eq!(
+        answers(&mut stream).await.first().map(|found| found.0),
+        Some(b'1')
+    );
+    // A message that is too long for what is left is passed over, and the session goes on.
+    let body = vec![b'x'; 1_500_000];
+    send(&mut stream, Some(b'P'), &body).await;
+    send(&mut stream, Some(b'S'), b"").await;
+    let refused = answers(&mut stream).await;
+    assert!(
+        matches!(&refused[..], [(b'E', text)] if text.contains("[LC0706]")),
+        "{refused:?}"
+    );
+    send(&mut stream, Some(b'Q'), &[&body[..], &[0]].concat()).await;
+    let refused = answers(&mut stream).await;
+    assert!(
+        matches!(&refused[..], [(b'E', text)] if text.contains("[LC0706]")),
+        "{refused:?}"
+    );
+    send(&mut stream, Some(b'Q'), b"SELECT id FROM person\0").await;
+    let found = answers(&mut stream).await;
+    assert_eq!(found.last().expect("a tag").1, "SELECT 0\0");
+    server.stop().await;
+}

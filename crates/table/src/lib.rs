@@ -28,8 +28,8 @@ pub use layout::RowLayout;
 pub use row_id::RowId;
 pub use rows::RowStore;
 pub use table::{
-    AlterError, Altered, Clashes, InsertError, Inserted, Table, TableSnapshot, TableView, Tick,
-    CLASHES_MAX,
+    AlterError, Altered, Clashes, IndexBuild, IndexChanges, InsertError, Inserted, Table,
+    TableSnapshot, TableView, Tick, CLASHES_MAX,
 };
 
 /// What can be wrong with the input of this crate.

@@ -1,10 +1,11 @@
 //! One table: rows, their indexes, and the primitive changes a transaction is made of.
 
 mod alter;
+mod held;
 
 use std::sync::Arc;
 
-use lightcone_schema::{IndexAlgorithm, IndexSchema, TableKind, TableSchema};
+use lightcone_schema::{IndexSchema, TableKind, TableSchema};
 use lightcone_types::ColId;
 
 use crate::id_table::IdTable;
@@ -15,7 +16,10 @@ use crate::rows::{bad_page_error, RowStore, ROW_IDS_MAX};
 use crate::seed::Seed;
 use crate::Error;
 
+use self::held::{Building, HeldIndex};
+
 pub use self::alter::{AlterError, Altered, Clashes, Tick, CLASHES_MAX};
+pub use self::held::{IndexBuild, IndexChanges};
 
 /// The rows and indexes of one table, to read.
 ///
@@ -30,14 +34,6 @@ pub struct TableView {
     held: Vec<HeldIndex>,
 }
 
-/// An index for those who look rows up by a column that no index of the schema is for.
-struct HeldIndex {
-    column: ColId,
-    /// None while the schema has one on this column.
-    index: Option<Index>,
-    holders: usize,
-}
-
 /// The rows and indexes of one table.
 pub struct Table {
     view: TableView,
@@ -47,6 +43,8 @@ pub struct Table {
     row_set: Option<RowSet>,
     /// The view of what is there now, if somebody has asked since the last change.
     frozen: Option<Arc<TableView>>,
+    /// Columns on which indexes are being built elsewhere.
+    building: Vec<Building>,
 }
 
 impl std::ops::Deref for Table {
@@ -143,12 +141,6 @@ impl TableView {
     }
 }
 
-fn held_index(column: ColId, rows: &RowStore, layout: &RowLayout) -> Index {
-    let mut index = Index::new(&IndexAlgorithm::BTree(vec![column]), false, layout);
-    rows.for_each(|id, _| index.insert(rows, layout, id));
-    index
-}
-
 /// The indexes of the schema, and those that somebody holds.
 fn all<'t>(
     indexes: &'t mut [Index],
@@ -184,60 +176,8 @@ impl Table {
             unique,
             row_set,
             frozen: None,
+            building: Vec::new(),
         }
-    }
-
-    /// Makes sure that there is an index on this column until as many have let go of it. Builds it if need be, which takes as
-    /// long as the table is large.
-    pub fn hold_index(&mut self, column: ColId) {
-        let has_index = self.position_on(column).is_some();
-        let TableView {
-            rows, layout, held, ..
-        } = &mut self.view;
-        if let Some(known) = held.iter_mut().find(|held| held.column == column) {
-            known.holders += 1;
-            return;
-        }
-        // Those that were let go of were kept for who comes back.
-        held.retain(|held| held.holders > 0);
-        held.push(HeldIndex {
-            column,
-            index: (!has_index).then(|| held_index(column, rows, layout)),
-            holders: 1,
-        });
-    }
-
-    /// Undoes one [`hold_index`](Self::hold_index). The index stays until another one is built, for who comes back.
-    pub fn release_index(&mut self, column: ColId) {
-        let held = &mut self.view.held;
-        if let Some(known) = held.iter_mut().find(|held| held.column == column) {
-            known.holders = known.holders.saturating_sub(1);
-        }
-    }
-
-    /// Nobody holds an index any more.
-    pub fn forget_held(&mut self) {
-        self.view.held.clear();
-    }
-
-    /// Holds the indexes that another table of the same columns holds, for as many.
-    pub fn hold_as(&mut self, other: &Table) {
-        let held = other.view.held.iter().map(|held| HeldIndex {
-            column: held.column,
-            index: None,
-            holders: held.holders,
-        });
-        self.view.held = held.collect();
-        self.fit_held(false);
-    }
-
-    /// How many indexes are held that the schema does not have.
-    pub fn held_indexes(&self) -> usize {
-        self.view
-            .held
-            .iter()
-            .filter(|held| held.holders > 0 && held.index.is_some())
-            .count()
     }
 
     /// The first unique index: it decides what "the same row" is when the log replaces or deletes by key.
@@ -271,6 +211,24 @@ impl Table {
     /// A unique index has another row with the same key, or the table is full; nothing changed then.
     #[inline]
     pub fn insert(&mut self, row: &[u8]) -> Result<Inserted, InsertError> {
+        self.insert_by(row, |rows| rows.insert(row))
+    }
+
+    /// Inserts a row that was deleted as `id`, and is to be where it was: a transaction that is taken back leaves the order of
+    /// rows as it found it.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn put_back(&mut self, id: RowId, row: &[u8]) -> Result<Inserted, InsertError> {
+        self.insert_by(row, |rows| rows.put_back(id, row))
+    }
+
+    #[inline]
+    fn insert_by(
+        &mut self,
+        row: &[u8],
+        store: impl FnOnce(&mut RowStore) -> Option<RowId>,
+    ) -> Result<Inserted, InsertError> {
         for (nth, &index) in self.unique.iter().enumerate() {
             if let Some(id) = self.indexes[index].find_row(&self.rows, &self.layout, row) {
                 return match nth == 0 && self.rows.get(id) == row {
@@ -285,7 +243,7 @@ impl Table {
             }
         }
         self.frozen = None;
-        let id = self.view.rows.insert(row).ok_or_else(|| self.full())?;
+        let id = store(&mut self.view.rows).ok_or_else(|| self.full())?;
         self.index_row(id);
         Ok(Inserted::New(id))
     }
@@ -327,6 +285,9 @@ impl Table {
                 changed |= 1 << (position % 64);
             }
         }
+        for building in &mut self.building {
+            building.note_replaced(layout, id, rows.get(id), row);
+        }
         let replaced = rows.replace(id, row);
         debug_assert_eq!(replaced, Some(id), "rows of one size never move");
         if changed != 0 {
@@ -361,7 +322,12 @@ impl Table {
     }
 
     fn index_row(&mut self, id: RowId) {
-        let Table { view, row_set, .. } = self;
+        let Table {
+            view,
+            row_set,
+            building,
+            ..
+        } = self;
         let TableView {
             rows,
             indexes,
@@ -372,6 +338,9 @@ impl Table {
         for index in all(indexes, held) {
             index.insert(rows, layout, id);
         }
+        for building in building {
+            building.note(layout, rows.get(id), id, true);
+        }
         if let Some(set) = row_set {
             set.insert(rows, id);
         }
@@ -379,7 +348,12 @@ impl Table {
 
     fn unindex_row(&mut self, id: RowId) {
         self.frozen = None;
-        let Table { view, row_set, .. } = self;
+        let Table {
+            view,
+            row_set,
+            building,
+            ..
+        } = self;
         let TableView {
             rows,
             indexes,
@@ -389,6 +363,9 @@ impl Table {
         } = view;
         for index in all(indexes, held) {
             index.remove(rows, layout, id);
+        }
+        for building in building {
+            building.note(layout, rows.get(id), id, false);
         }
         if let Some(set) = row_set {
             set.remove(rows, id);
@@ -407,6 +384,7 @@ impl Table {
         self.frozen = None;
         self.view.rows.clear();
         all(&mut self.view.indexes, &mut self.view.held).for_each(Index::clear);
+        self.building.clear();
         if let Some(set) = &mut self.row_set {
             *set = RowSet::default();
         }

@@ -1,7 +1,7 @@
 // Applies the rows of messages to the cache. After a reconnect, rows are collected beside the cache until every
 // subscription is back; then the cache takes them over, and the application hears of the differences only.
 
-import { ClientError } from "./client_error";
+import { noSuchTable } from "./client_error";
 import { stdbLogger } from "./logger";
 import { type Row, RowStore } from "./row_store";
 import type { RowView } from "./row_views";
@@ -71,7 +71,7 @@ export class CacheUpdater {
     const all: Row[] = [];
     for (const { table: name, inserts } of tables) {
       const table = this.#tables.get(name);
-      if (!table) throw new ClientError("LC0841", `the bindings have no table ${name}; generate them again`);
+      if (!table) throw noSuchTable(name);
       const { rows } = yield* table.decodeLists(inserts);
       if (tables.length === 1) return rows;
       for (const row of rows) all.push(row);
@@ -103,11 +103,8 @@ export class CacheUpdater {
     const table = this.#tables.get(name);
     if (!table && !this.#unknownTables.has(name)) {
       this.#unknownTables.add(name);
-      const { message, docsUrl } = new ClientError(
-        "LC0841",
-        `the bindings have no table ${name}, whose rows are ignored; generate the bindings again`,
-      );
-      stdbLogger("warn", `${message}; see ${docsUrl}`);
+      const { message, docsUrl } = noSuchTable(name);
+      stdbLogger("warn", `rows are ignored, as ${message}; see ${docsUrl}`);
     }
     return table;
   }

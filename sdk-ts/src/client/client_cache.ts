@@ -2,11 +2,12 @@
 
 import type { AccessorsOf } from "../core";
 import { known } from "../core/untyped";
-import { ClientError } from "./client_error";
+import { noSuchTable } from "./client_error";
 import type { ClientTable, TableDefForTableName, TableName } from "./client_table";
 import type { AnyModule } from "./remote_module";
 import { type CachedTableDef, TableCacheImpl } from "./table_cache";
 
+/** A table of the cache: its rows, its callbacks, and its indexes. */
 export type TableCache<RemoteModule extends AnyModule, Name extends AccessorsOf<RemoteModule>> = ClientTable<
   RemoteModule,
   Name
@@ -18,7 +19,7 @@ export class ClientCache<RemoteModule extends AnyModule> {
 
   getTable<N extends TableName<RemoteModule>>(name: N): TableCache<RemoteModule, N> {
     const table = this.tables.get(name);
-    if (!table) throw new ClientError("LC0841", `the bindings have no table ${name}; generate them again`);
+    if (!table) throw noSuchTable(name);
     return table.facade as TableCache<RemoteModule, N>;
   }
 

@@ -63,6 +63,11 @@ export class ClientError extends Error {
   }
 }
 
+/** The bindings are older than the module. */
+export function noSuchTable(name: string): ClientError {
+  return new ClientError("LC0841", `the bindings have no table ${name}; generate them again`);
+}
+
 /** What was thrown, or what an error event carries, as an `Error`. */
 export function toError(value: unknown): Error {
   if (value instanceof Error) return value;

@@ -17,6 +17,7 @@ import type { AnyModule } from "./remote_module";
 /** The accessor names of a schema, or any name where the schema is not known. */
 export type TableName<SchemaDef> = [SchemaDef] extends [AnySchema] ? AccessorsOf<SchemaDef> : string;
 
+/** The definition of a table with this accessor name. */
 export type TableDefForTableName<SchemaDef extends AnySchema, N extends TableName<SchemaDef>> = {
   accessorName: N;
 } & ([SchemaDef] extends [AnySchema] ? TableOf<SchemaDef> : AnyTableDef);
@@ -28,20 +29,23 @@ type RowCallback<Module extends AnyModule, Rows extends unknown[]> = (
 ) => void;
 
 interface TellsInserts<Module extends AnyModule, Row> {
-  /** Calls `callback` when a row comes into the cache. */
-  onInsert(callback: RowCallback<Module, [row: Row]>): void;
+  /** Calls `callback` when a row comes into the cache; returns how to stop that. */
+  onInsert(callback: RowCallback<Module, [row: Row]>): () => void;
+  /** Stops calls of a function that was given to `onInsert`. */
   removeOnInsert(callback: RowCallback<Module, [row: Row]>): void;
 }
 
 interface TellsDeletes<Module extends AnyModule, Row> {
-  /** Calls `callback` when a row leaves the cache. */
-  onDelete(callback: RowCallback<Module, [row: Row]>): void;
+  /** Calls `callback` when a row leaves the cache; returns how to stop that. */
+  onDelete(callback: RowCallback<Module, [row: Row]>): () => void;
+  /** Stops calls of a function that was given to `onDelete`. */
   removeOnDelete(callback: RowCallback<Module, [row: Row]>): void;
 }
 
 interface TellsUpdates<Module extends AnyModule, Row> {
-  /** Calls `callback` when a row is replaced by one with the same primary key. */
-  onUpdate(callback: RowCallback<Module, [oldRow: Row, newRow: Row]>): void;
+  /** Calls `callback` when a row is replaced by one with the same primary key; returns how to stop that. */
+  onUpdate(callback: RowCallback<Module, [oldRow: Row, newRow: Row]>): () => void;
+  /** Stops calls of a function that was given to `onUpdate`. */
   removeOnUpdate(callback: RowCallback<Module, [oldRow: Row, newRow: Row]>): void;
 }
 

@@ -8,6 +8,7 @@ import type { AnyModule } from "./remote_module";
 import type { KeepAliveOptions } from "./silence_watch";
 import type { Compression, WebSocketFactory } from "./socket";
 
+/** What the callbacks of a builder are called for. */
 export type ConnectionEvent = "connect" | "disconnect" | "connectError" | "reconnecting" | "reconnect";
 
 /** What a builder hands to a connection. */

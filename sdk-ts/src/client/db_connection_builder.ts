@@ -16,6 +16,7 @@ import { type Compression, OrderedSocket, type WebSocketFactory } from "./socket
 /** What `build` hands to the connection, but for what it must be told. */
 type Settings = Omit<DbConnectionConfig<AnyModule>, "uri" | "nameOrAddress" | "remoteModule" | "reconnect">;
 
+/** Where and how to connect. `DbConnection.builder()` of the generated bindings makes one. */
 export class DbConnectionBuilder<DbConnection extends AnyConnection> {
   readonly #remoteModule: RemoteModuleOf<DbConnection>;
   readonly #construct: (config: DbConnectionConfig<RemoteModuleOf<DbConnection>>) => DbConnection;
@@ -52,7 +53,7 @@ export class DbConnectionBuilder<DbConnection extends AnyConnection> {
 
   /** Address of the server: `ws://`, `wss://`, `http://` or `https://`, with a path if it is behind one. */
   withUri(uri: string | URL): this {
-    const url = URL.canParse(uri) ? new URL(uri) : undefined;
+    const url = parseUrl(uri);
     if (!url || !/^(ws|http)s?:$/.test(url.protocol)) {
       throw new ClientError("LC0847", `withUri: ${JSON.stringify(uri)} is not like ws://host:port`);
     }
@@ -212,6 +213,15 @@ export class DbConnectionBuilder<DbConnection extends AnyConnection> {
       remoteModule: this.#remoteModule,
       reconnect: (this.#reconnect ?? (handlesLoss ? undefined : {})) || undefined,
     });
+  }
+}
+
+function parseUrl(uri: string | URL): URL | undefined {
+  try {
+    // Browsers of 2023 have no `URL.canParse`.
+    return new URL(uri);
+  } catch {
+    return undefined;
   }
 }
 

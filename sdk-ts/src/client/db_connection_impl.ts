@@ -37,6 +37,7 @@ import { cacheOf } from "./table_cache";
 
 preferCompiledScript();
 
+/** The module of a connection. */
 export type RemoteModuleOf<C> = C extends DbConnectionImpl<infer RM> ? RM : never;
 
 /** A connection of any module. */
@@ -47,6 +48,7 @@ type ConnectionCallback<RemoteModule extends AnyModule> = (
   ...args: any[]
 ) => void;
 
+/** A connection to a database. The generated bindings have a class for that of their module. */
 export class DbConnectionImpl<RemoteModule extends AnyModule> {
   /** Whether the server has answered and the connection has not been lost since. */
   isActive = false;
@@ -87,7 +89,7 @@ export class DbConnectionImpl<RemoteModule extends AnyModule> {
       },
       onPayload: (data) => {
         this.#lifecycle.heard();
-        jobs.add(dispatch.receive(data));
+        jobs.add(dispatch.receive(data), data.length);
       },
       onLost: (error) => jobs.add(this.#lifecycle.lose(error)),
     });
@@ -155,7 +157,7 @@ export class DbConnectionImpl<RemoteModule extends AnyModule> {
     return this.#lifecycle.wasConnected && !this.isActive && !this.#lifecycle.isOver;
   }
 
-  /** @internal */
+  /** Not for applications: tells the compiler what the module of a connection is. */
   [INTERNAL_REMOTE_MODULE](): RemoteModule {
     return this.#module;
   }

@@ -49,11 +49,13 @@ export interface EventContextInterface<RemoteModule extends AnyModule> extends D
   event: Event<ReducerInfoOf<RemoteModule>>;
 }
 
+/** Of callbacks for calls of a reducer. */
 export interface ReducerEventContextInterface<RemoteModule extends AnyModule>
   extends DbContext<RemoteModule> {
   event: ReducerEvent<ReducerInfoOf<RemoteModule>>;
 }
 
+/** Of callbacks for calls of a procedure. */
 export interface ProcedureEventContextInterface<RemoteModule extends AnyModule>
   extends DbContext<RemoteModule> {}
 

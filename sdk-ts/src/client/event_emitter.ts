@@ -39,9 +39,11 @@ export class CallbackList<Callback> {
     return this.#list;
   }
 
-  add(callback: Callback): void {
+  /** Returns how to take it away again. */
+  add(callback: Callback): () => void {
     this.#callbacks.add(callback);
     this.#list = undefined;
+    return () => this.delete(callback);
   }
 
   delete(callback: Callback): void {

@@ -23,9 +23,15 @@ const CONNECT_TIMEOUT_MS = 30_000;
 /** A server that asks to wait is heeded up to this time. */
 const RETRY_AFTER_MS_MAX = 300_000;
 
+/** After so many messages that cannot be inflated, no compression is asked for any more. */
+const DAMAGED_COMPRESSED_MAX = 2;
+/** After so many in a row, without compression in the end, the connection is not restored. */
+const DAMAGED_MAX = 4;
+
 /** What may be different at the next attempt. */
 const PASSING_ERRORS: ReadonlySet<ClientErrorCode> = /* @__PURE__ */ new Set([
   "LC0831",
+  "LC0843",
   "LC0851",
   "LC0853",
   "LC0855",
@@ -72,6 +78,8 @@ export class Lifecycle {
   readonly #silence: SilenceWatch | undefined;
   readonly #stopListening: (() => void) | undefined;
   #attempt = 0;
+  /** Messages that could not be inflated. */
+  #damaged = 0;
   #greetedAt = 0;
   #retryTimer: ReturnType<typeof setTimeout> | undefined;
   #connectTimer: ReturnType<typeof setTimeout> | undefined;
@@ -115,7 +123,8 @@ export class Lifecycle {
   }
 
   async openSocket(signal: AbortSignal): ReturnType<WebSocketFactory> {
-    const { uri, nameOrAddress, createWSFn, compression, lightMode, confirmedReads } = this.#settings;
+    const { uri, nameOrAddress, createWSFn, lightMode, confirmedReads } = this.#settings;
+    const compression = this.#damaged < DAMAGED_COMPRESSED_MAX ? this.#settings.compression : "none";
     const authToken = await this.credentials.next(signal);
     return createWSFn({
       url: uri,
@@ -183,7 +192,11 @@ export class Lifecycle {
     this.#handlers.onLost();
     const cause =
       error ?? new ClientError("LC0831", wasGreeted ? "the server ended the connection" : NOT_GREETED);
-    if (wasGreeted && Date.now() - this.#greetedAt > STABLE_AFTER_MS) this.#attempt = 0;
+    if (wasGreeted && Date.now() - this.#greetedAt > STABLE_AFTER_MS) {
+      this.#attempt = 0;
+      this.#damaged = Math.min(this.#damaged, DAMAGED_COMPRESSED_MAX);
+    }
+    if (cause instanceof ClientError && cause.code === "LC0843") this.#damaged += 1;
     if (!state.isDisconnectRequested) state.connectionError = cause;
     this.#stateChanged();
     const isRefused = cause instanceof ClientError && cause.code === "LC0832";
@@ -218,6 +231,7 @@ export class Lifecycle {
     if (!this.wasConnected && !reconnect.retriesFirstAttempt) return false;
     // Trying again would fail in the same way.
     if (error instanceof ClientError && !PASSING_ERRORS.has(error.code)) return false;
+    if (this.#damaged > DAMAGED_MAX) return false;
     return this.#attempt < (reconnect.maxAttempts ?? Number.POSITIVE_INFINITY);
   }
 

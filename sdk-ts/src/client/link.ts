@@ -24,6 +24,15 @@ export interface LinkHandlers {
 /** Messages are put together up to this size in one payload of v3. */
 const PAYLOAD_BYTES_MAX = 256 * 1024;
 
+/** So many bytes the socket may hold that the network has not taken; further messages wait in the queue. */
+const SOCKET_BYTES_MAX = 16 * 1024 * 1024;
+
+/** Sockets do not tell when the network has taken something, so a full one is looked at again after this time. */
+const SOCKET_LOOK_MS = 20;
+
+/** Messages that may wait in the queue. A request beyond it is rejected (LC0835). */
+const QUEUED_BYTES_MAX = 64 * 1024 * 1024;
+
 /** So long the server may take to answer a close, before the connection counts as closed. */
 const CLOSE_TIMEOUT_MS = 5000;
 
@@ -37,6 +46,8 @@ export class Link {
   /** Events of an earlier socket are ignored. */
   #epoch = 0;
   #queue: Outgoing[] = [];
+  #queuedBytes = 0;
+  #flushTimer: ReturnType<typeof setTimeout> | undefined;
   #isFlushScheduled = false;
 
   constructor(handlers: LinkHandlers) {
@@ -52,13 +63,24 @@ export class Link {
     return (this.#socket?.readyState ?? 0) >= 2;
   }
 
-  /** Messages that wait for a connection. */
+  /** Messages that wait for a connection, or for one that is slower than the application. */
   get queued(): readonly Outgoing[] {
     return this.#queue;
   }
 
   set queued(messages: Outgoing[]) {
     this.#queue = messages;
+    this.#queuedBytes = messages.reduce((sum, { bytes }) => sum + bytes.length, 0);
+  }
+
+  /** Whether so many messages, or too many bytes, wait although everything was sent that could be. */
+  isFull(messagesMax: number): boolean {
+    if (this.#queue.length < messagesMax && this.#queuedBytes <= QUEUED_BYTES_MAX) return false;
+    if (!this.#isOpen) return true;
+    this.#flush();
+    return (
+      this.#queue.length > 0 && (this.#queue.length >= messagesMax || this.#queuedBytes > QUEUED_BYTES_MAX)
+    );
   }
 
   start(): void {
@@ -131,13 +153,14 @@ export class Link {
 
   /** Takes a message out of the queue. */
   forget(requestId: number): void {
-    this.#queue = this.#queue.filter((message) => message.requestId !== requestId);
+    this.queued = this.#queue.filter((message) => message.requestId !== requestId);
   }
 
   #detach(): WebSocketAdapter | undefined {
     const socket = this.#socket;
     this.#epoch += 1;
     clearTimeout(this.#closeTimer);
+    clearTimeout(this.#flushTimer);
     this.#opening?.abort();
     this.#socket = undefined;
     this.#isOpen = false;
@@ -146,6 +169,7 @@ export class Link {
 
   send(message: Outgoing): void {
     this.#queue.push(message);
+    this.#queuedBytes += message.bytes.length;
     if (!this.#isOpen || this.#isFlushScheduled) return;
     this.#isFlushScheduled = true;
     // What the application sends in this turn goes out together. (Node's `queueMicrotask` costs more than a promise.)
@@ -157,23 +181,35 @@ export class Link {
     if (this.#isOpen) this.#flush();
   };
 
+  /** Whether the socket is full; then the queue is looked at again later. */
+  #waitsForSocket(): boolean {
+    if ((this.#socket?.bufferedAmount ?? 0) <= SOCKET_BYTES_MAX) return false;
+    clearTimeout(this.#flushTimer);
+    this.#flushTimer = setTimeout(this.#flushScheduled, SOCKET_LOOK_MS);
+    return true;
+  }
+
   #flush(): void {
+    if (this.#waitsForSocket()) return;
     const messages = this.#queue;
-    this.#queue = [];
+    this.queued = [];
     const epoch = this.#epoch;
-    for (let start = 0; start < messages.length && epoch === this.#epoch; ) {
+    let start = 0;
+    let failure: Error | undefined;
+    while (start < messages.length && epoch === this.#epoch && !this.#waitsForSocket()) {
       const end = this.#isV3 ? batchEnd(messages, start) : start + 1;
       const batch = messages.slice(start, end);
       try {
         this.#socket?.send(concatenate(batch));
       } catch (error) {
-        this.#queue = [...messages.slice(start), ...this.#queue];
-        this.drop(toError(error));
-        return;
+        failure = toError(error);
+        break;
       }
       for (const message of batch) this.#handlers.onSent(message);
       start = end;
     }
+    if (start < messages.length) this.queued = [...messages.slice(start), ...this.#queue];
+    if (failure) this.drop(failure);
   }
 }
 

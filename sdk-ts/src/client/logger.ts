@@ -1,5 +1,6 @@
 // What the client says on the console.
 
+/** How important a line is. */
 export type LogLevel = "info" | "warn" | "error" | "debug" | "trace";
 
 /** From the most important one to the least. */
@@ -12,6 +13,7 @@ export const setGlobalLogLevel = (level: LogLevel): void => {
   globalLevel = level;
 };
 
+/** The level that was set. */
 export const getGlobalLogLevel = (): LogLevel => globalLevel;
 
 type Lazy<T> = T | (() => T);

@@ -31,11 +31,17 @@ interface WithTables {
   tableUpdates: TableChanges[];
 }
 
+/** Rows changed. */
 export type TransactionUpdateMessage = Tagged<"TransactionUpdate"> & WithTables;
+/** A subscription has its rows. */
 export type SubscribeAppliedMessage = Tagged<"SubscribeApplied"> & OfQuerySet & WithTables;
+/** A subscription has ended. */
 export type UnsubscribeAppliedMessage = Tagged<"UnsubscribeApplied"> & OfQuerySet & WithTables;
+/** A subscription was refused, or given up. */
 export type SubscriptionError = Tagged<"SubscriptionError"> & OfQuerySet & { error: string };
+/** A call of a reducer is answered. */
 export type ReducerResultMessage = Tagged<"ReducerResult"> & OfRequest & { result: ReducerOutcome };
+/** A call of a procedure is answered. */
 export type ProcedureResultMessage = Tagged<"ProcedureResult"> &
   OfRequest & { result: (Tagged<"Ok"> & { value: Uint8Array }) | (Tagged<"Err"> & { value: string }) };
 

@@ -69,6 +69,7 @@ interface DefinedProcedure<Name extends string, Params extends ParamsObj, Result
   returnType: Result;
 }
 
+/** Defines a procedure, in generated bindings. */
 export function procedureSchema<
   ProcedureName extends string,
   Params extends ParamsObj,
@@ -83,7 +84,9 @@ export function procedureSchema<
 
 /** Puts the procedures of a module together. */
 export function procedures<const H extends readonly AnyProcedure[]>(...handles: H): { procedures: H };
+/** Puts the procedures of a module together. */
 export function procedures<const H extends readonly AnyProcedure[]>(handles: H): { procedures: H };
+/** Puts the procedures of a module together. */
 export function procedures(...handles: AnyProcedure[] | [AnyProcedure[]]): AnyProcedures {
   return { procedures: handles.flat() };
 }

@@ -1,5 +1,6 @@
 // When a lost connection is tried again.
 
+/** When a lost connection is tried again. */
 export interface ReconnectOptions {
   /** Longest wait before the first attempt, in milliseconds. Default: 500. */
   baseDelayMs?: number;

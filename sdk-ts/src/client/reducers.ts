@@ -75,6 +75,7 @@ export interface Reducers<Module extends AnyReducers> {
   reducersType: Module;
 }
 
+/** Defines a reducer, in generated bindings. */
 export function reducerSchema<ReducerName extends string, Params extends ParamsObj>(
   name: ReducerName,
   params: Params,
@@ -97,7 +98,9 @@ function reducerOf(defined: AnyDefinedReducer): AnyReducer {
 export function reducers<const H extends readonly AnyDefinedReducer[]>(
   ...handles: H
 ): Reducers<ReducersOf<H>>;
+/** Puts the reducers of a module together. */
 export function reducers<const H extends readonly AnyDefinedReducer[]>(handles: H): Reducers<ReducersOf<H>>;
+/** Puts the reducers of a module together. */
 export function reducers(...handles: AnyDefinedReducer[] | [AnyDefinedReducer[]]): Reducers<AnyReducers> {
   return { reducersType: { reducers: handles.flat().map(reducerOf) } };
 }

@@ -4,6 +4,7 @@ import type { AnySchema } from "../core";
 import type { AnyProcedures } from "./procedures";
 import type { AnyReducers } from "./reducers";
 
+/** What generated bindings say of a module. */
 export type RemoteModule<
   SchemaDef extends AnySchema,
   ReducersDef extends AnyReducers,

@@ -92,10 +92,14 @@ export class Requests {
       request.reject(options.signal.reason);
       return request.promise;
     }
-    if (this.#isClosed()) return refuse(request, "LC0834", "the connection is closed");
     const { queuedRequestsMax = QUEUED_REQUESTS_MAX } = this.#settings;
-    if (!this.#link.isOpen && this.#link.queued.length >= queuedRequestsMax) {
-      return refuse(request, "LC0835", `${queuedRequestsMax} requests wait for a connection already`);
+    // A look that may find the connection lost.
+    const isFull = this.#link.isFull(queuedRequestsMax);
+    if (this.#isClosed()) return refuse(request, "LC0834", "the connection is closed");
+    if (isFull) {
+      const reason = this.#link.isOpen ? "the network to take them" : "a connection";
+      const waiting = this.#link.queued.length;
+      return refuse(request, "LC0835", `${waiting} requests wait for ${reason} already`);
     }
     const requestId = this.#nextId;
     let bytes: Uint8Array<ArrayBuffer>;

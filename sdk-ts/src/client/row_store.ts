@@ -28,8 +28,48 @@ export class Changes {
 /** So many rows are handled between two looks at the clock. */
 export const ROWS_BETWEEN_YIELDS = 512;
 
-/** Operations up to this number are applied in one go. */
-const OPERATIONS_AT_ONCE_MAX = 8192;
+/** Operations up to this number, some milliseconds of work, become visible in one go. */
+const COMMIT_OPERATIONS = 8192;
+/** So many do if a copy of the table would be more work than they are: some 20 ms. */
+const COMMIT_OPERATIONS_MAX = 131_072;
+
+/** What the inserts and deletes of a message come to for one key. */
+interface Net {
+  difference: number;
+  /** The last row that was inserted. */
+  row: Row | undefined;
+  isDeleted: boolean;
+}
+
+/** Operations that a store can apply: as they came if they are of one kind, otherwise by key. */
+export type Operations =
+  | { readonly inserts: KeyedRows }
+  | { readonly deletes: KeyedRows }
+  | { readonly net: ReadonlyMap<RowKey, Net>; readonly isKeyed: boolean };
+
+/**
+ * Puts the operations of a message together, for any store. `isKeyed` says that the keys are primary keys, so that a
+ * delete and an insert of the same key are an update; otherwise they are the same row and cancel each other.
+ */
+export function* operationsOf(inserts: KeyedRows, deletes: KeyedRows, isKeyed: boolean): Steps<Operations> {
+  if (deletes.keys.length === 0) return { inserts };
+  if (inserts.keys.length === 0) return { deletes };
+  const net = new Map<RowKey, Net>();
+  yield* count(net, inserts, 1);
+  yield* count(net, deletes, -1);
+  return { net, isKeyed };
+}
+
+function* count(net: Map<RowKey, Net>, { keys, rows }: KeyedRows, difference: 1 | -1): Steps {
+  for (let i = 0; i < keys.length; i++) {
+    let entry = net.get(keys[i]!);
+    if (!entry) net.set(keys[i]!, (entry = { difference: 0, row: undefined, isDeleted: false }));
+    entry.difference += difference;
+    if (difference > 0) entry.row = rows[i];
+    else entry.isDeleted = true;
+    if (i % ROWS_BETWEEN_YIELDS === ROWS_BETWEEN_YIELDS - 1) yield;
+  }
+}
 
 export class RowStore {
   readonly rows: Map<RowKey, Row>;
@@ -48,8 +88,8 @@ export class RowStore {
 
   /** Whether so many operations are better done in slices on a copy. */
   wantsSlices(operations: number): boolean {
-    // Copying a large table for a small part of it would take longer than the operations.
-    return operations > OPERATIONS_AT_ONCE_MAX && (operations > 65_536 || operations * 8 > this.rows.size);
+    if (operations > COMMIT_OPERATIONS_MAX) return true;
+    return operations > COMMIT_OPERATIONS && operations * 2 > this.rows.size;
   }
 
   *copy(): Steps<RowStore> {
@@ -61,14 +101,10 @@ export class RowStore {
     return new RowStore(rows, new Map(this.#more));
   }
 
-  /**
-   * Applies the operations of one message. `isKeyed` says that the keys are primary keys, so that a delete and an
-   * insert of the same key are an update; otherwise they are the same row and cancel each other.
-   */
-  *apply(inserts: KeyedRows, deletes: KeyedRows, isKeyed: boolean, changes: Changes): Steps {
-    if (deletes.keys.length === 0) yield* this.#insertAll(inserts, changes);
-    else if (inserts.keys.length === 0) yield* this.#deleteAll(deletes, changes);
-    else yield* this.#applyMixed(inserts, deletes, isKeyed, changes);
+  *apply(operations: Operations, changes: Changes): Steps {
+    if ("inserts" in operations) yield* this.#insertAll(operations.inserts, changes);
+    else if ("deletes" in operations) yield* this.#deleteAll(operations.deletes, changes);
+    else yield* this.#applyAll(operations.net, operations.isKeyed, changes);
   }
 
   *#insertAll({ keys, rows }: KeyedRows, changes: Changes): Steps {
@@ -95,30 +131,7 @@ export class RowStore {
     }
   }
 
-  *#applyMixed(inserts: KeyedRows, deletes: KeyedRows, isKeyed: boolean, changes: Changes): Steps {
-    const net = new Map<RowKey, { difference: number; row: Row | undefined; isDeleted: boolean }>();
-    for (let i = 0; i < inserts.keys.length; i++) {
-      const key = inserts.keys[i]!;
-      const entry = net.get(key);
-      if (entry) {
-        entry.difference += 1;
-        entry.row = inserts.rows[i];
-      } else {
-        net.set(key, { difference: 1, row: inserts.rows[i], isDeleted: false });
-      }
-      if (i % ROWS_BETWEEN_YIELDS === ROWS_BETWEEN_YIELDS - 1) yield;
-    }
-    for (let i = 0; i < deletes.keys.length; i++) {
-      const key = deletes.keys[i]!;
-      const entry = net.get(key);
-      if (entry) {
-        entry.difference -= 1;
-        entry.isDeleted = true;
-      } else {
-        net.set(key, { difference: -1, row: undefined, isDeleted: true });
-      }
-      if (i % ROWS_BETWEEN_YIELDS === ROWS_BETWEEN_YIELDS - 1) yield;
-    }
+  *#applyAll(net: ReadonlyMap<RowKey, Net>, isKeyed: boolean, changes: Changes): Steps {
     let done = 0;
     for (const [key, { difference, row, isDeleted }] of net) {
       this.#applyNet(key, difference, row, isKeyed && isDeleted, changes);

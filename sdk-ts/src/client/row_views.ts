@@ -12,7 +12,8 @@ export interface RowSource {
   rows(): Iterable<Row>;
   /** Another number after each commit that changed rows. */
   readonly version: number;
-  readonly views: TableViews;
+  /** Made for the first view, so that an application without any does not load this file. */
+  views: TableViews | undefined;
 }
 
 const NO_ROWS: readonly never[] = Object.freeze([]) as readonly never[];
@@ -32,6 +33,7 @@ export class RowView {
   readonly isConditional: boolean;
   readonly equality: Equality | undefined;
   readonly #source: RowSource;
+  readonly #views: TableViews;
   /** Rows in the order of their arrival; a deleted one leaves an empty place. */
   #places: (Row | undefined)[] = [];
   #emptyPlaces = 0;
@@ -44,6 +46,7 @@ export class RowView {
 
   constructor(source: RowSource, condition?: AnyCondition) {
     this.#source = source;
+    this.#views = source.views ??= new TableViews();
     this.isConditional = condition !== undefined;
     this.matches = condition ? compileCondition(condition) : () => true;
     this.equality = condition && equalityOf(condition);
@@ -52,12 +55,12 @@ export class RowView {
   /** Follows the table until `detach`; `listener` is called after commits that change the result. */
   attach(listener: () => void): void {
     this.#listener = listener;
-    this.#source.views.add(this);
+    this.#views.add(this);
   }
 
   detach(): void {
     this.#listener = undefined;
-    this.#source.views.remove(this);
+    this.#views.remove(this);
   }
 
   get rows(): readonly Row[] {
@@ -71,7 +74,7 @@ export class RowView {
     this.#placeOf = undefined;
     this.#emptyPlaces = 0;
     const places: Row[] = [];
-    for (const row of this.#source.views.candidates(this.equality, this.#source)) {
+    for (const row of this.#views.candidates(this.equality, this.#source)) {
       if (this.matches(row)) places.push(row);
     }
     this.#places = places;

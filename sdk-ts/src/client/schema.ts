@@ -55,6 +55,7 @@ function resolveIndexes(table: AnyTableSchema): IndexDef[] {
 
 type Named = { accessorName: PropertyKey };
 
+/** Definitions by their accessor names. */
 export type ConvertToAccessorMap<TableDefs extends readonly Named[]> = {
   [Def in TableDefs[number] as Def["accessorName"]]: Def;
 };

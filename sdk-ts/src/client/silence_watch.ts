@@ -1,6 +1,7 @@
 // Notices a connection whose other end is gone without a word: a laptop that slept, a network that changed, a server that
 // lost its power. Browsers do not show the server's pings, so a client that hears nothing asks something itself.
 
+/** When a connection counts as lost from which nothing comes any more. */
 export interface KeepAliveOptions {
   /** Silence after which the server is asked for a sign of life, in milliseconds. Default: 30 000. */
   idleMs?: number;

@@ -22,11 +22,14 @@ export interface WebSocketAdapter {
   close(): void;
   /** As of `WebSocket`. Without it, a socket that died while the page slept is noticed by its `onclose` only. */
   readonly readyState?: number;
+  /** As of `WebSocket`. Without it, a socket takes whatever the application sends. */
+  readonly bufferedAmount?: number;
 }
 
 /** What a server may compress payloads with. */
 export type Compression = "none" | "gzip" | "brotli";
 
+/** What a socket is opened with. */
 export interface WebSocketArgs {
   /** The server; `nameOrAddress` is the database. */
   url: URL;
@@ -41,6 +44,7 @@ export interface WebSocketArgs {
   signal?: AbortSignal;
 }
 
+/** Opens a socket. */
 export type WebSocketFactory = (args: WebSocketArgs) => Promise<WebSocketAdapter>;
 
 type WebSocketConstructor = new (url: URL | string, protocols: string[]) => WebSocket;
@@ -180,6 +184,9 @@ export async function openWebSocket(args: WebSocketArgs): Promise<WebSocket> {
   return socket;
 }
 
+/** Payloads that may wait for one that is being inflated. When another one comes then, the connection is lost (LC0831). */
+const INFLATING_BYTES_MAX = 256 * 1024 * 1024;
+
 /**
  * Inflates the payloads of a socket and delivers them, and the end of the connection, strictly in the order in which
  * they came: a small payload never overtakes a large one that is still being inflated.
@@ -191,6 +198,7 @@ export class OrderedSocket implements WebSocketAdapter {
   #onerror: (event: ErrorEvent) => void = () => {};
   /** Ends when everything that came so far is delivered; undefined when there is nothing to wait for. */
   #tail: Promise<void> | undefined;
+  #waitingBytes = 0;
   #isBroken = false;
 
   constructor(socket: WebSocket) {
@@ -210,6 +218,10 @@ export class OrderedSocket implements WebSocketAdapter {
 
   get readyState(): number {
     return this.#socket.readyState;
+  }
+
+  get bufferedAmount(): number {
+    return this.#socket.bufferedAmount;
   }
 
   set onopen(handler: () => void) {
@@ -244,6 +256,13 @@ export class OrderedSocket implements WebSocketAdapter {
       );
       return;
     }
+    if (this.#waitingBytes > INFLATING_BYTES_MAX) {
+      this.#fail(new ClientError("LC0831", "messages come faster than they can be inflated"));
+      return;
+    }
+    // One alone may have any size.
+    const waitingBytes = this.#tail ? data.byteLength : 0;
+    this.#waitingBytes += waitingBytes;
     let body: Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>>;
     try {
       body = decompressPayload(new Uint8Array(data));
@@ -255,14 +274,15 @@ export class OrderedSocket implements WebSocketAdapter {
       // Inflating starts now, next to that of other payloads; the result waits for its turn.
       body.catch(() => {});
       const inflated = body;
-      this.#inOrder(async () => this.#deliver(await inflated));
+      this.#inOrder(async () => this.#deliver(await inflated, waitingBytes));
     } else {
       const plain = body;
-      this.#inOrder(() => this.#deliver(plain));
+      this.#inOrder(() => this.#deliver(plain, waitingBytes));
     }
   }
 
-  #deliver(data: Uint8Array): void {
+  #deliver(data: Uint8Array, waitingBytes: number): void {
+    this.#waitingBytes -= waitingBytes;
     if (!this.#isBroken) this.#onmessage({ data });
   }
 

@@ -3,8 +3,16 @@
 import { AlgebraicType, BinaryReader, ProductType } from "../core";
 import { ClientError, toError } from "./client_error";
 import { CallbackList, handleResult, reportCallbackError } from "./event_emitter";
-import { Changes, type KeyedRows, ROWS_BETWEEN_YIELDS, type Row, type RowKey, RowStore } from "./row_store";
-import { type RowSource, type RowView, TableViews, type ViewChanges } from "./row_views";
+import {
+  Changes,
+  type KeyedRows,
+  operationsOf,
+  ROWS_BETWEEN_YIELDS,
+  type Row,
+  type RowKey,
+  RowStore,
+} from "./row_store";
+import type { RowSource, RowView, TableViews, ViewChanges } from "./row_views";
 import { runToEnd, type Steps } from "./scheduling";
 import { type IndexedColumn, SecondaryIndex } from "./secondary_index";
 import type { RowList, TableRows } from "./wire";
@@ -39,6 +47,9 @@ export interface PreparedChange {
   commit(changedViews: RowView[]): void;
 }
 
+/** Of a change that was prepared when there were no views: those that have come since look at all rows. */
+const NOT_SORTED: ViewChanges = { byView: /* @__PURE__ */ new Map(), lastNumber: 0 };
+
 const CACHE: unique symbol = Symbol("lightcone.tableCache");
 
 /** The cache behind a table of `connection.db`. */
@@ -56,7 +67,7 @@ export class TableCacheImpl implements RowSource {
   readonly #onInsert = new CallbackList<RowCallback>();
   readonly #onUpdate = new CallbackList<RowCallback>();
   readonly #onDelete = new CallbackList<RowCallback>();
-  readonly views = new TableViews();
+  views: TableViews | undefined;
   #version = 0;
   /** What the application sees: indexes have names of the module, which must not hide methods of this class. */
   readonly facade: object;
@@ -83,9 +94,9 @@ export class TableCacheImpl implements RowSource {
       count: () => BigInt(this.#store.rows.size),
       iter: iterate,
       [Symbol.iterator]: iterate,
-      onInsert: (callback: RowCallback): void => this.#onInsert.add(callback),
-      onUpdate: (callback: RowCallback): void => this.#onUpdate.add(callback),
-      onDelete: (callback: RowCallback): void => this.#onDelete.add(callback),
+      onInsert: (callback: RowCallback) => this.#onInsert.add(callback),
+      onUpdate: (callback: RowCallback) => this.#onUpdate.add(callback),
+      onDelete: (callback: RowCallback) => this.#onDelete.add(callback),
       removeOnInsert: (callback: RowCallback): void => this.#onInsert.delete(callback),
       removeOnUpdate: (callback: RowCallback): void => this.#onUpdate.delete(callback),
       removeOnDelete: (callback: RowCallback): void => this.#onDelete.delete(callback),
@@ -207,23 +218,24 @@ export class TableCacheImpl implements RowSource {
       for (const row of inserts.rows) changes.inserted.push(row);
       return { table: this, changes, commit: () => {} };
     }
-    const isKeyed = this.#primaryKey !== undefined;
+    const operations = yield* operationsOf(inserts, deletes, this.#primaryKey !== undefined);
     if (this.#store.wantsSlices(inserts.keys.length + deletes.keys.length)) {
       const store = yield* this.#store.copy();
-      yield* store.apply(inserts, deletes, isKeyed, changes);
+      yield* store.apply(operations, changes);
       return yield* this.#prepareSwap(store, changes);
     }
     const commit = (changedViews: RowView[]): void => {
-      runToEnd(this.#store.apply(inserts, deletes, isKeyed, changes));
+      runToEnd(this.#store.apply(operations, changes));
       for (const index of this.#indexes) index.follow(changes);
-      this.#tellViews(changes, runToEnd(this.views.sort(changes)), changedViews);
+      this.#tellViews(changes, this.views && runToEnd(this.views.sort(changes)), changedViews);
     };
     return { table: this, changes, commit };
   }
 
   /** Applies the operations of a message to another store, which nobody sees yet. */
   *applyTo(store: RowStore, { inserts, deletes }: DecodedRows): Steps {
-    yield* store.apply(inserts, deletes, this.#primaryKey !== undefined, new Changes());
+    const operations = yield* operationsOf(inserts, deletes, this.#primaryKey !== undefined);
+    yield* store.apply(operations, new Changes());
   }
 
   /** Prepares the replacement of all rows by those of `store`. */
@@ -240,7 +252,7 @@ export class TableCacheImpl implements RowSource {
       const groups = yield* index.prepare(store.rows.values());
       swaps.push(() => index.use(groups));
     }
-    const sorted = yield* this.views.sort(changes);
+    const sorted = this.views && (yield* this.views.sort(changes));
     const commit = (changedViews: RowView[]): void => {
       this.#store = store;
       // An index that came into use while the rest was prepared follows what changed.
@@ -251,10 +263,10 @@ export class TableCacheImpl implements RowSource {
     return { table: this, changes, commit };
   }
 
-  #tellViews(changes: Changes, sorted: ViewChanges, changedViews: RowView[]): void {
+  #tellViews(changes: Changes, sorted: ViewChanges | undefined, changedViews: RowView[]): void {
     if (changes.size === 0) return;
     this.#version += 1;
-    this.views.follow(changes, sorted, this.#version, changedViews);
+    this.views?.follow(changes, sorted ?? NOT_SORTED, this.#version, changedViews);
   }
 
   /** Whether the application wants to hear of changes. */

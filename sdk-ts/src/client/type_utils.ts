@@ -4,15 +4,19 @@ import type { Infer, InferTypeOfParams, Prettify } from "../core";
 import type { AnyProcedure } from "./procedures";
 import type { AnyReducer } from "./reducers";
 
+/** Whether an object type has no fields. */
 export type IsEmptyObject<T> = [keyof T] extends [never] ? true : false;
 
 /** Nothing for a call without parameters. */
 export type MaybeParams<T> = IsEmptyObject<T> extends true ? [] : [params: T];
 
+/** The parameters of a function that calls a reducer. */
 export type ParamsType<R extends AnyReducer> = MaybeParams<Prettify<InferTypeOfParams<R["params"]>>>;
 
+/** The parameters of a function that calls a procedure. */
 export type ProcedureParamsType<P extends AnyProcedure> = MaybeParams<
   Prettify<InferTypeOfParams<P["params"]>>
 >;
 
+/** The result of a procedure. */
 export type ProcedureReturnType<P extends AnyProcedure> = Infer<P["returnType"]>;

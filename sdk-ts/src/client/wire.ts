@@ -17,6 +17,7 @@ export interface TableRows {
   readonly deletes: RowList[];
 }
 
+/** How a call of a reducer ended. */
 export type ReducerOutcome =
   | { tag: "Ok"; value: { retValue: Uint8Array; transactionUpdate: { querySets: TableRows[] } } }
   | { tag: "OkEmpty" }

@@ -1,15 +1,17 @@
 import * as AlgebraicTypeVariants from "./algebraic_type_variants";
 import type { BinaryReader } from "./binary_reader";
 import { BinaryWriter } from "./binary_writer";
-import { findMisfit } from "./checks";
-import { deserializerOf, serializerOf } from "./codec";
+import { Misfit } from "./checks";
+import { deserializerOf, productShape, serializerOf } from "./codec";
 import type { AnyDeserializer, AnySerializer } from "./untyped";
 
 /** A field of a product. */
 export type ProductTypeElement = { name: string | undefined; algebraicType: AlgebraicTypeType };
 /** An alternative of a sum. */
 export type SumTypeVariant = { name: string | undefined; algebraicType: AlgebraicTypeType };
+/** What a product type consists of. */
 export type ProductTypeType = { elements: ProductTypeElement[] };
+/** What a sum type consists of. */
 export type SumTypeType = { variants: SumTypeVariant[] };
 /** What `Ref` types point into. */
 export type TypespaceType = { types: AlgebraicTypeType[] };
@@ -39,7 +41,9 @@ export type AlgebraicTypeType =
 
 export { AlgebraicTypeVariants };
 
+/** Writes values of a type. */
 export type Serializer<T> = (writer: BinaryWriter, value: T) => void;
+/** Reads values of a type. */
 export type Deserializer<T> = (reader: BinaryReader) => T;
 
 /** What can be a key of a `Map` and stands for a value. */
@@ -69,7 +73,9 @@ const PRIMITIVES = {
   F64: withTag("F64"),
 };
 
+/** Makes types, and functions that read and write their values. */
 export type AlgebraicType = AlgebraicTypeType;
+/** Makes types, and functions that read and write their values. */
 export const AlgebraicType = {
   ...PRIMITIVES,
   Ref: (value: number): AlgebraicTypeVariants.Ref => ({ tag: "Ref", value }),
@@ -101,14 +107,6 @@ export const AlgebraicType = {
   },
 };
 
-const MARKED_FIELDS = new Set([
-  "__identity__",
-  "__connection_id__",
-  "__timestamp_micros_since_unix_epoch__",
-  "__time_duration_micros__",
-  "__uuid__",
-]);
-
 function bytesAsKey(ty: AlgebraicTypeType, value: any): string {
   const writer = new BinaryWriter(64);
   serializerOf(ty)(writer, value);
@@ -127,8 +125,7 @@ export const ProductType = {
       try {
         serializerOf(type, undefined, true)(writer, value);
       } catch (error) {
-        const found = findMisfit(type, value, "");
-        throw found === undefined ? error : new TypeError(found);
+        throw error instanceof Misfit ? new TypeError(error.message) : error;
       }
     };
     argumentsSerializers.set(ty, made);
@@ -149,8 +146,8 @@ export const ProductType = {
     return ProductType.makeDeserializer(ty, typespace)(reader);
   },
   intoMapKey(ty: ProductTypeType, value: any): ComparablePrimitive {
-    const field = ty.elements.length === 1 ? ty.elements[0]!.name : undefined;
-    if (field !== undefined && MARKED_FIELDS.has(field)) return value[field];
+    const shape = productShape(ty);
+    if (shape.kind === "special") return value[shape.field];
     return bytesAsKey(wrapped("Product", ty), value);
   },
 };

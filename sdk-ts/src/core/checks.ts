@@ -1,75 +1,43 @@
-import type { AlgebraicTypeType, TypespaceType } from "./algebraic_type";
-import { productShape, resolve, sumShape } from "./codec";
-import { badValue } from "./errors";
+import type { AlgebraicTypeType } from "./algebraic_type";
+import { isUnit, productShape, sumShape } from "./codec";
+import type { AnyRow } from "./untyped";
 
-// What a value must be to be written as its type. Encoders that check test each number and text as they write it, which
-// costs a comparison; what is wrong, and where, is found out afterwards, for the one value that does not fit.
+// What a value must be to be written as its type, and what is said of one that is not.
 
 interface Check {
-  /** Source of an expression that is true for what does not fit; `v` is the value's name. */
-  readonly misfits: (v: string) => string;
   readonly fits: (value: any) => boolean;
   readonly expected: string;
 }
 
-/** A number that the bit operation leaves alone is an integer in its range. */
-function smallInteger(
-  operation: (v: string) => string,
-  apply: (value: number) => number,
-  range: string,
-): Check {
+function integer(isSigned: boolean, bits: number): Check {
+  const min = isSigned ? -(2 ** (bits - 1)) : 0;
+  const max = min + 2 ** bits - 1;
   return {
-    misfits: (v) => `typeof ${v}!=="number"||${operation(v)}!==${v}`,
-    fits: (value) => typeof value === "number" && apply(value) === value,
-    expected: `an integer ${range}`,
+    fits: (value) => Number.isInteger(value) && value >= min && value <= max,
+    expected: `an integer from ${min} to ${max}`,
   };
 }
 
 function bigInteger(isSigned: boolean, bits: number): Check {
   const cut = isSigned ? BigInt.asIntN : BigInt.asUintN;
   return {
-    misfits: (v) => `typeof ${v}!=="bigint"||BigInt.as${isSigned ? "I" : "Ui"}ntN(${bits},${v})!==${v}`,
     fits: (value) => typeof value === "bigint" && cut(bits, value) === value,
     expected: isSigned ? `a bigint of ${bits} bits` : `a bigint from 0 to 2n**${bits}n-1n`,
   };
 }
 
 function ofType(type: "string" | "boolean" | "number", expected: string): Check {
-  return { misfits: (v) => `typeof ${v}!=="${type}"`, fits: (value) => typeof value === type, expected };
+  return { fits: (value) => typeof value === type, expected };
 }
 
 /** For the types whose values are not made of other values. */
 export const CHECKS: Readonly<Record<string, Check>> = {
-  I8: smallInteger(
-    (v) => `(${v}<<24>>24)`,
-    (n) => (n << 24) >> 24,
-    "from -128 to 127",
-  ),
-  U8: smallInteger(
-    (v) => `(${v}&255)`,
-    (n) => n & 255,
-    "from 0 to 255",
-  ),
-  I16: smallInteger(
-    (v) => `(${v}<<16>>16)`,
-    (n) => (n << 16) >> 16,
-    "from -32768 to 32767",
-  ),
-  U16: smallInteger(
-    (v) => `(${v}&65535)`,
-    (n) => n & 65535,
-    "from 0 to 65535",
-  ),
-  I32: smallInteger(
-    (v) => `(${v}|0)`,
-    (n) => n | 0,
-    "from -2147483648 to 2147483647",
-  ),
-  U32: smallInteger(
-    (v) => `(${v}>>>0)`,
-    (n) => n >>> 0,
-    "from 0 to 4294967295",
-  ),
+  I8: /* @__PURE__ */ integer(true, 8),
+  U8: /* @__PURE__ */ integer(false, 8),
+  I16: /* @__PURE__ */ integer(true, 16),
+  U16: /* @__PURE__ */ integer(false, 16),
+  I32: /* @__PURE__ */ integer(true, 32),
+  U32: /* @__PURE__ */ integer(false, 32),
   I64: /* @__PURE__ */ bigInteger(true, 64),
   U64: /* @__PURE__ */ bigInteger(false, 64),
   I128: /* @__PURE__ */ bigInteger(true, 128),
@@ -82,13 +50,29 @@ export const CHECKS: Readonly<Record<string, Check>> = {
   String: /* @__PURE__ */ ofType("string", "a string"),
 };
 
-/** Thrown by an encoder that checks; `explainMisfit` says what it is about. */
-export function misfit(): never {
-  throw badValue("a value does not fit its type");
+/** Thrown by an encoder that checks: a value is not what its type wants. On its way out it learns where the value is. */
+export class Misfit {
+  path = "";
+
+  constructor(
+    readonly expected: string,
+    readonly value: unknown,
+  ) {}
+
+  /** It was thrown for this part of a value. */
+  within(part: string): this {
+    this.path = part + this.path;
+    return this;
+  }
+
+  get message(): string {
+    const place = this.path === "" ? "the arguments" : `argument ${this.path.replace(/^\./, "")}`;
+    return `${place}: expected ${this.expected}, got ${describe(this.value)}`;
+  }
 }
 
 /** Bytes: a typed array, or, as the published package takes it, an array of numbers. */
-export function isBytes(value: unknown): boolean {
+function isBytes(value: unknown): boolean {
   if (value instanceof Uint8Array || value instanceof Uint8ClampedArray) return true;
   // An array of another window is no instance of ours.
   if (ArrayBuffer.isView(value))
@@ -97,78 +81,40 @@ export function isBytes(value: unknown): boolean {
 }
 
 /** Anything with elements: an array, or a typed array. */
-export function isList(value: unknown): boolean {
+function isList(value: unknown): boolean {
   return Array.isArray(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView));
 }
 
-export function isObject(value: unknown): boolean {
+function isObject(value: unknown): value is AnyRow {
   return typeof value === "object" && value !== null;
 }
 
-/** Where arguments do not fit their type and why, as text; undefined if they fit. `path` leads to `value`. */
-export function findMisfit(
-  type: AlgebraicTypeType,
-  value: any,
-  path: string,
-  typespace?: TypespaceType,
-): string | undefined {
-  const place = path === "" ? "the arguments" : `argument ${path}`;
-  const wrong = (expected: string): string => `${place}: expected ${expected}, got ${describe(value)}`;
+/** What a value must be, apart from its parts; nothing if anything will do. */
+export function checkOf(type: AlgebraicTypeType): Check | undefined {
   switch (type.tag) {
-    case "Ref":
-      return findMisfit(resolve(type.value, typespace), value, path, typespace);
-    case "Array": {
-      if (type.value.tag === "U8") return isBytes(value) ? undefined : wrong("bytes (Uint8Array)");
-      if (!isList(value)) return wrong("an array");
-      for (let i = 0; i < value.length; i++) {
-        const found = findMisfit(type.value, value[i], `${path}[${i}]`, typespace);
-        if (found) return found;
-      }
-      return undefined;
-    }
+    case "Array":
+      return type.value.tag === "U8"
+        ? { fits: isBytes, expected: "bytes (Uint8Array)" }
+        : { fits: isList, expected: "an array" };
     case "Product": {
       const shape = productShape(type.value);
-      if (shape.kind === "special") {
-        const isFit = isObject(value) && CHECKS[shape.type.tag]?.fits(value[shape.field]);
-        return isFit ? undefined : wrong(SPECIAL_NAMES[shape.field]!);
-      }
-      if (type.value.elements.length === 0) return undefined;
-      if (!isObject(value)) return wrong("an object");
-      for (const { name, algebraicType } of type.value.elements) {
-        const found = findMisfit(
-          algebraicType,
-          value[name!],
-          path === "" ? name! : `${path}.${name}`,
-          typespace,
-        );
-        if (found) return found;
-      }
-      return undefined;
+      if (shape.kind !== "special")
+        return isUnit(type) ? undefined : { fits: isObject, expected: "an object" };
+      const { field } = shape;
+      const { fits } = CHECKS[shape.type.tag]!;
+      return { fits: (value) => isObject(value) && fits(value[field]), expected: SPECIAL_NAMES[field]! };
     }
     case "Sum": {
-      const shape = sumShape(type.value);
-      if (shape.kind === "option") {
-        return value === undefined || value === null
-          ? undefined
-          : findMisfit(shape.some, value, path, typespace);
-      }
-      if (!isObject(value)) return wrong(shape.kind === "result" ? "{ ok } or { err }" : "{ tag, value }");
-      if (shape.kind === "result") {
-        if ("ok" in value) return findMisfit(shape.ok, value.ok, `${path}.ok`, typespace);
-        if ("err" in value) return findMisfit(shape.err, value.err, `${path}.err`, typespace);
-        return wrong("{ ok } or { err }");
-      }
-      const variant = type.value.variants.find(({ name }) => name === value.tag);
-      if (!variant) {
-        const names = type.value.variants.map(({ name }) => JSON.stringify(name)).join(", ");
-        return `${place}.tag: expected one of ${names}, got ${describe(value.tag)}`;
-      }
-      return findMisfit(variant.algebraicType, value.value, `${path}.value`, typespace);
+      const { kind } = sumShape(type.value);
+      if (kind === "option") return undefined;
+      if (kind !== "result") return { fits: isObject, expected: "{ tag, value }" };
+      return {
+        fits: (value) => isObject(value) && ("ok" in value || "err" in value),
+        expected: "{ ok } or { err }",
+      };
     }
-    default: {
-      const { fits, expected } = CHECKS[type.tag]!;
-      return fits(value) ? undefined : wrong(expected);
-    }
+    default:
+      return CHECKS[type.tag];
   }
 }
 

@@ -1,5 +1,5 @@
 import type { AlgebraicTypeType, TypespaceType } from "./algebraic_type";
-import { CHECKS, isBytes, isList, isObject, misfit } from "./checks";
+import { checkOf, Misfit } from "./checks";
 import { deserializerOf, isUnit, productShape, resolve, serializerOf, sumShape } from "./codec";
 import { badTag, badValue } from "./errors";
 import { makeSpecial } from "./special";
@@ -29,30 +29,25 @@ function readerOf(type: AlgebraicTypeType, typespace: TypespaceType | undefined)
   return (reader) => deserializerOf(type, typespace)(reader);
 }
 
-/** As `write`, for values that pass a test, which `undefined` stands for none. */
-function testing(test: ((value: unknown) => boolean) | undefined, write: AnySerializer): AnySerializer {
-  if (!test) return write;
-  return (writer, value) => {
-    if (!test(value)) misfit();
-    write(writer, value);
-  };
-}
-
+/** With checks, what does not fit is thrown as a `Misfit`. */
 export function closureSerializer(
   type: AlgebraicTypeType,
   typespace: TypespaceType | undefined,
   isChecked: boolean,
 ): AnySerializer {
+  const check = isChecked ? checkOf(type) : undefined;
   const write = uncheckedClosure(type, typespace, isChecked);
-  return isChecked ? testing(testOf(type), write) : write;
+  if (!check) return write;
+  const { fits, expected } = check;
+  return (writer, value) => {
+    if (!fits(value)) throw new Misfit(expected, value);
+    write(writer, value);
+  };
 }
 
-/** What a value must be, apart from its parts. */
-function testOf(type: AlgebraicTypeType): ((value: unknown) => boolean) | undefined {
-  if (type.tag === "Array") return type.value.tag === "U8" ? isBytes : isList;
-  if (type.tag === "Sum") return sumShape(type.value).kind === "option" ? undefined : isObject;
-  if (type.tag === "Product") return isUnit(type) ? undefined : isObject;
-  return CHECKS[type.tag]?.fits;
+/** What was thrown for a part of a value. */
+function thrownWithin(part: string, thrown: unknown): unknown {
+  return thrown instanceof Misfit ? thrown.within(part) : thrown;
 }
 
 function uncheckedClosure(
@@ -77,7 +72,15 @@ function uncheckedClosure(
         write: writerOf(element.algebraicType, typespace, isChecked),
       }));
       return (writer, value) => {
-        for (const field of fields) field.write(writer, value[field.name]);
+        let name = "";
+        try {
+          for (const field of fields) {
+            name = field.name;
+            field.write(writer, value[name]);
+          }
+        } catch (error) {
+          throw thrownWithin(`.${name}`, error);
+        }
       };
     }
     case "Sum": {
@@ -100,8 +103,12 @@ function uncheckedClosure(
           const isOk = "ok" in value;
           if (!isOk && !("err" in value)) throw badValue("a result needs a field `ok` or `err`");
           writer.writeU8(isOk ? 0 : 1);
-          if (isOk) ok(writer, value.ok);
-          else err(writer, value.err);
+          try {
+            if (isOk) ok(writer, value.ok);
+            else err(writer, value.err);
+          } catch (error) {
+            throw thrownWithin(isOk ? ".ok" : ".err", error);
+          }
         };
       }
       const variants = new Map(
@@ -117,9 +124,17 @@ function uncheckedClosure(
       );
       return (writer, value) => {
         const variant = variants.get(value.tag);
-        if (variant === undefined) throw badValue(`the type has no variant named ${value.tag}`);
+        if (variant === undefined) {
+          if (!isChecked) throw badValue(`the type has no variant named ${value.tag}`);
+          const names = [...variants.keys()].map((name) => JSON.stringify(name));
+          throw new Misfit(`one of ${names.join(", ")}`, value.tag).within(".tag");
+        }
         writer.writeU8(variant.tag);
-        variant.write?.(writer, value.value);
+        try {
+          variant.write?.(writer, value.value);
+        } catch (error) {
+          throw thrownWithin(".value", error);
+        }
       };
     }
     case "Array": {
@@ -127,7 +142,15 @@ function uncheckedClosure(
       const write = writerOf(type.value, typespace, isChecked);
       return (writer, value) => {
         writer.writeU32(value.length);
-        for (const element of value) write(writer, element);
+        let at = 0;
+        try {
+          for (const element of value) {
+            write(writer, element);
+            at += 1;
+          }
+        } catch (error) {
+          throw thrownWithin(`[${at}]`, error);
+        }
       };
     }
     case "Bool":

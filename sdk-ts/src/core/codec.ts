@@ -1,6 +1,6 @@
 import type { AlgebraicTypeType, ProductTypeType, SumTypeType, TypespaceType } from "./algebraic_type";
 import { closureDeserializer, closureSerializer } from "./closures";
-import { generateDeserializer, generateSerializer } from "./codegen";
+import { generateDeserializer } from "./codegen";
 import type { AnyDeserializer, AnySerializer } from "./untyped";
 
 /** How a product or sum appears in JavaScript (spec 01 §1.2.1); structural, names compared byte for byte. */
@@ -58,6 +58,14 @@ export function canGenerateCode(): boolean {
   return canGenerate;
 }
 
+type MakeSerializer = (type: AlgebraicTypeType, typespace: TypespaceType | undefined) => AnySerializer;
+let generateSerializer: MakeSerializer | undefined;
+
+/** For modules, which write rows all the time: makes serializers from text, where that can be done. */
+export function preferGenerated(make: MakeSerializer): void {
+  generateSerializer = make;
+}
+
 /** For tests: use generated code, or closures, or (undefined) find out again. */
 export function setCodeGeneration(allowed: boolean | undefined): void {
   canGenerate = allowed;
@@ -85,7 +93,10 @@ export function serializerOf(
   const cache = serializers[isChecked ? 1 : 0];
   const known = cache.get(type);
   if (known !== undefined && known.typespace === typespace) return known.made;
-  const made = (canGenerateCode() ? generateSerializer : closureSerializer)(type, typespace, isChecked);
+  const made =
+    generateSerializer && !isChecked && canGenerateCode()
+      ? generateSerializer(type, typespace)
+      : closureSerializer(type, typespace, isChecked);
   cache.set(type, { typespace, made });
   return made;
 }

@@ -4,6 +4,7 @@ import type { BinaryWriter } from "./binary_writer";
 import type { TypeBuilder } from "./type_builders";
 import type { WithMetadata } from "./type_util";
 
+/** The kinds of an index of one column. */
 export type IndexTypes = "btree" | "direct" | "hash" | undefined;
 
 /** What the definition of a column says besides its type. */
@@ -16,6 +17,7 @@ export type ColumnMetadata<Type = any> = {
   name?: string;
 };
 
+/** Of a column of which nothing is said. */
 export type DefaultMetadata = object;
 
 /** A column: a type, and what the methods of its builder said about it. */

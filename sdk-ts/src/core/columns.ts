@@ -27,3 +27,6 @@ export type ColumnsWithIndex<Columns> = ColumnsThatSay<
 export type ColumnsWithUselessDefault<Columns> = string extends keyof Columns
   ? never
   : ColumnsThatSay<Columns, { defaultValue: any } & (Unique | { isAutoIncrement: true })>;
+
+/** Whether there are such columns. */
+export type HasUselessDefault<Columns> = [ColumnsWithUselessDefault<Columns>] extends [never] ? false : true;

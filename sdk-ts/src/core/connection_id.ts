@@ -1,6 +1,7 @@
 import { coerceToBigInt } from "./coerce";
 import { hexStringToU128, u128ToHexString, u128ToUint8Array } from "./hex";
 
+/** The algebraic type of `ConnectionId`. */
 export type ConnectionIdAlgebraicType = {
   tag: "Product";
   value: { elements: [{ name: "__connection_id__"; algebraicType: { tag: "U128" } }] };

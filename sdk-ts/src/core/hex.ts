@@ -27,10 +27,12 @@ function bigIntToLittleEndian(value: bigint, length: number): Uint8Array {
   return bytes;
 }
 
+/** The number in 16 bytes, the lowest first. */
 export function uint8ArrayToU128(array: Uint8Array): bigint {
   return littleEndianToBigInt(array, 16);
 }
 
+/** The number in 32 bytes, the lowest first. */
 export function uint8ArrayToU256(array: Uint8Array): bigint {
   return littleEndianToBigInt(array, 32);
 }
@@ -49,26 +51,32 @@ export function hexStringToUint8Array(str: string): Uint8Array {
   return bytes;
 }
 
+/** The number with these 32 hexadecimal digits. */
 export function hexStringToU128(str: string): bigint {
   return uint8ArrayToU128(hexStringToUint8Array(str));
 }
 
+/** The number with these 64 hexadecimal digits. */
 export function hexStringToU256(str: string): bigint {
   return uint8ArrayToU256(hexStringToUint8Array(str));
 }
 
+/** The 16 bytes of a number, the lowest first. */
 export function u128ToUint8Array(data: bigint): Uint8Array {
   return bigIntToLittleEndian(data, 16);
 }
 
+/** The 32 hexadecimal digits of a number. */
 export function u128ToHexString(data: bigint): string {
   return BigInt.asUintN(128, data).toString(16).padStart(32, "0");
 }
 
+/** The 32 bytes of a number, the lowest first. */
 export function u256ToUint8Array(data: bigint): Uint8Array {
   return bigIntToLittleEndian(data, 32);
 }
 
+/** The 64 hexadecimal digits of a number. */
 export function u256ToHexString(data: bigint): string {
   return BigInt.asUintN(256, data).toString(16).padStart(64, "0");
 }

@@ -1,6 +1,7 @@
 import { coerceToBigInt } from "./coerce";
 import { hexStringToU256, u256ToHexString, u256ToUint8Array } from "./hex";
 
+/** The algebraic type of `Identity`. */
 export type IdentityAlgebraicType = {
   tag: "Product";
   value: { elements: [{ name: "__identity__"; algebraicType: { tag: "U256" } }] };

@@ -4,6 +4,7 @@ import type { ColumnsWithIndex, KeyColumns, MetadataOf, UniqueColumns } from "./
 import type { Range } from "./range";
 import type { AnyTableDef, RowType } from "./table";
 
+/** The kinds of an index. */
 export type IndexAlgorithm = "btree" | "hash" | "direct";
 
 /** An index over one or more columns, given in the options of `table()`. */

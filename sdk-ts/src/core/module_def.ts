@@ -75,6 +75,7 @@ export type ExplicitNameEntry =
   | { tag: "Table"; value: NameMapping }
   | { tag: "Function"; value: NameMapping }
   | { tag: "Index"; value: NameMapping };
+/** How names of a module become names in the database. */
 export type CaseConversionPolicy = { tag: "None" } | { tag: "SnakeCase" };
 export type HttpMethod =
   | { tag: "Get" }
@@ -111,6 +112,7 @@ export type RawModuleDefV10 = {
   submodules: RawSubmoduleV10[];
 };
 
+/** How names of a module become names in the database. */
 export const CaseConversionPolicy = {
   None: { tag: "None" } as const,
   SnakeCase: { tag: "SnakeCase" } as const,

@@ -1,5 +1,6 @@
 import type { AlgebraicType } from "./algebraic_type";
 
+/** The algebraic type of `Option`. */
 export type OptionAlgebraicType<T extends AlgebraicType = AlgebraicType> = {
   tag: "Sum";
   value: {

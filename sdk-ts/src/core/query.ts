@@ -34,8 +34,10 @@ export {
   type ValueExpr,
 } from "./query_expression";
 
+/** The accessor names of the tables of a schema. */
 export type TableNames<SchemaDef extends AnySchema> = AccessorsOf<SchemaDef> & string;
 
+/** The definition of a table with this accessor name. */
 export type TableDefByName<SchemaDef extends AnySchema, Name extends TableNames<SchemaDef>> = Extract<
   TableOf<SchemaDef>,
   { accessorName: Name }
@@ -43,6 +45,7 @@ export type TableDefByName<SchemaDef extends AnySchema, Name extends TableNames<
 
 const QueryBrand: unique symbol = Symbol("lightcone.query");
 
+/** A query for all rows of a table. */
 export interface TableTypedQuery<TableDef extends TypedTableDef> {
   readonly [QueryBrand]: true;
   readonly __table?: TableDef;
@@ -79,6 +82,7 @@ type Columns<TableDef extends TypedTableDef, Names extends ColumnNames<TableDef>
   readonly [Name in Names]: ColumnExpr<TableDef, Name>;
 };
 
+/** The columns of a table that can be joined, as expressions. */
 export type IndexedRowExpr<TableDef extends TypedTableDef> = Columns<TableDef, IndexedColumnNames<TableDef>>;
 
 /** The columns of a table, to write conditions with. */
@@ -289,6 +293,7 @@ class TableQuery extends FromBuilder {
   }
 }
 
+/** A table in queries, from its definition. */
 export function createTableRefFromDef<TableDef extends TypedTableDef>(
   tableDef: TableDef,
 ): TableRef<TableDef> {

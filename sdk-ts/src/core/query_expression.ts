@@ -37,6 +37,7 @@ type TypeOfColumn<
   Name extends ColumnNames<TableDef>,
 > = TableDef["columns"][Name] extends { typeBuilder: TypeBuilder<any, infer Type> } ? Type : never;
 
+/** A column as an expression. */
 export type ColumnExpr<
   TableDef extends TypedTableDef,
   ColumnName extends ColumnNames<TableDef>,
@@ -140,10 +141,12 @@ export type ColumnExprForValue<Table extends TypedTableDef, Value> = {
   [C in ColumnNames<Table>]: TypeOfColumn<Table, C> extends Value ? ColumnExpr<Table, C> : never;
 }[ColumnNames<Table>];
 
+/** A value or a column. */
 export type ValueExpr<TableDef extends TypedTableDef, Value> =
   | LiteralOperand<Value & Literal>
   | ColumnExprForValue<TableDef, Value>;
 
+/** A value as an expression. */
 export function literal<Value extends Literal>(value: Value): ValueExpr<never, Value> {
   return { type: "literal", value } as ValueExpr<never, Value>;
 }
@@ -196,10 +199,12 @@ export function combine(type: "and" | "or", expressions: readonly AnyCondition[]
   return new BooleanExpr({ type, clauses });
 }
 
+/** The opposite of a condition. */
 export function not<T extends TypedTableDef>(clause: BooleanExpr<T>): BooleanExpr<T> {
   return new BooleanExpr<T>({ type: "not", clause: clause.data } as Condition<T>);
 }
 
+/** All of the conditions. */
 export function and<Table extends TypedTableDef, OtherTable extends TypedTableDef>(
   first: BooleanExpr<Table>,
   second: BooleanExpr<OtherTable> & OnSameTable<Table, OtherTable>,
@@ -208,6 +213,7 @@ export function and<Table extends TypedTableDef, OtherTable extends TypedTableDe
   return combine("and", [first, second, ...rest]);
 }
 
+/** One of the conditions at least. */
 export function or<Table extends TypedTableDef, OtherTable extends TypedTableDef>(
   first: BooleanExpr<Table>,
   second: BooleanExpr<OtherTable> & OnSameTable<Table, OtherTable>,

@@ -1,5 +1,6 @@
 import type { AlgebraicType } from "./algebraic_type";
 
+/** The algebraic type of `Result`. */
 export type ResultAlgebraicType<
   T extends AlgebraicType = AlgebraicType,
   E extends AlgebraicType = AlgebraicType,

@@ -2,6 +2,7 @@ import type { AlgebraicType } from "./algebraic_type";
 import { TimeDuration, type TimeDurationAlgebraicType } from "./time_duration";
 import { Timestamp, type TimestampAlgebraicType } from "./timestamp";
 
+/** The algebraic type of `ScheduleAt`. */
 export type ScheduleAtAlgebraicType = {
   tag: "Sum";
   value: {
@@ -12,10 +13,12 @@ export type ScheduleAtAlgebraicType = {
   };
 };
 
+/** Again and again, with this time between two calls. */
 export type Interval = { tag: "Interval"; value: TimeDuration };
 /** Every so many microseconds. */
 export const Interval = (micros: bigint): Interval => ({ tag: "Interval", value: new TimeDuration(micros) });
 
+/** Once, at this time. */
 export type Time = { tag: "Time"; value: Timestamp };
 /** Once, at so many microseconds since 1970. */
 export const Time = (microsSinceUnixEpoch: bigint): Time => ({

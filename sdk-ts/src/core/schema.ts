@@ -13,6 +13,7 @@ import {
   type RawTableDefV10,
 } from "./module_def";
 import type { AnyTableDef, AnyTableSchema } from "./table";
+import { defineTable, type TableParts } from "./table_definition";
 import {
   ArrayBuilder,
   OptionBuilder,
@@ -123,6 +124,11 @@ export class DefinitionBuilder {
 
   addExplicitName(tag: ExplicitNameEntry["tag"], sourceName: string, canonicalName: string): void {
     this.#moduleDef.explicitNames.entries.push({ tag, value: { sourceName, canonicalName } });
+  }
+
+  /** Registers the types and names of a table; gives its definition. */
+  tableDefinition(parts: TableParts, accName: string): RawTableDefV10 {
+    return defineTable(parts, this, accName);
   }
 
   /** The product in the typespace for which a reference stands. */

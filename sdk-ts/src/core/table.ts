@@ -1,13 +1,12 @@
 // Tables: their options, their types, and their definitions for the host.
 
-import { BinaryWriter } from "./binary_writer";
-import type { ColumnsWithUselessDefault } from "./columns";
-import { badValue, LightconeError } from "./errors";
-import type { IndexAlgorithm, IndexDef, Indexes, IndexOpts, ReadonlyIndexes } from "./indexes";
-import type { RawIndexDefV10, RawScheduleDefV10, RawTableDefV10 } from "./module_def";
-import { toPascalCase } from "./names";
+import type { ColumnsWithUselessDefault, HasUselessDefault } from "./columns";
+import { LightconeError } from "./errors";
+import type { IndexDef, Indexes, IndexOpts, ReadonlyIndexes } from "./indexes";
+import type { RawScheduleDefV10, RawTableDefV10 } from "./module_def";
 import { ScheduleAt } from "./schedule_at";
 import type { DefinitionBuilder } from "./schema";
+import type { TableParts } from "./table_definition";
 import { RowBuilder } from "./type_builders";
 import type { ColumnsOf, InferTypeOfRow, RowObj } from "./type_inference";
 import type { Prettify } from "./type_util";
@@ -22,8 +21,13 @@ interface UselessDefault<Columns extends string> {
   reason: "default() gives all existing rows the same value: take it away from a key, unique or counted column";
 }
 
-/** One more argument of `table()`, which nobody can give, if columns exclude what they say themselves. */
-type ColumnErrors<Columns extends string> = [Columns] extends [never] ? [] : [error: UselessDefault<Columns>];
+/**
+ * One more argument of `table()`, which nobody can give, if columns exclude what they say themselves. Asked in this way, the
+ * compiler answers no where it does not know the columns, as in a function that adds some of its own to those of its caller.
+ */
+type ColumnErrors<Row extends RowObj> = HasUselessDefault<Row> extends true
+  ? [error: UselessDefault<ColumnsWithUselessDefault<Row>>]
+  : [];
 
 type AnyIndexOpts = IndexOpts<any>;
 
@@ -57,6 +61,7 @@ export interface ConstraintOpts<Column extends string> {
 /** A reducer or procedure that runs when a row of a table is due. */
 export type ScheduledFunction = (ctx: any, args: any) => any;
 
+/** Options of a table. */
 export interface TableOpts<Columns extends RowObj> {
   /** Whether clients may read the table; they may not, unless told otherwise. */
   public?: boolean;
@@ -111,6 +116,7 @@ export type Table<TableDef extends AnyTableDef> = Prettify<
 
 // Tables in the hands of schemas --------------------------------------------------------------------------------------
 
+/** What a scheduled table runs. */
 export interface TableSchedule {
   reducer: () => ScheduledFunction;
   scheduleAtCol: number;
@@ -135,6 +141,7 @@ export interface TableSchema<Columns extends AnyColumns, Listed extends readonly
   tableDef(definition: DefinitionBuilder, accName: string): RawTableDefV10 & { schedule?: RawScheduleDefV10 };
 }
 
+/** What `table()` makes, whatever the columns. */
 export type AnyTableSchema = TableSchema<AnyColumns, readonly IndexOpts<string>[]>;
 
 /** What queries need of a table, from what `table()` made. */
@@ -151,100 +158,6 @@ export type TableOfArgument<Params extends RowObj> = Params[keyof Params] extend
   ? TableSchema<Columns, readonly IndexOpts<keyof Columns & string>[]>
   : never;
 
-const ALGORITHMS = { btree: "BTree", hash: "Hash", direct: "Direct" } as const;
-
-/** What `table()` was given, in the form in which the definition needs it. */
-interface Parts {
-  readonly opts: TableOpts<any>;
-  readonly rowType: AnyRowBuilder;
-  readonly columns: readonly (readonly [name: string, column: TypedColumn])[];
-  readonly constraints: AnyTableSchema["constraints"];
-}
-
-/** The positions of columns in a row; `user` says in an error who names a column that does not exist. */
-function positionsOf({ columns }: Parts, names: readonly string[], user: string): number[] {
-  return names.map((wanted) => {
-    const position = columns.findIndex(([name]) => name === wanted);
-    if (position < 0) throw badValue(`${user} names a column ${wanted} that does not exist`);
-    return position;
-  });
-}
-
-function indexDefinition(
-  parts: Parts,
-  table: string,
-  accessorName: string,
-  algorithm: IndexAlgorithm,
-  names: readonly string[],
-): RawIndexDefV10 {
-  const value = positionsOf(parts, names, `index ${accessorName} of table ${table}`);
-  const tag = ALGORITHMS[algorithm];
-  return {
-    sourceName: `${table}_${names.join("_")}_idx_${algorithm}`,
-    accessorName,
-    algorithm: tag === "Direct" ? { tag, value: value[0]! } : { tag, value },
-  };
-}
-
-function uniqueConstraint(
-  name: string | undefined,
-  columns: number[],
-): RawTableDefV10["constraints"][number] {
-  return { sourceName: name, data: { tag: "Unique", value: { columns } } };
-}
-
-/** Adds what a column says of itself to the definition of its table. */
-function addColumn(parts: Parts, def: RawTableDefV10, position: number): void {
-  const [name, column] = parts.columns[position]!;
-  const { isPrimaryKey, isUnique, isAutoIncrement, indexType } = column.columnMetadata;
-  const isKey = isPrimaryKey || isUnique;
-  if (isPrimaryKey) def.primaryKey.push(position);
-  if (indexType || isKey) {
-    def.indexes.push(indexDefinition(parts, def.sourceName, name, indexType ?? "btree", [name]));
-  }
-  if (isKey) def.constraints.push(uniqueConstraint(undefined, [position]));
-  if (isAutoIncrement) {
-    const bounds = { start: undefined, minValue: undefined, maxValue: undefined };
-    def.sequences.push({ sourceName: undefined, column: position, increment: 1n, ...bounds });
-  }
-  if (Object.hasOwn(column.columnMetadata, "defaultValue")) {
-    const writer = new BinaryWriter(16);
-    column.serialize(writer, column.columnMetadata.defaultValue);
-    def.defaultValues.push({ colId: position, value: writer.getBuffer() });
-  }
-}
-
-/** Registers the types and names of a table; gives its definition. */
-function defineTable(parts: Parts, definition: DefinitionBuilder, accName: string): RawTableDefV10 {
-  const { opts, rowType, columns, constraints } = parts;
-  rowType.typeName ??= toPascalCase(opts.name ?? accName);
-  const def: RawTableDefV10 = {
-    sourceName: accName,
-    productTypeRef: definition.register(rowType).ref,
-    primaryKey: [],
-    indexes: [],
-    constraints: [],
-    sequences: [],
-    tableType: { tag: "User" },
-    tableAccess: { tag: opts.public ? "Public" : "Private" },
-    defaultValues: [],
-    isEvent: opts.event ?? false,
-  };
-  for (const position of columns.keys()) addColumn(parts, def, position);
-  for (const index of opts.indexes ?? []) {
-    const names = index.algorithm === "direct" ? [index.column] : index.columns;
-    const made = indexDefinition(parts, accName, index.accessor, index.algorithm, names);
-    def.indexes.push(made);
-    if (index.name !== undefined) definition.addExplicitName("Index", made.sourceName!, index.name);
-  }
-  for (const { name, columns: names } of constraints) {
-    const positions = positionsOf(parts, names, `a constraint of table ${accName}`);
-    def.constraints.push(uniqueConstraint(name, positions));
-  }
-  if (opts.name !== undefined) definition.addExplicitName("Table", accName, opts.name);
-  return def;
-}
-
 /**
  * Defines a table: its options, and its columns.
  *
@@ -254,7 +167,7 @@ function defineTable(parts: Parts, definition: DefinitionBuilder, accName: strin
 export function table<Row extends RowObj, const Opts extends TableOpts<Row>>(
   opts: Opts,
   row: Row | RowBuilder<Row>,
-  ..._: ColumnErrors<ColumnsWithUselessDefault<Row>>
+  ..._: ColumnErrors<Row>
 ): TableSchema<ColumnsOf<Row>, IndexesIn<Opts>> {
   const rowType: AnyRowBuilder = row instanceof RowBuilder ? row : new RowBuilder(row);
   const columns = Object.entries(rowType.row as Record<string, TypedColumn>);
@@ -267,7 +180,7 @@ export function table<Row extends RowObj, const Opts extends TableOpts<Row>>(
   const constraints: AnyTableSchema["constraints"] = (opts.constraints ?? []).map(
     ({ name, constraint, columns: names }) => ({ name, constraint, columns: names }),
   );
-  const parts: Parts = { opts, rowType, columns, constraints };
+  const parts: TableParts = { opts, rowType, columns, constraints };
   const made: TableSchema<any, readonly AnyIndexOpts[]> = {
     rowType,
     rowSpacetimeType: rowType.algebraicType.value,
@@ -277,7 +190,7 @@ export function table<Row extends RowObj, const Opts extends TableOpts<Row>>(
     constraints,
     scheduleAtCol: scheduled < 0 ? undefined : scheduled,
     schedule: opts.scheduled && { scheduleAtCol: scheduled, reducer: opts.scheduled },
-    tableDef: (definition, accName) => defineTable(parts, definition, accName),
+    tableDef: (definition, accName) => definition.tableDefinition(parts, accName),
   };
   return made as TableSchema<ColumnsOf<Row>, IndexesIn<Opts>>;
 }

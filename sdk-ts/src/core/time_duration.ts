@@ -1,5 +1,6 @@
 import type { AlgebraicType } from "./algebraic_type";
 
+/** The algebraic type of `TimeDuration`. */
 export type TimeDurationAlgebraicType = {
   tag: "Product";
   value: { elements: [{ name: "__time_duration_micros__"; algebraicType: { tag: "I64" } }] };

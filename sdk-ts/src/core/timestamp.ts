@@ -1,6 +1,7 @@
 import type { AlgebraicType } from "./algebraic_type";
 import { isMarkedProduct, TimeDuration } from "./time_duration";
 
+/** The algebraic type of `Timestamp`. */
 export type TimestampAlgebraicType = {
   tag: "Product";
   value: { elements: [{ name: "__timestamp_micros_since_unix_epoch__"; algebraicType: { tag: "I64" } }] };

@@ -180,116 +180,139 @@ export class SequenceBuilder<Type, SpacetimeType extends AlgebraicType> extends 
   }
 }
 
+/** The type `t.bool`. */
 export class BoolBuilder extends KeyBuilder<boolean, AlgebraicTypeVariants.Bool> {
   constructor() {
     super(AlgebraicType.Bool);
   }
 }
+/** The type `t.string`. */
 export class StringBuilder extends KeyBuilder<string, AlgebraicTypeVariants.String> {
   constructor() {
     super(AlgebraicType.String);
   }
 }
+/** The type `t.f32`. */
 export class F32Builder extends PlainBuilder<number, AlgebraicTypeVariants.F32> {
   constructor() {
     super(AlgebraicType.F32);
   }
 }
+/** The type `t.f64`. */
 export class F64Builder extends PlainBuilder<number, AlgebraicTypeVariants.F64> {
   constructor() {
     super(AlgebraicType.F64);
   }
 }
+/** The type `t.i8`. */
 export class I8Builder extends SequenceBuilder<number, AlgebraicTypeVariants.I8> {
   constructor() {
     super(AlgebraicType.I8);
   }
 }
+/** The type `t.u8`. */
 export class U8Builder extends SequenceBuilder<number, AlgebraicTypeVariants.U8> {
   constructor() {
     super(AlgebraicType.U8);
   }
 }
+/** The type `t.i16`. */
 export class I16Builder extends SequenceBuilder<number, AlgebraicTypeVariants.I16> {
   constructor() {
     super(AlgebraicType.I16);
   }
 }
+/** The type `t.u16`. */
 export class U16Builder extends SequenceBuilder<number, AlgebraicTypeVariants.U16> {
   constructor() {
     super(AlgebraicType.U16);
   }
 }
+/** The type `t.i32`. */
 export class I32Builder extends SequenceBuilder<number, AlgebraicTypeVariants.I32> {
   constructor() {
     super(AlgebraicType.I32);
   }
 }
+/** The type `t.u32`. */
 export class U32Builder extends SequenceBuilder<number, AlgebraicTypeVariants.U32> {
   constructor() {
     super(AlgebraicType.U32);
   }
 }
+/** The type `t.i64`. */
 export class I64Builder extends SequenceBuilder<bigint, AlgebraicTypeVariants.I64> {
   constructor() {
     super(AlgebraicType.I64);
   }
 }
+/** The type `t.u64`. */
 export class U64Builder extends SequenceBuilder<bigint, AlgebraicTypeVariants.U64> {
   constructor() {
     super(AlgebraicType.U64);
   }
 }
+/** The type `t.i128`. */
 export class I128Builder extends SequenceBuilder<bigint, AlgebraicTypeVariants.I128> {
   constructor() {
     super(AlgebraicType.I128);
   }
 }
+/** The type `t.u128`. */
 export class U128Builder extends SequenceBuilder<bigint, AlgebraicTypeVariants.U128> {
   constructor() {
     super(AlgebraicType.U128);
   }
 }
+/** The type `t.i256`. */
 export class I256Builder extends SequenceBuilder<bigint, AlgebraicTypeVariants.I256> {
   constructor() {
     super(AlgebraicType.I256);
   }
 }
+/** The type `t.u256`. */
 export class U256Builder extends SequenceBuilder<bigint, AlgebraicTypeVariants.U256> {
   constructor() {
     super(AlgebraicType.U256);
   }
 }
+/** The type `t.identity`. */
 export class IdentityBuilder extends KeyBuilder<Identity, IdentityAlgebraicType> {
   constructor() {
     super(Identity.getAlgebraicType());
   }
 }
+/** The type `t.connectionId`. */
 export class ConnectionIdBuilder extends KeyBuilder<ConnectionId, ConnectionIdAlgebraicType> {
   constructor() {
     super(ConnectionId.getAlgebraicType());
   }
 }
+/** The type `t.timestamp`. */
 export class TimestampBuilder extends KeyBuilder<Timestamp, TimestampAlgebraicType> {
   constructor() {
     super(Timestamp.getAlgebraicType());
   }
 }
+/** The type `t.timeDuration`. */
 export class TimeDurationBuilder extends KeyBuilder<TimeDuration, TimeDurationAlgebraicType> {
   constructor() {
     super(TimeDuration.getAlgebraicType());
   }
 }
+/** The type `t.uuid`. */
 export class UuidBuilder extends KeyBuilder<Uuid, UuidAlgebraicType> {
   constructor() {
     super(Uuid.getAlgebraicType());
   }
 }
+/** The type `t.scheduleAt`. */
 export class ScheduleAtBuilder extends PlainBuilder<ScheduleAt, ScheduleAtAlgebraicType> {
   constructor() {
     super(ScheduleAt.getAlgebraicType());
   }
 }
+/** The type `t.byteArray`. */
 export class ByteArrayBuilder extends PlainBuilder<
   Uint8Array,
   { tag: "Array"; value: AlgebraicTypeVariants.U8 }
@@ -305,6 +328,7 @@ export class UnitBuilder extends TypeBuilder<{}, EmptyProduct> {
   }
 }
 
+/** The type `t.array`. */
 export class ArrayBuilder<Element extends AnyTypeBuilder> extends PlainBuilder<
   Array<InferTypeOfTypeBuilder<Element>>,
   { tag: "Array"; value: InferSpacetimeTypeOfTypeBuilder<Element> }
@@ -314,6 +338,7 @@ export class ArrayBuilder<Element extends AnyTypeBuilder> extends PlainBuilder<
   }
 }
 
+/** The type `t.option`. */
 export class OptionBuilder<Value extends AnyTypeBuilder> extends PlainBuilder<
   InferTypeOfTypeBuilder<Value> | undefined,
   OptionAlgebraicType<InferSpacetimeTypeOfTypeBuilder<Value>>
@@ -323,6 +348,7 @@ export class OptionBuilder<Value extends AnyTypeBuilder> extends PlainBuilder<
   }
 }
 
+/** The type `t.result`. */
 export class ResultBuilder<Ok extends AnyTypeBuilder, Err extends AnyTypeBuilder> extends PlainBuilder<
   { ok: InferTypeOfTypeBuilder<Ok> } | { err: InferTypeOfTypeBuilder<Err> },
   ResultAlgebraicType<InferSpacetimeTypeOfTypeBuilder<Ok>, InferSpacetimeTypeOfTypeBuilder<Err>>
@@ -335,6 +361,7 @@ export class ResultBuilder<Ok extends AnyTypeBuilder, Err extends AnyTypeBuilder
   }
 }
 
+/** The type `t.object`. */
 export class ProductBuilder<Elements extends ElementsObj> extends PlainBuilder<
   ObjectOf<Elements>,
   ProductOf<Elements>
@@ -356,6 +383,7 @@ export class ProductBuilder<Elements extends ElementsObj> extends PlainBuilder<
   }
 }
 
+/** The rows of a table: `t.row`. */
 export class RowBuilder<Row extends RowObj> extends TypeBuilder<
   WholeRow<ColumnsOf<Row>>,
   { tag: "Product"; value: { elements: MembersOf<ColumnsOf<Row>> } }
@@ -410,6 +438,7 @@ class SumBuilderImpl<Variants extends VariantsObj> extends KeyBuilder<ChoiceOf<V
 
 /** A choice of variants, with a value or a function for each. */
 export type SumBuilder<Variants extends VariantsObj> = SumBuilderImpl<Variants> & VariantMakers<Variants>;
+/** The type `t.enum`. */
 export const SumBuilder = SumBuilderImpl as unknown as {
   // biome-ignore lint/correctness/noUnusedVariables: it is used in the result
   new <Variants extends VariantsObj>(variants: Variants, name?: string): SumBuilder<Variants>;
@@ -421,6 +450,7 @@ class SimpleSumBuilderImpl<Variants extends UnitVariants> extends SumBuilderImpl
 /** A choice of variants without content. */
 export type SimpleSumBuilder<Variants extends UnitVariants> = SimpleSumBuilderImpl<Variants> &
   VariantMakers<Variants>;
+/** The type `t.enum` without contents. */
 export const SimpleSumBuilder = SimpleSumBuilderImpl as unknown as {
   new <Variants extends UnitVariants>(variants: Variants, name?: string): SimpleSumBuilder<Variants>;
 };

@@ -73,6 +73,7 @@ export type InferTypeOfParams<T extends RowObj> = MayLack<
   NamesOfOptional<ValuesOf<BuildersOf<T>>>
 >;
 
+/** The algebraic types of the columns of a row. */
 export type InferSpacetimeTypeOfRow<T extends RowObj> = {
   [Name in keyof T & string]: InferSpacetimeTypeOfTypeBuilder<BuilderOf<T[Name]>>;
 };

@@ -11,7 +11,7 @@ export interface NativeText {
 
 let native: NativeText | undefined;
 /** Up to these lengths, script is at least as fast as what is used for longer strings. */
-let shortRead = 32;
+let shortRead = 24;
 let shortWrite = 32;
 
 export function preferNativeText(functions: NativeText): void {
@@ -37,17 +37,26 @@ function makeDecoder(): TextDecoder {
   }
 }
 
+/** Lists of each length in which the codes of short strings are put together. */
+const lists: number[][] = [];
+
+function codesOf(length: number): number[] {
+  return (lists[length] ??= new Array<number>(length).fill(0));
+}
+
 /** The text in `bytes[start..end]`; invalid sequences become U+FFFD. */
 export function decodeUtf8(bytes: Uint8Array, start: number, end: number): string {
-  if (end - start <= shortRead) {
-    let text = "";
-    let at = start;
-    for (; at < end; at++) {
-      const byte = bytes[at]!;
+  const length = end - start;
+  if (length <= shortRead) {
+    // One call makes the string: put together letter by letter, it would be a tree that takes several times the memory.
+    const codes = codesOf(length);
+    let i = 0;
+    for (; i < length; i++) {
+      const byte = bytes[start + i]!;
       if (byte > 0x7f) break;
-      text += String.fromCharCode(byte);
+      codes[i] = byte;
     }
-    if (at === end) return text;
+    if (i === length) return String.fromCharCode.apply(null, codes);
   }
   if (native) return native.text_read(bytes.buffer, bytes.byteOffset + start, bytes.byteOffset + end);
   decoder ??= makeDecoder();

@@ -1,11 +1,13 @@
 import { badValue } from "./errors";
 import type { Timestamp } from "./timestamp";
 
+/** The algebraic type of `Uuid`. */
 export type UuidAlgebraicType = {
   tag: "Product";
   value: { elements: [{ name: "__uuid__"; algebraicType: { tag: "U128" } }] };
 };
 
+/** The versions that can be made or told. */
 export type UuidVersion = "Nil" | "V4" | "V7" | "Max";
 
 const ALGEBRAIC_TYPE: UuidAlgebraicType = {

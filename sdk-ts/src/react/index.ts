@@ -7,4 +7,4 @@ export {
   useSpacetimeDB,
 } from "./provider";
 export { useProcedure, useReducer } from "./use_call";
-export { type UseTableCallbacks, useTable } from "./use_table";
+export { type UseTableCallbacks, type UseTableResult, useTable } from "./use_table";

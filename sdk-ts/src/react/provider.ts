@@ -18,6 +18,7 @@ import {
 export const SpacetimeDBContext: React.Context<ConnectionState | undefined> =
   /* @__PURE__ */ React.createContext<ConnectionState | undefined>(undefined);
 
+/** What a provider is given. */
 export interface SpacetimeDBProviderProps<DbConnection extends AnyConnection> {
   /** Of the generated bindings: `DbConnection.builder().withUri(…).withDatabaseName(…)`. */
   connectionBuilder: DbConnectionBuilder<DbConnection>;
@@ -32,19 +33,19 @@ export function SpacetimeDBProvider<DbConnection extends AnyConnection>({
   connectionBuilder,
   children,
 }: SpacetimeDBProviderProps<DbConnection>): React.JSX.Element {
-  const session = React.useRef<Session>(undefined);
-  session.current = sessionOf(connectionBuilder, session.current);
-  const { key } = session.current;
-  const builder = React.useRef(connectionBuilder);
-  builder.current = connectionBuilder;
+  const [session, setSession] = React.useState<Session>(() => sessionOf(connectionBuilder));
+  const wanted = sessionOf(connectionBuilder, session);
+  if (wanted !== session) setSession(wanted);
+  const { key } = wanted;
   const listen = React.useCallback((listener: () => void) => subscribe(key, listener), [key]);
   const state = React.useSyncExternalStore(
     listen,
     () => snapshot(key),
     () => DISCONNECTED,
   );
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another builder of the same session is for `renew`
   React.useEffect(() => {
-    retain(key, builder.current);
+    retain(key, connectionBuilder);
     return () => release(key);
   }, [key]);
   React.useEffect(() => renew(key, connectionBuilder), [key, connectionBuilder]);

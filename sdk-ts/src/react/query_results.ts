@@ -6,19 +6,24 @@ import {
   getQueryWhereClause,
   type SubscriptionHandleImpl,
 } from "../client";
+import { noSuchTable } from "../client/client_error";
 import type { AnyConnection } from "../client/db_connection_impl";
 import { RowView } from "../client/row_views";
 import { cacheOf } from "../client/table_cache";
 import type { AnyRow } from "../core/untyped";
 
-/** Rows, and whether they have arrived. */
-export type ResultSnapshot = readonly [rows: readonly AnyRow[], isReady: boolean];
+/** Rows, whether they have arrived, and why they will not. */
+export type ResultSnapshot = [rows: readonly AnyRow[], isReady: boolean] & { readonly error?: Error };
 
 /** What a component reads and listens to. */
 export interface ResultStore {
-  subscribe(listener: () => void): () => void;
+  /** Returns how to stop; the result is kept for `keepMs` after the last one has. */
+  subscribe(listener: () => void, keepMs: number): () => void;
   snapshot(): ResultSnapshot;
 }
+
+/** Results that nobody uses, but are kept for a while; with one more, the oldest goes at once. */
+const KEPT_RESULTS_MAX = 8;
 
 const NO_ROWS: readonly never[] = [];
 const NOT_CONNECTED: ResultSnapshot = [NO_ROWS, false];
@@ -33,45 +38,65 @@ export const notConnected: ResultStore = /* @__PURE__ */ constant(NOT_CONNECTED)
 /** Of a hook that is not enabled: as in the published package, there is nothing to wait for. */
 export const notWanted: ResultStore = /* @__PURE__ */ constant(NOT_WANTED);
 
+/** The results of a connection. */
+class Results {
+  /** By SQL; one that no component holds may be forgotten. */
+  readonly bySql = new Map<string, WeakRef<QueryResult>>();
+  /** Those that nobody uses, but are kept for a while. */
+  readonly kept = new Set<QueryResult>();
+}
+
 class QueryResult implements ResultStore {
   readonly #connection: AnyConnection;
+  readonly #kept: Set<QueryResult>;
   readonly #sql: string;
   readonly #view: RowView;
   readonly #listeners = new Set<() => void>();
   #handle: SubscriptionHandleImpl<any> | undefined;
   #closing: ReturnType<typeof setTimeout> | undefined;
   #isReady = false;
+  #error: Error | undefined;
   #snapshot: ResultSnapshot | undefined;
 
-  constructor(connection: AnyConnection, sql: string, query: unknown) {
+  constructor(connection: AnyConnection, kept: Set<QueryResult>, sql: string, query: unknown) {
     const name = getQueryAccessorName(query);
     const table = cacheOf(connection.db[name]);
-    if (!table) throw new ClientError("LC0841", `the bindings have no table ${name}; generate them again`);
+    if (!table) throw noSuchTable(name);
     this.#connection = connection;
+    this.#kept = kept;
     this.#sql = sql;
     this.#view = new RowView(table, getQueryWhereClause(query));
   }
 
-  readonly subscribe = (listener: () => void): (() => void) => {
+  readonly subscribe = (listener: () => void, keepMs: number): (() => void) => {
     // The same listener may come twice.
     const entry = (): void => listener();
     this.#listeners.add(entry);
     clearTimeout(this.#closing);
+    this.#kept.delete(this);
     if (this.#listeners.size === 1 && !this.#handle) this.#start();
     return () => {
       this.#listeners.delete(entry);
-      // React mounts components twice in strict mode, and the next page may want the same rows.
-      if (this.#listeners.size === 0) this.#closing = setTimeout(() => this.#stop());
+      if (this.#listeners.size === 0) this.#keep(keepMs);
     };
   };
 
   readonly snapshot = (): ResultSnapshot => {
     const { rows } = this.#view;
-    if (this.#snapshot?.[0] !== rows || this.#snapshot[1] !== this.#isReady) {
-      this.#snapshot = [rows, this.#isReady];
-    }
-    return this.#snapshot!;
+    const last = this.#snapshot;
+    if (last?.[0] === rows && last[1] === this.#isReady && last.error === this.#error) return last;
+    this.#snapshot = Object.assign([rows, this.#isReady] satisfies ResultSnapshot, { error: this.#error });
+    return this.#snapshot;
   };
+
+  /** React mounts components twice in strict mode, and the next page may want the same rows. */
+  #keep(keepMs: number): void {
+    this.#kept.add(this);
+    // Whoever comes after an error tries anew.
+    this.#closing = setTimeout(() => this.#stop(), this.#error ? 0 : keepMs);
+    const [oldest] = this.#kept;
+    if (oldest && this.#kept.size > KEPT_RESULTS_MAX) oldest.#stop();
+  }
 
   #start(): void {
     this.#view.attach(() => this.#changed());
@@ -83,8 +108,9 @@ class QueryResult implements ResultStore {
         this.#changed();
       })
       .onError(({ event }) => {
-        if (this.#handle === handle && this.#isReady) {
+        if (this.#handle === handle) {
           this.#isReady = false;
+          this.#error = event;
           this.#changed();
         }
         // That the connection is over is told by the provider.
@@ -97,8 +123,11 @@ class QueryResult implements ResultStore {
 
   #stop(): void {
     const handle = this.#handle;
+    clearTimeout(this.#closing);
+    this.#kept.delete(this);
     this.#handle = undefined;
     this.#isReady = false;
+    this.#error = undefined;
     this.#view.detach();
     if (handle && !handle.isEnded()) handle.unsubscribe();
   }
@@ -108,18 +137,18 @@ class QueryResult implements ResultStore {
   }
 }
 
-/** Results by connection and SQL; one that no component holds may be forgotten. */
-const results = /* @__PURE__ */ new WeakMap<AnyConnection, Map<string, WeakRef<QueryResult>>>();
+const results = /* @__PURE__ */ new WeakMap<AnyConnection, Results>();
 
 /** The result of a query, shared by all who ask for it. */
 export function resultOf(connection: AnyConnection, sql: string, query: unknown): ResultStore {
   let known = results.get(connection);
-  if (!known) results.set(connection, (known = new Map()));
-  let result = known.get(sql)?.deref();
+  if (!known) results.set(connection, (known = new Results()));
+  const { bySql, kept } = known;
+  let result = bySql.get(sql)?.deref();
   if (!result) {
-    for (const [text, reference] of known) if (!reference.deref()) known.delete(text);
-    result = new QueryResult(connection, sql, query);
-    known.set(sql, new WeakRef(result));
+    for (const [text, reference] of bySql) if (!reference.deref()) bySql.delete(text);
+    result = new QueryResult(connection, kept, sql, query);
+    bySql.set(sql, new WeakRef(result));
   }
   return result;
 }

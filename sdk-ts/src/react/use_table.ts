@@ -15,25 +15,27 @@ import { type AnyRow, known } from "../core/untyped";
 import { useSpacetimeDB } from "./provider";
 import { notConnected, notWanted, resultOf } from "./query_results";
 
+/** What `useTable` can be told besides its query. */
 export interface UseTableCallbacks<Row> {
   /** Whether to subscribe. Default: true. */
   enabled?: boolean;
+  /** How long the rows are kept up to date after the last component that uses them is gone, in milliseconds. Default: 2000. */
+  keepMs?: number;
   onUpdate?: (oldRow: Row, newRow: Row) => void;
   onDelete?: (row: Row) => void;
   onInsert?: (row: Row) => void;
 }
 
-type OnRow<Row> = (ctx: unknown, row: Row) => void;
-type OnTwoRows<Row> = (ctx: unknown, oldRow: Row, newRow: Row) => void;
+/** The rows of a query and whether they have arrived; `error` says why they will not, or do not stay up to date. */
+export type UseTableResult<Row> = [rows: readonly Row[], isReady: boolean] & { readonly error?: Error };
+
+const KEEP_MS = 2000;
 
 /** What callbacks need of a table. */
 interface Table<Row> {
-  onInsert(callback: OnRow<Row>): void;
-  removeOnInsert(callback: OnRow<Row>): void;
-  onUpdate(callback: OnTwoRows<Row>): void;
-  removeOnUpdate(callback: OnTwoRows<Row>): void;
-  onDelete(callback: OnRow<Row>): void;
-  removeOnDelete(callback: OnRow<Row>): void;
+  onInsert(callback: (ctx: unknown, row: Row) => void): () => void;
+  onUpdate(callback: (ctx: unknown, oldRow: Row, newRow: Row) => void): () => void;
+  onDelete(callback: (ctx: unknown, row: Row) => void): () => void;
 }
 
 function testOf(query: unknown): (row: AnyRow) => boolean {
@@ -42,7 +44,7 @@ function testOf(query: unknown): (row: AnyRow) => boolean {
 }
 
 /**
- * Subscribes to a query and returns its rows, and whether they have arrived.
+ * Subscribes to a query and returns its rows, and whether they have arrived. `error` of the result says why they have not.
  *
  * ```tsx
  * const [users, isReady] = useTable(tables.user.where(row => row.online.eq(true)));
@@ -51,7 +53,7 @@ function testOf(query: unknown): (row: AnyRow) => boolean {
 export function useTable<TableDef extends AnyTableDef>(
   query: Query<TableDef>,
   callbacks?: UseTableCallbacks<Prettify<RowType<TableDef>>>,
-): [readonly Prettify<RowType<TableDef>>[], boolean] {
+): UseTableResult<Prettify<RowType<TableDef>>> {
   const connection = useSpacetimeDB().getConnection();
   const sql = toSql(query);
   const enabled = callbacks?.enabled ?? true;
@@ -62,16 +64,20 @@ export function useTable<TableDef extends AnyTableDef>(
     if (!enabled) return notWanted;
     return connection ? resultOf(connection, sql, query) : notConnected;
   }, [connection, sql, enabled]);
-  const snapshot = React.useSyncExternalStore(
-    result.subscribe,
-    result.snapshot,
-    enabled ? notConnected.snapshot : notWanted.snapshot,
-  );
-
   const latest = React.useRef(callbacks);
   React.useEffect(() => {
     latest.current = callbacks;
   });
+  const subscribe = React.useCallback(
+    (listener: () => void) => result.subscribe(listener, latest.current?.keepMs ?? KEEP_MS),
+    [result],
+  );
+  const snapshot = React.useSyncExternalStore(
+    subscribe,
+    result.snapshot,
+    enabled ? notConnected.snapshot : notWanted.snapshot,
+  );
+
   const isListening =
     enabled &&
     (callbacks?.onInsert !== undefined ||
@@ -95,15 +101,11 @@ export function useTable<TableDef extends AnyTableDef>(
       else if (is) latest.current?.onInsert?.(newRow);
       else if (was) latest.current?.onDelete?.(oldRow);
     };
-    table.onInsert(onInsert);
-    table.onDelete(onDelete);
-    table.onUpdate(onUpdate);
+    const stops = [table.onInsert(onInsert), table.onDelete(onDelete), table.onUpdate(onUpdate)];
     return () => {
-      table.removeOnInsert(onInsert);
-      table.removeOnDelete(onDelete);
-      table.removeOnUpdate(onUpdate);
+      for (const stop of stops) stop();
     };
   }, [connection, isListening, sql]);
 
-  return snapshot as [readonly Prettify<RowType<TableDef>>[], boolean];
+  return snapshot as UseTableResult<Prettify<RowType<TableDef>>>;
 }

@@ -101,6 +101,7 @@ export type ReducerCtx<SchemaDef extends AnySchema> = Readonly<{
   as: ReducerCtxs<SubmodulesOf<SchemaDef>>;
 }>;
 
+/** The function of a reducer. */
 export type Reducer<S extends AnySchema, Params extends ParamsObj> = (
   ctx: ReducerCtx<S>,
   payload: InferTypeOfRow<Params>,

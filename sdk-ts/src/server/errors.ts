@@ -12,7 +12,13 @@ export class SpacetimeHostError extends Error {
   }
 }
 
-function hostError<const Name extends string>(name: Name) {
+/** The class of the errors with one reason. */
+interface HostErrorClass<Name extends string> {
+  new (message: string): SpacetimeHostError & { readonly name: Name };
+  readonly prototype: SpacetimeHostError & { readonly name: Name };
+}
+
+function hostError<const Name extends string>(name: Name): HostErrorClass<Name> {
   return class extends SpacetimeHostError {
     override get name(): Name {
       return name;

@@ -13,6 +13,7 @@ interface MessageInit {
   headers?: HeadersInit;
 }
 
+/** What a response can be made with besides its body. */
 export interface ResponseInit extends MessageInit {
   status?: number;
   statusText?: string;
@@ -26,6 +27,7 @@ interface RequestContent {
   body?: BodyInit | null;
 }
 
+/** What a request can be made with. */
 export interface RequestInit extends MessageInit, RequestContent {}
 
 /** Options of `ctx.http.fetch`. */

@@ -20,6 +20,7 @@ export type MigrationCtx<S extends AnySchema, Old extends OldTables> = ReducerCt
   readonly old: ReadonlyDbView<SchemaOf<Old>>;
 };
 
+/** A migration function. */
 export type MigrationFn<S extends AnySchema, Old extends OldTables> = (ctx: MigrationCtx<S, Old>) => void;
 
 /** What a function for rows gets: the new tables, which it may insert into, and nothing else. */

@@ -17,10 +17,9 @@ import {
 /** The method by which an export adds itself to the definition of its module. */
 export const registerExport: unique symbol = Symbol("registerExport");
 
-/** What a module may export. */
-export interface ModuleExport {
-  [registerExport](registry: Registry, exportName: string): void;
-}
+/** What a module may export. (The key stands in a type of its own, as declaration files would lose it elsewhere.) */
+export interface ModuleExport
+  extends Record<typeof registerExport, (registry: Registry, exportName: string) => void> {}
 
 /** Options of every function of a module. */
 export interface FunctionOptions {

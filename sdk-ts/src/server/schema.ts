@@ -1,5 +1,7 @@
 // The schema of a module: its tables, and the ways to define its functions.
 
+import { preferGenerated } from "../core/codec";
+import { generateSerializer } from "../core/codegen_write";
 import { LightconeError } from "../core/errors";
 import { CaseConversionPolicy, type Lifecycle, type RawModuleDefV10 } from "../core/module_def";
 import { type AnySchema, registerTables, type SchemaOf } from "../core/schema";
@@ -44,6 +46,7 @@ import {
 } from "./views";
 
 installGlobals();
+preferGenerated(generateSerializer);
 
 /** What is known of a schema, for the rest of the SDK. */
 export const registryOf: unique symbol = Symbol("registryOf");
@@ -272,6 +275,7 @@ function functionArguments(args: any[]): { opts: ReducerOptions | undefined; par
 /** The tables of a schema. */
 export type InferSchema<SchemaDef extends Schema<any>> = SchemaDef extends Schema<infer S> ? S : never;
 
+/** Settings of a module. */
 export interface ModuleSettings {
   /** How names become names in the database: `SnakeCase` unless told otherwise. */
   CASE_CONVERSION_POLICY?: CaseConversionPolicy;
@@ -283,8 +287,9 @@ type Submodule<S extends AnySchema = any> = { default: Schema<S> };
 /** What a schema is made of, by name. */
 type Entries = Record<string, AnyTableSchema | (Submodule & Record<string, unknown>)>;
 
+/** All but the submodules: a table with columns that are not known yet is surely none of these. */
 type TablesIn<E extends Entries> = {
-  [Name in keyof E as E[Name] extends AnyTableSchema ? Name : never]: Extract<E[Name], AnyTableSchema>;
+  [Name in keyof E as E[Name] extends Submodule ? never : Name]: Exclude<E[Name], Submodule>;
 };
 
 type SubmodulesIn<E extends Entries> = {

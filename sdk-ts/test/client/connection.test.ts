@@ -402,6 +402,36 @@ describe("large results", () => {
   });
 });
 
+test("whoever listens can stop with what they got", async () => {
+  const connection = await connected();
+  const heard: string[] = [];
+  const stops = [
+    connection.db.person.onInsert(() => heard.push("insert")),
+    connection.db.person.onUpdate(() => heard.push("update")),
+    connection.db.person.onDelete(() => heard.push("delete")),
+  ];
+  const change = (inserts: Uint8Array[], deletes: Uint8Array[]): void =>
+    server.socket.deliver(
+      serverMessage.transactionUpdate([{ querySetId: 0, table: "person", inserts, deletes }]),
+    );
+  const [before, after] = [row(1, "a"), row(1, "b")];
+  for (let round = 0; round < 2; round++) {
+    change([before], []);
+    change([after], [before]);
+    change([], [after]);
+    for (const stop of stops) stop();
+  }
+  expect(heard).toEqual(["insert", "update", "delete"]);
+});
+
+test("browsers without URL.canParse will do", () => {
+  vi.stubGlobal("URL", class extends URL {});
+  Object.defineProperty(URL, "canParse", { value: undefined });
+  expect(builder().withUri("wss://example.org").getUri()).toBe("wss://example.org/");
+  expect(() => builder().withUri("example")).toThrow("LC0847");
+  vi.unstubAllGlobals();
+});
+
 test("indexes may have the names of anything inside of the cache", async () => {
   const words = ["prepare", "commit", "announce", "decode", "views", "version", "rows", "facade", "isEmpty"];
   const columns = Object.fromEntries(words.map((word) => [word, t.u32().index("btree")]));

@@ -174,6 +174,8 @@ export const serverMessage = {
 export class FakeSocket implements WebSocketAdapter {
   readonly protocol: string;
   readyState = 0;
+  /** What the network has not taken. */
+  bufferedAmount = 0;
   /** What the client sent and the test has not taken. */
   received: ClientMessage[] = [];
   /** Number of payloads that the client sent. */

@@ -217,6 +217,53 @@ describe("calls", () => {
   });
 });
 
+describe("a network that takes nothing", () => {
+  const tick = (connection: DbConnection): Promise<void> => connection.reducers.tick({});
+
+  test("is given no more than it can hold; calls wait, and those beyond the limit are rejected", async () => {
+    const connection = await connected((b) => b.withQueuedRequestsMax(3));
+    server.socket.bufferedAmount = 1e9;
+    const waiting = [tick(connection), tick(connection), tick(connection)];
+    await expect(tick(connection)).rejects.toMatchObject({
+      code: "LC0835",
+      message: expect.stringContaining("3 requests wait for the network"),
+    });
+    await settle();
+    expect(server.socket.take()).toEqual([]);
+    server.socket.bufferedAmount = 0;
+    await until("the calls", () => server.socket.received.length === 3);
+    for (const { requestId } of server.socket.take()) {
+      server.socket.deliver(serverMessage.reducerOk(requestId, []));
+    }
+    await Promise.all(waiting);
+    connection.disconnect();
+  });
+
+  test("holds few large calls only", async () => {
+    const connection = await connected();
+    server.socket.bufferedAmount = 1e9;
+    const name = "x".repeat(20_000_000);
+    const outcomes = Array.from({ length: 5 }, () => connection.reducers.addPerson({ id: 1, name }));
+    await expect(outcomes.at(-1)).rejects.toMatchObject({ code: "LC0835" });
+    connection.disconnect();
+    await expect(outcomes[0]).rejects.toMatchObject({ code: "LC0834" });
+    await Promise.allSettled(outcomes);
+  });
+
+  test("that is fast enough takes any number of calls of one turn", async () => {
+    for (const limit of [0, 3]) {
+      const connection = await connected((b) => b.withQueuedRequestsMax(limit));
+      const outcomes = Array.from({ length: 50 }, () => tick(connection));
+      await settle();
+      for (const { requestId } of server.socket.take()) {
+        server.socket.deliver(serverMessage.reducerOk(requestId, []));
+      }
+      await Promise.all(outcomes);
+      connection.disconnect();
+    }
+  });
+});
+
 describe("subscriptions at the end", () => {
   const subscribe = (connection: DbConnection, log: string[], name: string) =>
     connection

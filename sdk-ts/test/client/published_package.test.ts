@@ -2,8 +2,10 @@
 // fit where the published ones did.
 
 import * as published from "spacetimedb";
+import type * as publishedReact from "spacetimedb/react";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import * as ours from "../../src/client";
+import type { useTable } from "../../src/react";
 import type { DbConnection } from "./bindings";
 
 test("everything that the published package exports is there", () => {
@@ -45,6 +47,7 @@ test("sizes are estimated as there, and types inside of themselves end", () => {
 test("types that the published package names can be named", () => {
   expectTypeOf<ours.Message["tag"]>().toEqualTypeOf<published.Message["tag"]>();
   expectTypeOf<ours.SubscribeAppliedMessage>().toExtend<published.SubscribeAppliedMessage>();
+  expectTypeOf<ReturnType<typeof useTable>>().toExtend<ReturnType<typeof publishedReact.useTable>>();
   expectTypeOf<published.ProcedureResultMessage>().toExtend<ours.ProcedureResultMessage>();
   expectTypeOf<ours.SubscriptionError>().toExtend<published.SubscriptionError>();
 });

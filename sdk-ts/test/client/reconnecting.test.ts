@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import type { ReconnectingInfo } from "../../src/client";
+import { ClientError } from "../../src/client";
 import { builder, connected, names, reconnected, row, server } from "./connected";
 import { serverMessage, settle, until } from "./fake_server";
 
@@ -246,6 +247,38 @@ describe("reconnecting", () => {
     server.socket.deliver(serverMessage.initialConnection());
     expect(connection.isActive).toBe(true);
     connection.disconnect();
+  });
+
+  describe("a message that cannot be inflated", () => {
+    const damage = () => server.socket.drop(new ClientError("LC0843", "damaged"));
+    const asked = () => server.attempts.map(({ compression }) => compression);
+
+    test("is met by another attempt, then by one without compression, which stays", async () => {
+      const connection = await connected((b) => b.withReconnect({ baseDelayMs: 0 }));
+      for (let sockets = 1; sockets < 4; sockets++) {
+        if (sockets < 3) damage();
+        else server.socket.drop();
+        await reconnected(sockets);
+      }
+      expect(asked()).toEqual(["gzip", "gzip", "none", "none"]);
+      expect(connection.isActive).toBe(true);
+      connection.disconnect();
+    });
+
+    test("again and again ends the connection", async () => {
+      const ends: unknown[] = [];
+      const connection = await connected((b) =>
+        b.withReconnect({ baseDelayMs: 0 }).onDisconnect((_, error) => ends.push(error)),
+      );
+      for (let sockets = 1; sockets < 5; sockets++) {
+        damage();
+        await reconnected(sockets);
+      }
+      damage();
+      await settle();
+      expect(connection.isClosed).toBe(true);
+      expect(ends).toMatchObject([{ code: "LC0850", cause: { code: "LC0843" } }]);
+    });
   });
 
   test("disconnect while waiting ends it", async () => {

@@ -1,7 +1,7 @@
 // Long work is interrupted, short work is not, and jobs never mix.
 
 import { expect, test } from "vitest";
-import { JobQueue, type Steps } from "../../src/client/scheduling";
+import { INBOUND_BYTES_MAX, JobQueue, type Steps } from "../../src/client/scheduling";
 import { settle } from "./fake_server";
 
 test("a short job is done when add returns", () => {
@@ -104,4 +104,57 @@ test("a job that throws does not block the queue", async () => {
   );
   await settle();
   expect(log).toEqual(["next"]);
+});
+
+/** A job that outlasts a slice, so that those behind it wait. */
+function* longJob(isDone: () => boolean = () => true): Steps {
+  const end = performance.now() + 20;
+  do {
+    while (performance.now() < end);
+    yield;
+  } while (!isDone());
+}
+
+test("what a waiting job costs does not depend on how many wait", async () => {
+  const jobs = 100_000;
+  let done = 0;
+  const queue = new JobQueue();
+  queue.add(longJob());
+  const before = process.cpuUsage();
+  for (let i = 0; i < jobs; i++) {
+    queue.add(
+      // biome-ignore lint/correctness/useYield: it is done at once
+      (function* (): Steps {
+        done += 1;
+      })(),
+    );
+  }
+  expect(done).toBe(0);
+  while (done < jobs) await settle();
+  // Some 100 ms of CPU; taking each job off the front of an array took several seconds.
+  expect(process.cpuUsage(before).user / 1000).toBeLessThan(1500);
+});
+
+test("jobs beyond the bound are not kept: they are done while the next one is added, and in their order", async () => {
+  const size = INBOUND_BYTES_MAX / 8;
+  const log: number[] = [];
+  const queue = new JobQueue();
+  let isLongJobDone = false;
+  queue.add(longJob(() => isLongJobDone));
+  isLongJobDone = true;
+  const add = (i: number): void =>
+    queue.add(
+      (function* (): Steps {
+        yield;
+        log.push(i);
+      })(),
+      size,
+    );
+  let i = 0;
+  while (log.length === 0 && i < 20) add(i++);
+  expect(i).toBe(8);
+  // Half of the bound may wait again.
+  expect(log).toEqual([0, 1, 2, 3]);
+  while (log.length < 8) await settle();
+  expect(log).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
 });

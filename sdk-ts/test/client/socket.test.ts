@@ -75,6 +75,20 @@ describe("order", () => {
   });
 });
 
+test("more than can be inflated is not kept: the connection is lost", async () => {
+  const { raw, log } = socketWithLog();
+  raw.onmessage({ data: payload(GZIP, new Uint8Array(5_000_000)) });
+  const large = payload(NONE, new Uint8Array(16 * 1024 * 1024));
+  // Just above the bound; what has come by then is not thrown away.
+  for (let i = 0; i < 16; i++) raw.onmessage({ data: large });
+  expect(raw.wasClosed).toBe(false);
+  raw.onmessage({ data: large });
+  expect(raw.wasClosed).toBe(true);
+  while (!log.includes("closed")) await settle();
+  expect(log[0]).toContain("LC0831");
+  expect(log).toHaveLength(2);
+});
+
 describe("data that cannot be read", () => {
   test.each<[string, unknown, string]>([
     ["text", "hello", "LC0844"],

@@ -133,7 +133,7 @@ test("useTable: another query, and none while it is not enabled", async () => {
     const [limit, set] = React.useState(5);
     setLimit = set;
     const query = tables.person.where((person) => person.id.lt(limit));
-    const [rows, isReady] = useTable(query, { enabled: limit > 0 });
+    const [rows, isReady] = useTable(query, { enabled: limit > 0, keepMs: 0 });
     return h("p", null, `${isReady} ${rows.length}`);
   });
   await act(greet);
@@ -203,6 +203,61 @@ test("components with the same query share a subscription, also with one that co
   expect(container.textContent).toBe("true a;true a;true a;");
   await settle();
   expect(server.socket.take()).toEqual([]);
+});
+
+test("useTable: rows are kept for a while after their last use, and those of a few queries only", async () => {
+  let show!: (limit: number) => void;
+  const Names = ({ limit }: { limit: number }): React.ReactNode => {
+    const [rows, isReady] = useTable(
+      tables.person.where((person) => person.id.lt(limit)),
+      { keepMs: 60_000 },
+    );
+    return h("p", null, `${isReady} ${rows.length}`);
+  };
+  await render(() => {
+    const [limit, set] = React.useState(100);
+    show = set;
+    return limit > 0 ? h(Names, { key: limit, limit }) : null;
+  });
+  await act(greet);
+  await act(() => answerSubscriptions([row(1, "a")]));
+  expect(container.textContent).toBe("true 1");
+  await act(() => show(0));
+  await act(() => show(100));
+  expect(container.textContent).toBe("true 1");
+  expect(server.socket.take()).toEqual([]);
+  for (let limit = 101; limit < 110; limit++) await act(() => show(limit));
+  const ended = server.socket.take().filter(({ tag }) => tag === "Unsubscribe");
+  // One for each beyond eight, and one as strict mode mounts the last one twice.
+  expect(ended).toMatchObject([{ querySetId: 0 }, { querySetId: 1 }]);
+});
+
+test("useTable: a refused query is an error of its result, and is asked again by who comes later", async () => {
+  const complaints = vi.spyOn(console, "error").mockImplementation(() => {});
+  let show!: (isShown: boolean) => void;
+  const Names = (): React.ReactNode => {
+    const result = useTable(tables.person);
+    const [rows, isReady] = result;
+    return h("p", null, `${isReady} ${rows.length} ${result.error?.message ?? ""}`);
+  };
+  await render(() => {
+    const [isShown, set] = React.useState(true);
+    show = set;
+    return isShown ? h(Names) : null;
+  });
+  await act(greet);
+  const [request] = server.socket.take() as { requestId: number; querySetId: number }[];
+  await act(() =>
+    server.socket.deliver(
+      serverMessage.subscriptionError(request!.requestId, request!.querySetId, "no such table"),
+    ),
+  );
+  expect(container.textContent).toBe("false 0 no such table");
+  await act(() => show(false));
+  await act(() => show(true));
+  await act(() => answerSubscriptions([row(1, "a")]));
+  expect(container.textContent).toBe("true 1 ");
+  complaints.mockRestore();
 });
 
 test("a component never sees one table after and another one before a transaction", async () => {

@@ -66,6 +66,29 @@ function greet(token: string): void {
   server.socket.deliver(serverMessage.initialConnection(token));
 }
 
+test("a rendering that React throws away leaves no trace", async () => {
+  const Later = (): React.ReactNode => React.use(new Promise<never>(() => {}));
+  let attempt = 0;
+  let tryAnother!: () => void;
+  let again!: () => void;
+  const Page = (): React.ReactNode => {
+    const [isOther, setOther] = React.useState(false);
+    const [, count] = React.useReducer((n: number) => n + 1, 0);
+    tryAnother = () => React.startTransition(() => setOther(true));
+    again = count;
+    // Functions for tokens are often made while rendering: each is another one.
+    const own = builder().withToken(() => `own ${attempt++}`);
+    const tree = { connectionBuilder: isOther ? builder("another") : own };
+    return h(SpacetimeDBProvider<DbConnection>, tree, isOther ? h(Later) : h(State));
+  };
+  await render(h(Page));
+  await act(() => greet("secret"));
+  await act(() => tryAnother());
+  await act(() => again());
+  await act(() => again());
+  expect(server.sockets).toHaveLength(1);
+});
+
 const tokens = (): unknown[] => server.attempts.map(({ authToken }) => authToken);
 
 test("a refused token: another builder, without it, is a connection of its own", async () => {

@@ -111,7 +111,7 @@ pub struct DatabaseMetrics {
     pub replayed: Replayed,
     /// Linear memory of all instances of the module. Of JavaScript nothing.
     pub wasm_memory_bytes: u64,
-    /// What instances for procedures have of `limits.procedure-memory-bytes-max`.
+    /// What calls beside the writer have of `limits.procedure-memory-bytes-max`.
     pub procedure_memory_bytes: u64,
     /// Messages and requests that wait for the writer, or are being answered by it.
     pub inbox_messages: u64,
@@ -128,6 +128,7 @@ impl DatabaseMetrics {
         let stats = shared.status.stats();
         let reads_max = limits.reads_per_database_max.max(1);
         let reads_left = shared.reads.available_permits();
+        let procedures = &shared.procedures.accounts;
         DatabaseMetrics {
             module: module.counters.read(SeriesMax::of(limits)),
             rounds: metrics.rounds.snapshot(),
@@ -139,8 +140,8 @@ impl DatabaseMetrics {
             module_log: shared.log.metrics(),
             snapshots: metrics.snapshots.read(),
             replayed: metrics.replayed,
-            wasm_memory_bytes: shared.memory.bytes() as u64,
-            procedure_memory_bytes: shared.procedures.memory.bytes() as u64,
+            wasm_memory_bytes: (shared.instances.memory.used() + procedures.memory.used()) as u64,
+            procedure_memory_bytes: procedures.all.used() as u64,
             inbox_messages: shared.inbox.messages_taken() as u64,
             reads_under_way: reads_max.saturating_sub(reads_left) as u64,
             log_queue_bytes: stats.log_queue_bytes,

@@ -1,7 +1,8 @@
 //! The module's log: one JSON object per line, files per day, and live readers (06 §5.13).
 //!
 //! Whoever logs never waits for a disk: lines gather in a buffer, and one thread of the process writes them for all
-//! databases. What a module may log is bounded in pace and in total; what is left out is counted, and one line says so.
+//! databases. What a module may log is bounded in pace and in total; what is left out is counted, and one line says so. What
+//! strangers cause without reaching the module has an allowance of its own, so that it takes nothing of the module's.
 
 mod clock;
 mod thread;
@@ -27,6 +28,12 @@ const QUEUE_BYTES_MAX: usize = 16 << 20;
 const QUEUE_BYTES_KEPT: usize = 64 << 10;
 /// The most of a text that the host itself logs: an error of a reducer, arguments that do not fit.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
+/// Lines about calls that did not reach the module: so many each second, [`BURST_SECONDS`] times as many at once. The others are
+/// counted.
+const REFUSED_RECORDS_PER_SECOND: u64 = 1;
+const REFUSED_BYTES_PER_SECOND: u64 = 4 << 10;
+/// The most of what such a line says.
+const REFUSED_MESSAGE_BYTES_MAX: usize = 1 << 10;
 /// How often the server's log tells of a disk that takes no lines.
 const COMPLAIN_INTERVAL: Duration = Duration::from_secs(60);
 /// Their directory in that of the database.
@@ -76,7 +83,6 @@ pub struct ModuleLog {
 }
 
 struct Inner {
-    bounds: Bounds,
     pending: Mutex<Pending>,
     /// Locked before `pending` by whoever writes, so that lines stay in order.
     files: Mutex<Files>,
@@ -88,10 +94,49 @@ struct Pending {
     lines: Vec<u8>,
     /// The thread knows that there is something.
     is_queued: bool,
-    /// Bytes and records that may be logged now.
+    /// Of the module, and of what is said about it.
+    module: Account,
+    /// Of calls that did not reach it.
+    refused: Account,
+}
+
+impl Pending {
+    fn account(&mut self, author: Author) -> &mut Account {
+        match author {
+            Author::Module => &mut self.module,
+            Author::Caller => &mut self.refused,
+        }
+    }
+}
+
+/// Who causes a record.
+#[derive(Clone, Copy)]
+enum Author {
+    Module,
+    /// Anybody who calls what there is not.
+    Caller,
+}
+
+/// What somebody may log now, and what was left out of it.
+struct Account {
     bytes: Allowance,
     records: Allowance,
     left_out: LeftOut,
+}
+
+impl Account {
+    fn new(bytes_per_second: u64, records_per_second: u64) -> Account {
+        Account {
+            bytes: Allowance::new(bytes_per_second),
+            records: Allowance::new(records_per_second),
+            left_out: LeftOut::default(),
+        }
+    }
+
+    fn refill(&mut self, now: Instant) {
+        self.bytes.refill(now);
+        self.records.refill(now);
+    }
 }
 
 /// What was not written, since the last line that says so.
@@ -106,6 +151,11 @@ impl LeftOut {
         self.records += records;
         self.bytes += bytes as u64;
     }
+
+    fn subtract(&mut self, told: LeftOut) {
+        self.records -= told.records;
+        self.bytes -= told.bytes;
+    }
 }
 
 impl ModuleLog {
@@ -113,12 +163,10 @@ impl ModuleLog {
         let pending = Pending {
             lines: Vec::new(),
             is_queued: false,
-            bytes: Allowance::new(bounds.bytes_per_second),
-            records: Allowance::new(bounds.records_per_second),
-            left_out: LeftOut::default(),
+            module: Account::new(bounds.bytes_per_second, bounds.records_per_second),
+            refused: Account::new(REFUSED_BYTES_PER_SECOND, REFUSED_RECORDS_PER_SECOND),
         };
         let inner = Inner {
-            bounds,
             pending: Mutex::new(pending),
             files: Mutex::new(Files {
                 log: LogFiles::new(directory, "", bounds.files, disk),
@@ -168,25 +216,30 @@ impl ModuleLog {
 
     /// Takes a record. A full disk loses module logs, never transactions.
     pub(crate) fn write(&self, record: &ConsoleRecord<'_>) {
+        self.write_for(Author::Module, record);
+    }
+
+    fn write_for(&self, author: Author, record: &ConsoleRecord<'_>) {
         let inner = &self.inner;
         let mut pending = inner.pending();
-        let now = Instant::now();
-        pending.bytes.refill(inner.bounds.bytes_per_second, now);
-        pending.records.refill(inner.bounds.records_per_second, now);
         let start = pending.lines.len();
+        let account = pending.account(author);
+        account.refill(Instant::now());
         // Most of a flood is not even put into words.
-        if pending.records.left > 0 && record.message.len() as u64 <= pending.bytes.left {
+        let is_worded =
+            account.records.left > 0 && record.message.len() as u64 <= account.bytes.left;
+        if is_worded {
             record.write_json_line(&mut pending.lines);
         }
-        let bytes = pending.lines.len() - start;
-        let is_much = bytes as u64 > pending.bytes.left || pending.lines.len() > QUEUE_BYTES_MAX;
-        if bytes == 0 || is_much {
+        let (end, bytes) = (pending.lines.len(), pending.lines.len() - start);
+        let account = pending.account(author);
+        if bytes == 0 || bytes as u64 > account.bytes.left || end > QUEUE_BYTES_MAX {
+            account.left_out.add(1, bytes.max(record.message.len()));
             pending.lines.truncate(start);
-            pending.left_out.add(1, bytes.max(record.message.len()));
             inner.counted.left_out_records.fetch_add(1, Relaxed);
         } else {
-            pending.bytes.left -= bytes as u64;
-            pending.records.left -= 1;
+            account.bytes.left -= bytes as u64;
+            account.records.left -= 1;
             inner.counted.records.fetch_add(1, Relaxed);
             if inner.live.receiver_count() > 0 {
                 // Fails only if the last reader just left.
@@ -212,6 +265,15 @@ impl ModuleLog {
         let function = cut_name(function.unwrap_or(HOST));
         let message = cut(message, MESSAGE_BYTES_MAX);
         self.write(&host_record(level, &function, &message, ts));
+    }
+
+    /// A record about a call that did not reach the module. Anybody can make as many as he likes, so they have an allowance of
+    /// their own, and most of a flood is one line a second that counts them.
+    pub(crate) fn refused_call(&self, function: &str, message: &str, ts: Timestamp) {
+        let function = cut_name(function);
+        let message = cut(message, REFUSED_MESSAGE_BYTES_MAX);
+        let record = host_record(ConsoleLevel::Error, &function, &message, ts);
+        self.write_for(Author::Caller, &record);
     }
 
     pub(crate) fn info(&self, message: &str) {
@@ -251,6 +313,7 @@ impl ConsoleSink for ModuleLog {
 
 /// How much may be logged now of what is bounded by the second.
 struct Allowance {
+    per_second: u64,
     left: u64,
     refilled: Instant,
 }
@@ -258,12 +321,14 @@ struct Allowance {
 impl Allowance {
     fn new(per_second: u64) -> Allowance {
         Allowance {
+            per_second,
             left: per_second.saturating_mul(BURST_SECONDS),
             refilled: Instant::now(),
         }
     }
 
-    fn refill(&mut self, per_second: u64, now: Instant) {
+    fn refill(&mut self, now: Instant) {
+        let per_second = self.per_second;
         let elapsed = now.saturating_duration_since(self.refilled);
         let more = u128::from(elapsed.as_micros() as u64) * u128::from(per_second) / 1_000_000;
         // Too short a time for one is kept for the next look.
@@ -343,33 +408,52 @@ impl Inner {
         counted.file_bytes.store(files.log.current_bytes(), Relaxed);
         counted.left_out_records.fetch_add(lost.records, Relaxed);
         let mut pending = self.pending();
-        pending.left_out.add(lost.records, lost.bytes as usize);
-        let left_out = pending.left_out;
+        pending
+            .module
+            .left_out
+            .add(lost.records, lost.bytes as usize);
+        let (module, refused) = (pending.module.left_out, pending.refused.left_out);
         drop(pending);
         lines.clear();
         lines.shrink_to(QUEUE_BYTES_KEPT);
-        if left_out == LeftOut::default() || !say_what_was_left_out {
+        let is_anything_left_out = module != LeftOut::default() || refused != LeftOut::default();
+        if !is_anything_left_out || !say_what_was_left_out {
             files.spare = lines;
-            return left_out != LeftOut::default();
+            return is_anything_left_out;
         }
-        let text = format!(
-            "{} records ({} bytes) of this module's log were left out: it logs more than limits.module-log-bytes-per-second or limits.module-log-records-per-second, or the disk is full [LC0124]",
-            left_out.records, left_out.bytes
-        );
-        let now = Timestamp::now();
-        host_record(ConsoleLevel::Warn, HOST, &text, now).write_json_line(&mut lines);
+        write_what_was_left_out(module, refused, &mut lines);
         let is_told = files.write(&lines) == LeftOut::default();
         if is_told {
             if self.live.receiver_count() > 0 {
                 let _ = self.live.send(Bytes::copy_from_slice(&lines));
             }
             let mut pending = self.pending();
-            pending.left_out.records -= left_out.records;
-            pending.left_out.bytes -= left_out.bytes;
+            pending.module.left_out.subtract(module);
+            pending.refused.left_out.subtract(refused);
         }
         lines.clear();
         files.spare = lines;
         !is_told
+    }
+}
+
+/// A line for each kind of record of which some were left out.
+fn write_what_was_left_out(module: LeftOut, refused: LeftOut, lines: &mut Vec<u8>) {
+    let now = Timestamp::now();
+    let mut write = |text: &str| {
+        host_record(ConsoleLevel::Warn, HOST, text, now).write_json_line(lines);
+    };
+    if module != LeftOut::default() {
+        write(&format!(
+            "{} records ({} bytes) of this module's log were left out: it logs more than limits.module-log-bytes-per-second or limits.module-log-records-per-second, or the disk is full [LC0124]",
+            module.records, module.bytes
+        ));
+    }
+    if refused != LeftOut::default() {
+        write(&format!(
+            "{} more calls were refused before they reached the module: there is no such function for the caller, or its arguments are others; at most {REFUSED_RECORDS_PER_SECOND} of these a second has a line of its own [LC0124]",
+            refused.records
+        ));
     }
 }
 
@@ -475,6 +559,35 @@ mod tests {
     }
 
     #[test]
+    fn refused_calls_take_nothing_of_the_module() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let bytes_max = 256 << 10;
+        let log = log(dir.path(), bytes_max, 1 << 20);
+        log.info("said before");
+        let name = "n".repeat(250);
+        for _ in 0..20_000 {
+            log.refused_call(&name, &name, Timestamp::now());
+        }
+        log.info("said after");
+        let text = text(&log);
+        assert!(text.contains("said before") && text.contains("said after"));
+        let of_calls = text.lines().filter(|line| line.contains("nnnn")).count();
+        let most = BURST_SECONDS as usize;
+        assert!((most..most + 10).contains(&of_calls), "{of_calls}");
+        let told = text.lines().filter(|line| line.contains("LC0124"));
+        let counts = told.map(|line| {
+            assert!(line.contains("more calls were refused"), "{line}");
+            let (_, rest) = line.split_once("\"message\":\"").expect("a message");
+            let (count, _) = rest.split_once(' ').expect("a number");
+            count.parse::<usize>().expect("a number")
+        });
+        assert_eq!(counts.sum::<usize>() + of_calls, 20_000);
+        // The module has all of its own allowance.
+        assert_eq!(log.inner.pending().module.left_out, LeftOut::default());
+        assert_eq!(self::text(&log), text);
+    }
+
+    #[test]
     fn old_days_go_once_the_clock_is_believed() {
         let dir = tempfile::tempdir().expect("temporary directory");
         let old = dir.path().join("2020-01-01.log");
@@ -552,7 +665,7 @@ mod tests {
         let log = ModuleLog::new(dir.path().join("logs"), bounds, Arc::new(full));
         log.info("nobody reads this");
         assert!(log.tail(None).is_empty());
-        let left_out = log.inner.pending().left_out;
+        let left_out = log.inner.pending().module.left_out;
         assert_eq!(left_out.records, 1);
     }
 

@@ -6,7 +6,7 @@ use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::{Arc, Weak};
 
 use lightcone_engine::{Datastore, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID};
-use lightcone_host::{ModuleInstance, SharedMemory};
+use lightcone_host::{InstanceAccounts, ModuleInstance};
 use lightcone_log::{CommitEvent, Committer, CommitterOptions, Log, LogOffset, THREAD_NAME};
 use lightcone_types::{ConnectionId, Identity, Reader};
 use tokio::sync::mpsc;
@@ -36,8 +36,8 @@ pub(super) struct Opened {
     pub options: DatabaseOptions,
     pub log: Arc<ModuleLog>,
     pub immediate: Arc<ImmediateQueue>,
-    /// Where the instances count theirs.
-    pub memory: Arc<SharedMemory>,
+    /// What its instances count as.
+    pub instances: InstanceAccounts,
     pub program: Program,
     pub datastore: Datastore,
     pub instance: Box<dyn ModuleInstance>,
@@ -53,7 +53,7 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
         options,
         log,
         immediate,
-        memory,
+        instances,
         program,
         datastore,
         instance,
@@ -73,7 +73,7 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
         options,
         log,
         immediate,
-        memory,
+        instances,
         senders,
         module.clone(),
         Metrics::new(replayed),

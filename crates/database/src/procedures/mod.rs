@@ -21,18 +21,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use lightcone_engine::ScheduleAt;
 use lightcone_host::{
-    HostConfig, InterruptReason, ProcedureCall, ProcedureOutcome, ProcedureResult, ReducerCall,
-    SharedMemory, SuspendableInstance,
+    HostConfig, InstanceAccounts, InterruptReason, ProcedureCall, ProcedureOutcome,
+    ProcedureResult, ReducerCall, SuspendableInstance,
 };
 use lightcone_outbound::RequestShare;
 use lightcone_types::{ConnectionId, Identity, Timestamp};
 use rustc_hash::FxHashMap;
 use tokio::sync::{oneshot, Semaphore};
 
-use crate::calls::{CallError, CallOutcome, HandlerReply};
+use crate::calls::{CallError, CallOutcome, HandlerAnswer};
 use crate::inbox::{InboxPermit, Notice};
 use crate::module::Module;
-use crate::options::Limits;
+use crate::options::DatabaseOptions;
 use crate::peer::ConnectionNumber;
 use crate::shared::Shared;
 use crate::trace::TraceContext;
@@ -85,7 +85,7 @@ pub(crate) enum Asker {
     },
     Handler {
         permit: Option<InboxPermit>,
-        reply: oneshot::Sender<Result<HandlerReply, CallError>>,
+        reply: oneshot::Sender<Result<HandlerAnswer, CallError>>,
     },
     /// A row of a schedule table, by the number of its call: an update may move it to another table meanwhile.
     Schedule {
@@ -196,7 +196,8 @@ pub(crate) struct Procedures {
     requests: Arc<Semaphore>,
     /// Of the owner's databases together.
     share: RequestShare,
-    pub(crate) memory: Arc<SharedMemory>,
+    /// What calls beside the writer hold: their instances, what they have asked for and what they have returned.
+    pub(crate) accounts: InstanceAccounts,
     /// Instances without a call, with the version of their module.
     idle: Mutex<Vec<(u64, Box<dyn SuspendableInstance>)>>,
     threads: Arc<threads::Threads>,
@@ -263,15 +264,17 @@ impl Calls {
 }
 
 impl Procedures {
-    pub fn new(limits: &Limits, share: RequestShare) -> Procedures {
+    pub fn new(options: &DatabaseOptions) -> Procedures {
+        let limits = &options.limits;
+        let bytes_max = limits.procedure_memory_bytes_max;
         Procedures {
             under_way_max: limits.procedures_max,
             bytes_max: limits.procedure_arguments_bytes_max,
             running: Arc::new(Semaphore::new(limits.wasm_procedures_running_max)),
             running_max: limits.wasm_procedures_running_max,
             requests: Arc::new(Semaphore::new(limits.http_requests_max)),
-            share,
-            memory: SharedMemory::new(limits.procedure_memory_bytes_max),
+            share: options.commons.request_share(options.owner),
+            accounts: options.commons.procedures(options.owner, bytes_max),
             idle: Mutex::default(),
             threads: threads::Threads::new(limits.js_procedure_threads_max),
             calls: Mutex::default(),
@@ -415,7 +418,7 @@ pub(crate) fn end_in_time(shared: &Shared, control: &Arc<Control>) {
 /// What instances for calls beside the writer are made with.
 fn host_config(shared: &Shared) -> HostConfig {
     HostConfig {
-        shared_memory: Some(shared.procedures.memory.clone()),
+        accounts: shared.procedures.accounts.clone(),
         ..shared.host_config()
     }
 }

@@ -3,10 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
+use lightcone_accounts::{Account, Counted};
 use lightcone_host::{
-    HostTrap, HttpAnswer, HttpMethod, HttpRequest, HttpResponse, HttpVersion, Waiting,
+    trap_of, HostTrap, HttpAnswer, HttpMethod, HttpRequest, HttpResponse, HttpVersion, Waiting,
 };
-use lightcone_outbound::{Bounds, Request};
+use lightcone_outbound::{Bounds, OutboundError, Request};
 use lightcone_types::{TimeDuration, Timestamp};
 use tokio::sync::{oneshot, OwnedSemaphorePermit, Semaphore};
 
@@ -20,6 +22,8 @@ const SLEEP_MAX: Duration = Duration::from_secs(60);
 /// A request has so long (spec 03 §13.2), or what it asks for up to the second.
 const REQUEST_TIME: Duration = Duration::from_secs(30);
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(180);
+/// What a header takes beside its texts.
+const HEADER_BYTES: usize = 64;
 
 /// The waits of one call.
 pub(crate) struct Waits {
@@ -43,15 +47,15 @@ struct Answered {
 }
 
 /// A request that is counted as failed unless it is answered, also if its call ends first.
-struct Counted {
+struct Reported {
     metrics: Arc<Metrics>,
     answered_bytes: Option<usize>,
 }
 
-impl Counted {
-    fn begin(metrics: &Arc<Metrics>, body_bytes: usize) -> Counted {
+impl Reported {
+    fn begin(metrics: &Arc<Metrics>, body_bytes: usize) -> Reported {
         metrics.outbound.begin(body_bytes);
-        Counted {
+        Reported {
             metrics: metrics.clone(),
             answered_bytes: None,
         }
@@ -62,7 +66,7 @@ impl Counted {
     }
 }
 
-impl Drop for Counted {
+impl Drop for Reported {
     fn drop(&mut self) {
         self.metrics.outbound.end(self.answered_bytes);
     }
@@ -116,19 +120,20 @@ impl Waits {
     }
 
     /// Makes a request. `None`: there are none.
-    pub fn http(&self, (request, body): (HttpRequest, Vec<u8>)) -> Option<Waiting> {
+    pub fn http(&self, (request, body): (HttpRequest, Counted<Vec<u8>>)) -> Option<Waiting> {
         let outbound = self.shared.options.commons.outbound.clone()?;
         let limits = &self.shared.options.limits;
         let bounds = Bounds {
             timeout: timeout(request.timeout),
-            request_bytes_max: limits.http_request_bytes_max,
+            request_bytes_max: limits.host.http_request_bytes_max,
             response_bytes_max: limits.http_response_bytes_max,
         };
         let requests = self.shared.procedures.requests.clone();
         let share = self.shared.procedures.share.clone();
         let environment = self.shared.options.commons.environment.clone();
+        let account = self.shared.procedures.accounts.all.clone();
         let asked = environment.instant();
-        let mut counted = Counted::begin(&self.shared.metrics, body.len());
+        let mut reported = Reported::begin(&self.shared.metrics, body.len());
         Some(self.wait(async move {
             let permit = tokio::select! {
                 permit = requests.acquire_owned() => permit,
@@ -144,12 +149,15 @@ impl Waits {
                 timeout: bounds.timeout.saturating_sub(environment.instant() - asked),
                 ..bounds
             };
-            let answer = outbound.start(plain(request, body), bounds, share).await;
+            let answer = outbound
+                .start(plain(request, body, account.clone()), bounds, share)
+                .await;
             let answer = match answer {
                 Ok(Ok(response)) => {
-                    counted.answered(response.body.len());
-                    Ok(told(response))
+                    reported.answered(response.body.len());
+                    told(response)
                 }
+                Ok(Err(OutboundError::Memory(exceeded))) => Err(trap_of(exceeded).to_string()),
                 Ok(Err(error)) => Err(error.to_string()),
                 Err(_) => Err("the server is stopping".to_owned()),
             };
@@ -201,13 +209,15 @@ fn timeout(asked: Option<TimeDuration>) -> Duration {
     }
 }
 
-fn plain(request: HttpRequest, body: Vec<u8>) -> Request {
+/// The body counts until the last part of it is sent.
+fn plain(request: HttpRequest, body: Counted<Vec<u8>>, account: Arc<Account>) -> Request {
     let headers = request.headers.into_iter();
     Request {
         method: method(&request.method).to_owned(),
         url: request.uri,
         headers: headers.map(|header| (header.name, header.value)).collect(),
-        body: body.into(),
+        body: Bytes::from_owner(body),
+        account,
     }
 }
 
@@ -226,7 +236,8 @@ fn method(method: &HttpMethod) -> &str {
     }
 }
 
-fn told(response: lightcone_outbound::Response) -> (HttpResponse, Vec<u8>) {
+/// The answer, which counts until the call has taken all of it.
+fn told(response: lightcone_outbound::Response) -> HttpAnswer {
     use lightcone_outbound::Version;
     let version = match response.version {
         Version::HTTP_09 => HttpVersion::Http09,
@@ -235,6 +246,11 @@ fn told(response: lightcone_outbound::Response) -> (HttpResponse, Vec<u8>) {
         Version::HTTP_3 => HttpVersion::Http3,
         _ => HttpVersion::Http11,
     };
+    let head_bytes = response.headers.iter();
+    let head_bytes = head_bytes.map(|(name, value)| name.len() + value.len() + HEADER_BYTES);
+    let (mut body, head_bytes) = (response.body, head_bytes.sum());
+    let counted = body.add(head_bytes);
+    counted.map_err(|exceeded| trap_of(exceeded).to_string())?;
     let headers = response.headers.into_iter();
     let headers = headers.map(|(name, value)| lightcone_host::HttpHeader { name, value });
     let head = HttpResponse {
@@ -242,7 +258,7 @@ fn told(response: lightcone_outbound::Response) -> (HttpResponse, Vec<u8>) {
         version,
         code: response.status,
     };
-    (head, response.body)
+    Ok((head, body))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

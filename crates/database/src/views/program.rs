@@ -1,13 +1,19 @@
 //! All instances at once: a new program, and tables that are not what they were.
 
+use std::time::Duration;
+
 use lightcone_engine::Datastore;
 
 use super::query::ViewQuery;
 use super::runner::Runner;
 use super::{ViewHost, ViewMessage, Views};
 
+/// A new program's views are evaluated for so long for those who have looked lately and are not subscribed. The writer does that.
+const UNUSED_CHECK_MAX: Duration = Duration::from_secs(1);
+
 impl Views {
-    /// A new program takes over, in the open transaction: evaluates all instances that somebody uses.
+    /// A new program takes over, in the open transaction: evaluates all instances that somebody is subscribed to, and those that
+    /// were read lately.
     ///
     /// # Errors
     /// One of them fails that did not fail before. The caller rolls back, and calls [`rebuild`](Self::rebuild) with the old program.
@@ -18,23 +24,51 @@ impl Views {
         messages: &mut Vec<ViewMessage>,
     ) -> Result<(), String> {
         self.runner = Runner::default();
-        for number in 0..self.instances.len() as u32 {
-            let Some(instance) = &self.instances[number as usize] else {
-                continue;
-            };
-            let was_failing = instance.is_failing;
-            if instance.subscribers.is_empty() {
+        let is_used = |number: &u32| {
+            let instance = self.instances[*number as usize].as_ref();
+            instance.is_some_and(|instance| !instance.subscribers.is_empty())
+        };
+        let numbers = 0..self.instances.len() as u32;
+        let (used, others): (Vec<u32>, Vec<u32>) = numbers.partition(is_used);
+        for number in used {
+            self.evaluate_in_program(host, datastore, number, messages)?;
+        }
+        let lately = self.unused_lately(host.instant());
+        // Those that are not looked at any more are evaluated anew when somebody reads them.
+        for number in others {
+            if self.instances[number as usize].is_some() {
                 self.retire(datastore, number);
-                continue;
-            }
-            self.evaluate(host, datastore, number, messages);
-            let instance = self.instance(number);
-            if instance.is_failing && !was_failing {
-                let name = host.name(instance.key.table);
-                return Err(format!("the new program's view `{name}` fails for those who are subscribed to it; the module's log says why [LC0331]"));
             }
         }
+        let started = host.instant();
+        for (number, was_failing) in lately {
+            if host.instant().saturating_duration_since(started) >= UNUSED_CHECK_MAX {
+                break;
+            }
+            self.instance_mut(number).is_failing = was_failing;
+            self.evaluate_in_program(host, datastore, number, messages)?;
+        }
         Ok(())
+    }
+
+    /// # Errors
+    /// The instance fails, and did not before.
+    fn evaluate_in_program(
+        &mut self,
+        host: ViewHost<'_>,
+        datastore: &mut Datastore,
+        number: u32,
+        messages: &mut Vec<ViewMessage>,
+    ) -> Result<(), String> {
+        let was_failing = self.instance(number).is_failing;
+        let failure = self.evaluate(host, datastore, number, messages);
+        match failure {
+            Some(reason) if !was_failing => {
+                let name = host.name(self.instance(number).key.table);
+                Err(format!("the new program's view `{name}` fails for somebody who is subscribed to it or has read it lately: {reason} [LC0331]"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Evaluates anew what somebody uses, in the open transaction: the tables are not what they were.
@@ -52,7 +86,9 @@ impl Views {
                 Some(instance) if instance.subscribers.is_empty() => {
                     self.retire(datastore, number);
                 }
-                Some(_) => self.evaluate(host, datastore, number, messages),
+                Some(_) => {
+                    self.evaluate(host, datastore, number, messages);
+                }
             }
         }
     }

@@ -117,14 +117,14 @@ impl Views {
             .for_each(|number| queue_join(number, Queued::Rows));
     }
 
-    /// Evaluates an instance by calling its function, in the open transaction.
+    /// Evaluates an instance by calling its function, in the open transaction. Says why that failed, if it did.
     pub(super) fn evaluate(
         &mut self,
         host: ViewHost<'_>,
         datastore: &mut Datastore,
         number: u32,
         messages: &mut Vec<ViewMessage>,
-    ) {
+    ) -> Option<String> {
         let started = host.instant();
         let instance = self.instance(number);
         let (key, sender) = (instance.key, instance.sender);
@@ -146,7 +146,9 @@ impl Views {
             let query = self.prepare(host, datastore, number, query);
             self.set_reads(datastore, number, reads, query);
         }
+        let failure = result.as_ref().err().map(|error| error.reason.clone());
         self.evaluated(host, number, started, result, messages);
+        failure
     }
 
     /// Brings the rows of an instance up to date whose query's tables have changed.

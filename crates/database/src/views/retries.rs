@@ -47,7 +47,8 @@ impl Views {
     ) {
         let view = self.instance(number).key.table;
         if self.failures.may_retry(view, host.instant()) {
-            return self.evaluate(host, datastore, number, messages);
+            self.evaluate(host, datastore, number, messages);
+            return;
         }
         let instance = self.instance_mut(number);
         if !std::mem::replace(&mut instance.is_overdue, true) {

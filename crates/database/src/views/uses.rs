@@ -79,7 +79,8 @@ impl Views {
             (instance.is_live, instance.is_overdue, instance.key.table);
         let may_begin = !is_live && self.failures.may_begin(view, now);
         if may_begin || (is_overdue && self.failures.may_retry(view, now)) {
-            return self.evaluate(host, datastore, number, messages);
+            self.evaluate(host, datastore, number, messages);
+            return;
         }
         if !is_live {
             self.instance_mut(number).is_live = true;
@@ -204,6 +205,21 @@ impl Views {
             turn,
             since: host.instant(),
         });
+    }
+
+    /// Instances that were read lately and nobody is subscribed to, the last ones first, and whether each fails.
+    pub(super) fn unused_lately(&self, now: Instant) -> Vec<(u32, bool)> {
+        let lately = self
+            .unused
+            .iter()
+            .rev()
+            .take_while(|unused| now.saturating_duration_since(unused.since) < UNUSED_TIME_MAX);
+        let known = lately.filter_map(|unused| {
+            let instance = self.instances[unused.number as usize].as_ref()?;
+            let is_it = instance.unused_turn == unused.turn;
+            is_it.then_some((unused.number, instance.is_failing))
+        });
+        known.collect()
     }
 
     /// Drops unused instances that are too many or too old, in the open transaction.

@@ -124,7 +124,7 @@ impl Writer {
                 log,
                 function,
             } => {
-                self.log_error(&function, &log, origin.timestamp);
+                self.log_refused(&function, &log, origin.timestamp);
                 self.event(Event::Called {
                     connection,
                     request_id,
@@ -149,7 +149,7 @@ impl Writer {
                 log,
                 function,
             } => {
-                self.log_error(&function, &log, origin.timestamp);
+                self.log_refused(&function, &log, origin.timestamp);
                 let mut answer = Vec::new();
                 server::procedure_result_internal_error(&mut answer, request_id, &message);
                 let answer = self.ready(connection, answer);
@@ -183,6 +183,10 @@ impl Writer {
     fn log_error(&self, function: &str, text: &str, timestamp: Timestamp) {
         let log = &self.shared.log;
         log.host(ConsoleLevel::Error, Some(function), text, timestamp);
+    }
+
+    fn log_refused(&self, function: &str, text: &str, timestamp: Timestamp) {
+        self.shared.log.refused_call(function, text, timestamp);
     }
 
     /// Runs a reducer as a transaction.
@@ -420,7 +424,7 @@ impl Writer {
         inside: Option<&str>,
     ) -> Result<CallOutcome, CallError> {
         let reducer = resolve_call(&self.module, rights, function, args).map_err(|refusal| {
-            self.log_error(function, &refusal.log, origin.timestamp);
+            self.log_refused(function, &refusal.log, origin.timestamp);
             CallError::InvalidArguments(refusal.message)
         })?;
         let started = self.shared.environment().instant();

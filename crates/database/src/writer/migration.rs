@@ -393,6 +393,7 @@ impl Writer {
         let state = &mut self.state;
         state.watchers.clear();
         state.query_load = Default::default();
+        state.indexes.forget();
         state.joins = Default::default();
         state.windows = Default::default();
         state.views = Default::default();

@@ -6,17 +6,18 @@ use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use lightcone_accounts::Counted;
 use lightcone_host::{
-    Ask, HandlerResponse, HostTrap, HttpAnswer, HttpResponse, InterruptReason, ModuleInstance,
-    OpenTransaction, ProcedureOutcome, ProcedureResult, ReducerCall, ReducerOutcome, Transactions,
-    ViewCall, ViewOutcome, Waiting, HTTP_DISABLED_TEXT,
+    trap_of, Ask, HandlerResponse, HostTrap, HttpAnswer, HttpResponse, InterruptReason,
+    ModuleInstance, OpenTransaction, ProcedureOutcome, ProcedureResult, ReducerCall,
+    ReducerOutcome, Transactions, ViewCall, ViewOutcome, Waiting, HTTP_DISABLED_TEXT,
 };
 use lightcone_types::bsatn::{Decode as _, Reader};
 use lightcone_types::{ConnectionId, Identity, TimeDuration, Timestamp};
 use lightcone_wire::server;
 
 use super::Writer;
-use crate::calls::{CallError, CallOutcome, HandlerReply, HandlerRequest};
+use crate::calls::{CallError, CallOutcome, HandlerAnswer, HandlerRequest};
 use crate::events::Event;
 use crate::inbox::InboxPermit;
 use crate::metrics::{Failure, FunctionCounters};
@@ -126,7 +127,7 @@ impl Writer {
         &mut self,
         request: HandlerRequest,
         permit: InboxPermit,
-        reply: oneshot::Sender<Result<HandlerReply, CallError>>,
+        reply: oneshot::Sender<Result<HandlerAnswer, CallError>>,
     ) {
         let handler = self
             .module
@@ -134,7 +135,7 @@ impl Writer {
             .http_handler(&request.method, &request.path);
         let Some(handler) = handler else {
             // The module may have been replaced since the request was let in.
-            let result: Result<HandlerReply, _> = Err(CallError::NoSuchFunction);
+            let result: Result<HandlerAnswer, _> = Err(CallError::NoSuchFunction);
             return self.reply_when_durable(true, result, reply, Some(permit));
         };
         let (module, function) = (self.module.clone(), Function::Handler(handler as u32));
@@ -398,7 +399,7 @@ impl Writer {
         procedure: u32,
         origin: &Origin,
         asker: Asker,
-        result: Result<Vec<u8>, ProcedureFailure>,
+        result: Result<Counted<Vec<u8>>, ProcedureFailure>,
     ) {
         match asker {
             Asker::Client {
@@ -407,15 +408,23 @@ impl Writer {
             } => self.tell_client(connection, request_id, origin, result),
             Asker::Http { permit, reply } => {
                 self.disconnect(origin.identity, origin.connection_id);
-                let result = result.map(|value| CallOutcome {
-                    returned_json: Some(json_of(module, procedure, &value)),
-                    ..CallOutcome::default()
-                });
+                let result = result.map(|value| json_of(module, procedure, &value));
                 let result = result.map_err(|failure| match failure {
                     ProcedureFailure::TimedOut(_) => CallError::TimedOut {
                         outcome: CallOutcome::default(),
                     },
                     failure => CallError::Database(failure.text()),
+                });
+                // It may be several times as large as the value.
+                let account = &self.shared.procedures.accounts.all;
+                let result = result.and_then(|json| {
+                    let reserved = account.reserve(json.capacity());
+                    let reserved = reserved
+                        .map_err(|exceeded| CallError::Busy(trap_of(exceeded).to_string()))?;
+                    Ok(CallOutcome {
+                        returned_json: Some(Counted::new(json, reserved)),
+                        ..CallOutcome::default()
+                    })
                 });
                 self.reply_when_durable(true, result, reply, permit);
             }
@@ -434,7 +443,7 @@ impl Writer {
         connection: ConnectionNumber,
         request_id: u32,
         origin: &Origin,
-        result: Result<Vec<u8>, ProcedureFailure>,
+        result: Result<Counted<Vec<u8>>, ProcedureFailure>,
     ) {
         let mut answer = Vec::new();
         match result {
@@ -486,7 +495,7 @@ fn checked_value(
     module: &Module,
     procedure: u32,
     result: ProcedureResult,
-) -> Result<Vec<u8>, ProcedureFailure> {
+) -> Result<Counted<Vec<u8>>, ProcedureFailure> {
     let ProcedureResult::Value(value) = result else {
         let text = "a procedure answered like an HTTP handler".to_owned();
         return Err(ProcedureFailure::Failed(text));
@@ -516,17 +525,14 @@ fn json_of(module: &Module, procedure: u32, value: &[u8]) -> String {
     json
 }
 
-fn handler_reply(result: ProcedureResult) -> Result<HandlerReply, ProcedureFailure> {
+fn handler_reply(result: ProcedureResult) -> Result<HandlerAnswer, ProcedureFailure> {
     let ProcedureResult::Response(HandlerResponse { head, body }) = result else {
         let text = "an HTTP handler answered like a procedure".to_owned();
         return Err(ProcedureFailure::Failed(text));
     };
     let head = HttpResponse::decode(&mut Reader::new(&head));
     let head = head.map_err(|error| ProcedureFailure::Failed(error.to_string()))?;
-    Ok(HandlerReply {
-        head,
-        body: body.into(),
-    })
+    Ok(HandlerAnswer { head, body })
 }
 
 /// The transactions of a call on the writer: each joins the round as one of a reducer does, and subscribers hear of it.

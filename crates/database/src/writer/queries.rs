@@ -66,7 +66,12 @@ impl Writer {
             query_set_id,
         };
         let set = set.and_then(|set| self.within_row_limit(connection, set));
-        let set = set.and_then(|set| self.admit(connection, query_set_id, set));
+        let set =
+            match set.and_then(|set| Ok((self.prepare_indexes(&set, connection, &ticket)?, set))) {
+                Ok((Some(index), _)) => return ticket.wait_for(index),
+                Ok((None, set)) => self.admit(connection, query_set_id, set),
+                Err(error) => Err(error),
+            };
         let set = match set {
             Ok(set) => set,
             Err(error) => return self.error(connection, reply, error, ticket),
@@ -403,10 +408,16 @@ impl Writer {
         if budget.is_gone() {
             return Ok(Answer::Nobody);
         }
+        let mut plans_of_rules = plans.iter().filter(|plan| plan.has_rules());
+        let row_limit = match plans_of_rules.next() {
+            Some(_) => row_limit::of(&self.datastore, client.peer.rights),
+            None => None,
+        };
         let datastore = &mut self.datastore;
         let frozen = &mut self.state.frozen;
         let windows = &self.state.windows;
-        let mut finder = Finder::new(datastore, frozen, windows, ticket.first_try.is_none());
+        let may_freeze = ticket.first_try.is_none();
+        let mut finder = Finder::new(datastore, frozen, windows, may_freeze, row_limit);
         let mut exceeded = None;
         let find = |plan: Asked| {
             let source = match &plan {
@@ -443,7 +454,7 @@ impl Writer {
         // What is only to be written needs no permit: nothing is frozen for it.
         let ticket = match ticket.first_try.is_some() {
             true => ticket.evaluated(),
-            false => ticket,
+            false => ticket.settled(),
         };
         let (sender, receiver) = oneshot::channel();
         let job = DeferredAnswer {
@@ -560,6 +571,7 @@ impl Writer {
             let made = self.materialise(caller.identity, &views_of(&plan));
             made.map(|()| plan).map_err(SqlError::Query)
         });
+        let row_limit = row_limit::of(&self.datastore, rights);
         let (datastore, frozen) = (&mut self.datastore, &mut self.state.frozen);
         let windows = &self.state.windows;
         let found = plan.map(|plan| {
@@ -569,7 +581,10 @@ impl Writer {
                     let count = table.map_or(0, |table| table.rows().row_count());
                     Some(Source::Count(count))
                 }
-                _ => Finder::new(datastore, frozen, windows, turn != QueryTurn::First).find(&plan),
+                _ => {
+                    let may_freeze = turn != QueryTurn::First;
+                    Finder::new(datastore, frozen, windows, may_freeze, row_limit).find(&plan)
+                }
             };
             (plan, source)
         });

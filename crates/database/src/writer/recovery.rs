@@ -49,6 +49,7 @@ impl Writer {
         }
         options.configure(&mut datastore);
         datastore.know_old_tables(self.module.def());
+        self.state.indexes.forget();
         self.state.joins.hold_all_indexes(&mut datastore);
         self.state.views.hold_all_indexes(&mut datastore);
         self.datastore = datastore;

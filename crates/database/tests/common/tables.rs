@@ -30,8 +30,8 @@ use std::sync::Arc;
 use lightcone_database::{DatabaseHandle, DatabaseOptions, Engines, HostKind, JsonRows, SqlError};
 use lightcone_engine::DatastoreError;
 use lightcone_host::{
-    lend, Ask, HandlerResponse, HoldsEnv, HostEnv, HostError, InstanceOptions, Interrupt, Lent,
-    LoadedModule, ModuleEngine, ModuleInstance, OpenTransaction, ProcedureOutcome, ReadSet,
+    lend, Ask, Counted, HandlerResponse, HoldsEnv, HostEnv, HostError, InstanceOptions, Interrupt,
+    Lent, LoadedModule, ModuleEngine, ModuleInstance, OpenTransaction, ProcedureOutcome, ReadSet,
     ReadView, ReducerCall, ReducerOutcome, Transactions, ViewCall, ViewOutcome,
 };
 use lightcone_schema::raw::{
@@ -153,7 +153,7 @@ impl ModuleInstance for Changing {
             TICKS.running_max.fetch_max(running, Ordering::SeqCst);
             sleep(transactions, 500_000);
             TICKS.running.fetch_sub(1, Ordering::SeqCst);
-            return ProcedureOutcome::Returned(Vec::new());
+            return ProcedureOutcome::Returned(Counted::constant(Vec::new()));
         }
         let what = text_of(call);
         for (place, changes) in ["first", "then"].into_iter().enumerate() {
@@ -175,7 +175,7 @@ impl ModuleInstance for Changing {
             }
             transactions.commit();
         }
-        ProcedureOutcome::Returned(Vec::new())
+        ProcedureOutcome::Returned(Counted::constant(Vec::new()))
     }
 
     fn call_http_handler(

@@ -15,20 +15,21 @@
 //! refused as well once the call's time is over, which stops most of its own functions that go on and on.
 
 use std::alloc::{alloc, alloc_zeroed, dealloc, realloc, Layout};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::ptr::{null_mut, NonNull};
+use std::sync::Arc;
 use std::time::Instant;
 
-use lightcone_host::{HostTrap, LimitKind};
+use lightcone_host::{trap_of, Account, Exceeded, HostTrap, LimitKind, Reservation};
 use rquickjs_sys as qjs;
-
-use crate::share::Share;
 
 /// Beyond the limit, blocks of this size and more are refused.
 const LARGE_BLOCK_BYTES: usize = 64 << 10;
 /// What small blocks may take beyond the limit until the call is over.
 const EXCESS_BYTES_MAX: usize = 1 << 30;
+/// The heap is counted in steps of this size, so that its account is asked seldom.
+const STEP_BYTES: usize = 1 << 20;
 
 /// In front of each block.
 #[repr(C, align(16))]
@@ -46,25 +47,26 @@ pub(crate) struct Heap {
     first: Cell<*mut Header>,
     used_bytes: Cell<usize>,
     bytes_max: Cell<usize>,
-    share: Share,
+    /// What counts as the instance's: its blocks, in steps.
+    counted: RefCell<Reservation>,
     exceeded: Cell<bool>,
     refused_bytes: Cell<Option<usize>>,
-    /// Whether it was what several have together that had no more, when the last block was refused.
-    share_refused: Cell<bool>,
+    /// Whose account had no more when the last block was refused, if it was not the heap's own limit.
+    refused_by: Cell<Option<Exceeded>>,
     deadline: Cell<Option<Instant>>,
     late: Cell<bool>,
 }
 
 impl Heap {
-    pub(crate) fn new(bytes_max: usize, share: Share) -> Box<Heap> {
+    pub(crate) fn new(bytes_max: usize, account: &Arc<Account>) -> Box<Heap> {
         Box::new(Heap {
             first: Cell::new(null_mut()),
             used_bytes: Cell::new(0),
             bytes_max: Cell::new(bytes_max),
-            share,
+            counted: RefCell::new(Reservation::none(account)),
             exceeded: Cell::new(false),
             refused_bytes: Cell::new(None),
-            share_refused: Cell::new(false),
+            refused_by: Cell::new(None),
             deadline: Cell::new(None),
             late: Cell::new(false),
         })
@@ -95,13 +97,15 @@ impl Heap {
 
     /// Gives back what is not used of what several have.
     pub(crate) fn settle(&self) {
-        self.share.settle(self.used_bytes.get());
+        self.counted
+            .borrow_mut()
+            .shrink(steps(self.used_bytes.get()));
     }
 
     /// Why no more is to be had.
     pub(crate) fn trap(&self) -> HostTrap {
-        if self.share_refused.get() {
-            return self.share.limit();
+        if let Some(exceeded) = self.refused_by.get() {
+            return trap_of(exceeded);
         }
         HostTrap::Limit {
             kind: LimitKind::Memory,
@@ -120,7 +124,7 @@ impl Heap {
         self.late.set(false);
         self.exceeded.set(false);
         self.refused_bytes.set(None);
-        self.share_refused.set(false);
+        self.refused_by.set(None);
     }
 
     /// The running call must be over at this time.
@@ -152,10 +156,11 @@ impl Heap {
             self.used_bytes.get().saturating_add(more),
             self.bytes_max.get(),
         );
-        if wanted <= limit && self.share.covers(wanted) {
+        let counted = (wanted <= limit).then(|| self.count(wanted));
+        if counted == Some(Ok(())) {
             return true;
         }
-        self.share_refused.set(wanted <= limit);
+        self.refused_by.set(counted.and_then(Result::err));
         let is_large = total >= LARGE_BLOCK_BYTES;
         if is_large || wanted > limit.saturating_add(EXCESS_BYTES_MAX) {
             self.refused_bytes.set(Some(total));
@@ -165,6 +170,16 @@ impl Heap {
         }
         self.exceeded.set(true);
         wanted <= limit.saturating_add(EXCESS_BYTES_MAX)
+    }
+
+    /// Counts so many bytes, unless they are counted already.
+    #[inline]
+    fn count(&self, bytes: usize) -> Result<(), Exceeded> {
+        let mut counted = self.counted.borrow_mut();
+        match bytes <= counted.bytes() {
+            true => Ok(()),
+            false => counted.hold(steps(bytes)),
+        }
     }
 
     fn allocate(&self, bytes: usize, zeroed: bool) -> *mut c_void {
@@ -243,6 +258,10 @@ impl Drop for Heap {
             }
         }
     }
+}
+
+fn steps(bytes: usize) -> usize {
+    bytes.div_ceil(STEP_BYTES).saturating_mul(STEP_BYTES)
 }
 
 fn layout(bytes: usize) -> Option<Layout> {
@@ -342,7 +361,7 @@ unsafe extern "C" fn heap_usable_size(pointer: *const c_void) -> qjs::size_t {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lightcone_host::SharedMemory;
+    use lightcone_host::Kind;
 
     fn opaque(heap: &Heap) -> *mut c_void {
         std::ptr::from_ref(heap).cast_mut().cast()
@@ -350,8 +369,8 @@ mod tests {
 
     #[test]
     fn several_heaps_have_one_memory() {
-        let memory = SharedMemory::new(4 << 20);
-        let heap = || Heap::new(1 << 30, Share::of(Some(memory.clone())));
+        let memory = Account::root(Kind::Procedures, 4 << 20);
+        let heap = || Heap::new(1 << 30, &memory);
         let (one, other) = (heap(), heap());
         let block = |heap: &Heap, bytes| unsafe { heap_malloc(opaque(heap), bytes) };
         assert!(!block(&one, 3 << 20).is_null());
@@ -371,12 +390,12 @@ mod tests {
         drop(one);
         assert!(!block(&other, 3 << 20).is_null());
         drop(other);
-        assert_eq!(memory.bytes(), 0);
+        assert_eq!(memory.used(), 0);
     }
 
     #[test]
     fn blocks_are_counted_and_all_freed_with_the_heap() {
-        let heap = Heap::new(1 << 20, Share::of(None));
+        let heap = Heap::new(1 << 20, &Account::root(Kind::Instance, usize::MAX));
         unsafe {
             let first = heap_malloc(opaque(&heap), 100);
             let second = heap_calloc(opaque(&heap), 10, 10);
@@ -404,7 +423,7 @@ mod tests {
 
     #[test]
     fn beyond_the_limit_only_large_blocks_are_refused() {
-        let heap = Heap::new(1 << 20, Share::of(None));
+        let heap = Heap::new(1 << 20, &Account::root(Kind::Instance, usize::MAX));
         unsafe {
             assert!(heap_malloc(opaque(&heap), 1 << 20).is_null());
             assert!(!heap.is_exceeded());
@@ -422,7 +441,7 @@ mod tests {
 
     #[test]
     fn when_the_time_is_over_large_blocks_are_refused() {
-        let heap = Heap::new(1 << 20, Share::of(None));
+        let heap = Heap::new(1 << 20, &Account::root(Kind::Instance, usize::MAX));
         unsafe {
             heap.forgive(Instant::now());
             assert!(heap_malloc(opaque(&heap), 64 << 10).is_null());

@@ -230,19 +230,18 @@ host_functions! {
         call.env().may_request()?;
         let request = HttpRequest::decode(&mut Reader::new(request))
             .map_err(|error| Failure::Type(messages::bad_http_request(error)))?;
-        let body = match qjs::JS_IsString(call.value(1)) {
-            true => call.string(1, |text| text.as_bytes().to_vec())?,
-            false => call.array(1)?.to_vec(),
-        };
-        let waiting = call.env().ask_http(request, body)?;
+        let waiting = match qjs::JS_IsString(call.value(1)) {
+            true => call.string(1, |text| call.env().ask_http(request, text.as_bytes()))?,
+            false => call.env().ask_http(request, call.array(1)?),
+        }?;
         call.state().wait(waiting);
         let (head, body) = match call.env().http_answer()? {
             HttpOutcome::Response(head, body) => (head.to_vec(), body),
             HttpOutcome::Failed(text) => return Err(Failure::Http(text)),
         };
         let array = qjs::JS_NewArray(call.context);
-        for (index, content) in (0..).zip([head, body]) {
-            let content = value::bytes(call.context, &content);
+        for (index, content) in (0..).zip([&head[..], &body[..]]) {
+            let content = value::bytes(call.context, content);
             // Takes the content's ownership; without memory an exception is pending.
             if qjs::JS_SetPropertyUint32(call.context, array, index, content) < 0 {
                 qjs::JS_FreeValue(call.context, array);

@@ -8,8 +8,6 @@ use lightcone_host::{AbiError, Errno, HostEnv, HostTrap, LimitKind, Waiting};
 use rquickjs_sys as qjs;
 use rquickjs_sys::{JSContext, JSValue};
 
-use crate::share::Share;
-
 use super::heap::Heap;
 use super::value::{self, Hook, Owned, Thrown};
 
@@ -68,8 +66,7 @@ pub(crate) struct Values {
 
 impl State {
     pub(crate) fn new(env: HostEnv) -> State {
-        let share = Share::of(env.config().shared_memory.clone());
-        let heap = Heap::new(env.limits().memory_bytes_max, share);
+        let heap = Heap::new(env.limits().memory_bytes_max, env.account());
         State {
             env,
             heap,

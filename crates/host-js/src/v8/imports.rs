@@ -14,8 +14,8 @@ use lightcone_types::{ConnectionId, Encode as _, IndexId, TableId};
 use super::exception::{frames, FRAMES_MAX};
 use super::isolate::{CallBuffer, State};
 use super::values::{
-    buffer_of, bytes_of, range, start, string_of, u128_of, u16_of, u32_of, uint8_array, with_state,
-    BufferKind, Failure, Value,
+    buffer_of, bytes_of, range, start, string_of, u128_of, u16_of, u32_of, uint8_array, utf8_array,
+    with_state, BufferKind, Failure, Value,
 };
 use super::{fast, strings};
 use crate::specifier;
@@ -301,7 +301,7 @@ callbacks! {
     call_get_jwt_payload |scope, args, rv| {
         let connection = ConnectionId(u128_of(args.get(0))?);
         let payload = with_state(|state| Ok(state.env.jwt_payload(connection)?.to_owned()))?;
-        let array = uint8_array(scope, payload.as_bytes()).ok_or(Failure::Thrown)?;
+        let array = uint8_array(scope, payload.as_bytes())?;
         rv.set(array.into());
         Ok(())
     }
@@ -330,14 +330,19 @@ callbacks! {
     call_procedure_http |scope, args, rv| {
         let request = bytes_of(args.get(0))?;
         with_state(|state| Ok(state.env.may_request()?))?;
-        let request = HttpRequest::decode(&mut Reader::new(&request))
-            .map_err(|error| Failure::Type(messages::bad_http_request(error)))?;
-        let body = match args.get(1).is_string() {
-            true => string_of(scope, args.get(1))?.into_bytes(),
-            false => bytes_of(args.get(1))?,
+        let request = {
+            let bytes = request;
+            HttpRequest::decode(&mut Reader::new(&bytes))
+                .map_err(|error| Failure::Type(messages::bad_http_request(error)))?
+        };
+        let waiting = {
+            let body = match args.get(1).is_string() {
+                true => string_of(scope, args.get(1))?.into_bytes(),
+                false => bytes_of(args.get(1))?,
+            };
+            with_state(|state| Ok(state.env.ask_http(request, &body)?))?
         };
         let outcome = with_state(|state| {
-            let waiting = state.env.ask_http(request, body)?;
             state.wait(waiting)?;
             Ok(state.env.http_answer()?)
         })?;
@@ -345,15 +350,14 @@ callbacks! {
             HttpOutcome::Response(head, body) => (head.to_vec(), body),
             HttpOutcome::Failed(text) => return Err(Failure::Http(text)),
         };
-        let head = uint8_array(scope, &head).ok_or(Failure::Thrown)?.into();
-        let body = uint8_array(scope, &body).ok_or(Failure::Thrown)?.into();
+        let head = uint8_array(scope, &head)?.into();
+        let body = uint8_array(scope, &body)?.into();
         rv.set(::v8::Array::new_with_elements(scope, &[head, body]).into());
         Ok(())
     }
     call_noop |_scope, _args, _rv| { Ok(()) }
     call_encode |scope, args, rv| {
-        let text = string_of(scope, args.get(0))?;
-        let array = uint8_array(scope, text.as_bytes()).ok_or(Failure::Thrown)?;
+        let array = utf8_array(scope, args.get(0))?;
         rv.set(array.into());
         Ok(())
     }

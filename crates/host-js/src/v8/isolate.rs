@@ -16,7 +16,7 @@ use lightcone_host::{HostEnv, HostError, HostLimits, HostTrap, LimitKind, Waitin
 
 use super::exception::FRAMES_MAX;
 use super::loading::{build, describe};
-use super::memory::{as_host, BufferBudget, HeapShare, MemoryGuard};
+use super::memory::{ArrayBuffers, HeapShare, MemoryGuard};
 use super::values::Failure;
 use super::watchdog::Watch;
 use crate::invoke;
@@ -28,6 +28,7 @@ use crate::trace::Exception;
 /// What host functions work on.
 pub(crate) struct State {
     pub(crate) env: HostEnv,
+    buffers: Arc<ArrayBuffers>,
     /// The call is being ended: no code of the module may run in it any more (§5.3).
     pub(crate) doomed: Option<HostTrap>,
     /// A panic of a host function, to go on beyond the call.
@@ -58,6 +59,12 @@ impl State {
     #[inline]
     pub(crate) fn current() -> *mut State {
         CURRENT.get()
+    }
+
+    /// The array buffers of the isolate that runs on this thread.
+    pub(crate) fn buffers() -> Arc<ArrayBuffers> {
+        // SAFETY: set by the call that is running on this thread; nothing else uses the state for the time of a clone.
+        unsafe { (*CURRENT.get()).buffers.clone() }
     }
 
     /// Waits on this thread. The time does not count against the call, which may compute as long afterwards as at its
@@ -105,7 +112,8 @@ pub(crate) struct CallBuffer {
 
 impl CallBuffer {
     pub(super) fn new(scope: &mut PinScope<'_, '_>) -> CallBuffer {
-        let buffer = as_host(|| ArrayBuffer::new(scope, CALL_BUFFER_BYTES));
+        let buffers = State::buffers();
+        let buffer = buffers.make_anyway(scope, CALL_BUFFER_BYTES);
         CallBuffer {
             object: Global::new(scope, buffer),
             store: buffer.get_backing_store(),
@@ -229,14 +237,15 @@ impl Isolate {
     /// Makes an isolate and evaluates the program. Runs module code.
     pub(crate) fn new(program: &Arc<ProgramText>, env: HostEnv) -> Result<Isolate, HostError> {
         let limits = env.limits().clone();
-        let shared = env.config().shared_memory.clone();
-        let share = shared.clone();
-        let share = share.map(|memory| HeapShare::new(memory, limits.memory_bytes_max));
+        // Asking before it grows makes a heap collect its garbage more often.
+        let account = env.account();
+        let share = account.is_bounded().then(|| account.clone());
+        let share = share.map(|account| HeapShare::new(account, limits.memory_bytes_max));
         let share = share.transpose().map_err(|trap| HostError::LoadLimit {
             export: "the module".to_owned(),
             trap,
         })?;
-        let buffers = BufferBudget::new(limits.memory_bytes_max, shared);
+        let buffers = ArrayBuffers::new(account, limits.memory_bytes_max);
         let params = ::v8::CreateParams::default()
             .heap_limits(0, limits.memory_bytes_max)
             .array_buffer_allocator(buffers.clone().allocator());
@@ -246,11 +255,17 @@ impl Isolate {
         isolate.set_capture_stack_trace_for_uncaught_exceptions(true, FRAMES_MAX as i32);
         isolate.set_allow_atomics_wait(false);
         isolate.set_use_counter_callback(count_use);
-        let memory = MemoryGuard::install(&mut isolate, limits.memory_bytes_max, share, buffers);
+        let memory = MemoryGuard::install(
+            &mut isolate,
+            limits.memory_bytes_max,
+            share,
+            buffers.clone(),
+        );
         let watch = Watch::new(isolate.thread_safe_handle(), env.interrupt().clone());
         let call_ticks = ticks(limits.call_ms_max);
         let state = Box::new(State {
             env,
+            buffers,
             doomed: None,
             panic: None,
             error_constructor: None,

@@ -7,9 +7,9 @@ use std::alloc::{alloc, alloc_zeroed, dealloc, Layout};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use lightcone_host::{HostTrap, LimitKind, SharedMemory};
+use lightcone_host::{trap_of, Account, Exceeded, HostTrap, Kind, Terms};
 
 /// Guards the heap of an isolate.
 pub(crate) struct MemoryGuard {
@@ -27,7 +27,7 @@ pub(crate) struct MemoryGuard {
     rested_bytes: AtomicUsize,
     /// What the heap has of the memory of several, if there is such.
     share: Option<HeapShare>,
-    buffers: Arc<BufferBudget>,
+    buffers: Arc<ArrayBuffers>,
 }
 
 impl MemoryGuard {
@@ -36,7 +36,7 @@ impl MemoryGuard {
         isolate: &mut ::v8::Isolate,
         heap_bytes_max: usize,
         share: Option<HeapShare>,
-        buffers: Arc<BufferBudget>,
+        buffers: Arc<ArrayBuffers>,
     ) -> Box<MemoryGuard> {
         let guard = Box::new(MemoryGuard {
             exceeded: AtomicBool::new(false),
@@ -67,7 +67,7 @@ impl MemoryGuard {
             isolate: isolate.thread_safe_handle(),
             heap_bytes_max: 0,
             share: None,
-            buffers: BufferBudget::new(0, None),
+            buffers: ArrayBuffers::new(&Account::root(Kind::Instance, 0), 0),
         })
     }
 
@@ -76,18 +76,15 @@ impl MemoryGuard {
         isolate.add_near_heap_limit_callback(near_heap_limit, data);
     }
 
-    /// The heap was full. The isolate should not be used any more.
+    /// The heap was full, or there are more buffers than there may be. The isolate should not be used any more.
+    #[inline]
     pub(crate) fn exceeded(&self) -> bool {
-        self.exceeded.load(Ordering::Relaxed)
+        self.exceeded.load(Ordering::Relaxed) || self.buffers.account.is_overdrawn()
     }
 
     /// The heap is full because others have too much of what they have together.
     pub(crate) fn share_trap(&self) -> Option<HostTrap> {
-        let share = self.share.as_ref()?;
-        share
-            .refused
-            .load(Ordering::Relaxed)
-            .then(|| limit_of(&share.memory))
+        self.share.as_ref()?.refused().map(trap_of)
     }
 
     /// Takes back what was granted for a failed allocation of an array buffer, and gives back what the heap does not use any
@@ -157,14 +154,14 @@ const COLLECTED_BYTES_MIN: usize = 4 * HEAP_STEP_BYTES;
 /// Kept beyond what V8 may use.
 const SLACK_BYTES: usize = 1 << 20;
 
-/// The part of one heap of a memory that several have together; given back when dropped.
+/// What a heap has of the account of its instance, if that has a bound; given back when dropped.
 pub(crate) struct HeapShare {
-    memory: Arc<SharedMemory>,
+    account: Arc<Account>,
     /// The limit of the heap.
     taken_bytes: AtomicUsize,
     bytes_max: usize,
-    /// There was no more.
-    refused: AtomicBool,
+    /// Whose account had no more.
+    refused: Mutex<Option<Exceeded>>,
 }
 
 impl HeapShare {
@@ -172,20 +169,19 @@ impl HeapShare {
     ///
     /// # Errors
     /// There is not as much left.
-    pub(crate) fn new(
-        memory: Arc<SharedMemory>,
-        heap_bytes_max: usize,
-    ) -> Result<HeapShare, HostTrap> {
+    pub(crate) fn new(account: Arc<Account>, heap_bytes_max: usize) -> Result<HeapShare, HostTrap> {
         let first = HEAP_STEP_BYTES.min(heap_bytes_max);
-        if !memory.take(first) {
-            return Err(limit_of(&memory));
-        }
+        account.take(first).map_err(trap_of)?;
         Ok(HeapShare {
-            memory,
+            account,
             taken_bytes: AtomicUsize::new(first),
             bytes_max: heap_bytes_max,
-            refused: AtomicBool::new(false),
+            refused: Mutex::new(None),
         })
+    }
+
+    fn refused(&self) -> Option<Exceeded> {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A higher limit, if there is one to be had. Doubled, as V8 collects garbage with all its might before it asks.
@@ -196,12 +192,17 @@ impl HeapShare {
         }
         for more in [taken, HEAP_STEP_BYTES] {
             let more = more.min(self.bytes_max - taken);
-            if self.memory.take(more) {
-                self.taken_bytes.store(taken + more, Ordering::Relaxed);
-                return Some(taken + more);
+            match self.account.take(more) {
+                Ok(()) => {
+                    self.taken_bytes.store(taken + more, Ordering::Relaxed);
+                    return Some(taken + more);
+                }
+                Err(exceeded) => {
+                    let refused = self.refused.lock();
+                    *refused.unwrap_or_else(PoisonError::into_inner) = Some(exceeded);
+                }
             }
         }
-        self.refused.store(true, Ordering::Relaxed);
         None
     }
 
@@ -210,21 +211,14 @@ impl HeapShare {
         let taken = self.taken_bytes.load(Ordering::Relaxed);
         let kept = bytes.max(HEAP_STEP_BYTES).min(taken);
         self.taken_bytes.store(kept, Ordering::Relaxed);
-        self.memory.give_back(taken - kept);
+        self.account.give_back(taken - kept);
     }
 }
 
 impl Drop for HeapShare {
     fn drop(&mut self) {
-        self.memory
+        self.account
             .give_back(self.taken_bytes.load(Ordering::Relaxed));
-    }
-}
-
-fn limit_of(memory: &SharedMemory) -> HostTrap {
-    HostTrap::Limit {
-        kind: LimitKind::ProcedureMemory,
-        limit: memory.bytes_max() as u64,
     }
 }
 
@@ -255,93 +249,86 @@ unsafe extern "C" fn near_heap_limit(data: *mut c_void, current: usize, _initial
     current.saturating_add(guard.heap_bytes_max.max(RESERVE_BYTES_MIN))
 }
 
-/// What the array buffers of an isolate may use together.
-pub(crate) struct BufferBudget {
-    used: AtomicUsize,
-    bytes_max: usize,
-    /// What several isolates have together, if they do.
-    shared: Option<Arc<SharedMemory>>,
+/// The array buffers of an isolate: what they may use together, as part of what its instance holds.
+pub(crate) struct ArrayBuffers {
+    account: Arc<Account>,
     /// The last allocation failed.
     refused: AtomicBool,
 }
 
 thread_local! {
-    /// The host itself allocates, which must not fail: V8 would end the process.
-    static AS_HOST: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Makes an array buffer that the budget may not refuse. What it takes counts all the same.
-pub(crate) fn as_host<R>(make: impl FnOnce() -> R) -> R {
-    /// Ends the exception also if making it panics.
-    struct AsHost;
-    impl Drop for AsHost {
-        fn drop(&mut self) {
-            AS_HOST.set(false);
-        }
-    }
-    AS_HOST.set(true);
-    let _as_host = AsHost;
-    make()
+    /// The next array buffer is the host's own, which must not fail: V8 would end the process. So many bytes are taken for it.
+    static TAKEN: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
 const ALIGNMENT: usize = 16;
+/// Buffers are counted in steps of this size, so that the account of the instance is asked seldom.
+const BUFFERS_STEP_BYTES: usize = 64 << 10;
 
-impl BufferBudget {
-    pub(crate) fn new(bytes_max: usize, shared: Option<Arc<SharedMemory>>) -> Arc<BufferBudget> {
-        Arc::new(BufferBudget {
-            used: AtomicUsize::new(0),
-            bytes_max,
-            shared,
+impl ArrayBuffers {
+    pub(crate) fn new(account: &Arc<Account>, bytes_max: usize) -> Arc<ArrayBuffers> {
+        let terms = Terms::in_steps(bytes_max, BUFFERS_STEP_BYTES);
+        Arc::new(ArrayBuffers {
+            account: account.open(Kind::Memory, terms),
             refused: AtomicBool::new(false),
         })
     }
 
-    /// An allocator for array buffers that answers no when the budget is spent; the module sees a RangeError.
+    /// An allocator for array buffers that answers no when there is no more; the module sees a RangeError.
     pub(crate) fn allocator(self: Arc<Self>) -> ::v8::UniqueRef<::v8::Allocator> {
         // SAFETY: the functions of the table treat the handle as what it is, one count of an `Arc`, which `drop` gives back.
         unsafe { ::v8::new_rust_allocator(Arc::into_raw(self), &VTABLE) }
     }
 
+    /// Whether there is room for a copy that the host makes for a moment.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        bytes <= self.account.free_bytes()
+    }
+
+    /// Makes an array buffer for the host. `None`: there is no room for it, also when garbage is gone.
+    pub(crate) fn make<'s>(
+        &self,
+        scope: &mut ::v8::PinScope<'s, '_>,
+        bytes: usize,
+    ) -> Option<::v8::Local<'s, ::v8::ArrayBuffer>> {
+        if self.account.take(bytes.max(1)).is_err() {
+            // What V8 does when its allocator says no.
+            scope.low_memory_notification();
+            self.account.take(bytes.max(1)).ok()?;
+        }
+        Some(self.make_taken(scope, bytes))
+    }
+
+    /// Makes an array buffer that an isolate cannot do without. What it takes counts all the same.
+    pub(crate) fn make_anyway<'s>(
+        &self,
+        scope: &mut ::v8::PinScope<'s, '_>,
+        bytes: usize,
+    ) -> ::v8::Local<'s, ::v8::ArrayBuffer> {
+        self.account.take_anyway(bytes.max(1));
+        self.make_taken(scope, bytes)
+    }
+
+    fn make_taken<'s>(
+        &self,
+        scope: &mut ::v8::PinScope<'s, '_>,
+        bytes: usize,
+    ) -> ::v8::Local<'s, ::v8::ArrayBuffer> {
+        TAKEN.set(Some(bytes.max(1)));
+        let buffer = ::v8::ArrayBuffer::new(scope, bytes);
+        // An empty one has no memory.
+        if let Some(bytes) = TAKEN.take() {
+            self.account.give_back(bytes);
+        }
+        buffer
+    }
+
     fn take(&self, bytes: usize) -> bool {
-        if !self.take_own(bytes) {
-            return false;
+        if TAKEN.get() == Some(bytes) {
+            TAKEN.set(None);
+            return true;
         }
-        match &self.shared {
-            Some(shared) if AS_HOST.get() => shared.take_anyway(bytes),
-            Some(shared) if !shared.take(bytes) => {
-                self.used.fetch_sub(bytes, Ordering::Relaxed);
-                return false;
-            }
-            _ => {}
-        }
-        true
-    }
-
-    fn give_back(&self, bytes: usize) {
-        self.used.fetch_sub(bytes, Ordering::Relaxed);
-        if let Some(shared) = &self.shared {
-            shared.give_back(bytes);
-        }
-    }
-
-    fn take_own(&self, bytes: usize) -> bool {
-        let mut used = self.used.load(Ordering::Relaxed);
-        loop {
-            match used.checked_add(bytes) {
-                Some(after) if after <= self.bytes_max || AS_HOST.get() => {
-                    match self.used.compare_exchange_weak(
-                        used,
-                        after,
-                        Ordering::Relaxed,
-                        Ordering::Relaxed,
-                    ) {
-                        Ok(_) => return true,
-                        Err(now) => used = now,
-                    }
-                }
-                _ => return false,
-            }
-        }
+        self.account.take(bytes).is_ok()
     }
 
     fn allocate(&self, bytes: usize, zeroed: bool) -> *mut c_void {
@@ -361,32 +348,32 @@ impl BufferBudget {
             }
         };
         if data.is_null() {
-            self.give_back(layout.size());
+            self.account.give_back(layout.size());
         }
         data.cast()
     }
 }
 
-static VTABLE: ::v8::RustAllocatorVtable<BufferBudget> = ::v8::RustAllocatorVtable {
+static VTABLE: ::v8::RustAllocatorVtable<ArrayBuffers> = ::v8::RustAllocatorVtable {
     allocate: {
-        unsafe extern "C" fn allocate(budget: &BufferBudget, bytes: usize) -> *mut c_void {
-            budget.allocate(bytes, true)
+        unsafe extern "C" fn allocate(buffers: &ArrayBuffers, bytes: usize) -> *mut c_void {
+            buffers.allocate(bytes, true)
         }
         allocate
     },
     allocate_uninitialized: {
-        unsafe extern "C" fn allocate(budget: &BufferBudget, bytes: usize) -> *mut c_void {
-            budget.allocate(bytes, false)
+        unsafe extern "C" fn allocate(buffers: &ArrayBuffers, bytes: usize) -> *mut c_void {
+            buffers.allocate(bytes, false)
         }
         allocate
     },
     free: {
-        unsafe extern "C" fn free(budget: &BufferBudget, data: *mut c_void, bytes: usize) {
+        unsafe extern "C" fn free(buffers: &ArrayBuffers, data: *mut c_void, bytes: usize) {
             if data.is_null() {
                 return;
             }
             let size = bytes.max(1);
-            budget.give_back(size);
+            buffers.account.give_back(size);
             // SAFETY: V8 gives back what `allocate` made, with the length that it asked for.
             unsafe {
                 dealloc(
@@ -398,9 +385,9 @@ static VTABLE: ::v8::RustAllocatorVtable<BufferBudget> = ::v8::RustAllocatorVtab
         free
     },
     drop: {
-        unsafe extern "C" fn drop(budget: *const BufferBudget) {
+        unsafe extern "C" fn drop(buffers: *const ArrayBuffers) {
             // SAFETY: the count that `allocator` gave away.
-            std::mem::drop(unsafe { Arc::from_raw(budget) });
+            std::mem::drop(unsafe { Arc::from_raw(buffers) });
         }
         drop
     },
@@ -413,26 +400,23 @@ mod tests {
     #[test]
     fn heaps_and_buffers_have_one_memory() {
         const MEMORY: usize = 4 * HEAP_STEP_BYTES;
-        let memory = SharedMemory::new(MEMORY);
+        let memory = Account::root(Kind::Procedures, MEMORY);
         let one = HeapShare::new(memory.clone(), 1 << 30).expect("room");
         assert_eq!(one.grow(), Some(2 * HEAP_STEP_BYTES));
         let other = HeapShare::new(memory.clone(), 1 << 30).expect("room");
         assert_eq!(one.grow(), Some(3 * HEAP_STEP_BYTES), "a step is left");
         assert_eq!((one.grow(), other.grow()), (None, None));
-        assert!(one.refused.load(Ordering::Relaxed));
+        assert!(one.refused().is_some());
         assert!(HeapShare::new(memory.clone(), 1 << 30).is_err());
-        let buffers = BufferBudget::new(1 << 30, Some(memory.clone()));
-        assert!(!buffers.take(1));
-        as_host(|| assert!(buffers.take(100), "the host's are made in any case"));
-        assert_eq!(memory.bytes(), MEMORY + 100);
-        buffers.give_back(100);
+        let buffers = ArrayBuffers::new(&memory, 1 << 30);
+        assert!(!buffers.take(1) && !buffers.has_room(1));
         one.shrink(HEAP_STEP_BYTES + 5);
         assert!(buffers.take(HEAP_STEP_BYTES));
-        buffers.give_back(HEAP_STEP_BYTES);
+        buffers.account.give_back(HEAP_STEP_BYTES);
         drop((one, other));
-        assert_eq!(memory.bytes(), 0);
+        assert_eq!(memory.used(), 0);
         let small = HeapShare::new(memory.clone(), HEAP_STEP_BYTES / 2).expect("room");
         assert_eq!(small.grow(), None);
-        assert!(!small.refused.load(Ordering::Relaxed), "its own limit");
+        assert_eq!(small.refused(), None, "its own limit");
     }
 }

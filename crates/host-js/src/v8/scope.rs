@@ -33,6 +33,14 @@ impl<'a, 't, 'c, 's, 'i> CallScope<'a, 't, 'c, 's, 'i> {
         }
     }
 
+    /// If there is no room, the exception is pending.
+    fn fresh_array(&mut self, content: &[u8]) -> Result<Local<'s, ::v8::Uint8Array>, Thrown> {
+        uint8_array(self.scope, content).map_err(|failure| {
+            imports::fail(self.scope, failure);
+            Thrown
+        })
+    }
+
     #[inline]
     fn buffer(&self, buffer: CallBuffer) -> &'a isolate::CallBuffer {
         match buffer {
@@ -64,11 +72,11 @@ impl<'s> Scope for CallScope<'_, '_, '_, 's, '_> {
     }
 
     fn uint8_array(&mut self, content: &[u8]) -> Result<Value<'s>, Thrown> {
-        Ok(uint8_array(self.scope, content).ok_or(Thrown)?.into())
+        Ok(self.fresh_array(content)?.into())
     }
 
     fn data_view(&mut self, content: &[u8]) -> Result<Value<'s>, Thrown> {
-        let array = uint8_array(self.scope, content).ok_or(Thrown)?;
+        let array = self.fresh_array(content)?;
         let buffer = array.buffer(self.scope).ok_or(Thrown)?;
         Ok(DataView::new(self.scope, buffer, 0, content.len()).into())
     }

@@ -2,7 +2,7 @@
 
 use ::v8::{PinScope, ValueView, ValueViewData};
 
-use super::values::{buffer_of, BufferKind, Failure, Value};
+use super::values::{buffer_of, room_for, room_for_text, BufferKind, Failure, Value};
 use crate::messages;
 
 /// `text_read`: the string in a part of a buffer (docs/js-abi.md).
@@ -43,6 +43,7 @@ pub(super) fn write(
             }
         }
     }
+    room_for_text(scope, text)?;
     put(text.to_rust_string_lossy(scope).as_bytes(), room)
 }
 
@@ -76,14 +77,17 @@ pub(super) fn decode<'s>(
     fatal: bool,
 ) -> Result<Value<'s>, Failure> {
     let bytes: Vec<u8> = if let Ok(view) = value.try_cast::<::v8::ArrayBufferView>() {
+        room_for(view.byte_length())?;
         let mut bytes = vec![0; view.byte_length()];
         view.copy_contents(&mut bytes);
         bytes
     } else if let Ok(buffer) = value.try_cast::<::v8::ArrayBuffer>() {
         let store = buffer.get_backing_store();
+        room_for(store.byte_length())?;
         copy(&store)
     } else if let Ok(buffer) = value.try_cast::<::v8::SharedArrayBuffer>() {
         let store = buffer.get_backing_store();
+        room_for(store.byte_length())?;
         copy(&store)
     } else {
         return Err(Failure::Type(format!(

@@ -3,7 +3,6 @@
 use lightcone_host::AbiError;
 
 use super::isolate::State;
-use super::memory::as_host;
 use crate::messages;
 
 /// Why a host function does not return.
@@ -160,13 +159,42 @@ pub(crate) fn string_of(
     value: Value<'_>,
 ) -> Result<String, Failure> {
     match value.try_cast::<::v8::String>() {
-        Ok(text) => Ok(text.to_rust_string_lossy(scope)),
+        Ok(text) => {
+            room_for_text(scope, text)?;
+            Ok(text.to_rust_string_lossy(scope))
+        }
         Err(_) => Err(Failure::Type(messages::expected_string(value.type_repr()))),
+    }
+}
+
+/// Beyond this size, copies that the host makes for a moment are asked for.
+const SMALL_COPY_BYTES: usize = 1 << 20;
+
+/// The isolate has room for a copy of so many bytes, which the host makes outside of its heap. They are dropped with the host call.
+pub(crate) fn room_for(bytes: usize) -> Result<(), Failure> {
+    match bytes <= SMALL_COPY_BYTES || State::buffers().has_room(bytes) {
+        true => Ok(()),
+        false => Err(Failure::Range(messages::NO_ROOM_FOR_BUFFER)),
+    }
+}
+
+/// The same for a string.
+pub(crate) fn room_for_text(
+    scope: &::v8::PinScope<'_, '_>,
+    text: ::v8::Local<'_, ::v8::String>,
+) -> Result<(), Failure> {
+    const BYTES_PER_UNIT_MAX: usize = 3;
+    match text.length() <= SMALL_COPY_BYTES / BYTES_PER_UNIT_MAX {
+        true => Ok(()),
+        false => room_for(text.utf8_length(scope)),
     }
 }
 
 /// Bytes that are passed as an array.
 pub(crate) fn bytes_of(value: Value<'_>) -> Result<Vec<u8>, Failure> {
+    if let Ok(array) = value.try_cast::<::v8::Uint8Array>() {
+        room_for(array.byte_length())?;
+    }
     array_bytes(value)
         .ok_or_else(|| Failure::Type(format!("Expected `Uint8Array`, got {}", value.type_repr())))
 }
@@ -179,19 +207,46 @@ pub(crate) fn array_bytes(value: Value<'_>) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// A fresh `Uint8Array` over a buffer of its own.
+/// A fresh `Uint8Array` over a buffer of its own. A RangeError if the isolate has no room for it, as for any buffer.
 pub(crate) fn uint8_array<'s>(
     scope: &mut ::v8::PinScope<'s, '_>,
     content: &[u8],
-) -> Option<::v8::Local<'s, ::v8::Uint8Array>> {
-    let buffer = as_host(|| ::v8::ArrayBuffer::new(scope, content.len()));
-    if let (Some(data), false) = (buffer.data(), content.is_empty()) {
-        // SAFETY: the buffer was made with this length and nobody else knows it yet.
-        unsafe {
-            std::ptr::copy_nonoverlapping(content.as_ptr(), data.as_ptr().cast(), content.len());
-        }
-    }
-    ::v8::Uint8Array::new(scope, buffer, 0, content.len())
+) -> Result<::v8::Local<'s, ::v8::Uint8Array>, Failure> {
+    let (buffer, place) = fresh_buffer(scope, content.len())?;
+    place.copy_from_slice(content);
+    ::v8::Uint8Array::new(scope, buffer, 0, content.len()).ok_or(Failure::Thrown)
+}
+
+/// The same for the UTF-8 of a string, which is written to where it stays. Lone surrogates become U+FFFD.
+pub(crate) fn utf8_array<'s>(
+    scope: &mut ::v8::PinScope<'s, '_>,
+    text: Value<'s>,
+) -> Result<::v8::Local<'s, ::v8::Uint8Array>, Failure> {
+    let Ok(text) = text.try_cast::<::v8::String>() else {
+        return Err(Failure::Type(messages::expected_string(text.type_repr())));
+    };
+    let length = text.utf8_length(scope);
+    let (buffer, place) = fresh_buffer(scope, length)?;
+    let flags = ::v8::WriteFlags::kReplaceInvalidUtf8;
+    text.write_utf8_v2(scope, place, flags, None);
+    ::v8::Uint8Array::new(scope, buffer, 0, length).ok_or(Failure::Thrown)
+}
+
+/// A fresh buffer with its content, to be filled before code of the module knows it.
+fn fresh_buffer<'s, 'b>(
+    scope: &mut ::v8::PinScope<'s, '_>,
+    length: usize,
+) -> Result<(::v8::Local<'s, ::v8::ArrayBuffer>, &'b mut [u8]), Failure> {
+    let made = State::buffers().make(scope, length);
+    let buffer = made.ok_or(Failure::Range(messages::NO_ROOM_FOR_BUFFER))?;
+    let place: &mut [u8] = match buffer.data() {
+        // SAFETY: the buffer was made with this length, nobody else knows it yet, and its handle lives as long as the scope.
+        Some(data) if length > 0 => unsafe {
+            std::slice::from_raw_parts_mut(data.as_ptr().cast(), length)
+        },
+        _ => &mut [],
+    };
+    Ok((buffer, place))
 }
 
 /// Runs one host function on the state of the running isolate. A panic is kept and ends the call: it must not cross V8.

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_host::{
-    ConsoleRecord, ConsoleSink, HandlerResponse, HostConfig, HostEnv, HostError, HostLimits,
-    LoadedModule, ModuleEngine, ModuleInstance, OpenTransaction, ProcedureOutcome, ReducerCall,
-    ReducerOutcome, Transactions, FATAL_ERROR_TEXT,
+    ConsoleRecord, ConsoleSink, Counted, HandlerResponse, HostConfig, HostEnv, HostError,
+    HostLimits, LoadedModule, ModuleEngine, ModuleInstance, OpenTransaction, ProcedureOutcome,
+    ReducerCall, ReducerOutcome, Transactions, FATAL_ERROR_TEXT,
 };
 use lightcone_host_js::JsEngineOptions;
 use lightcone_schema::ModuleDef;
@@ -247,9 +247,10 @@ impl Running {
     }
 
     /// Calls a procedure; how many transactions it committed is in the second part.
-    pub fn call_procedure(&mut self, args: &[u8]) -> (ProcedureOutcome, usize) {
+    pub fn call_procedure(&mut self, args: &[u8]) -> (ProcedureOutcome<Vec<u8>>, usize) {
         self.run_procedure(args, |instance, transactions, call| {
-            instance.call_procedure(transactions, call)
+            let outcome = instance.call_procedure(transactions, call);
+            outcome.map(Counted::into_inner)
         })
     }
 

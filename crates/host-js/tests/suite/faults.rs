@@ -172,6 +172,34 @@ fn array_buffers_count_and_are_given_back() {
     assert_eq!(logs[1], "done");
 }
 
+/// What the host makes for a module counts like what the module makes itself.
+#[test]
+fn encoded_texts_count_as_all_buffers_do() {
+    let limits = HostLimits {
+        call_ms_max: 30_000,
+        ..small_limits()
+    };
+    let mut module = Running::script_with(
+        "const kept = [], encoder = new TextEncoder();",
+        "const text = 'x'.repeat(1 << 22);\n\
+         for (let i = 0; i < 100; i++) encoder.encode(text);\n\
+         log(attempt(() => { for (let i = 0; i < 100; i++) kept.push(encoder.encode(text)); return 'all of them'; }));\n\
+         log(kept.length > 4 && kept.length <= 16 && kept.every((bytes) => bytes.length === 1 << 22 && bytes[7] === 120));\n\
+         kept.length = 0;\n\
+         log(encoder.encode('\\u00e9\\ud800').join(), encoder.encode('').length);",
+        limits,
+    );
+    for _ in 0..2 {
+        let logs = module.logs();
+        let refused = ["RangeError", "InternalError: out of memory"];
+        assert!(
+            refused.iter().any(|text| logs[0].starts_with(text)),
+            "{logs:?}"
+        );
+        assert_eq!(logs[1..], ["true", "195,169,239,191,189 0"]);
+    }
+}
+
 /// A limit of the host that no errno expresses ends the call; nothing of the module runs any more in it.
 #[test]
 fn a_doomed_call_runs_no_more_code() {

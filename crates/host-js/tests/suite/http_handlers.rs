@@ -1,6 +1,6 @@
 //! `__call_http_handler__` (spec 04 §5.2, §6.2).
 
-use lightcone_host::{HandlerResponse, HostLimits, ProcedureOutcome};
+use lightcone_host::{Counted, HandlerResponse, HostLimits, ProcedureOutcome};
 
 use crate::common::{small_limits, Running};
 
@@ -21,8 +21,8 @@ fn the_hook_gets_what_the_chapter_says_and_returns_two_arrays() {
     for body in [&[7_u8, 8][..], &[]] {
         let (outcome, committed) = module.call_http_handler(&[5, 6], body);
         let response = HandlerResponse {
-            head: vec![1, 2],
-            body: body.to_vec(),
+            head: Counted::constant(vec![1, 2]),
+            body: Counted::constant(body.to_vec()),
         };
         assert_eq!(outcome, ProcedureOutcome::Returned(response));
         assert_eq!(committed, 0);

@@ -1,6 +1,6 @@
 //! `__call_procedure__` and its transactions (spec 04 §6.2, 03 §10).
 
-use lightcone_host::{HostEnv, HostLimits, ProcedureOutcome, SharedMemory};
+use lightcone_host::{Account, HostEnv, HostLimits, InstanceAccounts, Kind, ProcedureOutcome};
 
 use crate::common::{config, small_limits, Running};
 
@@ -8,7 +8,7 @@ use crate::common::{config, small_limits, Running};
 const INSERT: &str = "const row = new Uint8Array(13); row[0] = args[0]; row[12] = 7;\n\
     const insert = () => sys.datastore_insert_bsatn(sys.table_id_from_name('person'), row.buffer, 13);";
 
-fn failed(outcome: ProcedureOutcome) -> String {
+fn failed(outcome: ProcedureOutcome<Vec<u8>>) -> String {
     match outcome {
         ProcedureOutcome::Failed { message } => message,
         other => panic!("{other:?}"),
@@ -205,16 +205,16 @@ fn an_isolate_gives_back_what_its_largest_call_had() {
          return new Uint8Array(0);",
         limits.clone(),
     );
-    let memory = SharedMemory::new(1 << 30);
+    let memory = Account::root(Kind::Procedures, 1 << 30);
     let mut config = config(limits, module.console.clone());
-    config.shared_memory = Some(memory.clone());
+    config.accounts = InstanceAccounts::of(memory.clone());
     let made = module.module.instantiate(HostEnv::new(config));
     module.instance = made.unwrap_or_else(|error| panic!("{error}"));
     // Where V8 collects by itself is a matter of luck.
     for mebibytes in [50, 100, 140, 200, 220, 250] {
         let (outcome, _) = module.call_procedure(&[mebibytes]);
         assert_eq!(outcome, ProcedureOutcome::Returned(Vec::new()));
-        let kept = memory.bytes();
+        let kept = memory.used();
         assert!(kept <= 96 << 20, "{mebibytes} MiB: {kept}");
     }
 }
@@ -235,10 +235,10 @@ fn isolates_of_procedures_have_one_memory() {
          return new Uint8Array(0);",
         limits.clone(),
     );
-    let memory = SharedMemory::new(MEMORY_BYTES);
+    let memory = Account::root(Kind::Procedures, MEMORY_BYTES);
     let instance = |module: &Running| {
         let mut config = config(limits.clone(), module.console.clone());
-        config.shared_memory = Some(memory.clone());
+        config.accounts = InstanceAccounts::of(memory.clone());
         let made = module.module.instantiate(HostEnv::new(config));
         made.unwrap_or_else(|error| panic!("{error}"))
     };
@@ -246,7 +246,7 @@ fn isolates_of_procedures_have_one_memory() {
     for mebibytes in [0, 50] {
         let (outcome, _) = module.call_procedure(&[mebibytes, 0]);
         assert_eq!(outcome, ProcedureOutcome::Returned(Vec::new()));
-        assert!(memory.bytes() > 0);
+        assert!(memory.used() > 0);
     }
     let (outcome, _) = module.call_procedure(&[250, 0]);
     let message = failed(outcome);
@@ -257,10 +257,10 @@ fn isolates_of_procedures_have_one_memory() {
     module.instance = instance(&module);
     let (outcome, _) = module.call_procedure(&[0, 0]);
     assert_eq!(outcome, ProcedureOutcome::Returned(Vec::new()));
-    assert!(memory.bytes() <= 40 << 20, "the other isolate is gone");
+    assert!(memory.used() <= 40 << 20, "the other isolate is gone");
     // What another one has, this one lacks.
-    let others = MEMORY_BYTES - memory.bytes() - (20 << 20);
-    assert!(memory.take(others));
+    let others = MEMORY_BYTES - memory.used() - (20 << 20);
+    memory.take(others).expect("it is left");
     for (mebibytes, said) in [(30, "RangeError"), (10, "got it")] {
         let (outcome, _) = module.call_procedure(&[mebibytes, 1]);
         assert_eq!(outcome, ProcedureOutcome::Returned(Vec::new()));
@@ -271,5 +271,5 @@ fn isolates_of_procedures_have_one_memory() {
     }
     memory.give_back(others);
     module.replace();
-    assert_eq!(memory.bytes(), 0);
+    assert_eq!(memory.used(), 0);
 }

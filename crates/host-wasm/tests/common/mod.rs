@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use lightcone_engine::Datastore;
 use lightcone_host::{
-    ConsoleRecord, ConsoleSink, HandlerResponse, HostConfig, HostEnv, HostError, HostLimits,
-    LoadedModule, ModuleEngine, ModuleInstance, OpenTransaction, ProcedureOutcome, ReducerCall,
-    ReducerOutcome,
+    ConsoleRecord, ConsoleSink, Counted, HandlerResponse, HostConfig, HostEnv, HostError,
+    HostLimits, LoadedModule, ModuleEngine, ModuleInstance, OpenTransaction, ProcedureOutcome,
+    ReducerCall, ReducerOutcome,
 };
 use lightcone_host_wasm::{CodeCacheOptions, WasmEngine, WasmEngineOptions, CODE_CACHE_BYTES_MAX};
 use lightcone_types::{ConnectionId, Identity, Timestamp};
@@ -172,7 +172,7 @@ impl Running {
     }
 
     /// Calls procedure `id`. No transaction may be open.
-    pub fn call_procedure(&mut self, id: u32, args: &[u8]) -> ProcedureOutcome {
+    pub fn call_procedure(&mut self, id: u32, args: &[u8]) -> ProcedureOutcome<Vec<u8>> {
         let call = ReducerCall {
             id,
             name: &"test_procedure".into(),
@@ -182,7 +182,8 @@ impl Running {
             args,
         };
         let mut transactions = Committing::on(&mut self.datastore);
-        self.instance.call_procedure(&mut transactions, &call)
+        let outcome = self.instance.call_procedure(&mut transactions, &call);
+        outcome.map(Counted::into_inner)
     }
 
     /// Asks HTTP handler `id`. No transaction may be open.

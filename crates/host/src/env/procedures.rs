@@ -1,9 +1,11 @@
 //! The host calls of procedures (spec 03 §10), which open and end their transactions themselves.
 
+use lightcone_accounts::Counted;
 use lightcone_types::bsatn::{Decode as _, Reader};
 use lightcone_types::{Encode as _, Timestamp};
 
 use super::HostEnv;
+use crate::handles::out_of_memory;
 use crate::{
     AbiError, Ask, ConsoleLevel, Errno, HostTrap, HttpRequest, HttpResponse, Interrupt,
     Transactions, Waiting,
@@ -83,6 +85,7 @@ impl HostEnv {
         self.access.commit()?;
         // What they had not read yet belongs to a state that is over.
         self.iterators.clear();
+        self.forget_scratch();
         Ok(())
     }
 
@@ -90,6 +93,7 @@ impl HostEnv {
     pub fn procedure_abort_mut_tx(&mut self) -> Result<(), AbiError> {
         self.access.rollback()?;
         self.iterators.clear();
+        self.forget_scratch();
         Ok(())
     }
 
@@ -134,7 +138,7 @@ impl HostEnv {
     pub fn procedure_http_request(
         &mut self,
         request: &[u8],
-        body: Vec<u8>,
+        body: &[u8],
     ) -> Result<HttpOutcome, AbiError> {
         if !self.is_procedure() {
             self.access.may_request()?;
@@ -157,13 +161,22 @@ impl HostEnv {
         self.access.may_request()
     }
 
-    /// The first part of it: what to wait for.
+    /// The first part of it: what to wait for. The body is copied if it is not too large and counts until it is sent.
     pub fn ask_http(
         &mut self,
         request: HttpRequest,
-        body: Vec<u8>,
+        body: &[u8],
     ) -> Result<Option<Waiting>, AbiError> {
         self.access.may_request()?;
+        self.refused_request = None;
+        let bytes_max = self.config.limits.http_request_bytes_max;
+        let bytes = request.bytes().saturating_add(body.len());
+        if bytes > bytes_max {
+            self.refused_request = Some(request_too_large(bytes, bytes_max));
+            return Ok(None);
+        }
+        let mut body = Counted::copy_of(body, &self.account).map_err(out_of_memory)?;
+        body.add(bytes - body.len()).map_err(out_of_memory)?;
         let transactions = self.access.waits();
         let ask = Ask::Http(Box::new((request, body)));
         Ok(transactions.and_then(|each| each.ask(ask)))
@@ -171,7 +184,12 @@ impl HostEnv {
 
     /// The second part, when that is ready.
     pub fn http_answer(&mut self) -> Result<HttpOutcome, AbiError> {
-        let answer = self.after_wait()?.http_answer();
+        let refused = self.refused_request.take();
+        let transactions = self.after_wait()?;
+        let answer = match refused {
+            Some(text) => Err(text),
+            None => transactions.http_answer(),
+        };
         Ok(match answer {
             Ok((head, body)) => HttpOutcome::Response(head, body),
             Err(text) => HttpOutcome::Failed(text),
@@ -188,7 +206,7 @@ impl HostEnv {
                 self.sources.may_hold(head.len() + body.len(), bytes_max)?;
                 HttpSources::Response(
                     self.sources.open(&head, sources_max)?,
-                    self.sources.open(&body, sources_max)?,
+                    self.sources.open_counted(body, sources_max)?,
                 )
             }
             HttpOutcome::Failed(text) => {
@@ -213,11 +231,16 @@ impl HostEnv {
     }
 }
 
+#[cold]
+fn request_too_large(bytes: usize, bytes_max: usize) -> String {
+    format!("the request has {bytes} bytes, and at most {bytes_max} may be sent: limits.http-request-bytes-max")
+}
+
 /// What came of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum HttpOutcome {
     /// Any status is a success.
-    Response(HttpResponse, Vec<u8>),
+    Response(HttpResponse, Counted<Vec<u8>>),
     /// Errno 21, with this text.
     Failed(String),
 }
@@ -229,4 +252,113 @@ pub enum HttpSources {
     Response(u32, u32),
     /// The text.
     Failed(u32),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use lightcone_accounts::{Account, Kind};
+    use lightcone_types::Identity;
+
+    use super::*;
+    use crate::{
+        HostConfig, HostLimits, HttpMethod, HttpVersion, InstanceAccounts, NullConsole,
+        OpenTransaction,
+    };
+
+    /// Keeps what is asked.
+    struct Asked(Arc<Mutex<Vec<Ask>>>);
+
+    impl Transactions for Asked {
+        fn ask(&mut self, ask: Ask) -> Option<Waiting> {
+            self.0.lock().expect("no panic").push(ask);
+            None
+        }
+
+        fn begin(&mut self) -> Result<OpenTransaction<'_>, HostTrap> {
+            Err(HostTrap::Stopping)
+        }
+
+        fn commit(&mut self) {}
+
+        fn rollback(&mut self) {}
+
+        fn now(&self) -> Timestamp {
+            Timestamp(0)
+        }
+
+        fn committed_bytes(&self) -> usize {
+            0
+        }
+    }
+
+    #[test]
+    fn bodies_are_measured_before_they_are_copied_and_count_until_they_are_sent() {
+        let account = Account::root(Kind::Procedures, 1 << 20);
+        let limits = HostLimits {
+            http_request_bytes_max: 800 << 10,
+            ..HostLimits::default()
+        };
+        let mut config = HostConfig::new(Identity::ZERO, Arc::new(NullConsole), limits);
+        config.accounts = InstanceAccounts::of(account.clone());
+        let mut env = HostEnv::new(config);
+        let asked = Arc::<Mutex<Vec<Ask>>>::default();
+        env.own(Box::new(Asked(asked.clone())));
+        let request = |uri_bytes: usize| HttpRequest {
+            method: HttpMethod::Post,
+            headers: Vec::new(),
+            timeout: None,
+            uri: "u".repeat(uri_bytes),
+            version: HttpVersion::Http11,
+        };
+        let body = vec![7; 700 << 10];
+        env.ask_http(request(50 << 10), &body).expect("room");
+        assert!(account.used() >= 750 << 10, "head and body");
+        let error = env.ask_http(request(10), &body).expect_err("too much");
+        assert!(error.to_string().contains("[LC0722]"), "{error}");
+        assert_eq!(asked.lock().expect("no panic").drain(..).count(), 1);
+        assert!(account.used() < 200 << 10, "it is sent");
+
+        let large = vec![7; 900 << 10];
+        let asks = env.ask_http(request(10), &large).expect("it fails later");
+        assert!(asks.is_none() && asked.lock().expect("no panic").is_empty());
+        assert!(account.used() < 200 << 10, "there is no copy");
+        let HttpOutcome::Failed(text) = env.http_answer().expect("an answer") else {
+            panic!("it was not made");
+        };
+        assert!(text.contains("limits.http-request-bytes-max"), "{text}");
+        // The next one is not that one.
+        env.ask_http(request(10), b"small").expect("room");
+        let HttpOutcome::Failed(text) = env.http_answer().expect("an answer") else {
+            panic!("nobody answers");
+        };
+        assert_eq!(text, crate::HTTP_DISABLED_TEXT);
+    }
+
+    #[test]
+    fn an_answer_counts_until_it_is_read() {
+        let account = Account::root(Kind::Procedures, 1 << 20);
+        let mut config =
+            HostConfig::new(Identity::ZERO, Arc::new(NullConsole), HostLimits::default());
+        config.accounts = InstanceAccounts::of(account.clone());
+        let mut env = HostEnv::new(config);
+        let head = HttpResponse {
+            headers: Vec::new(),
+            version: HttpVersion::Http11,
+            code: 200,
+        };
+        let body = Counted::of(vec![1; 500 << 10], env.account()).expect("room");
+        let sources = env.http_sources(HttpOutcome::Response(head, body));
+        let Ok(HttpSources::Response(_, body)) = sources else {
+            panic!("{sources:?}");
+        };
+        assert!(
+            account.used() >= 500 << 10 && account.used() < 900 << 10,
+            "once"
+        );
+        env.source_read(body, &mut vec![0; 500 << 10])
+            .expect("read");
+        assert!(account.used() < 200 << 10, "{}", account.used());
+    }
 }

@@ -25,7 +25,7 @@ impl Host {
     /// Makes host calls as a module would that is called with `lent`.
     pub fn call<R>(&mut self, lent: Lent<'_>, body: impl FnOnce(&mut HostEnv) -> R) -> R {
         lend(self, lent, |host| {
-            host.0.begin_call(&"test".into(), &[]);
+            host.0.begin_call(&"test".into(), &[]).expect("no bound");
             let result = body(&mut host.0);
             host.0.end_call();
             result

@@ -104,8 +104,12 @@ impl Config {
                 "limits.client-bytes-max must be at most {CLIENT_BYTES_CEILING}: lengths in messages have 32 bits"
             ));
         }
-        if self.limits.clients_memory_percent > 100 {
-            return Err("limits.clients-memory-percent must be at most 100".into());
+        let percents = [
+            ("clients", self.limits.clients_memory_percent),
+            ("procedures", self.limits.procedures_memory_percent),
+        ];
+        if let Some((whose, _)) = percents.iter().find(|(_, percent)| *percent > 100) {
+            return Err(format!("limits.{whose}-memory-percent must be at most 100"));
         }
         Ok(())
     }

@@ -12,10 +12,11 @@ use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::body::{Frame, SizeHint};
+use lightcone_accounts::Account;
 use tokio::time::{timeout, Instant};
 
 use super::reply::Failure;
-use crate::budget::{ByteBudget, Charge};
+use crate::budget::Charge;
 use crate::pace::{Pace, Patience};
 use crate::state::ServerState;
 
@@ -117,7 +118,7 @@ pub(crate) async fn read(
     body: Body,
     bytes_max: usize,
     pace: Pace,
-    budget: &Arc<ByteBudget>,
+    budget: &Arc<Account>,
 ) -> Result<Buffered, Failure> {
     receive(body, bytes_max, pace, budget)
         .await?
@@ -130,7 +131,7 @@ pub(crate) async fn receive(
     mut body: Body,
     bytes_max: usize,
     pace: Pace,
-    budget: &Arc<ByteBudget>,
+    budget: &Arc<Account>,
 ) -> Result<Segments, Failure> {
     let mut patience = Patience::new(pace);
     let mut received = Segments {

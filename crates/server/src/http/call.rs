@@ -69,7 +69,7 @@ pub(super) async fn call(
         Ok(CallOutcome {
             returned_json: Some(json),
             ..
-        }) => returned(&running.handle, json),
+        }) => returned(&running.handle, json.into_inner()),
         Ok(outcome) => Ok(finished(StatusCode::OK, String::new(), &outcome)),
         Err(error) => Ok(refused(error)),
     }

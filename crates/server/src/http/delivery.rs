@@ -20,7 +20,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{sleep_until, Instant};
 
 use super::reply::{self, stopped, Failure};
-use crate::database::{Charge, Holder, SqlError};
+use crate::database::{HeldMemory, Holder, SqlError};
 use crate::databases::Databases;
 use crate::pace::{Pace, Patience};
 use crate::state::ServerState;
@@ -133,15 +133,16 @@ impl Delivery {
         if is_small {
             return response;
         }
-        let (holder, charge) = match counted {
+        let (holder, memory) = match counted {
             Some(Counted(holder)) => (holder, None),
             None => {
                 let holder = self.holder.get_or_init(|| self.databases.holder()).clone();
                 let bytes = usize::try_from(size.unwrap_or(hint.lower()));
-                match holder.count(bytes.unwrap_or(usize::MAX)) {
-                    Ok(charge) => (Some(holder), Some(charge)),
-                    Err(error) => return instead_of(response, error),
+                let mut memory = holder.memory();
+                if let Err(error) = memory.set(bytes.unwrap_or(usize::MAX)) {
+                    return instead_of(response, error);
                 }
+                (Some(holder), Some(memory))
             }
         };
         let taken = Arc::new(Taken(Mutex::new(Progress {
@@ -161,7 +162,7 @@ impl Delivery {
                 rest: Bytes::new(),
                 taken,
                 watcher: watcher.abort_handle(),
-                _charge: charge,
+                _memory: memory,
             })
         })
     }
@@ -237,7 +238,7 @@ struct Watched {
     taken: Arc<Taken>,
     watcher: AbortHandle,
     /// Of the whole answer.
-    _charge: Option<Charge>,
+    _memory: Option<HeldMemory>,
 }
 
 impl HttpBody for Watched {

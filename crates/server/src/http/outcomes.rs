@@ -53,6 +53,8 @@ impl TestServer {
         let (disk, replicas) = (FaultyDisk::default(), data_dir.replicas());
         let control = ControlDb::open_on(disk.storage(), &data_dir.control_directory());
         state.control = Arc::new(control.expect("opens"));
+        let process =
+            lightcone_accounts::Account::root(lightcone_accounts::Kind::Process, usize::MAX);
         state.databases = Databases::new(
             data_dir,
             state.control.clone(),
@@ -60,7 +62,7 @@ impl TestServer {
             crate::fake_engine::engines(),
             Limits::default(),
             ServerWide {
-                commons: commons(&state.config, None),
+                commons: commons(&process, &state.config, None),
                 loads: Arc::default(),
                 disk: Arc::default(),
                 series_max: 1,

@@ -11,6 +11,7 @@ use super::failure::Failure;
 use super::tls::Stream;
 use super::types::{oid_of, size_of_oid};
 use super::values::{with_length, Format};
+use crate::database::{HeldMemory, Holder, SqlError};
 
 /// The first message of a client, with its user, database and options.
 const STARTUP_BYTES_MAX: usize = 10_000;
@@ -18,6 +19,8 @@ const STARTUP_BYTES_MAX: usize = 10_000;
 const PASSWORD_BYTES_MAX: usize = 17 << 10;
 /// Any later message: as much as an SQL text over HTTP has.
 const MESSAGE_BYTES_MAX: usize = 2 << 20;
+/// A message is read in pieces of this size: so many bytes are reserved before they come, whatever its length says.
+const PIECE_BYTES: usize = 32 << 10;
 /// Read ahead of what is asked for.
 const READ_AHEAD_BYTES: usize = 4 << 10;
 /// A client that has said more than is read yet is looked for so often.
@@ -34,6 +37,10 @@ const PROTOCOL_MAJOR: u32 = 3;
 pub(super) struct Message {
     pub kind: u8,
     pub body: Vec<u8>,
+    /// There was no memory for the body, which was passed over.
+    pub refused: Option<SqlError>,
+    /// The body counts as the client's until it is dropped.
+    _memory: HeldMemory,
 }
 
 /// What a client says first.
@@ -154,13 +161,14 @@ impl Wire {
         }
     }
 
-    /// Waits for a message. None: the client has gone.
-    pub async fn read(&mut self) -> Result<Option<Message>, WireError> {
+    /// Waits for a message, which counts as the client's from its first bytes on. None: the client has gone.
+    pub async fn read(&mut self, holder: &Holder) -> Result<Option<Message>, WireError> {
         let kind = match self.stream.read_u8().await {
             Ok(kind) => kind,
             Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(None),
             Err(error) => return Err(error.into()),
         };
+        let stall_max = self.stall_max;
         let rest = async {
             let length = self.stream.read_u32().await? as usize;
             let Some(body_bytes) = length.checked_sub(4).filter(|n| *n <= MESSAGE_BYTES_MAX) else {
@@ -168,13 +176,41 @@ impl Wire {
                     "a message has {length} bytes, and may have {MESSAGE_BYTES_MAX}"
                 )));
             };
-            let mut body = vec![0; body_bytes];
-            self.stream.read_exact(&mut body).await?;
-            Ok(body)
+            let (mut body, mut memory) = (Vec::new(), holder.memory());
+            let mut refused = None;
+            while body.len() < body_bytes && refused.is_none() {
+                let read = body.len();
+                let end = body_bytes.min(read + PIECE_BYTES.max(read));
+                if let Err(error) = memory.set(end) {
+                    refused = Some(error);
+                    body = Vec::new();
+                    let _ = memory.set(0);
+                    self.pass_over(body_bytes - read).await?;
+                } else {
+                    body.reserve_exact(end - read);
+                    body.resize(end, 0);
+                    self.stream.read_exact(&mut body[read..]).await?;
+                }
+            }
+            Ok(Message {
+                kind,
+                body,
+                refused,
+                _memory: memory,
+            })
         };
-        let body = tokio::time::timeout(self.stall_max, rest);
-        let body = body.await.map_err(|_| WireError::Stalled)??;
-        Ok(Some(Message { kind, body }))
+        let message = tokio::time::timeout(stall_max, rest);
+        let message = message.await.map_err(|_| WireError::Stalled)??;
+        Ok(Some(message))
+    }
+
+    async fn pass_over(&mut self, bytes: usize) -> Result<(), WireError> {
+        let mut rest = (&mut self.stream).take(bytes as u64);
+        let passed = tokio::io::copy(&mut rest, &mut tokio::io::sink()).await?;
+        match passed == bytes as u64 {
+            true => Ok(()),
+            false => Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into()),
+        }
     }
 
     /// Waits for the password. None: the client has gone, or says something else.

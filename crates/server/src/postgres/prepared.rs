@@ -9,11 +9,11 @@ use tokio::time::Instant;
 
 use super::failure::{state, Failure};
 use super::values::Format;
-use crate::database::{ParameterText, Rights};
+use crate::database::{HeldMemory, Holder, ParameterText, Rights};
 
 /// Prepared statements of a session.
 const STATEMENTS_MAX: usize = 256;
-/// Bytes of prepared statements and portals: names, texts, parameters, columns.
+/// Bytes of prepared statements and portals: names, texts, parameters, columns. They are part of what the client may hold.
 const PREPARED_BYTES_MAX: usize = 4 << 20;
 /// What a parameter, a column or an entry takes besides.
 const ENTRY_BYTES: usize = 64;
@@ -37,7 +37,7 @@ impl Prepared {
         let columns = self.columns.iter().flat_map(|columns| &*columns.elements);
         let names = columns.map(|column| ENTRY_BYTES + column.name().map_or(0, str::len));
         let parameters = self.types.len() * ENTRY_BYTES;
-        ENTRY_BYTES + self.text.text().len() + parameters + names.sum::<usize>()
+        ENTRY_BYTES + self.text.memory_bytes() + parameters + names.sum::<usize>()
     }
 }
 
@@ -113,14 +113,24 @@ impl Pending {
 }
 
 /// What a session has prepared.
-#[derive(Default)]
 pub(super) struct Store {
     statements: HashMap<String, Arc<Prepared>>,
     bytes: usize,
+    /// As many as `bytes`, in the account of the client.
+    memory: HeldMemory,
     portals: HashMap<String, Portal>,
 }
 
 impl Store {
+    pub fn new(holder: &Holder) -> Store {
+        Store {
+            statements: HashMap::new(),
+            bytes: 0,
+            memory: holder.memory(),
+            portals: HashMap::new(),
+        }
+    }
+
     pub fn put_statement(&mut self, name: &str, prepared: Prepared) -> Result<(), Failure> {
         if name.is_empty() {
             self.close_statement(name);
@@ -147,8 +157,16 @@ impl Store {
                 format!("the prepared statements and portals of a session have at most {PREPARED_BYTES_MAX} bytes, with their names and columns: close some"),
             ));
         }
+        let taken = self.memory.set(self.bytes + bytes);
+        taken.map_err(Failure::of_statement)?;
         self.bytes += bytes;
         Ok(())
+    }
+
+    fn give_back(&mut self, bytes: usize) {
+        self.bytes -= bytes;
+        // Fewer bytes are always taken.
+        let _ = self.memory.set(self.bytes);
     }
 
     pub fn statement(&self, name: &str) -> Result<Arc<Prepared>, Failure> {
@@ -160,12 +178,14 @@ impl Store {
 
     pub fn close_statement(&mut self, name: &str) {
         if let Some(closed) = self.statements.remove(name) {
-            self.bytes -= name.len() + closed.bytes();
+            self.give_back(name.len() + closed.bytes());
         }
     }
 
     pub fn close_all(&mut self) {
-        *self = Store::default();
+        self.statements.clear();
+        self.portals.clear();
+        self.give_back(self.bytes);
     }
 
     pub fn put_portal(&mut self, name: &str, portal: Portal) -> Result<(), Failure> {
@@ -192,14 +212,15 @@ impl Store {
 
     pub fn close_portal(&mut self, name: &str) {
         if let Some(closed) = self.portals.remove(name) {
-            self.bytes -= name.len() + closed.bytes();
+            self.give_back(name.len() + closed.bytes());
         }
     }
 
     pub fn close_portals(&mut self) {
-        for (name, closed) in self.portals.drain() {
-            self.bytes -= name.len() + closed.bytes();
-        }
+        let closed = self.portals.drain();
+        let bytes = closed.map(|(name, closed)| name.len() + closed.bytes());
+        let bytes = bytes.sum();
+        self.give_back(bytes);
     }
 
     /// Frees the rows that have waited too long. When to look again, if there are others.
@@ -232,6 +253,12 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
+
+    fn holder() -> Holder {
+        let commons = crate::database::commons(&Config::default(), None);
+        commons.holder(&crate::database::limits(&Config::default()))
+    }
 
     fn prepared(columns: Option<ProductType>) -> Prepared {
         let text = ParameterText::read("select 1".to_owned()).expect("a text");
@@ -266,7 +293,7 @@ mod tests {
 
     #[test]
     fn names_and_columns_count() {
-        let mut store = Store::default();
+        let mut store = Store::new(&holder());
         let is_full = |result: Result<(), Failure>| {
             result.is_err_and(|failure| failure.state == state::LIMIT_REACHED)
         };
@@ -302,7 +329,7 @@ mod tests {
         let prepared = Arc::new(prepared(None));
         let start = Instant::now();
         let later = |seconds| start + Duration::from_secs(seconds);
-        let mut store = Store::default();
+        let mut store = Store::new(&holder());
         for (name, seconds) in [("a", 0), ("b", 10)] {
             let portal = suspended(&prepared, later(seconds), Rights::Everybodys);
             store.put_portal(name, portal).expect("room");
@@ -321,7 +348,7 @@ mod tests {
     #[test]
     fn rows_go_with_the_rights_that_they_were_read_with() {
         let prepared = Arc::new(prepared(None));
-        let mut store = Store::default();
+        let mut store = Store::new(&holder());
         let rights = [Rights::Everybodys, Rights::Reads, Rights::All];
         for rights in rights {
             let portal = suspended(&prepared, Instant::now(), rights);

@@ -48,8 +48,8 @@ pub(super) struct Session {
     store: Store,
     /// Something has failed: messages are passed over until the client synchronises.
     skipping: bool,
-    /// Whom the rows that it has not taken are held for, from its first statement on.
-    holder: Option<Holder>,
+    /// Whom all is held for that it takes: what it says, what it has prepared, and rows that it has not taken.
+    holder: Holder,
     cancel: Cancellable,
 }
 
@@ -81,14 +81,15 @@ impl From<WireError> for Stop {
 
 impl Session {
     pub fn new(wire: Wire, state: Arc<ServerState>, login: Login, cancel: Cancellable) -> Session {
+        let holder = state.databases.holder();
         Session {
             wire,
             state,
             login,
             transaction: Transaction::None,
-            store: Store::default(),
+            store: Store::new(&holder),
             skipping: false,
-            holder: None,
+            holder,
             cancel,
         }
     }
@@ -114,7 +115,12 @@ impl Session {
             if self.skipping && !matches!(message.kind, b'S' | b'Q') {
                 continue;
             }
-            match self.message(&message).await {
+            let refused = message.refused.map(Failure::of_statement);
+            let carried_out = match refused {
+                Some(failure) => Err(Stop::Failure(failure)),
+                None => self.message(message.kind, &message.body).await,
+            };
+            match carried_out {
                 Ok(()) => {}
                 Err(Stop::Wire(WireError::Protocol(text))) => {
                     let failure = Failure::new(state::PROTOCOL_VIOLATION, text);
@@ -145,8 +151,8 @@ impl Session {
     ) -> Result<Heard, WireError> {
         let end = |state, text| Ok(Heard::End(Failure::new(state, text)));
         let idle = tokio::time::sleep(SESSION_IDLE_MAX);
-        let read = self.wire.read();
-        let cut = left(self.holder.as_ref());
+        let read = self.wire.read(&self.holder);
+        let cut = self.holder.left();
         tokio::pin!(idle, read, cut);
         loop {
             let now = Instant::now();
@@ -187,7 +193,10 @@ impl Session {
         self.wire.failure(failure, is_fatal);
         match kind {
             // No Sync follows these.
-            b'Q' | b'F' => self.ready().await?,
+            b'Q' | b'F' => {
+                self.skipping = false;
+                self.ready().await?;
+            }
             _ => {
                 // A client that flushes and does not synchronise waits for it, and is not heard again before.
                 self.skipping = true;
@@ -206,9 +215,9 @@ impl Session {
         self.wire.flush().await
     }
 
-    async fn message(&mut self, message: &Message) -> Result<(), Stop> {
-        let mut body = Body(&message.body);
-        match message.kind {
+    async fn message(&mut self, kind: u8, body: &[u8]) -> Result<(), Stop> {
+        let mut body = Body(body);
+        match kind {
             b'Q' => {
                 self.skipping = false;
                 let text = body.text()?.to_owned();
@@ -281,12 +290,4 @@ fn rights_now(state: &ServerState, login: &Login) -> Rights {
     record.map_or(Rights::Everybodys, |record| {
         permissions::rights(&state.control, &record, &login.caller.identity)
     })
-}
-
-/// Completes when the memory that the client's rows take is needed for others.
-async fn left(holder: Option<&Holder>) {
-    match holder {
-        Some(holder) => holder.left().await,
-        None => std::future::pending().await,
-    }
 }

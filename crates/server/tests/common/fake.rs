@@ -11,9 +11,9 @@
 use std::sync::Arc;
 
 use lightcone_host::{
-    HandlerResponse, HostEnv, HostError, HttpHeader, HttpMethod, HttpRequest, HttpResponse,
-    HttpVersion, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance, OpenTransaction,
-    ProcedureOutcome, ReducerCall, ReducerOutcome, Transactions,
+    Counted, HandlerResponse, HostEnv, HostError, HttpHeader, HttpMethod, HttpRequest,
+    HttpResponse, HttpVersion, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance,
+    OpenTransaction, ProcedureOutcome, ReducerCall, ReducerOutcome, Transactions,
 };
 use lightcone_schema::raw::{
     FunctionVisibility, MethodOrAny, RawColumnDefaultValueV10, RawConstraintData,
@@ -148,6 +148,7 @@ impl ModuleInstance for FakeInstance {
             code,
         }
         .to_vec();
+        let (head, body) = (Counted::constant(head), Counted::constant(body));
         ProcedureOutcome::Returned(HandlerResponse { head, body })
     }
 

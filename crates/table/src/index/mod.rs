@@ -199,6 +199,44 @@ impl Index {
             direct direct => direct.set(reader.of_row::<u64>(layout, row), None));
     }
 
+    /// Adds a row with this key to an index that is not unique.
+    ///
+    /// # Errors
+    /// If the point does not decode.
+    pub fn insert_point(
+        &mut self,
+        layout: &RowLayout,
+        point: PointKey<'_>,
+        id: RowId,
+    ) -> Result<(), Error> {
+        debug_assert!(!self.unique);
+        let reader = &self.reader;
+        inside!(&mut self.structure,
+            tree tree => tree.insert(reader.of_point(layout, point)?, id),
+            hash _hash => unreachable!("an index that is not unique is a tree"),
+            direct _direct => unreachable!("as above"));
+        Ok(())
+    }
+
+    /// Removes a row with this key from an index that is not unique.
+    ///
+    /// # Errors
+    /// If the point does not decode.
+    pub fn remove_point(
+        &mut self,
+        layout: &RowLayout,
+        point: PointKey<'_>,
+        id: RowId,
+    ) -> Result<(), Error> {
+        debug_assert!(!self.unique);
+        let reader = &self.reader;
+        inside!(&mut self.structure,
+            tree tree => tree.remove(reader.of_point(layout, point)?, id),
+            hash _hash => unreachable!("an index that is not unique is a tree"),
+            direct _direct => unreachable!("as above"));
+        Ok(())
+    }
+
     /// The row of a unique index that has the key of `row`.
     #[inline]
     pub fn find_row(&self, rows: &RowStore, layout: &RowLayout, row: &[u8]) -> Option<RowId> {

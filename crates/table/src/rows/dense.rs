@@ -1,4 +1,10 @@
 //! Dense pages: rows of one size at constant places, found without a lookup.
+//!
+//! A row takes the first free slot of all. So rows that are inserted one after the other have ascending ids, also where others
+//! were deleted, and are found in the order in which they came as long as no single slots are free between them.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use super::{PAGE_BYTES, ROW_IDS_MAX};
 use crate::layout::RowLayout;
@@ -12,11 +18,29 @@ pub(super) struct DenseRows {
     row_bytes: usize,
     /// A page has `1 << slot_bits` slots.
     slot_bits: u32,
-    /// Ids that are free again.
-    free: Vec<RowId>,
-    /// All ids below this one were used at some time.
-    next: RowId,
+    /// Pages with free slots.
+    open: BinaryHeap<Reverse<PageNumber>>,
+    /// By page.
+    free: Vec<FreeSlots>,
     row_count: u64,
+}
+
+/// The slots of a page without a row.
+#[derive(Clone, Copy)]
+struct FreeSlots {
+    count: u32,
+    /// None are in the words of the bitmap before this one.
+    first_word: u32,
+}
+
+/// The free slot in the lowest place of a bitmap that has one at `first_word` or behind it.
+fn first_free(bitmap: &[u8], first_word: usize) -> usize {
+    let words = bitmap.chunks_exact(8).enumerate().skip(first_word);
+    let mut slots = words.filter_map(|(index, word)| {
+        let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
+        (word != u64::MAX).then(|| index * 64 + word.trailing_ones() as usize)
+    });
+    slots.next().expect("the page counts a free slot")
 }
 
 /// Calls `visit` with every row of a page.
@@ -48,8 +72,8 @@ impl DenseRows {
             pages: PageTable::default(),
             row_bytes,
             slot_bits: slots.ilog2(),
+            open: BinaryHeap::new(),
             free: Vec::new(),
-            next: RowId::MIN,
             row_count: 0,
         }
     }
@@ -107,40 +131,87 @@ impl DenseRows {
     }
 
     pub fn insert(&mut self, row: &[u8]) -> Option<RowId> {
-        let id = match self.free.pop() {
-            Some(id) => id,
-            None if self.next.number() < ROW_IDS_MAX => {
-                let id = self.next;
-                if id.page(self.slot_bits).index() == self.pages.len() {
-                    let len = self.page_bytes();
-                    self.pages.push_zeroed(len);
-                }
-                self.next = id.next();
-                id
-            }
-            None => return None,
+        let page = match self.open.peek() {
+            Some(Reverse(page)) => *page,
+            None => self.new_page()?,
         };
-        let slot = id.slot(self.slot_bits).index();
+        let bitmap = self.bitmap_start();
+        let free = &mut self.free[page.index()];
+        let bytes = self.pages.bytes(page);
+        let slot = first_free(&bytes[bitmap..], free.first_word as usize);
+        free.first_word = (slot / 64) as u32;
+        free.count -= 1;
+        if free.count == 0 {
+            self.open.pop();
+        }
+        Some(self.fill(page, Slot::new(slot), row))
+    }
+
+    /// Puts a row where one was that was deleted. None if there is another now.
+    pub fn put_back(&mut self, id: RowId, row: &[u8]) -> Option<RowId> {
+        let (page, slot) = (id.page(self.slot_bits), id.slot(self.slot_bits));
+        let bits = self.pages.bytes(page)[self.bitmap_start() + slot.index() / 8];
+        if bits >> (slot.index() % 8) & 1 == 1 {
+            return None;
+        }
+        let free = &mut self.free[page.index()];
+        free.count -= 1;
+        if free.count == 0 {
+            self.open.retain(|open| open.0 != page);
+        }
+        Some(self.fill(page, slot, row))
+    }
+
+    fn fill(&mut self, page: PageNumber, slot: Slot, row: &[u8]) -> RowId {
         let (row_bytes, bitmap) = (self.row_bytes, self.bitmap_start());
-        let bytes = self.pages.bytes_mut(id.page(self.slot_bits));
+        let id = RowId::new(page, slot, self.slot_bits);
+        let slot = slot.index();
+        let bytes = self.pages.bytes_mut(page);
         bytes[slot * row_bytes..(slot + 1) * row_bytes].copy_from_slice(row);
         bytes[bitmap + slot / 8] |= 1 << (slot % 8);
         self.row_count += 1;
-        Some(id)
+        id
+    }
+
+    fn new_page(&mut self) -> Option<PageNumber> {
+        let ids_end = (self.pages.len() as u64 + 1) << self.slot_bits;
+        if ids_end > u64::from(ROW_IDS_MAX) {
+            return None;
+        }
+        let page = self.pages.push_zeroed(self.page_bytes());
+        self.open_page(page, self.slots());
+        Some(page)
+    }
+
+    /// Takes in a page that was appended, with so many free slots.
+    fn open_page(&mut self, page: PageNumber, free: usize) {
+        self.free.push(FreeSlots {
+            count: free as u32,
+            first_word: 0,
+        });
+        if free > 0 {
+            self.open.push(Reverse(page));
+        }
     }
 
     pub fn delete(&mut self, id: RowId) {
-        let slot = id.slot(self.slot_bits).index();
+        let (page, slot) = (id.page(self.slot_bits), id.slot(self.slot_bits).index());
         let bitmap = self.bitmap_start();
-        let bytes = self.pages.bytes_mut(id.page(self.slot_bits));
+        let bytes = self.pages.bytes_mut(page);
         bytes[bitmap + slot / 8] &= !(1 << (slot % 8));
-        self.free.push(id);
+        let free = &mut self.free[page.index()];
+        free.count += 1;
+        free.first_word = free.first_word.min((slot / 64) as u32);
+        if free.count == 1 {
+            self.open.push(Reverse(page));
+        }
         self.row_count -= 1;
     }
 
     pub fn freeze(&mut self) -> DenseRows {
         DenseRows {
             pages: self.pages.freeze(),
+            open: BinaryHeap::new(),
             free: Vec::new(),
             ..*self
         }
@@ -148,8 +219,9 @@ impl DenseRows {
 
     pub fn clear(&mut self) {
         self.pages.clear();
+        self.open.clear();
         self.free.clear();
-        (self.next, self.row_count) = (RowId::MIN, 0);
+        self.row_count = 0;
     }
 
     pub fn page(&self, page: PageNumber) -> &[u8] {
@@ -168,7 +240,8 @@ impl DenseRows {
                 self.page_bytes()
             ));
         }
-        if (self.pages.len() as u64) << self.slot_bits >= u64::from(ROW_IDS_MAX) {
+        let ids_end = (self.pages.len() as u64 + 1) << self.slot_bits;
+        if ids_end > u64::from(ROW_IDS_MAX) {
             return Err("the table has more pages than row ids can name".into());
         }
         let mut problem = None;
@@ -184,22 +257,14 @@ impl DenseRows {
         }
         let page = self.pages.push_zeroed(image.len());
         self.pages.bytes_mut(page).copy_from_slice(image);
-        let bitmap = self.bitmap_start();
-        let base = (page.index() as u64) << self.slot_bits;
-        let ids_end = (base + self.slots() as u64).min(u64::from(ROW_IDS_MAX));
-        let is_free = |id: &u64| {
-            let slot = (id - base) as usize;
-            image[bitmap + slot / 8] >> (slot % 8) & 1 == 0
-        };
-        let free = (base..ids_end).rev().filter(is_free);
-        self.free
-            .extend(free.map(|id| RowId::from_number(id as u32)));
-        self.next = RowId::from_number(ids_end as u32);
+        self.open_page(page, self.slots() - rows as usize);
         self.row_count += rows;
         Ok(())
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.pages.heap_bytes() + self.free.capacity() * 4
+        self.pages.heap_bytes()
+            + self.free.capacity() * size_of::<FreeSlots>()
+            + self.open.capacity() * size_of::<PageNumber>()
     }
 }

@@ -76,6 +76,17 @@ impl RowStore {
         }
     }
 
+    /// Stores a row where one was that was deleted, or elsewhere if there is another now. None: the table is full.
+    pub fn put_back(&mut self, id: RowId, row: &[u8]) -> Option<RowId> {
+        let has_page = id.page(self.slot_bits()).index() < self.page_count();
+        let back = match &mut self.0 {
+            Kind::Dense(rows) if has_page => rows.put_back(id, row),
+            Kind::Slotted(rows) if has_page => rows.put_back(id, row),
+            _ => None,
+        };
+        back.or_else(|| self.insert(row))
+    }
+
     /// Replaces the bytes of a live row; the returned id differs if the row had to move.
     pub fn replace(&mut self, id: RowId, row: &[u8]) -> Option<RowId> {
         match &mut self.0 {

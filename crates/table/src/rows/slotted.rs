@@ -238,6 +238,20 @@ impl SlottedRows {
         Some(self.fill_slot(page, Slot::new(0), row))
     }
 
+    /// Puts a row where one was that was deleted. None if there is another now, or no room.
+    pub fn put_back(&mut self, id: RowId, row: &[u8]) -> Option<RowId> {
+        let (page, slot) = (id.page(SLOT_BITS), id.slot(SLOT_BITS));
+        let bytes = self.pages.bytes(page);
+        let has_slot = bytes.len() == PAGE_BYTES
+            && !is_large(bytes)
+            && slot.index() < u16_at(bytes, SLOT_COUNT_AT);
+        if !has_slot || extent(bytes, slot).is_some() || free_bytes(bytes) < row.len() {
+            return None;
+        }
+        self.row_count += 1;
+        Some(self.fill_slot(page, slot, row))
+    }
+
     fn fill_slot(&mut self, page: PageNumber, slot: Slot, row: &[u8]) -> RowId {
         let bytes = self.pages.bytes_mut(page);
         place_row(bytes, slot, row);

@@ -279,6 +279,8 @@ impl Table {
 
     /// What somebody holds an index for, and the schema has none: that one is there. Others are not.
     pub(super) fn fit_held(&mut self, has_same_types: bool) {
+        // What is built elsewhere may be of other rows.
+        self.building.clear();
         let mut held = std::mem::take(&mut self.view.held);
         for known in &mut held {
             let has_index = self.position_on(known.column).is_some();
@@ -287,7 +289,7 @@ impl Table {
                 known.index = None;
             } else if !is_good {
                 let view = &self.view;
-                let built = super::held_index(known.column, &view.rows, &view.layout);
+                let built = super::held::held_index(known.column, &view.rows, &view.layout);
                 known.index = Some(built);
             }
         }

@@ -8,7 +8,7 @@ use super::super::messages::WireError;
 use super::super::prepared::{Pending, Piece};
 use super::super::table::SmallTable;
 use super::super::values::Format;
-use super::{left, Session, Stop};
+use super::{Session, Stop};
 
 /// What came of a statement.
 pub(super) struct Outcome {
@@ -56,15 +56,10 @@ impl Session {
         })
     }
 
-    /// Counts what was made here as the client's. Before its first question to a database there is nothing long.
+    /// Counts what was made here as the client's.
     fn held(&self, messages: Vec<u8>) -> Result<Piece, Failure> {
-        match &self.holder {
-            None => Ok(Box::new(messages)),
-            Some(holder) => {
-                let held = holder.hold(messages).map_err(Failure::of_statement)?;
-                Ok(Box::new(held))
-            }
-        }
+        let held = self.holder.hold(messages).map_err(Failure::of_statement)?;
+        Ok(Box::new(held))
     }
 
     /// Sends rows, at most so many if it is not 0, until their memory is needed for others. True: there are more.
@@ -76,7 +71,7 @@ impl Session {
         let holder = self.holder.clone();
         tokio::select! {
             sent = self.send_rows(pending, rows_max) => sent,
-            () = left(holder.as_ref()) => Err(WireError::Cut.into()),
+            () = holder.left() => Err(WireError::Cut.into()),
         }
     }
 

@@ -40,8 +40,7 @@ impl Session {
             Err(OpenError::Gone) => return Err(no_such_database(&self.login.asker.database)),
             Err(OpenError::Failed(reason)) => return Err(Failure::new(state::INTERNAL, reason)),
         };
-        let holder = self.holder.get_or_insert_with(|| handle.holder()).clone();
-        Ok((handle, holder))
+        Ok((handle, self.holder.clone()))
     }
 
     /// The answer to what the database is not asked about. With `is_described` only what it is made of counts.

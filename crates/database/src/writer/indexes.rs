@@ -1,0 +1,237 @@
+//! Indexes that clients' live queries need and the module does not have: those of large tables are built on the threads for reads,
+//! and taken over here when they have caught up.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lightcone_schema::TableSchema;
+use lightcone_table::IndexChanges;
+use lightcone_types::{ColId, Identity, TableId};
+use tokio::sync::oneshot;
+
+use super::Writer;
+use crate::budget::ClientBudget;
+use crate::held_indexes::{no_index, Takers};
+use crate::index_build::{BuildRound, Built};
+use crate::outgoing::ReadTicket;
+use crate::peer::ConnectionNumber;
+use crate::reads::Once;
+use crate::request::CompiledSet;
+
+/// An index on a table with at most so many rows is built where it is needed: that takes the writer less than a millisecond.
+const BUILT_ON_WRITER_ROWS_MAX: u64 = 2048;
+/// Indexes that are built at a time; of one client, one.
+const BUILDS_MAX: usize = 4;
+/// What a table notes of changes during a round. With more, the building is given up.
+const CHANGES_BYTES_MAX: usize = 32 << 20;
+/// So few changes are applied on the writer.
+const CAUGHT_UP_CHANGES_MAX: usize = 1024;
+/// After so many rounds it is given up.
+const ROUNDS_MAX: usize = 64;
+/// A query is asked again at most so often for an index.
+const WAITS_MAX: u32 = 8;
+/// A new index is held so long for those who have waited for it.
+const HELD_FOR_WAITERS: Duration = Duration::from_secs(2);
+
+/// Indexes for clients.
+#[derive(Default)]
+pub(super) struct ClientIndexes {
+    takers: Takers,
+    builds: Vec<Build>,
+    builds_so_far: u64,
+    /// Held for those who have waited for them, since when.
+    ready: Vec<(TableId, ColId, Instant)>,
+}
+
+/// An index that is being built.
+struct Build {
+    table: TableId,
+    column: ColId,
+    number: u64,
+    client: Identity,
+    rounds: usize,
+    /// Closed when it ends.
+    waiting: Vec<oneshot::Sender<()>>,
+}
+
+impl Build {
+    fn is_of(&self, place: (TableId, ColId)) -> bool {
+        (self.table, self.column) == place
+    }
+}
+
+impl Writer {
+    /// Makes sure that the indexes are there that a set needs, or may be built at once when it is made a live one. Otherwise gives the
+    /// end of a building: the set is to be asked again then.
+    ///
+    /// # Errors
+    /// What the client is told: there is none for it.
+    pub(super) fn prepare_indexes(
+        &mut self,
+        set: &CompiledSet,
+        connection: ConnectionNumber,
+        ticket: &ReadTicket,
+    ) -> Result<Option<oneshot::Receiver<()>>, String> {
+        let columns = set.queries.iter().flat_map(|query| query.held_columns());
+        let mut missing = Vec::new();
+        for (schema, column) in columns {
+            let table = self.datastore.table(schema.id);
+            let is_missing = table.is_some_and(|table| table.index_on(column).is_none());
+            let is_it =
+                |(known, of): &(&Arc<TableSchema>, ColId)| (known.id, *of) == (schema.id, column);
+            if is_missing && !missing.iter().any(is_it) {
+                missing.push((schema, column));
+            }
+        }
+        let client = self.state.clients.get(&connection);
+        let (Some(client), false) = (client, missing.is_empty()) else {
+            return Ok(None);
+        };
+        let (client, budget) = (client.peer.identity, client.queue.budget().clone());
+        let builds = self.state.indexes.builds.iter();
+        // Those that the set itself will hold are as good as built.
+        let mut coming: Vec<_> = builds.map(|build| (build.table, build.column)).collect();
+        let mut wanted = None;
+        for (schema, column) in missing {
+            let place = (schema.id, column);
+            let indexes = &mut self.state.indexes;
+            let is_of_rules = self.module.catalog.rule_columns.contains(&place);
+            if !is_of_rules && !coming.contains(&place) {
+                let taken = (&**schema, column);
+                indexes
+                    .takers
+                    .take(&self.datastore, &coming, taken, client)?;
+                coming.push(place);
+            }
+            let table = self.datastore.table(schema.id);
+            let rows = table.map_or(0, |table| table.rows().row_count());
+            if rows <= BUILT_ON_WRITER_ROWS_MAX {
+                continue;
+            }
+            if ticket.way_back.is_none() || ticket.waits >= WAITS_MAX {
+                return Err(no_index(schema, column));
+            }
+            let mut builds = indexes.builds.iter();
+            let own = builds.clone().any(|build| build.client == client);
+            let is_known = builds.any(|build| build.is_of(place));
+            if !is_known && !own && indexes.builds.len() < BUILDS_MAX {
+                self.begin_index(place, client, &budget);
+            }
+            wanted = wanted.or(Some(place));
+        }
+        Ok(wanted.map(|place| self.state.indexes.end_of(place, client)))
+    }
+
+    fn begin_index(
+        &mut self,
+        (table, column): (TableId, ColId),
+        client: Identity,
+        budget: &ClientBudget,
+    ) {
+        let Some(frozen) = self.state.frozen.freeze(&mut self.datastore, table) else {
+            return;
+        };
+        self.datastore.begin_index(table, column, CHANGES_BYTES_MAX);
+        let indexes = &mut self.state.indexes;
+        indexes.builds_so_far += 1;
+        let number = indexes.builds_so_far;
+        indexes.builds.push(Build {
+            table,
+            column,
+            number,
+            client,
+            rounds: 1,
+            waiting: Vec::new(),
+        });
+        let round = BuildRound::first(self.shared.clone(), frozen, column, number);
+        self.shared.read(budget, Box::new(round));
+    }
+
+    /// A round of a building has ended: the index is taken, or has to catch up with what has changed meanwhile.
+    pub(super) fn index_built(&mut self, built: Built) {
+        let place = (built.table, built.column);
+        let mut builds = self.state.indexes.builds.iter_mut();
+        let Some(build) = builds.find(|build| build.number == built.number) else {
+            return;
+        };
+        build.rounds += 1;
+        let may_go_on = build.rounds <= ROUNDS_MAX;
+        let changes = self.datastore.take_index_changes(place.0, place.1);
+        match (built.index, changes) {
+            (Some(mut index), Some(changes)) if changes.len() <= CAUGHT_UP_CHANGES_MAX => {
+                index.apply(&changes, 0, usize::MAX);
+                let unused = self.datastore.take_index(place.0, place.1, index);
+                let now = self.shared.environment().instant();
+                self.state.indexes.ready.push((place.0, place.1, now));
+                self.drop_elsewhere(unused);
+                self.state.indexes.end(built.number);
+            }
+            (Some(index), Some(changes)) if may_go_on => {
+                let built = Built {
+                    index: Some(index),
+                    ..built
+                };
+                self.catch_up(built, changes);
+            }
+            (index, _) => {
+                self.datastore.give_up_index(place.0, place.1);
+                self.drop_elsewhere(index);
+                self.state.indexes.end(built.number);
+            }
+        }
+    }
+
+    fn catch_up(&self, built: Built, changes: IndexChanges) {
+        let round = BuildRound::next(self.shared.clone(), built, changes);
+        self.shared.read_for_nobody(Box::new(round));
+    }
+
+    /// Freeing an index takes as long as it is large.
+    fn drop_elsewhere(&self, unused: impl Send + 'static) {
+        let (job, _) = Once::new(move || drop(unused));
+        self.shared.read_for_nobody(Box::new(job));
+    }
+
+    /// Lets go of what was held for those who have waited, and have come by now.
+    pub(super) fn tend_indexes(&mut self) {
+        if self.state.indexes.ready.is_empty() {
+            return;
+        }
+        let now = self.shared.environment().instant();
+        let (datastore, ready) = (&mut self.datastore, &mut self.state.indexes.ready);
+        ready.retain(|(table, column, since)| {
+            let is_new = now.saturating_duration_since(*since) < HELD_FOR_WAITERS;
+            if !is_new {
+                datastore.release_index(*table, *column);
+            }
+            is_new
+        });
+    }
+}
+
+impl ClientIndexes {
+    /// Ends when the building of this index does, or if it waits for another one, that.
+    fn end_of(&mut self, place: (TableId, ColId), client: Identity) -> oneshot::Receiver<()> {
+        let (ended, end) = oneshot::channel();
+        let builds = &mut self.builds;
+        let waited_for = builds.iter().position(|build| build.is_of(place));
+        let waited_for = waited_for.or_else(|| builds.iter().position(|b| b.client == client));
+        // Without one, it ends now.
+        if let Some(build) = builds.get_mut(waited_for.unwrap_or(0)) {
+            build.waiting.push(ended);
+        }
+        end
+    }
+
+    fn end(&mut self, number: u64) {
+        self.builds.retain(|build| build.number != number);
+    }
+
+    /// The tables are others: what is built belongs to none.
+    pub fn forget(&mut self) {
+        *self = ClientIndexes {
+            builds_so_far: self.builds_so_far,
+            ..ClientIndexes::default()
+        };
+    }
+}

@@ -1,0 +1,132 @@
+//! The threads that compile programs: started once for the process.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use lightcone_host::HostError;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+/// Programs that are compiled at a time; more wait. One that takes long holds up no other one as long as there are fewer.
+const PROGRAMS_MAX: usize = 4;
+/// Stack of a thread that compiles, in bytes.
+const STACK_BYTES: usize = 8 << 20;
+
+/// Groups of threads, each as many as there are processors. A group works on one program, and is kept for the next one.
+struct Compilers {
+    groups: Mutex<Groups>,
+    /// A group is free, or may be started.
+    freed: Condvar,
+}
+
+#[derive(Default)]
+struct Groups {
+    free: Vec<ThreadPool>,
+    started: usize,
+}
+
+static COMPILERS: Compilers = Compilers {
+    groups: Mutex::new(Groups {
+        free: Vec::new(),
+        started: 0,
+    }),
+    freed: Condvar::new(),
+};
+
+/// How many threads work on one program.
+pub(crate) fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Runs `work` on threads for compiling.
+///
+/// # Errors
+/// The system has no threads.
+pub(crate) fn run<R: Send>(work: impl FnOnce() -> R + Send) -> Result<R, HostError> {
+    let group = Group::take()?;
+    Ok(group.pool().install(work))
+}
+
+/// A group in use. It is free again when this goes, whatever happens to the work.
+struct Group(Option<ThreadPool>);
+
+impl Group {
+    fn take() -> Result<Group, HostError> {
+        let mut groups = COMPILERS.groups();
+        loop {
+            if let Some(pool) = groups.free.pop() {
+                return Ok(Group(Some(pool)));
+            }
+            if groups.started < PROGRAMS_MAX {
+                groups.started += 1;
+                break;
+            }
+            let waited = COMPILERS.freed.wait(groups);
+            groups = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(groups);
+        // It counts as started until it turns out that it cannot be.
+        let mut group = Group(None);
+        let pool = ThreadPoolBuilder::new()
+            .num_threads(threads())
+            .stack_size(STACK_BYTES)
+            .thread_name(|number| format!("lc-compile-{number}"))
+            .build();
+        let pool =
+            pool.map_err(|error| HostError::Engine(format!("can't start threads: {error}")))?;
+        group.0 = Some(pool);
+        Ok(group)
+    }
+
+    fn pool(&self) -> &ThreadPool {
+        self.0.as_ref().expect("it was started")
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let mut groups = COMPILERS.groups();
+        match self.0.take() {
+            Some(pool) => groups.free.push(pool),
+            None => groups.started -= 1,
+        }
+        drop(groups);
+        COMPILERS.freed.notify_one();
+    }
+}
+
+impl Compilers {
+    fn groups(&self) -> MutexGuard<'_, Groups> {
+        // Whoever panicked has left a list that is still one.
+        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn threads_are_started_once() {
+        let names = Mutex::new(HashSet::new());
+        let note = || {
+            let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
+            names.insert(std::thread::current().id());
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        run(note).expect("there are threads");
+                    }
+                });
+            }
+        });
+        let names = names.into_inner().unwrap_or_else(PoisonError::into_inner);
+        assert!(names.len() <= PROGRAMS_MAX * threads(), "{}", names.len());
+        let panicked = std::panic::catch_unwind(|| run(|| panic!("a bug of the compiler")));
+        assert!(panicked.is_err());
+        for _ in 0..PROGRAMS_MAX {
+            run(|| ()).expect("the group is free again");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The memory mappings of the process, of which the system has a bound: each instance takes some, and so does each thread that is
+//! started anywhere. Without a count of them, instances that sleep would leave none for the next thread, which ends the server.
+
+use std::sync::Arc;
+
+use lightcone_host::{Account, HostError, Kind, Reservation, Terms};
+
+/// Where Linux says how many a process may have.
+const MAX_MAP_COUNT: &str = "/proc/sys/vm/max_map_count";
+
+/// Mappings of a linear memory: the guard before it, what is in use with what is still the program's file, and what it may grow to.
+const MAPPINGS_PER_INSTANCE: usize = 5;
+/// Mappings of the stack of an instance that may be suspended: itself and its guard.
+const MAPPINGS_PER_STACK: usize = 2;
+
+/// What instances have of them.
+#[derive(Clone)]
+pub(crate) struct Mappings {
+    all: Arc<Account>,
+    suspendable: Arc<Account>,
+}
+
+impl Mappings {
+    /// Of this machine. Where there is no such bound, there is none here.
+    pub(crate) fn of_process() -> Mappings {
+        let text = std::fs::read_to_string(MAX_MAP_COUNT).ok();
+        let count_max = text.and_then(|text| text.trim().parse().ok());
+        Mappings::new(count_max.unwrap_or(usize::MAX))
+    }
+
+    /// Three quarters are for instances, half for those that sleep: a writer always finds some for its own.
+    pub(crate) fn new(count_max: usize) -> Mappings {
+        let all = Account::root(Kind::Mappings, count_max / 4 * 3);
+        Mappings {
+            suspendable: all.open(Kind::Mappings, Terms::exact(count_max / 2)),
+            all,
+        }
+    }
+
+    /// For an instance that has the stack of its thread.
+    pub(crate) fn take(&self) -> Result<Reservation, HostError> {
+        of(&self.all, MAPPINGS_PER_INSTANCE)
+    }
+
+    /// For an instance with a stack of its own.
+    pub(crate) fn take_suspendable(&self) -> Result<Reservation, HostError> {
+        of(
+            &self.suspendable,
+            MAPPINGS_PER_INSTANCE + MAPPINGS_PER_STACK,
+        )
+    }
+}
+
+fn of(account: &Arc<Account>, count: usize) -> Result<Reservation, HostError> {
+    let taken = account.reserve(count);
+    taken.map_err(|exceeded| HostError::Mappings(exceeded.bytes_max))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_that_sleep_leave_some_for_others() {
+        let mappings = Mappings::new(400);
+        let sleeping: Vec<_> = std::iter::from_fn(|| mappings.take_suspendable().ok()).collect();
+        assert_eq!(
+            sleeping.len(),
+            200 / (MAPPINGS_PER_INSTANCE + MAPPINGS_PER_STACK)
+        );
+        let refused = mappings.take_suspendable().unwrap_err();
+        assert!(refused.to_string().contains("200"), "{refused}");
+        assert!(refused.to_string().contains("LC0729"), "{refused}");
+        let awake: Vec<_> = std::iter::from_fn(|| mappings.take().ok()).collect();
+        assert!(awake.len() >= 20);
+        drop((sleeping, awake));
+        assert_eq!(mappings.all.used(), 0);
+    }
+}
