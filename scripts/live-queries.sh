@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
 # Measures live queries on a server of its own: scripts/live-queries.sh [rust|ts] [case ...]
+# What a message to ten of many subscribers costs: scripts/live-queries.sh fanout [shape ...], for as many as SUBSCRIBERS says.
 # Cases: join join-view exists view query-view window-outside window-inside first-rows scans unrelated (default: all).
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$root"
 module=${1:-rust}
 [ $# -gt 0 ] && shift
+shapes="nobody room two-conditions one-of-two range square anonymous-view join view-join rule rule-for-all"
+# shellcheck disable=SC2086
+[ $# -gt 0 ] || [ "$module" != fanout ] || set -- $shapes
 [ $# -gt 0 ] || set -- join join-view exists view query-view window-outside window-inside first-rows scans unrelated
 target=${CARGO_TARGET_DIR:-$root/target}/release
 server_bin=${LIGHTCONE_BIN:-$target/spacetime}
@@ -14,7 +18,8 @@ loadgen=$target/lightcone-loadgen
 case $module in
 rust) program=$LIGHTCONE_MODULES_WASM_DIR/live.wasm flag=--bin-path ;;
 ts) program=${LIGHTCONE_JS_DIR:-$HOME/.cache/lightcone/js}/live.js flag=--js-path ;;
-*) echo "usage: scripts/live-queries.sh [rust|ts] [case ...]" >&2 && exit 2 ;;
+fanout) program=$LIGHTCONE_MODULES_WASM_DIR/fanout.wasm flag=--bin-path ;;
+*) echo "usage: scripts/live-queries.sh [rust|ts|fanout] [case ...]" >&2 && exit 2 ;;
 esac
 for file in "$server_bin" "$example" "$loadgen" "$program"; do
     [ -e "$file" ] || { echo "$file is missing: build first (docs/benchmarks.md, \"Live queries\")" >&2; exit 2; }
@@ -52,6 +57,16 @@ start() {
 queries() { "$example" --url "ws://127.0.0.1:$port" --database live --server-pid "$pid" "$@"; }
 transfers() { "$loadgen" --url "ws://127.0.0.1:$port" --database live --connections 64 --seconds 10 --seed --quiet "$@"; }
 
+if [ "$module" = fanout ]; then
+    for count in ${SUBSCRIBERS:-100 1000 10000}; do
+        for shape in "$@"; do
+            start
+            # shellcheck disable=SC2086
+            queries --case fanout --shape "$shape" --subscribers "$count" ${FANOUT_OPTIONS:-}
+        done
+    done
+    exit
+fi
 for name in "$@"; do
     case $name in
     unrelated)

@@ -9,6 +9,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::commands::{self, Context};
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::output::remark_text;
 use crate::paths::Paths;
 
 /// Where the help has what every command takes: behind its own options.
@@ -128,7 +129,6 @@ impl Command {
 
 /// Parses the process's arguments, runs the command, and reports how it went.
 pub fn main() -> ExitCode {
-    end_quietly_without_readers();
     // The parser wants texts that live as long as the program; this one is made once.
     let long_version: &'static str = Box::leak(crate::long_version().into_boxed_str());
     let mut command = Cli::command()
@@ -142,9 +142,9 @@ pub fn main() -> ExitCode {
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprint!("{}", error.report());
+            remark_text!("{}", error.report());
             if matches!(error, Error::Usage(_)) {
-                eprint!(
+                remark_text!(
                     "\n{}\n\nFor more information, try '--help'.\n",
                     usage(command, &matches)
                 );
@@ -164,19 +164,6 @@ fn usage(mut command: clap::Command, matches: &clap::ArgMatches) -> String {
         (command, matches) = (found, below);
     }
     command.render_usage().to_string()
-}
-
-/// `spacetime sql … | head` ends when `head` has seen enough, as a killed program would, and not with a panic.
-fn end_quietly_without_readers() {
-    let report = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        let message = panic.payload_as_str().unwrap_or_default();
-        if message.starts_with("failed printing to stdout") {
-            // 128 + SIGPIPE, what a shell reports of programs that end so.
-            std::process::exit(141);
-        }
-        report(panic);
-    }));
 }
 
 fn run(cli: Cli) -> Result<()> {

@@ -16,6 +16,7 @@ use tempfile::NamedTempFile;
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table};
 
 use crate::error::{Error, Result};
+use crate::output::remark;
 
 /// A saved server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -182,7 +183,7 @@ impl Config {
 
     /// The same with a file that was made before.
     fn save_in(&self, mut file: NamedTempFile) -> Result<()> {
-        eprintln!("Saving config to {}.", self.path.display());
+        remark!("Saving config to {}.", self.path.display());
         let write = || -> std::io::Result<()> {
             let text = self.document.to_string();
             file.rewind()?;
@@ -209,7 +210,7 @@ impl Config {
         };
         let is_first = write().map_err(|e| Error::file("write", &self.path, e))?;
         if is_first {
-            eprintln!("Saving config to {}.", self.path.display());
+            remark!("Saving config to {}.", self.path.display());
         }
         Ok(is_first)
     }

@@ -1,7 +1,9 @@
 //! Who the user is: the stored token, and how to get one (07 §4.2).
 
+mod proof;
 mod renewal;
 
+pub use proof::{find, look, Found};
 pub use renewal::current;
 
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
@@ -12,6 +14,7 @@ use crate::commands::login;
 use crate::config::{is_loopback, origin, Config, ACCOUNT_HOST};
 use crate::error::{Error, Result};
 use crate::http::{self, Client};
+use crate::output::{remark, Stream};
 use crate::prompt;
 
 /// The claims of a token. The signature is the server's business.
@@ -100,21 +103,22 @@ pub fn wants_web_login() -> bool {
     prompt::confirm(LOGIN_QUESTION, false)
 }
 
-/// The token for the server at `url`, or a new one from it.
-pub async fn require(config: &mut Config, url: &str, missing: WhenMissing) -> Result<String> {
-    if let Some(token) = renewal::current(config, url).await? {
+/// The token for the server of this client, or a new one from it.
+pub async fn require(config: &mut Config, client: &Client, missing: WhenMissing) -> Result<String> {
+    if let Some(token) = find(config, client).await? {
         return Ok(token);
     }
+    let url = client.base();
     // A server on this machine knows nobody from that site, and asks nothing for an identity of its own.
     if missing == WhenMissing::Ask && !is_loopback(url) && wants_web_login() {
-        return login::web_login(config, Some(url), ACCOUNT_HOST, true).await;
+        return login::web_login(config, Some(url), ACCOUNT_HOST, true, Stream::Remark).await;
     }
     let token = direct_login(url).await?;
     let identity = identity_of(&token)?;
     config.update(|now| now.set_token(url, &token)).await?;
-    println!("We have logged in directly to your target server.");
-    println!("WARNING: This login will NOT work for any other servers.");
-    println!("Logged in with identity {}", identity.to_hex());
+    remark!("We have logged in directly to your target server.");
+    remark!("WARNING: This login will NOT work for any other servers.");
+    remark!("Logged in with identity {}", identity.to_hex());
     hint_at_other_names(config, url);
     Ok(token)
 }
@@ -127,7 +131,7 @@ fn hint_at_other_names(config: &Config, url: &str) {
         is_loopback(url) && is_loopback(other) && *other != origin(url) && port(other) == port(url)
     });
     if let Some(other) = other {
-        eprintln!("note: you have a login for {other} too, which is not sent to {url}. Name the server the same way each time.");
+        remark!("note: you have a login for {other} too, which is not sent to {url}. Name the server the same way each time.");
     }
 }
 

@@ -69,7 +69,18 @@ impl Error {
 
     /// The same with something to know behind its message.
     pub fn with_note(self, note: &str) -> Self {
-        let add = |message: String| format!("{}\n{note}", message.trim_end());
+        self.with_message(|message| format!("{}\n{note}", message.trim_end()))
+    }
+
+    /// The same of what stands at this place of a file (`file:line:column: key`), if it does.
+    pub fn said_at(self, place: Option<&str>) -> Self {
+        match place {
+            Some(place) => self.with_message(|message| format!("{place}: {message}")),
+            None => self,
+        }
+    }
+
+    fn with_message(self, add: impl Fn(String) -> String) -> Self {
         match self {
             Self::Coded {
                 code,

@@ -21,6 +21,24 @@ pub struct Client {
 impl Client {
     /// `base` is the server's URL without a trailing slash.
     pub fn new(base: String, token: Option<String>) -> Result<Self> {
+        let is_bound = token.is_some();
+        Self::build(base, token, is_bound)
+    }
+
+    /// A client that gets a login before it sends anything else ([`Self::with_token`]).
+    pub fn before_login(base: String) -> Result<Self> {
+        Self::build(base, None, true)
+    }
+
+    pub fn with_token(self, token: String) -> Self {
+        Self {
+            token: Some(token),
+            ..self
+        }
+    }
+
+    /// One that is bound follows no redirect to another origin.
+    fn build(base: String, token: Option<String>, is_bound: bool) -> Result<Self> {
         // An unusable URL is better explained here than by whoever sends the first request.
         match reqwest::Url::parse(&base) {
             Ok(url) if url.has_host() => {}
@@ -34,7 +52,7 @@ impl Client {
         if is_loopback(&base) {
             http = http.no_proxy();
         }
-        if token.is_some() {
+        if is_bound {
             http = http.redirect(within(origin(&base)));
         }
         let http = http

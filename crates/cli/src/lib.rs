@@ -4,6 +4,8 @@
 //! (`spacetime.json`), [`targets`] (which database is meant), [`http`] and [`credentials`] (talking to a server).
 
 #![forbid(unsafe_code)]
+// Results and remarks have one way out: `output`.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod build;
 pub mod cli;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
+use crate::output::remark;
 use crate::schema::similar;
 pub use layers::parse_json5;
 use layers::{merge, normalise, Layer};
@@ -37,6 +38,8 @@ struct Settings<'a> {
 /// One database of a project, with everything it inherits.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Target {
+    /// The way to it in the files.
+    pub(crate) at: Vec<Step>,
     pub database: Option<String>,
     pub server: Option<String>,
     pub module_path: Option<PathBuf>,
@@ -50,6 +53,15 @@ pub struct Target {
     pub organization: Option<String>,
     /// The bindings to generate; children do not inherit them.
     pub generate: Vec<GenerateEntry>,
+}
+
+/// What commands that only look for a database read of a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedDatabase {
+    pub name: String,
+    pub server: Option<String>,
+    /// Where the files say which server.
+    pub server_place: Option<String>,
 }
 
 /// One entry of `generate` (07 §6.3).
@@ -168,7 +180,7 @@ impl Project {
             .any(|file| file.ends_with(&shared) || file.ends_with(&local))
         {
             let directory = self.directory.display();
-            eprintln!("warning: there is neither {shared} nor {local} in {directory}; --env {name} changes nothing");
+            remark!("warning: there is neither {shared} nor {local} in {directory}; --env {name} changes nothing");
         }
     }
 
@@ -189,14 +201,14 @@ impl Project {
 
     /// The names of the databases with their servers, for commands that need no more: what else the file says, right or
     /// wrong, is none of their business (07 §6.2).
-    pub fn databases(&self) -> Result<Vec<(String, Option<String>)>> {
+    pub fn databases(&self) -> Result<Vec<NamedDatabase>> {
         let mut databases = Vec::new();
         let settings = self.settings();
         for key in settings.map.keys() {
             if !KNOWN.contains(&key.as_str()) && !["children", "dev"].contains(&key.as_str()) {
                 // It may have been meant to be one that counts here.
                 let known = KNOWN.iter().chain(&["children", "dev"]);
-                eprintln!(
+                remark!(
                     "warning: {}",
                     settings.unknown_key(key, "the config file", known)
                 );
@@ -268,6 +280,42 @@ impl Project {
         self.directory.join(path).components().collect()
     }
 
+    /// Where the files say this about a target, or about what it inherits from: `file:line:column: key`.
+    pub fn place_of(&self, target: &Target, key: &str) -> Option<String> {
+        self.place_above(&target.at, key)
+    }
+
+    /// That the files which the target is made from are there.
+    pub fn check_module(&self, target: &Target) -> Result<()> {
+        let (keys, path) = match (&target.bin_path, &target.js_path, &target.module_path) {
+            (Some(path), ..) => (["wasm_file", "bin_path"], path),
+            (None, Some(path), _) => (["js_file", "js_path"], path),
+            (None, None, Some(path)) => (["module_path"; 2], path),
+            (None, None, None) => return Ok(()),
+        };
+        if path.exists() {
+            return Ok(());
+        }
+        let place = keys.iter().find_map(|key| self.place_of(target, key));
+        let message = format!("{} does not exist", path.display());
+        Err(Error::coded("LC0607", message).said_at(place.as_deref()))
+    }
+
+    fn place_above(&self, at: &[Step], key: &str) -> Option<String> {
+        // Above a child, `children` and its number are two steps.
+        let holders = (0..=at.len()).rev().filter(|n| n % 2 == 0);
+        let mut places = holders.filter_map(|n| {
+            let path = [&at[..n], &[Step::Key(key.to_owned())]].concat();
+            let place = self
+                .layers
+                .iter()
+                .rev()
+                .find_map(|layer| layer.place(&path))?;
+            Some(format!("{place}: `{}`", place::text_of(&path)))
+        });
+        places.next()
+    }
+
     /// An error about what a path leads to, with its place in the last of the files that has it.
     fn bad(&self, at: &[Step], message: impl std::fmt::Display) -> Error {
         let place = self.layers.iter().rev().find_map(|layer| layer.place(at));
@@ -280,13 +328,17 @@ fn collect_databases(
     own: &Settings<'_>,
     database: Option<&str>,
     server: Option<&str>,
-    databases: &mut Vec<(String, Option<String>)>,
+    databases: &mut Vec<NamedDatabase>,
 ) -> Result<()> {
     let (own_database, own_server) = (own.text("database")?, own.text("server")?);
     let database = own_database.as_deref().or(database);
     let server = own_server.as_deref().or(server);
     if let Some(database) = database {
-        databases.push((database.to_owned(), server.map(str::to_owned)));
+        databases.push(NamedDatabase {
+            name: database.to_owned(),
+            server: server.map(str::to_owned),
+            server_place: own.project.place_above(&own.at, "server"),
+        });
     }
     for child in own.elements("children").unwrap_or_default() {
         collect_databases(&child, database, server, databases)?;
@@ -384,6 +436,7 @@ impl Settings<'_> {
             ),
         };
         Ok(Target {
+            at: self.at.clone(),
             database: text("database")?,
             server: text("server")?,
             module_path: path("module_path")?,
@@ -573,10 +626,50 @@ mod tests {
             "{error}"
         );
         // Who only wants to know which database is meant is not kept by it.
-        assert_eq!(
-            project.databases().expect("names"),
-            [("a".to_owned(), Some("x".to_owned()))]
-        );
+        let databases = project.databases().expect("names");
+        let [only] = databases.as_slice() else {
+            panic!("{databases:?}")
+        };
+        assert_eq!((&*only.name, only.server.as_deref()), ("a", Some("x")));
+        let place = only.server_place.as_deref().expect("a place");
+        assert!(place.ends_with("spacetime.json:1:17: `server`"), "{place}");
+    }
+
+    #[test]
+    fn what_a_target_says_has_a_place() {
+        let text = "{server: 'a',\n children: [{database: 'b',\n 'module-path': 'm', children: [{database: 'c'}]}]}";
+        let files = [
+            ("spacetime.json", text),
+            ("spacetime.local.json", "{server: 'b'}"),
+        ];
+        let project = project(&files, None).expect("readable");
+        let targets = project.targets().expect("valid");
+        let place = |n: usize, key| {
+            let place = project.place_of(&targets[n], key)?;
+            Some(place.rsplit_once('/').expect("a path").1.to_owned())
+        };
+        for (n, key, want) in [
+            (0, "server", Some("spacetime.local.json:1:2: `server`")),
+            (2, "server", Some("spacetime.local.json:1:2: `server`")),
+            (
+                1,
+                "module_path",
+                Some("spacetime.json:3:2: `children[0].module-path`"),
+            ),
+            (
+                2,
+                "module_path",
+                Some("spacetime.json:3:2: `children[0].module-path`"),
+            ),
+            (
+                2,
+                "database",
+                Some("spacetime.json:3:34: `children[0].children[0].database`"),
+            ),
+            (0, "module_path", None),
+        ] {
+            assert_eq!(place(n, key).as_deref(), want, "{n} {key}");
+        }
     }
 
     #[test]

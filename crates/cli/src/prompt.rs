@@ -1,22 +1,24 @@
 //! Yes/no questions (07 §2).
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal};
 
 use crate::error::{Error, Result};
+use crate::output::{remark, remark_text};
 
-/// Asks on stdout and reads the answer from stdin; anything but `y` or `yes` is no. With `yes` set nobody is asked.
+/// Asks on stderr, since a question is no result, and reads the answer from stdin; anything but `y` or `yes` is no. With `yes` set
+/// nobody is asked.
 pub fn confirm(question: &str, yes: bool) -> bool {
     if yes {
-        println!("Skipping confirmation due to --yes");
+        remark!("Skipping confirmation due to --yes");
         return true;
     }
-    print!("{question} [y/N] ");
+    remark_text!("{question} [y/N] ");
     is_yes(&read_line())
 }
 
 /// Shows a prompt and reads one line; empty at the end of input.
 pub fn ask(prompt: &str) -> String {
-    print!("{prompt}");
+    remark_text!("{prompt}");
     read_line()
 }
 
@@ -35,14 +37,13 @@ pub fn is_interactive() -> bool {
 }
 
 fn read_line() -> String {
-    // A closed stdout or stdin is an answer too: no.
-    let _ = std::io::stdout().flush();
+    // A closed stdin is an answer too: no.
     let mut line = String::new();
     let stdin = std::io::stdin();
     let _ = stdin.lock().read_line(&mut line);
     // Nobody's Enter has ended the line of the question.
     if !stdin.is_terminal() {
-        println!();
+        remark!("");
     }
     line.trim().to_owned()
 }

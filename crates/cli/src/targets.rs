@@ -8,6 +8,8 @@ use crate::project::Project;
 pub struct Database {
     pub name: String,
     pub server: Option<String>,
+    /// Where the project says so, if it does.
+    pub server_place: Option<String>,
     /// The first argument, which could be a database's name, where the project's database was taken instead.
     instead_of: Option<String>,
 }
@@ -34,11 +36,12 @@ pub fn known(no_config: bool) -> Result<Vec<Database>> {
         return Ok(Vec::new());
     };
     let mut databases: Vec<Database> = Vec::new();
-    for (name, server) in project.databases()? {
-        if !databases.iter().any(|d| d.name == name) {
+    for found in project.databases()? {
+        if !databases.iter().any(|d| d.name == found.name) {
             databases.push(Database {
-                name,
-                server,
+                name: found.name,
+                server: found.server,
+                server_place: found.server_place,
                 instead_of: None,
             });
         }
@@ -89,6 +92,7 @@ pub fn resolve(
     let plain = |name: &str| Database {
         name: name.to_owned(),
         server: None,
+        server_place: None,
         instead_of: None,
     };
     let find = |name: &str| known.iter().find(|d| d.name == name).cloned();
@@ -143,6 +147,7 @@ pub fn resolve(
     }
     if server.is_some() {
         database.server = server.map(str::to_owned);
+        database.server_place = None;
     }
     Ok((database, rest_args.to_vec()))
 }
@@ -166,6 +171,7 @@ mod tests {
             .map(|n| Database {
                 name: (*n).into(),
                 server: Some(format!("{n}-server")),
+                server_place: None,
                 instead_of: None,
             })
             .collect();

@@ -141,16 +141,17 @@ fn servers_are_added_chosen_edited_and_removed() {
     let edit = ["server", "edit", "yours", "--url", &moved.url];
     let no = home.run_with(&edit, "n\n", &[]).ok();
     assert!(
-        no.stdout.contains("Changing host from ")
-            && no.stdout.contains("PEM two")
-            && no.stdout.matches("Continue? [y/N]").count() == 1
-            && no.stdout.ends_with("Aborting\n"),
+        no.stderr.contains("Changing host from ")
+            && no.stderr.contains("PEM two")
+            && no.stderr.matches("Continue? [y/N]").count() == 1
+            && no.stderr.ends_with("Aborting\n")
+            && no.stdout.is_empty(),
         "the changes, then one question: {no:#?}"
     );
     assert!(!home.config().contains(&moved.url[7..]));
     let same = home.run_with(&edit, "y\n", &[]).ok();
     assert_eq!(
-        same.stdout.matches("Continue? [y/N]").count(),
+        same.stderr.matches("Continue? [y/N]").count(),
         1,
         "{same:#?}"
     );
@@ -204,7 +205,7 @@ fn clearing_asks_first() {
     home.write("root/data/metadata.toml", "");
     let no = home.run_with(&["server", "clear"], "n\n", &[]).ok();
     assert!(
-        no.stdout
+        no.stderr
             .contains("Are you sure you want to delete all data from the local database? [y/N]"),
         "{no:#?}"
     );
@@ -324,10 +325,9 @@ fn sql_prints_tables_and_json() {
         )
         .ok();
     assert!(
-        session.stdout.contains("🪐shop>")
-            && session
-                .stdout
-                .contains("(1 row) [server: 0.01ms]\nRoundtrip time: "),
+        session.stderr.contains("🪐shop>")
+            && session.stderr.contains("Roundtrip time: ")
+            && session.stdout == " id \n----\n 7  \n(1 row) [server: 0.01ms]\n",
         "{session:#?}"
     );
     assert!(session.stderr.contains("no such table"), "{session:#?}");
@@ -437,20 +437,21 @@ fn delete_asks_and_rename_lock_and_list_report() {
     let on = |args: &[&str], input: &str| {
         home.run_with(&[args, &["-s", &server.url]].concat(), input, &[])
             .ok()
-            .stdout
     };
     let out = on(&["delete", "shop"], "no\n");
+    assert_eq!(out.stdout, "");
+    let out = out.stderr;
     assert!(out.contains(&format!("Are you sure you want to delete database shop ({DATABASE})? This action cannot be undone. [y/N]")), "{out}");
     assert!(
         out.ends_with("Aborting\n") && !server.lines().iter().any(|l| l.starts_with("DELETE")),
         "{out}"
     );
     assert_eq!(
-        on(&["delete", "shop", "-y"], ""),
-        "Skipping confirmation due to --yes\n"
+        on(&["delete", "shop", "-y"], "").stderr,
+        format!("Skipping confirmation due to --yes\nDeleted database shop ({DATABASE}).\n")
     );
     assert_eq!(
-        on(&["rename", "--to", "new", DATABASE], ""),
+        on(&["rename", "--to", "new", DATABASE], "").stdout,
         format!("Name set to new for identity {DATABASE}.\n")
     );
     assert_eq!(
@@ -458,11 +459,13 @@ fn delete_asks_and_rename_lock_and_list_report() {
         br#"["new"]"#
     );
     assert_eq!(
-        on(&["lock", "shop"], ""),
+        on(&["lock", "shop"], "").stdout,
         format!("Database {DATABASE} is now locked. It cannot be deleted until unlocked.\n")
     );
-    assert!(on(&["unlock", "shop"], "").contains("is now unlocked"));
-    let list = on(&["list"], "");
+    assert!(on(&["unlock", "shop"], "")
+        .stdout
+        .contains("is now unlocked"));
+    let list = on(&["list"], "").stdout;
     assert!(
         list.starts_with(&format!("Associated databases for user {me}:\n")),
         "{list}"
@@ -479,7 +482,7 @@ fn delete_asks_and_rename_lock_and_list_report() {
         "{list}"
     );
     let json: serde_json::Value =
-        serde_json::from_str(&on(&["list", "--format", "json"], "")).expect("JSON");
+        serde_json::from_str(&on(&["list", "--format", "json"], "").stdout).expect("JSON");
     assert_eq!(
         (&json["databases"], &json["shared"]),
         (
@@ -487,6 +490,84 @@ fn delete_asks_and_rename_lock_and_list_report() {
             &serde_json::json!([{ "identity": SHARED, "names": ["bazaar"], "role": "reader" }])
         )
     );
+}
+
+/// Whoever pipes a result on gets that and nothing else, also where a login comes before it.
+#[test]
+fn only_results_go_to_stdout() {
+    const ROWS: &str = r#"[{"schema":{"elements":[{"name":{"some":"id"},"algebraic_type":{"U32":[]}}]},"rows":[[7]],"total_duration_micros":5,"stats":{}}]"#;
+    let server = mock(|r| match r.path.rsplit('/').next()? {
+        "sql" => Some(json(ROWS)),
+        "add" | "lock" => Some(text(200, "")),
+        "databases" => Some(json(r#"{"identities":[]}"#)),
+        path if path.starts_with("logs") => {
+            Some(text(200, r#"{"level":"Warn","ts":1,"message":"b"}"#))
+        }
+        _ => None,
+    });
+    let me = identity("direct");
+    for (args, stdout) in [
+        (
+            &["sql", "shop", "SELECT * FROM t"][..],
+            " id \n----\n 7  \n".to_owned(),
+        ),
+        (
+            &["sql", "--format", "json", "shop", "SELECT * FROM t"],
+            format!("{ROWS}\n"),
+        ),
+        (&["call", "shop", "add", "1", "x"], String::new()),
+        (
+            &["logs", "--format", "json", "shop"],
+            "{\"level\":\"Warn\",\"ts\":1,\"message\":\"b\"}\n".to_owned(),
+        ),
+        (&["list"], format!("No databases found for {me}.\n")),
+        (
+            &["lock", "shop"],
+            format!("Database {DATABASE} is now locked. It cannot be deleted until unlocked.\n"),
+        ),
+    ] {
+        let home = Home::new();
+        let outcome = home.run(&[args, &["-s", &server.url]].concat()).ok();
+        assert_eq!(outcome.stdout, stdout, "{args:?}");
+        let remark = "We have logged in directly to your target server.\nWARNING: This login will NOT work for any other servers.\n";
+        assert!(outcome.stderr.contains(remark), "{outcome:#?}");
+    }
+    let home = Home::new();
+    let login = home
+        .run(&["login", "--server-issued-login", &server.url])
+        .ok();
+    assert_eq!(login.stdout, format!("Logged in with identity {me}\n"));
+}
+
+/// A result that nobody reads, or that cannot be written, ends the command.
+#[cfg(unix)]
+#[test]
+fn results_that_are_not_read() {
+    use std::process::Stdio;
+    let home = Home::new();
+    let server = mock(|_| None);
+    let describe = ["describe", "--json", "shop", "-s", &server.url];
+    let mut closed = home
+        .command(&describe)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    drop(closed.stdout.take());
+    assert_eq!(closed.wait().expect("it ends").code(), Some(141));
+    if let Ok(full) = std::fs::File::options().write(true).open("/dev/full") {
+        let output = home
+            .command(&describe)
+            .stdout(full)
+            .stderr(Stdio::piped())
+            .output();
+        let output = output.expect("it runs");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            stderr.contains("the result cannot be written") && stderr.contains("[LC0619]"),
+            "{stderr}"
+        );
+        assert_eq!(output.status.code(), Some(1));
+    }
 }
 
 #[test]

@@ -227,7 +227,7 @@ fn servers_are_asked() {
     home.run(&["login", "--token", &token("stranger"), "--server", &url])
         .ok();
     let refused = Findings::of(&home, &["-s", &url], &[]);
-    refused.expect("login", "error", "does not accept");
+    refused.expect("login", "error", "it has another key");
     server.stop();
     Findings::of(&home, &["-s", &url], &[]).expect("ping", "error", "spacetime start");
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use common::server::Server;
-use common::{module, Home};
+use common::{module, Home, Outcome};
 
 #[test]
 fn from_publish_to_delete() {
@@ -57,7 +57,7 @@ fn from_publish_to_delete() {
         .contains("Updated database"));
     let other = on(&["publish", "-b", &module("coverage"), "bank"]);
     assert!(
-        other.status == 1 && other.stdout.contains("accounts"),
+        other.status == 1 && other.stderr.contains("accounts"),
         "{other:#?}"
     );
     assert!(on(&[
@@ -426,11 +426,9 @@ fn modules_describe_themselves() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("[LC0632]"));
 }
 
-/// The toolchain is that of `make modules`, whose directory makes this quick.
-#[test]
-fn rust_modules_are_built() {
+/// Builds a module with the toolchain of `make modules`, whose directory makes this quick.
+fn build_module(home: &Home, module: &str) -> Outcome {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let home = Home::new();
     let output = Command::new("bash")
         .args([
             "-c",
@@ -441,20 +439,121 @@ fn rust_modules_are_built() {
         .arg(env!("CARGO_BIN_EXE_spacetime"))
         .arg("--root-dir")
         .arg(home.path("root"))
-        .args(["build", "--module-path", "modules/transfer-rs"])
+        .args(["build", "--module-path", module])
         .current_dir(root)
         // What cargo sets for tests is meant for this package and this machine.
         .env_remove("CARGO")
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
-        .output()
-        .expect("bash runs");
-    let (out, err) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
+        .output();
+    Outcome::from(output.expect("bash runs"))
+}
+
+#[test]
+fn rust_modules_are_built() {
+    let built = build_module(&Home::new(), "modules/transfer-rs").ok();
+    assert_eq!(built.stdout, "Build finished successfully.\n");
+}
+
+/// Crates that no module can have are explained, also where the linker is what fails. These are stand-ins with the names and symbols of
+/// the real ones, so that nothing is fetched.
+#[test]
+fn crates_for_browsers_are_explained() {
+    let home = Home::new();
+    let package = |name: &str, version: &str, rest: &str| {
+        format!("[package]\nname = \"{name}\"\nversion = \"{version}\"\nedition = \"2021\"\n{rest}")
+    };
+    let root = "[lib]\ncrate-type = [\"cdylib\"]\n[dependencies]\nrand = { path = \"rand\" }\n[workspace]\n";
+    home.write("m/Cargo.toml", &package("m", "0.1.0", root));
+    home.write(
+        "m/src/lib.rs",
+        "#[no_mangle] pub extern \"C\" fn f() -> u32 { rand::random() }\n",
     );
-    assert!(output.status.success(), "{out}\n{err}");
-    assert!(out.ends_with("Build finished successfully.\n"), "{out}");
+    home.write(
+        "m/rand/src/lib.rs",
+        "pub fn random() -> u32 { absent::ask() }\n",
+    );
+    let symbol = |name: &str, attribute: &str| {
+        format!("{attribute} extern \"C\" {{ fn {name}() -> u32; }}\npub fn ask() -> u32 {{ unsafe {{ {name}() }} }}\n")
+    };
+    let browser = "#[link(wasm_import_module = \"__wbindgen_placeholder__\")]";
+    for (name, version, source) in [
+        ("getrandom", "0.3.4", symbol("__getrandom_v03_custom", "")),
+        (
+            "getrandom",
+            "0.2.17",
+            "compile_error!(\"not supported by default\");".to_owned(),
+        ),
+        (
+            "wasm-bindgen",
+            "0.2.100",
+            symbol("__wbindgen_throw", browser),
+        ),
+    ] {
+        let absent =
+            format!("[dependencies]\nabsent = {{ package = \"{name}\", path = \"../absent\" }}\n");
+        home.write("m/rand/Cargo.toml", &package("rand", "0.9.5", &absent));
+        home.write("m/absent/Cargo.toml", &package(name, version, ""));
+        home.write("m/absent/src/lib.rs", &source);
+        let refused = build_module(&home, home.path("m").to_str().expect("UTF-8"));
+        assert_eq!(refused.status, 1, "{refused:#?}");
+        for part in [
+            "[LC0613]",
+            &format!("the module uses {name}"),
+            &format!("    rand 0.9.5 > {name} {version}\n"),
+            "    rand = { version = \"0.9\", default-features = false",
+        ] {
+            assert!(refused.stderr.contains(part), "{part}: {refused:#?}");
+        }
+    }
+}
+
+/// A start says which program runs where, and that it listens; a directory that others could enter is one line more.
+#[cfg(unix)]
+#[test]
+fn a_start_says_little() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = Home::new();
+    for (mode, lines_max) in [(0o755, 5), (0o700, 4)] {
+        home.write("server/data/x", "");
+        let data = home.path("server/data");
+        std::fs::set_permissions(&data, std::fs::Permissions::from_mode(mode)).expect("a mode");
+        let mut process = Command::new(env!("CARGO_BIN_EXE_spacetimedb-standalone"))
+            .args([
+                "start",
+                "--non-interactive",
+                "--listen-addr",
+                "127.0.0.1:0",
+                "--data-dir",
+            ])
+            .arg(&data)
+            .arg("--jwt-key-dir")
+            .arg(home.path("server/keys"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it runs");
+        let mut out = BufReader::new(process.stdout.take().expect("piped")).lines();
+        let mut said = Vec::new();
+        while !said
+            .last()
+            .is_some_and(|line: &String| line.contains("Starting SpacetimeDB listening on"))
+        {
+            said.push(out.next().expect("it listens").expect("text"));
+        }
+        // What it says later it has not said for the start.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        process.kill().expect("killed");
+        said.extend(out.map(|line| line.expect("text")));
+        let errors = process.wait_with_output().expect("it ended").stderr;
+        assert_eq!(String::from_utf8_lossy(&errors), "");
+        assert!(said.len() <= lines_max, "{said:#?}");
+        assert!(!said.iter().any(|line| line.contains("WARN")), "{said:#?}");
+        let mended = said
+            .iter()
+            .filter(|line| line.contains("INFO") && line.contains("[LC0138]"));
+        assert_eq!(mended.count(), usize::from(mode == 0o755), "{said:#?}");
+    }
 }
 
 /// Damages a byte of a log segment well before its end, and returns the segment.

@@ -61,7 +61,7 @@ fn versions_are_installed_chosen_and_removed() {
 
     let kept = home.run_with(&["version", "install", "2.9.0", "--from", &two], "n\n", &[]);
     assert!(
-        kept.status == 1 && kept.stdout.contains("Replace it? [y/N]"),
+        kept.status == 1 && kept.stderr.contains("Replace it? [y/N]"),
         "{kept:#?}"
     );
     assert_eq!(run("root/bin/2.9.0/spacetime"), "first x\n");
@@ -78,7 +78,7 @@ fn versions_are_installed_chosen_and_removed() {
         .run_with(&["version", "uninstall", "2.9.0"], "n\n", &[])
         .ok();
     assert!(
-        no.stdout.ends_with("Aborting\n") && home.path("root/bin/2.9.0").exists(),
+        no.stderr.ends_with("Aborting\n") && home.path("root/bin/2.9.0").exists(),
         "{no:#?}"
     );
     home.run(&["version", "uninstall", "2.9.0", "-y"]).ok();

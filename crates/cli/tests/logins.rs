@@ -2,8 +2,11 @@
 
 mod common;
 
+use std::sync::{Arc, Mutex};
+
+use common::server::Server;
 use common::shop::mock;
-use common::{identity, json, text, token, token_of, Home, Mock};
+use common::{identity, json, text, token, token_of, Home, Mock, Response};
 
 #[test]
 fn without_a_login_the_server_itself_gives_one() {
@@ -12,30 +15,25 @@ fn without_a_login_the_server_itself_gives_one() {
     let outcome = home.run(&["list", "-s", &server.url, "-y"]).ok();
     let me = lightcone_types::Identity::from_claims("localhost", "direct").to_hex();
     assert!(
-        outcome.stdout.contains(&format!(
+        outcome.stderr.contains(&format!(
             "We have logged in directly to your target server.\nWARNING: This login will NOT work for any other servers.\nLogged in with identity {me}\n"
         )),
         "{outcome:#?}"
     );
-    assert!(
-        outcome
-            .stdout
-            .contains(&format!("No databases found for {me}.")),
-        "{outcome:#?}"
-    );
+    assert_eq!(outcome.stdout, format!("No databases found for {me}.\n"));
     // On this machine nobody is asked for an account elsewhere.
     let home = Home::new();
     let outcome = home.run(&["list", "-s", &server.url]).ok();
     assert!(
         outcome
-            .stdout
-            .starts_with("We have logged in directly to your target server."),
+            .stderr
+            .contains("We have logged in directly to your target server."),
         "{outcome:#?}"
     );
     // Elsewhere the question comes; the end of input answers it no.
     let outcome = home.run(&["list", "-s", "https://elsewhere.invalid"]);
     assert!(
-        outcome.stdout.contains(
+        outcome.stderr.contains(
             "You are not logged in. Would you like to log in with spacetimedb.com? [y/N]"
         ),
         "{outcome:#?}"
@@ -95,6 +93,138 @@ fn a_login_goes_to_its_own_server_only() {
         config.contains(&here.url) && !config.contains(&stranger.url),
         "{config}"
     );
+}
+
+/// A server that starts on another port is still the one that the login is from.
+#[test]
+fn a_login_follows_its_server() {
+    let (home, others, third) = (Home::new(), Home::new(), Home::new());
+    let server = Server::start(&home);
+    let first = home.run(&["list", "-s", &server.url]).ok();
+    let me = first.stdout.trim_end().trim_end_matches('.');
+    let me = me.rsplit(' ').next().expect("an identity").to_owned();
+    let was = server.url.clone();
+    server.stop();
+    let server = Server::start(&home);
+    assert_ne!(server.url, was);
+    for (url, remarks) in [
+        (server.url.clone(), 1),
+        (server.url.clone(), 0),
+        (server.url.replace("127.0.0.1", "localhost"), 1),
+    ] {
+        let found = home.run(&["list", "-s", &url]).ok();
+        assert_eq!(found.stdout, format!("No databases found for {me}.\n"));
+        let remark = format!("The server at {url} is the one of your login for ");
+        assert_eq!(found.stderr.matches(&remark).count(), remarks, "{found:#?}");
+    }
+    // Other servers get a login of their own: one with another key, and one that proves nothing.
+    let other = Server::start(&others);
+    let silent = mock(|r| (r.path.ends_with("/databases")).then(|| json(r#"{"identities":[]}"#)));
+    for url in [&other.url, &silent.url] {
+        let stranger = home.run(&["list", "-s", url]).ok();
+        assert!(!stranger.stdout.contains(&me), "{stranger:#?}");
+        assert!(
+            stranger.stderr.contains("We have logged in directly"),
+            "{stranger:#?}"
+        );
+    }
+    // Where the login's server was there is another one now, with another key.
+    let other = Server::start_at(&third, &was["http://".len()..]);
+    let refused = home.run(&["list", "-s", &other.url]);
+    assert!(
+        refused.status == 1 && refused.stdout.is_empty() && refused.stderr.contains("[LC0886]"),
+        "{refused:#?}"
+    );
+    let wrong = home.run(&["doctor", "-s", &other.url, "--no-config"]);
+    assert!(wrong.stdout.contains("it has another key"), "{wrong:#?}");
+    home.run(&["logout", "--server", &other.url]).ok();
+    let anew = home.run(&["list", "-s", &other.url]).ok();
+    assert!(!anew.stdout.contains(&me), "{anew:#?}");
+    assert!(home
+        .run(&["list", "-s", &server.url])
+        .ok()
+        .stdout
+        .contains(&me));
+}
+
+/// Two servers that change places keep their owners, and no login is lost.
+#[test]
+fn logins_of_servers_that_change_places() {
+    let (home, other) = (Home::new(), Home::new());
+    let (one, two) = (Server::start(&home), Server::start(&other));
+    let (here, there) = (one.url.clone(), two.url.clone());
+    let who = |url: &str| home.run(&["list", "-s", url]).ok().stdout;
+    let (first, second) = (who(&here), who(&there));
+    assert_ne!(first, second);
+    let config = home.config();
+    one.stop();
+    two.stop();
+    let (at_here, at_there) = (&here["http://".len()..], &there["http://".len()..]);
+    let (two, one) = (
+        Server::start_at(&other, at_here),
+        Server::start_at(&home, at_there),
+    );
+    assert_eq!((who(&here), who(&there)), (second, first));
+    assert_eq!(home.config(), config);
+    drop((one, two));
+}
+
+/// A program that has its clients' questions answered by the server is not taken for it.
+#[test]
+fn a_proof_that_is_handed_on_is_worth_nothing() {
+    let home = Home::new();
+    let server = Server::start(&home);
+    home.run(&["list", "-s", &server.url]).ok();
+    for (hides_its_address, is_told) in [(false, false), (true, true)] {
+        let (real, seen) = (server.url.clone(), Arc::new(Mutex::new(Vec::new())));
+        let saw = seen.clone();
+        let relay = mock(move |request| {
+            saw.lock()
+                .expect("not poisoned")
+                .push(request.authorization.clone());
+            let asked = request.path.split_once("&address=");
+            let Some((nonce, _)) = asked.filter(|_| request.path.contains("/key-proof?")) else {
+                return (request.path.ends_with("/databases"))
+                    .then(|| json(r#"{"identities":[]}"#));
+            };
+            let path = match hides_its_address {
+                true => format!("{nonce}&address={real}"),
+                false => request.path.clone(),
+            };
+            let (status, body) = get(&real, &path);
+            assert_eq!(status, if hides_its_address { 200 } else { 403 }, "{body}");
+            Some(Response {
+                status,
+                ..json(body)
+            })
+        });
+        let outcome = home.run(&["list", "-s", &relay.url]);
+        assert_eq!(outcome.stderr.contains("[LC0887]"), is_told, "{outcome:#?}");
+        let theirs = format!("Bearer {}", token("direct"));
+        let mut seen = seen.lock().expect("not poisoned").clone();
+        seen.retain(|sent| sent.as_deref().is_some_and(|sent| sent != theirs));
+        assert_eq!(seen, [], "no login of the server");
+    }
+}
+
+/// Status and body of an answer.
+fn get(url: &str, path: &str) -> (u16, String) {
+    use std::io::{Read as _, Write as _};
+    let host = &url["http://".len()..];
+    let mut stream = std::net::TcpStream::connect(host).expect("connected");
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n"
+    )
+    .expect("sent");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("answered");
+    let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok());
+    (status.expect("a status"), body.to_owned())
 }
 
 /// The file of the reference's command has one token, which is for one server here.
@@ -180,7 +310,7 @@ fn logins_over_plain_http_need_consent() {
             true => true,
             false => {
                 assert!(outcome.stderr.contains("[LC0861]"), "{outcome:#?}");
-                assert!(outcome.stdout.contains("is not encrypted"), "{outcome:#?}");
+                assert!(outcome.stderr.contains("is not encrypted"), "{outcome:#?}");
                 false
             }
         }
@@ -241,12 +371,14 @@ fn logging_in_twice() {
     );
     let second = home.run(&login).ok();
     assert!(
-        second.stdout.starts_with(&format!(
-            "Logged out (identity {}).\nLogged in with identity {}\n",
-            identity("0"),
-            identity("1")
-        )),
+        second
+            .stderr
+            .contains(&format!("Logged out (identity {}).\n", identity("0"))),
         "{second:#?}"
+    );
+    assert_eq!(
+        second.stdout,
+        format!("Logged in with identity {}\n", identity("1"))
     );
     let away = home.run(&["login", "--server-issued-login", "http://127.0.0.1:9"]);
     assert_eq!(away.status, 1);
@@ -327,14 +459,12 @@ fn the_web_login_waits_for_approval_and_logout_ends_the_session() {
         .ok();
     assert!(
         outcome
-            .stdout
+            .stderr
             .contains(&format!("{}/login/cli?token=ask", site.url)),
         "{outcome:#?}"
     );
     assert!(
-        outcome
-            .stdout
-            .contains(&format!("Logged in with identity {me}\n")),
+        outcome.stdout == format!("Logged in with identity {me}\n"),
         "{outcome:#?}"
     );
     assert!(

@@ -169,7 +169,7 @@ fn from_one_to_the_other(old: &[String; 2], new: &[String; 2]) {
         assert!(tried.contains(part), "{part}: {tried}");
     }
     let refused = world.publish(new, &[]);
-    assert!(refused.status == 1 && refused.stdout.contains("BREAK existing clients"));
+    assert!(refused.status == 1 && refused.stderr.contains("BREAK existing clients"));
     let out = world.publish(new, &["--break-clients"]).ok().stdout;
     assert!(out.contains("Updated database"), "{out}");
     check(&world);
@@ -416,7 +416,7 @@ fn row_by_row(old: &[String; 2], new: &[String; 2]) {
         world.on(&["sql", "league", &delete]).ok();
     }
     let refused = world.publish(new, &[]);
-    assert!(refused.status == 1 && refused.stdout.contains("BREAK existing clients"));
+    assert!(refused.status == 1 && refused.stderr.contains("BREAK existing clients"));
     let out = world.publish(new, &["--break-clients"]).ok().stdout;
     assert!(out.contains("Updated database"), "{out}");
     check(&world);

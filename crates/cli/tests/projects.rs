@@ -17,7 +17,7 @@ fn init_writes_a_project() {
             "--non-interactive",
         ])
         .ok();
-    assert!(made.stdout.contains("spacetime dev"), "{made:#?}");
+    assert!(made.stderr.contains("spacetime dev"), "{made:#?}");
     let read =
         |name: &str| std::fs::read_to_string(home.path(&format!("my-app/{name}"))).expect(name);
     let config: serde_json::Value = serde_json::from_str(&read("spacetime.json")).expect("JSON");
@@ -175,7 +175,7 @@ fn init_asks_when_it_may() {
         )
         .ok();
     assert!(
-        made.stdout.contains("Project name (my-spacetime-app)") && made.stdout.contains("./shop"),
+        made.stderr.contains("Project name (my-spacetime-app)") && made.stderr.contains("./shop"),
         "{made:#?}"
     );
     let local = std::fs::read_to_string(home.path("shop/spacetime.local.json")).expect("written");
@@ -294,9 +294,9 @@ fn development_offers_the_databases_there() {
         let no_build = [("CARGO", "false"), ("CARGO_UNSTABLE_BUILD_STD", "std")];
         let asked = home.run_with(&["dev", "--server-only"], input, &no_build);
         assert!(
-            asked.stdout.contains("  1  shop\n  2  c2bb\n")
+            asked.stderr.contains("  1  shop\n  2  c2bb\n")
                 && asked
-                    .stdout
+                    .stderr
                     .contains(&format!("The database is called {name}.")),
             "{asked:#?}"
         );
@@ -340,7 +340,7 @@ fn the_template_in_csharp_compiles() {
     let made = home
         .run(&["init", "My App", "--lang", "c#", "--non-interactive"])
         .ok();
-    assert!(made.stdout.contains("spacetime publish"), "{made:#?}");
+    assert!(made.stderr.contains("spacetime publish"), "{made:#?}");
     let module = home.path("my-app/spacetimedb");
     let read = |name: &str| std::fs::read_to_string(module.join(name)).expect(name);
     assert!(

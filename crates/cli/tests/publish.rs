@@ -4,6 +4,13 @@ mod common;
 
 use common::{json, text, Home, Mock, Outcome, Request, Response, DATABASE};
 
+/// What cargo knows of a module that asks for two crates by way of another.
+#[cfg(unix)]
+const TREE: &str = r#"{"packages":[{"id":"m","name":"m","version":"0.1.0"},{"id":"c","name":"clock","version":"0.4.1"},
+{"id":"w","name":"wasm-bindgen","version":"1.2.3"},{"id":"g","name":"getrandom","version":"1.2.3"}],"resolve":{"root":"m","nodes":[
+{"id":"m","deps":[{"pkg":"c","dep_kinds":[{"kind":null}]}]},{"id":"c","deps":[{"pkg":"w","dep_kinds":[{"kind":null}]},
+{"pkg":"g","dep_kinds":[{"kind":null}]}]}]}}"#;
+
 const TABLES: &str = "GET /v1/database/shop/tables";
 const WASM: &str = "\0asm\u{1}\0\0\0";
 
@@ -64,12 +71,16 @@ fn manual() -> Response {
 fn a_new_database() {
     let server = server(|| text(404, ""));
     let home = home(&server);
-    let out = publish(&home, &server, &["shop"], "").ok().stdout;
+    let out = publish(&home, &server, &["shop"], "").ok();
     assert_eq!(
-        out,
+        out.stdout,
+        format!("Created new database with name: shop, identity: {DATABASE}\n")
+    );
+    assert_eq!(
+        out.stderr,
         format!(
             "(WASM) Skipping build. Instead we are publishing m.wasm\nUploading to {0} => {0}\nChecking for breaking changes...\n\
-             Publishing module...\nCreated new database with name: shop, identity: {DATABASE}\n",
+             Publishing module...\n",
             server.url
         )
     );
@@ -86,9 +97,9 @@ fn a_new_database() {
         .all(|r| r.body == WASM.as_bytes() && r.authorization.is_some()));
 
     let out = publish(&home, &server, &[], "").ok().stdout;
-    assert!(
-        out.ends_with(&format!("Created new database with identity: {DATABASE}\n")),
-        "{out}"
+    assert_eq!(
+        out,
+        format!("Created new database with identity: {DATABASE}\n")
     );
 }
 
@@ -96,13 +107,11 @@ fn a_new_database() {
 fn a_compatible_update_shows_the_plan_and_sends_its_token() {
     let server = server(|| auto(false));
     let home = home(&server);
-    let out = publish(&home, &server, &["shop"], "").ok().stdout;
-    assert!(
-        out.contains("THE PLAN\n")
-            && out.ends_with(&format!(
-                "Updated database with name: shop, identity: {DATABASE}\n"
-            )),
-        "{out}"
+    let out = publish(&home, &server, &["shop"], "").ok();
+    assert!(out.stderr.contains("THE PLAN\n"), "{out:#?}");
+    assert_eq!(
+        out.stdout,
+        format!("Updated database with name: shop, identity: {DATABASE}\n")
     );
     assert_eq!(
         server.lines()[1],
@@ -117,7 +126,9 @@ fn breaking_clients_needs_consent() {
     let question = "The above changes will BREAK existing clients. Do you want to proceed? [y/N]";
     let no = publish(&home, &server, &["shop"], "");
     assert!(
-        no.stdout.contains(question) && no.stdout.ends_with("Publishing aborted by user\n"),
+        no.stdout.is_empty()
+            && no.stderr.contains(question)
+            && no.stderr.contains("Publishing aborted by user\n"),
         "{no:#?}"
     );
     assert!(
@@ -151,9 +162,9 @@ fn what_cannot_be_migrated_is_refused_or_deleted() {
     let refused = publish(&home, &server, &["shop"], "");
     assert_eq!(refused.status, 1);
     assert!(
-        refused.stdout.contains("no way\n")
+        refused.stderr.contains("no way\n")
             && refused
-                .stdout
+                .stderr
                 .contains("Aborting publish due to required manual migration.\n"),
         "{refused:#?}"
     );
@@ -169,7 +180,7 @@ fn what_cannot_be_migrated_is_refused_or_deleted() {
         "y\n",
     )
     .ok()
-    .stdout;
+    .stderr;
     assert!(out.contains("Proceeding with database clear due to --delete-data=on-conflict.\nThis will DESTROY the current shop module, and ALL corresponding data.\nAre you sure you want to proceed? [deleting shop] [y/N]"), "{out}");
     assert!(server
         .lines()
@@ -184,7 +195,7 @@ fn deleting_data_asks_before_it_sends_anything() {
     let home = home(&server);
     let no = publish(&home, &server, &["-c", "shop"], "no\n");
     assert!(
-        no.stdout.ends_with("Aborting\n") && server.lines() == [TABLES],
+        no.stderr.contains("Aborting\n") && server.lines() == [TABLES],
         "{no:#?}"
     );
     assert!(
@@ -202,7 +213,7 @@ fn deleting_data_asks_before_it_sends_anything() {
         .all(|l| l.contains("/pre_publish") || l == TABLES));
     let out = publish(&home, &server, &["-c", "-y", "shop"], "")
         .ok()
-        .stdout;
+        .stderr;
     assert!(
         out.contains("Skipping confirmation due to --yes\n"),
         "{out}"
@@ -232,7 +243,7 @@ fn what_is_deleted_is_listed() {
     for args in [["-c", "shop"], ["--delete-data=on-conflict", "shop"]] {
         let no = publish(&home, &server, &args, "");
         assert!(
-            no.stdout.contains(
+            no.stderr.contains(
                 "ALL corresponding data.\nThese rows will be lost:\n    • cart: 1 row\n    • item: 12 rows\nAre you sure"
             ),
             "{no:#?}"
@@ -256,7 +267,7 @@ fn rows_are_told_before_anything_is_asked() {
     let home = home(&server);
     let no = publish(&home, &server, &["shop"], "");
     assert!(
-        no.stdout.contains(
+        no.stderr.contains(
             "THE PLAN\nRows:\n    • table old (0 rows): removed\n    • table item (12 rows): rewritten with the default of \
              price, size\n    • table item (12 rows): read for index item_price_idx\n\nThe above changes will BREAK"
         ),
@@ -294,7 +305,7 @@ fn what_the_data_refuse_is_not_tried() {
     assert!(
         asked
             .ok()
-            .stdout
+            .stderr
             .contains("Proceeding with database clear due to --delete-data=on-conflict.\n")
             && server
                 .lines()
@@ -371,8 +382,9 @@ fn publishing_elsewhere_asks() {
     };
     let no = publish(&[], "n\n");
     assert!(
-        no.stdout.contains("You are about to publish to a non-local server: db.invalid\nAre you sure you want to proceed? [y/N]")
-            && no.stdout.ends_with("Publish aborted by user.\n"),
+        no.stdout.is_empty()
+            && no.stderr.contains("You are about to publish to a non-local server: db.invalid\nAre you sure you want to proceed? [y/N]")
+            && no.stderr.contains("Publish aborted by user.\n"),
         "{no:#?}"
     );
     assert!(
@@ -407,6 +419,13 @@ fn a_major_upgrade_is_typed_out() {
                 .stderr
                 .contains("Aborting because major version upgrade was not accepted."),
             !is_done,
+            "{outcome:#?}"
+        );
+        assert_eq!(
+            outcome
+                .stderr
+                .contains("a major version upgrade of shop, from 1.0 to 2.0"),
+            args == ["shop"],
             "{outcome:#?}"
         );
     }
@@ -445,7 +464,7 @@ fn a_project_names_its_databases() {
         "spacetime.json",
         &format!("{{ database: 'shop', server: '{}', 'wasm-file': 'm.wasm', children: [{{ database: 'other' }}] }}", server.url),
     );
-    let out = home.run(&["publish", "shop"]).ok().stdout;
+    let out = home.run(&["publish", "shop"]).ok().stderr;
     assert!(
         out.starts_with("Using configuration from ")
             && out.contains("Publishing precompiled module to database 'shop'\n"),
@@ -535,7 +554,7 @@ fn modules_that_no_server_can_run_are_refused_by_the_build() {
     home.write(
         "cargo",
         &format!(
-            "#!/bin/sh\nif [ \"$1\" = tree ]; then echo \"$8 v1.2.3\"; echo '`-- clock v0.4'; exit; fi\n\
+            "#!/bin/sh\nif [ \"$1\" = metadata ]; then echo '{TREE}'; exit; fi\n\
              echo '{{\"reason\":\"compiler-artifact\",\"filenames\":[\"{}\"]}}'\n",
             built.display()
         ),
@@ -566,10 +585,60 @@ fn modules_that_no_server_can_run_are_refused_by_the_build() {
                 && refused.stderr.contains(&format!("the module uses {part}"))
                 && refused
                     .stderr
-                    .contains(&format!("{part} v1.2.3\n`-- clock v0.4")),
+                    .contains(&format!("    clock 0.4.1 > {part} 1.2.3\n"))
+                && refused
+                    .stderr
+                    .contains("    clock = { version = \"0.4\", default-features = false }"),
             "{import:?} {export}: {refused:#?}"
         );
     }
+}
+
+/// A value that cannot be is told with the file that says it, not as if somebody had typed it.
+#[test]
+fn values_of_a_project_file_are_told_with_their_place() {
+    let server = server(|| text(404, ""));
+    let home = home(&server);
+    let url = &server.url;
+    for (file, args, part) in [
+        (
+            "{ database: 'shop',\n server: 'nowhere', 'wasm-file': 'm.wasm' }".to_owned(),
+            &["publish"][..],
+            "spacetime.json:2:2: `server`: No such saved server configuration: nowhere",
+        ),
+        (
+            "{ children: [{ database: 'shop', server: 'nowhere' }] }".to_owned(),
+            &["sql", "SELECT * FROM t"],
+            "spacetime.json:1:34: `children[0].server`: No such saved",
+        ),
+        (
+            format!("{{ database: 'Shop',\n server: '{url}', 'wasm-file': 'm.wasm' }}"),
+            &["publish"],
+            "spacetime.json:1:3: `database`: `Shop`: invalid characters",
+        ),
+        (
+            format!("{{ database: 'shop', server: '{url}',\n 'module-path': './absent' }}"),
+            &["publish"],
+            "spacetime.json:2:2: `module-path`: ",
+        ),
+        (
+            format!("{{ database: 'shop', server: '{url}', children: [{{\n js_path: 'x.js', database: 'x' }}] }}"),
+            &["publish", "x"],
+            "spacetime.json:2:2: `children[0].js-path`: ",
+        ),
+    ] {
+        home.write("spacetime.json", &file);
+        let told = home.run(args);
+        assert!(told.status == 1 && told.stderr.contains(part), "{file}: {told:#?}");
+    }
+    home.write("spacetime.json", "{ server: 'x' }");
+    let unnamed = home.run(&["publish"]);
+    assert!(
+        unnamed
+            .stderr
+            .contains("spacetime.json: Required key 'database'"),
+        "{unnamed:#?}"
+    );
 }
 
 /// A file that does not parse is told with place and way out; a typo in it keeps nobody from asking a database.

@@ -12,8 +12,9 @@ use lightcone_types::Timestamp;
 use lightcone_wire::server;
 use rustc_hash::FxHashMap;
 
+use crate::couriers::{Couriers, Told};
 use crate::events::{Answer, Batch, CallResult, Event, FanoutItem, Release};
-use crate::outgoing::{Delivery, MessageBatch, OutgoingQueue};
+use crate::outgoing::{Body, Delivery, MessageBatch, OutgoingQueue, SharedBody};
 use crate::peer::ConnectionNumber;
 use crate::status::FanoutStats;
 use crate::subscriptions::{ConnectionUpdate, Receivers, Subscriptions};
@@ -25,6 +26,10 @@ const STAGED_BYTES_MAX: usize = 1 << 20;
 /// Entries of lists that are kept for the next round.
 const TOUCHED_KEPT_MAX: usize = 65_536;
 const ITEMS_KEPT_MAX: usize = 1024;
+/// So many outlets are told before a round is over: their messages are sent while those of others are handed over.
+const TOLD_MAX: usize = 256;
+/// An update that is as long is encoded once, for all who get the same.
+const SHARED_BYTES_MIN: usize = 1024;
 /// What an update takes beside its query sets, about.
 const UPDATE_HEAD_BYTES: usize = 32;
 
@@ -67,6 +72,9 @@ pub(crate) struct Fanout {
     closing: Vec<ConnectionNumber>,
     /// Of one connection, while it is looked at.
     items: Vec<Delivery>,
+    couriers: Arc<Couriers>,
+    /// Outlets of queues that have something new.
+    told: Told,
 }
 
 impl Fanout {
@@ -75,6 +83,7 @@ impl Fanout {
         used_batches: SyncSender<Box<Batch>>,
         durable_offset: LogOffset,
         stats: Arc<FanoutStats>,
+        couriers: Arc<Couriers>,
     ) -> Fanout {
         Fanout {
             inbox,
@@ -90,6 +99,8 @@ impl Fanout {
             touched: Vec::new(),
             closing: Vec::new(),
             items: Vec::new(),
+            couriers,
+            told: Told::new(),
         }
     }
 
@@ -109,10 +120,12 @@ impl Fanout {
                 }
                 FanoutItem::Stop { code, reason, done } => {
                     self.stop(code, &reason);
+                    self.couriers.tell(&mut self.told);
                     let _ = done.send(());
                     return;
                 }
             }
+            self.couriers.tell(&mut self.told);
         }
     }
 
@@ -177,7 +190,7 @@ impl Fanout {
                 accepted,
             } => {
                 let mut hello = MessageBatch::default();
-                server::initial_connection(&mut hello.bytes, identity, connection_id, &token);
+                server::initial_connection(hello.bytes.own(), identity, connection_id, &token);
                 hello.end_message();
                 // It reflects no transaction, so it waits for none (05 §6.2).
                 queue.send(Delivery::Messages(hello));
@@ -276,6 +289,7 @@ impl Fanout {
             fanout: self,
             caller,
             answered: false,
+            shared: None,
             cut: Vec::new(),
         };
         subscriptions.evaluate(deltas, deltas.ops(ops), &mut updates);
@@ -295,13 +309,12 @@ impl Fanout {
         let Some(state) = self.connections.get_mut(&connection) else {
             return;
         };
-        write(&mut state.open.bytes);
+        write(state.open.bytes.own());
         state.open.end_message();
         if state.open.bytes.len() >= STAGED_BYTES_MAX {
             state.close_open();
         }
-        if !state.touched {
-            state.touched = true;
+        if !std::mem::replace(&mut state.touched, true) {
             self.touched.push(connection);
         }
     }
@@ -322,8 +335,19 @@ impl Fanout {
         };
         state.close_open();
         state.staged.push(item);
-        if !state.touched {
-            state.touched = true;
+        if !std::mem::replace(&mut state.touched, true) {
+            self.touched.push(connection);
+        }
+    }
+
+    fn stage_shared(&mut self, connection: ConnectionNumber, body: Arc<SharedBody>) {
+        let Some(state) = self.connections.get_mut(&connection) else {
+            return;
+        };
+        state.close_open();
+        let batch = state.reserved(MessageBatch::of_shared(body));
+        state.staged.extend(batch);
+        if !std::mem::replace(&mut state.touched, true) {
             self.touched.push(connection);
         }
     }
@@ -337,6 +361,8 @@ impl Fanout {
             touched,
             items,
             waiting,
+            told,
+            couriers,
             ..
         } = self;
         for connection in touched.drain(..) {
@@ -353,9 +379,9 @@ impl Fanout {
                 queue.cut();
                 self.stats.slow_clients_cut.fetch_add(1, Ordering::Relaxed);
             } else if durable || !state.confirmed {
-                queue.push(items.drain(..));
+                queue.push(items.drain(..), told);
             } else if let Some(error) = &self.poison {
-                queue.push([poison_close(error)]);
+                queue.push([poison_close(error)], told);
             } else {
                 waiting.extend(items.drain(..).map(|item| {
                     let queue = queue.clone();
@@ -363,6 +389,9 @@ impl Fanout {
                 }));
             }
             items.clear();
+            if told.len() >= TOLD_MAX {
+                couriers.tell(told);
+            }
         }
         // What waits for them in the queue is still taken.
         for connection in self.closing.drain(..) {
@@ -381,8 +410,11 @@ impl Fanout {
         {
             match self.waiting.pop_front().expect("just seen").1 {
                 // Those of a connection that is gone takes nobody.
-                Waiting::Deliver { queue, item } => drop(queue.push([item])),
+                Waiting::Deliver { queue, item } => queue.push([item], &mut self.told),
                 Waiting::Release(action) => action(Ok(())),
+            }
+            if self.told.len() >= TOLD_MAX {
+                self.couriers.tell(&mut self.told);
             }
         }
     }
@@ -392,12 +424,12 @@ impl Fanout {
     fn poisoned(&mut self, error: Arc<LogError>) {
         tracing::error!(%error, "the log failed; the database is read-only from now on");
         for state in self.connections.values().filter(|state| !state.confirmed) {
-            state.queue.push([poison_close(&error)]);
+            state.queue.push([poison_close(&error)], &mut self.told);
         }
         for (_, waiting) in std::mem::take(&mut self.waiting) {
             match waiting {
                 Waiting::Deliver { queue, .. } => {
-                    queue.push([poison_close(&error)]);
+                    queue.push([poison_close(&error)], &mut self.told);
                 }
                 Waiting::Release(action) => action(Err(error.to_string())),
             }
@@ -421,10 +453,10 @@ impl Fanout {
             }
         }
         for state in self.connections.values() {
-            state.queue.push([Delivery::Close {
-                code,
-                reason: reason.to_owned(),
-            }]);
+            let (code, reason) = (code, reason.to_owned());
+            state
+                .queue
+                .push([Delivery::Close { code, reason }], &mut self.told);
         }
     }
 }
@@ -448,7 +480,12 @@ impl Connection {
         if self.open.ends.is_empty() {
             return None;
         }
-        let mut batch = std::mem::take(&mut self.open);
+        let batch = std::mem::take(&mut self.open);
+        self.reserved(batch)
+    }
+
+    /// What a batch takes is reserved.
+    fn reserved(&mut self, mut batch: MessageBatch) -> Option<Delivery> {
         self.overflow |= !batch.reserve(self.queue.budget());
         // What is too much is not kept until the end of the round.
         (!self.overflow).then_some(Delivery::Messages(batch))
@@ -461,6 +498,8 @@ struct Updates<'f> {
     /// Who called, and gets its own update inside its result (05 §6.3).
     caller: Option<(ConnectionNumber, u32, Timestamp)>,
     answered: bool,
+    /// What the connection before got, if it is shared.
+    shared: Option<Arc<SharedBody>>,
     /// Connections that are over, because they would get too much.
     cut: Vec<ConnectionNumber>,
 }
@@ -477,6 +516,9 @@ impl Receivers for Updates<'_> {
     }
 
     fn send(&mut self, update: ConnectionUpdate<'_>) {
+        if !update.is_as_before {
+            self.shared = None;
+        }
         match self.caller {
             Some((connection, request_id, timestamp)) if connection == update.connection => {
                 self.answered = true;
@@ -486,10 +528,21 @@ impl Receivers for Updates<'_> {
                         .encoded(update.sets, update.set_count);
                 });
             }
-            _ => self.fanout.stage(update.connection, |out| {
-                out.reserve(update.sets.len() + UPDATE_HEAD_BYTES);
-                server::transaction_update(out).encoded(update.sets, update.set_count);
-            }),
+            _ if update.sets.len() < SHARED_BYTES_MIN => {
+                self.fanout.stage(update.connection, |out| {
+                    out.reserve(update.sets.len() + UPDATE_HEAD_BYTES);
+                    server::transaction_update(out).encoded(update.sets, update.set_count);
+                });
+            }
+            _ => {
+                let body = self.shared.get_or_insert_with(|| {
+                    let mut out = Vec::with_capacity(update.sets.len() + UPDATE_HEAD_BYTES);
+                    server::transaction_update(&mut out).encoded(update.sets, update.set_count);
+                    Body::shared(out)
+                });
+                let body = body.clone();
+                self.fanout.stage_shared(update.connection, body);
+            }
         }
     }
 
@@ -513,9 +566,8 @@ impl Receivers for Updates<'_> {
             true => "an update is larger than limits.outgoing-message-bytes-max [LC0709]",
             false => "an update is larger than limits.client-bytes-max leaves room for [LC0709]",
         };
-        state.queue.push([Delivery::Close {
-            code: 1009,
-            reason: reason.to_owned(),
-        }]);
+        let (code, reason) = (1009, reason.to_owned());
+        let close = Delivery::Close { code, reason };
+        state.queue.push([close], &mut self.fanout.told);
     }
 }

@@ -3,10 +3,10 @@
 
 use std::borrow::Borrow;
 use std::hash::{Hash, Hasher};
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 
 /// A list that needs no memory of its own for one entry.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Few<T> {
     #[default]
     /// No entry.
@@ -25,6 +25,17 @@ impl<T> Deref for Few<T> {
         match self {
             Few::None => &[],
             Few::One(entry) => std::slice::from_ref(entry),
+            Few::Many(entries) => entries,
+        }
+    }
+}
+
+impl<T> DerefMut for Few<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        match self {
+            Few::None => &mut [],
+            Few::One(entry) => std::slice::from_mut(entry),
             Few::Many(entries) => entries,
         }
     }
@@ -75,6 +86,7 @@ impl<T> Few<T> {
 const SHORT_MAX: usize = 38;
 
 /// The key of a map, which is found by bytes.
+#[derive(Clone)]
 pub(crate) enum Key {
     Short { len: u8, bytes: [u8; SHORT_MAX] },
     Long(Box<[u8]>),
@@ -92,9 +104,9 @@ impl From<&[u8]> for Key {
     }
 }
 
-impl Borrow<[u8]> for Key {
+impl Key {
     #[inline]
-    fn borrow(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Key::Short { len, bytes } => &bytes[..usize::from(*len)],
             Key::Long(bytes) => bytes,
@@ -102,17 +114,22 @@ impl Borrow<[u8]> for Key {
     }
 }
 
+impl Borrow<[u8]> for Key {
+    #[inline]
+    fn borrow(&self) -> &[u8] {
+        self.bytes()
+    }
+}
+
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let bytes: &[u8] = self.borrow();
-        bytes.hash(state);
+        self.bytes().hash(state);
     }
 }
 
 impl PartialEq for Key {
     fn eq(&self, other: &Key) -> bool {
-        let (own, other): (&[u8], &[u8]) = (self.borrow(), other.borrow());
-        own == other
+        self.bytes() == other.bytes()
     }
 }
 

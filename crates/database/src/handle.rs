@@ -64,7 +64,9 @@ impl DatabaseHandle {
         let shared = &self.shared;
         let permit = shared.inbox.permit(request.jwt_payload.len()).await?;
         let limits = &shared.options.limits;
-        let queue = OutgoingQueue::new(limits.outgoing_queue_length, shared.client_budget());
+        let couriers = shared.options.commons.couriers().clone();
+        let messages_max = limits.outgoing_queue_length;
+        let queue = OutgoingQueue::new(messages_max, shared.client_budget(), couriers);
         let number = shared.next_connection();
         let peer = Peer {
             identity: request.identity,

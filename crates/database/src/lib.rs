@@ -7,23 +7,25 @@
 //!                           FAN-OUT: deltas to queries, messages per connection, release when durable
 //!                              │
 //!                              ▼
-//!                        OutgoingReceiver (one queue per connection)
+//!                        OutgoingReceiver (one queue per connection) ─▶ Outlet
 //! ```
 //!
 //! Every arrow carries batches. The writer and fan-out are one OS thread each; connection tasks of the server call
-//! [`RequestSender::submit`] and [`OutgoingReceiver::recv`].
+//! [`RequestSender::submit`], and [`Couriers`] what has an [`Outlet`] take from its [`OutgoingReceiver`].
 
 #![forbid(unsafe_code)]
 
 mod answer;
 mod asked;
 mod backfill;
+mod boxes;
 mod budget;
 mod calls;
 mod catalog;
 mod commit;
 mod compile;
 mod connection;
+mod couriers;
 mod decode;
 mod environment;
 mod error;
@@ -59,6 +61,7 @@ mod rehearsal;
 mod request;
 mod resolve;
 mod rights;
+mod router;
 mod row_limit;
 mod rules;
 mod schedule_queue;
@@ -79,6 +82,7 @@ mod writer;
 pub use budget::{HeldBytes, HeldMemory, Holder};
 pub use calls::{CallArgs, CallError, CallOutcome, Caller, HandlerReply};
 pub use connection::{ConnectRequest, Connection, RequestSender};
+pub use couriers::{Couriers, Outlet};
 pub use environment::{Alarm, Environment, Machine, Task, Work};
 pub use error::{ConnectError, Error, SqlError, SubmitError, UpdateError};
 pub use handle::{DatabaseHandle, ShutdownReason};
@@ -102,7 +106,9 @@ pub use module_log::{ModuleLog, ModuleLogMetrics, LIVE_RECORDS_MAX};
 pub use options::{
     Commons, DatabaseOptions, Engines, HostKind, Limits, MemoryMax, CLIENT_BYTES_CEILING,
 };
-pub use outgoing::{CutSignal, MessageBatch, Outgoing, OutgoingReceiver};
+pub use outgoing::{
+    Body, CutSignal, MessageBatch, Outgoing, OutgoingReceiver, OutletPlace, SharedBody, Small,
+};
 pub use planned::NO_SCHEDULES_FILE;
 pub use rights::Rights;
 pub use sql::{Described, JsonRows, Piece, ResultRow, RowEncoder, SqlOutcome, SqlStats};

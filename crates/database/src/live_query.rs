@@ -3,9 +3,9 @@
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::{Arc, LazyLock};
 
-use lightcone_query::{Fragment, Predicate, Query, SelectPlan, SqlError};
+use lightcone_query::{Fragment, Predicate, Query, Routing, SelectPlan, SqlError};
 use lightcone_schema::TableSchema;
-use lightcone_types::{AlgebraicType, ColId, Identity, TableId};
+use lightcone_types::{ColId, Identity, TableId};
 
 use crate::asked::Asked;
 use crate::asked::WindowRows;
@@ -33,6 +33,9 @@ pub(crate) struct LiveQuery {
     pub group: Arc<Group>,
     /// What is left to check for the rows of the group.
     pub residual: Option<Predicate>,
+    /// How fan-out finds it, if it is by more than the value of its group. What it costs is counted by the group nevertheless, as one
+    /// row may meet any part of those of a group.
+    pub route: Option<Box<Routing>>,
 }
 
 /// Queries with the same key match the same rows: the text, the rules that are drawn in, and the caller where these depend on
@@ -110,15 +113,19 @@ impl Group {
 
 impl LiveQuery {
     pub fn new(plan: SelectPlan, caller: &Identity) -> LiveQuery {
-        let equality = plan
-            .equalities
-            .iter()
-            .find(|(column, _)| compares_bytewise(&plan, *column))
-            .cloned();
+        let routing = plan.routing();
+        let has_one_value = |(_, values): &&(ColId, Vec<Box<[u8]>>)| values.len() == 1;
+        let first = plan.equalities.iter().find(|(column, _)| {
+            let mut single = routing.equal.iter().filter(has_one_value);
+            single.any(|(other, _)| other == column)
+        });
+        let equality = first.cloned();
         let residual = match &equality {
             Some((column, _)) => plan.residual(&[*column]),
             None => plan.predicate.clone(),
         };
+        let found_by = routing.equal.len() + routing.between.len();
+        let is_more = found_by > usize::from(equality.is_some());
         let key = QueryKey::new(
             &plan.text,
             plan.table.id,
@@ -131,6 +138,7 @@ impl LiveQuery {
             key: Arc::new(key),
             group: Arc::new(Group::of(plan.table.id, equality)),
             residual,
+            route: is_more.then(|| Box::new(routing)),
             table: plan.table.clone(),
             join: None,
             asked: Asked::Plan(Arc::new(plan)),
@@ -184,6 +192,7 @@ impl LiveQuery {
             key: Arc::new(query_key),
             group: Arc::new(Group::of(shape.id, Some((KEY_COLUMN, key)))),
             residual: None,
+            route: None,
             table,
             join: None,
             asked: Asked::Window(Arc::new(rows)),
@@ -217,6 +226,7 @@ impl LiveQuery {
             key: Arc::new(query_key),
             group: Arc::new(Group::of(shape.id, Some((KEY_COLUMN, key)))),
             residual: None,
+            route: None,
             table,
             join: Some(shape),
             asked: Asked::Query(Arc::new(query.of_fragment(fragment)), *caller),
@@ -323,26 +333,8 @@ impl LiveQuery {
             + self.key.text.len()
             + value
             + residual
+            + self.route.as_ref().map_or(0, |route| route.memory_bytes())
     }
-}
-
-/// Equal values of the column have equal bytes; not so for floats (-0 and +0, the NaNs).
-fn compares_bytewise(plan: &SelectPlan, column: ColId) -> bool {
-    fn no_floats(ty: &AlgebraicType) -> bool {
-        match ty {
-            AlgebraicType::F32 | AlgebraicType::F64 | AlgebraicType::Ref(_) => false,
-            AlgebraicType::Array(element) => no_floats(element),
-            AlgebraicType::Product(product) => product
-                .elements
-                .iter()
-                .all(|e| no_floats(&e.algebraic_type)),
-            AlgebraicType::Sum(sum) => sum.variants.iter().all(|v| no_floats(&v.algebraic_type)),
-            _ => true,
-        }
-    }
-    plan.table
-        .column(column)
-        .is_some_and(|column| no_floats(&column.ty))
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use lightcone_types::Identity;
 use rustc_hash::FxHashMap;
 
 use crate::budget::{ClientBudget, Holder, MemoryBudget};
+use crate::couriers::Couriers;
 use crate::environment::Environment;
 use crate::loads::Loads;
 use crate::procedures::ImmediateQueue;
@@ -73,6 +74,7 @@ pub struct Commons {
     pub(crate) memory: Arc<MemoryBudget>,
     pub(crate) reads: Arc<ReadPool>,
     pub(crate) environment: Arc<dyn Environment>,
+    couriers: Arc<Couriers>,
     /// For requests of procedures; without it they make none.
     pub(crate) outbound: Option<Arc<Outbound>>,
     /// What owners have of outbound requests, each for all of his databases.
@@ -125,6 +127,7 @@ impl Commons {
             reads: ReadPool::new(environment.clone(), read_threads),
             environment,
             request_shares: Mutex::default(),
+            couriers: Arc::default(),
             databases: AtomicU64::new(0),
             tracer: OnceLock::new(),
         })
@@ -178,6 +181,11 @@ impl Commons {
     /// Bytes that calls beside the writers hold, of all databases.
     pub fn procedures_bytes(&self) -> usize {
         self.procedures.used()
+    }
+
+    /// Who takes messages to the sockets. Outlets are told only while somebody runs them.
+    pub fn couriers(&self) -> &Arc<Couriers> {
+        &self.couriers
     }
 
     /// Has calls traced from now on. The first one stays.

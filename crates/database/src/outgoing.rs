@@ -1,18 +1,112 @@
-//! The queue of one connection's messages, between fan-out and the connection task.
+//! The queue of one connection's messages, between fan-out and the connection's outlet.
 
 use std::collections::VecDeque;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
+use lightcone_wire::Compression;
 use tokio::sync::{oneshot, Notify, OwnedSemaphorePermit};
 
 use crate::budget::{Charge, ClientBudget};
+use crate::couriers::{Couriers, Outlet, Told};
 use crate::few::Few;
+
+/// The bytes of messages.
+#[derive(Debug)]
+pub enum Body {
+    /// Of one connection.
+    Own(Vec<u8>),
+    /// One message that several connections get.
+    Shared(Arc<SharedBody>),
+}
+
+/// A message that is encoded, and compressed, once for all who get it.
+#[derive(Debug)]
+pub struct SharedBody {
+    bytes: Vec<u8>,
+    /// By algorithm: Brotli, gzip.
+    compressed: [OnceLock<Vec<u8>>; 2],
+}
+
+impl SharedBody {
+    /// The message as `compress` makes it, which is asked once for each algorithm.
+    pub fn compressed(
+        &self,
+        compression: Compression,
+        compress: impl FnOnce(&[u8]) -> Vec<u8>,
+    ) -> &[u8] {
+        let place = match compression {
+            Compression::None => return &self.bytes,
+            Compression::Brotli => 0,
+            Compression::Gzip => 1,
+        };
+        self.compressed[place].get_or_init(|| compress(&self.bytes))
+    }
+}
+
+impl Default for Body {
+    fn default() -> Body {
+        Body::Own(Vec::new())
+    }
+}
+
+impl From<Vec<u8>> for Body {
+    fn from(bytes: Vec<u8>) -> Body {
+        Body::Own(bytes)
+    }
+}
+
+impl Deref for Body {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Body::Own(bytes) => bytes,
+            Body::Shared(body) => &body.bytes,
+        }
+    }
+}
+
+impl Body {
+    /// A message for several connections.
+    pub(crate) fn shared(bytes: Vec<u8>) -> Arc<SharedBody> {
+        Arc::new(SharedBody {
+            bytes,
+            compressed: Default::default(),
+        })
+    }
+
+    pub fn is_shared(&self) -> bool {
+        matches!(self, Body::Shared(_))
+    }
+
+    /// Bytes that are this connection's own, to write more messages behind them.
+    #[inline]
+    pub(crate) fn own(&mut self) -> &mut Vec<u8> {
+        if let Body::Shared(body) = self {
+            *self = Body::Own(body.bytes.clone());
+        }
+        match self {
+            Body::Own(bytes) => bytes,
+            Body::Shared(_) => unreachable!("it was just copied"),
+        }
+    }
+
+    /// Bytes of memory. What is shared counts for each who gets it as if he were the only one.
+    fn memory_bytes(&self) -> usize {
+        match self {
+            Body::Own(bytes) => bytes.capacity(),
+            Body::Shared(body) => body.bytes.len(),
+        }
+    }
+}
 
 /// Encoded server messages, back to back, in order, without payload tags.
 #[derive(Debug, Default)]
 pub struct MessageBatch {
-    pub bytes: Vec<u8>,
+    pub bytes: Body,
     /// End of each message in `bytes`.
     pub ends: Few<usize>,
     /// What is reserved for them, until the batch is dropped.
@@ -31,7 +125,15 @@ impl MessageBatch {
     pub(crate) fn of(message: Vec<u8>) -> MessageBatch {
         MessageBatch {
             ends: Few::One(message.len()),
-            bytes: message,
+            bytes: message.into(),
+            ..MessageBatch::default()
+        }
+    }
+
+    pub(crate) fn of_shared(body: Arc<SharedBody>) -> MessageBatch {
+        MessageBatch {
+            ends: Few::One(body.bytes.len()),
+            bytes: Body::Shared(body),
             ..MessageBatch::default()
         }
     }
@@ -39,7 +141,7 @@ impl MessageBatch {
     /// Takes over the messages of a batch of the same connection.
     pub fn append(&mut self, other: MessageBatch) {
         let start = self.bytes.len();
-        self.bytes.extend_from_slice(&other.bytes);
+        self.bytes.own().extend_from_slice(&other.bytes);
         for end in &other.ends {
             self.ends.push(start + end);
         }
@@ -51,7 +153,7 @@ impl MessageBatch {
 
     /// Bytes of memory that the batch takes.
     fn memory_bytes(&self) -> usize {
-        self.bytes.capacity() + self.ends.heap_bytes()
+        self.bytes.memory_bytes() + self.ends.heap_bytes()
     }
 
     /// Reserves what the batch takes. False if that is too much for the client.
@@ -160,12 +262,17 @@ struct State {
     items: VecDeque<Delivery>,
     /// Nothing more will come; what is queued may still be taken.
     ended: bool,
+    /// Who is told when something comes. Until there is one, it is whoever waits in `recv`.
+    outlet: Option<Arc<dyn Outlet>>,
+    /// The outlet was told, and has not found the queue empty since.
+    is_told: bool,
 }
 
-/// Shared by fan-out (which pushes) and the connection task (which takes).
+/// Shared by fan-out (which pushes) and the connection's outlet (which takes).
 pub(crate) struct OutgoingQueue {
     state: Mutex<State>,
     ready: Notify,
+    couriers: Arc<Couriers>,
     budget: Arc<ClientBudget>,
     /// Messages that were admitted and not yet taken, also those that wait for the disk.
     messages: AtomicUsize,
@@ -173,10 +280,15 @@ pub(crate) struct OutgoingQueue {
 }
 
 impl OutgoingQueue {
-    pub fn new(messages_max: usize, budget: Arc<ClientBudget>) -> Arc<OutgoingQueue> {
+    pub fn new(
+        messages_max: usize,
+        budget: Arc<ClientBudget>,
+        couriers: Arc<Couriers>,
+    ) -> Arc<OutgoingQueue> {
         Arc::new(OutgoingQueue {
             state: Mutex::default(),
             ready: Notify::new(),
+            couriers,
             budget,
             messages: AtomicUsize::new(0),
             messages_max,
@@ -199,10 +311,12 @@ impl OutgoingQueue {
         let mut count = 0;
         for item in items {
             count += item.messages();
-            if let Delivery::Messages(batch) = item {
-                if !batch.reserve(&self.budget) {
-                    return false;
-                }
+            let is_reserved = match item {
+                Delivery::Messages(batch) => batch.reserve(&self.budget),
+                Delivery::Deferred(_) | Delivery::Close { .. } => true,
+            };
+            if !is_reserved {
+                return false;
             }
         }
         self.messages.fetch_add(count, Relaxed) + count <= self.messages_max
@@ -215,33 +329,78 @@ impl OutgoingQueue {
             self.cut();
             return false;
         }
-        self.push(items)
+        match self.append(items) {
+            Appended::Over => return false,
+            Appended::Told(outlet) => self.couriers.tell_one(outlet),
+            Appended::Seen => {}
+        }
+        true
     }
 
-    /// Appends items that were admitted. Returns false if the connection is over.
-    pub fn push(&self, items: impl IntoIterator<Item = Delivery>) -> bool {
+    /// Appends items that were admitted. The outlet, if it has to be told, is added to `told`.
+    pub fn push(&self, items: impl IntoIterator<Item = Delivery>, told: &mut Told) {
+        if let Appended::Told(outlet) = self.append(items) {
+            told.push(outlet);
+        }
+    }
+
+    fn append(&self, items: impl IntoIterator<Item = Delivery>) -> Appended {
         let mut state = self.state();
         if state.ended {
-            return false;
+            return Appended::Over;
         }
         for item in items {
             state.ended |= matches!(item, Delivery::Close { .. });
             state.items.push_back(item);
         }
-        drop(state);
-        self.ready.notify_one();
-        true
+        if std::mem::replace(&mut state.is_told, true) {
+            return Appended::Seen;
+        }
+        match &state.outlet {
+            Some(outlet) => Appended::Told(outlet.clone()),
+            None => {
+                drop(state);
+                self.ready.notify_one();
+                Appended::Seen
+            }
+        }
     }
 
     /// Ends the connection without a Close frame. Work for it ends.
     pub fn cut(&self) {
         let mut state = self.state();
         let items = std::mem::take(&mut state.items);
+        let outlet = state.outlet.take();
         state.ended = true;
         drop(state);
-        drop(items);
+        // The outlet has the queue: each would keep the other.
+        drop((items, outlet));
         self.ready.notify_one();
         self.budget.leave();
+    }
+}
+
+/// What appending to a queue asks for.
+enum Appended {
+    /// The connection is over.
+    Over,
+    /// This outlet has to be told.
+    Told(Arc<dyn Outlet>),
+    /// Whoever takes from the queue knows, or will look.
+    Seen,
+}
+
+/// Gives a connection's queue its outlet.
+pub struct OutletPlace(Arc<OutgoingQueue>);
+
+impl OutletPlace {
+    /// From now on, this outlet is told when something comes, until the connection is over. What is there already it has to take
+    /// by itself.
+    pub fn put(self, outlet: Arc<dyn Outlet>) {
+        let mut state = self.0.state();
+        if !state.ended {
+            state.outlet = Some(outlet);
+        }
     }
 }
 
@@ -294,6 +453,45 @@ impl OutgoingReceiver {
         }
     }
 
+    /// Where the connection's outlet is put.
+    pub fn outlet_place(&self) -> OutletPlace {
+        OutletPlace(self.queue.clone())
+    }
+
+    /// Whether `recv` has something to give, or to wait for that was announced.
+    pub fn has_more(&self) -> bool {
+        let state = self.queue.state();
+        self.deferred.is_some() || !state.items.is_empty() || state.ended
+    }
+
+    /// The next messages if they are there and take no more than so many bytes.
+    pub fn take_small(&mut self, bytes_max: usize) -> Small {
+        if self.deferred.is_some() {
+            return Small::Other;
+        }
+        let mut state = self.queue.state();
+        match state.items.front() {
+            Some(Delivery::Messages(batch)) if batch.bytes.len() <= bytes_max => {}
+            Some(_) => return Small::Other,
+            None => {
+                state.is_told = false;
+                return match state.ended {
+                    true => Small::Other,
+                    false => Small::Nothing,
+                };
+            }
+        }
+        let item = state.items.pop_front();
+        drop(state);
+        match item {
+            Some(Delivery::Messages(batch)) => {
+                self.queue.messages.fetch_sub(batch.ends.len(), Relaxed);
+                Small::Messages(batch)
+            }
+            _ => unreachable!("it was just looked at"),
+        }
+    }
+
     /// For waiting for the end of a connection beside `recv`.
     pub fn cut_signal(&self) -> CutSignal {
         CutSignal(self.queue.clone())
@@ -325,10 +523,23 @@ impl OutgoingReceiver {
                 self.queue.messages.fetch_sub(item.messages(), Relaxed);
                 Taken::Item(item)
             }
-            None if state.ended => Taken::Ended,
-            None => Taken::Nothing,
+            None => {
+                state.is_told = false;
+                match state.ended {
+                    true => Taken::Ended,
+                    false => Taken::Nothing,
+                }
+            }
         }
     }
+}
+
+/// What [`OutgoingReceiver::take_small`] finds.
+pub enum Small {
+    Messages(MessageBatch),
+    Nothing,
+    /// Something that is larger, has to be waited for, or ends the connection: it stays where it is.
+    Other,
 }
 
 enum Taken {

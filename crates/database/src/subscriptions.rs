@@ -7,18 +7,16 @@ use lightcone_engine::{DeltaBatch, DeltaKind, DeltaOp};
 use lightcone_query::Predicate;
 use lightcone_schema::TableSchema;
 use lightcone_table::RowLayout;
-use lightcone_types::{ColId, TableId};
+use lightcone_types::TableId;
 use lightcone_wire::rows::RowSize;
 use lightcone_wire::server::{event_rows, persistent_rows};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::evaluate::row_size;
-use crate::few::{Few, Key};
-use crate::live_query::{Group, LiveQuery, QueryKey, KEY_COLUMN};
+use crate::few::Few;
+use crate::live_query::{LiveQuery, QueryKey};
 use crate::peer::ConnectionNumber;
-
-/// Position of a query in the registry; reused after the last subscriber leaves.
-type QueryIndex = u32;
+use crate::router::{Places, QueryIndex, Router};
 
 /// One live query set's reference to a query.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,18 +38,14 @@ struct Query {
     live: Arc<LiveQuery>,
     /// What it is on.
     table: TableId,
-    /// The query's own, which is looked at for every row of its group.
+    /// What is left to check of a row that it was found for.
     residual: Option<Predicate>,
-    /// Where it stands in its table's list.
-    place: u32,
+    /// Where its table's router has it.
+    places: Places,
     subscribers: Few<Subscriber>,
     /// Position in `Transaction::hits` if the present transaction concerns this query.
     hit: Option<u32>,
 }
-
-/// Queries by the BSATN that a column must have. Clients choose these values: hashed without a secret, they could all be made
-/// to meet in one place.
-type QueriesByValue = hashbrown::HashMap<Key, Few<QueryIndex>>;
 
 /// Queries over one table, or joins of one shape.
 struct TableQueries {
@@ -61,10 +55,7 @@ struct TableQueries {
     /// Bytes at the start of each row that subscribers do not get.
     hidden_bytes: usize,
     name: String,
-    /// Queries that every changed row is checked against.
-    scans: Few<QueryIndex>,
-    /// Queries by the value a column must have: one map lookup however many there are.
-    by_value: Vec<(ColId, QueriesByValue)>,
+    router: Router,
 }
 
 /// All live queries.
@@ -86,6 +77,8 @@ struct Scratch {
     hits: Vec<Hit>,
     targets: Vec<Target>,
     candidates: Vec<QueryIndex>,
+    /// Of several columns of a row.
+    values: Vec<u8>,
     /// The query sets of one message.
     sets: Vec<u8>,
 }
@@ -102,6 +95,8 @@ impl Scratch {
         self.targets.shrink_to(ENTRIES_KEPT_MAX);
         self.candidates.clear();
         self.candidates.shrink_to(ENTRIES_KEPT_MAX);
+        self.values.clear();
+        self.values.shrink_to(ENTRIES_KEPT_MAX);
     }
 }
 
@@ -142,6 +137,8 @@ pub(crate) struct ConnectionUpdate<'a> {
     pub connection: ConnectionNumber,
     pub set_count: u32,
     pub sets: &'a [u8],
+    /// The connection before this one was sent the same.
+    pub is_as_before: bool,
 }
 
 /// Who gets the updates of a transaction.
@@ -241,15 +238,16 @@ impl Subscriptions {
             .entry(live.group.table)
             .or_insert_with(|| TableQueries::new(&live.table));
         let index = self.free.pop().unwrap_or(self.queries.len() as QueryIndex);
-        let list = table.list_of(&live.group);
-        let place = list.len() as u32;
-        list.push(index);
+        let places = table.router.add(index, &live);
         self.by_key.insert(live.key.clone(), index);
         let query = Query {
-            residual: live.residual.clone(),
+            residual: match (&live.route, places.is_routed) {
+                (Some(route), true) => route.residual.clone(),
+                _ => live.residual.clone(),
+            },
             table: live.group.table,
             live,
-            place,
+            places,
             subscribers: Few::None,
             hit: None,
         };
@@ -264,26 +262,21 @@ impl Subscriptions {
         let Some(query) = self.queries[index as usize].take() else {
             return;
         };
-        let group = &query.live.group;
         self.by_key.remove(&query.live.key);
         self.free.push(index);
-        let id = group.table;
-        let Some(table) = self.tables.get_mut(&id) else {
+        let Some(table) = self.tables.get_mut(&query.table) else {
             return;
         };
-        let list = table.list_of(group);
-        list.swap_remove(query.place as usize);
-        let moved = list.get(query.place as usize).copied();
-        let is_empty = list.is_empty();
-        if let (Some((column, value)), true) = (&group.equality, is_empty) {
-            table.map_of(*column).remove(&value[..]);
-        }
-        table.by_value.retain(|(_, map)| !map.is_empty());
-        if table.scans.is_empty() && table.by_value.is_empty() {
-            self.tables.remove(&id);
-        }
-        if let Some(moved) = moved {
-            self.query_mut(moved).place = query.place;
+        let queries = &mut self.queries;
+        table.router.remove(index, &query.places, |moved| {
+            let other = queries[moved.query as usize].as_mut();
+            // Of those with several values, it may be this one.
+            if let Some(other) = other {
+                other.places.note(&moved);
+            }
+        });
+        if table.router.is_empty() {
+            self.tables.remove(&query.table);
         }
     }
 
@@ -299,6 +292,7 @@ impl Subscriptions {
             hits,
             targets,
             candidates,
+            values,
             sets,
         } = &mut scratch;
         let mut over = FxHashSet::default();
@@ -309,7 +303,8 @@ impl Subscriptions {
             };
             let row = deltas.row(op);
             candidates.clear();
-            table.candidates(deltas.key(op), row, candidates);
+            let (router, key) = (&table.router, deltas.key(op));
+            router.candidates(&table.layout, key, row, values, candidates);
             for &index in candidates.iter() {
                 let query = self.queries[index as usize]
                     .as_mut()
@@ -437,31 +432,43 @@ impl Subscriptions {
         sets: &mut Vec<u8>,
         receivers: &mut impl Receivers,
     ) {
+        let mut before: &[Target] = &[];
+        let mut set_count = 0;
         for of_connection in targets.chunk_by(|a, b| a.connection == b.connection) {
             let connection = of_connection[0].connection;
-            let entries = of_connection.iter();
-            let bytes: usize = entries
-                .map(|target| hits[target.hit as usize].encoded.len())
-                .sum();
-            // Many sets of one connection may hold the same few rows.
-            if bytes > LOOK_AT_ROOM_BYTES && bytes > receivers.free_bytes(connection) {
-                receivers.too_large(connection, bytes);
+            let is_as_before = is_same(before, of_connection);
+            if !is_as_before {
+                let entries = of_connection.iter();
+                let bytes: usize = entries
+                    .map(|target| hits[target.hit as usize].encoded.len())
+                    .sum();
+                // Many sets of one connection may hold the same few rows.
+                if bytes > LOOK_AT_ROOM_BYTES && bytes > receivers.free_bytes(connection) {
+                    receivers.too_large(connection, bytes);
+                    continue;
+                }
+                sets.clear();
+                set_count = 0;
+                for of_set in of_connection.chunk_by(|a, b| a.query_set_id == b.query_set_id) {
+                    set_count += 1;
+                    self.write_set(hits, of_set, sets);
+                }
+                before = of_connection;
+            } else if sets.len() > LOOK_AT_ROOM_BYTES
+                && sets.len() > receivers.free_bytes(connection)
+            {
+                receivers.too_large(connection, sets.len());
                 continue;
-            }
-            sets.clear();
-            let mut set_count = 0;
-            for of_set in of_connection.chunk_by(|a, b| a.query_set_id == b.query_set_id) {
-                set_count += 1;
-                self.write_set(hits, of_set, sets);
             }
             receivers.send(ConnectionUpdate {
                 connection,
                 set_count,
                 sets,
+                is_as_before,
             });
-            if sets.capacity() > LOOK_AT_ROOM_BYTES {
-                *sets = Vec::new();
-            }
+        }
+        if sets.capacity() > LOOK_AT_ROOM_BYTES {
+            *sets = Vec::new();
         }
     }
 
@@ -481,6 +488,12 @@ impl Subscriptions {
     }
 }
 
+/// Whether two connections get the same.
+fn is_same(one: &[Target], other: &[Target]) -> bool {
+    let content = |target: &Target| (target.query_set_id, target.table, target.hit);
+    one.len() == other.len() && one.iter().map(content).eq(other.iter().map(content))
+}
+
 impl TableQueries {
     fn new(table: &TableSchema) -> TableQueries {
         let types: Vec<_> = table.columns.iter().map(|c| c.ty.clone()).collect();
@@ -490,44 +503,7 @@ impl TableQueries {
             is_event: table.is_event,
             hidden_bytes: table.hidden_bytes(),
             name: table.name.clone(),
-            scans: Few::None,
-            by_value: Vec::new(),
-        }
-    }
-
-    fn map_of(&mut self, column: ColId) -> &mut QueriesByValue {
-        let position = match self.by_value.iter().position(|(other, _)| *other == column) {
-            Some(position) => position,
-            None => {
-                self.by_value.push((column, QueriesByValue::default()));
-                self.by_value.len() - 1
-            }
-        };
-        &mut self.by_value[position].1
-    }
-
-    /// The queries of a group of this table.
-    fn list_of(&mut self, group: &Group) -> &mut Few<QueryIndex> {
-        match &group.equality {
-            Some((column, value)) => self
-                .map_of(*column)
-                .entry(Key::from(&value[..]))
-                .or_default(),
-            None => &mut self.scans,
-        }
-    }
-
-    #[inline]
-    fn candidates(&self, key: &[u8], row: &[u8], out: &mut Vec<QueryIndex>) {
-        out.extend_from_slice(&self.scans);
-        for (column, map) in &self.by_value {
-            let value = match *column {
-                KEY_COLUMN => key,
-                column => self.layout.column(row, usize::from(column.0)),
-            };
-            if let Some(queries) = map.get(value) {
-                out.extend_from_slice(queries);
-            }
+            router: Router::default(),
         }
     }
 }
@@ -594,26 +570,7 @@ fn rows_at<'r>(
 
 #[cfg(test)]
 mod tests {
-    use std::hash::BuildHasher;
-
     use super::*;
-
-    #[test]
-    fn values_that_clients_choose_do_not_meet_in_one_place() {
-        // Without a secret, these 16 bytes all have one hash.
-        let values: Vec<Vec<u8>> = (0..1000_u64)
-            .map(|n| [0x243f_6a88_85a3_08d3, n].map(u64::to_le_bytes).concat())
-            .collect();
-        let plain = rustc_hash::FxBuildHasher;
-        let hashes: HashSet<u64> = values.iter().map(|v| plain.hash_one(&v[..])).collect();
-        assert_eq!(hashes.len(), 1);
-        let map = QueriesByValue::default();
-        let hashes: HashSet<u64> = values
-            .iter()
-            .map(|value| map.hasher().hash_one(&value[..]))
-            .collect();
-        assert_eq!(hashes.len(), 1000);
-    }
 
     #[test]
     fn a_large_transaction_does_not_keep_its_memory() {

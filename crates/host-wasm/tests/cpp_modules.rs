@@ -75,7 +75,7 @@ impl Database {
         outcome
     }
 
-    fn call_procedure(&mut self, procedure: &str, args: &[u8]) -> ProcedureOutcome {
+    fn call_procedure(&mut self, procedure: &str, args: &[u8]) -> ProcedureOutcome<Vec<u8>> {
         let procedures = &self.def.root.procedures;
         let id = procedures.iter().position(|p| p.name == procedure);
         self.running

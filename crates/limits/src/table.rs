@@ -510,7 +510,7 @@ section! {
             names_max: usize = 100_000;
                 bounds "names of the server that were taken, also those that lead nowhere any more: identities are free, and each \
                     may take some; without a bound for whom `publish.owners` names";
-                reached "refuse: 503, LC0155";
+                reached "refuse: 503, LC0159";
 
             /// Most names that one owner has taken for databases, unless `publish.owners` names him. They stay his.
             names_per_owner_max: usize = 10_000;

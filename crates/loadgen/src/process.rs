@@ -1,6 +1,6 @@
 //! CPU time and memory of a process, and what the disk below its files writes. From `/proc` and `/sys`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
@@ -36,6 +36,55 @@ impl Usage {
             device_written_bytes: device_of_files(pid).and_then(device_written_bytes),
             resident_bytes: pages * rustix::param::page_size() as u64,
         })
+    }
+}
+
+/// The processor time of each thread of a process, exact to the nanosecond.
+#[derive(Clone, Debug, Default)]
+pub struct Threads(BTreeMap<u32, (String, Duration)>);
+
+impl Threads {
+    /// Of the process with this id. The text of an error says which file is missing or odd.
+    pub fn of(pid: u32) -> Result<Self, String> {
+        let directory = format!("/proc/{pid}/task");
+        let tasks =
+            std::fs::read_dir(&directory).map_err(|error| format!("{directory}: {error}"))?;
+        let mut threads = BTreeMap::new();
+        for task in tasks.flatten() {
+            // A thread that has just ended is left out.
+            let read = |file: &str| std::fs::read_to_string(task.path().join(file)).ok();
+            let number = task.file_name().to_str().and_then(|name| name.parse().ok());
+            let (Some(number), Some(name), Some(times)) = (number, read("comm"), read("schedstat"))
+            else {
+                continue;
+            };
+            let run_ns = times
+                .split_ascii_whitespace()
+                .next()
+                .and_then(|ns| ns.parse().ok());
+            let run_ns = run_ns
+                .ok_or_else(|| format!("{directory}/{number}/schedstat has an unknown form"))?;
+            threads.insert(
+                number,
+                (name.trim_end().to_owned(), Duration::from_nanos(run_ns)),
+            );
+        }
+        Ok(Self(threads))
+    }
+
+    /// What they have used since `before`, threads of one name together, the busiest first.
+    pub fn since(&self, before: &Threads) -> Vec<(String, Duration)> {
+        let mut by_name = BTreeMap::<&str, Duration>::new();
+        for (number, (name, cpu)) in &self.0 {
+            let known = before.0.get(number).map_or(Duration::ZERO, |(_, cpu)| *cpu);
+            *by_name.entry(name).or_default() += cpu.saturating_sub(known);
+        }
+        let mut all: Vec<_> = by_name
+            .into_iter()
+            .map(|(name, cpu)| (name.to_owned(), cpu))
+            .collect();
+        all.sort_by_key(|(_, cpu)| std::cmp::Reverse(*cpu));
+        all
     }
 }
 
@@ -112,6 +161,8 @@ mod tests {
         let usage = Usage::of(std::process::id()).unwrap();
         assert!(usage.resident_bytes > 0);
         assert!(own_cpu() > Duration::ZERO);
+        let threads = Threads::of(std::process::id()).unwrap();
+        assert!(threads.since(&Threads::default())[0].1 > Duration::ZERO);
         assert!(Usage::of(u32::MAX).is_err());
     }
 }

@@ -198,8 +198,10 @@ impl Outbound {
         let outbound = self.clone();
         self.runtime.spawn(async move {
             let result = tokio::select! {
-                result = share.within(outbound.request(request, bounds)) => result,
+                // Who has gone while he waited for his turn takes none.
+                biased;
                 () = answer.closed() => return,
+                result = share.within(outbound.request(request, bounds)) => result,
             };
             // Whoever asked may be gone by now.
             let _ = answer.send(result);

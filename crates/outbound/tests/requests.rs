@@ -710,9 +710,8 @@ async fn requests_are_bounded_and_one_share_leaves_others_some() {
     accepted(0).await;
     // Those who have gone make room, and those who wait behind them are gone too.
     drop(of_greedy);
-    accepted(0).await;
-    drop(held);
     let mut of_third_held = accepted(1).await;
+    drop(held);
     answer(&mut of_third_held[0], OK).await;
     let answered = of_third.await.expect("an answer").expect("an answer");
     assert_eq!(answered.status, 200);

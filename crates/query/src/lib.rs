@@ -37,6 +37,7 @@ mod predicate;
 mod query;
 mod render;
 mod results;
+mod routing;
 mod rules;
 mod scalar;
 mod scope;
@@ -69,6 +70,7 @@ pub use plan::{
 pub use predicate::{Predicate, Tuple};
 pub use query::{Fragment, Output, Query};
 pub use results::{Run, Tables};
+pub use routing::{ColumnOrder, ColumnRange, Routing};
 pub use rules::FRAGMENTS_MAX;
 pub use select_plan::{Projection, SelectPlan};
 pub use shape::Grouping;

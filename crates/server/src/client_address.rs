@@ -3,7 +3,7 @@
 //! Anybody can write `x-forwarded-for` into a request. It counts only on connections of a proxy that the operator has named
 //! (`network.trusted-proxies`), and there from the right: each proxy appends the address that it has seen itself.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use axum::http::{HeaderMap, HeaderName};
 use ipnet::IpNet;
@@ -25,6 +25,8 @@ const PROXY_HEADERS: [&str; 6] = [
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionAddresses {
     peer: IpAddr,
+    /// This end of the connection.
+    pub local: SocketAddr,
     /// Only programs on this machine reach the listener.
     pub on_loopback: bool,
 }
@@ -65,9 +67,10 @@ impl<'de> Deserialize<'de> for TrustedProxies {
 }
 
 impl ConnectionAddresses {
-    pub(crate) fn new(peer: IpAddr, on_loopback: bool) -> ConnectionAddresses {
+    pub(crate) fn new(peer: IpAddr, local: SocketAddr, on_loopback: bool) -> ConnectionAddresses {
         ConnectionAddresses {
             peer: peer.to_canonical(),
+            local,
             on_loopback,
         }
     }
@@ -156,7 +159,7 @@ mod tests {
     }
 
     fn from(peer: &str) -> ConnectionAddresses {
-        ConnectionAddresses::new(ip(peer), true)
+        ConnectionAddresses::new(ip(peer), ([127, 0, 0, 1], 3000).into(), true)
     }
 
     fn forwarded(lines: &[&str]) -> HeaderMap {

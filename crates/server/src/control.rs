@@ -90,7 +90,7 @@ pub enum ControlError {
     TooManyNames { owner: Identity, max: usize },
     #[error(
         "the owners of this server have taken as many names as limits.names-max allows ({0}), and names stay their owner's: use one of \
-         your own again, or let the operator raise the limit or list your identity in publish.owners of config.toml [LC0155]"
+         your own again, or let the operator raise the limit or list your identity in publish.owners of config.toml [LC0159]"
     )]
     NoMoreNames(usize),
 }

@@ -197,6 +197,7 @@ pub const ROUTES: &[(&str, &str, Needs)] = &[
     no_role("GET", "/v1/ping"),
     no_role("POST", "/v1/identity"),
     no_role("GET", "/v1/identity/public-key"),
+    no_role("GET", "/v1/identity/key-proof"),
     no_role("GET", "/v1/identity/{identity}/databases"),
     needs("*", "/v1/database/{database}/route", Action::Use),
     needs("*", "/v1/database/{database}/route/", Action::Use),

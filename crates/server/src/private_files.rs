@@ -1,7 +1,7 @@
 //! Who else on this machine may read or change what the server keeps.
 //!
 //! Directories are made for the server alone (0700), whatever the umask. What is there already and belongs to the server's
-//! user is mended with a warning; what cannot be mended and lets strangers in is refused.
+//! user is mended, and said; what cannot be mended and lets strangers in is refused.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -47,8 +47,8 @@ pub(crate) fn open_data_directory(path: &Path) -> Result<(), Error> {
         return Ok(());
     }
     if set_mode(path, mode & !DIRECTORY_TOO_WIDE).is_ok() {
-        tracing::warn!(
-            "{} could be entered by other users of this machine (mode {mode:o}); it is mended [LC0138]",
+        tracing::info!(
+            "{} is closed to other users of this machine from now on; its mode was {mode:o} [LC0138]",
             path.display()
         );
         return Ok(());

@@ -198,6 +198,7 @@ impl Server {
             }
             None => None,
         };
+        start_couriers(&state, &stopping);
         let router = crate::http::router(state.clone());
         let mut running = stopping.clone();
         let stopped = async move {
@@ -219,6 +220,21 @@ impl Server {
             stop,
             accepting,
         })
+    }
+}
+
+/// Starts a courier for each network thread. They end with the last connections.
+fn start_couriers(state: &ServerState, stopping: &watch::Receiver<Stage>) {
+    let threads = tokio::runtime::Handle::current().metrics().num_workers();
+    for _ in 0..threads {
+        let couriers = state.databases.couriers().clone();
+        let mut stopping = stopping.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = couriers.run() => {}
+                _ = stopping.wait_for(|stage| *stage == Stage::Stopped) => {}
+            }
+        });
     }
 }
 
@@ -465,7 +481,11 @@ async fn accept(
             continue;
         }
         let counted = Counted(state.clone());
-        let peer = ConnectionAddresses::new(peer.ip(), on_loopback);
+        // Only a connection that is gone already has no end here.
+        let Ok(local) = stream.local_addr() else {
+            continue;
+        };
+        let peer = ConnectionAddresses::new(peer.ip(), local, on_loopback);
         let is_proxy = peer.is_trusted_proxy(&state.config.network.trusted_proxies);
         let Some(of_address) = addresses.enter(peer.peer(), is_proxy) else {
             add(&state.counters.connections_refused, 1);

@@ -7,7 +7,7 @@ use common::{answer, config, header, json, TestServer, User};
 const PAGE: &str = "https://evil.example";
 
 /// What changes or tells about databases and the server.
-const MANAGEMENT: [(&str, &str); 27] = [
+const MANAGEMENT: [(&str, &str); 28] = [
     ("POST", "/v1/database"),
     ("PUT", "/v1/database/d"),
     ("DELETE", "/v1/database/d"),
@@ -27,6 +27,7 @@ const MANAGEMENT: [(&str, &str); 27] = [
     ("POST", "/v1/database/d/mcp"),
     ("POST", "/v1/mcp"),
     ("GET", "/v1/identity/IDENTITY/databases"),
+    ("GET", "/v1/identity/key-proof"),
     ("PUT", "/v1/energy/IDENTITY"),
     ("POST", "/v1/energy/IDENTITY"),
     ("GET", "/v1/metrics"),

@@ -2,11 +2,14 @@
 
 mod common;
 
+use std::net::SocketAddr;
+
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use base64::Engine as _;
 use common::tokens::{now, payload, ping, sign, sign_with};
 use common::{answer, header, json, TestServer};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use lightcone_server::auth::proof::{Claim, NONCE_BYTES};
 use lightcone_types::Identity;
 use serde_json::{json, Value};
 
@@ -60,6 +63,70 @@ async fn tokens_survive_a_restart() {
     let dir = server.stop().await;
     let server = TestServer::start_in(dir, common::config("")).await;
     assert_eq!(ping(&server, &user.token).await.0, 200);
+}
+
+/// Whoever asks a server at its own address can be sure of its key; whoever hands the question on gets nothing that he could use.
+#[tokio::test]
+async fn key_proofs() {
+    let config = "[network]\npublic-addresses = [\"https://db.example.com\"]";
+    let server = TestServer::start_with(common::config(config)).await;
+    let nonce = [0x5a; NONCE_BYTES];
+    let digits = "5a".repeat(NONCE_BYTES);
+    let path = |address: &str| format!("/v1/identity/key-proof?nonce={digits}&address={address}");
+    let at: SocketAddr = server.base["http://".len()..].parse().expect("an address");
+    let localhost = format!("http://localhost:{}", at.port());
+    for (address, reached_at) in [
+        (&*server.base, Some(at)),
+        (&*localhost, Some(at)),
+        ("https://db.example.com", None),
+    ] {
+        let (status, body) = server.ask("GET", &path(address)).await;
+        assert_eq!(status, 200, "{address}: {body}");
+        let body = json(&body);
+        let shown = body["reached_at"].as_str().and_then(|at| at.parse().ok());
+        assert_eq!(shown, reached_at);
+        let text = |name: &str| body[name].as_str().expect("a text").to_owned();
+        let claim = Claim {
+            nonce: &nonce,
+            address,
+            reached_at,
+        };
+        let key = claim.verify(&text("public_key"), &text("signature"));
+        let key = key.expect("proven");
+        assert!(key.has_signed(&server.user().await.token));
+        let other = Claim {
+            nonce: &[0; NONCE_BYTES],
+            ..claim
+        };
+        let verified = other.verify(&text("public_key"), &text("signature"));
+        assert!(verified.is_none(), "it is for one nonce");
+    }
+    let elsewhere = format!("http://127.0.0.1:{}", at.port() ^ 1);
+    for address in [
+        &elsewhere,
+        "http://evil.example",
+        "https://db.example.com:444",
+    ] {
+        let (status, body) = server.ask("GET", &path(address)).await;
+        assert!(
+            status == 403 && body.ends_with("[LC0155]"),
+            "{address}: {status} {body}"
+        );
+    }
+    // Through a proxy, an address on loopback is one of another machine.
+    let proxied = server
+        .request("GET", &path(&server.base))
+        .header("x-forwarded-for", "203.0.113.9");
+    assert_eq!(answer(proxied).await.0, 403);
+    for query in [
+        "",
+        "?nonce=5a&address=http://x",
+        "?address=http://x",
+        &format!("?nonce={digits}"),
+    ] {
+        let path = format!("/v1/identity/key-proof{query}");
+        assert_eq!(server.ask("GET", &path).await.0, 400, "{query}");
+    }
 }
 
 #[tokio::test]

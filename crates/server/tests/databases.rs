@@ -709,7 +709,7 @@ async fn owners_have_so_many_names_together() {
     created(&server, &second, "b", "module").await;
     let (status, body) = publish(&server, &third, "/v1/database/c", "module").await;
     assert!(
-        status == 503 && body.ends_with("[LC0155]"),
+        status == 503 && body.ends_with("[LC0159]"),
         "{status} {body}"
     );
     let name = server.ask("GET", "/v1/database/c/identity").await;

@@ -68,10 +68,10 @@ describe("publish", () => {
     ];
     const refused = await server.home.runWith("n\n", ...args);
     expect(refused.code, "what was declined has not succeeded").toBe(1);
-    expect(refused.stdout).toContain(
+    expect(refused.stderr).toContain(
       "This will DESTROY the current wiped module, and ALL corresponding data.",
     );
-    expect(refused.stdout).toContain("[deleting wiped] [y/N]");
+    expect(refused.stderr).toContain("[deleting wiped] [y/N]");
     expect(await server.sql("wiped", "SELECT * FROM accounts")).toHaveLength(5);
 
     const client = await RawClient.connect(server.url, "wiped");
@@ -302,10 +302,10 @@ describe("names and owners", () => {
     const client = await RawClient.connect(server.url, "renamed");
     const declined = await server.home.runWith("no\n", "delete", "--server", server.url, "renamed");
     expect(declined.code).toBe(0);
-    expect(declined.stdout).toContain(
+    expect(declined.stderr).toContain(
       `Are you sure you want to delete database renamed (${id})? This action cannot be undone. [y/N]`,
     );
-    expect(declined.stdout).toContain("Aborting");
+    expect(declined.stderr).toContain("Aborting");
     await server.cliOk("delete", "renamed", "-y");
     expect(await client.closed).toEqual({ code: 1001, reason: "module exited" });
     const gone = await server.cli("sql", "renamed", "SELECT * FROM accounts");
@@ -338,7 +338,7 @@ describe("names and owners", () => {
   test("a command that needs a login logs in with the server when nobody can be asked", async () => {
     const home = new Home();
     try {
-      const out = await home.ok(
+      const published = await home.run(
         "publish",
         "--server",
         server.url,
@@ -347,8 +347,11 @@ describe("names and owners", () => {
         "-y",
         "by-a-newcomer",
       );
-      expect(out).toContain("We have logged in directly to your target server.");
-      expect(out).toContain("Created new database with name: by-a-newcomer");
+      expect(published.code, published.stderr).toBe(0);
+      expect(published.stderr).toContain("We have logged in directly to your target server.");
+      expect(published.stdout).toMatch(
+        /^Created new database with name: by-a-newcomer, identity: [0-9a-f]{64}\n$/,
+      );
     } finally {
       home.removeNow();
     }

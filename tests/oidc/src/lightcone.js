@@ -84,10 +84,8 @@ export class Home {
     return {
       async line(prefix) {
         for (let attempt = 0; attempt < 300; attempt++) {
-          const found = out.text
-            .split("\n")
-            .slice(0, -1)
-            .find((line) => line.startsWith(prefix));
+          const lines = [out.text, out.errors].flatMap((text) => text.split("\n").slice(0, -1));
+          const found = lines.find((line) => line.startsWith(prefix));
           if (found) return found.slice(prefix.length);
           if (child.exitCode !== null) break;
           await new Promise((resolve) => setTimeout(resolve, 50));

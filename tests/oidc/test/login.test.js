@@ -196,7 +196,7 @@ test("a login is renewed before it ends, once, and only its provider hears of it
   const home = new Home();
   const scope = ["--scope", "openid offline_access"];
   const end = await logIn(home, at, short.issuer, "ann", ...scope);
-  assert.match(end.out, /It is renewed by itself/);
+  assert.match(end.errors, /It is renewed by itself/);
   const list = (url) => home.run("list", "--yes", "--server", url).end();
   const first = await tokenOf(home, at);
   const secrets = [refreshToken(home)];

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use super::{wasm, Built, HostType, Options};
 use crate::error::{Error, Result};
+use crate::output::remark_text;
 
 /// Below the directory of the module.
 const TOOLCHAIN: &str = "lightcone/toolchain.cmake";
@@ -109,7 +110,7 @@ fn run(command: &mut Command, directory: &Path) -> Result<()> {
         return Ok(());
     }
     // What tools for Ninja and Make report on stdout is of interest only now.
-    eprint!("{}", String::from_utf8_lossy(&output.stdout));
+    remark_text!("{}", String::from_utf8_lossy(&output.stdout));
     Err(failed(format!(
         "{name} could not build the module; its messages are above"
     )))

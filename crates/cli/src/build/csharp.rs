@@ -6,6 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use super::{Built, HostType, Options};
 use crate::error::{Error, Result};
+use crate::output::{self, remark};
 
 /// Versions of .NET that compile to WebAssembly for modules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +121,8 @@ fn cannot_run(error: std::io::Error) -> Error {
 
 /// Runs it with its messages on ours.
 fn run(mut command: Command) -> Result<()> {
-    let status = command.status().map_err(cannot_run)?;
+    let status = command.stdout(output::of_children()).status();
+    let status = status.map_err(cannot_run)?;
     if status.success() {
         return Ok(());
     }
@@ -214,7 +216,7 @@ fn ensure_workload(directory: &Path) -> Result<()> {
     if String::from_utf8_lossy(&output.stdout).contains(WORKLOAD) {
         return Ok(());
     }
-    println!("Installing the workload {WORKLOAD} of .NET");
+    remark!("Installing the workload {WORKLOAD} of .NET");
     run(command(directory, &["workload", "install", WORKLOAD]))
 }
 

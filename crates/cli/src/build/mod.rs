@@ -3,6 +3,7 @@
 mod advice;
 pub mod cpp;
 mod csharp;
+mod dependencies;
 pub mod rust;
 pub mod typescript;
 mod wasm;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 
 use crate::error::{Error, Result};
+use crate::output::{remark, result};
 use crate::paths::absolute;
 
 #[derive(Debug, clap::Args)]
@@ -118,7 +120,7 @@ pub fn run(args: Args) -> Result<()> {
     };
     let built = build(&directory, &args.options)?;
     advise(&built);
-    println!("Build finished successfully.");
+    result!("Build finished successfully.");
     Ok(())
 }
 
@@ -131,7 +133,7 @@ pub fn advise(built: &Built) {
         return;
     };
     for advice in advice::of(&def) {
-        eprintln!("warning: {advice}");
+        remark!("warning: {advice}");
     }
 }
 

@@ -1,16 +1,20 @@
 //! Rust modules, built by cargo (07 §7).
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::dependencies::{Absent, Failure};
 use super::{wasm, Built, HostType, Options};
 use crate::error::{Error, Result};
+use crate::output::{self, remark, remark_text};
 use crate::progress::Progress;
 
 /// The platform of modules.
 pub const TARGET: &str = "wasm32-unknown-unknown";
+/// Errors that are looked at after they were printed.
+const FAILURES_MAX: usize = 64;
 /// Output that no module can make: there is no terminal where it runs.
 const PRINTS: [&str; 5] = ["eprintln!", "println!", "eprint!", "print!", "dbg!"];
 
@@ -18,7 +22,7 @@ pub fn build(directory: &Path, options: &Options) -> Result<Built> {
     ensure_target()?;
     lint(directory, &options.lint_dir)?;
     let built = cargo_build(directory, options)?;
-    check(directory, &built)?;
+    check(directory, &built, options)?;
     let path = if options.debug {
         built
     } else {
@@ -115,7 +119,7 @@ fn ensure_target() -> Result<()> {
 /// Refuses sources that print: nobody would ever see it.
 fn lint(directory: &Path, lint_dir: &str) -> Result<()> {
     if lint_dir.is_empty() {
-        eprintln!("warning: the sources are not checked for prints, because --lint-dir is empty");
+        remark!("warning: the sources are not checked for prints, because --lint-dir is empty");
         return Ok(());
     }
     let mut hits = Vec::new();
@@ -164,13 +168,14 @@ fn lint_directory(directory: &Path, hits: &mut Vec<String>) -> Result<()> {
 fn cargo_build(directory: &Path, options: &Options) -> Result<PathBuf> {
     let cargo = program("CARGO", "cargo");
     let mut command = Command::new(&cargo);
+    // What the compiler says is printed here as cargo would do it, and looked at.
+    let format = match std::io::stderr().is_terminal() {
+        true => "--message-format=json-diagnostic-rendered-ansi",
+        false => "--message-format=json",
+    };
     command
         .current_dir(directory)
-        .args([
-            "build",
-            "--config=net.git-fetch-with-cli=true",
-            "--message-format=json-render-diagnostics",
-        ])
+        .args(["build", "--config=net.git-fetch-with-cli=true", format])
         .arg(format!("--target={TARGET}"))
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
@@ -191,98 +196,93 @@ fn cargo_build(directory: &Path, options: &Options) -> Result<PathBuf> {
         )
     };
     let mut child = command.spawn().map_err(cannot_run)?;
-    let mut artifact = None;
+    let (mut artifact, mut failures) = (None, Vec::new());
     for line in BufReader::new(child.stdout.take().expect("stdout is piped")).lines() {
         let line = line.map_err(cannot_run)?;
-        if let Some(path) = artifact_of(&line) {
-            artifact = Some(path);
+        match Message::parse(&line) {
+            Some(Message::Artifact(path)) => artifact = Some(path),
+            Some(Message::Said { text, failure }) => {
+                remark_text!("{text}");
+                failures.extend(failure.filter(|_| failures.len() < FAILURES_MAX));
+            }
+            None => {}
         }
     }
     let status = child.wait().map_err(cannot_run)?;
     if !status.success() {
-        return Err(Error::coded(
-            "LC0613",
-            "cargo could not build the module; its messages are above",
-        ));
+        let why = match Absent::of_failures(&failures) {
+            Some(absent) => absent.explain(directory, options.features.as_deref()),
+            None => "cargo could not build the module; its messages are above".to_owned(),
+        };
+        return Err(Error::coded("LC0613", why));
     }
     artifact.filter(|path| path.extension().is_some_and(|e| e == "wasm")).ok_or_else(|| {
         Error::coded("LC0613", "cargo built no WebAssembly file. The module's Cargo.toml needs: [lib] crate-type = [\"cdylib\"]")
     })
 }
 
-/// The first file of a "compiler artifact" message.
-fn artifact_of(line: &str) -> Option<PathBuf> {
-    let message: serde_json::Value = serde_json::from_str(line).ok()?;
-    if message["reason"] != "compiler-artifact" {
-        return None;
+/// What cargo says in a line.
+#[derive(Debug, PartialEq)]
+enum Message {
+    /// The first file of a compiled package.
+    Artifact(PathBuf),
+    Said {
+        text: String,
+        /// It is an error.
+        failure: Option<Failure>,
+    },
+}
+
+impl Message {
+    fn parse(line: &str) -> Option<Self> {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        if message["reason"] == "compiler-artifact" {
+            return message["filenames"]
+                .get(0)?
+                .as_str()
+                .map(|path| Self::Artifact(path.into()));
+        }
+        if message["reason"] != "compiler-message" {
+            return None;
+        }
+        let said = &message["message"];
+        let is_count = said["message"]
+            .as_str()
+            .is_some_and(|text| text.starts_with("aborting due to") || text.ends_with(" emitted"));
+        let text = said["rendered"].as_str().filter(|_| !is_count)?;
+        let failure = || Failure {
+            package: message["target"]["name"]
+                .as_str()
+                .unwrap_or_default()
+                .replace('_', "-"),
+            text: plain_text_of(said),
+        };
+        Some(Self::Said {
+            text: format!("{}\n\n", text.trim_end()),
+            failure: (said["level"] == "error").then(failure),
+        })
     }
-    message["filenames"].get(0)?.as_str().map(PathBuf::from)
+}
+
+/// A message with what belongs to it: what the linker says is a note of the error.
+fn plain_text_of(said: &serde_json::Value) -> String {
+    let children = said["children"].as_array().into_iter().flatten();
+    let texts = std::iter::once(said).chain(children);
+    let texts: Vec<_> = texts.filter_map(|one| one["message"].as_str()).collect();
+    texts.join("\n")
 }
 
 /// Refuses what no host of modules can run.
-fn check(directory: &Path, path: &Path) -> Result<()> {
+fn check(directory: &Path, path: &Path, options: &Options) -> Result<()> {
     let bytes = std::fs::read(path).map_err(|e| Error::file("read", path, e))?;
     let bad = |why: String| Error::coded("LC0613", format!("{}: {why}", path.display()));
     let names = wasm::names(&bytes).ok_or_else(|| bad("this is no WebAssembly module".into()))?;
-    let fields = names
-        .imports
-        .iter()
-        .flat_map(|(module, field)| [module, field]);
-    if fields
-        .clone()
-        .chain(&names.exports)
-        .any(|name| name.starts_with("__wbindgen"))
-    {
-        return Err(bad(format!(
-            "the module uses wasm-bindgen, which works in browsers only. Often a crate's feature `js` or `wasm-bindgen` is to be \
-             turned off. {}",
-            who_asks_for(directory, "wasm-bindgen")
-        )));
-    }
-    // `__getrandom_custom`, and with the crate's version in it, `__getrandom_v03_custom`.
-    let is_getrandom = |name: &str| name.starts_with("__getrandom_") && name.ends_with("custom");
-    if fields.clone().any(|name| is_getrandom(name)) {
-        return Err(bad(format!(
-            "the module uses getrandom, which modules cannot. Take random numbers from `ctx.rng()` instead. {}",
-            who_asks_for(directory, "getrandom")
-        )));
-    }
-    Ok(())
-}
-
-/// The packages that a crate comes from, as cargo knows them.
-fn who_asks_for(directory: &Path, name: &str) -> String {
-    /// The nearest ones say it; a large tree would hide the message.
-    const LINES_MAX: usize = 12;
-    let by_hand = format!("`cargo tree -i {name}` says who asks for it");
-    let tree = Command::new(program("CARGO", "cargo"))
-        .current_dir(directory)
-        .args([
-            "tree",
-            "--offline",
-            "--target",
-            TARGET,
-            "--charset",
-            "ascii",
-            "--invert",
-            name,
-        ])
-        .stdin(Stdio::null())
-        .output();
-    let tree = match tree {
-        Ok(output) if output.status.success() => output.stdout,
-        _ => return by_hand,
-    };
-    let tree = String::from_utf8_lossy(&tree);
-    let lines: Vec<&str> = tree.lines().take(LINES_MAX).collect();
-    match lines.first() {
-        Some(first) if first.starts_with(name) => {
-            format!(
-                "It is asked for by (`cargo tree -i {name}`):\n{}",
-                lines.join("\n")
-            )
-        }
-        _ => by_hand,
+    let imports = names.imports.iter();
+    let imports = imports.flat_map(|(module, field)| [module, field]);
+    let all = imports.chain(&names.exports).map(String::as_str);
+    match Absent::of_names(all) {
+        Some(absent) => Err(bad(absent.explain(directory, options.features.as_deref()))),
+        None => Ok(()),
     }
 }
 
@@ -295,15 +295,16 @@ fn optimise(path: PathBuf) -> PathBuf {
         .arg(&path)
         .arg("-o")
         .arg(&optimised)
+        .stdout(output::of_children())
         .status();
     match status {
         Ok(status) if status.success() => optimised,
         Ok(_) => {
-            println!("wasm-opt failed; the module is used as it is.");
+            remark!("wasm-opt failed; the module is used as it is.");
             path
         }
         Err(_) => {
-            println!("Could not find wasm-opt to optimise the module; it works without. It is part of `binaryen`.");
+            remark!("Could not find wasm-opt to optimise the module; it works without. It is part of `binaryen`.");
             path
         }
     }
@@ -332,10 +333,32 @@ mod tests {
     }
 
     #[test]
-    fn artifacts_are_read_from_cargos_messages() {
+    fn cargos_messages_are_read() {
         let line = r#"{"reason":"compiler-artifact","filenames":["/t/x.wasm","/t/y"]}"#;
-        assert_eq!(artifact_of(line), Some("/t/x.wasm".into()));
-        assert_eq!(artifact_of(r#"{"reason":"build-finished"}"#), None);
-        assert_eq!(artifact_of("nonsense"), None);
+        assert_eq!(
+            Message::parse(line),
+            Some(Message::Artifact("/t/x.wasm".into()))
+        );
+        let line = r#"{"reason":"compiler-message","target":{"name":"my_module"},"message":{"level":"error","message":"linking failed",
+            "rendered":"error: linking failed\n\n","children":[{"message":"undefined symbol: f"}]}}"#;
+        let failure = Failure {
+            package: "my-module".into(),
+            text: "linking failed\nundefined symbol: f".into(),
+        };
+        assert_eq!(
+            Message::parse(line),
+            Some(Message::Said {
+                text: "error: linking failed\n\n".into(),
+                failure: Some(failure)
+            })
+        );
+        let warning = line.replace(r#""level":"error""#, r#""level":"warning""#);
+        assert!(matches!(
+            Message::parse(&warning),
+            Some(Message::Said { failure: None, .. })
+        ));
+        for line in [r#"{"reason":"build-finished"}"#, "nonsense", "{}"] {
+            assert_eq!(Message::parse(line), None, "{line}");
+        }
     }
 }

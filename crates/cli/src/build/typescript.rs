@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use super::{Built, HostType, Options};
 use crate::error::{Error, Result};
+use crate::output::{self, remark};
 
 pub fn build(directory: &Path, options: &Options) -> Result<Built> {
     check_types(directory)?;
@@ -64,13 +65,14 @@ fn run_bundler(_directory: &Path, _options: &Options) -> Result<Bundled> {
 /// Runs the project's own `tsc`, whose messages go to the terminal as they are.
 fn check_types(directory: &Path) -> Result<()> {
     let Some(tsc) = tsc(directory) else {
-        println!("Could not find TypeScript in node_modules; the types are not checked. `npm install` brings it.");
+        remark!("Could not find TypeScript in node_modules; the types are not checked. `npm install` brings it.");
         return Ok(());
     };
     let status = Command::new(&tsc)
         .arg("--noEmit")
         .current_dir(directory)
         .stdin(Stdio::null())
+        .stdout(output::of_children())
         .status()
         .map_err(|e| Error::caused("LC0635", format!("cannot run {}", tsc.display()), e))?;
     if status.success() {

@@ -8,6 +8,7 @@ use reqwest::StatusCode;
 use super::{Auth, Common, Context};
 use crate::error::{Error, Result};
 use crate::http;
+use crate::output::{remark, result};
 use crate::schema::{similar, Function, Schema};
 use crate::targets::{self, Rest};
 
@@ -37,10 +38,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         .ok_or_else(|| Error::Usage("a function name is required".into()))?;
 
     let client = context
-        .client(
-            database.server.as_deref(),
-            Auth::new(args.anonymous, args.common.yes),
-        )
+        .client_of(&database, Auth::new(args.anonymous, args.common.yes))
         .await?;
     let found = client.database_identity(&database.name).await;
     let identity = found.map_err(|error| database.explain(error))?;
@@ -54,7 +52,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     };
 
     if let Some(warning) = surplus(&function, values) {
-        eprintln!("warning: {warning}");
+        remark!("warning: {warning}");
     }
     let body = arguments_json(&function, values);
     let path = format!(
@@ -71,7 +69,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let text = http::body_text(response).await?;
     if status.is_success() {
         if is_procedure {
-            println!("{text}");
+            result!("{text}");
         }
         return Ok(());
     }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{Context, OneDatabase};
 use crate::error::{Error, Result};
 use crate::http;
+use crate::output::{result, result_text};
 use crate::table;
 
 #[derive(Debug, clap::Args)]
@@ -74,7 +75,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
             } else {
                 "a"
             };
-            println!("{identity} is now {article} {} of {database}.", role.name());
+            result!("{identity} is now {article} {} of {database}.", role.name());
             Ok(())
         }
         Command::Remove { identity, of } => {
@@ -83,7 +84,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
             let path = format!("/v1/database/{database}/collaborators/{identity}");
             let request = client.request(reqwest::Method::DELETE, &path);
             http::success_text(client.send(request).await?).await?;
-            println!("{identity} has no role in {database} any more.");
+            result!("{identity} has no role in {database} any more.");
             Ok(())
         }
     }
@@ -115,7 +116,7 @@ async fn list(context: &mut Context, of: OneDatabase) -> Result<()> {
             .iter()
             .map(|other| vec![word(other, "identity"), word(other, "role")]),
     );
-    print!(
+    result_text!(
         "{}",
         table::psql(&["Identity".into(), "Role".into()], &rows)
     );

@@ -1,5 +1,6 @@
 //! `spacetime completions`: what a shell needs to complete our commands and options (07 §5.13).
 
+use crate::output::result_text;
 use clap::Command;
 use clap_complete::Shell;
 
@@ -20,5 +21,5 @@ pub struct Args {
 pub fn run(args: &Args, mut command: Command) {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut command, "spacetime", &mut text);
-    print!("{}", String::from_utf8_lossy(&text));
+    result_text!("{}", String::from_utf8_lossy(&text));
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::{Auth, Common, Context};
 use crate::error::Result;
+use crate::output::remark;
 use crate::targets::{self, Rest};
 use crate::{http, prompt};
 
@@ -22,10 +23,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let (database, _) =
         targets::resolve(&known, &given, Rest::None, args.common.server.as_deref())?;
     let client = context
-        .client(
-            database.server.as_deref(),
-            Auth::new(false, args.common.yes),
-        )
+        .client_of(&database, Auth::new(false, args.common.yes))
         .await?;
     let identity = client.database_identity(&database.name).await?.to_hex();
 
@@ -34,25 +32,25 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         database.name
     );
     if !prompt::confirm(&question, args.common.yes) {
-        println!("Aborting");
+        remark!("Aborting");
         return Ok(());
     }
     let path = format!("/v1/database/{identity}");
     let response = client.send(client.request(Method::DELETE, &path)).await?;
     if response.status() != StatusCode::PRECONDITION_REQUIRED {
         http::success_text(response).await?;
-        eprintln!("Deleted database {} ({identity}).", database.name);
+        remark!("Deleted database {} ({identity}).", database.name);
         return Ok(());
     }
     // A server with nested databases wants to be sure about all of them.
     let answer = http::parse_json(&http::body_text(response).await?)?;
-    println!("Deleting this database deletes others too:");
+    remark!("Deleting this database deletes others too:");
     print_tree(&answer["database_tree"], 0);
     if !prompt::confirm(
         "Are you sure you want to delete all of them?",
         args.common.yes,
     ) {
-        println!("Aborting");
+        remark!("Aborting");
         return Ok(());
     }
     let token = answer["confirmation_token"].as_str().unwrap_or_default();
@@ -63,7 +61,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         ))
         .await?;
     http::success_text(response).await?;
-    eprintln!(
+    remark!(
         "Deleted database {} ({identity}) and those below it.",
         database.name
     );
@@ -78,7 +76,7 @@ fn print_tree(node: &Value, depth: usize) {
         .flatten()
         .filter_map(Value::as_str)
         .collect();
-    println!(
+    remark!(
         "{}{} {}",
         "  ".repeat(depth),
         root["database_identity"].as_str().unwrap_or("?"),

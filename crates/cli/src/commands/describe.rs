@@ -6,6 +6,7 @@ use lightcone_types::json::{parse, Node};
 use super::{Auth, Common, Context};
 use crate::error::{Error, Result};
 use crate::json_text::pretty;
+use crate::output::result;
 use crate::schema::Schema;
 use crate::targets::{self, Rest};
 
@@ -41,10 +42,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     )?;
     let entity = entity_of(&rest).map_err(|error| database.explain(error))?;
     let client = context
-        .client(
-            database.server.as_deref(),
-            Auth::new(args.anonymous, args.common.yes),
-        )
+        .client_of(&database, Auth::new(args.anonymous, args.common.yes))
         .await?;
     let found = client.database_identity(&database.name).await;
     let identity = found.map_err(|error| database.explain(error))?;
@@ -52,9 +50,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let root = parse(&schema.json)
         .map_err(|e| Error::caused("LC0616", "the server's description is not JSON", e))?;
     match entity {
-        None => println!("{}", pretty(&root)),
+        None => result!("{}", pretty(&root)),
         Some((kind, name)) => match find(&root, kind, name) {
-            Some(node) => println!("{}", pretty(node)),
+            Some(node) => result!("{}", pretty(node)),
             None if kind == Entity::Reducer => return Err(Error::plain("no such reducer")),
             None => return Err(Error::plain("no such table")),
         },

@@ -17,6 +17,7 @@ use super::generate::Lang;
 use super::publish::{DeleteData, DevConsent};
 use super::Context;
 use crate::error::{Error, Result};
+use crate::output::{remark, remark_text};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -121,25 +122,25 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     if !session.skip_publish {
         follow::start(context, &session).await?;
     }
-    println!("Watching for changes. Press Ctrl-C to stop.");
+    remark!("Watching for changes. Press Ctrl-C to stop.");
     let mut stop = std::pin::pin!(stop_signal());
     loop {
         tokio::select! {
             _ = &mut stop => break,
-            status = client.ended() => println!("The client has ended ({status}); save a file or press Ctrl-C."),
+            status = client.ended() => remark!("The client has ended ({status}); save a file or press Ctrl-C."),
             change = changes.next() => {
                 let Some(change) = change else { break };
-                println!("\n{} changed.", change.display());
+                remark!("\n{} changed.", change.display());
                 let started = std::time::Instant::now();
                 let outcome = tokio::select! {
                     _ = &mut stop => break,
                     outcome = cycle::run(context, &session) => outcome,
                 };
                 match outcome {
-                    Ok(()) => println!("Ready after {} ms.", started.elapsed().as_millis()),
+                    Ok(()) => remark!("Ready after {} ms.", started.elapsed().as_millis()),
                     Err(error) => {
-                        eprint!("{}", error.report());
-                        println!("Waiting for the next change.");
+                        remark_text!("{}", error.report());
+                        remark!("Waiting for the next change.");
                     }
                 }
             }

@@ -15,7 +15,7 @@ use serde_json::{json, Value};
 
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::output::{print_json, FormatOption};
+use crate::output::{print_json, result, result_text, FormatOption};
 use crate::paths::Paths;
 use crate::project::Project;
 
@@ -202,9 +202,9 @@ fn finish(report: &Report, output: FormatOption) -> Result<()> {
     match output.is_json() {
         true => print_json(&report.json()),
         false => {
-            print!("{}", report.text());
+            result_text!("{}", report.text());
             let plural = |n: usize| if n == 1 { "" } else { "s" };
-            println!(
+            result!(
                 "\n{errors} error{}, {warnings} warning{}.",
                 plural(errors),
                 plural(warnings)

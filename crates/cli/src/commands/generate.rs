@@ -11,6 +11,7 @@ use lightcone_codegen as codegen;
 
 use super::Context;
 use crate::error::{Error, Result};
+use crate::output::{remark, result};
 use crate::project::Project;
 pub use jobs::{detect_language, jobs_of_target};
 
@@ -130,14 +131,14 @@ pub fn run(_context: &mut Context, args: Args) -> Result<()> {
     };
     if let Some(project) = &project {
         for file in &project.files {
-            println!("Using configuration from {}", file.display());
+            remark!("Using configuration from {}", file.display());
         }
     }
     check_languages_options(&args)?;
     for job in jobs::jobs(&args, project.as_ref())? {
         run_job(&job)?;
     }
-    println!("Generate finished successfully.");
+    result!("Generate finished successfully.");
     Ok(())
 }
 
@@ -179,7 +180,7 @@ fn write_bindings(job: &Job, def: &lightcone_schema::ModuleDef) -> Result<()> {
     let bindings = codegen::generate(def, &options)
         .map_err(|e| Error::caused("LC0634", "no bindings can be generated for this module", e))?;
     if !bindings.skipped_tables.is_empty() {
-        println!(
+        remark!(
             "Skipping private tables during codegen: {}.",
             bindings.skipped_tables.join(", ")
         );

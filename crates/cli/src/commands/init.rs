@@ -11,7 +11,9 @@ use super::Context;
 use crate::build::Language;
 use crate::config::ACCOUNT_HOST;
 use crate::error::{Error, Result};
-use crate::output::{print_json, FormatOption};
+use crate::output::{
+    self, print_json, remark, remark_text, result, result_text, FormatOption, Stream,
+};
 use crate::{credentials, prompt};
 pub use files::environment as environment_variables;
 use template::Template;
@@ -95,7 +97,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     if args.template.as_deref() == Some("") {
         match args.output.is_json() {
             true => print_json(&template::list_json()),
-            false => print!("{}", template::list()),
+            false => result_text!("{}", template::list()),
         }
         return Ok(());
     }
@@ -146,7 +148,8 @@ async fn offer_login(context: &mut Context, args: &Args) -> Result<()> {
     let is_maincloud = !args.local && context.config.default_server() == Some("maincloud");
     let url = context.config.server_url(None).unwrap_or_default();
     if is_maincloud && context.config.token(&url).is_none() && credentials::wants_web_login() {
-        super::login::web_login(&mut context.config, Some(&url), ACCOUNT_HOST, true).await?;
+        let config = &mut context.config;
+        super::login::web_login(config, Some(&url), ACCOUNT_HOST, true, Stream::Remark).await?;
     }
     Ok(())
 }
@@ -193,7 +196,7 @@ fn decide(context: &Context, args: Args, interactive: bool) -> Result<Plan> {
         if !interactive {
             return Err(missing("one of --template and --lang"));
         }
-        print!("{}", template::list());
+        remark_text!("{}", template::list());
         wanted = Some(with_default("Template", "basic-ts"));
     }
     let is_csharp =
@@ -288,7 +291,7 @@ fn create(plan: &Plan) -> Result<()> {
         Source::Git(url) => template::clone(url, plan)?,
     }
     files::write(plan)?;
-    println!(
+    result!(
         "Project '{}' created in {}",
         plan.name,
         plan.directory.display()
@@ -343,13 +346,14 @@ fn offer_install(plan: &Plan) -> Result<bool> {
         return Ok(false);
     }
     for directory in directories {
-        println!("Running `{answer} install` in {}", directory.display());
+        remark!("Running `{answer} install` in {}", directory.display());
         let status = std::process::Command::new(&answer)
             .arg("install")
             .current_dir(&directory)
+            .stdout(output::of_children())
             .status();
         if !status.as_ref().is_ok_and(std::process::ExitStatus::success) {
-            eprintln!(
+            remark!(
                 "warning: `{answer} install` failed; run it again in {}",
                 directory.display()
             );
@@ -360,27 +364,27 @@ fn offer_install(plan: &Plan) -> Result<bool> {
 }
 
 fn print_next_steps(plan: &Plan, installed: bool) {
-    println!("\nNext:");
-    println!("  cd {}", plan.directory.display());
+    remark!("\nNext:");
+    remark!("  cd {}", plan.directory.display());
     let npm = npm_directories(plan);
     if !installed && !npm.is_empty() {
         if plan.directory.join("package.json").is_file() {
-            println!("  npm install");
+            remark!("  npm install");
         }
         if plan.directory.join("spacetimedb/package.json").is_file() {
-            println!("  npm install --prefix spacetimedb");
+            remark!("  npm install --prefix spacetimedb");
         }
     }
     if let Some(needs) = needs(&plan.directory.join("spacetimedb")) {
-        println!("  # {needs}");
+        remark!("  # {needs}");
     }
     if plan.server == "local" {
-        println!("  spacetime start                 # in a terminal of its own");
+        remark!("  spacetime start                 # in a terminal of its own");
     }
     if plan.server_only {
-        println!("  spacetime publish");
+        remark!("  spacetime publish");
     } else {
-        println!("  spacetime dev");
+        remark!("  spacetime dev");
     }
 }
 

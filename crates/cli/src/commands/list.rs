@@ -5,7 +5,7 @@ use serde_json::{json, Value};
 use super::{Auth, Context};
 use crate::error::{Error, Result};
 use crate::http::{self, Client};
-use crate::output::{print_json, FormatOption};
+use crate::output::{print_json, result_text, FormatOption};
 use crate::{credentials, table};
 
 #[derive(Debug, clap::Args)]
@@ -40,7 +40,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         }));
         return Ok(());
     }
-    print!("{}", text(&me, own, shared));
+    result_text!("{}", text(&me, own, shared));
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use super::{Context, OneDatabase};
 use crate::error::Result;
 use crate::http;
+use crate::output::result;
 
 pub async fn run(context: &mut Context, of: OneDatabase, lock: bool) -> Result<()> {
     let (client, identity) = of.identify(context).await?;
@@ -12,9 +13,9 @@ pub async fn run(context: &mut Context, of: OneDatabase, lock: bool) -> Result<(
         .await?;
     http::success_text(response).await?;
     if lock {
-        println!("Database {identity} is now locked. It cannot be deleted until unlocked.");
+        result!("Database {identity} is now locked. It cannot be deleted until unlocked.");
     } else {
-        println!("Database {identity} is now unlocked. It can be deleted.");
+        result!("Database {identity} is now unlocked. It can be deleted.");
     }
     Ok(())
 }

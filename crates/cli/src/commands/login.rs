@@ -11,6 +11,7 @@ use crate::credentials;
 use crate::error::{Error, Result};
 use crate::http::{self, Client};
 use crate::oidc::{self, Login, Renewal};
+use crate::output::{remark, result, Stream};
 
 /// For a provider that is told of a logout.
 const REVOKE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -124,12 +125,19 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         (None, None) => {
             let open_browser = !args.no_browser;
             let config = &mut context.config;
-            return web_login(config, server.as_deref(), &args.auth_host, open_browser)
-                .await
-                .map(drop);
+            let server = server.as_deref();
+            let logged_in = web_login(
+                config,
+                server,
+                &args.auth_host,
+                open_browser,
+                Stream::Result,
+            )
+            .await;
+            return logged_in.map(drop);
         }
     };
-    replace(&mut context.config, &url, &token, None).await
+    replace(&mut context.config, &url, &token, None, Stream::Result).await
 }
 
 /// A login with an OpenID Connect provider, whose token is stored for a server.
@@ -146,9 +154,16 @@ async fn oidc_login(
     let end_old =
         async |issuer: &str| end_renewal(&mut context.config, &url, (issuer, client_id)).await;
     let Login { token, renewal } = oidc::login(options, end_old).await?;
-    replace(&mut context.config, &url, &token, renewal.as_ref()).await?;
+    replace(
+        &mut context.config,
+        &url,
+        &token,
+        renewal.as_ref(),
+        Stream::Result,
+    )
+    .await?;
     if renewal.is_some() {
-        println!("It is renewed by itself, as long as the provider does that.");
+        remark!("It is renewed by itself, as long as the provider does that.");
     }
     // Its server may know nothing of this provider, which is better heard now.
     if context.consent_to_http(&url, false).is_err() {
@@ -158,7 +173,7 @@ async fn oidc_login(
     if let Ok(response) = client.send(client.get("/v1/ping")).await {
         if response.status() == reqwest::StatusCode::UNAUTHORIZED {
             let text = http::body_text(response).await?;
-            eprintln!(
+            remark!(
                 "warning: the server does not accept this login: {}",
                 http::shown(&text)
             );
@@ -189,7 +204,7 @@ async fn end_renewal(
         return Ok(());
     };
     // Before anything that takes time: whoever gives up then has heard of it.
-    eprintln!(
+    remark!(
         "warning: the login for {} that is there is not renewed any more, also if this one is given up",
         origin(url)
     );
@@ -211,7 +226,7 @@ async fn end(old: &Renewal, other: Option<String>) {
         return revoke(old).await;
     };
     let issuer = &old.issuer;
-    eprintln!("warning: the old login is forgotten here and not ended at {issuer}, which might end the one for {other} too");
+    remark!("warning: the old login is forgotten here and not ended at {issuer}, which might end the one for {other} too");
 }
 
 /// Stores a login in the place of the one that was there. The old one goes when the new one is there, and not before: a
@@ -221,9 +236,10 @@ async fn replace(
     url: &str,
     token: &str,
     renewal: Option<&Renewal>,
+    to: Stream,
 ) -> Result<()> {
     if let Some(old) = config.token(url) {
-        println!("{}", logged_out(old));
+        remark!("{}", logged_out(old));
     }
     let (mut old, mut other) = (None, None);
     let set = |now: &mut Config| {
@@ -241,10 +257,13 @@ async fn replace(
         end(&old, other).await;
     }
     match credentials::identity_of(token) {
-        Ok(identity) => println!("Logged in with identity {}", identity.to_hex()),
-        Err(_) => println!("Token saved."),
+        Ok(identity) => to.line(format_args!(
+            "Logged in with identity {}",
+            identity.to_hex()
+        )),
+        Err(_) => to.line(format_args!("Token saved.")),
     }
-    println!("The login is for {}; no other server gets it.", origin(url));
+    remark!("The login is for {}; no other server gets it.", origin(url));
     Ok(())
 }
 
@@ -276,19 +295,19 @@ fn show(config: &Config, server: Option<&str>, with_token: bool) -> Result<()> {
         logins.retain(|(origin, _)| *origin == wanted);
     }
     if logins.is_empty() {
-        println!("You are not logged in. Run `spacetime login` to log in.");
+        result!("You are not logged in. Run `spacetime login` to log in.");
     }
     for (origin, token) in logins.iter().rev() {
         match credentials::identity_of(token) {
-            Ok(identity) => println!("You are logged in as {}", identity.to_hex()),
-            Err(_) => println!("You are logged in with a token that does not say who you are."),
+            Ok(identity) => result!("You are logged in as {}", identity.to_hex()),
+            Err(_) => result!("You are logged in with a token that does not say who you are."),
         }
         if with_token {
-            println!("Your auth token (don't share this!) is {token}");
+            result!("Your auth token (don't share this!) is {token}");
         }
-        println!("This login is for {origin}.");
+        result!("This login is for {origin}.");
         if let Some(renewal) = config.renewal(origin) {
-            println!("{} renews it.", renewal.issuer);
+            result!("{} renews it.", renewal.issuer);
         }
     }
     Ok(())
@@ -299,10 +318,10 @@ pub async fn logout(context: &mut Context, args: LogoutArgs) -> Result<()> {
     if let Some(server) = &args.server {
         let url = config.server_url(Some(server))?;
         let Some(token) = config.token(&url) else {
-            println!("You are not logged in.");
+            result!("You are not logged in.");
             return Ok(());
         };
-        println!("{}", logged_out(token));
+        result!("{}", logged_out(token));
         let mut renewal = None;
         let forget = |now: &mut Config| {
             renewal = now.renewal(&url);
@@ -316,7 +335,7 @@ pub async fn logout(context: &mut Context, args: LogoutArgs) -> Result<()> {
     }
     let logins = config.logins();
     if logins.is_empty() && config.web_session().is_none() {
-        println!("You are not logged in.");
+        result!("You are not logged in.");
         return Ok(());
     }
     end_web_session(config, &args.auth_host).await?;
@@ -332,11 +351,14 @@ pub async fn logout(context: &mut Context, args: LogoutArgs) -> Result<()> {
     for renewal in &renewals {
         revoke(renewal).await;
     }
-    for (_, token) in &logins {
-        println!("{}", logged_out(token));
+    // One login may be kept for several addresses of its server.
+    let mut said: Vec<String> = logins.iter().map(|(_, token)| logged_out(token)).collect();
+    said.dedup();
+    for line in said {
+        result!("{line}");
     }
     if logins.is_empty() {
-        println!("Logged out.");
+        result!("Logged out.");
     }
     Ok(())
 }
@@ -351,7 +373,7 @@ async fn revoke(renewal: &Renewal) {
         Err(_) => "it does not answer".to_owned(),
     };
     let issuer = &renewal.issuer;
-    eprintln!("warning: {issuer} could not be told that the login is over: {why}");
+    remark!("warning: {issuer} could not be told that the login is over: {why}");
 }
 
 /// Ends the session at the account web site, if there is one. Its token goes to the site that issued it, and nowhere else.
@@ -368,10 +390,10 @@ async fn end_web_session(config: &mut Config, auth_host: &str) -> Result<()> {
             .post("/auth/cli/logout")
             .timeout(Duration::from_secs(5));
         if let Err(error) = client.send(request).await {
-            eprintln!("warning: could not end the web session: {error}");
+            remark!("warning: could not end the web session: {error}");
         }
     } else {
-        eprintln!("warning: the web session is one of {host}, and is forgotten here only: give --auth-host {host} to end it");
+        remark!("warning: the web session is one of {host}, and is forgotten here only: give --auth-host {host} to end it");
     }
     config.set_web_session(None);
     Ok(())
@@ -384,6 +406,7 @@ pub async fn web_login(
     server: Option<&str>,
     auth_host: &str,
     open_browser: bool,
+    to: Stream,
 ) -> Result<String> {
     let host = auth_host.trim_end_matches('/');
     let client = Client::new(host.to_owned(), None)?;
@@ -399,11 +422,11 @@ pub async fn web_login(
     };
     let request = text_of(&answer, &["data", "token"])?;
     let page = format!("{host}/login/cli?token={}", http::encode(&request));
-    println!("Log in on this page: {page}");
+    remark!("Log in on this page: {page}");
     if open_browser {
         open(&page);
     }
-    println!("Waiting for the login to be approved…");
+    remark!("Waiting for the login to be approved…");
     let session = loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let path = format!("/api/auth/cli/status?token={}", http::encode(&request));
@@ -429,7 +452,7 @@ pub async fn web_login(
     end_web_session(config, host).await?;
     let session = Some((&*session, host));
     config.update(|now| now.set_web_session(session)).await?;
-    replace(config, &url, &token, None).await?;
+    replace(config, &url, &token, None, to).await?;
     Ok(token)
 }
 

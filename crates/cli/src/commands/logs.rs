@@ -1,7 +1,5 @@
 //! `spacetime logs` (07 §5.3).
 
-use std::io::Write;
-
 use clap::ValueEnum;
 use lightcone_types::json::{parse, Node};
 use lightcone_types::Timestamp;
@@ -9,6 +7,7 @@ use lightcone_types::Timestamp;
 use super::{Auth, Common, Context};
 use crate::error::{Error, Result};
 use crate::http;
+use crate::output::{result, write_result};
 use crate::targets::{self, Rest};
 
 #[derive(Debug, clap::Args)]
@@ -60,10 +59,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let (database, _) =
         targets::resolve(&known, &given, Rest::None, args.common.server.as_deref())?;
     let client = context
-        .client(
-            database.server.as_deref(),
-            Auth::new(false, args.common.yes),
-        )
+        .client_of(&database, Auth::new(false, args.common.yes))
         .await?;
     let identity = client.database_identity(&database.name).await?;
 
@@ -125,7 +121,7 @@ pub async fn follow(
             let text = String::from_utf8_lossy(&line);
             if !text.trim().is_empty() {
                 for line in Record::parse(text.trim_end())?.text().lines() {
-                    println!("{prefix}{line}");
+                    result!("{prefix}{line}");
                 }
             }
         }
@@ -160,13 +156,12 @@ fn print_line(line: &[u8], filter: Filter, format: Format) -> Result<bool> {
     if !filter.admits(record.level) {
         return Ok(true);
     }
-    let mut stdout = std::io::stdout().lock();
     let written = match format {
-        Format::Json => writeln!(stdout, "{text}"),
-        Format::Text => write!(stdout, "{}", record.text()),
+        Format::Json => write_result(format_args!("{text}\n")),
+        Format::Text => write_result(format_args!("{}", record.text())),
     };
     // `spacetime logs | head` is not an error.
-    Ok(written.and_then(|()| stdout.flush()).is_ok())
+    Ok(written.is_ok())
 }
 
 /// One record of the log (06 §5.13).

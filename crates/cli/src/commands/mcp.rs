@@ -14,6 +14,7 @@ use super::Context;
 use crate::config::is_loopback;
 use crate::error::{Error, Result};
 use crate::http::Client;
+use crate::output::result;
 use crate::{credentials, prompt, targets};
 use tools::Tools;
 
@@ -54,15 +55,19 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         None if databases.len() == 1 => databases.pop(),
         None => None,
     };
+    let place = known.as_ref().and_then(|known| known.server_place.clone());
+    let place = place.filter(|_| args.server.is_none());
     let server = args.server.or_else(|| known.as_ref()?.server.clone());
     let database = args.database.or_else(|| Some(known?.name));
-    let url = context.config.server_url(server.as_deref())?;
-    let token = match args.anonymous {
-        true => None,
-        false => saved_token(context, &url).await?,
+    let url = context.config.server_url(server.as_deref());
+    let url = url.map_err(|error| error.said_at(place.as_deref()))?;
+    let client = Client::before_login(url)?;
+    let client = match args.anonymous {
+        true => client,
+        false => with_saved_login(context, client).await?,
     };
     let mut tools = Tools {
-        client: Client::new(url, token)?,
+        client,
         database,
         allow_writes: args.allow_writes,
     };
@@ -82,25 +87,30 @@ async fn renew(context: &mut Context, client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// The login that is there; nothing is asked.
-async fn saved_token(context: &mut Context, url: &str) -> Result<Option<String>> {
-    if context.config.token(url).is_none() {
-        return Ok(None);
-    }
+/// A client with the login that is there; nobody is asked.
+async fn with_saved_login(context: &mut Context, client: Client) -> Result<Client> {
+    let url = client.base();
     let is_safe = url.starts_with("https://")
         || is_loopback(url)
         || context.allow_insecure
         || context.config.allows_insecure(url);
-    match is_safe {
-        true => credentials::current(&mut context.config, url).await,
-        false => Err(Error::coded(
+    if !is_safe && context.config.token(url).is_none() {
+        return Ok(client);
+    }
+    if !is_safe {
+        return Err(Error::coded(
             "LC0861",
             format!(
                 "your login is not sent to {url}, because the connection is not encrypted. Use https, agree with \
                  --allow-insecure, or go without it: --anonymous."
             ),
-        )),
+        ));
     }
+    let token = credentials::find(&mut context.config, &client).await?;
+    Ok(match token {
+        Some(token) => client.with_token(token),
+        None => client,
+    })
 }
 
 async fn serve(context: &mut Context, tools: &mut Tools) -> Result<()> {
@@ -116,7 +126,7 @@ async fn serve(context: &mut Context, tools: &mut Tools) -> Result<()> {
             }
         };
         if let Some(reply) = reply {
-            println!("{reply}");
+            result!("{reply}");
         }
     }
 }

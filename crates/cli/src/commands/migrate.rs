@@ -10,6 +10,7 @@ use super::publish::backfill::progress_line;
 use super::{Context, OneDatabase};
 use crate::error::{Error, Result};
 use crate::http;
+use crate::output::result;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -42,7 +43,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
             let text = http::success_text(client.send(client.get(&path)).await?).await?;
             let status = http::parse_json(&text)?;
             match json {
-                true => println!("{status}"),
+                true => result!("{status}"),
                 false => print(&name, &status),
             }
             Ok(())
@@ -59,7 +60,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
                 ));
             }
             http::success_text(response).await?;
-            println!("The migration of {name} is cancelled: its database is as before in a moment, and its publisher is told so.");
+            result!("The migration of {name} is cancelled: its database is as before in a moment, and its publisher is told so.");
             Ok(())
         }
     }
@@ -71,11 +72,11 @@ fn path_of(name: &str) -> String {
 
 fn print(name: &str, status: &Value) {
     match running_line(&status["running"]) {
-        Some(line) => println!("{name}: {line}"),
-        None => println!("{name}: no migration runs."),
+        Some(line) => result!("{name}: {line}"),
+        None => result!("{name}: no migration runs."),
     }
     if let Some(line) = last_line(&status["last"]) {
-        println!("{line}");
+        result!("{line}");
     }
 }
 

@@ -30,9 +30,10 @@ use crate::config::{is_loopback, origin, Config};
 use crate::credentials::{self, WhenMissing};
 use crate::error::{Error, Result};
 use crate::http::Client;
+use crate::output::remark;
 use crate::paths::Paths;
 use crate::prompt;
-use crate::targets::{self, Rest};
+use crate::targets::{self, Database, Rest};
 
 /// What every command starts from.
 #[derive(Debug)]
@@ -86,14 +87,23 @@ impl Context {
     /// A client of the server that the user means.
     pub async fn client(&mut self, server: Option<&str>, auth: Auth) -> Result<Client> {
         let url = self.config.server_url(server)?;
-        let token = match auth {
-            Auth::Anonymous => None,
+        match auth {
+            Auth::Anonymous => Client::new(url, None),
             Auth::Login { missing, insecure } => {
                 self.consent_to_http(&url, insecure)?;
-                Some(credentials::require(&mut self.config, &url, missing).await?)
+                let client = Client::before_login(url)?;
+                let token = credentials::require(&mut self.config, &client, missing).await?;
+                Ok(client.with_token(token))
             }
-        };
-        Client::new(url, token)
+        }
+    }
+
+    /// A client of the server that a database is on.
+    pub async fn client_of(&mut self, database: &Database, auth: Auth) -> Result<Client> {
+        self.config
+            .server_url(database.server.as_deref())
+            .map_err(|error| error.said_at(database.server_place.as_deref()))?;
+        self.client(database.server.as_deref(), auth).await
     }
 
     /// Asks before a login goes over a network unencrypted; `yes` answers beforehand.
@@ -110,9 +120,9 @@ impl Context {
         }
         const WHAT: &str = "is not encrypted: everybody on the way can read your login, and use it";
         if yes {
-            eprintln!("warning: the connection to {url} {WHAT}");
+            remark!("warning: the connection to {url} {WHAT}");
         } else {
-            println!("The connection to {url} {WHAT}.");
+            remark!("The connection to {url} {WHAT}.");
             if !prompt::confirm("Do you want to send it?", false) {
                 return Err(Error::coded(
                     "LC0861",
@@ -148,7 +158,7 @@ impl OneDatabase {
         let given: Vec<String> = self.database.into_iter().collect();
         let (database, _) = targets::resolve(&known, &given, Rest::None, self.server.as_deref())?;
         let client = context
-            .client(database.server.as_deref(), Auth::new(false, false))
+            .client_of(&database, Auth::new(false, false))
             .await?;
         Ok((client, database.name))
     }

@@ -11,6 +11,7 @@ use clap::{ArgAction, ValueEnum};
 
 use super::Context;
 use crate::error::{Error, Result};
+use crate::output::remark;
 use crate::project::{glob_matches, Project, Target};
 
 #[derive(Debug, clap::Args)]
@@ -186,7 +187,7 @@ impl Plan {
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     if args.num_replicas.is_some() {
-        eprintln!("WARNING: --num-replicas is UNSTABLE and subject to change.\n");
+        remark!("WARNING: --num-replicas is UNSTABLE and subject to change.\n");
     }
     match find_project(&args)? {
         None => {
@@ -201,28 +202,45 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         }
         Some(project) => {
             for file in &project.files {
-                println!("Using configuration from {}", file.display());
+                remark!("Using configuration from {}", file.display());
             }
             for target in select(&args, project.targets()?)? {
                 let database = target.database.clone().ok_or_else(|| {
-                    Error::coded(
-                        "LC0607",
-                        "Required key 'database' is missing from the config file or CLI",
-                    )
+                    let file = project.directory.join("spacetime.json");
+                    let message = "Required key 'database' is missing from the config file or CLI";
+                    Error::coded("LC0607", message).said_at(Some(&file.display().to_string()))
                 })?;
+                check_values(context, &args, &project, &target)?;
                 let plan = plan(&args, target)?;
                 match &plan.source {
-                    Source::Project(path) => println!(
+                    Source::Project(path) => remark!(
                         "Publishing module {} to database '{database}'",
                         path.display()
                     ),
-                    _ => println!("Publishing precompiled module to database '{database}'"),
+                    _ => remark!("Publishing precompiled module to database '{database}'"),
                 }
                 upload::publish(context, &plan).await?;
             }
             Ok(())
         }
     }
+}
+
+/// What the files say and cannot be is told with its place, before anything is built.
+fn check_values(context: &Context, args: &Args, project: &Project, target: &Target) -> Result<()> {
+    let place = |key| project.place_of(target, key);
+    if let (None, Some(server)) = (&args.server, &target.server) {
+        let found = context.config.server_url(Some(server));
+        found.map_err(|error| error.said_at(place("server").as_deref()))?;
+    }
+    if let (None, Some(name)) = (&args.name, &target.database) {
+        let checked = upload::check_full_name(name);
+        checked.map_err(|error| error.said_at(place("database").as_deref()))?;
+    }
+    if args.module_path.is_some() || args.bin_path.is_some() || args.js_path.is_some() {
+        return Ok(());
+    }
+    project.check_module(target)
 }
 
 /// The project around the current directory, or around the module.

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{Auth, Context};
 use crate::error::{Error, Result};
 use crate::http;
+use crate::output::{remark, result};
 use crate::project::Project;
 
 #[derive(Debug, clap::Args)]
@@ -40,7 +41,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let status = response.status();
     let text = http::body_text(response).await?;
     if status.is_success() {
-        println!("Name set to {} for identity {identity}.", args.to);
+        result!("Name set to {} for identity {identity}.", args.to);
         note_project(&args.database, &args.to);
         return Ok(());
     }
@@ -52,13 +53,13 @@ fn note_project(old: &str, new: &str) {
     let project = Project::find(Path::new("."), None).ok().flatten();
     let Some(project) = project else { return };
     let databases = project.databases().unwrap_or_default();
-    if databases.iter().any(|(name, _)| name == old) {
+    if databases.iter().any(|database| database.name == old) {
         let files: Vec<_> = project
             .files
             .iter()
             .map(|f| f.display().to_string())
             .collect();
-        println!(
+        remark!(
             "The project here still names {old}: write {new} into {}.",
             files.join(" or ")
         );

@@ -10,7 +10,7 @@ use super::Context;
 use crate::config::{Config, ServerConfig};
 use crate::error::{Error, Result};
 use crate::http::{self, Client};
-use crate::output::{print_json, FormatOption};
+use crate::output::{print_json, remark, result, result_text, FormatOption, Stream};
 use crate::progress::Progress;
 use crate::{prompt, table};
 
@@ -170,7 +170,7 @@ fn list(context: &Context, output: FormatOption) {
         })
         .collect();
     let header = ["DEFAULT", "HOSTNAME", "PROTOCOL", "NICKNAME"].map(str::to_owned);
-    print!("{}", table::plain(&header, &rows));
+    result_text!("{}", table::plain(&header, &rows));
 }
 
 fn as_json(server: &ServerConfig, is_default: bool) -> Value {
@@ -280,10 +280,10 @@ async fn add(
     )?;
     if !no_fingerprint {
         let key = fetch_key(&server.url()).await?;
-        println!("Fingerprint for server {}:\n{key}", server.nick_or_host());
+        result!("Fingerprint for server {}:\n{key}", server.nick_or_host());
         server.ecdsa_public_key = Some(key);
     }
-    println!("Host: {}\nProtocol: {}", server.host, server.protocol);
+    result!("Host: {}\nProtocol: {}", server.host, server.protocol);
     let add = |now: &mut Config| {
         check_free(now, Some(&server.host), server.nickname.as_deref())?;
         now.add_server(&server);
@@ -296,18 +296,22 @@ async fn add(
 }
 
 /// Fetches the key of a server and shows it; true if it differs from the saved one.
-async fn refresh_key(server: &mut ServerConfig) -> Result<bool> {
+async fn refresh_key(server: &mut ServerConfig, to: Stream) -> Result<bool> {
     let key = fetch_key(&server.url()).await?;
     let name = server.nick_or_host();
     match &server.ecdsa_public_key {
         Some(old) if *old == key => {
-            println!("Fingerprint is unchanged for server {name}:\n{key}");
+            to.line(format_args!(
+                "Fingerprint is unchanged for server {name}:\n{key}"
+            ));
             return Ok(false);
         }
         Some(old) => {
-            println!("Fingerprint has changed for server {name}. Old:\n{old}\nNew:\n{key}");
+            to.line(format_args!(
+                "Fingerprint has changed for server {name}. Old:\n{old}\nNew:\n{key}"
+            ));
         }
-        None => println!("New fingerprint for server {name}:\n{key}"),
+        None => to.line(format_args!("New fingerprint for server {name}:\n{key}")),
     }
     server.ecdsa_public_key = Some(key);
     Ok(true)
@@ -316,7 +320,7 @@ async fn refresh_key(server: &mut ServerConfig) -> Result<bool> {
 fn is_confirmed(yes: bool) -> bool {
     let is_confirmed = prompt::confirm("Continue?", yes);
     if !is_confirmed {
-        println!("Aborting");
+        remark!("Aborting");
     }
     is_confirmed
 }
@@ -336,7 +340,7 @@ fn check_unchanged(now: &Config, server: &ServerConfig) -> Result<()> {
 async fn fingerprint(context: &mut Context, name: &str, yes: bool) -> Result<()> {
     let old = context.config.find_server(name)?;
     let mut new = old.clone();
-    if refresh_key(&mut new).await? && is_confirmed(yes) {
+    if refresh_key(&mut new, Stream::Result).await? && is_confirmed(yes) {
         let replace = |now: &mut Config| {
             check_unchanged(now, &old)?;
             now.replace_server(&old, &new);
@@ -357,9 +361,9 @@ async fn ping(context: &Context, name: &str) -> Result<()> {
     let client = Client::new(url.clone(), None)?;
     let status = client.send(client.get("/v1/ping")).await?.status();
     match status {
-        status if status.is_success() => println!("Server is online: {url}"),
-        StatusCode::NOT_FOUND => println!("Server returned 404 (Not Found): {url}"),
-        status => println!("Server could not be reached ({status}): {url}"),
+        status if status.is_success() => result!("Server is online: {url}"),
+        StatusCode::NOT_FOUND => result!("Server returned 404 (Not Found): {url}"),
+        status => result!("Server could not be reached ({status}): {url}"),
     }
     Ok(())
 }
@@ -384,7 +388,7 @@ async fn edit(context: &mut Context, name: &str, changes: Changes) -> Result<()>
         if old.nickname.as_deref() != Some(&nickname) {
             check_nickname(&nickname)?;
             check_free(&context.config, None, Some(&nickname))?;
-            println!(
+            remark!(
                 "Changing nickname from {} to {nickname}",
                 old.nickname.as_deref().unwrap_or("(none)")
             );
@@ -395,11 +399,11 @@ async fn edit(context: &mut Context, name: &str, changes: Changes) -> Result<()>
         let (protocol, host) = split_url(url)?;
         if host != old.host {
             check_free(&context.config, Some(host), None)?;
-            println!("Changing host from {} to {host}", old.host);
+            remark!("Changing host from {} to {host}", old.host);
             new.host = host.to_owned();
         }
         if protocol != old.protocol {
-            println!("Changing protocol from {} to {protocol}", old.protocol);
+            remark!("Changing protocol from {} to {protocol}", old.protocol);
             new.protocol = protocol.to_owned();
         }
     }
@@ -409,15 +413,15 @@ async fn edit(context: &mut Context, name: &str, changes: Changes) -> Result<()>
         if changes.no_fingerprint {
             new.ecdsa_public_key = None;
         } else {
-            refresh_key(&mut new).await?;
+            refresh_key(&mut new, Stream::Remark).await?;
         }
     }
     if context.allow_insecure && !new.allow_insecure {
-        println!("Allowing logins to be sent unencrypted");
+        remark!("Allowing logins to be sent unencrypted");
         new.allow_insecure = true;
     }
     if new == old {
-        println!("Nothing to change.");
+        remark!("Nothing to change.");
         return Ok(());
     }
     if !is_confirmed(changes.yes) {
@@ -444,7 +448,7 @@ async fn edit(context: &mut Context, name: &str, changes: Changes) -> Result<()>
 
 fn clear(data_dir: &std::path::Path, yes: bool) -> Result<()> {
     if !data_dir.exists() {
-        println!("Local database not found. Nothing has been deleted.");
+        result!("Local database not found. Nothing has been deleted.");
         return Ok(());
     }
     check_is_data(data_dir)?;
@@ -461,12 +465,12 @@ fn clear(data_dir: &std::path::Path, yes: bool) -> Result<()> {
         "Are you sure you want to delete all data from the local database?",
         yes,
     ) {
-        println!("Aborting");
+        remark!("Aborting");
         return Ok(());
     }
     let _progress = Progress::start("Deleting");
     std::fs::remove_dir_all(data_dir).map_err(|e| Error::file("delete", data_dir, e))?;
-    println!("Deleted database: {}", data_dir.display());
+    result!("Deleted database: {}", data_dir.display());
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use lightcone_types::{Identity, Typespace};
 use super::{Auth, Common, Context};
 use crate::error::{Error, Result};
 use crate::http::{self, Client};
+use crate::output::{remark, remark_text, result, result_text};
 use crate::table;
 use crate::targets::{self, Rest};
 
@@ -57,10 +58,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let (database, words) =
         targets::resolve(&known, &args.args, rest, args.common.server.as_deref())?;
     let client = context
-        .client(
-            database.server.as_deref(),
-            Auth::new(args.anonymous, args.common.yes),
-        )
+        .client_of(&database, Auth::new(args.anonymous, args.common.yes))
         .await?;
     let found = client.database_identity(&database.name).await;
     let identity = found.map_err(|error| database.explain(error))?;
@@ -80,10 +78,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let answer = session.query(&words.join(" ")).await;
     let text = answer.map_err(|error| database.explain(error))?;
     match args.format {
-        Format::Json => println!("{text}"),
+        Format::Json => result!("{text}"),
         Format::Text => {
             for statement in parse_results(&text)? {
-                print!("{}", statement.table());
+                result_text!("{}", statement.table());
             }
         }
     }
@@ -227,15 +225,14 @@ async fn interactive(session: &Session, database: &str, history: &std::path::Pat
         .ok();
     loop {
         if is_terminal {
-            print!("🪐{database}> ");
+            remark_text!("🪐{database}> ");
         } else {
-            print!("🪐{database}>");
+            remark_text!("🪐{database}>");
         }
-        let _ = std::io::stdout().flush();
         let mut line = String::new();
         match std::io::stdin().lock().read_line(&mut line) {
             Ok(0) => {
-                println!();
+                remark!("");
                 return Ok(());
             }
             Ok(_) => {}
@@ -252,7 +249,7 @@ async fn interactive(session: &Session, database: &str, history: &std::path::Pat
             "" => continue,
             ".exit" => return Ok(()),
             ".clear" => {
-                print!("\x1b[2J\x1b[H");
+                remark_text!("\x1b[2J\x1b[H");
                 continue;
             }
             sql => {
@@ -267,15 +264,15 @@ async fn interactive(session: &Session, database: &str, history: &std::path::Pat
                 {
                     Ok(statements) => {
                         for statement in statements {
-                            print!("{}", statement.table());
-                            println!("{}", statement.summary());
+                            result_text!("{}", statement.table());
+                            result!("{}", statement.summary());
                         }
-                        println!(
+                        remark!(
                             "Roundtrip time: {:.2}ms",
                             start.elapsed().as_secs_f64() * 1000.0
                         );
                     }
-                    Err(error) => eprint!("{}", error.report()),
+                    Err(error) => remark_text!("{}", error.report()),
                 }
             }
         }

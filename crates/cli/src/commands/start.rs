@@ -7,6 +7,7 @@ use clap::ValueEnum;
 
 use super::Context;
 use crate::error::{Error, Result};
+use crate::output::result;
 
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
@@ -47,7 +48,7 @@ pub fn run(context: &mut Context, args: Args) -> Result<()> {
     }
     command.args(&args.args);
     if args.args.iter().any(|arg| arg == "--help" || arg == "-h") {
-        println!(
+        result!(
             "`spacetime start` runs the server program with --data-dir {} and the keys in {}, unless you say otherwise. Its help:\n",
             context.paths.data_dir.display(),
             context.paths.config_dir.display()

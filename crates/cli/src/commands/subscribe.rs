@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::{Auth, Common, Context};
 use crate::error::{Error, Result};
+use crate::output::{remark, result};
 use crate::schema::Schema;
 use crate::targets::{self, Rest};
 use socket::Socket;
@@ -48,10 +49,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let (database, queries) =
         targets::resolve(&known, &args.args, rest, args.common.server.as_deref())?;
     let client = context
-        .client(
-            database.server.as_deref(),
-            Auth::new(args.anonymous, args.common.yes),
-        )
+        .client_of(&database, Auth::new(args.anonymous, args.common.yes))
         .await?;
     let found = client.database_identity(&database.name).await;
     let identity = found.map_err(|error| database.explain(error))?;
@@ -90,7 +88,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         )),
         (WatchEnd::Timeout(_), None) => Ok(()),
         (WatchEnd::Closed, None) => {
-            eprintln!("disconnected by server");
+            remark!("disconnected by server");
             Ok(())
         }
         (WatchEnd::Timeout(seconds), Some(wanted)) => Err(Error::plain(format!(
@@ -139,7 +137,7 @@ impl Watch {
             Event::Applied(rows) => {
                 self.is_applied = true;
                 if self.print_initial {
-                    println!("{}", rows.json());
+                    result!("{}", rows.json());
                 }
                 // Only now is it known that the server takes the queries.
                 Ok(self.wanted == Some(0))
@@ -148,7 +146,7 @@ impl Watch {
                 "encountered error in initial subscribe: {error}"
             ))),
             Event::Update(update) => {
-                println!("{}", update.json());
+                result!("{}", update.json());
                 self.received += 1;
                 Ok(self.wanted.is_some_and(|wanted| self.received >= wanted))
             }

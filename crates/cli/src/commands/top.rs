@@ -4,13 +4,12 @@ mod numbers;
 mod rates;
 mod screen;
 
-use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
 use super::{Auth, Common, Context};
 use crate::error::{Error, Result};
 use crate::http::{self, Client};
-use crate::output::{print_json, FormatOption};
+use crate::output::{self, print_json, remark, result, result_text, FormatOption};
 
 use self::rates::{rates_between, Counted, Rates};
 use self::screen::Size;
@@ -64,7 +63,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         ended = watch(&watched, &args, &output) => ended,
         _ = tokio::signal::ctrl_c() => {
             if matches!(output.form, Form::Drawn | Form::Printed) {
-                println!();
+                remark!("");
             }
             Ok(())
         }
@@ -116,7 +115,7 @@ struct Output {
 
 impl Output {
     fn of(args: &Args) -> Output {
-        let is_terminal = std::io::stdout().is_terminal();
+        let is_terminal = output::is_shown();
         let form = match args.format.is_json() {
             true => Form::Json,
             false if !is_terminal || args.once => Form::Text,
@@ -158,11 +157,10 @@ impl Output {
         }
         let text = screen::text(rates, rows_max, self.size());
         match self.form {
-            Form::Drawn => print!("{}", screen::drawn(&text)),
-            Form::Printed => println!("{text}"),
-            _ => print!("{text}"),
+            Form::Drawn => result_text!("{}", screen::drawn(&text)),
+            Form::Printed => result!("{text}"),
+            _ => result_text!("{text}"),
         }
-        let _ = std::io::stdout().flush();
         text
     }
 
@@ -171,12 +169,11 @@ impl Output {
             "look {failed} of {LOOKS_FAILED_MAX} failed: {error}"
         ));
         if self.form != Form::Drawn {
-            eprintln!("{trouble}");
+            remark!("{trouble}");
             return;
         }
         let text = screen::with_trouble(shown, &trouble, self.size());
-        print!("{}", screen::drawn(&text));
-        let _ = std::io::stdout().flush();
+        result_text!("{}", screen::drawn(&text));
     }
 }
 

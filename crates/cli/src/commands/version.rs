@@ -11,7 +11,7 @@ use serde_json::{json, Value};
 
 use super::Context;
 use crate::error::{Error, Result};
-use crate::output::{print_json, FormatOption};
+use crate::output::{print_json, remark, result, FormatOption};
 use crate::prompt;
 
 #[derive(Debug, clap::Args)]
@@ -92,7 +92,7 @@ pub fn run(context: &mut Context, args: Args) -> Result<()> {
     let paths = &context.paths;
     let own = env!("CARGO_PKG_VERSION");
     match args.command {
-        None => println!("{}", crate::long_version()),
+        None => result!("{}", crate::long_version()),
         Some(Command::List { all, output }) => list(&paths.bin_dir, all, output),
         Some(Command::Use { version }) => install::choose(paths, &version)?,
         Some(Command::Upgrade) => return Err(nothing_to_download()),
@@ -158,16 +158,16 @@ fn list(bin_dir: &Path, all: bool, output: FormatOption) {
     for (version, is_current) in versions {
         let place = linked_to(bin_dir, &version);
         let place = place.map_or_else(String::new, |place| format!(" -> {}", place.display()));
-        println!(
+        result!(
             "{version}{}{place}",
             if is_current { " (current)" } else { "" }
         );
     }
     if is_placed_by_hand {
-        eprintln!("This program was not installed by `spacetime version install`; none was.");
+        remark!("This program was not installed by `spacetime version install`; none was.");
     }
     if all {
-        eprintln!("These are all: there is no place that versions are downloaded from.");
+        remark!("These are all: there is no place that versions are downloaded from.");
     }
 }
 
@@ -183,7 +183,7 @@ fn uninstall(bin_dir: &Path, version: &str, yes: bool) -> Result<()> {
     }
     let question = format!("Remove version {version} ({})?", directory.display());
     if !prompt::confirm(&question, yes) {
-        println!("Aborting");
+        remark!("Aborting");
         return Ok(());
     }
     // What is somewhere else stays.
@@ -192,7 +192,7 @@ fn uninstall(bin_dir: &Path, version: &str, yes: bool) -> Result<()> {
         None => std::fs::remove_dir_all(&directory),
     };
     removed.map_err(|e| Error::file("delete", &directory, e))?;
-    println!("Removed version {version}.");
+    result!("Removed version {version}.");
     Ok(())
 }
 

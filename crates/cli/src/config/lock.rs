@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::Config;
 use crate::error::{Error, Result};
+use crate::output::remark;
 
 /// For others that renew a login, with as many requests as that takes.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(75);
@@ -73,7 +74,7 @@ impl Config {
         let lock = ConfigLock(file);
         self.read_again(&lock)?;
         if let Err(error) = self.save() {
-            eprintln!("warning: {error}");
+            remark!("warning: {error}");
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use super::{beginning_of, end_of};
 use crate::config::{origin, Config};
 use crate::error::{Error, Result};
 use crate::oidc::{self, Renewal};
+use crate::output::remark;
 
 /// A login is renewed so long before its end, or at the half of its life.
 const RENEW_BEFORE_SECONDS: u64 = 300;
@@ -25,7 +26,7 @@ pub async fn current(config: &mut Config, url: &str) -> Result<Option<String>> {
         Ok(token) => Ok(token),
         // It is good for a while still.
         Err(error) if end_of(&token).is_some_and(|end| end > now_seconds()) => {
-            eprintln!("warning: {error}");
+            remark!("warning: {error}");
             Ok(Some(token))
         }
         Err(error) => Err(error),

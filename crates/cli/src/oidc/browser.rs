@@ -16,6 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::provider::{Answer, Provider};
 use super::{printable, refused, secret, Options};
 use crate::error::{Error, Result};
+use crate::output::remark;
 
 /// For the user, from the page that is opened to the one that comes back.
 const WAIT_MAX: Duration = Duration::from_secs(600);
@@ -58,11 +59,11 @@ pub(super) async fn login(provider: &Provider, options: &Options<'_>) -> Result<
         // Without it, providers do not listen to that word (OpenID Connect Core 1.0 §11).
         page.query_pairs_mut().append_pair("prompt", "consent");
     }
-    println!("Log in on this page: {page}");
+    remark!("Log in on this page: {page}");
     if options.open_browser {
         crate::commands::login::open(page.as_str());
     }
-    println!("Waiting for the browser to come back to {redirect}…");
+    remark!("Waiting for the browser to come back to {redirect}…");
     let code = wait(&listener, &state, &provider.issuer);
     let code = tokio::time::timeout(WAIT_MAX, code).await;
     let code = code.map_err(|_| {

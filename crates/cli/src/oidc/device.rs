@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::provider::{Answer, Provider};
 use super::{printable, refused, unusable, Options};
 use crate::error::Result;
+use crate::output::remark;
 
 const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_code";
 /// Between two questions, if the provider says nothing, and what it adds when it asks for patience (§3.5).
@@ -37,13 +38,13 @@ pub(super) async fn login(provider: &Provider, options: &Options<'_>) -> Result<
     let page = provider
         .checked(page)
         .map_err(|why| refused(format!("its page: {why}")))?;
-    println!("Open this page, on any device: {page}");
-    println!("and enter the code: {}", printable(user_code));
+    remark!("Open this page, on any device: {page}");
+    remark!("and enter the code: {}", printable(user_code));
     let complete = text("verification_uri_complete").and_then(|url| provider.checked(url).ok());
     if options.open_browser {
         crate::commands::login::open(complete.unwrap_or(page).as_str());
     }
-    println!("Waiting for the login to be approved…");
+    remark!("Waiting for the login to be approved…");
     wait(provider, options, device_code, &begun).await
 }
 

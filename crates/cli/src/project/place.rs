@@ -7,7 +7,7 @@ use serde::Deserializer;
 
 /// One step of the way into a file: a member, by its key with `_`, or an element.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub enum Step {
     Key(String),
     Index(usize),
 }

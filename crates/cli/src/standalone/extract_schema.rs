@@ -9,6 +9,7 @@ use lightcone_schema::RawModuleDef;
 use lightcone_types::{Decode, Identity};
 
 use crate::error::{Error, Result};
+use crate::output::{remark, result};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -39,7 +40,7 @@ pub fn run(args: &Args) -> Result<()> {
         )));
     };
     let program = std::fs::read(&args.module).map_err(|e| Error::file("read", &args.module, e))?;
-    println!("{}", describe(&program, host_type)?);
+    result!("{}", describe(&program, host_type)?);
     Ok(())
 }
 
@@ -48,7 +49,7 @@ struct Stderr;
 
 impl ConsoleSink for Stderr {
     fn log(&self, record: ConsoleRecord<'_>) {
-        eprintln!("{}", record.message);
+        remark!("{}", record.message);
     }
 }
 

@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::output::remark;
 use tracing::callsite::Identifier;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
@@ -47,7 +48,7 @@ impl LogRate {
             }
         });
         if let Err(error) = spawned {
-            eprintln!("no thread for the log: {error}");
+            remark!("no thread for the log: {error}");
         }
         rate
     }

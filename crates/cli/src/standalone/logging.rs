@@ -16,6 +16,7 @@ use tracing_subscriber::EnvFilter;
 
 use super::log_rate::LogRate;
 use crate::error::{Error, Result};
+use crate::output::remark;
 
 /// Longer lines are cut.
 const LINE_BYTES_MAX: usize = 16 << 10;
@@ -24,6 +25,7 @@ const FILE_PREFIX: &str = "spacetime-standalone.";
 /// Our own crates say when they start, stop and are in trouble, whatever the general level.
 const OWN_CRATES: [&str; 6] = ["cli", "server", "database", "host_wasm", "engine", "log"];
 
+#[expect(clippy::disallowed_methods, reason = "the log is what a server prints")]
 pub(super) fn install(data_dir: &Path, config: &Config) -> Result<()> {
     let filter = filter(config)?;
     let stdout = CutLines(io::stdout);
@@ -76,7 +78,7 @@ impl Write for Files {
         // A full disk must not end in a flood of complaints about itself.
         let _ = files.write(&date, line);
         if let Some((path, error)) = files.take_stuck() {
-            eprintln!(
+            remark!(
                 "an old file of the log cannot be removed or renamed: {}: {error}",
                 path.display()
             );

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::error::Result;
+use crate::output::remark_text;
 
 /// The database server.
 #[derive(Debug, Parser)]
@@ -58,7 +59,7 @@ pub fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprint!("{}", error.report());
+            remark_text!("{}", error.report());
             ExitCode::from(error.exit_code())
         }
     }

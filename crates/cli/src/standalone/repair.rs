@@ -6,6 +6,7 @@ use lightcone_log::LogOptions;
 use lightcone_types::Identity;
 
 use crate::error::{Error, Result};
+use crate::output::{remark, result};
 use crate::prompt;
 
 #[derive(Debug, clap::Args)]
@@ -40,14 +41,14 @@ pub fn run(args: &Args) -> Result<()> {
                 ))
             })?,
     };
-    println!(
+    remark!(
         "This cuts the log of database {} at the first damage. Transactions behind it are lost to the database; what is removed is kept \
          beside the log as `*.removed*`. Copy the directory first: {}",
         Identity::from_le_bytes(database),
         directory.display()
     );
     if !prompt::confirm("Do you want to continue?", args.yes) {
-        println!("Aborting: nothing was changed.");
+        remark!("Aborting: nothing was changed.");
         return Ok(());
     }
     let options = LogOptions {
@@ -57,21 +58,21 @@ pub fn run(args: &Args) -> Result<()> {
     let report = lightcone_log::repair(&directory, &options)
         .map_err(|error| Error::plain(error.to_string()))?;
     let Some(damage) = report.damage else {
-        println!("The log is whole; nothing was changed.");
+        result!("The log is whole; nothing was changed.");
         return Ok(());
     };
     // The rest of the text is for a server that refuses the log.
     let (found, _) = damage
         .split_once(" Nothing was changed.")
         .unwrap_or((&damage, ""));
-    println!("Found: {found}");
+    result!("Found: {found}");
     match report.next_offset {
-        Some(next_offset) => println!("The log now ends before transaction {next_offset}."),
-        None => println!("No segment is left."),
+        Some(next_offset) => result!("The log now ends before transaction {next_offset}."),
+        None => result!("No segment is left."),
     }
-    println!("Removed {} bytes, kept in:", report.removed_bytes);
+    result!("Removed {} bytes, kept in:", report.removed_bytes);
     for path in &report.saved {
-        println!("  {}", path.display());
+        result!("  {}", path.display());
     }
     Ok(())
 }

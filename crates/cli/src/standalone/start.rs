@@ -15,6 +15,7 @@ use super::logging;
 use super::ports::{self, Address};
 use super::scheduling;
 use crate::error::{Error, Result};
+use crate::output::result;
 use crate::prompt;
 
 /// How long threads that still work may take after everything is on the disk.
@@ -70,14 +71,10 @@ pub fn run(args: Args) -> Result<()> {
         |_| "spacetimedb-standalone".into(),
         |p| p.display().to_string(),
     );
-    println!("lightcone: a database that runs your code");
-    println!("{program} version: {}", env!("CARGO_PKG_VERSION"));
-    println!("{program} path: {program}");
-    println!(
-        "WebAssembly modules run on Wasmtime, JavaScript modules on {}",
-        crate::javascript_engine()
-    );
-    println!("database running in data directory {}", data_dir.display());
+    // These, and that it listens: a start says no more unless there is something to say.
+    result!("{program} version: {}", env!("CARGO_PKG_VERSION"));
+    result!("{program} path: {program}");
+    result!("database running in data directory {}", data_dir.display());
 
     let code_cache = CodeCacheOptions {
         directory: data_dir.join("cache/wasmtime"),

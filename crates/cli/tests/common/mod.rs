@@ -142,7 +142,10 @@ fn serve(
     if reader.read_exact(&mut request.body).is_err() {
         return;
     }
-    seen.lock().expect("not poisoned").push(request.clone());
+    // Every login asks for it first. Tests of that look at what is answered.
+    if !request.path.starts_with("/v1/identity/key-proof?") {
+        seen.lock().expect("not poisoned").push(request.clone());
+    }
     let response = answer(&request);
     let location = response
         .location

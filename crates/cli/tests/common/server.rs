@@ -15,12 +15,16 @@ pub struct Server {
 
 impl Server {
     pub fn start(home: &Home) -> Self {
+        Self::start_at(home, "127.0.0.1:0")
+    }
+
+    pub fn start_at(home: &Home, address: &str) -> Self {
         let mut process = Command::new(env!("CARGO_BIN_EXE_spacetimedb-standalone"))
             .args([
                 "start",
                 "--non-interactive",
                 "--listen-addr",
-                "127.0.0.1:0",
+                address,
                 "--data-dir",
             ])
             .arg(home.path("server/data"))

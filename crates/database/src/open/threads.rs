@@ -114,7 +114,8 @@ fn start_fanout(
     next_offset: LogOffset,
 ) {
     let stats = shared.status.fanout.clone();
-    let mut fanout = Fanout::new(inbox, used_batches, next_offset, stats);
+    let couriers = shared.options.commons.couriers().clone();
+    let mut fanout = Fanout::new(inbox, used_batches, next_offset, stats, couriers);
     let writer = Arc::downgrade(shared);
     spawn(shared, "fan-out", FANOUT_STACK_BYTES, move || {
         let Err(panic) = catch_unwind(AssertUnwindSafe(|| fanout.run())) else {

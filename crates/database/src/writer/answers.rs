@@ -47,7 +47,7 @@ impl Writer {
                     ..
                 } => {
                     let mut messages = MessageBatch::default();
-                    result.encode(&mut messages.bytes, request_id, timestamp);
+                    result.encode(messages.bytes.own(), request_id, timestamp);
                     messages.end_message();
                     (connection, messages)
                 }

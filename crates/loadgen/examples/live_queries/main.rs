@@ -2,6 +2,7 @@
 //! of their own. Drives `modules/live-rs` or `modules/live-ts`; `scripts/live-queries.sh` starts a server and runs all cases.
 
 mod drive;
+mod fanout;
 mod first_rows;
 mod rounds;
 mod subscribers;
@@ -17,6 +18,7 @@ use lightcone_types::Encode;
 use lightcone_wire::{ClientMessage, Protocol, ServerMessage};
 
 use crate::drive::{Call, Drive};
+use crate::fanout::Fanout;
 use crate::subscribers::Subscribers;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -47,6 +49,8 @@ enum Case {
     FirstRows,
     /// Clients that look at all scores again and again.
     Scans,
+    /// Subscribers in groups of ten, one of which each message goes to.
+    Fanout,
 }
 
 #[derive(Parser)]
@@ -75,6 +79,8 @@ struct Options {
     /// Rows of the table of scores.
     #[arg(long, default_value_t = 1_000_000)]
     scores: u32,
+    #[command(flatten)]
+    fanout: Fanout,
 }
 
 fn main() -> ExitCode {
@@ -93,6 +99,10 @@ fn run(options: &Options) -> Result<()> {
         add_scores(&endpoint, options.scores)?;
         return first_rows::measure(&endpoint, &options.url, options.server_pid);
     }
+    if options.case == Case::Fanout {
+        let (pid, subscribers) = (options.server_pid, options.subscribers);
+        return fanout::measure(&endpoint, pid, subscribers, &options.fanout);
+    }
     if options.case == Case::Scans {
         return scan(&endpoint, Duration::from_secs(options.seconds));
     }
@@ -109,7 +119,7 @@ fn run(options: &Options) -> Result<()> {
     let name = name.get_name();
     let before = Usage::of(options.server_pid)?;
     let started = Instant::now();
-    let first_rows = subscribers.subscribe(query_of(options.case))?;
+    let first_rows = subscribers.subscribe(|_| query_of(options.case).to_owned())?;
     let took = started.elapsed();
     let cpu = Usage::of(options.server_pid)?
         .cpu
@@ -150,6 +160,7 @@ fn query_of(case: Case) -> &'static str {
         Case::WindowInside | Case::WindowOutside => "SELECT * FROM score ORDER BY score DESC LIMIT 100",
         Case::Hold => "SELECT n.* FROM note n JOIN message m ON n.id = m.room WHERE n.owner = :sender",
         Case::FirstRows => "SELECT * FROM score",
+        Case::Fanout => unreachable!("its subscribers have queries of their own"),
         Case::Scans => "SELECT * FROM score WHERE name = 'nobody'",
     }
 }
@@ -182,7 +193,7 @@ fn call_of(options: &Options, identities: &[lightcone_types::Identity], number: 
             args = call_args(&[id, options.scores + number]);
             "set_score"
         }
-        Case::Hold | Case::FirstRows | Case::Scans => {
+        Case::Hold | Case::FirstRows | Case::Scans | Case::Fanout => {
             args = call_args(&[0, 0]);
             "set_score"
         }

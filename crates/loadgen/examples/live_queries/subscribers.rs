@@ -40,14 +40,14 @@ impl Subscribers {
         })
     }
 
-    /// One after the other. Gives how many first rows all have got.
-    pub fn subscribe(&mut self, query: &str) -> Result<usize> {
+    /// One after the other, each to its query. Gives how many first rows all have got.
+    pub fn subscribe(&mut self, query: impl Fn(u32) -> String) -> Result<usize> {
         let mut first_rows = 0;
-        for client in &mut self.clients {
+        for (number, client) in (0..).zip(&mut self.clients) {
             client.send(&[ClientMessage::Subscribe {
                 request_id: 1,
                 query_set_id: 1,
-                query_strings: vec![query],
+                query_strings: vec![&query(number)],
             }])?;
             match client.receive()? {
                 ServerMessage::SubscribeApplied { rows, .. } => {

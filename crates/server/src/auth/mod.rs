@@ -6,6 +6,7 @@ mod key_set;
 mod keys;
 mod known_tokens;
 mod oidc;
+pub mod proof;
 mod token;
 
 use std::sync::Arc;
@@ -73,6 +74,11 @@ impl Authority {
     /// The bytes of the public key file.
     pub fn public_key_pem(&self) -> &[u8] {
         self.keys.public_pem()
+    }
+
+    /// Signs that this server has its key ([`proof`]).
+    pub(crate) fn prove(&self, claim: proof::Claim<'_>) -> Result<String, TokenError> {
+        claim.sign(&self.keys)
     }
 
     /// A fresh identity with a token that never expires (06 §3.3).

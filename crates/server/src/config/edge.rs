@@ -23,6 +23,8 @@ pub struct Network {
     pub trusted_proxies: TrustedProxies,
     /// Names by which a server on loopback may be asked, besides `localhost` and addresses.
     pub hosts: Vec<String>,
+    /// Addresses at which clients reach the server, like `https://db.example.com`: there it proves its key.
+    pub public_addresses: Vec<String>,
     /// Origins of pages that may manage the server, like `https://admin.example.com`.
     pub management_origins: Vec<String>,
 }
@@ -162,6 +164,45 @@ impl Default for Routes {
     }
 }
 
+/// A client compares it with what it has dialed, so it has one form.
+fn check_public_address(address: &str) -> Result<(), String> {
+    let wrong = |why: &str| {
+        Err(format!(
+            "network.public-addresses: {address:?} {why}; write scheme, host in lower case and, if it is not the usual one, port, like \
+             \"https://db.example.com\""
+        ))
+    };
+    let (scheme, authority) = address.split_once("://").unwrap_or_default();
+    let usual_port = match scheme {
+        "https" => ":443",
+        "http" => ":80",
+        _ => return wrong("is not the address of a server"),
+    };
+    let is_odd = |c: char| c.is_ascii_uppercase() || c.is_whitespace() || "/?#@\\".contains(c);
+    if authority.is_empty() || authority.contains(is_odd) || !authority.is_ascii() {
+        return wrong("is not the address of a server");
+    }
+    if authority.ends_with(usual_port) {
+        return wrong("has the port that is usual");
+    }
+    if is_loopback(authority) {
+        return wrong("is an address of every machine, and can be proven by none from afar");
+    }
+    Ok(())
+}
+
+fn is_loopback(authority: &str) -> bool {
+    if let Ok(socket) = authority.parse::<std::net::SocketAddr>() {
+        return socket.ip().to_canonical().is_loopback();
+    }
+    let host = authority.split(':').next().unwrap_or_default();
+    let bare = authority.trim_start_matches('[').trim_end_matches(']');
+    let address = bare.parse::<std::net::IpAddr>();
+    address.is_ok_and(|ip| ip.to_canonical().is_loopback())
+        || host == "localhost"
+        || host.ends_with(".localhost")
+}
+
 /// The keys about who reaches the server.
 pub(super) fn check_edge(config: &Config) -> Result<(), String> {
     for host in &config.network.hosts {
@@ -180,6 +221,9 @@ pub(super) fn check_edge(config: &Config) -> Result<(), String> {
                  one, port, like \"https://admin.example.com\""
             ));
         }
+    }
+    for address in &config.network.public_addresses {
+        check_public_address(address)?;
     }
     let postgres = &config.postgres;
     if postgres.certificate.is_some() != postgres.key.is_some() {

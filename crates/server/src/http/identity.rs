@@ -10,8 +10,9 @@ use serde_json::{json, Value};
 
 use super::path::IdentityPath;
 use super::reply::{self, Failure, Reply};
-use crate::auth::Caller;
-use crate::client_address::Client;
+use super::Query;
+use crate::auth::{proof, Caller};
+use crate::client_address::{Client, ConnectionAddresses};
 use crate::control::{ControlDb, ControlError};
 use crate::state::ServerState;
 
@@ -30,6 +31,47 @@ pub(super) async fn public_key(State(state): State<Arc<ServerState>>) -> Reply {
         content_type,
         state.authority.public_key_pem().to_vec(),
     ))
+}
+
+/// GET `/v1/identity/key-proof?nonce=…&address=…`: proves that this server has its key, where it is asked by an address of its own. It
+/// costs a signature, as a new identity does, and keeps nothing.
+pub(super) async fn key_proof(
+    State(state): State<Arc<ServerState>>,
+    Extension(client): Extension<Client>,
+    Extension(connection): Extension<ConnectionAddresses>,
+    uri: Uri,
+) -> Reply {
+    let query = Query::parse(uri.query().unwrap_or_default());
+    let nonce = query.text("nonce")?.and_then(proof::parse_nonce);
+    let nonce = nonce.ok_or_else(|| super::wrong_query("`nonce` must be 64 hex digits".into()))?;
+    let address = query.text("address")?.unwrap_or_default();
+    if address.is_empty() || address.len() > proof::ADDRESS_BYTES_MAX {
+        let reason = "`address` must be what was dialed, like http://127.0.0.1:3000";
+        return Err(super::wrong_query(reason.into()));
+    }
+    let arrival = proof::Arrival {
+        local: connection.local,
+        is_local: client.is_local,
+    };
+    let listed = &state.config.network.public_addresses;
+    let Some(reached_at) = arrival.vouches_for(address, listed) else {
+        let text = "this server does not know that address as one of its own, and proves its key for no other; its operator can \
+                    list it in network.public-addresses in config.toml [LC0155]";
+        return Err(Failure::text(StatusCode::FORBIDDEN, text));
+    };
+    let claim = proof::Claim {
+        nonce: &nonce,
+        address,
+        reached_at,
+    };
+    let signature = state.authority.prove(claim)?;
+    let public_key = String::from_utf8_lossy(state.authority.public_key_pem());
+    Ok(reply::json_value(&json!({
+        "public_key": public_key,
+        "address": address,
+        "reached_at": reached_at.map(|at| at.to_string()),
+        "signature": signature,
+    })))
 }
 
 pub(super) async fn websocket_token(

@@ -165,6 +165,7 @@ fn routes(state: &Arc<ServerState>) -> Routes {
     let open = Routes::new(state)
         .post(Client, "/v1/identity", identity::create)
         .get(Client, "/v1/identity/public-key", identity::public_key)
+        .get(Management, "/v1/identity/key-proof", identity::key_proof)
         .get(
             Management,
             "/v1/identity/{identity}/databases",
@@ -256,7 +257,7 @@ mod tests {
         );
         assert_eq!(
             routes.table().len(),
-            of_clients.len() + 28,
+            of_clients.len() + 29,
             "routes of management"
         );
     }

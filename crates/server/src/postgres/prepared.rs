@@ -252,11 +252,14 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
+    use lightcone_accounts::{Account, Kind};
+
     use super::*;
     use crate::config::Config;
 
     fn holder() -> Holder {
-        let commons = crate::database::commons(&Config::default(), None);
+        let process = Account::root(Kind::Process, usize::MAX);
+        let commons = crate::database::commons(&process, &Config::default(), None);
         commons.holder(&crate::database::limits(&Config::default()))
     }
 

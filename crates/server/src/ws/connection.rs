@@ -1,4 +1,5 @@
-//! One client's connection after the 101: a reader and a writer that take turns on one task (05 §2.7, §3).
+//! One client's connection after the 101: a reader and a writer that take turns on one task (05 §2.7, §3). Small messages are written by
+//! couriers, beside it.
 
 use std::future::Future;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,7 +16,7 @@ use super::clock::watch_clock;
 use super::frame::{self, ClosePayload, FrameReader};
 use super::reader::Reader;
 use super::signals::{ConnectionEnd, Signals};
-use super::writer::Writer;
+use super::writer::{SharedWriter, Writer};
 use crate::auth::Caller;
 use crate::budget::Charge;
 use crate::config::Config;
@@ -95,9 +96,9 @@ pub(super) async fn serve(state: Arc<ServerState>, client: Client, upgrade: OnUp
     }
     add(&counters.clients_spawned, 1);
     let _connected = Gauge::enter(&counters.clients_connected);
-    let signals = Signals::default();
+    let signals = Arc::new(Signals::default());
     let cut = connection.outgoing.cut_signal();
-    let (read_half, write_half) = stream.split();
+    let (read_half, write_half) = stream.into_split();
     let reader = Reader {
         frames: FrameReader::new(&received, state.config.limits.message_bytes_max),
         charge: Charge::none(&state.buffered_bytes),
@@ -107,18 +108,19 @@ pub(super) async fn serve(state: Arc<ServerState>, client: Client, upgrade: OnUp
         counters: &counters,
         protocol: client.protocol,
     };
-    let writer = Writer {
+    let writer = SharedWriter::new(Writer {
         stream: write_half,
         outgoing: connection.outgoing,
-        signals: &signals,
-        counters: &counters,
+        signals: signals.clone(),
+        counters: counters.clone(),
         protocol: client.protocol,
         asked: client.compression,
         policy: super::compression_policy(state.config.websocket.compression),
         stall_timeout: state.config.websocket.idle_timeout,
         out: Vec::new(),
+        held: Vec::new(),
         sizes: SizesSeen::default(),
-    };
+    });
     let stopped = async {
         tokio::select! {
             // The writer would not notice while it waits for a client that does not read.
@@ -128,7 +130,7 @@ pub(super) async fn serve(state: Arc<ServerState>, client: Client, upgrade: OnUp
     };
     count_end(
         &counters,
-        run(&state.config, &signals, reader, writer, stopped).await,
+        run(&state.config, &signals, reader, &writer, stopped).await,
     );
 }
 
@@ -155,7 +157,7 @@ async fn run(
     config: &Config,
     signals: &Signals,
     reader: Reader<'_>,
-    writer: Writer<'_>,
+    writer: &SharedWriter,
     stopped: impl Future<Output = ()>,
 ) -> ConnectionEnd {
     let settings = &config.websocket;

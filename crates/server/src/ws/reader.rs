@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use axum::body::Bytes;
 use lightcone_wire::Protocol;
 use tokio::io::AsyncReadExt as _;
-use tokio::net::tcp::ReadHalf;
+use tokio::net::tcp::OwnedReadHalf;
 
 use super::frame::{ClosePayload, Event, FrameReader};
 use super::signals::{ConnectionEnd, Signals};
@@ -21,7 +21,7 @@ const READ_BYTES_MAX: usize = 64 * 1024;
 pub(super) struct Reader<'a> {
     pub frames: FrameReader,
     pub charge: Charge,
-    pub stream: ReadHalf<'a>,
+    pub stream: OwnedReadHalf,
     pub sender: RequestSender,
     pub signals: &'a Signals,
     pub counters: &'a DatabaseCounters,

@@ -1,4 +1,5 @@
-//! What reader, writer and clock of a connection tell each other. They run on one task, so nothing here is ever contended.
+//! What reader, writer and clock of a connection tell each other. They run on one task, and couriers only wake the writer, so nothing
+//! here is ever contended.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -26,6 +27,7 @@ pub(super) enum ConnectionEnd {
 #[derive(Default)]
 pub(super) struct Signals {
     control: Mutex<Control>,
+    /// There is something for the connection's own part of the writing.
     pub wake_writer: Notify,
     /// Something was received since the clock looked.
     pub active: AtomicBool,

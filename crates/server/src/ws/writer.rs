@@ -1,16 +1,23 @@
 //! What goes to a client: everything that the database has queued, in as few frames as the version allows, handed to the socket
 //! with one write.
+//!
+//! Whoever holds the writer writes. Mostly that is a courier, which takes small messages to the socket without waiting for
+//! anything, so that they cost no turn of the connection's task. All else is done by that task: what does not fit into the socket, what
+//! takes long to compress, what is still being made, control frames and the end.
 
+use std::io::IoSlice;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lightcone_wire::payload::{body_ranges, encode_payload};
 use lightcone_wire::{Compression, CompressionPolicy, Protocol};
-use tokio::net::tcp::WriteHalf;
+use tokio::net::tcp::OwnedWriteHalf;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::frame::{self, ClosePayload};
 use super::signals::{ConnectionEnd, Signals};
-use crate::database::{MessageBatch, Outgoing, OutgoingReceiver};
+use crate::database::{Body, MessageBatch, Outgoing, OutgoingReceiver, Outlet, Small};
 use crate::metrics::{add, DatabaseCounters, SizesSeen};
 
 /// Most messages that are taken from the database's queue at once.
@@ -23,19 +30,38 @@ const FRAGMENT_BYTES: usize = 1024 * 1024;
 const WRITE_BYTES: usize = 256 * 1024;
 /// Compressing more than this holds up other connections of the thread noticeably.
 const COMPRESS_BYTES_AT_ONCE: usize = 256 * 1024;
+/// Longer payloads are written from where they are, in the same call as what stands before them.
+const COPY_BYTES_MAX: usize = 16 * 1024;
+/// Couriers take no more than this to a socket at once: others wait for them.
+const COURIER_BYTES_MAX: usize = 64 * 1024;
+/// The same for a client who asks for compression.
+const COURIER_COMPRESSED_BYTES_MAX: usize = 8 * 1024;
 
-pub(super) struct Writer<'a> {
-    pub stream: WriteHalf<'a>,
+/// The tag of a payload that is not compressed.
+const NOT_COMPRESSED: [u8; 1] = [0];
+
+pub(super) struct Writer {
+    pub stream: OwnedWriteHalf,
     pub outgoing: OutgoingReceiver,
-    pub signals: &'a Signals,
-    pub counters: &'a DatabaseCounters,
+    pub signals: Arc<Signals>,
+    pub counters: Arc<DatabaseCounters>,
     pub protocol: Protocol,
     pub asked: Compression,
     pub policy: CompressionPolicy,
     pub stall_timeout: Duration,
+    /// What is to be written before anything else.
     pub out: Vec<u8>,
+    /// What is reserved for it.
+    pub held: Vec<MessageBatch>,
     /// Of payloads that were framed since the last flush.
     pub sizes: SizesSeen,
+}
+
+/// A connection's writer, for whoever is to write.
+pub(super) struct SharedWriter {
+    /// None while the connection's task writes.
+    writer: Mutex<Option<Writer>>,
+    signals: Arc<Signals>,
 }
 
 /// What a drain of the queue ended with.
@@ -45,15 +71,152 @@ enum Then {
     Drop,
 }
 
-impl Writer<'_> {
-    pub async fn run(mut self) -> ConnectionEnd {
+impl Outlet for SharedWriter {
+    fn deliver(&self) {
+        let mut writer = self.lock();
+        // If it is taken, the connection's task looks at the queue before it gives it back.
+        let Some(holder) = writer.as_mut() else {
+            return;
+        };
+        if !holder.deliver() {
+            drop(writer);
+            self.signals.wake_writer.notify_one();
+        }
+    }
+}
+
+impl SharedWriter {
+    /// Has the writer told of messages that come, for as long as the connection lives.
+    pub fn new(writer: Writer) -> Arc<SharedWriter> {
+        let place = writer.outgoing.outlet_place();
+        let signals = writer.signals.clone();
+        let shared = Arc::new(SharedWriter {
+            writer: Mutex::new(Some(writer)),
+            signals,
+        });
+        place.put(shared.clone());
+        // What is there already.
+        shared.signals.wake_writer.notify_one();
+        shared
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Writer>> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The connection's own part of the writing.
+    pub async fn run(&self) -> ConnectionEnd {
         loop {
-            let first = tokio::select! {
-                biased;
-                _ = self.signals.wake_writer.notified() => None,
-                item = self.outgoing.recv() => Some(item),
+            self.signals.wake_writer.notified().await;
+            let mut taken = self.lock().take();
+            while let Some(mut writer) = taken.take() {
+                if let Err(end) = writer.turn().await {
+                    // The client's Close may still be to come.
+                    writer.stream.forget();
+                    return end;
+                }
+                let mut place = self.lock();
+                // What a courier did not deliver because the writer was here.
+                match writer.outgoing.has_more() {
+                    true => taken = Some(writer),
+                    false => *place = Some(writer),
+                }
+            }
+        }
+    }
+}
+
+impl Writer {
+    /// Takes small messages to the socket without waiting. False: there is more, for the connection's task.
+    fn deliver(&mut self) -> bool {
+        if !self.out.is_empty() {
+            return false;
+        }
+        let mut bytes_left = match self.policy.choose(self.asked, COURIER_BYTES_MAX) {
+            Compression::None => COURIER_BYTES_MAX,
+            _ => COURIER_COMPRESSED_BYTES_MAX,
+        };
+        let mut last: Option<MessageBatch> = None;
+        let (mut is_written, mut is_all) = (true, false);
+        while is_written && !is_all {
+            match self.outgoing.take_small(bytes_left) {
+                Small::Messages(batch) => {
+                    bytes_left -= batch.bytes.len();
+                    if let Some(before) = join(&mut last, batch) {
+                        is_written = self.deliver_batch(before);
+                    }
+                }
+                Small::Nothing => is_all = true,
+                Small::Other => break,
+            }
+        }
+        if let Some(last) = last {
+            is_written &= self.deliver_batch(last);
+        }
+        is_written && is_all
+    }
+
+    /// True if the socket has taken all of it. What is reserved for it is kept otherwise.
+    fn deliver_batch(&mut self, mut batch: MessageBatch) -> bool {
+        for range in body_ranges(self.protocol, &batch.ends) {
+            let payload = self.payload_of(&batch.bytes, range);
+            let (tag, body) = payload.parts();
+            match body.len() <= COPY_BYTES_MAX {
+                true => self.put_payload(tag, body),
+                false => {
+                    self.put_payload_header(tag, body.len());
+                    self.write_now(body);
+                }
+            }
+        }
+        add(&self.counters.sent_messages, batch.ends.len() as u64);
+        let is_written = self.write_now(&[]);
+        if !is_written {
+            batch.bytes = Body::default();
+            self.held.push(batch);
+        }
+        is_written
+    }
+
+    /// Writes `out` and what follows, as far as the socket takes it; the rest stays in `out`. True: all is written.
+    fn write_now(&mut self, tail: &[u8]) -> bool {
+        let (mut written, all) = (0, self.out.len() + tail.len());
+        self.sizes.tell(&self.counters.sent_sizes);
+        while written < all {
+            match self.try_write_from(written, tail) {
+                Ok(count) => written += count,
+                // Whatever else is wrong, the connection's task finds it too.
+                Err(_) => break,
+            }
+        }
+        add(&self.counters.sent_bytes, written as u64);
+        if written == all {
+            self.out.clear();
+            return true;
+        }
+        // Short: couriers take no more than that to a socket.
+        let of_tail = written.saturating_sub(self.out.len());
+        self.out.drain(..written.min(self.out.len()));
+        self.out.extend_from_slice(&tail[of_tail..]);
+        false
+    }
+
+    /// Writes what there is, and what comes meanwhile, until nothing is left.
+    async fn turn(&mut self) -> Result<(), ConnectionEnd> {
+        loop {
+            // What a courier has left.
+            self.flush(&[]).await?;
+            let first = match self.outgoing.try_recv() {
+                Some(item) => Some(Some(item)),
+                None if self.outgoing.has_more() => tokio::select! {
+                    biased;
+                    _ = self.signals.wake_writer.notified() => None,
+                    item = self.outgoing.recv() => Some(item),
+                },
+                None => None,
             };
             let mut then = Then::Continue;
+            let is_last = first.is_none();
             if let Some(item) = first {
                 let mut queue = Queue::default();
                 then = queue.take(item);
@@ -65,23 +228,25 @@ impl Writer<'_> {
                     then = queue.take(Some(item));
                 }
                 for batch in queue.batches {
-                    if let Err(end) = self.send_batch(&batch).await {
-                        return end;
-                    }
+                    self.send_batch(&batch).await?;
                     add(&self.counters.sent_messages, batch.ends.len() as u64);
                 }
             }
             let closed = self.put_control_frames();
-            if let Err(end) = self.flush().await {
-                return end;
-            }
+            self.flush(&[]).await?;
             if closed {
-                return ConnectionEnd::CloseSent;
+                return Err(ConnectionEnd::CloseSent);
             }
             match then {
                 Then::Continue => {}
-                Then::Drop => return ConnectionEnd::Dropped,
-                Then::Close(payload) => self.signals.close(payload),
+                Then::Drop => return Err(ConnectionEnd::Dropped),
+                Then::Close(payload) => {
+                    self.signals.close(payload);
+                    continue;
+                }
+            }
+            if is_last && !self.outgoing.has_more() {
+                return Ok(());
             }
         }
     }
@@ -90,43 +255,62 @@ impl Writer<'_> {
     /// from where they are.
     async fn send_batch(&mut self, batch: &MessageBatch) -> Result<(), ConnectionEnd> {
         for range in body_ranges(self.protocol, &batch.ends) {
-            let body = &batch.bytes[range];
-            let compression = self.policy.choose(self.asked, body.len());
-            if compression != Compression::None {
-                let payload = compress(body, compression);
-                self.send_payload(&payload[..1], &payload[1..]).await?;
-            } else {
-                self.send_payload(&[Compression::None.tag()], body).await?;
-            }
-            if self.out.len() >= WRITE_BYTES {
-                self.flush().await?;
-            }
+            let payload = self.payload_of(&batch.bytes, range);
+            let (tag, body) = payload.parts();
+            self.send_payload(tag, body).await?;
         }
         Ok(())
     }
 
+    /// A part of a batch as this client gets it.
+    fn payload_of<'b>(&self, bytes: &'b Body, range: Range<usize>) -> Payload<'b> {
+        let body = &bytes[range];
+        match (self.policy.choose(self.asked, body.len()), bytes) {
+            (Compression::None, _) => Payload::Plain(body),
+            // It is one message.
+            (compression, Body::Shared(shared)) => {
+                let compress = |body: &[u8]| compress(body, compression);
+                Payload::Shared(shared.compressed(compression, compress))
+            }
+            (compression, Body::Own(_)) => Payload::Compressed(compress(body, compression)),
+        }
+    }
+
     async fn send_payload(&mut self, tag: &[u8], body: &[u8]) -> Result<(), ConnectionEnd> {
-        self.sizes.note((tag.len() + body.len()) as u64);
-        if tag.len() + body.len() <= FRAGMENT_BYTES {
-            frame::put_header(&mut self.out, true, frame::BINARY, tag.len() + body.len());
-            self.out.extend_from_slice(tag);
-            self.out.extend_from_slice(body);
+        let bytes = tag.len() + body.len();
+        if bytes <= COPY_BYTES_MAX {
+            self.put_payload(tag, body);
+            if self.out.len() >= WRITE_BYTES {
+                self.flush(&[]).await?;
+            }
             return Ok(());
         }
+        self.sizes.note(bytes as u64);
         let fragments = body.len().div_ceil(FRAGMENT_BYTES);
         for (index, fragment) in body.chunks(FRAGMENT_BYTES).enumerate() {
             let last = index + 1 == fragments;
             let tag = if index == 0 { tag } else { &[] };
             frame::put_fragment_header(&mut self.out, index, last, tag.len() + fragment.len());
             self.out.extend_from_slice(tag);
-            self.flush().await?;
-            self.write(fragment).await?;
+            self.flush(fragment).await?;
             // Control frames may stand between fragments, a Close may not.
             if !last {
                 self.put_pings();
             }
         }
         Ok(())
+    }
+
+    fn put_payload(&mut self, tag: &[u8], body: &[u8]) {
+        self.put_payload_header(tag, body.len());
+        self.out.extend_from_slice(body);
+    }
+
+    fn put_payload_header(&mut self, tag: &[u8], body_bytes: usize) {
+        let bytes = tag.len() + body_bytes;
+        self.sizes.note(bytes as u64);
+        frame::put_header(&mut self.out, true, frame::BINARY, bytes);
+        self.out.extend_from_slice(tag);
     }
 
     fn put_pings(&mut self) {
@@ -154,27 +338,28 @@ impl Writer<'_> {
         }
     }
 
-    async fn flush(&mut self) -> Result<(), ConnectionEnd> {
-        if self.out.is_empty() {
+    fn try_write_from(&self, written: usize, tail: &[u8]) -> std::io::Result<usize> {
+        match written.checked_sub(self.out.len()) {
+            Some(of_tail) => self.stream.try_write(&tail[of_tail..]),
+            None if tail.is_empty() => self.stream.try_write(&self.out[written..]),
+            None => {
+                let slices = [IoSlice::new(&self.out[written..]), IoSlice::new(tail)];
+                self.stream.try_write_vectored(&slices)
+            }
+        }
+    }
+
+    /// Writes `out` and what follows. A client that takes nothing for the idle time is given up.
+    async fn flush(&mut self, tail: &[u8]) -> Result<(), ConnectionEnd> {
+        let (mut written, all) = (0, self.out.len() + tail.len());
+        if all == 0 {
             return Ok(());
         }
         self.sizes.tell(&self.counters.sent_sizes);
-        let mut out = std::mem::take(&mut self.out);
-        let written = self.write(&out).await;
-        out.clear();
-        if out.capacity() > WRITE_BYTES * 2 {
-            out.shrink_to(WRITE_BYTES);
-        }
-        self.out = out;
-        written
-    }
-
-    /// Writes everything. A client that takes nothing for the idle time is given up.
-    async fn write(&mut self, mut bytes: &[u8]) -> Result<(), ConnectionEnd> {
-        add(&self.counters.sent_bytes, bytes.len() as u64);
-        while !bytes.is_empty() {
-            match self.stream.try_write(bytes) {
-                Ok(count) => bytes = &bytes[count..],
+        add(&self.counters.sent_bytes, all as u64);
+        while written < all {
+            match self.try_write_from(written, tail) {
+                Ok(count) => written += count,
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                     match tokio::time::timeout(self.stall_timeout, self.stream.writable()).await {
                         Ok(Ok(())) => {}
@@ -184,6 +369,11 @@ impl Writer<'_> {
                 }
                 Err(_) => return Err(ConnectionEnd::Gone),
             }
+        }
+        self.out.clear();
+        self.held.clear();
+        if self.out.capacity() > WRITE_BYTES * 2 {
+            self.out.shrink_to(WRITE_BYTES);
         }
         Ok(())
     }
@@ -201,6 +391,37 @@ fn compress(body: &[u8], compression: Compression) -> Vec<u8> {
         tokio::task::block_in_place(encode)
     } else {
         encode()
+    }
+}
+
+/// What a message is sent as.
+enum Payload<'b> {
+    Plain(&'b [u8]),
+    /// With the tag.
+    Compressed(Vec<u8>),
+    /// The same, for all who get it.
+    Shared(&'b [u8]),
+}
+
+impl Payload<'_> {
+    /// The tag and what follows.
+    fn parts(&self) -> (&[u8], &[u8]) {
+        match self {
+            Payload::Plain(body) => (&NOT_COMPRESSED, body),
+            Payload::Compressed(payload) => payload.split_at(1),
+            Payload::Shared(payload) => payload.split_at(1),
+        }
+    }
+}
+
+/// Takes a batch in. Gives the one before, if both cannot be one: a shared body stays where it is.
+fn join(last: &mut Option<MessageBatch>, batch: MessageBatch) -> Option<MessageBatch> {
+    match last {
+        Some(last) if !last.bytes.is_shared() && !batch.bytes.is_shared() => {
+            last.append(batch);
+            None
+        }
+        last => last.replace(batch),
     }
 }
 
@@ -223,10 +444,9 @@ impl Queue {
             Some(Outgoing::Messages(batch)) => {
                 self.messages += batch.ends.len();
                 self.bytes += batch.bytes.len();
-                match self.batches.last_mut() {
-                    Some(last) if self.bytes <= DRAIN_BYTES_MAX => last.append(batch),
-                    _ => self.batches.push(batch),
-                }
+                let mut last = self.batches.pop_if(|_| self.bytes <= DRAIN_BYTES_MAX);
+                let before = join(&mut last, batch);
+                self.batches.extend(before.into_iter().chain(last));
                 Then::Continue
             }
             Some(Outgoing::Close { code, reason }) => {

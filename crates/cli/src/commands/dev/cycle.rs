@@ -7,6 +7,7 @@ use crate::build::{self, typescript, Built, Language};
 use crate::commands::init::environment_variables;
 use crate::commands::{generate, publish, Context};
 use crate::error::{Error, Result};
+use crate::output::remark;
 
 pub async fn run(context: &mut Context, session: &Session) -> Result<()> {
     let mut built: Vec<(PathBuf, PathBuf, build::HostType)> = Vec::new();
@@ -93,7 +94,7 @@ fn check_types_beside(module: &Path) {
             .output();
         if let Ok(output) = output.as_ref().map(|o| String::from_utf8_lossy(&o.stdout)) {
             if !output.trim().is_empty() {
-                eprintln!(
+                remark!(
                     "\nThe module runs, but its types do not fit:\n{}",
                     output.trim_end()
                 );

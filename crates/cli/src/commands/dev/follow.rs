@@ -6,6 +6,7 @@ use super::Session;
 use crate::commands::{logs, Auth, Context};
 use crate::error::Result;
 use crate::http::Client;
+use crate::output::remark_text;
 
 const AFTER_AN_ERROR: Duration = Duration::from_secs(10);
 /// A stream that ends cleanly is opened again soon, but not so soon that a server which ends all of them is kept busy.
@@ -32,7 +33,7 @@ async fn follow(client: Client, database: String, prefix: String) {
         let pause = match logs::follow(&client, &database, lines, &prefix).await {
             Ok(()) => AFTER_THE_END,
             Err(error) => {
-                eprint!("{}", error.report());
+                remark_text!("{}", error.report());
                 AFTER_AN_ERROR
             }
         };

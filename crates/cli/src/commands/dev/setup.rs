@@ -12,6 +12,7 @@ use crate::commands::{init, list, login, Context};
 use crate::config::{is_loopback, origin, ACCOUNT_HOST, ACCOUNT_SERVER};
 use crate::error::{Error, Result};
 use crate::http::Client;
+use crate::output::{remark, Stream};
 use crate::project::{edit, glob_matches, parse_json5, Project, Target};
 use crate::{credentials, prompt};
 
@@ -47,7 +48,7 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
     }
     if let Some(project) = &project {
         for file in &project.files {
-            println!("Using configuration from {}", file.display());
+            remark!("Using configuration from {}", file.display());
         }
     }
 
@@ -68,17 +69,30 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
         .server
         .clone()
         .or(targets.first().and_then(|t| t.server.clone()));
-    let mut server_url = context.config.server_url(server.as_deref())?;
+    let place = match (&args.server, &project, targets.first()) {
+        (None, Some(project), Some(target)) => project.place_of(target, "server"),
+        _ => None,
+    };
+    let server_url = context.config.server_url(server.as_deref());
+    let mut server_url = server_url.map_err(|error| error.said_at(place.as_deref()))?;
     if needs_account(context, &args, &server_url) {
         if credentials::wants_web_login() {
-            login::web_login(&mut context.config, Some(&server_url), ACCOUNT_HOST, true).await?;
+            let config = &mut context.config;
+            login::web_login(
+                config,
+                Some(&server_url),
+                ACCOUNT_HOST,
+                true,
+                Stream::Remark,
+            )
+            .await?;
         } else if args.server.is_some() {
             return Err(Error::coded(
                 "LC0866",
                 format!("{server_url} needs a login: `spacetime login`. To develop on this machine, leave out --server, or use --server local."),
             ));
         } else {
-            println!("Developing on the server of this machine instead (`local`).");
+            remark!("Developing on the server of this machine instead (`local`).");
             server = Some("local".to_owned());
             server_url = context.config.server_url(server.as_deref())?;
             targets.iter_mut().for_each(|t| t.server = server.clone());
@@ -169,7 +183,7 @@ fn ask_for_module(args: &Args, project: &Project) -> Result<()> {
     if args.yes || !prompt::is_interactive() {
         return Err(no_module(&below));
     }
-    println!(
+    remark!(
         "{} does not say where the module is.",
         project.directory.join("spacetime.json").display()
     );
@@ -222,7 +236,7 @@ fn offer_project(context: &Context, args: &Args, directory: &Path) -> Result<()>
     let template = match &args.template {
         Some(template) => template.clone(),
         None => {
-            println!("There is no module in {}.", directory.display());
+            remark!("There is no module in {}.", directory.display());
             if args.yes || !prompt::confirm("Would you like to start a project here?", false) {
                 return Err(no_module(&directory.join("spacetimedb")));
             }
@@ -291,7 +305,7 @@ async fn new_database(
     if !args.yes && !crate::http::is_local(&url) {
         let own = databases_there(context, &url).await;
         for (number, name) in own.iter().enumerate() {
-            println!("  {}  {name}", number + 1);
+            remark!("  {}  {name}", number + 1);
         }
         let question = match own.is_empty() {
             true => format!("Database name ({name}): "),
@@ -318,7 +332,7 @@ async fn new_database(
             name.as_str().into(),
         )?;
     }
-    println!("The database is called {name}.");
+    remark!("The database is called {name}.");
     Ok(name)
 }
 
@@ -368,7 +382,7 @@ fn confirm_shared_names(args: &Args, directory: &Path, targets: &[Target]) -> Re
     if !targets.iter().any(|t| t.database.as_deref() == Some(name)) {
         return Ok(());
     }
-    println!("The database '{name}' is named in spacetime.json, which is shared with others.");
+    remark!("The database '{name}' is named in spacetime.json, which is shared with others.");
     if prompt::confirm("Do you want to develop against it?", false) {
         Ok(())
     } else {
@@ -395,7 +409,7 @@ fn client_command(
     let Some(command) = detect_client(directory)? else {
         return Ok(None);
     };
-    println!("The client is started with `{command}`.");
+    remark!("The client is started with `{command}`.");
     if project.is_some() {
         edit::set(
             &directory.join("spacetime.json"),

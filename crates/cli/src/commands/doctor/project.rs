@@ -75,7 +75,7 @@ pub(super) fn server(project: Option<&Project>) -> Option<String> {
         .databases()
         .ok()?
         .into_iter()
-        .find_map(|(_, server)| server)
+        .find_map(|database| database.server)
 }
 
 pub(super) fn check(report: &mut Report, project: &Result<Option<Project>>, needs: &Needs) {

@@ -6,9 +6,9 @@ use reqwest::{Response, StatusCode};
 
 use super::{Report, State};
 use crate::config::{is_loopback, Config};
-use crate::credentials;
+use crate::credentials::{self, Found};
 use crate::http::{self, Client};
-use crate::project::Project;
+use crate::project::{NamedDatabase, Project};
 
 /// A server that is well answers much sooner.
 const TIME_MAX: Duration = Duration::from_secs(5);
@@ -201,14 +201,27 @@ async fn body(mut response: Response) -> Option<String> {
 /// True unless the server refuses the login.
 async fn check_login(report: &mut Report, config: &Config, url: &str) -> bool {
     const NAME: &str = "login";
-    let Some(token) = config.token(url) else {
-        report.ok(
-            NAME,
-            "none for this server; the first command that needs one gets one",
-        );
-        return true;
+    let kept = config.token(url).map(str::to_owned);
+    let Ok(client) = Client::before_login(url.to_owned()) else {
+        return false;
     };
-    let identity = match credentials::identity_of(token) {
+    let token = match credentials::look(config, &client, kept).await {
+        Ok(Found::Here(token) | Found::Moved { token, .. }) => token,
+        Ok(Found::Nothing) => {
+            report.ok(
+                NAME,
+                "none for this server; the first command that needs one gets one",
+            );
+            return true;
+        }
+        Err(error) => {
+            let advice =
+                "Name the server by the address that it has now, or `spacetime logout -s SERVER`.";
+            report.bad(NAME, State::Error, error.to_string(), advice);
+            return false;
+        }
+    };
+    let identity = match credentials::identity_of(&token) {
         Ok(identity) => identity.to_hex(),
         Err(error) => {
             let advice = "`spacetime logout`, then `spacetime login`.";
@@ -225,9 +238,7 @@ async fn check_login(report: &mut Report, config: &Config, url: &str) -> bool {
         );
         return false;
     }
-    let Ok(client) = Client::new(url.to_owned(), Some(token.to_owned())) else {
-        return false;
-    };
+    let client = client.with_token(token.clone());
     match get(&client, &format!("/v1/identity/{identity}/verify")).await {
         Ok(response) if response.status() == StatusCode::UNAUTHORIZED => {
             report.bad(
@@ -240,7 +251,7 @@ async fn check_login(report: &mut Report, config: &Config, url: &str) -> bool {
         }
         Ok(_) => {
             let is_renewed = config.renewal(url).is_some();
-            match ends_within_a_day(token) && !is_renewed {
+            match ends_within_a_day(&token) && !is_renewed {
                 true => report.bad(
                     NAME,
                     State::Warning,
@@ -273,7 +284,7 @@ async fn check_databases(
     project: Option<&Project>,
 ) {
     let databases = project.and_then(|p| p.databases().ok()).unwrap_or_default();
-    for (name, server) in databases {
+    for NamedDatabase { name, server, .. } in databases {
         if config.server_url(server.as_deref()).ok().as_deref() != Some(url) {
             continue;
         }

@@ -44,6 +44,9 @@ pub fn jobs(args: &Args, project: Option<&Project>) -> Result<Vec<Job>> {
         }
     }
     if entries.is_empty() {
+        if let (Some(target), None) = (targets.first(), args.source()) {
+            project.check_module(target)?;
+        }
         return Ok(vec![plain_job(args, &project.directory, targets.first())?]);
     }
     if entries.len() > 1 {
@@ -130,14 +133,12 @@ fn entry_job(
     let lang = match args.lang {
         Some(lang) => lang,
         None => Lang::from_str(&entry.language, true).map_err(|_| {
-            Error::coded(
-                "LC0607",
-                format!(
-                    "{}: `language` of a `generate` entry must be typescript, rust, csharp or unrealcpp, not `{}`",
-                    project.directory.join("spacetime.json").display(),
-                    entry.language
-                ),
-            )
+            let message = format!(
+                "`language` of an entry must be typescript, rust, csharp or unrealcpp, not `{}`",
+                entry.language
+            );
+            let place = project.place_of(target, "generate");
+            Error::coded("LC0607", message).said_at(place.as_deref())
         })?,
     };
     let build_options = args.build_options.clone().or(entry.build_options.clone());
@@ -150,6 +151,9 @@ fn entry_job(
                 module_path: entry.module_path.clone(),
                 ..Target::default()
             };
+            if own == Target::default() {
+                project.check_module(target)?;
+            }
             source_of(&own, build_options.clone())
                 .or_else(|| source_of(target, build_options.clone()))
                 .map_or_else(|| default_source(&project.directory, build_options), Ok)?

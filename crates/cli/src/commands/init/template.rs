@@ -106,6 +106,7 @@ pub fn clone(url: &str, plan: &Plan) -> Result<()> {
     let status = Command::new("git")
         .args(["clone", "--depth", "1", "--", url])
         .arg(&plan.directory)
+        .stdout(crate::output::of_children())
         .status()
         .map_err(|e| {
             Error::caused(

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::error::Result;
 use crate::http::{self, encode, Client};
+use crate::output::remark;
 
 /// How often the server is asked: at first, and the longest pause.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -28,7 +29,7 @@ pub(super) async fn send_and_tell(
         never = teller.tell(client, name) => match never {},
     };
     if answer.is_err() && teller.first.is_some() {
-        eprintln!("The migration does not need this command: `spacetime migrate status {name}` says how far it is, publishing the same module again waits for its end, and `spacetime migrate cancel {name}` ends it.");
+        remark!("The migration does not need this command: `spacetime migrate status {name}` says how far it is, publishing the same module again waits for its end, and `spacetime migrate cancel {name}` ends it.");
     }
     answer
 }
@@ -66,11 +67,11 @@ impl Teller {
         let now = Instant::now();
         let Some((since, before)) = self.first else {
             self.first = Some((now, done));
-            println!("Migrating {rows} rows one by one, while the module of {name} runs. This goes on if you end this command (Ctrl-C).");
+            remark!("Migrating {rows} rows one by one, while the module of {name} runs. This goes on if you end this command (Ctrl-C).");
             return;
         };
         let line = progress_line(done, rows, done.saturating_sub(before), now - since);
-        println!("    {line}");
+        remark!("    {line}");
     }
 }
 

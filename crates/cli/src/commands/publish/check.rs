@@ -8,6 +8,7 @@ use super::upload::{declined, Upload};
 use super::{DeleteData, Yes};
 use crate::error::{Error, Result};
 use crate::http::{self, encode};
+use crate::output::{remark, result, Stream};
 use crate::prompt;
 
 /// What the server makes of the new module, and the user of that.
@@ -23,13 +24,13 @@ impl Upload<'_> {
         if !yes {
             self.check_terminal(name, "delete the data")?;
         }
-        println!("This will DESTROY the current {name} module, and ALL corresponding data.");
-        rows::print_what_is_lost(self.client, name).await?;
+        remark!("This will DESTROY the current {name} module, and ALL corresponding data.");
+        rows::print_what_is_lost(self.client, name, Stream::Remark).await?;
         let question = format!("Are you sure you want to proceed? [deleting {name}]");
         if prompt::in_background(move || prompt::confirm(&question, yes)).await? {
             return Ok(());
         }
-        println!("Aborting");
+        remark!("Aborting");
         Err(match self.plan.terminal_only {
             true => declined("--delete-data=on-conflict"),
             false => declined("--yes=delete-data"),
@@ -52,7 +53,7 @@ impl Upload<'_> {
     }
 
     pub(super) async fn pre_publish(&self, name: &str) -> Result<Checked> {
-        println!("Checking for breaking changes...");
+        remark!("Checking for breaking changes...");
         let Some(answer) = self.planned(name, "").await? else {
             return Ok(Checked::New);
         };
@@ -103,9 +104,9 @@ impl Upload<'_> {
         if plan["major_version_upgrade"] != Value::Bool(true) || self.plan.says_yes(Yes::Migrate) {
             return Ok(());
         }
-        println!("This module was built with a new major version of its library; the database cannot go back to the old one.");
+        remark!("This is a major version upgrade of {name}, from 1.0 to 2.0: its module was built with a library of 1.0, and this one was built with one of 2.0.\nOnce it is published, a module of 1.0 may not be taken again.");
         self.check_terminal(name, "make the database one of the new major version")?;
-        let answer = prompt::in_background(|| prompt::ask("Type 'upgrade' to continue: ")).await?;
+        let answer = prompt::in_background(|| prompt::ask("Type `upgrade` to accept it: ")).await?;
         if answer == "upgrade" {
             Ok(())
         } else {
@@ -117,7 +118,7 @@ impl Upload<'_> {
 
     async fn auto_migrate(&self, name: &str, auto: &Value) -> Result<Checked> {
         self.accepts_major_upgrade(name, auto).await?;
-        print_plan(auto);
+        print_plan(auto, Stream::Remark);
         if let Some(obstacle) = obstacle(name, auto) {
             return self.conflict(name, obstacle).await;
         }
@@ -129,7 +130,7 @@ impl Upload<'_> {
                 false => prompt::in_background(move || prompt::confirm(question, yes)).await?,
             };
             if !goes_on {
-                println!("Publishing aborted by user");
+                remark!("Publishing aborted by user");
                 return Err(declined("--break-clients"));
             }
         }
@@ -143,9 +144,9 @@ impl Upload<'_> {
 
     async fn manual_migrate(&self, name: &str, manual: &Value) -> Result<Checked> {
         self.accepts_major_upgrade(name, manual).await?;
-        println!("{}", manual["reason"].as_str().unwrap_or_default());
+        remark!("{}", manual["reason"].as_str().unwrap_or_default());
         if self.plan.delete_data != DeleteData::OnConflict {
-            println!("Aborting publish due to required manual migration.");
+            remark!("Aborting publish due to required manual migration.");
         }
         self.conflict(name, needs_manual_migration(name)).await
     }
@@ -157,7 +158,7 @@ impl Upload<'_> {
         }
         // `spacetime dev` asks without having been told to delete anything.
         if !self.plan.terminal_only || self.plan.says_yes(Yes::DeleteData) {
-            println!("Proceeding with database clear due to --delete-data=on-conflict.");
+            remark!("Proceeding with database clear due to --delete-data=on-conflict.");
         }
         self.ask_to_destroy(name).await?;
         Ok(Checked::Clear)
@@ -166,17 +167,17 @@ impl Upload<'_> {
     /// `--dry-run`: the plan, tried on a copy of the data, and nothing else.
     pub(super) async fn dry_run(&self, name: &str) -> Result<()> {
         if self.plan.delete_data == DeleteData::Always {
-            println!("This would DESTROY the current {name} module, and ALL corresponding data.");
-            return rows::print_what_is_lost(self.client, name).await;
+            result!("This would DESTROY the current {name} module, and ALL corresponding data.");
+            return rows::print_what_is_lost(self.client, name, Stream::Result).await;
         }
-        println!("Trying the changes on a copy of the data...");
+        remark!("Trying the changes on a copy of the data...");
         let Some(answer) = self.planned(name, "&dry_run=true").await? else {
-            println!("`{name}` does not exist: publishing would create it.");
+            result!("`{name}` does not exist: publishing would create it.");
             return Ok(());
         };
         let conflict = match (answer.get("AutoMigrate"), answer.get("ManualMigrate")) {
             (Some(auto), _) => {
-                print_plan(auto);
+                print_plan(auto, Stream::Result);
                 let obstacle = obstacle(name, auto);
                 if obstacle.is_none() {
                     rows::print_rehearsal(auto);
@@ -184,7 +185,7 @@ impl Upload<'_> {
                 obstacle
             }
             (None, Some(manual)) => {
-                println!("{}", manual["reason"].as_str().unwrap_or_default());
+                result!("{}", manual["reason"].as_str().unwrap_or_default());
                 Some(needs_manual_migration(name))
             }
             (None, None) => return Err(unknown_plan(&answer)),
@@ -192,21 +193,21 @@ impl Upload<'_> {
         match conflict {
             None => Ok(()),
             Some(_) if self.plan.delete_data == DeleteData::OnConflict => {
-                println!("--delete-data=on-conflict would DESTROY all data of {name}.");
-                rows::print_what_is_lost(self.client, name).await
+                result!("--delete-data=on-conflict would DESTROY all data of {name}.");
+                rows::print_what_is_lost(self.client, name, Stream::Result).await
             }
             Some(error) => Err(error),
         }
     }
 }
 
-fn print_plan(auto: &Value) {
+fn print_plan(auto: &Value, to: Stream) {
     let text = auto["migrate_plan"].as_str().unwrap_or_default();
     match names_nothing(text) {
-        true => println!("Nothing of the schema changes."),
-        false => println!("{text}"),
+        true => to.line(format_args!("Nothing of the schema changes.")),
+        false => to.line(format_args!("{text}")),
     }
-    rows::print_touched(auto);
+    rows::print_touched(auto, to);
 }
 
 /// Is a plan a frame with its title, and nothing below?

@@ -4,12 +4,13 @@ use serde_json::Value;
 
 use crate::error::Result;
 use crate::http::{self, encode, Client};
+use crate::output::{result, Stream};
 
 /// Lines of one list; a module may have thousands of tables.
 const LINES_MAX: usize = 50;
 
 /// The tables of a database and their rows. A server that does not say leaves it at the warning.
-pub(super) async fn print_what_is_lost(client: &Client, name: &str) -> Result<()> {
+pub(super) async fn print_what_is_lost(client: &Client, name: &str, to: Stream) -> Result<()> {
     let path = format!("/v1/database/{}/tables", encode(name));
     let response = client.send(client.get(&path)).await?;
     if !response.status().is_success() {
@@ -23,22 +24,22 @@ pub(super) async fn print_what_is_lost(client: &Client, name: &str) -> Result<()
     });
     let lines: Vec<String> = lines.collect();
     if lines.is_empty() {
-        println!("Its tables have no rows.");
+        to.line(format_args!("Its tables have no rows."));
     } else {
-        println!("These rows will be lost:");
-        print_list(&lines);
+        to.line(format_args!("These rows will be lost:"));
+        print_list(&lines, to);
     }
     Ok(())
 }
 
 /// Which rows the steps of a plan read, rewrite or remove.
-pub(super) fn print_touched(plan: &Value) {
+pub(super) fn print_touched(plan: &Value, to: Stream) {
     let steps = plan["steps"].as_array().into_iter().flatten();
     let lines: Vec<String> = steps.filter_map(touched).collect();
     if !lines.is_empty() {
-        println!("Rows:");
-        print_list(&lines);
-        println!();
+        to.line(format_args!("Rows:"));
+        print_list(&lines, to);
+        to.line(format_args!(""));
     }
 }
 
@@ -82,7 +83,7 @@ fn touched(step: &Value) -> Option<String> {
 pub(super) fn print_rehearsal(plan: &Value) {
     let rehearsal = &plan["rehearsal"];
     let Some(seconds) = rehearsal["seconds"].as_f64() else {
-        println!("This server does not try plans on a copy. Nothing was changed.");
+        result!("This server does not try plans on a copy. Nothing was changed.");
         return;
     };
     let steps = rehearsal["steps"].as_array().into_iter().flatten();
@@ -93,11 +94,11 @@ pub(super) fn print_rehearsal(plan: &Value) {
     });
     let slow: Vec<String> = slow.collect();
     print_written(&rehearsal["steps"]);
-    println!(
+    result!(
         "Estimated time: {} (what the steps took on a copy of the data, on the same server). Nothing was changed.",
         duration(seconds)
     );
-    print_list(&slow);
+    print_list(&slow, Stream::Result);
 }
 
 /// What the migration function wrote.
@@ -122,18 +123,18 @@ fn print_written(steps: &Value) {
     });
     let lines: Vec<String> = lines.collect();
     match lines.is_empty() {
-        true => println!("{what} wrote no rows."),
-        false => println!("{what} wrote:"),
+        true => result!("{what} wrote no rows."),
+        false => result!("{what} wrote:"),
     }
-    print_list(&lines);
+    print_list(&lines, Stream::Result);
 }
 
-fn print_list(lines: &[String]) {
+fn print_list(lines: &[String], to: Stream) {
     for line in lines.iter().take(LINES_MAX) {
-        println!("    • {line}");
+        to.line(format_args!("    • {line}"));
     }
     if lines.len() > LINES_MAX {
-        println!("    ... and {} more", lines.len() - LINES_MAX);
+        to.line(format_args!("    ... and {} more", lines.len() - LINES_MAX));
     }
 }
 

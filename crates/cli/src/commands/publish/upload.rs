@@ -8,6 +8,7 @@ use crate::commands::{Auth, Context};
 use crate::credentials::{self, WhenMissing};
 use crate::error::{Error, Result};
 use crate::http::{self, encode, Client};
+use crate::output::{remark, result};
 use crate::prompt;
 use lightcone_types::Identity;
 
@@ -31,12 +32,12 @@ pub(super) async fn publish(context: &mut Context, plan: &Plan) -> Result<()> {
             .base()
             .split_once("://")
             .map_or(client.base(), |(_, host)| host);
-        println!("You are about to publish to a non-local server: {host}");
+        remark!("You are about to publish to a non-local server: {host}");
         if !prompt::confirm(
             "Are you sure you want to proceed?",
             plan.says_yes(Yes::Remote),
         ) {
-            println!("Publish aborted by user.");
+            remark!("Publish aborted by user.");
             return Err(declined("--yes=remote"));
         }
     }
@@ -45,7 +46,7 @@ pub(super) async fn publish(context: &mut Context, plan: &Plan) -> Result<()> {
         .as_deref()
         .or(context.config.default_server())
         .unwrap_or(client.base());
-    println!("Uploading to {server} => {}", client.base());
+    remark!("Uploading to {server} => {}", client.base());
 
     let upload = Upload {
         client: &client,
@@ -56,7 +57,7 @@ pub(super) async fn publish(context: &mut Context, plan: &Plan) -> Result<()> {
     };
     if plan.dry_run {
         let Some(name) = &name else {
-            println!("Without a name publishing would create a new database.");
+            result!("Without a name publishing would create a new database.");
             return Ok(());
         };
         return upload.dry_run(name).await;
@@ -86,7 +87,7 @@ pub(super) async fn publish(context: &mut Context, plan: &Plan) -> Result<()> {
     if let Some(organization) = &plan.organization {
         query.push(("org", organization.clone()));
     }
-    println!("Publishing module...");
+    remark!("Publishing module...");
     upload.send(&query).await
 }
 
@@ -124,6 +125,15 @@ fn split_name(plan: &Plan) -> Result<(Option<String>, Option<String>)> {
     Ok((parent, Some(name)))
 }
 
+/// [`check_name`] of a name that may have its parent's before it.
+pub(super) fn check_full_name(full: &str) -> Result<()> {
+    let (parent, name) = match full.split_once('/') {
+        Some((parent, name)) => (Some(parent), name),
+        None => (None, full),
+    };
+    parent.into_iter().chain([name]).try_for_each(check_name)
+}
+
 /// The rule of 06 §4.1, told before anything is built.
 fn check_name(name: &str) -> Result<()> {
     if Identity::parse_text(name).is_ok() {
@@ -149,14 +159,14 @@ fn check_name(name: &str) -> Result<()> {
 fn program(plan: &Plan) -> Result<(Vec<u8>, HostType)> {
     let (path, host_type) = match &plan.source {
         Source::Wasm(path) => {
-            println!(
+            remark!(
                 "(WASM) Skipping build. Instead we are publishing {}",
                 path.display()
             );
             (path.clone(), HostType::Wasm)
         }
         Source::Js(path) => {
-            println!(
+            remark!(
                 "(JS) Skipping build. Instead we are publishing {}",
                 path.display()
             );
@@ -229,12 +239,12 @@ impl Upload<'_> {
         let identity = success["database_identity"].as_str().unwrap_or("?");
         match success["domain"].as_str() {
             Some(name) => {
-                println!("{op} database with name: {name}, identity: {identity}");
+                result!("{op} database with name: {name}, identity: {identity}");
                 if self.client.base() == "https://maincloud.spacetimedb.com" {
-                    println!("Dashboard: https://spacetimedb.com/{name}");
+                    remark!("Dashboard: https://spacetimedb.com/{name}");
                 }
             }
-            None => println!("{op} database with identity: {identity}"),
+            None => result!("{op} database with identity: {identity}"),
         }
         Ok(())
     }

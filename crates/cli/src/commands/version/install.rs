@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{directory_of, numbers_of};
 use crate::error::{Error, Result};
+use crate::output::{remark, result};
 use crate::paths::Paths;
 use crate::prompt;
 
@@ -31,7 +32,7 @@ pub(super) fn install(paths: &Paths, version: &str, from: Option<&Path>, yes: bo
         }
     }
     copy(&programs, &paths.bin_dir, &target)?;
-    println!("Installed version {version} in {}.", target.display());
+    result!("Installed version {version} in {}.", target.display());
     Ok(())
 }
 
@@ -88,7 +89,7 @@ pub(super) fn link_to(paths: &Paths, version: &str, directory: &Path, yes: bool)
     std::fs::create_dir_all(&paths.bin_dir)
         .map_err(|e| Error::file("create", &paths.bin_dir, e))?;
     link(&directory, &target)?;
-    println!("Version {version} is what is in {}.", directory.display());
+    result!("Version {version} is what is in {}.", directory.display());
     Ok(())
 }
 
@@ -200,12 +201,12 @@ pub(super) fn choose(paths: &Paths, version: &str) -> Result<()> {
     find_programs(&directory)?;
     let current = paths.bin_dir.join("current");
     link(version, &current)?;
-    println!("Version {version} is used from now on.");
+    result!("Version {version} is used from now on.");
     let program = current.join(format!("{}{}", PROGRAMS[0], std::env::consts::EXE_SUFFIX));
     let file = &paths.bin_file;
     match std::fs::symlink_metadata(file) {
         Ok(metadata) if !metadata.file_type().is_symlink() => {
-            eprintln!(
+            remark!(
                 "warning: {} is a program of its own and was left alone. Remove it and repeat this command to have it follow.",
                 file.display()
             );
@@ -218,7 +219,7 @@ pub(super) fn choose(paths: &Paths, version: &str) -> Result<()> {
     link(&program, file)?;
     let path = std::env::var_os("PATH").unwrap_or_default();
     if !std::env::split_paths(&path).any(|directory| directory == parent) {
-        println!(
+        remark!(
             "Put it on your path: export PATH=\"{}:$PATH\"",
             parent.display()
         );

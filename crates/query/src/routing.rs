@@ -1,0 +1,255 @@
+//! By what rows the rows of a live query are told from those of others: values that single columns must have, and ranges that they
+//! must be in. Fan-out finds the queries that a changed row concerns by them.
+
+use std::collections::HashSet;
+
+use lightcone_types::ColId;
+
+use crate::condition::{Condition, Constant, Node, NodeId};
+use crate::lexer::Comparison;
+use crate::predicate::{Predicate, PredicateCompiler};
+use crate::scalar::Scalar;
+use crate::select_plan::{layout, SelectPlan};
+
+/// Combinations of values by which one query is found at most. With more, the longer lists of values are checked row by row.
+const KEYS_MAX: usize = 64;
+
+/// What a place takes where a query is found, about.
+const KEY_BYTES: usize = 160;
+
+/// See [`SelectPlan::routing`].
+#[derive(Clone, Debug)]
+pub struct Routing {
+    /// Columns that must have one of these values, which are in BSATN; ascending, each column once, as each value of one. All
+    /// combinations together are no more than 64.
+    pub equal: Vec<(ColId, Vec<Box<[u8]>>)>,
+    /// Columns that must be in a range; ascending, each once.
+    pub between: Vec<ColumnRange>,
+    /// What is left to check of rows that have such values and are in the ranges.
+    pub residual: Option<Predicate>,
+}
+
+/// A range of a column's values, as numbers in their order. What is outside is not in the query's range; what is inside may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnRange {
+    pub column: ColId,
+    pub order: ColumnOrder,
+    pub low: u64,
+    pub high: u64,
+}
+
+/// Gives the values of a column numbers in their order. Different values may have one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnOrder(Scalar);
+
+impl ColumnOrder {
+    /// The number of a value in BSATN. 0 if it is too short for one.
+    #[inline]
+    pub fn number(self, value: &[u8]) -> u64 {
+        self.0.number(value).unwrap_or(0)
+    }
+}
+
+impl Routing {
+    /// Bytes of memory, with those of the places where the query is found.
+    pub fn memory_bytes(&self) -> usize {
+        let of_values = |(_, values): &(ColId, Vec<Box<[u8]>>)| {
+            let bytes = values.iter().map(|value| size_of_val(value) + value.len());
+            bytes.sum::<usize>()
+        };
+        let keys: usize = self.equal.iter().map(|(_, values)| values.len()).product();
+        let key_bytes = KEY_BYTES + self.equal.iter().map(of_values).sum::<usize>();
+        let residual = self.residual.as_ref().map_or(0, Predicate::memory_bytes);
+        size_of::<Routing>()
+            + self.equal.iter().map(of_values).sum::<usize>()
+            + size_of_val(&self.between[..])
+            + keys * key_bytes
+            + residual
+    }
+}
+
+impl SelectPlan {
+    /// What single columns of a row must be for it to match.
+    pub fn routing(&self) -> Routing {
+        let condition = self.condition();
+        let mut routing = Routing {
+            equal: Vec::new(),
+            between: Vec::new(),
+            residual: None,
+        };
+        let mut handled = HashSet::new();
+        let mut lists = Vec::new();
+        for (position, id) in condition.conjuncts.iter().enumerate() {
+            if let Some((column, values)) = values_of(condition, *id) {
+                lists.push((position, column, values));
+            } else {
+                add_range(condition, *id, &mut routing.between);
+            }
+        }
+        // Single values first, as they add no combinations.
+        lists.sort_by_key(|(_, _, values)| values.len());
+        let mut keys = 1;
+        for (position, column, values) in lists {
+            let is_new = routing.equal.iter().all(|(other, _)| *other != column);
+            if is_new && keys * values.len() <= KEYS_MAX {
+                keys *= values.len();
+                routing.equal.push((column, values));
+                handled.insert(position);
+            }
+        }
+        routing.equal.sort_by_key(|(column, _)| *column);
+        let is_found = |range: &ColumnRange| routing.equal.iter().any(|(c, _)| *c == range.column);
+        routing.between.retain(|range| !is_found(range));
+        routing.between.sort_by_key(|range| range.column);
+        let conjuncts = condition.conjuncts.iter().enumerate();
+        let rest = conjuncts.filter(|(position, _)| !handled.contains(position));
+        let rest: Vec<NodeId> = rest.map(|(_, id)| *id).collect();
+        let layout = layout(&self.table);
+        routing.residual = PredicateCompiler::new(condition, vec![&layout]).compile(&rest);
+        routing
+    }
+}
+
+/// The values of which a column must have one, if that is what a conjunct says.
+fn values_of(condition: &Condition, conjunct: NodeId) -> Option<(ColId, Vec<Box<[u8]>>)> {
+    let (mut pending, mut values) = (vec![conjunct], Vec::<Box<[u8]>>::new());
+    let mut of = None;
+    while let Some(id) = pending.pop() {
+        match &condition.nodes[id as usize] {
+            Node::Or(left, right) => pending.extend([*right, *left]),
+            Node::ColumnConstant {
+                column,
+                scalar,
+                comparison: Comparison::Equal,
+                constant: Constant::Value(value),
+            } if !scalar.is_float() && of.is_none_or(|of| of == column.column) => {
+                of = Some(column.column);
+                if !values.contains(value) {
+                    values.push(value.clone());
+                }
+            }
+            _ => return None,
+        }
+        if values.len() > KEYS_MAX {
+            return None;
+        }
+    }
+    of.map(|column| (column, values))
+}
+
+/// Narrows the range of a column that a conjunct compares with a constant.
+fn add_range(condition: &Condition, conjunct: NodeId, ranges: &mut Vec<ColumnRange>) {
+    let Node::ColumnConstant {
+        column,
+        scalar,
+        comparison,
+        constant: Constant::Value(value),
+    } = &condition.nodes[conjunct as usize]
+    else {
+        return;
+    };
+    let Some(number) = scalar.number(value) else {
+        return;
+    };
+    let (low, high) = match comparison {
+        Comparison::Less | Comparison::LessOrEqual => (0, number),
+        Comparison::Greater | Comparison::GreaterOrEqual => (number, u64::MAX),
+        Comparison::Equal => (number, number),
+        Comparison::NotEqual => return,
+    };
+    let column = column.column;
+    match ranges.iter_mut().find(|range| range.column == column) {
+        Some(range) => {
+            range.low = range.low.max(low);
+            range.high = range.high.min(high);
+        }
+        None => ranges.push(ColumnRange {
+            column,
+            order: ColumnOrder(*scalar),
+            low,
+            high,
+        }),
+    }
+}
+
+impl Scalar {
+    /// The number of a value in BSATN: never less for a value that is not less. `None` if the bytes are too short.
+    fn number(self, bytes: &[u8]) -> Option<u64> {
+        const SIGN: u64 = 1 << 63;
+        let start = |of: usize| -> Option<u64> {
+            // Little endian: the last eight bytes are the greatest part.
+            let part = bytes.get(of.checked_sub(8)?..of)?;
+            part.first_chunk().map(|part| u64::from_le_bytes(*part))
+        };
+        let small = |of: usize| -> Option<u64> {
+            let mut part = [0; 8];
+            part[8 - of..].copy_from_slice(bytes.get(..of)?);
+            Some(u64::from_le_bytes(part))
+        };
+        Some(match self {
+            Scalar::U8 => small(1)?,
+            Scalar::U16 => small(2)?,
+            Scalar::U32 => small(4)?,
+            Scalar::U64 => small(8)?,
+            Scalar::U128 => start(16)?,
+            Scalar::U256 => start(32)?,
+            Scalar::I8 => small(1)? ^ SIGN,
+            Scalar::I16 => small(2)? ^ SIGN,
+            Scalar::I32 => small(4)? ^ SIGN,
+            Scalar::I64 => small(8)? ^ SIGN,
+            Scalar::I128 => start(16)? ^ SIGN,
+            Scalar::I256 => start(32)? ^ SIGN,
+            Scalar::F32 => float_number(crate::scalar::f32_at(bytes)?.into()),
+            Scalar::F64 => float_number(crate::scalar::f64_at(bytes)?),
+            Scalar::Bytes => {
+                let content = crate::scalar::content(bytes)?;
+                let mut first = [0; 8];
+                let count = content.len().min(8);
+                first[..count].copy_from_slice(&content[..count]);
+                u64::from_be_bytes(first)
+            }
+        })
+    }
+}
+
+/// The bits of a float, folded so that their order is that of the values: both zeros are one, all NaNs the greatest.
+fn float_number(value: f64) -> u64 {
+    const SIGN: u64 = 1 << 63;
+    let bits = match value.is_nan() {
+        true => f64::NAN.to_bits() & !SIGN,
+        // Adding 0 makes +0 of -0.
+        false => (value + 0.0).to_bits(),
+    };
+    match bits & SIGN {
+        0 => bits | SIGN,
+        _ => !bits,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Ordering;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn numbers_are_in_the_order_of_the_values(one in prop::collection::vec(any::<u8>(), 32), other in prop::collection::vec(any::<u8>(), 32), share in 0_usize..33) {
+            let mut other = other;
+            other[..share].copy_from_slice(&one[..share]);
+            for scalar in [Scalar::U8, Scalar::U16, Scalar::U32, Scalar::U64, Scalar::U128, Scalar::U256, Scalar::I8, Scalar::I16,
+                Scalar::I32, Scalar::I64, Scalar::I128, Scalar::I256, Scalar::F32, Scalar::F64] {
+                let numbers = scalar.number(&one).cmp(&scalar.number(&other));
+                let values = scalar.compare(&one, &other).expect("long enough");
+                prop_assert!(numbers == values || numbers == Ordering::Equal, "{scalar:?}");
+            }
+            let text = |bytes: &[u8]| [&(bytes.len() as u32).to_le_bytes()[..], bytes].concat();
+            let (one, other) = (text(&one[..share]), text(&other));
+            let numbers = Scalar::Bytes.number(&one).cmp(&Scalar::Bytes.number(&other));
+            let values = Scalar::Bytes.compare(&one, &other).expect("long enough");
+            prop_assert!(numbers == values || numbers == Ordering::Equal);
+        }
+    }
+}
