@@ -12,7 +12,7 @@ use crate::connection::{ConnectRequest, Connection};
 use crate::error::ConnectError;
 use crate::inbox::{Command, HttpCall, NewClient, Stop};
 use crate::metrics::DatabaseMetrics;
-use crate::module::Module;
+use crate::module::{Module, ProgramBytes};
 use crate::module_log::ModuleLog;
 use crate::options::HostKind;
 use crate::outgoing::OutgoingQueue;
@@ -22,6 +22,9 @@ use crate::rights::Rights;
 use crate::shared::Shared;
 use crate::status::DatabaseStats;
 use crate::trace::TraceContext;
+
+/// Longer arguments are read on another thread, so that they do not hold up other clients of this one.
+const ARGS_READ_HERE_BYTES_MAX: usize = 64 << 10;
 
 /// Why a database is shut down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,14 +120,11 @@ impl DatabaseHandle {
         trace: Option<TraceContext>,
     ) -> Result<CallOutcome, CallError> {
         let shared = &self.shared;
-        let module = shared.module();
         let rights = shared.rights_of(&caller.identity, caller.rights);
         let CallArgs::Json(text) = args;
         let environment = shared.environment();
         let (timestamp, received) = (environment.now(), environment.instant());
-        let args = read_args(&module, rights, function, &text, &shared.log, timestamp);
-        // The call may wait for long, and needs neither.
-        drop((text, module));
+        let args = self.args(rights, function, text, timestamp).await?;
         let bytes = function.len() + args.as_ref().map_or(0, Vec::len);
         let permit = shared.inbox.permit(bytes).await?;
         let (reply, result) = oneshot::channel();
@@ -145,6 +145,25 @@ impl DatabaseHandle {
         let sent = shared.inbox.command(command);
         sent.map_err(|_| shared.gone())?;
         result.await.map_err(|_| shared.gone())?
+    }
+
+    /// The arguments of a call, or what is wrong with them.
+    async fn args(
+        &self,
+        rights: Rights,
+        function: &str,
+        text: String,
+        now: Timestamp,
+    ) -> Result<Result<Vec<u8>, CallError>, CallError> {
+        let (shared, module) = (&self.shared, self.shared.module());
+        if text.len() <= ARGS_READ_HERE_BYTES_MAX {
+            let args = read_args(&module, rights, function, &text, &shared.log, now);
+            return Ok(args);
+        }
+        let (log, function) = (shared.log.clone(), function.to_owned());
+        let read = move || read_args(&module, rights, &function, &text, &log, now);
+        let read = shared.elsewhere(read).await;
+        read.ok_or_else(|| shared.gone())
     }
 
     /// A fresh id for the connection of one HTTP request (01 §1.8.4).
@@ -170,7 +189,7 @@ impl DatabaseHandle {
         self.shared.module().program.hash
     }
 
-    pub fn program(&self) -> Arc<[u8]> {
+    pub fn program(&self) -> ProgramBytes {
         self.shared.module().program.bytes.clone()
     }
 

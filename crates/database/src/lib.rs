@@ -66,6 +66,7 @@ mod router;
 mod row_limit;
 mod rules;
 mod schedule_queue;
+mod schema_text;
 mod shared;
 mod snapshot;
 mod sql;
@@ -101,7 +102,8 @@ pub use migration::StepReport;
 pub use migration_progress::{
     LastMigration, MigrationOutcome, MigrationPhase, MigrationStatus, RunningMigration,
 };
-pub use module_log::{ModuleLog, ModuleLogMetrics};
+pub use module::ProgramBytes;
+pub use module_log::{ModuleLog, ModuleLogMetrics, LIVE_RECORDS_MAX};
 pub use options::{
     Commons, DatabaseOptions, Engines, HostKind, Limits, MemoryMax, CLIENT_BYTES_CEILING,
 };

@@ -15,6 +15,7 @@ use crate::loads::{Purpose, Task};
 use crate::metrics::ModuleCounters;
 use crate::options::{DatabaseOptions, HostKind, WRITER_STACK_EXTRA_BYTES};
 use crate::procedures::{Function, Placement};
+use crate::schema_text::SchemaTexts;
 
 /// How much longer than its limits module code may take before its thread is given up, on a machine that is busy.
 const GRACE: Duration = Duration::from_secs(5);
@@ -24,10 +25,51 @@ const COMPILE_TIME_MAX: Duration = Duration::from_secs(300);
 /// Code that is compiled ahead of time, in bytes per second; far below what any engine does.
 const COMPILE_RATE: u64 = 64 << 10;
 
+/// The bytes of a program, with their hash. It takes a second for 300 MB and is computed here and nowhere else, so that whoever has
+/// a program has its hash: make one where nobody waits for the thread.
+#[derive(Clone, Debug)]
+pub struct ProgramBytes {
+    bytes: Arc<[u8]>,
+    hash: Hash,
+}
+
+impl ProgramBytes {
+    /// Computes the hash.
+    pub fn new(bytes: impl Into<Arc<[u8]>>) -> ProgramBytes {
+        let bytes = bytes.into();
+        let hash = Hash::keccak256(&bytes);
+        ProgramBytes { bytes, hash }
+    }
+
+    pub fn hash(&self) -> Hash {
+        self.hash
+    }
+}
+
+impl std::ops::Deref for ProgramBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl From<Vec<u8>> for ProgramBytes {
+    fn from(bytes: Vec<u8>) -> ProgramBytes {
+        ProgramBytes::new(bytes)
+    }
+}
+
+impl From<Arc<[u8]>> for ProgramBytes {
+    fn from(bytes: Arc<[u8]>) -> ProgramBytes {
+        ProgramBytes::new(bytes)
+    }
+}
+
 /// A program that loaded and whose definition is valid.
 #[derive(Clone)]
 pub(crate) struct Program {
-    pub bytes: Arc<[u8]>,
+    pub bytes: ProgramBytes,
     pub kind: HostKind,
     pub hash: Hash,
     pub loaded: Arc<dyn LoadedModule>,
@@ -39,7 +81,7 @@ impl Program {
     pub fn load(
         options: &DatabaseOptions,
         instance: &InstanceOptions,
-        bytes: Arc<[u8]>,
+        bytes: ProgramBytes,
         kind: HostKind,
         purpose: Purpose,
     ) -> Result<Program, Error> {
@@ -51,7 +93,7 @@ impl Program {
     pub fn load_with_instance(
         options: &DatabaseOptions,
         instance: &InstanceOptions,
-        bytes: Arc<[u8]>,
+        bytes: ProgramBytes,
         kind: HostKind,
         purpose: Purpose,
     ) -> Result<(Program, Box<dyn ModuleInstance>), Error> {
@@ -64,7 +106,7 @@ impl Program {
     fn load_and<T: Send + 'static>(
         options: &DatabaseOptions,
         instance: &InstanceOptions,
-        bytes: Arc<[u8]>,
+        bytes: ProgramBytes,
         kind: HostKind,
         purpose: Purpose,
         then: impl FnOnce(&dyn LoadedModule) -> Result<T, Error> + Send + 'static,
@@ -73,7 +115,7 @@ impl Program {
             HostKind::Wasm => options.engines.wasm.clone(),
             HostKind::Js => options.engines.js.clone().ok_or(Error::NoJavaScript)?,
         };
-        let hash = Hash::keccak256(&bytes);
+        let hash = bytes.hash();
         let task = load_task(options, purpose, hash, kind, bytes.len());
         let instance = instance.clone();
         options
@@ -116,6 +158,7 @@ pub(crate) struct Module {
     pub views: FxHashMap<TableId, ViewFunction>,
     pub catalog: CatalogView,
     pub counters: ModuleCounters,
+    pub schema_texts: SchemaTexts,
 }
 
 /// A view of a module, as it is called.
@@ -171,6 +214,7 @@ impl Module {
             views,
             catalog,
             counters,
+            schema_texts: SchemaTexts::default(),
         }
     }
 

@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::handle::DatabaseHandle;
 use crate::loads::Purpose;
 use crate::metrics::Replayed;
-use crate::module::Program;
+use crate::module::{Program, ProgramBytes};
 use crate::module_log::{Bounds, ModuleLog, MODULE_LOGS};
 use crate::options::{DatabaseOptions, HostKind};
 use crate::procedures::ImmediateQueue;
@@ -40,9 +40,10 @@ impl DatabaseHandle {
     /// The program is no module, its `init` reducer fails, or writing fails. Nothing is left behind then.
     pub fn create(
         options: DatabaseOptions,
-        program: Arc<[u8]>,
+        program: impl Into<ProgramBytes>,
         kind: HostKind,
     ) -> Result<DatabaseHandle, Error> {
+        let program = program.into();
         let log = module_log(&options);
         let silent = options.host_config(Arc::new(NullConsole));
         let program = Program::load(&options, &silent, program, kind, Purpose::Publish)?;

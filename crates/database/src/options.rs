@@ -9,7 +9,7 @@ use lightcone_engine::Datastore;
 use lightcone_host::{ConsoleSink, HostConfig, InstanceAccounts, ModuleEngine};
 /// Bounds of one database.
 pub use lightcone_limits::DatabaseLimits as Limits;
-use lightcone_outbound::Outbound;
+use lightcone_outbound::{Outbound, RequestShare};
 use lightcone_storage::{DiskReserve, Storage};
 use lightcone_types::Identity;
 use rustc_hash::FxHashMap;
@@ -81,6 +81,8 @@ pub struct Commons {
     pub(crate) outbound: Option<Arc<Outbound>>,
     /// The turns of databases that write snapshots.
     pub(crate) snapshots: Arc<Semaphore>,
+    /// What owners have of outbound requests, each for all of his databases.
+    request_shares: Mutex<FxHashMap<Identity, RequestShare>>,
     databases: AtomicU64,
     tracer: OnceLock<Arc<dyn Tracer>>,
 }
@@ -128,11 +130,26 @@ impl Commons {
             process,
             reads: ReadPool::new(environment.clone(), read_threads),
             environment,
+            request_shares: Mutex::default(),
             couriers: Arc::default(),
             snapshots: Arc::new(Semaphore::new(SNAPSHOTS_AT_ONCE_MAX)),
             databases: AtomicU64::new(0),
             tracer: OnceLock::new(),
         })
+    }
+
+    /// What an owner's databases have together of outbound requests.
+    pub(crate) fn request_share(&self, owner: Identity) -> RequestShare {
+        let mut shares = self
+            .request_shares
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        shares.retain(|_, share| share.is_shared());
+        let new = || self.outbound.as_ref().map(|outbound| outbound.share());
+        let share = shares
+            .entry(owner)
+            .or_insert_with(|| new().unwrap_or_default());
+        share.clone()
     }
 
     /// What the instances of a database count as that are not for procedures.
@@ -279,6 +296,19 @@ fn bytes_of_clients(limits: &Limits) -> (usize, usize) {
 mod tests {
     use super::*;
     use crate::testing::machine;
+
+    #[test]
+    fn databases_of_one_owner_share_their_requests() {
+        let commons = Commons::new(machine(), 1 << 20, 1);
+        let owner = |number| Identity::from_le_bytes([number; 32]);
+        let of_first = commons.request_share(owner(1));
+        assert!(!of_first.is_same(&commons.request_share(owner(2))));
+        assert!(of_first.is_same(&commons.request_share(owner(1))));
+        drop(of_first);
+        commons.request_share(owner(3));
+        let shares = commons.request_shares.lock().expect("no panic");
+        assert_eq!(shares.len(), 1, "those who have gone are forgotten");
+    }
 
     #[test]
     fn procedures_of_one_owner_leave_as_much_for_others() {

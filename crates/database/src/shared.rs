@@ -5,7 +5,7 @@ use std::sync::{Arc, RwLock};
 
 use lightcone_host::{HostConfig, InstanceAccounts};
 use lightcone_types::Identity;
-use tokio::sync::Semaphore;
+use tokio::sync::{oneshot, Semaphore};
 
 use crate::budget::ClientBudget;
 use crate::calls::CallError;
@@ -152,6 +152,20 @@ impl Shared {
             true => CallError::ModuleGone,
             false => CallError::Database(FAILED_TEXT.to_owned()),
         }
+    }
+
+    /// Does some work where it holds up nobody, to its end also if nobody waits for it any more. None: it panicked.
+    pub async fn elsewhere<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let (reply, done) = oneshot::channel();
+        let work = move || {
+            // Whoever asked may be gone by now.
+            let _ = reply.send(work());
+        };
+        self.environment().spawn_blocking(Box::new(work));
+        done.await.ok()
     }
 
     /// Nothing more is let in.

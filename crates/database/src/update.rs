@@ -16,7 +16,7 @@ use crate::inbox::{Command, TableRows};
 use crate::loads::Purpose;
 use crate::migration::Planned;
 use crate::migration_progress::MigrationStatus;
-use crate::module::Program;
+use crate::module::{Program, ProgramBytes};
 use crate::options::HostKind;
 use crate::rules;
 
@@ -146,10 +146,11 @@ impl DatabaseHandle {
     /// As [`DatabaseHandle::replace`].
     pub async fn update(
         &self,
-        program: Arc<[u8]>,
+        program: impl Into<ProgramBytes>,
         kind: HostKind,
     ) -> Result<UpdateOutcome, UpdateError> {
-        if Hash::keccak256(&program) == self.program_hash() {
+        let program = program.into();
+        if program.hash() == self.program_hash() {
             return Ok(UpdateOutcome::Unchanged);
         }
         let prepared = self.prepare_update(program, kind).await?;
@@ -164,10 +165,11 @@ impl DatabaseHandle {
     /// The program is no module, or does not end loading.
     pub async fn prepare_update(
         &self,
-        program: Arc<[u8]>,
+        program: impl Into<ProgramBytes>,
         kind: HostKind,
     ) -> Result<PreparedUpdate, UpdateError> {
-        self.prepare(program, kind, self.shared.log.clone()).await
+        self.prepare(program.into(), kind, self.shared.log.clone())
+            .await
     }
 
     /// The same for a program that is looked at only: what it logs while it is loaded is nobody's.
@@ -176,35 +178,32 @@ impl DatabaseHandle {
     /// As [`DatabaseHandle::prepare_update`].
     pub async fn prepare_plan(
         &self,
-        program: Arc<[u8]>,
+        program: impl Into<ProgramBytes>,
         kind: HostKind,
     ) -> Result<PreparedUpdate, UpdateError> {
-        self.prepare(program, kind, Arc::new(NullConsole)).await
+        let silent = Arc::new(NullConsole);
+        self.prepare(program.into(), kind, silent).await
     }
 
     async fn prepare(
         &self,
-        program: Arc<[u8]>,
+        program: ProgramBytes,
         kind: HostKind,
         console: Arc<dyn ConsoleSink>,
     ) -> Result<PreparedUpdate, UpdateError> {
         let shared = self.shared.clone();
-        let (reply, loaded) = oneshot::channel();
-        let load = move || {
+        let loaded = self.shared.elsewhere(move || {
             let options = &shared.options;
             let config = options.host_config(console);
-            let loaded = Program::load(options, &config, program, kind, Purpose::Publish);
-            // Whoever publishes may be gone by now.
-            let _ = reply.send(loaded);
-        };
-        self.shared.environment().spawn_blocking(Box::new(load));
+            Program::load(options, &config, program, kind, Purpose::Publish)
+        });
         match loaded.await {
-            Ok(Ok(program)) => Ok(PreparedUpdate(Box::new(program))),
-            Ok(Err(Error::Load(error))) if error.is_busy() => {
+            Some(Ok(program)) => Ok(PreparedUpdate(Box::new(program))),
+            Some(Err(Error::Load(error))) if error.is_busy() => {
                 Err(UpdateError::Busy(error.to_string()))
             }
-            Ok(Err(error)) => Err(UpdateError::Module(error.to_string())),
-            Err(_) => Err(UpdateError::Database(
+            Some(Err(error)) => Err(UpdateError::Module(error.to_string())),
+            None => Err(UpdateError::Database(
                 "loading the module failed [LC0308]".to_owned(),
             )),
         }
@@ -329,18 +328,15 @@ impl DatabaseHandle {
         prepared: PreparedUpdate,
         policy: Policy,
     ) -> Result<(PreparedUpdate, MigrationPlan, Hash), UpdateError> {
-        let (reply, planned) = oneshot::channel();
         let handle = self.clone();
-        let work = move || {
+        let planned = self.shared.elsewhere(move || {
             let plan = handle.plan_update(&prepared);
             let checked = plan.allowed(policy).and_then(|migration| {
                 plan.check_rules(migration, handle.shared.options.owner)?;
                 Ok(migration.clone())
             });
-            // Whoever publishes may be gone by now.
-            let _ = reply.send(checked.map(|migration| (prepared, migration, plan.from)));
-        };
-        self.shared.environment().spawn_blocking(Box::new(work));
-        planned.await.map_err(|_| UpdateError::Cancelled)?
+            checked.map(|migration| (prepared, migration, plan.from))
+        });
+        planned.await.ok_or(UpdateError::Cancelled)?
     }
 }

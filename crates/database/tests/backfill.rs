@@ -263,7 +263,7 @@ async fn new_tables_follow_what_the_old_module_changes() {
         assert_eq!(watcher.rows(1, "t").len(), model.t.len());
         assert_eq!(watcher.rows(1, "e").len(), model.e.len());
         // What another one would do can be tried meanwhile.
-        let other = second(json!({})).to_string().into_bytes().into();
+        let other = second(json!({})).to_string().into_bytes();
         let prepared = database.prepare_plan(other, HostKind::Wasm).await;
         let prepared = prepared.expect("a program");
         let plan = database.plan_update(&prepared).migration.expect("a plan");

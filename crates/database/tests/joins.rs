@@ -268,7 +268,7 @@ async fn joins_outlive_a_new_version_of_the_module() {
     subscribe(&mut before, 1, QUERIES[0]).await;
     let mut program = program();
     program["version"] = json!(2);
-    let program = program.to_string().into_bytes().into();
+    let program = program.to_string().into_bytes();
     let updated = database.update(program, HostKind::Wasm).await;
     assert!(updated.is_ok(), "{:?}", updated.err());
     let mut after = Watcher::connect(&database, identity_of(1), 3).await;

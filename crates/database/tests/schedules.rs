@@ -473,7 +473,7 @@ async fn schedules_go_on_with_a_new_program() {
     until(&database, "tick", 1).await;
     // The same program with an empty custom section, `x`.
     let program = [&module("schedules")[..], &[0, 2, 1, b'x']].concat();
-    let updated = database.update(program.into(), HostKind::Wasm).await;
+    let updated = database.update(program, HostKind::Wasm).await;
     assert!(matches!(updated, Ok(UpdateOutcome::Updated)));
     let before = runs(&database, "tick").await.len();
     until(&database, "tick", before + 3).await;

@@ -522,7 +522,7 @@ async fn a_new_program_evaluates_the_views_that_are_in_use() {
     let higher = program.replace("value: 10 }", "value: 20 }");
     assert_ne!(higher, program);
     let updated = database
-        .update(higher.clone().into_bytes().into(), HostKind::Js)
+        .update(higher.clone().into_bytes(), HostKind::Js)
         .await;
     assert_eq!(updated.expect("updated"), UpdateOutcome::Updated);
     alice.settle().await;
@@ -537,9 +537,7 @@ async fn a_new_program_evaluates_the_views_that_are_in_use() {
         "throw new Error(\"no\"); switch (ctx.db.mode",
     );
     assert_ne!(failing, higher);
-    let refused = database
-        .update(failing.into_bytes().into(), HostKind::Js)
-        .await;
+    let refused = database.update(failing.into_bytes(), HostKind::Js).await;
     let refused = format!("{:?}", refused.expect_err("it fails"));
     assert!(refused.contains("`fragile`"), "{refused}");
     let row = message(2, alice.identity, 1, 30, "b");

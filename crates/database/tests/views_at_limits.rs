@@ -82,7 +82,7 @@ async fn a_view_never_sees_rows_of_event_tables() {
     let engine = lightcone_host_js::engine(JsEngineOptions::default());
     options.engines.js = Some(engine.expect("the engine starts"));
     let created = tokio::task::spawn_blocking(move || {
-        DatabaseHandle::create(options, events.into_bytes().into(), HostKind::Js)
+        DatabaseHandle::create(options, events.into_bytes(), HostKind::Js)
     });
     let database = created.await.expect("no panic");
     let database = database.unwrap_or_else(|error| panic!("{error}"));
@@ -222,7 +222,7 @@ async fn rows_of_unused_views_go_also_when_a_program_is_refused() {
     let engine = lightcone_host_js::engine(JsEngineOptions::default());
     options.engines.js = Some(engine.expect("the engine starts"));
     let program = bundle("views");
-    let first = program.clone().into_bytes().into();
+    let first = program.clone().into_bytes();
     let create = move || DatabaseHandle::create(options, first, HostKind::Js);
     let created = tokio::task::spawn_blocking(create).await;
     let database = created.expect("no panic").expect("the module is valid");
@@ -238,9 +238,7 @@ async fn rows_of_unused_views_go_also_when_a_program_is_refused() {
         "switch (ctx.db.mode",
         "throw new Error(\"no\"); switch (ctx.db.mode",
     );
-    let refused = database
-        .update(failing.into_bytes().into(), HostKind::Js)
-        .await;
+    let refused = database.update(failing.into_bytes(), HostKind::Js).await;
     assert!(refused.is_err());
     assert!(!has_rows_for_anybody(&database, "my_best").await);
     alice.watch(1, &["my_best"]).await;

@@ -506,10 +506,15 @@ section! {
                 bounds "the same of one owner; whom `publish.owners` names may have as many as there may be";
                 reached "refuse: 403, LC0147";
 
+            /// Most names that all owners have taken for databases; whom `publish.owners` names takes more.
+            names_max: usize = 100_000;
+                bounds "names of the server that were taken, also those that lead nowhere any more: identities are free, and each \
+                    may take some; without a bound for whom `publish.owners` names";
+                reached "refuse: 503, LC0159";
+
             /// Most names that one owner has taken for databases, unless `publish.owners` names him. They stay his.
             names_per_owner_max: usize = 10_000;
-                bounds "names that one owner has taken, also those that lead nowhere any more; without a bound for whom \
-                    `publish.owners` names";
+                bounds "the same of one owner";
                 reached "refuse: 403, LC0148";
 
             /// Time for a client of PostgreSQL's protocol to log in.

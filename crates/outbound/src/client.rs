@@ -15,14 +15,16 @@ use tokio::runtime::Handle;
 use tokio::sync::{oneshot, Semaphore};
 
 use crate::error::hide_query;
-use crate::lookup::{Filter, LookupShare, Resolver};
-use crate::own::OwnAddresses;
+use crate::lookup::{to_port, Filter, RequestShare, Resolver};
+use crate::own::{OwnAddresses, OwnPorts};
 use crate::{AllowList, Bounds, Lookup, OutboundError, Request, Response, SystemLookup};
 
 /// For one request to an issuer, from the look-up of the name to the last byte.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// For connecting and TLS, within the time of the request.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// One of many has at most one part in so many of all requests.
+const SHARE_PART: usize = 2;
 /// Names that are looked up at once.
 const LOOKUPS_MAX: usize = 32;
 /// Redirects that a module's request follows.
@@ -49,6 +51,10 @@ pub struct OutboundOptions {
     pub certificates: Vec<Vec<u8>>,
     /// How names are looked up.
     pub lookup: Arc<dyn Lookup>,
+    /// What requests of modules never reach on this machine, whatever is listed.
+    pub own_ports: OwnPorts,
+    /// Requests of modules that are made at a time: each has a socket.
+    pub requests_max: usize,
     /// Where requests run.
     pub runtime: Handle,
 }
@@ -60,6 +66,8 @@ impl OutboundOptions {
             allow: AllowList::default(),
             certificates: Vec::new(),
             lookup: Arc::new(SystemLookup),
+            own_ports: OwnPorts::default(),
+            requests_max: Semaphore::MAX_PERMITS,
             runtime: Handle::current(),
         }
     }
@@ -70,8 +78,10 @@ pub struct Outbound {
     public: Client,
     listed: Client,
     any: Client,
-    allow: Arc<AllowList>,
-    own: Arc<OwnAddresses>,
+    /// For addresses that stand in URLs: public, listed, any.
+    filters: [Filter; 3],
+    requests: Arc<Semaphore>,
+    requests_max: usize,
     runtime: Handle,
 }
 
@@ -86,13 +96,15 @@ impl Outbound {
         }
         let allow = Arc::new(options.allow);
         let own = OwnAddresses::new(options.lookup.clone());
+        let filter = |reach| Filter {
+            reach,
+            allow: allow.clone(),
+            own: own.clone(),
+            own_ports: options.own_ports.clone(),
+        };
         let client = |reach| {
             let resolver = Resolver {
-                filter: Filter {
-                    reach,
-                    allow: allow.clone(),
-                    own: own.clone(),
-                },
+                filter: filter(reach),
                 lookup: options.lookup.clone(),
                 lookups: Arc::new(Semaphore::new(LOOKUPS_MAX)),
             };
@@ -114,8 +126,9 @@ impl Outbound {
             public: client(Reach::Public)?,
             listed: client(Reach::Listed)?,
             any: client(Reach::Any)?,
-            allow,
-            own,
+            filters: [Reach::Public, Reach::Listed, Reach::Any].map(filter),
+            requests: Arc::new(Semaphore::new(options.requests_max)),
+            requests_max: options.requests_max,
             runtime: options.runtime,
         })
     }
@@ -169,19 +182,26 @@ impl Outbound {
         }
     }
 
-    /// Starts a module's request, from any thread, with look-ups of its database's. Dropping the receiver ends it.
+    /// What one of many may have of the requests at a time, and of look-ups.
+    pub fn share(&self) -> RequestShare {
+        RequestShare::new((self.requests_max / SHARE_PART).max(1))
+    }
+
+    /// Starts a module's request, from any thread, as one of a share. Dropping the receiver ends it.
     pub fn start(
         self: &Arc<Self>,
         request: Request,
         bounds: Bounds,
-        share: LookupShare,
+        share: RequestShare,
     ) -> oneshot::Receiver<Result<Response, OutboundError>> {
         let (mut answer, answered) = oneshot::channel();
         let outbound = self.clone();
         self.runtime.spawn(async move {
             let result = tokio::select! {
-                result = share.within(outbound.request(request, bounds)) => result,
+                // Who has gone while he waited for his turn takes none.
+                biased;
                 () = answer.closed() => return,
+                result = share.within(outbound.request(request, bounds)) => result,
             };
             // Whoever asked may be gone by now.
             let _ = answer.send(result);
@@ -198,7 +218,16 @@ impl Outbound {
         request: Request,
         bounds: Bounds,
     ) -> Result<Response, OutboundError> {
-        let timed = tokio::time::timeout(bounds.timeout, self.follow(request, bounds));
+        let made = async {
+            // First of one's own, so that who waits for it takes nothing from others.
+            let _of_share = match RequestShare::current() {
+                Some(share) => share.requests.acquire_owned().await.ok(),
+                None => None,
+            };
+            let _turn = self.requests.acquire().await;
+            self.follow(request, bounds).await
+        };
+        let timed = tokio::time::timeout(bounds.timeout, made);
         timed
             .await
             .unwrap_or(Err(OutboundError::TimedOut(bounds.timeout.as_millis())))
@@ -231,7 +260,8 @@ impl Outbound {
             .request(hop.method.clone(), hop.url.clone())
             .headers(hop.headers.clone())
             .body(hop.body.clone());
-        request.send().await.map_err(refusal)
+        let port = hop.url.port_or_known_default().unwrap_or_default();
+        to_port(port, request.send()).await.map_err(refusal)
     }
 
     fn client(&self, reach: Reach) -> &Client {
@@ -247,16 +277,9 @@ impl Outbound {
         let Some(address) = literal_address(url)? else {
             return Ok(());
         };
-        let filter = Filter {
-            reach,
-            allow: self.allow.clone(),
-            own: self.own.clone(),
-        };
-        let host = address.to_string();
-        match filter.lets_through(&host, address) {
-            true => Ok(()),
-            false => Err(OutboundError::Refused { host }),
-        }
+        let filter = self.filters.iter().find(|filter| filter.reach == reach);
+        let filter = filter.expect("there is one for each");
+        filter.check(&address.to_string(), address, url.port_or_known_default())
     }
 }
 
@@ -381,8 +404,14 @@ pub fn literal_address(url: &Url) -> Result<Option<IpAddr>, OutboundError> {
 fn refusal(error: reqwest::Error) -> OutboundError {
     let mut cause = std::error::Error::source(&error);
     while let Some(inner) = cause {
-        if let Some(OutboundError::Refused { host }) = inner.downcast_ref() {
-            return OutboundError::Refused { host: host.clone() };
+        match inner.downcast_ref() {
+            Some(OutboundError::Refused { host }) => {
+                return OutboundError::Refused { host: host.clone() };
+            }
+            Some(OutboundError::OwnPort { host }) => {
+                return OutboundError::OwnPort { host: host.clone() };
+            }
+            _ => {}
         }
         cause = inner.source();
     }

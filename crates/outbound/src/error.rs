@@ -17,6 +17,12 @@ pub enum OutboundError {
         /// As the request has it.
         host: String,
     },
+    /// The target is a port of this process, which would take the request for one of a program on its machine.
+    #[error("{REFUSED_TEXT}: {host} with this port is the server itself, which requests of modules never reach")]
+    OwnPort {
+        /// As the request has it.
+        host: String,
+    },
     /// The text is no URL that can be asked.
     #[error("{text} is no URL for a request: {reason}")]
     Url {

@@ -16,6 +16,7 @@ pub use address::is_public;
 pub use allow::{AllowList, AllowRuleError};
 pub use client::{literal_address, Outbound, OutboundOptions, Reach};
 pub use error::{OutboundError, REFUSED_TEXT};
-pub use lookup::{Lookup, LookupShare, SystemLookup};
+pub use lookup::{Lookup, RequestShare, SystemLookup};
+pub use own::OwnPorts;
 pub use request::{Bounds, Request, Response};
 pub use reqwest::{Url, Version};

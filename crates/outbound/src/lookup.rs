@@ -9,7 +9,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tokio::sync::Semaphore;
 
 use crate::client::Reach;
-use crate::own::OwnAddresses;
+use crate::own::{OwnAddresses, OwnPorts};
 use crate::{address, AllowList, OutboundError};
 
 /// Names that are looked up at once for one that shares look-ups with others.
@@ -17,20 +17,48 @@ const SHARE_LOOKUPS_MAX: usize = 8;
 
 tokio::task_local! {
     /// For whom a request is made, while it is.
-    static SHARE: LookupShare;
+    static SHARE: RequestShare;
+    /// Where it goes to.
+    static PORT: u16;
 }
 
-/// The look-ups of one of many that make requests: a few whose names nobody answers for leave the others some.
+/// What one of many has of all requests and look-ups: one whose servers and names nobody answers for leaves the others some.
 #[derive(Clone, Debug)]
-pub struct LookupShare(Arc<Semaphore>);
+pub struct RequestShare {
+    pub(crate) requests: Arc<Semaphore>,
+    lookups: Arc<Semaphore>,
+}
 
-impl Default for LookupShare {
-    fn default() -> LookupShare {
-        LookupShare(Arc::new(Semaphore::new(SHARE_LOOKUPS_MAX)))
+impl Default for RequestShare {
+    /// With as many requests as there are.
+    fn default() -> RequestShare {
+        RequestShare::new(Semaphore::MAX_PERMITS)
     }
 }
 
-impl LookupShare {
+impl RequestShare {
+    pub(crate) fn new(requests_max: usize) -> RequestShare {
+        RequestShare {
+            requests: Arc::new(Semaphore::new(requests_max)),
+            lookups: Arc::new(Semaphore::new(SHARE_LOOKUPS_MAX)),
+        }
+    }
+
+    /// Has somebody else a clone of it?
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.lookups) > 1
+    }
+
+    /// Is this a clone of the other one?
+    pub fn is_same(&self, other: &RequestShare) -> bool {
+        Arc::ptr_eq(&self.lookups, &other.lookups)
+    }
+
+    /// The share for which this task makes a request.
+    pub(crate) fn current() -> Option<RequestShare> {
+        SHARE.try_with(Clone::clone).ok()
+    }
+
     /// Makes a request whose look-ups are of this share.
     pub(crate) async fn within<T>(self, request: impl Future<Output = T>) -> T {
         SHARE.scope(self, request).await
@@ -72,15 +100,42 @@ pub(crate) struct Filter {
     pub reach: Reach,
     pub allow: Arc<AllowList>,
     pub own: Arc<OwnAddresses>,
+    pub own_ports: OwnPorts,
 }
 
 impl Filter {
-    /// Whether the address, to which `host` leads or which it is, may be reached.
-    pub fn lets_through(&self, host: &str, address: IpAddr) -> bool {
-        self.reach == Reach::Any
-            || (self.reach == Reach::Listed && self.allow.has(host, address))
-            || (address::is_public(address) && !self.own.has(address))
+    /// Checks whether the address may be reached, to which `host` leads or which it is.
+    ///
+    /// # Errors
+    /// It may not. Without a port, none of this machine's addresses is reached but by the operator's own requests.
+    pub fn check(
+        &self,
+        host: &str,
+        address: IpAddr,
+        port: Option<u16>,
+    ) -> Result<(), OutboundError> {
+        if self.reach == Reach::Any {
+            return Ok(());
+        }
+        let is_listed = self.reach == Reach::Listed && self.allow.has(host, address);
+        if !is_listed && (!address::is_public(address) || self.own.has(address)) {
+            let host = host.to_owned();
+            return Err(OutboundError::Refused { host });
+        }
+        // What this process serves may trust whoever comes from this machine, and the request would.
+        let is_own_port = port.is_none_or(|port| self.own_ports.has(port));
+        match is_own_port && self.own.is_here(address) {
+            true => Err(OutboundError::OwnPort {
+                host: host.to_owned(),
+            }),
+            false => Ok(()),
+        }
     }
+}
+
+/// Makes a request to a port, to which the addresses are that are found for it.
+pub(crate) async fn to_port<T>(port: u16, request: impl Future<Output = T>) -> T {
+    PORT.scope(port, request).await
 }
 
 /// Looks a name up for a connection and leaves out what is not to be reached. The connection goes to what is left.
@@ -96,12 +151,12 @@ impl Resolve for Resolver {
         let filter = self.filter.clone();
         let (lookup, lookups) = (self.lookup.clone(), self.lookups.clone());
         // The client connects within the request.
-        let share = SHARE.try_with(Clone::clone).ok();
+        let (share, port) = (RequestShare::current(), PORT.try_with(|port| *port).ok());
         Box::pin(async move {
             let host = name.as_str().to_owned();
             // First of one's own, so that who waits for it takes nothing from others.
             let of_share = match share {
-                Some(LookupShare(share)) => Some(share.acquire_owned().await?),
+                Some(share) => Some(share.lookups.acquire_owned().await?),
                 None => None,
             };
             let permit = (lookups.acquire_owned().await?, of_share);
@@ -112,13 +167,16 @@ impl Resolve for Resolver {
                 found
             });
             let found = found.await??;
-            let reachable: Vec<SocketAddr> = found
-                .into_iter()
-                .filter(|address| filter.lets_through(&host, *address))
-                .map(|address| SocketAddr::new(address, 0))
-                .collect();
+            let mut reachable: Vec<SocketAddr> = Vec::new();
+            let mut refusal = OutboundError::Refused { host: host.clone() };
+            for address in found {
+                match filter.check(&host, address, port) {
+                    Ok(()) => reachable.push(SocketAddr::new(address, 0)),
+                    Err(error) => refusal = error,
+                }
+            }
             if reachable.is_empty() {
-                return Err(OutboundError::Refused { host }.into());
+                return Err(refusal.into());
             }
             Ok(Box::new(reachable.into_iter()) as Addrs)
         })

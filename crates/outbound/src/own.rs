@@ -1,7 +1,7 @@
 //! The addresses of this machine. What listens on them may trust whoever comes from here, also where they are public.
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use crate::Lookup;
@@ -15,12 +15,35 @@ pub(crate) struct OwnAddresses {
     listed: Mutex<Option<(Instant, Vec<IpAddr>)>>,
 }
 
+/// The ports on which this process itself listens, as far as it has said so.
+#[derive(Clone, Debug, Default)]
+pub struct OwnPorts(Arc<RwLock<Vec<u16>>>);
+
+impl OwnPorts {
+    /// Requests of modules do not go there on this machine from now on.
+    pub fn add(&self, port: u16) {
+        let mut ports = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        ports.push(port);
+    }
+
+    pub(crate) fn has(&self, port: u16) -> bool {
+        let ports = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        ports.contains(&port)
+    }
+}
+
 impl OwnAddresses {
     pub fn new(lookup: Arc<dyn Lookup>) -> Arc<OwnAddresses> {
         Arc::new(OwnAddresses {
             lookup,
             listed: Mutex::default(),
         })
+    }
+
+    /// Does this lead to this machine, on whatever way?
+    pub fn is_here(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        address.is_loopback() || address.is_unspecified() || self.has(address)
     }
 
     /// Is this one of them? False also if the system does not list them: there is nothing to compare with.

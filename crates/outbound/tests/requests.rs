@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use lightcone_accounts::{Account, Kind};
 use lightcone_outbound::{
-    AllowList, Bounds, Lookup, LookupShare, Outbound, OutboundError, OutboundOptions, Reach,
-    Request, Response,
+    AllowList, Bounds, Lookup, Outbound, OutboundError, OutboundOptions, OwnPorts, Reach, Request,
+    RequestShare, Response,
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -172,7 +172,7 @@ async fn a_request_and_its_answer() {
     request
         .headers
         .push(("content-length".to_owned(), b"100000".to_vec()));
-    let started = outbound.start(request, BOUNDS, LookupShare::default());
+    let started = outbound.start(request, BOUNDS, RequestShare::default());
     let started = started.await.expect("an answer");
     let response = started.expect("an answer");
     assert_eq!((response.status, &response.body[..]), (200, &b"hi"[..]));
@@ -556,8 +556,8 @@ impl Lookup for Slow {
 async fn one_that_looks_up_slow_names_leaves_others_some() {
     let slow = Arc::new(Slow::default());
     let client = outbound(&[], slow.clone());
-    let (greedy, other) = (LookupShare::default(), LookupShare::default());
-    let ask = |share: &LookupShare, n| {
+    let (greedy, other) = (RequestShare::default(), RequestShare::default());
+    let ask = |share: &RequestShare, n| {
         let request = request("GET", format!("http://n{n}.test/"));
         client.start(request, BOUNDS, share.clone())
     };
@@ -621,4 +621,99 @@ async fn tls_is_checked_against_the_certificates_that_are_configured() {
     ])
     .err()
     .expect("no certificate");
+}
+
+/// What this process serves takes a request from its machine for one of a program there, so that no list lets modules ask it.
+#[tokio::test]
+async fn own_ports_are_reached_by_nothing_that_is_listed() {
+    let (own, other) = (Server::start(&[OK]).await, Server::start(&[OK]).await);
+    let own_ports = OwnPorts::default();
+    let options = OutboundOptions {
+        allow: AllowList::parse(["127.0.0.0/8", "0.0.0.0", "::/0", "name.test"]).expect("a list"),
+        lookup: Answers::of(&[&["127.0.0.1", "::1"]]),
+        own_ports: own_ports.clone(),
+        ..OutboundOptions::current()
+    };
+    let client = Arc::new(Outbound::new(options).expect("a client"));
+    let port = own.address.port();
+    assert!(
+        ask(&client, own.url("/")).await.is_ok(),
+        "it is not known yet"
+    );
+    own_ports.add(port);
+    let redirect = format!(
+        "HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:{port}/\r\ncontent-length: 0\r\n\r\n"
+    );
+    let elsewhere = Server::start(&[&redirect]).await;
+    for url in [
+        format!("http://127.0.0.1:{port}/"),
+        format!("http://127.1.2.3:{port}/"),
+        format!("http://2130706433:{port}/"),
+        format!("http://0:{port}/"),
+        format!("http://[::1]:{port}/"),
+        format!("http://[::ffff:127.0.0.1]:{port}/"),
+        format!("http://name.test:{port}/"),
+        elsewhere.url("/"),
+    ] {
+        let refused = ask(&client, url.clone()).await;
+        assert!(
+            matches!(refused, Err(OutboundError::OwnPort { .. })),
+            "{url}: {refused:?}"
+        );
+    }
+    assert_eq!(own.seen().len(), 1);
+    let listed = format!("http://name.test:{}/", other.address.port());
+    for url in [other.url("/"), listed] {
+        assert_eq!(ask(&client, url).await.expect("an answer").status, 200);
+    }
+    // The operator's own requests go where he says.
+    let url = own.url("/").parse().expect("a URL");
+    assert!(client.get(url, Reach::Any, 10).await.is_ok());
+}
+
+/// Each request has a socket: there are as many as there are descriptors for them, and one owner does not have all.
+#[tokio::test]
+async fn requests_are_bounded_and_one_share_leaves_others_some() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let options = OutboundOptions {
+        allow: AllowList::parse(["127.0.0.1"]).expect("a list"),
+        requests_max: 4,
+        ..OutboundOptions::current()
+    };
+    let client = Arc::new(Outbound::new(options).expect("a client"));
+    let ask = |share: &RequestShare| {
+        let request = request("GET", format!("http://{address}/"));
+        client.start(request, BOUNDS, share.clone())
+    };
+    let accepted = |count: usize| {
+        let listener = &listener;
+        async move {
+            let mut accepted = Vec::new();
+            let accept = async {
+                loop {
+                    accepted.push(listener.accept().await.expect("a connection").0);
+                }
+            };
+            // Whoever comes has come by then.
+            let _ = tokio::time::timeout(Duration::from_millis(300), accept).await;
+            assert_eq!(accepted.len(), count);
+            accepted
+        }
+    };
+    let (greedy, second, third) = (client.share(), client.share(), client.share());
+    let of_greedy: Vec<_> = (0..10).map(|_| ask(&greedy)).collect();
+    let held = accepted(2).await;
+    let of_second: Vec<_> = (0..3).map(|_| ask(&second)).collect();
+    let more = accepted(2).await;
+    let of_third = ask(&third);
+    accepted(0).await;
+    // Those who have gone make room, and those who wait behind them are gone too.
+    drop(of_greedy);
+    let mut of_third_held = accepted(1).await;
+    drop(held);
+    answer(&mut of_third_held[0], OK).await;
+    let answered = of_third.await.expect("an answer").expect("an answer");
+    assert_eq!(answered.status, 200);
+    drop((of_second, more));
 }

@@ -88,6 +88,11 @@ pub enum ControlError {
          one of them again, or let the operator raise the limit or list the identity in publish.owners of config.toml [LC0148]"
     )]
     TooManyNames { owner: Identity, max: usize },
+    #[error(
+        "the owners of this server have taken as many names as limits.names-max allows ({0}), and names stay their owner's: use one of \
+         your own again, or let the operator raise the limit or list your identity in publish.owners of config.toml [LC0159]"
+    )]
+    NoMoreNames(usize),
 }
 
 impl ControlError {
@@ -548,7 +553,7 @@ impl ControlDb {
     /// he has already.
     ///
     /// # Errors
-    /// He has as many names as he may ([`ControlError::TooManyNames`]).
+    /// He has as many names as he may ([`ControlError::TooManyNames`]), or all have ([`ControlError::NoMoreNames`]).
     pub fn register_name(
         &self,
         name: &DatabaseName,

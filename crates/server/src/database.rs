@@ -12,16 +12,17 @@ pub(crate) use lightcone_database::{
     HistogramSnapshot, Holder, HostKind, HttpHeader, HttpMethod, HttpRequest, HttpVersion,
     JsonRows, LastMigration, Limits, Loads, Machine, MemoryMax, MessageBatch, MigrationOutcome,
     ModuleMetrics, Outgoing, OutgoingReceiver, Outlet, ParameterText, Policy, PreparedUpdate,
-    QueryKind, RequestSender, ResultRow, Rights, RowEncoder, RunningMigration, ShutdownReason,
-    Small, Span, SpanName, SqlError, SqlOutcome, SqlStats, StepReport, SubmitError, TableMetrics,
-    TraceContext, Tracer, UpdateError, UpdatePlan, BOUNDS_NS, CLIENT_BYTES_CEILING,
-    QUERY_BYTES_MAX,
+    ProgramBytes, QueryKind, RequestSender, ResultRow, Rights, RowEncoder, RunningMigration,
+    ShutdownReason, Small, Span, SpanName, SqlError, SqlOutcome, SqlStats, StepReport, SubmitError,
+    TableMetrics, TraceContext, Tracer, UpdateError, UpdatePlan, BOUNDS_NS, CLIENT_BYTES_CEILING,
+    LIVE_RECORDS_MAX, QUERY_BYTES_MAX,
 };
 use lightcone_limits::HostLimits;
 
-use lightcone_outbound::{Outbound, OutboundOptions};
+use lightcone_outbound::{Outbound, OutboundOptions, OwnPorts};
 
 use crate::config::{Config, EnginePool};
+use crate::descriptors::Descriptors;
 use crate::error::Error;
 
 /// The limits of every database: `[limits]`, and what other sections say.
@@ -45,7 +46,11 @@ fn pool_size(pool: &EnginePool) -> Option<usize> {
 }
 
 /// The client for requests of modules, if they may make any.
-pub(crate) fn outbound(config: &Config) -> Result<Option<Arc<Outbound>>, Error> {
+pub(crate) fn outbound(
+    config: &Config,
+    own_ports: &OwnPorts,
+    descriptors: Descriptors,
+) -> Result<Option<Arc<Outbound>>, Error> {
     let module_http = &config.module_http;
     if !module_http.enabled {
         return Ok(None);
@@ -56,6 +61,8 @@ pub(crate) fn outbound(config: &Config) -> Result<Option<Arc<Outbound>>, Error> 
     let options = OutboundOptions {
         allow: module_http.allow_list().map_err(failed)?,
         certificates: certificates.collect::<Result<_, _>>()?,
+        own_ports: own_ports.clone(),
+        requests_max: descriptors.outbound_max,
         ..OutboundOptions::current()
     };
     let outbound = Outbound::new(options).map_err(|error| failed(error.to_string()))?;
@@ -91,6 +98,58 @@ pub(crate) fn commons(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A listener of its own, for everybody or for some: a request from its machine counts as one of a program there.
+    #[tokio::test]
+    async fn modules_do_not_ask_their_own_server() {
+        use lightcone_outbound::{Bounds, OutboundError, Request};
+        use std::time::Duration;
+        let directory = tempfile::tempdir().expect("a directory");
+        let text = "[module-http]\nallow = [\"127.0.0.0/8\", \"localhost\"]\n[metrics]\nlisten = \"127.0.0.1:0\"";
+        let config = || Config::parse(text, "config.toml".as_ref()).expect("configuration");
+        let address = || "127.0.0.1:0".parse().expect("an address");
+        let engines = crate::fake_engine::engines();
+        let mut options =
+            crate::ServerOptions::new(address(), directory.path().join("data"), engines);
+        options.jwt_key_dir = Some(directory.path().join("keys"));
+        options.config = Some(config());
+        options.postgres_addr = Some(address());
+        let server = crate::Server::bind(options).await.expect("a server");
+        let outbound = outbound(&config(), server.own_ports(), Descriptors::raise());
+        let outbound = outbound.expect("a client").expect("there is one");
+        let ask = |target: String| {
+            let request = Request {
+                method: "GET".to_owned(),
+                url: format!("http://{target}/v1/metrics"),
+                headers: Vec::new(),
+                body: Default::default(),
+                account: Account::root(lightcone_accounts::Kind::Process, usize::MAX),
+            };
+            let bounds = Bounds {
+                timeout: Duration::from_secs(10),
+                request_bytes_max: 1 << 20,
+                response_bytes_max: 1 << 20,
+            };
+            let outbound = outbound.clone();
+            async move { outbound.request(request, bounds).await }
+        };
+        let listeners = [
+            Some(server.local_addr()),
+            server.metrics_addr(),
+            server.postgres_addr(),
+        ];
+        for listener in listeners {
+            let port = listener.expect("it listens").port();
+            for host in ["127.0.0.1", "localhost"] {
+                let refused = ask(format!("{host}:{port}")).await;
+                assert!(
+                    matches!(refused, Err(OutboundError::OwnPort { .. })),
+                    "{host}: {refused:?}"
+                );
+            }
+        }
+        server.shutdown().await;
+    }
 
     #[test]
     fn limits_follow_the_configuration() {

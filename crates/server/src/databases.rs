@@ -13,7 +13,7 @@ use crate::control::{ControlDb, ControlError, DatabaseRecord, HostType};
 use crate::data_dir::DataDir;
 use crate::database::{
     Commons, Couriers, DatabaseError, DatabaseHandle, DatabaseOptions, Engines, Holder, HostKind,
-    Limits, Loads, ShutdownReason,
+    Limits, Loads, ProgramBytes, ShutdownReason,
 };
 use crate::metrics::{DatabaseCounters, Left, Looks};
 use crate::name_locks::{NameLock, NameLocks};
@@ -314,7 +314,7 @@ impl Databases {
     pub(crate) async fn create(
         &self,
         record: &DatabaseRecord,
-        program: Arc<[u8]>,
+        program: ProgramBytes,
     ) -> Result<Started, CreateError> {
         let options = self.options(record);
         let (identity, kind) = (record.identity, record.host_type.kind());
@@ -331,14 +331,14 @@ impl Databases {
     }
 
     /// In memory mode, a restarted server starts the databases anew from their programs (07 §11.1).
-    pub(crate) async fn keep_program(&self, record: &DatabaseRecord, program: Arc<[u8]>) {
+    pub(crate) async fn keep_program(&self, record: &DatabaseRecord, program: ProgramBytes) {
         if !self.in_memory {
             return;
         }
         let directory = self.data_dir.replica(record.replica_id);
         let kept = blocking(move || {
             lightcone_storage::disk().create_directory(&directory)?;
-            std::fs::write(directory.join(PROGRAM_FILE), &program)
+            std::fs::write(directory.join(PROGRAM_FILE), &*program)
         });
         if let Err(reason) = kept.await {
             tracing::warn!(
@@ -348,17 +348,14 @@ impl Databases {
         }
     }
 
-    /// The end of the newest module log on disk, for a database that does not run.
-    pub(crate) async fn stored_log(
+    /// The end of the newest module log on disk, for a database that does not run. Blocks.
+    pub(crate) fn stored_log(
         &self,
         record: &DatabaseRecord,
         num_lines: Option<u32>,
     ) -> Option<Vec<u8>> {
         let directory = self.data_dir.replica(record.replica_id);
-        let read = tokio::task::spawn_blocking(move || {
-            lightcone_database::ModuleLog::stored_tail(&directory, num_lines)
-        });
-        read.await.ok()?
+        lightcone_database::ModuleLog::stored_tail(&directory, num_lines)
     }
 
     /// Makes a started database the running one.
@@ -545,13 +542,13 @@ fn open_replica(options: DatabaseOptions, kind: HostKind) -> Result<DatabaseHand
             "the program of an in-memory database is lost: {error}"
         ))
     })?;
-    DatabaseHandle::create(options, program.into(), kind)
+    DatabaseHandle::create(options, program, kind)
 }
 
 /// Creates a database in a directory that nobody had before, and that goes again if this fails. Blocks.
 fn create_replica(
     options: DatabaseOptions,
-    program: Arc<[u8]>,
+    program: ProgramBytes,
     kind: HostKind,
 ) -> Result<DatabaseHandle, CreateError> {
     let directory = options.directory.clone();

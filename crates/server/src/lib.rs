@@ -43,6 +43,7 @@ mod orphans;
 mod pace;
 #[doc(hidden)]
 pub mod permissions;
+mod polls;
 mod postgres;
 mod private_files;
 mod publishing;

@@ -10,12 +10,13 @@ use axum::http::{header, StatusCode};
 use axum::response::Response;
 use axum::Router;
 use hyper::service::{service_fn, Service as _};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use lightcone_accounts::{Account, Kind, Terms};
+use lightcone_outbound::OwnPorts;
 use lightcone_storage::DiskReserve;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{watch, Semaphore};
 use tokio::task::JoinHandle;
 
 use crate::address_counts::{self, AddressCounts};
@@ -31,9 +32,9 @@ use crate::error::Error;
 use crate::http::Delivery;
 use crate::io::StallGuard;
 use crate::metrics::{add, Scrapes, ServerCounters};
-use crate::pace::Pace;
+use crate::polls::{timed, TimedExecutor};
 use crate::publishing::{Publishing, WaitingMax};
-use crate::state::ServerState;
+use crate::state::{ServerState, LARGE_ANSWERS_MADE_MAX};
 use crate::traces::Traces;
 
 /// How long open connections may take to end after the databases have ended, and then what is left of their tasks.
@@ -157,6 +158,15 @@ impl Server {
             ),
             None => None,
         };
+        for listener in [
+            Some(&listener),
+            postgres_listener.as_ref(),
+            metrics_listener.as_ref(),
+        ] {
+            if let Some(Ok(address)) = listener.map(TcpListener::local_addr) {
+                state.own_ports.add(address.port());
+            }
+        }
         let (stop, stopping) = watch::channel(Stage::Running);
         let metrics_addr = match metrics_listener {
             Some(listener) => {
@@ -243,6 +253,16 @@ impl ServerHandle {
         self.postgres_addr
     }
 
+    /// The longest time that the task of a connection has kept its thread: what `lightcone_network_poll_longest_seconds` tells.
+    pub fn longest_poll(&self) -> Duration {
+        self.state.counters.polls.longest()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn own_ports(&self) -> &OwnPorts {
+        &self.state.own_ports
+    }
+
     /// Stops accepting, ends every database (clients get a Close 1001), and waits until they are all on disk.
     pub async fn shutdown(self) {
         self.stop.send_replace(Stage::Stopping);
@@ -323,9 +343,10 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
     let postgres = crate::postgres::Shared::new(&config.postgres)?;
     let limits = crate::database::limits(&config);
     let disk = DiskReserve::new(options.data_dir, config.limits.disk_reserve_bytes);
+    let (own_ports, descriptors) = (OwnPorts::default(), Descriptors::raise());
     // All memory that is held on behalf of others is below this account.
     let process = Account::root(Kind::Process, usize::MAX);
-    let outbound = crate::database::outbound(&config)?;
+    let outbound = crate::database::outbound(&config, &own_ports, descriptors)?;
     let commons = crate::database::commons(&process, &config, outbound);
     let traces = Traces::start(&config.tracing)?;
     if let Some(traces) = &traces {
@@ -353,7 +374,9 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
         control,
         issuer_required_to_publish,
         counters: ServerCounters::default(),
-        descriptors: Descriptors::raise(),
+        descriptors,
+        own_ports,
+        making: Arc::new(Semaphore::new(LARGE_ANSWERS_MADE_MAX)),
         buffered_bytes: process.open(
             Kind::Requests,
             Terms::exact(config.limits.buffered_bytes_max),
@@ -480,10 +503,13 @@ async fn accept(
         match &protocol {
             Protocol::Http(router) => {
                 let (router, state) = (router.clone(), state.clone());
-                tokio::spawn(serve_connection(stream, router, state, slot, peer));
+                let polls = state.counters.polls.clone();
+                let served = serve_connection(stream, router, state, slot, peer);
+                tokio::spawn(timed(polls, served));
             }
             Protocol::Postgres => {
-                tokio::spawn(serve_postgres(stream, state.clone(), slot, peer));
+                let served = serve_postgres(stream, state.clone(), slot);
+                tokio::spawn(timed(state.counters.polls.clone(), served));
             }
         }
     }
@@ -494,19 +520,14 @@ const TOO_MANY_CONNECTIONS: &str =
 const TOO_MANY_OF_ADDRESS: &str =
     "your address has as many connections as limits.connections-per-address-max allows; close some [LC0126]";
 
-async fn serve_postgres(
-    stream: TcpStream,
-    state: Arc<ServerState>,
-    slot: ConnectionSlot,
-    addresses: ConnectionAddresses,
-) {
+async fn serve_postgres(stream: TcpStream, state: Arc<ServerState>, slot: ConnectionSlot) {
     let mut stopping = slot.stopping.clone();
     let stopping = async move {
         let _ = stopping.wait_for(|stage| *stage != Stage::Running).await;
     };
     let mut stopped = slot.clone();
     tokio::select! {
-        () = crate::postgres::serve(stream, state, addresses.peer(), stopping) => {}
+        () = crate::postgres::serve(stream, state, stopping) => {}
         () = stopped.stopped() => {}
     }
 }
@@ -545,7 +566,8 @@ async fn serve_connection(
         // Clients open connections that they may use later.
         _ = stopping.wait_for(|stage| *stage != Stage::Running) => return,
     };
-    let mut builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
+    let mut builder =
+        hyper_util::server::conn::auto::Builder::new(TimedExecutor(state.counters.polls.clone()));
     builder
         .http1()
         .timer(TokioTimer::new())
@@ -568,7 +590,7 @@ async fn serve_connection(
         .layer(axum::Extension(slot))
         .layer(axum::Extension(addresses));
     let service = TowerToHyperService::new(router);
-    let delivery = Delivery::new(Pace::of(&state.config.limits), is_http2);
+    let delivery = Delivery::new(&state, is_http2);
     let watching = delivery.clone();
     let service = service_fn(move |request| {
         let response = service.call(request);

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use lightcone_accounts::Account;
+use lightcone_outbound::OwnPorts;
 use lightcone_types::Identity;
+use tokio::sync::Semaphore;
 
 use crate::auth::{Authority, Caller};
 use crate::budget::Charge;
 use crate::config::Config;
 use crate::control::{ControlDb, ControlError, DatabaseRecord};
+use crate::database::ProgramBytes;
 use crate::databases::{Databases, Running};
 use crate::descriptors::Descriptors;
 use crate::http::body::Buffered;
@@ -20,6 +23,8 @@ use crate::permissions::{self, Action};
 use crate::publishing::{Publisher, Publishing, Turn};
 use crate::traces::Traces;
 
+/// Large answers (logs, plans, lists of tables) that are made at a time: until then their memory counts as nobody's.
+pub(crate) const LARGE_ANSWERS_MADE_MAX: usize = 2;
 /// When what a full disk refused may be tried again.
 const DISK_RETRY_SECONDS: u64 = 60;
 /// When a refused publish may be tried again.
@@ -27,7 +32,7 @@ const PUBLISH_RETRY_SECONDS: u64 = 10;
 
 /// An uploaded module. It counts against `limits.upload-bytes-max` until it is published: many may wait for their turn.
 pub(crate) struct Upload {
-    pub program: Arc<[u8]>,
+    pub program: ProgramBytes,
     _charge: Charge,
 }
 
@@ -44,9 +49,13 @@ pub(crate) struct ServerState {
     /// Whose turn it is to read the metrics.
     pub scrapes: Scrapes,
     pub descriptors: Descriptors,
+    /// Where this server listens.
+    pub own_ports: OwnPorts,
     pub buffered_bytes: Arc<Account>,
     /// Apart from the others: modules are large, and wait.
     pub upload_bytes: Arc<Account>,
+    /// Turns to make a large answer.
+    pub making: Arc<Semaphore>,
     /// Whose turn it is to publish.
     pub publishing: Arc<Publishing>,
     /// The same for migrations that are tried on copies of the data, which no publish waits for.
@@ -107,17 +116,22 @@ impl ServerState {
     /// The body of a request that uploads a module.
     pub(crate) async fn read_program(&self, body: axum::body::Body) -> Result<Upload, Failure> {
         let limits = &self.config.limits;
-        let program = crate::http::body::read(
+        let received = crate::http::body::receive(
             body,
             limits.program_bytes_max,
             Pace::of(limits),
             &self.upload_bytes,
         );
-        let (program, charge) = program.await?.into_parts();
-        Ok(Upload {
-            program: Arc::from(&program[..]),
-            _charge: charge,
-        })
+        let received = received.await?;
+        // Copies and hashes up to 256 MiB.
+        let made = tokio::task::spawn_blocking(move || {
+            let (program, charge) = received.into_shared();
+            Upload {
+                program: ProgramBytes::new(program),
+                _charge: charge,
+            }
+        });
+        made.await.map_err(|_| crate::http::stopped())
     }
 
     /// Refuses what can wait while the disk has only its reserve left.

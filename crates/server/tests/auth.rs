@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use base64::Engine as _;
-use common::tokens::{now, payload, ping, sign};
+use common::tokens::{now, payload, ping, sign, sign_with};
 use common::{answer, header, json, TestServer};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use lightcone_server::auth::proof::{Claim, NONCE_BYTES};
@@ -338,6 +338,68 @@ async fn forged_tokens() {
         URL_SAFE_NO_PAD.encode(claims.to_string())
     );
     assert_eq!(ping(&server, &none).await.0, 401);
+}
+
+/// Issuer and subject make an identity, and everybody knows them: whoever signs them himself is refused at every door, also when the
+/// server knows a good token of the same identity.
+#[tokio::test]
+async fn right_issuer_and_subject_are_no_proof() {
+    let (server, postgres, user) = common::postgres::start().await;
+    common::postgres::named(&server, &user, "db").await;
+    let claims = json(&payload(&user.token));
+    let only = json!({ "iss": claims["iss"], "sub": claims["sub"], "iat": 1 });
+    let own_key = tempfile::tempdir().expect("a directory");
+    let paths = lightcone_server::auth::KeyPaths::in_directory(own_key.path());
+    lightcone_server::auth::KeyPair::load_or_create(&paths).expect("keys");
+    let unsigned = |header: &str, signature: &str| {
+        let encoded = |text: &str| URL_SAFE_NO_PAD.encode(text);
+        format!(
+            "{}.{}.{signature}",
+            encoded(header),
+            encoded(&only.to_string())
+        )
+    };
+    let signature = user.token.rsplit('.').next().expect("a signature");
+    let es256 = r#"{"typ":"JWT","alg":"ES256"}"#;
+    let zeros = URL_SAFE_NO_PAD.encode([0; 64]);
+    let forged = [
+        sign_with(own_key.path(), &Header::new(Algorithm::ES256), &only),
+        sign_with(own_key.path(), &Header::new(Algorithm::ES256), &claims),
+        unsigned(es256, ""),
+        unsigned(es256, &zeros),
+        unsigned(es256, signature),
+        unsigned(r#"{"alg":"none"}"#, ""),
+        unsigned(r#"{"alg":"ES256","kid":"id_ecdsa"}"#, signature),
+    ];
+    let database = format!("/v1/database/{}", user.identity);
+    for is_known in [false, true] {
+        for token in &forged {
+            let (status, body) = ping(&server, token).await;
+            assert!(
+                status == 401 && body.starts_with("Invalid token: "),
+                "{token}: {status} {body}"
+            );
+            for (method, path) in [
+                ("GET", database.as_str()),
+                ("POST", "/v1/identity/websocket-token"),
+                ("GET", "/v1/database/db/subscribe"),
+                ("POST", "/v1/database/db/sql"),
+                ("PUT", "/v1/database/db"),
+            ] {
+                let asked = server.request(method, path).bearer_auth(token);
+                assert_eq!(answer(asked).await.0, 401, "{method} {path} {token}");
+                let in_query = format!("{path}?token={token}");
+                let asked = server.ask(method, &in_query).await;
+                assert_eq!(asked.0, 401, "{method} {in_query}");
+            }
+            let refused = common::postgres::connect(postgres, "db", token).await;
+            let refused = refused.err().expect("it is no password");
+            assert_eq!(common::postgres::code(&refused), "28P01", "{token}");
+        }
+        if !is_known {
+            assert_eq!(ping(&server, &user.token).await.0, 200);
+        }
+    }
 }
 
 #[tokio::test]

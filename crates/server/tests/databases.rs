@@ -694,3 +694,29 @@ async fn one_owner_has_so_many_databases_and_names() {
     created(&server, &owner, "e", "module").await;
     assert_eq!(rename(&server, "a", &["f", "g"]).await.0, 200);
 }
+
+/// Identities are free: with a new one for each name there was no bound.
+#[tokio::test]
+async fn owners_have_so_many_names_together() {
+    const BOUNDS: &str = "[limits]\nnames-max = 2";
+    let server = TestServer::start_with(config(BOUNDS)).await;
+    let (first, second, third) = (
+        server.user().await,
+        server.user().await,
+        server.user().await,
+    );
+    created(&server, &first, "a", "module").await;
+    created(&server, &second, "b", "module").await;
+    let (status, body) = publish(&server, &third, "/v1/database/c", "module").await;
+    assert!(
+        status == 503 && body.ends_with("[LC0159]"),
+        "{status} {body}"
+    );
+    let name = server.ask("GET", "/v1/database/c/identity").await;
+    assert_eq!(name.0, 404, "the name is not taken");
+    let (status, body) = publish(&server, &third, "/v1/database", "module").await;
+    assert_eq!(status, 200, "without a name: {body}");
+    let listed = format!("{BOUNDS}\n[publish]\nowners = [\"{}\"]", third.identity);
+    let server = TestServer::start_in(server.stop().await, config(&listed)).await;
+    created(&server, &third, "c", "module").await;
+}

@@ -112,7 +112,7 @@ fn caller() -> Caller {
 }
 
 async fn create(options: DatabaseOptions) -> DatabaseHandle {
-    let program = Arc::from(&b"module"[..]);
+    let program = b"module".to_vec();
     let created = tokio::task::spawn_blocking(move || {
         DatabaseHandle::create(options, program, HostKind::Wasm)
     });

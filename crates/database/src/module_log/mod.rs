@@ -19,7 +19,7 @@ use lightcone_types::{cut, cut_name, Timestamp};
 use tokio::sync::broadcast;
 
 /// Records buffered for a live reader; a slower one loses records silently.
-const LIVE_RECORDS_MAX: usize = 64;
+pub const LIVE_RECORDS_MAX: usize = 64;
 /// How many seconds' worth a module may log at once, after a pause.
 const BURST_SECONDS: u64 = 16;
 /// Lines that wait for the disk. More are left out.

@@ -26,7 +26,7 @@ use lightcone_host::{
     ProcedureResult, ReducerCall, SuspendableInstance,
 };
 use lightcone_log::LogOffset;
-use lightcone_outbound::LookupShare;
+use lightcone_outbound::RequestShare;
 use lightcone_types::{ConnectionId, Identity, Timestamp};
 use rustc_hash::FxHashMap;
 use tokio::sync::{oneshot, Semaphore};
@@ -199,7 +199,8 @@ pub(crate) struct Procedures {
     running_max: usize,
     /// Outbound requests.
     requests: Arc<Semaphore>,
-    lookups: LookupShare,
+    /// Of the owner's databases together.
+    share: RequestShare,
     /// What calls beside the writer hold: their instances, what they have asked for and what they have returned.
     pub(crate) accounts: InstanceAccounts,
     /// Instances without a call, with the version of their module.
@@ -301,7 +302,7 @@ impl Procedures {
             running: Arc::new(Semaphore::new(limits.wasm_procedures_running_max)),
             running_max: limits.wasm_procedures_running_max,
             requests: Arc::new(Semaphore::new(limits.http_requests_max)),
-            lookups: LookupShare::default(),
+            share: options.commons.request_share(options.owner),
             accounts: options.commons.procedures(options.owner, bytes_max),
             idle: Mutex::default(),
             threads: threads::Threads::new(limits.js_procedure_threads_max),

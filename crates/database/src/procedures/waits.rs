@@ -159,7 +159,7 @@ impl Waits {
             response_bytes_max: limits.http_response_bytes_max,
         };
         let requests = self.shared.procedures.requests.clone();
-        let lookups = self.shared.procedures.lookups.clone();
+        let share = self.shared.procedures.share.clone();
         let environment = self.shared.options.commons.environment.clone();
         let account = self.shared.procedures.accounts.all.clone();
         let asked = environment.instant();
@@ -191,7 +191,7 @@ impl Waits {
                 ..bounds
             };
             let answer = outbound
-                .start(plain(request, body, account.clone()), bounds, lookups)
+                .start(plain(request, body, account.clone()), bounds, share)
                 .await;
             let answer = match answer {
                 Ok(Ok(response)) => {

@@ -403,7 +403,10 @@ fn fetch(transactions: &mut dyn Transactions, what: &Value) -> Result<(), String
         uri: uri.to_owned(),
         version: HttpVersion::Http11,
     };
-    if let Some(waiting) = transactions.ask(Ask::Http(Box::new((request, Counted::constant(Vec::new()))))) {
+    if let Some(waiting) = transactions.ask(Ask::Http(Box::new((
+        request,
+        Counted::constant(Vec::new()),
+    )))) {
         transactions.block(waiting);
     }
     if let Some(trap) = transactions.ended() {
@@ -705,7 +708,7 @@ pub fn table_options(directory: &Path) -> DatabaseOptions {
 
 /// A database with the tables of a program, empty.
 pub async fn create_tables(options: DatabaseOptions, program: &Value) -> DatabaseHandle {
-    let program = program.to_string().into_bytes().into();
+    let program = program.to_string().into_bytes();
     let create = move || DatabaseHandle::create(options, program, HostKind::Wasm);
     let created = tokio::task::spawn_blocking(create).await;
     created.expect("no panic").expect("the tables are valid")

@@ -28,12 +28,6 @@ pub enum TokenError {
          lists the issuers that it accepts [LC0135]"
     )]
     IssuerNotAccepted(String),
-    #[error("Error fetching public key for issuer {issuer}: {reason} [LC0135]")]
-    IssuerAddress { issuer: String, reason: String },
-    #[error(
-        "Error fetching public key for issuer {0}: too many issuers are being asked at this moment; try again later [LC0136]"
-    )]
-    IssuersBusy(String),
     #[error("Signing failed: {0}")]
     Signing(String),
 }

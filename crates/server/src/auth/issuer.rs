@@ -2,25 +2,13 @@
 
 use lightcone_outbound::{literal_address, Url};
 
-/// Who has named an issuer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NamedBy {
-    /// The configuration.
-    Operator,
-    /// A token that nobody has checked.
-    Token,
-}
-
 /// Reads an issuer strictly: its text becomes the beginning of an address that the server asks. There is one spelling of each,
 /// so that no two readers of it can differ; only the `/` at its end is free.
-pub(crate) fn parse(text: &str, named_by: NamedBy) -> Result<Url, String> {
+pub(crate) fn parse(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| format!("it is not a URL: {error}"))?;
-    let is_allowed_http =
-        url.scheme() == "http" && named_by == NamedBy::Operator && is_loopback(&url);
+    let is_allowed_http = url.scheme() == "http" && is_loopback(&url);
     if url.scheme() != "https" && !is_allowed_http {
-        return Err(
-            "it must begin with https:// (http:// only for a listed issuer on this machine)".into(),
-        );
+        return Err("it must begin with https:// (http:// only for one on this machine)".into());
     }
     if url.query().is_some() || url.fragment().is_some() {
         return Err("it must have no ? and no #".into());
@@ -58,15 +46,14 @@ mod tests {
             "https://auth.example.com:8443/realms/a/",
             "https://xn--bcher-kva.example",
         ] {
-            assert!(parse(text, NamedBy::Token).is_ok(), "{text}");
+            assert!(parse(text).is_ok(), "{text}");
         }
         for text in [
             "http://localhost:8080/a",
             "http://127.0.0.1",
             "http://[::1]:1",
         ] {
-            assert!(parse(text, NamedBy::Operator).is_ok(), "{text}");
-            assert!(parse(text, NamedBy::Token).is_err(), "{text}");
+            assert!(parse(text).is_ok(), "{text}");
         }
         for text in [
             "",
@@ -102,14 +89,14 @@ mod tests {
             "https://a.example/|auth0",
             "https://a.example/%7C|b",
         ] {
-            assert!(parse(text, NamedBy::Operator).is_err(), "{text:?}");
+            assert!(parse(text).is_err(), "{text:?}");
         }
     }
 
     proptest::proptest! {
         #[test]
         fn what_is_asked_lies_below_the_issuer(text in "https?://[a-z@:0-9.%?#/\\\\ ]{0,30}") {
-            if let Ok(url) = parse(&text, NamedBy::Operator) {
+            if let Ok(url) = parse(&text) {
                 let base = text.trim_end_matches('/');
                 let asked = Url::parse(&format!("{base}/.well-known/x")).expect("a URL");
                 proptest::prop_assert_eq!(asked.host_str(), url.host_str());

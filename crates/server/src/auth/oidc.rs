@@ -1,22 +1,18 @@
 //! Public keys of foreign token issuers, found by OpenID Connect discovery (06 §3.4).
 //!
-//! The issuer's address comes out of an unverified token, so everything here is bounded, and whatever strangers' tokens name
-//! leaves the others in peace: listed issuers have a room of their own, so have those that a token was verified with, and each
-//! issuer is asked by one request at a time.
+//! Only issuers that the operator has named are asked, each by one request at a time: a token that nobody has checked chooses
+//! among them, and nothing else.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use lightcone_outbound::{Outbound, OutboundOptions, Reach, Url};
 use tokio::sync::Semaphore;
 
-use super::issuer::{self, NamedBy};
+use super::issuer;
 use super::key_set::KeySet;
-use super::strangers::Strangers;
 use super::TokenError;
 use crate::config::Auth;
 use crate::error::Error;
@@ -41,23 +37,16 @@ pub struct OidcClient {
 }
 
 struct Inner {
-    /// Two of them, as each has its own bound on look-ups of names.
     http: Outbound,
-    http_of_strangers: Outbound,
-    /// Those of the configuration, which never go.
+    /// Those of the configuration.
     listed: HashMap<String, Arc<Issuer>>,
-    /// All others, if they are accepted.
-    strangers: Option<Mutex<Strangers>>,
     refresh_for_new_key_after: Duration,
 }
 
 /// What is known of one issuer.
-pub(super) struct Issuer {
+struct Issuer {
     /// None: its keys are known, and nobody asks it.
     url: Option<Url>,
-    named_by: NamedBy,
-    /// Listed, or a token of it was good.
-    is_known_good: AtomicBool,
     keys: Mutex<Keys>,
     /// One request at a time; all others wait for what it finds.
     turn: Arc<Semaphore>,
@@ -81,10 +70,9 @@ struct Discovery {
 impl OidcClient {
     /// The issuers were checked when the configuration was read.
     pub fn new(auth: &Auth) -> Result<OidcClient, Error> {
-        let accepted = &auth.foreign_issuers;
-        let listed = accepted.listed().iter().filter_map(|text| {
-            let url = issuer::parse(text, NamedBy::Operator).ok()?;
-            Some((text.clone(), Issuer::new(url, NamedBy::Operator)))
+        let listed = auth.foreign_issuers.listed().iter().filter_map(|text| {
+            let url = issuer::parse(text).ok()?;
+            Some((text.clone(), Issuer::new(url)))
         });
         let mut listed: HashMap<_, _> = listed.collect();
         for (name, path) in &auth.keys {
@@ -94,39 +82,26 @@ impl OidcClient {
             inner: Arc::new(Inner {
                 refresh_for_new_key_after: REFRESH_FOR_NEW_KEY_AFTER,
                 http: outbound()?,
-                http_of_strangers: outbound()?,
                 listed,
-                strangers: accepted.any().then(Mutex::default),
             }),
         })
     }
 
-    /// The keys of an issuer that a token of `client` names.
-    pub(super) async fn keys_of(
-        &self,
-        issuer: &str,
-        client: IpAddr,
-    ) -> Result<Arc<KeySet>, TokenError> {
-        if let Some(listed) = self.inner.listed.get(issuer) {
-            return self.keys(issuer, listed.clone(), client).await;
+    /// The keys of an issuer that a token names.
+    pub(super) async fn keys_of(&self, name: &str) -> Result<Arc<KeySet>, TokenError> {
+        let listed = self.inner.listed.get(name);
+        let issuer = listed.ok_or_else(|| TokenError::IssuerNotAccepted(name.to_owned()))?;
+        let no_keys = || TokenError::IssuerKey(name.to_owned());
+        if let Some(known) = self.remembered(issuer) {
+            return known.ok_or_else(no_keys);
         }
-        let Some(strangers) = &self.inner.strangers else {
-            return Err(TokenError::IssuerNotAccepted(issuer.to_owned()));
-        };
-        let known = lock(strangers).find(issuer);
-        let stranger = match known {
-            Some(known) => known,
-            None => {
-                let url = issuer::parse(issuer, NamedBy::Token).map_err(|reason| {
-                    TokenError::IssuerAddress {
-                        issuer: issuer.to_owned(),
-                        reason,
-                    }
-                })?;
-                lock(strangers).add(issuer, Issuer::new(url, NamedBy::Token))
-            }
-        };
-        self.keys(issuer, stranger, client).await
+        // Never closed.
+        let _turn = issuer.turn.acquire().await.map_err(|_| no_keys())?;
+        // Whoever was before us may have found them.
+        if let Some(known) = self.remembered(issuer) {
+            return known.ok_or_else(no_keys);
+        }
+        self.inner.fetch(issuer).await.ok_or_else(no_keys)
     }
 
     /// The keys of an issuer again, when a token names one that is not among `known`. None: there are no newer ones.
@@ -134,15 +109,8 @@ impl OidcClient {
         &self,
         name: &str,
         known: &Arc<KeySet>,
-        client: IpAddr,
     ) -> Option<Arc<KeySet>> {
-        let issuer = match self.inner.listed.get(name) {
-            Some(listed) => listed.clone(),
-            None => lock(self.inner.strangers.as_ref()?).find(name)?,
-        };
-        if !issuer.is_known_good() {
-            return None;
-        }
+        let issuer = self.inner.listed.get(name)?;
         let _turn = issuer.turn.acquire().await.ok()?;
         let newest = issuer.keys().newest();
         let (newest, fetched_at) = newest?;
@@ -154,47 +122,7 @@ impl OidcClient {
         if asked_at.elapsed() < self.inner.refresh_for_new_key_after {
             return None;
         }
-        // Tokens of anybody make us ask; who is not listed needs room for it.
-        let _room = match (&self.inner.strangers, issuer.named_by) {
-            (Some(strangers), NamedBy::Token) => {
-                Some(lock(strangers).fetch_permit(issuer.host(), client)?)
-            }
-            _ => None,
-        };
-        self.inner.fetch(&issuer).await
-    }
-
-    /// A token of this issuer was good: from now on it is not among those that anybody can name.
-    pub(super) fn verified(&self, issuer: &str) {
-        if let Some(strangers) = &self.inner.strangers {
-            lock(strangers).verified(issuer);
-        }
-    }
-
-    async fn keys(
-        &self,
-        name: &str,
-        issuer: Arc<Issuer>,
-        client: IpAddr,
-    ) -> Result<Arc<KeySet>, TokenError> {
-        let no_keys = || TokenError::IssuerKey(name.to_owned());
-        if let Some(known) = self.remembered(&issuer) {
-            return known.ok_or_else(no_keys);
-        }
-        // Never closed.
-        let _turn = issuer.turn.acquire().await.map_err(|_| no_keys())?;
-        // Whoever was before us may have found them.
-        if let Some(known) = self.remembered(&issuer) {
-            return known.ok_or_else(no_keys);
-        }
-        let _room = match &self.inner.strangers {
-            Some(strangers) if !issuer.is_known_good() => {
-                let room = lock(strangers).fetch_permit(issuer.host(), client);
-                Some(room.ok_or_else(|| TokenError::IssuersBusy(name.to_owned()))?)
-            }
-            _ => None,
-        };
-        self.inner.fetch(&issuer).await.ok_or_else(no_keys)
+        self.inner.fetch(issuer).await
     }
 
     /// `Some(None)`: failed a moment ago. Starts a refresh in the background when the keys are old.
@@ -212,10 +140,6 @@ impl OidcClient {
             return failed.then_some(None);
         };
         let is_old = fetched_at.elapsed() >= REFRESH_AFTER;
-        if is_old && !issuer.is_known_good() {
-            // Nobody asks strangers in the background, where there is no room to take.
-            return failed.then_some(None);
-        }
         if is_old && !failed {
             if let Ok(turn) = issuer.turn.clone().try_acquire_owned() {
                 let (inner, issuer) = (self.inner.clone(), issuer.clone());
@@ -257,11 +181,7 @@ impl Inner {
         let base = url.as_str().trim_end_matches('/');
         let address = format!("{base}/.well-known/openid-configuration");
         let url = Url::parse(&address).map_err(|error| error.to_string())?;
-        let http = match issuer.is_known_good() {
-            true => &self.http,
-            false => &self.http_of_strangers,
-        };
-        let discovery = get(http, url, issuer.reach()).await?;
+        let discovery = get(&self.http, url, Reach::Any).await?;
         let discovery: Discovery =
             serde_json::from_slice(&discovery).map_err(|error| error.to_string())?;
         // One that says that it is another is not asked for that one's keys (OpenID Connect Discovery §4.3).
@@ -270,7 +190,7 @@ impl Inner {
             return Err("its configuration is that of another issuer".into());
         }
         let (url, reach) = issuer.keys_address(&discovery.jwks_uri)?;
-        let key_set = get(http, url, reach).await?;
+        let key_set = get(&self.http, url, reach).await?;
         KeySet::published(&key_set)
     }
 }
@@ -296,8 +216,6 @@ fn pinned(name: &str, path: &Path) -> Result<Arc<Issuer>, Error> {
     let set = KeySet::pinned(&file).map_err(wrong)?;
     Ok(Arc::new(Issuer {
         url: None,
-        named_by: NamedBy::Operator,
-        is_known_good: AtomicBool::new(true),
         keys: Mutex::new(Keys {
             pinned: Some(Arc::new(set)),
             ..Keys::default()
@@ -319,42 +237,20 @@ impl Keys {
 }
 
 impl Issuer {
-    pub(super) fn new(url: Url, named_by: NamedBy) -> Arc<Issuer> {
+    fn new(url: Url) -> Arc<Issuer> {
         Arc::new(Issuer {
             url: Some(url),
-            named_by,
-            is_known_good: AtomicBool::new(named_by == NamedBy::Operator),
             keys: Mutex::default(),
             turn: Arc::new(Semaphore::new(1)),
         })
-    }
-
-    pub(super) fn host(&self) -> &str {
-        let url = self.url.as_ref();
-        url.and_then(Url::host_str).unwrap_or_default()
     }
 
     fn name(&self) -> &str {
         self.url.as_ref().map_or("", Url::as_str)
     }
 
-    pub(super) fn is_known_good(&self) -> bool {
-        self.is_known_good.load(Relaxed)
-    }
-
-    pub(super) fn set_known_good(&self) {
-        self.is_known_good.store(true, Relaxed);
-    }
-
     fn keys(&self) -> MutexGuard<'_, Keys> {
         lock(&self.keys)
-    }
-
-    fn reach(&self) -> Reach {
-        match self.named_by {
-            NamedBy::Operator => Reach::Any,
-            NamedBy::Token => Reach::Public,
-        }
     }
 
     /// Where the keys are, and how far the request for them may go: what the operator has allowed is the issuer's host, and no
@@ -371,7 +267,7 @@ impl Issuer {
             return Err("jwks_uri has a user name or password".into());
         }
         let reach = if is_same_host {
-            self.reach()
+            Reach::Any
         } else {
             Reach::Public
         };
@@ -390,12 +286,7 @@ mod tests {
 
     #[test]
     fn where_keys_may_lie() {
-        let listed = |text| {
-            Issuer::new(
-                issuer::parse(text, NamedBy::Operator).expect(text),
-                NamedBy::Operator,
-            )
-        };
+        let listed = |text| Issuer::new(issuer::parse(text).expect(text));
         let local = listed("http://127.0.0.1:8080/a");
         let reach =
             |issuer: &Issuer, text: &str| issuer.keys_address(text).ok().map(|(_, reach)| reach);
@@ -419,12 +310,6 @@ mod tests {
         assert_eq!(reach(&remote, "http://auth.example.com/keys"), None);
         assert_eq!(
             reach(&remote, "https://127.0.0.1/keys"),
-            Some(Reach::Public)
-        );
-        let url = issuer::parse("https://auth.example.com", NamedBy::Token).expect("an issuer");
-        let named = Issuer::new(url, NamedBy::Token);
-        assert_eq!(
-            reach(&named, "https://auth.example.com/keys"),
             Some(Reach::Public)
         );
     }

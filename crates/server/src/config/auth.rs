@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Deserializer};
 
 use super::WordOrList;
-use crate::auth::{parse_issuer, NamedBy, LOCAL_ISSUER};
+use crate::auth::{parse_issuer, LOCAL_ISSUER};
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
@@ -43,14 +43,13 @@ impl Auth {
     }
 }
 
-/// Whose tokens are accepted besides the server's own. Checking one means a request to the issuer that the token names.
+/// Whose tokens are accepted besides the server's own. Checking one means a request to its issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignIssuers {
     listed: Vec<String>,
-    any: bool,
 }
 
-/// As an entry of the list, or in its place.
+/// Was a word for all issuers, as an entry of the list or in its place: any stranger's token made the server ask where it said.
 const ANY_ISSUER: &str = "any";
 
 /// The issuer of SpacetimeAuth (06 §3.7), whose tokens users of the published tools may have.
@@ -60,7 +59,6 @@ impl Default for ForeignIssuers {
     fn default() -> Self {
         Self {
             listed: vec![SPACETIME_AUTH.to_owned()],
-            any: false,
         }
     }
 }
@@ -70,13 +68,16 @@ impl ForeignIssuers {
         &self.listed
     }
 
-    /// Are issuers accepted that are not listed?
-    pub(crate) fn any(&self) -> bool {
-        self.any
-    }
-
     fn add(&mut self, issuer: String) -> Result<(), String> {
-        parse_issuer(&issuer, NamedBy::Operator).map_err(|reason| {
+        if issuer == ANY_ISSUER {
+            return Err(
+                "auth.foreign-issuers: \"any\" is not taken any more, as every stranger could make the server ask any address; \
+                 list the issuers of your users as their tokens have them in `iss`, like \
+                 foreign-issuers = [\"https://auth.spacetimedb.com/oidc\", \"https://auth.example.com/realms/main\"] [LC0135]"
+                    .to_owned(),
+            );
+        }
+        parse_issuer(&issuer).map_err(|reason| {
             format!("auth.foreign-issuers: {issuer:?} is not the address of an issuer: {reason}")
         })?;
         self.listed.push(issuer);
@@ -86,25 +87,18 @@ impl ForeignIssuers {
 
 impl<'de> Deserialize<'de> for ForeignIssuers {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut issuers = ForeignIssuers {
-            listed: Vec::new(),
-            any: false,
-        };
+        let mut issuers = ForeignIssuers { listed: Vec::new() };
         let entries = match WordOrList::deserialize(deserializer)? {
             WordOrList::Word(word) if word == "none" => Vec::new(),
             WordOrList::Word(word) if word == ANY_ISSUER => vec![word],
             WordOrList::Word(word) => {
                 return Err(serde::de::Error::custom(format!(
-                    "auth.foreign-issuers is {word:?}; expected \"any\", \"none\" or a list of issuer URLs"
+                    "auth.foreign-issuers is {word:?}; expected \"none\" or a list of issuer URLs"
                 )))
             }
             WordOrList::List(list) => list,
         };
         for entry in entries {
-            if entry == ANY_ISSUER {
-                issuers.any = true;
-                continue;
-            }
             issuers.add(entry).map_err(serde::de::Error::custom)?;
         }
         Ok(issuers)

@@ -8,6 +8,8 @@ use serde::{Deserialize, Deserializer};
 use super::Config;
 use crate::client_address::TrustedProxies;
 
+/// However few processors there are.
+const NETWORK_THREADS_MIN: usize = 2;
 /// Shorter secrets could be guessed.
 const METRICS_TOKEN_BYTES_MIN: usize = 16;
 
@@ -15,7 +17,7 @@ const METRICS_TOKEN_BYTES_MIN: usize = 16;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Network {
-    /// `None`: half of the processors, at least one.
+    /// `None`: half of the processors, at least two.
     pub threads: Option<std::num::NonZeroUsize>,
     /// Whose `x-forwarded-*` headers count.
     pub trusted_proxies: TrustedProxies,
@@ -29,11 +31,12 @@ pub struct Network {
 
 impl Network {
     /// How many threads read and write sockets. The databases' own threads need the other processors: with as many
-    /// threads as processors here, every message wakes more threads than it has work for.
+    /// threads as processors here, every message wakes more threads than it has work for. With one, whatever keeps it would keep
+    /// everybody.
     pub fn threads(&self) -> usize {
         let processors = || std::thread::available_parallelism().map_or(1, usize::from);
         self.threads
-            .map_or_else(|| (processors() / 2).max(1), usize::from)
+            .map_or_else(|| (processors() / 2).max(NETWORK_THREADS_MIN), usize::from)
     }
 }
 
@@ -249,4 +252,19 @@ pub(super) fn check_edge(config: &Config) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_two_network_threads_at_least() {
+        assert!(Network::default().threads() >= 2);
+        let one = Network {
+            threads: std::num::NonZeroUsize::new(1),
+            ..Network::default()
+        };
+        assert_eq!(one.threads(), 1, "whoever says so");
+    }
 }

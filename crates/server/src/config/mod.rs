@@ -119,6 +119,7 @@ impl Config {
         Bounds {
             databases_max: self.limits.databases_max,
             databases_per_owner_max: self.limits.databases_per_owner_max,
+            names_max: self.limits.names_max,
             names_per_owner_max: self.limits.names_per_owner_max,
             named: self.publish.named().collect(),
         }
@@ -303,7 +304,12 @@ mod tests {
             ),
             ("[tracing]\nsample-ratio = 1.5", "tracing.sample-ratio"),
             ("[tracing.headers]\n\"a b\" = \"c\"", "tracing.headers"),
-            ("[auth]\nforeign-issuers = \"x\"", "expected \"any\""),
+            ("[auth]\nforeign-issuers = \"x\"", "expected \"none\""),
+            ("[auth]\nforeign-issuers = \"any\"", "[LC0135]"),
+            (
+                "[auth]\nforeign-issuers = [\"https://a.example\", \"any\"]",
+                "list the issuers",
+            ),
             (
                 "[auth]\nforeign-issuers = [\"http://a.example\"]",
                 "must begin with https",

@@ -17,6 +17,8 @@ pub struct Bounds {
     pub databases_max: usize,
     /// `limits.databases-per-owner-max`.
     pub databases_per_owner_max: usize,
+    /// `limits.names-max`.
+    pub names_max: usize,
     /// `limits.names-per-owner-max`.
     pub names_per_owner_max: usize,
     /// Who may have as much as is there: those whom the operator has named.
@@ -29,6 +31,7 @@ impl Default for Bounds {
         Self {
             databases_max: usize::MAX,
             databases_per_owner_max: usize::MAX,
+            names_max: usize::MAX,
             names_per_owner_max: usize::MAX,
             named: HashSet::new(),
         }
@@ -62,10 +65,13 @@ impl Bounds {
     /// May this owner take so many names more? Names that were taken are taken for ever.
     ///
     /// # Errors
-    /// He has as many as he may.
+    /// He has as many as he may, or all have.
     pub(super) fn check_names(&self, state: &State, owner: &Identity, more: usize) -> Result<()> {
         if more == 0 || self.named.contains(owner) {
             return Ok(());
+        }
+        if state.domains.len().saturating_add(more) > self.names_max {
+            return Err(ControlError::NoMoreNames(self.names_max));
         }
         let taken = state.domains_of.get(owner).copied().unwrap_or_default();
         let then = taken.saturating_add(more);

@@ -482,6 +482,7 @@ fn one_owner_has_so_many_databases_and_names() {
     let control = control.bounded(Bounds {
         databases_max: 4,
         databases_per_owner_max: 2,
+        names_max: usize::MAX,
         names_per_owner_max: 2,
         named: [identity(8)].into(),
     });

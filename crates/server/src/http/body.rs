@@ -22,6 +22,8 @@ use crate::state::ServerState;
 
 /// Limit for every body but a module.
 pub(crate) const SMALL_BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Limit for bodies of some names, which are read on the network thread.
+pub(crate) const NAMES_BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// So much of a refused body is still taken: a client that is cut off while it sends does not see the answer.
 const DRAIN_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -48,18 +50,96 @@ impl std::ops::Deref for Buffered {
     }
 }
 
+/// A whole body as it has come, in segments: putting the largest ones together takes longer than a connection may wait.
+#[derive(Debug)]
+pub(crate) struct Segments {
+    whole: Vec<Bytes>,
+    length: usize,
+    charge: Charge,
+}
+
+/// Parts of a body are put together up to this size.
+const SEGMENT_BYTES: usize = 1024 * 1024;
+
+impl Segments {
+    fn add(&mut self, last: &mut BytesMut, data: Bytes) {
+        let is_first = self.length == 0;
+        self.length += data.len();
+        // Most bodies have one part.
+        if is_first || (last.is_empty() && data.len() >= SEGMENT_BYTES / 2) {
+            self.whole.push(data);
+            return;
+        }
+        if last.len() + data.len() > SEGMENT_BYTES {
+            self.end(last);
+        }
+        last.extend_from_slice(&data);
+    }
+
+    fn end(&mut self, last: &mut BytesMut) {
+        if !last.is_empty() {
+            self.whole.push(std::mem::take(last).freeze());
+        }
+    }
+
+    /// In one piece, with what it counts against. Each segment is freed when it is copied.
+    pub(crate) fn into_shared(self) -> (Arc<[u8]>, Charge) {
+        // One allocation, as the length is known.
+        let mut whole: Arc<[u8]> = std::iter::repeat_n(0, self.length).collect();
+        let bytes = Arc::get_mut(&mut whole).expect("nobody else has it");
+        let mut at = 0;
+        for segment in self.whole {
+            bytes[at..at + segment.len()].copy_from_slice(&segment);
+            at += segment.len();
+        }
+        (whole, self.charge)
+    }
+
+    async fn buffered(mut self) -> Result<Buffered, Failure> {
+        if self.whole.len() <= 1 {
+            let bytes = self.whole.pop().unwrap_or_default();
+            let charge = self.charge;
+            return Ok(Buffered { bytes, charge });
+        }
+        let (bytes, charge) = match self.length <= SEGMENT_BYTES {
+            true => self.into_shared(),
+            false => {
+                let joined = tokio::task::spawn_blocking(move || self.into_shared());
+                joined.await.map_err(|_| super::reply::stopped())?
+            }
+        };
+        let bytes = Bytes::from_owner(bytes);
+        Ok(Buffered { bytes, charge })
+    }
+}
+
 /// Reads a whole body.
 pub(crate) async fn read(
-    mut body: Body,
+    body: Body,
     bytes_max: usize,
     pace: Pace,
     budget: &Arc<Account>,
 ) -> Result<Buffered, Failure> {
+    receive(body, bytes_max, pace, budget)
+        .await?
+        .buffered()
+        .await
+}
+
+/// Receives a whole body.
+pub(crate) async fn receive(
+    mut body: Body,
+    bytes_max: usize,
+    pace: Pace,
+    budget: &Arc<Account>,
+) -> Result<Segments, Failure> {
     let mut patience = Patience::new(pace);
-    let mut charge = Charge::none(budget);
-    let mut first = Bytes::new();
-    let mut rest = BytesMut::new();
-    let mut length = 0;
+    let mut received = Segments {
+        whole: Vec::new(),
+        length: 0,
+        charge: Charge::none(budget),
+    };
+    let mut last = BytesMut::new();
     while let Some(frame) = next_frame(&mut body, &mut patience)
         .await
         .ok_or_else(stalled)?
@@ -73,32 +153,26 @@ pub(crate) async fn read(
         let Ok(data) = frame.into_data() else {
             continue;
         };
-        length += data.len();
+        let length = received.length + data.len();
         if length > bytes_max {
             return Err(Failure::text(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "Failed to buffer the request body: length limit exceeded",
             ));
         }
-        if !charge.hold(length) {
+        if !received.charge.hold(length) {
             let text = "the server is receiving too much at once; try again later [LC0115]";
             return Err(Failure::text(StatusCode::SERVICE_UNAVAILABLE, text));
         }
-        if length == data.len() {
-            first = data;
-            continue;
+        let segments = received.length / SEGMENT_BYTES;
+        received.add(&mut last, data);
+        if received.length / SEGMENT_BYTES > segments {
+            // However much the socket has, others on this thread wait no longer than for this.
+            tokio::task::yield_now().await;
         }
-        if rest.is_empty() {
-            rest.extend_from_slice(&first);
-        }
-        rest.extend_from_slice(&data);
     }
-    let bytes = if rest.is_empty() {
-        first
-    } else {
-        rest.freeze()
-    };
-    Ok(Buffered { bytes, charge })
+    received.end(&mut last);
+    Ok(received)
 }
 
 /// The next part of a body. None if the client is too slow.

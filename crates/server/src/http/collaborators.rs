@@ -50,7 +50,7 @@ pub(super) async fn put(
     request_body: Body,
 ) -> Reply {
     let (record, text) = state
-        .record_and_body(&path, request_body, body::SMALL_BODY_BYTES_MAX)
+        .record_and_body(&path, request_body, body::NAMES_BODY_BYTES_MAX)
         .await?;
     let role = read_role(&text)?;
     permissions::check(
@@ -159,6 +159,5 @@ async fn set(
         }
         Ok(reply::empty(StatusCode::OK))
     });
-    task.await
-        .unwrap_or_else(|_| Err(super::publish::stopped()))
+    task.await.unwrap_or_else(|_| Err(reply::stopped()))
 }

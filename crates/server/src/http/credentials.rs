@@ -1,6 +1,5 @@
 //! Where a request's token is, and the layers that check it (06 §3.1, §3.2).
 
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -11,22 +10,15 @@ use axum::response::{IntoResponse as _, Response};
 use super::query::Query;
 use super::reply::Failure;
 use crate::auth::{Caller, TokenError};
-use crate::client_address::Client;
 use crate::state::ServerState;
 
 const IDENTITY: HeaderName = HeaderName::from_static("spacetime-identity");
 const IDENTITY_TOKEN: HeaderName = HeaderName::from_static("spacetime-identity-token");
 
-/// Requests without an address count as one client.
-const UNKNOWN_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-
 impl From<TokenError> for Failure {
     fn from(error: TokenError) -> Self {
         match error {
             TokenError::Signing(_) => Failure::internal(error.to_string()),
-            TokenError::IssuersBusy(_) => {
-                Failure::text(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
-            }
             _ => Failure::text(StatusCode::UNAUTHORIZED, error.to_string()),
         }
     }
@@ -95,12 +87,10 @@ async fn check(
     state: &ServerState,
     headers: &HeaderMap,
     uri: &Uri,
-    client: Option<&Client>,
     hex_token: HexToken,
 ) -> Result<Option<Caller>, Failure> {
-    let client = client.map_or(UNKNOWN_CLIENT, |client| client.address);
     match presented(headers, uri, hex_token)? {
-        Some(token) => Ok(Some(state.authority.validate(&token, client).await?)),
+        Some(token) => Ok(Some(state.authority.validate(&token).await?)),
         None => Ok(None),
     }
 }
@@ -112,8 +102,7 @@ pub(crate) async fn anonymous(
     next: Next,
 ) -> Response {
     let hex_token = hex_token(request.method(), request.uri());
-    let client = request.extensions().get::<Client>();
-    let caller = match check(&state, request.headers(), request.uri(), client, hex_token).await {
+    let caller = match check(&state, request.headers(), request.uri(), hex_token).await {
         Ok(Some(caller)) => Ok(caller),
         Ok(None) => state.authority.mint_anonymous().map_err(Failure::from),
         Err(failure) => Err(failure),
@@ -142,8 +131,7 @@ pub(crate) async fn required(
     next: Next,
 ) -> Response {
     let (headers, uri) = (request.headers(), request.uri());
-    let client = request.extensions().get::<Client>();
-    match check(&state, headers, uri, client, HexToken::Credential).await {
+    match check(&state, headers, uri, HexToken::Credential).await {
         Ok(Some(caller)) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
@@ -162,8 +150,7 @@ pub(crate) async fn optional(
     next: Next,
 ) -> Response {
     let (headers, uri) = (request.headers(), request.uri());
-    let client = request.extensions().get::<Client>();
-    match check(&state, headers, uri, client, HexToken::Credential).await {
+    match check(&state, headers, uri, HexToken::Credential).await {
         Ok(_) => next.run(request).await,
         Err(failure) => failure.into_response(),
     }
@@ -174,8 +161,7 @@ pub(super) async fn require(
     state: &ServerState,
     headers: &HeaderMap,
     uri: &Uri,
-    client: &Client,
 ) -> Result<Caller, Failure> {
-    let caller = check(state, headers, uri, Some(client), HexToken::Credential).await?;
+    let caller = check(state, headers, uri, HexToken::Credential).await?;
     caller.ok_or_else(|| Failure::text(StatusCode::UNAUTHORIZED, "Authorization required"))
 }

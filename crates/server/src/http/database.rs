@@ -12,7 +12,7 @@ use serde_json::{json, Value};
 use super::path::DatabasePath;
 use super::query::{wrong, Query};
 use super::reply::{self, Failure, Reply};
-use super::update;
+use super::{delivery, update};
 use crate::auth::Caller;
 use crate::control::DatabaseRecord;
 use crate::metrics::TooManyLooks;
@@ -49,12 +49,13 @@ pub(super) async fn tables(
     let (_, running) = state.running(&path, &caller, Action::Update).await?;
     let tables = running.handle.table_rows().await;
     let tables = tables.map_err(update::failure)?;
-    let tables = tables
-        .iter()
-        .map(|table| json!({ "name": table.table, "rows": table.rows }));
-    Ok(reply::json_value(
-        &json!({ "tables": tables.collect::<Vec<_>>() }),
-    ))
+    let made = delivery::made(&state, move || {
+        let tables = tables.iter();
+        let tables = tables.map(|table| json!({ "name": table.table, "rows": table.rows }));
+        let tables = json!({ "tables": tables.collect::<Vec<_>>() });
+        Ok(tables.to_string().into_bytes())
+    });
+    Ok(made.await?.answer(reply::JSON))
 }
 
 /// GET `/v1/database/:n/metrics` (06 §5.21): what `spacetime top` shows. Of ours. A look opens no database.
@@ -71,15 +72,18 @@ pub(super) async fn metrics(
         return Ok(reply::json_value(&value));
     };
     let looked = running.clone();
-    let read = move || crate::metrics::one_as_json(&identity, names, Some(&looked));
-    let value = state.scrapes.one(&running.looks, read).await;
-    let value = value.map_err(|TooManyLooks| {
+    let read = move || {
+        let value = crate::metrics::one_as_json(&identity, names, Some(&looked));
+        value.to_string()
+    };
+    let text = state.scrapes.one(&running.looks, read).await;
+    let text = text.map_err(|TooManyLooks| {
         let text =
             "too many look at the metrics of this database at once; try again in a moment [LC0149]";
         Failure::text(StatusCode::SERVICE_UNAVAILABLE, text)
     })?;
-    let value = value.map_err(|_| super::publish::stopped())?;
-    Ok(reply::json_value(&value))
+    let text = text.map_err(|_| reply::stopped())?;
+    Ok(reply::json(text))
 }
 
 /// GET `/v1/database/:n/identity` (06 §5.9): an identity is echoed, whether or not it has a database.
@@ -110,9 +114,8 @@ pub(super) async fn definition(
     version: RawVersion,
 ) -> Reply {
     let running = state.databases.get(record).await?;
-    Ok(reply::json(
-        running.handle.module_def().schema_json(version),
-    ))
+    let text = running.handle.schema_text(version).await;
+    Ok(delivery::shared(reply::json(text?)))
 }
 
 /// GET `/v1/database/:n/unstable/timestamp` (06 §5.17).

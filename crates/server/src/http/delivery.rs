@@ -1,24 +1,29 @@
 //! Answers that a client must take: slowly, but not for ever.
 //!
-//! An answer holds its share of the memory for all clients until it is taken. A client that takes too little, or that is given
+//! An answer holds its share of the memory for all clients until it is taken: that of whoever made it for somebody, or else, so that
+//! no answer is without one, that of its connection. A client that takes too little, or that is given
 //! up for others' sake, loses its connection. A body is not asked for its next part while the client gives no room for it
 //! (HTTP/2), so a task of its own watches the time.
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
-use axum::response::Response;
+use axum::http::{header, HeaderValue};
+use axum::response::{IntoResponse as _, Response};
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep_until, Instant};
 
-use crate::database::Holder;
+use super::reply::{self, stopped, Failure};
+use crate::database::{HeldMemory, Holder, SqlError};
+use crate::databases::Databases;
 use crate::pace::{Pace, Patience};
+use crate::state::ServerState;
 
 /// Parts of this size are handed to the connection, so that progress is seen.
 const PART_BYTES_MAX: usize = 256 * 1024;
@@ -28,23 +33,63 @@ const UNWATCHED_BYTES_MAX: u64 = 64 * 1024;
 /// Longest time between two looks at a client.
 const LOOK_AGAIN: Duration = Duration::from_secs(3600);
 
-/// Whom an answer's bytes are held for, as an extension of the answer.
+/// The bytes of an answer are counted already, and whom they are held for, as an extension of the answer.
 #[derive(Clone)]
-struct HeldFor(Holder);
+struct Counted(Option<Holder>);
 
 /// Says whom the bytes of an answer are held for.
 pub(super) fn hold(response: &mut Response, holder: Option<Holder>) {
-    if let Some(holder) = holder {
-        response.extensions_mut().insert(HeldFor(holder));
+    if holder.is_some() {
+        response.extensions_mut().insert(Counted(holder));
     }
+}
+
+/// Says that the bytes of an answer are there in any case, and counted.
+pub(super) fn shared(mut response: Response) -> Response {
+    response.extensions_mut().insert(Counted(None));
+    response
 }
 
 /// Whom the bytes of an answer are held for.
 pub(super) fn holder(response: &Response) -> Option<Holder> {
-    response
-        .extensions()
-        .get::<HeldFor>()
-        .map(|held| held.0.clone())
+    let counted = response.extensions().get::<Counted>();
+    counted.and_then(|counted| counted.0.clone())
+}
+
+/// Makes an answer that may be large where nobody waits for the thread. Few are made at a time, and each is counted before the
+/// next one is made.
+pub(super) async fn made(
+    state: &ServerState,
+    make: impl FnOnce() -> Result<Vec<u8>, Failure> + Send + 'static,
+) -> Result<Held, Failure> {
+    let turn = state.making.clone().acquire_owned().await;
+    let holder = state.databases.holder();
+    let made = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        let mut bytes = make()?;
+        bytes.shrink_to_fit();
+        let bytes = holder.hold(bytes)?;
+        Ok(Held {
+            bytes: Bytes::from_owner(bytes),
+            holder,
+        })
+    });
+    made.await.unwrap_or_else(|_| Err(stopped()))
+}
+
+/// Bytes that count as those of whoever they were made for.
+pub(super) struct Held {
+    pub bytes: Bytes,
+    holder: Holder,
+}
+
+impl Held {
+    /// As the body of an answer.
+    pub fn answer(self, content_type: HeaderValue) -> Response {
+        let mut response = reply::with_type(content_type, self.bytes);
+        hold(&mut response, Some(self.holder));
+        response
+    }
 }
 
 /// What ends a connection from within one of its answers.
@@ -53,14 +98,19 @@ pub(crate) struct Delivery {
     pace: Pace,
     cut: Arc<Notify>,
     is_http2: bool,
+    databases: Arc<Databases>,
+    /// Whom answers are held for that count as nobody's yet, from the first one on.
+    holder: Arc<OnceLock<Holder>>,
 }
 
 impl Delivery {
-    pub(crate) fn new(pace: Pace, is_http2: bool) -> Delivery {
+    pub(crate) fn new(state: &ServerState, is_http2: bool) -> Delivery {
         Delivery {
-            pace,
+            pace: Pace::of(&state.config.limits),
             cut: Arc::default(),
             is_http2,
+            databases: state.databases.clone(),
+            holder: Arc::default(),
         }
     }
 
@@ -73,8 +123,9 @@ impl Delivery {
 
     /// Sees to it that an answer is taken.
     pub(crate) fn watch(&self, mut response: Response) -> Response {
-        let held = response.extensions_mut().remove::<HeldFor>();
-        let size = response.body().size_hint().upper();
+        let counted = response.extensions_mut().remove::<Counted>();
+        let hint = response.body().size_hint();
+        let size = hint.upper();
         let is_small = size.is_some_and(|bytes| match self.is_http2 {
             true => bytes == 0,
             false => bytes <= UNWATCHED_BYTES_MAX,
@@ -82,13 +133,25 @@ impl Delivery {
         if is_small {
             return response;
         }
+        let (holder, memory) = match counted {
+            Some(Counted(holder)) => (holder, None),
+            None => {
+                let holder = self.holder.get_or_init(|| self.databases.holder()).clone();
+                let bytes = usize::try_from(size.unwrap_or(hint.lower()));
+                let mut memory = holder.memory();
+                if let Err(error) = memory.set(bytes.unwrap_or(usize::MAX)) {
+                    return instead_of(response, error);
+                }
+                (Some(holder), Some(memory))
+            }
+        };
         let taken = Arc::new(Taken(Mutex::new(Progress {
             patience: Patience::new(self.pace),
             offered: None,
         })));
         let given_up = async move {
-            match held {
-                Some(HeldFor(holder)) => holder.left().await,
+            match holder {
+                Some(holder) => holder.left().await,
                 None => std::future::pending().await,
             }
         };
@@ -99,9 +162,21 @@ impl Delivery {
                 rest: Bytes::new(),
                 taken,
                 watcher: watcher.abort_handle(),
+                _memory: memory,
             })
         })
     }
+}
+
+/// The answer when there is no memory for the one that there was.
+fn instead_of(response: Response, error: SqlError) -> Response {
+    let refusal = Failure::from(error).into_response();
+    let (mut head, _) = response.into_parts();
+    let (refused, body) = refusal.into_parts();
+    head.status = refused.status;
+    head.headers.remove(header::CONTENT_LENGTH);
+    head.headers.extend(refused.headers);
+    Response::from_parts(head, body)
 }
 
 struct Progress {
@@ -162,6 +237,8 @@ struct Watched {
     rest: Bytes,
     taken: Arc<Taken>,
     watcher: AbortHandle,
+    /// Of the whole answer.
+    _memory: Option<HeldMemory>,
 }
 
 impl HttpBody for Watched {
@@ -217,10 +294,16 @@ mod tests {
 
     const SOON: Duration = Duration::from_secs(10);
 
-    fn pace(pause_ms: u64) -> Pace {
-        Pace {
-            pause_max: Duration::from_millis(pause_ms),
-            total_max: Duration::from_secs(60),
+    /// Of a server that lets a client make such pauses.
+    fn delivery(pause_ms: u64, is_http2: bool) -> Delivery {
+        let directory = tempfile::tempdir().expect("a directory");
+        let state = crate::server::state_for_tests(directory.path());
+        Delivery {
+            pace: Pace {
+                pause_max: Duration::from_millis(pause_ms),
+                total_max: Duration::from_secs(60),
+            },
+            ..Delivery::new(&state, is_http2)
         }
     }
 
@@ -230,7 +313,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_comes_whole_and_in_parts() {
-        let delivery = Delivery::new(pace(60_000), true);
+        let delivery = delivery(60_000, true);
         let bytes: Vec<u8> = (0..3 * PART_BYTES_MAX + 1).map(|n| n as u8).collect();
         let mut response = delivery.watch(Response::new(Body::from(bytes.clone())));
         let size = response.body().size_hint().exact();
@@ -248,7 +331,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_takes_nothing_is_cut_off() {
-        let delivery = Delivery::new(pace(50), true);
+        let delivery = delivery(50, true);
         let mut response = delivery.watch(Response::new(Body::from(vec![0; 2 * PART_BYTES_MAX])));
         assert!(response.body_mut().frame().await.is_some());
         assert!(is_cut(&delivery).await);
@@ -257,7 +340,7 @@ mod tests {
     /// A client that waits for the server has nothing to take.
     #[tokio::test]
     async fn a_server_that_has_nothing_cuts_nobody_off() {
-        let delivery = Delivery::new(pace(50), false);
+        let delivery = delivery(50, false);
         let (sender, receiver) = tokio::sync::oneshot::channel::<Bytes>();
         let body = Body::from_stream(futures_util::stream::once(receiver));
         let mut response = delivery.watch(Response::new(body));
@@ -270,7 +353,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_is_given_up_is_cut_off() {
-        let delivery = Delivery::new(pace(60_000), false);
+        let delivery = delivery(60_000, false);
         let taken = Arc::new(Taken(Mutex::new(Progress {
             patience: Patience::new(delivery.pace),
             offered: None,

@@ -106,23 +106,23 @@ pub(super) async fn databases(
     uri: Uri,
 ) -> Reply {
     if !client.is_local {
-        let caller = super::credentials::require(&state, &headers, &uri, &client).await?;
+        let caller = super::credentials::require(&state, &headers, &uri).await?;
         if caller.identity != owner {
             let text = "the databases of an identity are told to itself, and to programs on the server's machine [LC0134]";
             return Err(Failure::text(StatusCode::FORBIDDEN, text));
         }
     }
     // All records are looked at.
-    let of = move |control: &ControlDb| Ok(control.databases_of(&owner));
-    let (owned, roles) = state.control(of).await?;
-    let identities: Vec<String> = owned.into_iter().map(Identity::to_hex).collect();
-    let roles: Vec<Value> = roles
-        .iter()
-        .map(|(identity, role)| json!({ "identity": identity.to_hex(), "role": role.name() }))
-        .collect();
-    Ok(reply::json_value(
-        &json!({ "identities": identities, "roles": roles }),
-    ))
+    let of = move |control: &ControlDb| {
+        let (owned, roles) = control.databases_of(&owner);
+        let identities: Vec<String> = owned.into_iter().map(Identity::to_hex).collect();
+        let roles: Vec<Value> = roles
+            .iter()
+            .map(|(identity, role)| json!({ "identity": identity.to_hex(), "role": role.name() }))
+            .collect();
+        Ok(json!({ "identities": identities, "roles": roles }).to_string())
+    };
+    Ok(reply::json(state.control(of).await?))
 }
 
 /// The databases that belong to somebody.

@@ -12,10 +12,12 @@ use bytes::Bytes;
 use futures_util::stream;
 use tokio::sync::broadcast::{self, error::RecvError};
 
+use super::delivery;
 use super::path::DatabasePath;
 use super::query::Query;
 use super::reply::{self, Failure, Reply};
 use crate::auth::{has_ended, Caller};
+use crate::database::LIVE_RECORDS_MAX;
 use crate::databases::OpenError;
 use crate::permissions::{self, Action};
 use crate::state::ServerState;
@@ -39,20 +41,28 @@ pub(super) async fn logs(
         Ok(running) => running,
         // A database that does not start is just the one whose log is wanted.
         Err(OpenError::Failed(reason)) if !follow => {
-            return match state.databases.stored_log(&record, num_lines).await {
-                Some(text) => Ok(log_reply(Body::from(text))),
-                None => Err(Failure::internal(reason)),
+            let databases = state.databases.clone();
+            let stored = move || {
+                let text = databases.stored_log(&record, num_lines);
+                text.ok_or_else(|| Failure::internal(reason))
             };
+            let stored = delivery::made(&state, stored).await?;
+            return Ok(uncached(stored.answer(NDJSON)));
         }
         Err(error) => return Err(error.into()),
     };
     let handle = running.handle;
-    let body = if follow {
+    let tail = |lines| {
+        let handle = handle.clone();
+        // Reads files.
+        delivery::made(&state, move || Ok(handle.logs().tail(lines)))
+    };
+    let answer = if follow {
         let live = handle.logs().subscribe();
         let lines = num_lines.unwrap_or(0).min(FOLLOW_LINES_MAX);
         let first = match lines {
-            0 => Vec::new(),
-            lines => tail(handle.clone(), Some(lines)).await?,
+            0 => Bytes::new(),
+            lines => tail(Some(lines)).await?.bytes,
         };
         drop(handle);
         // Whoever may not see it any more gets no more of it, nor does a token that has ended.
@@ -60,45 +70,32 @@ pub(super) async fn logs(
             let allowed = permissions::check(&state, &record, &caller.identity, Action::ViewLogs);
             allowed.is_ok() && !has_ended(caller.claims.expires_at)
         };
-        Body::from_stream(follow_stream(first, live, may_see))
+        let body = Body::from_stream(follow_stream(first, live, may_see));
+        reply::with_type(NDJSON, body)
     } else {
-        Body::from(tail(handle, num_lines).await?)
+        tail(num_lines).await?.answer(NDJSON)
     };
-    Ok(log_reply(body))
+    Ok(uncached(answer))
 }
 
-fn log_reply(body: Body) -> Response {
-    let mut response = reply::with_type(HeaderValue::from_static("application/x-ndjson"), body);
+const NDJSON: HeaderValue = HeaderValue::from_static("application/x-ndjson");
+
+fn uncached(mut response: Response) -> Response {
     response
         .headers_mut()
         .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     response
 }
 
-async fn tail(
-    handle: crate::database::DatabaseHandle,
-    num_lines: Option<u32>,
-) -> Result<Vec<u8>, Failure> {
-    // Reads a file.
-    tokio::task::spawn_blocking(move || handle.logs().tail(num_lines))
-        .await
-        .map_err(|_| {
-            Failure::text(
-                axum::http::StatusCode::SERVICE_UNAVAILABLE,
-                "Logs are temporarily not available",
-            )
-        })
-}
-
 /// `first`, then live records until the module ends. Records that a slow reader missed are skipped.
 fn follow_stream(
-    first: Vec<u8>,
+    first: Bytes,
     live: broadcast::Receiver<Bytes>,
     may_see: impl Fn() -> bool + Send + 'static,
 ) -> impl futures_util::Stream<Item = Result<Bytes, std::convert::Infallible>> {
     // A record that was written between the subscription and the reading of the tail is in both.
     let overlap = first.clone();
-    let start = (!first.is_empty()).then(|| Bytes::from(first));
+    let start = (!first.is_empty()).then_some(first);
     stream::unfold(
         (start, live, overlap, may_see),
         |(start, mut live, mut overlap, may_see)| async move {
@@ -114,15 +111,9 @@ fn follow_stream(
                     continue;
                 };
                 match received {
-                    Ok(record)
-                        if overlap
-                            .split_inclusive(|byte| *byte == b'\n')
-                            .any(|line| line == record) =>
-                    {
-                        continue
-                    }
+                    Ok(record) if ends_with(&overlap, &record) => continue,
                     Ok(record) => {
-                        overlap = Vec::new();
+                        overlap = Bytes::new();
                         return Some((Ok(record), (None, live, overlap, may_see)));
                     }
                     Err(RecvError::Lagged(_)) => continue,
@@ -131,4 +122,25 @@ fn follow_stream(
             }
         },
     )
+}
+
+/// Is this one of the last lines? There are no more records in the channel.
+fn ends_with(text: &[u8], record: &[u8]) -> bool {
+    let record = record.strip_suffix(b"\n").unwrap_or(record);
+    let lines = text.strip_suffix(b"\n").unwrap_or(text);
+    let mut lines = lines.rsplit(|byte| *byte == b'\n').take(LIVE_RECORDS_MAX);
+    !text.is_empty() && lines.any(|line| line == record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_compared() {
+        assert!(ends_with(b"a\nb\n", b"a\n") && ends_with(b"a\nb\n", b"b\n"));
+        assert!(!ends_with(b"a\nb\n", b"c\n") && !ends_with(b"", b"\n"));
+        let text = format!("first\n{}", "x\n".repeat(LIVE_RECORDS_MAX));
+        assert!(!ends_with(text.as_bytes(), b"first\n"));
+    }
 }

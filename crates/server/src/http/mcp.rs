@@ -22,7 +22,7 @@ use self::tools::{Said, Tools};
 use super::path::DatabasePath;
 use super::query::Query;
 use super::reply::{self, Failure, Reply};
-use super::{body, delivery, sql};
+use super::{body, delivery};
 use crate::auth::Caller;
 use crate::config::McpWrites;
 use crate::names::NameOrIdentity;
@@ -94,10 +94,16 @@ async fn reply_to(tools: &Tools, headers: &HeaderMap, request_body: Body) -> Rep
     let pace = Pace::of(&tools.state.config.limits);
     let budget = &tools.state.buffered_bytes;
     let body = body::read(request_body, body::SMALL_BODY_BYTES_MAX, pace, budget).await?;
-    let text = std::str::from_utf8(&body)
-        .map_err(|_| Failure::bad_request("Request body didn't contain valid UTF-8"))?;
-    let message = Message::parse(text, tools.database.is_some())
-        .map_err(|error| Failure::bad_request(format!("no JSON: {error}")))?;
+    let is_of_database = tools.database.is_some();
+    let read = move || {
+        let text = std::str::from_utf8(&body)
+            .map_err(|_| Failure::bad_request("Request body didn't contain valid UTF-8"))?;
+        Message::parse(text, is_of_database)
+            .map_err(|error| Failure::bad_request(format!("no JSON: {error}")))
+    };
+    // Two megabytes of brackets take a while.
+    let message = tokio::task::spawn_blocking(read).await;
+    let message = message.unwrap_or_else(|_| Err(reply::stopped()))?;
     check_version(headers, &message)?;
     let Message::Request { id, request } = message else {
         return Ok(reply::empty(StatusCode::ACCEPTED));
@@ -188,7 +194,7 @@ fn sent(id: &str, said: Said) -> Reply {
     let Some(holder) = said.holder else {
         return Ok(reply::json(text));
     };
-    let held = holder.hold(text.into_bytes()).map_err(sql::refused)?;
+    let held = holder.hold(text.into_bytes())?;
     let mut response = reply::json(Bytes::from_owner(held));
     delivery::hold(&mut response, Some(holder));
     Ok(response)

@@ -47,9 +47,10 @@ pub(super) async fn metrics(
         Some(true) => {
             let reader = state.clone();
             let list = state.scrapes.all(move || {
-                metrics::all_as_json(&reader.config, &reader.control, &reader.databases)
+                let all = metrics::all_as_json(&reader.config, &reader.control, &reader.databases);
+                all.to_string()
             });
-            Ok(reply::json_value(&list.await.map_err(stopped)?))
+            Ok(reply::json(list.await.map_err(stopped)?))
         }
         _ => all_metrics(&state).await,
     }
@@ -64,7 +65,7 @@ async fn all_metrics(state: &Arc<ServerState>) -> Reply {
 }
 
 fn stopped(_: tokio::task::JoinError) -> Failure {
-    super::publish::stopped()
+    reply::stopped()
 }
 
 /// The time that this takes says nothing about the token, apart from its length.
@@ -103,23 +104,21 @@ pub(super) async fn energy(IdentityPath(_): IdentityPath) -> Reply {
 
 pub(super) async fn set_energy(
     State(state): State<Arc<ServerState>>,
-    Extension(client): Extension<Client>,
     headers: axum::http::HeaderMap,
     uri: axum::http::Uri,
 ) -> Reply {
-    super::credentials::require(&state, &headers, &uri, &client).await?;
+    super::credentials::require(&state, &headers, &uri).await?;
     Err(Failure::empty(StatusCode::UNAUTHORIZED))
 }
 
 /// Stricter than the reference, where every caller may credit himself (06 §8).
 pub(super) async fn add_energy(
     State(state): State<Arc<ServerState>>,
-    Extension(client): Extension<Client>,
     headers: axum::http::HeaderMap,
     uri: axum::http::Uri,
     query: Query,
 ) -> Reply {
-    super::credentials::require(&state, &headers, &uri, &client).await?;
+    super::credentials::require(&state, &headers, &uri).await?;
     match query.text("amount")? {
         Some(amount) if amount.parse::<u128>().is_err() => {
             Err(Failure::empty(StatusCode::BAD_REQUEST))

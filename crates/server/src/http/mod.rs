@@ -40,7 +40,7 @@ pub(crate) use delivery::Delivery;
 pub(crate) use mcp::check_message as check_mcp_message;
 pub(crate) use path::DatabasePath;
 pub(crate) use query::{wrong as wrong_query, Query};
-pub(crate) use reply::{error_chain, Failure, Reply};
+pub(crate) use reply::{error_chain, stopped, Failure, Reply};
 
 use self::access::Class;
 use self::routes::Routes;

@@ -46,7 +46,7 @@ pub(super) async fn add(
     request_body: Body,
 ) -> Reply {
     let record = state
-        .record_and_body(&path, request_body, body::SMALL_BODY_BYTES_MAX)
+        .record_and_body(&path, request_body, body::NAMES_BODY_BYTES_MAX)
         .await?;
     let (record, text) = record;
     let text = String::from_utf8(text.to_vec())
@@ -92,7 +92,7 @@ pub(super) async fn replace(
     request_body: Body,
 ) -> Reply {
     let (record, text) = state
-        .record_and_body(&path, request_body, body::SMALL_BODY_BYTES_MAX)
+        .record_and_body(&path, request_body, body::NAMES_BODY_BYTES_MAX)
         .await?;
     if !is_json(&headers) {
         return Err(Failure::text(

@@ -330,7 +330,7 @@ async fn a_started_database_that_nobody_takes_ends() {
         initial_program: Hash::keccak256(OLD.as_bytes()),
         replica_id: 1,
     };
-    let program = Arc::from(OLD.as_bytes());
+    let program = OLD.as_bytes().to_vec().into();
     let started = server.state.databases.create(&record, program).await;
     drop(started.expect("created"));
     server.state.control.insert_database(record).expect("known");

@@ -7,8 +7,7 @@ use axum::http::StatusCode;
 use axum::Extension;
 
 use super::path::DatabasePath;
-use super::publish::stopped;
-use super::reply::{self, Failure, Reply};
+use super::reply::{self, stopped, Failure, Reply};
 use crate::auth::Caller;
 use crate::control::ControlError;
 use crate::names::NameOrIdentity;

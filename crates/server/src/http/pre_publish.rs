@@ -13,10 +13,11 @@ use lightcone_schema::{MigrationPlan, PlanStyle, Step, StepKind};
 use serde_json::{json, Map, Value};
 use tokio::sync::oneshot;
 
+use super::delivery::{self, Held};
 use super::path::DatabasePath;
-use super::publish::{host_type, own_publish_guard, publisher, stopped};
+use super::publish::{host_type, own_publish_guard, publisher};
 use super::query::Query;
-use super::reply::{self, Failure, Reply};
+use super::reply::{self, stopped, Failure, Reply};
 use super::update;
 use crate::auth::Caller;
 use crate::client_address::Client;
@@ -74,7 +75,7 @@ pub(super) async fn pre_publish(
     });
     let answer = work.await.map_err(|_| stopped())?;
     drop(asking);
-    answer.map(|answer| reply::json_value(&answer))
+    answer.map(|answer| answer.answer(reply::JSON))
 }
 
 /// The record of a database that the caller may publish to.
@@ -115,7 +116,7 @@ async fn answer(
     question: &Question,
     (upload, publisher, turn): (Upload, Publisher, Turn),
     given_up: impl Future<Output = ()>,
-) -> Result<Value, Failure> {
+) -> Result<Held, Failure> {
     let mut given_up = pin!(given_up);
     let kind = question.host_type.kind();
     let prepared = handle.prepare_plan(upload.program.clone(), kind).await;
@@ -145,8 +146,11 @@ async fn answer(
         _ => None,
     };
     let style = question.style;
-    let work = tokio::task::spawn_blocking(move || described_plan(&plan, &rows, rehearsal, style));
-    work.await.map_err(|_| stopped())
+    let describe = move || {
+        let described = described_plan(&plan, &rows, rehearsal, style);
+        Ok(described.to_string().into_bytes())
+    };
+    delivery::made(state, describe).await
 }
 
 fn described_plan(

@@ -16,14 +16,14 @@ use super::confirmation;
 use super::names::registrable;
 use super::path::DatabasePath;
 use super::query::{wrong, Query};
-use super::reply::{self, Failure, Reply};
+use super::reply::{self, stopped, Failure, Reply};
 use super::reset::reset_database;
 use super::update::{update_database, Update};
 use crate::address_counts::counted_as;
 use crate::auth::Caller;
 use crate::client_address::Client;
 use crate::control::{ControlError, DatabaseRecord, HostType, Registration};
-use crate::database::Policy;
+use crate::database::{Policy, ProgramBytes};
 use crate::names::{DatabaseName, NameOrIdentity};
 use crate::permissions::{self, Action};
 use crate::publishing::{Publisher, Turn};
@@ -369,11 +369,7 @@ struct NewDatabase<'a> {
     is_chosen: bool,
     name: Option<&'a DatabaseName>,
     host_type: HostType,
-    program: Arc<[u8]>,
-}
-
-pub(super) fn stopped() -> Failure {
-    Failure::internal("the operation stopped; see the server's log [LC0120]")
+    program: ProgramBytes,
 }
 
 /// False if somebody else has created it in the meantime. The turn is given back when the module is loaded.
@@ -390,7 +386,7 @@ async fn create_database(
         identity,
         owner: caller.identity,
         host_type: new.host_type,
-        initial_program: Hash::keccak256(&new.program),
+        initial_program: new.program.hash(),
         replica_id: state.control(|control| control.next_replica_id()).await?,
     };
     // Without a lock: nobody knows this replica yet.

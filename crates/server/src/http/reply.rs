@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
 use crate::control::ControlError;
+use crate::database::SqlError;
 use crate::databases::{CreateError, OpenError};
 use crate::names::NameOrIdentity;
 
@@ -91,6 +92,11 @@ impl Failure {
     }
 }
 
+/// The answer when work for it panicked.
+pub(crate) fn stopped() -> Failure {
+    Failure::internal("the operation stopped; see the server's log [LC0120]")
+}
+
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let mut response = Response::new(Body::from(self.body));
@@ -102,6 +108,19 @@ impl IntoResponse for Failure {
         }
         response.headers_mut().extend(self.headers);
         response
+    }
+}
+
+impl From<SqlError> for Failure {
+    fn from(error: SqlError) -> Self {
+        match error {
+            SqlError::ConnectRejected(message) => Failure::text(StatusCode::FORBIDDEN, message),
+            SqlError::Writes => Failure::text(StatusCode::FORBIDDEN, "the statement writes"),
+            SqlError::Query(message) => Failure::bad_request(message),
+            SqlError::Busy(message) => Failure::busy(message),
+            SqlError::ModuleGone => Failure::text(StatusCode::NOT_FOUND, "no such module"),
+            SqlError::Database(message) => Failure::internal(message),
+        }
     }
 }
 
@@ -137,7 +156,7 @@ impl From<ControlError> for Failure {
             | ControlError::TooManyNames { .. }) => {
                 Failure::text(StatusCode::FORBIDDEN, error.to_string())
             }
-            error @ ControlError::TooManyDatabases(_) => {
+            error @ (ControlError::TooManyDatabases(_) | ControlError::NoMoreNames(_)) => {
                 Failure::text(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
             }
             ControlError::Gone(_) => Failure::no_such_database(),

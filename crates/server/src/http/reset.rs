@@ -6,15 +6,16 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::Extension;
-use lightcone_types::{Hash, Identity};
+use lightcone_types::Identity;
 
 use super::path::DatabasePath;
-use super::publish::{check_replicas, host_type, own_publish_guard, publisher, stopped, success};
+use super::publish::{check_replicas, host_type, own_publish_guard, publisher, success};
 use super::query::Query;
-use super::reply::{Failure, Reply};
+use super::reply::{stopped, Failure, Reply};
 use crate::auth::Caller;
 use crate::client_address::Client;
 use crate::control::{ControlError, DatabaseRecord, HostType};
+use crate::database::ProgramBytes;
 use crate::databases::Started;
 use crate::permissions::{self, Action};
 use crate::state::ServerState;
@@ -54,7 +55,7 @@ pub(super) async fn reset_database(
     (caller, client): (&Caller, &Client),
     of: &DatabaseRecord,
     host_type: HostType,
-    program: Arc<[u8]>,
+    program: ProgramBytes,
 ) -> Result<Identity, Failure> {
     let identity = of.identity;
     let owner = same(resettable(state, caller, &identity)?, of)?.owner;
@@ -65,7 +66,7 @@ pub(super) async fn reset_database(
         let old = same(resettable(&state, &caller, &identity)?, &of)?;
         let new = DatabaseRecord {
             host_type,
-            initial_program: Hash::keccak256(&program),
+            initial_program: program.hash(),
             replica_id: state.control(|control| control.next_replica_id()).await?,
             ..old
         };

@@ -80,7 +80,7 @@ pub(super) async fn run(
         Ok(Err(error)) => {
             return Err(match (error, write_refusal) {
                 (SqlError::Writes, Some(text)) => Failure::text(StatusCode::FORBIDDEN, text),
-                (error, _) => refused(error),
+                (error, _) => error.into(),
             })
         }
         Err(_) => {
@@ -129,15 +129,4 @@ fn show_collaborators(
         serde_json::json!(rows)
     ));
     Ok(reply::json(answer))
-}
-
-pub(super) fn refused(error: SqlError) -> Failure {
-    match error {
-        SqlError::ConnectRejected(message) => Failure::text(StatusCode::FORBIDDEN, message),
-        SqlError::Writes => Failure::text(StatusCode::FORBIDDEN, "the statement writes"),
-        SqlError::Query(message) => Failure::bad_request(message),
-        SqlError::Busy(message) => Failure::busy(message),
-        SqlError::ModuleGone => Failure::text(StatusCode::NOT_FOUND, "no such module"),
-        SqlError::Database(message) => Failure::internal(message),
-    }
 }

@@ -1,16 +1,14 @@
 //! A new program for a database that runs (06 §5.3, 02 §14.1).
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use lightcone_types::Hash;
 
 use super::confirmation::{self, Confirmation, Progress};
 use super::reply::Failure;
 use crate::auth::Caller;
 use crate::control::{DatabaseRecord, HostType};
-use crate::database::{BackfillEnd, Begun, Policy, PreparedUpdate, UpdateError};
+use crate::database::{BackfillEnd, Begun, Policy, PreparedUpdate, ProgramBytes, UpdateError};
 use crate::databases::{CreateError, Running};
 use crate::permissions::{self, Action};
 use crate::publishing::Turn;
@@ -21,7 +19,7 @@ pub(super) struct Update {
     pub host_type: HostType,
     pub policy: Policy,
     pub confirmation_timeout: Duration,
-    pub program: Arc<[u8]>,
+    pub program: ProgramBytes,
 }
 
 /// The turn is given back when the module is loaded.
@@ -31,7 +29,7 @@ pub(super) async fn update_database(
     update: Update,
     turn: Turn,
 ) -> Result<(), Failure> {
-    let new_hash = Hash::keccak256(&update.program);
+    let new_hash = update.program.hash();
     let running = state.databases.get(&record).await?;
     // Nothing to do, whatever else the request says (02 §14.1).
     if running.handle.program_hash() == new_hash {
@@ -108,7 +106,7 @@ async fn begin_to_replace(
     update: &Update,
     prepared: PreparedUpdate,
 ) -> Result<Replaced, Failure> {
-    let new_hash = Hash::keccak256(&update.program);
+    let new_hash = update.program.hash();
     let progress = || {
         if running.handle.program_hash() == new_hash {
             Progress::InPlace

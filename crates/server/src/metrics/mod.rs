@@ -9,6 +9,7 @@ mod sizes;
 mod text;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::Arc;
 
 use lightcone_types::Identity;
 use serde_json::Value;
@@ -21,6 +22,7 @@ use self::text::{Kind, Labels, Text};
 use crate::config::Config;
 use crate::control::ControlDb;
 use crate::databases::{Databases, Running};
+use crate::polls::Polls;
 use crate::state::ServerState;
 use crate::traces::TraceCounters;
 
@@ -78,6 +80,7 @@ pub(crate) struct ServerCounters {
     pub connections_open: AtomicU64,
     pub connections_accepted: AtomicU64,
     pub connections_refused: AtomicU64,
+    pub polls: Arc<Polls>,
 }
 
 pub(crate) fn add(counter: &AtomicU64, value: u64) {
@@ -227,6 +230,19 @@ fn put_server(text: &mut Text, server: &ServerCounters, all: &Databases) {
         "lightcone_clients_bytes",
         "What all clients have asked for and not yet taken; limits.clients-memory-percent bounds it.",
         all.clients_bytes() as u64,
+    );
+    one(
+        Kind::Counter,
+        "lightcone_network_polls_slow_total",
+        "How often the task of a connection kept its thread from others for more than 5 ms.",
+        server.polls.slow(),
+    );
+    let longest = server.polls.longest().as_nanos() as u64;
+    text.seconds(
+        Kind::Gauge,
+        "lightcone_network_poll_longest_seconds",
+        "For how long the task of a connection kept its thread from others at most, since the start.",
+        std::iter::once((Labels::default(), longest)),
     );
 }
 

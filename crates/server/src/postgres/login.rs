@@ -1,6 +1,5 @@
 //! The start of a session: encryption where there is a certificate, and a token as password (06 §6).
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::commands::{Asker, SETTINGS};
@@ -28,12 +27,11 @@ pub(super) struct Login {
 pub(super) async fn login(
     wire: Wire,
     state: &Arc<ServerState>,
-    peer: IpAddr,
 ) -> Result<Option<(Wire, Login)>, WireError> {
     let Some((mut wire, parameters)) = start(wire, state).await? else {
         return Ok(None);
     };
-    let login = ask_token(&mut wire, state, peer, parameters).await?;
+    let login = ask_token(&mut wire, state, parameters).await?;
     Ok(login.map(|login| (wire, login)))
 }
 
@@ -95,7 +93,6 @@ async fn start(
 async fn ask_token(
     wire: &mut Wire,
     state: &Arc<ServerState>,
-    peer: IpAddr,
     parameters: Parameters,
 ) -> Result<Option<Login>, WireError> {
     let parameter = |name: &str| {
@@ -117,7 +114,7 @@ async fn ask_token(
         return Ok(None);
     };
     let password = Body(&message).text()?.to_owned();
-    let caller = match state.authority.validate(&password, peer).await {
+    let caller = match state.authority.validate(&password).await {
         Ok(caller) => caller,
         // Neither the answer nor a log has the token.
         Err(error) => {

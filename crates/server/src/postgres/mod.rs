@@ -30,7 +30,6 @@ mod values;
 mod words;
 
 use std::future::Future;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,7 +70,6 @@ impl Shared {
 pub(crate) async fn serve(
     stream: TcpStream,
     state: Arc<ServerState>,
-    peer: IpAddr,
     stopping: impl Future<Output = ()>,
 ) {
     if let Err(error) = keep_alive(&stream) {
@@ -79,7 +77,7 @@ pub(crate) async fn serve(
     }
     let limits = &state.config.limits;
     let wire = Wire::new(stream, limits.body_timeout);
-    let login = login::login(wire, &state, peer);
+    let login = login::login(wire, &state);
     let (mut wire, login) = match tokio::time::timeout(limits.postgres_login_time_max, login).await
     {
         Ok(Ok(Some(let_in))) => let_in,

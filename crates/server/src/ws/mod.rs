@@ -22,6 +22,7 @@ use sha1::Digest as _;
 use crate::auth::Caller;
 use crate::http::{wrong_query, DatabasePath, Failure, Query, Reply};
 use crate::permissions;
+use crate::polls::timed;
 use crate::server::ConnectionSlot;
 use crate::state::ServerState;
 
@@ -97,7 +98,8 @@ pub(crate) async fn subscribe(
         running,
         slot,
     };
-    tokio::spawn(connection::serve(state, client, upgrade));
+    let polls = state.counters.polls.clone();
+    tokio::spawn(timed(polls, connection::serve(state, client, upgrade)));
 
     let mut response = axum::response::Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;

@@ -14,6 +14,9 @@ use lightcone_server::config::Config;
 use lightcone_server::{Server, ServerHandle, ServerOptions};
 use reqwest::{Method, RequestBuilder, Response};
 
+/// Others on the thread of a connection notice what takes longer.
+pub const POLL_MAX: std::time::Duration = std::time::Duration::from_millis(5);
+
 pub struct TestServer {
     pub handle: Option<ServerHandle>,
     pub base: String,
@@ -99,7 +102,18 @@ impl TestServer {
         }
     }
 
+    /// No connection has kept its thread from the others, measured in the thread's own time.
+    pub fn assert_short_polls(&self) {
+        let handle = self.handle.as_ref().expect("running");
+        let longest = handle.longest_poll();
+        assert!(
+            longest < POLL_MAX,
+            "a connection kept its network thread for {longest:?}"
+        );
+    }
+
     pub async fn stop(mut self) -> tempfile::TempDir {
+        self.assert_short_polls();
         self.handle.take().expect("running").shutdown().await;
         self.dir
     }

@@ -1,0 +1,77 @@
+//! No connection keeps its network thread from the others, whatever it asks for.
+
+mod common;
+
+use common::{answer, config, TestServer};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_things_are_made_elsewhere() {
+    let server = TestServer::start_with(config("")).await;
+    let user = server.user().await;
+    let name = "x".repeat(3000);
+    let tables: Vec<_> = (0..120).map(|n| format!("table:t{n}_{name}")).collect();
+    let program = format!("module {}", tables.join(" "));
+    let padded = |bytes: usize| program.clone() + &" ".repeat(bytes);
+    let ask = |method: &str, path: &str, body: String| {
+        let path = format!("/v1/database/wide{path}");
+        let request = server.request(method, &path).bearer_auth(&user.token);
+        let request = request.header("content-type", "application/json");
+        answer(request.body(body))
+    };
+    for (what, method, path, body, expected) in [
+        ("a publish", "PUT", "", padded(24 << 20), 200),
+        ("the same publish", "PUT", "", padded(24 << 20), 200),
+        ("an update", "PUT", "", padded(25 << 20), 200),
+        ("a plan", "POST", "/pre_publish", padded(26 << 20), 200),
+        ("a reset", "PUT", "/reset", padded(27 << 20), 200),
+        ("what is no module", "PUT", "", " ".repeat(28 << 20), 500),
+        (
+            "a definition",
+            "GET",
+            "/schema?version=10",
+            String::new(),
+            200,
+        ),
+        (
+            "an older one",
+            "GET",
+            "/schema?version=9",
+            String::new(),
+            200,
+        ),
+        ("tables", "GET", "/tables", String::new(), 200),
+        ("a log", "GET", "/logs", String::new(), 200),
+        (
+            "arguments",
+            "POST",
+            "/call/add",
+            format!("[1, \"{}\"]", "\\n".repeat(500_000)),
+            200,
+        ),
+        (
+            "wrong ones",
+            "POST",
+            "/call/add",
+            format!("[{}1]", "[1], ".repeat(300_000)),
+            400,
+        ),
+        (
+            "a query",
+            "POST",
+            "/sql",
+            "SELECT * FROM person".to_owned(),
+            200,
+        ),
+        ("metrics", "GET", "/metrics", String::new(), 200),
+        ("a list of names", "GET", "/names", String::new(), 200),
+    ] {
+        println!("{what}");
+        let (status, text) = ask(method, path, body).await;
+        let start: String = text.chars().take(300).collect();
+        assert_eq!(status, expected, "{what}: {start}");
+        server.assert_short_polls();
+    }
+    let (_, text) = server.ask("GET", "/v1/metrics").await;
+    assert!(text.contains("\nlightcone_network_polls_slow_total 0\n"));
+    assert!(text.contains("\nlightcone_network_poll_longest_seconds 0.00"));
+}
