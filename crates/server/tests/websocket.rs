@@ -728,10 +728,16 @@ async fn a_message_that_never_ends_is_cut_off() {
 /// Whoever writes to a client, couriers or its own task, and however often they take turns: it gets each update once and in order.
 #[tokio::test(flavor = "multi_thread")]
 async fn updates_come_in_order_to_clients_that_are_slow() {
-    // 8 bytes, bodies that are shared, those that are written from where they are, and those that couriers leave.
-    const NAME_BYTES: [usize; 4] = [8, 3_000, 30_000, 90_000];
-    const COUNT: u32 = 600;
-    let name = |id: u32| "x".repeat(NAME_BYTES[id as usize % 4]);
+    // 8 bytes, bodies that are shared, and those that are written from where they are: couriers fill the sockets with them. Then those
+    // that couriers leave.
+    const NAME_BYTES: [usize; 4] = [8, 3_000, 30_000, 60_000];
+    const LARGE_NAME_BYTES: usize = 90_000;
+    const LARGE_FROM: u32 = 800;
+    const COUNT: u32 = 900;
+    let name = |id: u32| match id < LARGE_FROM {
+        true => "x".repeat(NAME_BYTES[id as usize % 4]),
+        false => "x".repeat(LARGE_NAME_BYTES),
+    };
     let server = TestServer::start().await;
     publish(&server, "module").await;
     let mut caller = connect(&server, "?compression=None", V2)
@@ -778,7 +784,7 @@ async fn updates_come_in_order_to_clients_that_are_slow() {
             }
         }
     };
-    // One reads while updates come, the others when all have come: 18 MB are more than their sockets hold.
+    // One reads while updates come, the others when all have come: 27 MB are more than their sockets hold.
     let quick = tokio::spawn(read(readers.pop().expect("there are four")));
     for id in 0..COUNT {
         let call = Message::Binary(call(id, "add", &person(id, &name(id))).into());
