@@ -12,11 +12,12 @@ COPY templates templates
 COPY scripts/v8-library.sh scripts/v8.sha256 scripts/
 ARG COMMIT=unknown
 # V8 comes as a library that is downloaded here, and must have the checksum of scripts/v8.sha256.
-# Where it cannot be had: --build-arg FEATURES=lightcone-cli/quickjs
-ARG FEATURES=lightcone-cli/v8
+# Where it cannot be had: --build-arg FEATURES=lightcone-cli/quickjs,lightcone-cli/bundler
+ARG FEATURES=lightcone-cli/v8,lightcone-cli/bundler
 ENV LIGHTCONE_COMMIT=$COMMIT CARGO_TARGET_DIR=/build
 RUN case "$FEATURES" in *v8*) RUSTY_V8_ARCHIVE=$(scripts/v8-library.sh) || exit 1; export RUSTY_V8_ARCHIVE ;; esac \
-    && cargo build --release --locked --package lightcone-cli --features "$FEATURES"
+    && cargo build --profile dist --locked --package lightcone-cli --no-default-features --features "$FEATURES" \
+    && objcopy --strip-all /build/dist/spacetime
 
 FROM debian:bookworm-slim
 RUN apt-get update \
@@ -24,7 +25,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --create-home --uid 1000 spacetime \
     && mkdir -p /app && chown spacetime /app
-COPY --from=build /build/release/spacetime /build/release/spacetimedb-standalone /opt/spacetime/
+COPY --from=build /build/dist/spacetime /build/dist/spacetimedb-standalone /opt/spacetime/
 RUN ln -s /opt/spacetime/spacetime /usr/local/bin/spacetime \
     && ln -s /opt/spacetime/spacetimedb-standalone /usr/local/bin/spacetimedb-standalone
 USER spacetime

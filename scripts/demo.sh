@@ -48,8 +48,8 @@ wasm() (
     "$@"
 )
 
-say "building the server, the command line and the load generator (release)"
-cargo build --release --package lightcone-cli --package lightcone-loadgen "${js_features[@]}"
+say "building the program and the load generator (release); the first time this takes several minutes"
+cargo_build --release --package lightcone-cli --package lightcone-loadgen "${program_features[@]}"
 bin=$CARGO_TARGET_DIR/release
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/lightcone-demo.XXXXXX")

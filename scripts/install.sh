@@ -1,22 +1,31 @@
 #!/usr/bin/env bash
-# Builds the two programs in release, with V8 where its library can be had, and puts them into PREFIX/bin (~/.local/bin).
+# Builds the program as releases have it (profile `dist`), with V8 where its library can be had, and puts it into PREFIX/bin (~/.local/bin):
+# `spacetime`, the small `spacetimedb-standalone` that starts it as a server, and PREFIX/lib/lightcone/spacetime.debug with the debug
+# information, which debuggers find by themselves.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$root"
 # shellcheck source=scripts/js-engine.sh
 . "$root/scripts/js-engine.sh"
 need_build_tools
+need objcopy binutils
 
-say "building (release)"
-cargo build --release --package lightcone-cli "${js_features[@]}"
+say "building (profile dist); the first time this takes long, as the whole program is optimized at once"
+cargo_build --profile dist --package lightcone-cli "${program_features[@]}"
 
-target=${PREFIX:-$HOME/.local}/bin
-mkdir -p "$target"
+prefix=${PREFIX:-$HOME/.local}
+target=$prefix/bin
+mkdir -p "$target" "$prefix/lib/lightcone"
+# The file of a running program cannot be written to, but a new one can take its name.
+debug=$prefix/lib/lightcone/spacetime.debug
+objcopy --only-keep-debug "$CARGO_TARGET_DIR/dist/spacetime" "$debug.new"
+mv -f "$debug.new" "$debug"
 for program in spacetime spacetimedb-standalone; do
-    # The file of a running program cannot be written to, but a new one can take its name.
-    cp "$CARGO_TARGET_DIR/release/$program" "$target/.$program.new"
+    objcopy --strip-all "$CARGO_TARGET_DIR/dist/$program" "$target/.$program.new"
     mv -f "$target/.$program.new" "$target/$program"
 done
+objcopy --add-gnu-debuglink="$debug" "$target/spacetime" "$target/.spacetime.new"
+mv -f "$target/.spacetime.new" "$target/spacetime"
 say "spacetime and spacetimedb-standalone are in $target"
 case :$PATH: in
 *:"$target":*) ;;

@@ -1,6 +1,7 @@
 # Sourced, after lib.sh. Chooses the engine for JavaScript modules: V8 where its prebuilt library can be had, else QuickJS.
 #
-# Sets js_features (options for cargo, an array) and js_engine (the name), and exports RUSTY_V8_ARCHIVE: as the caller has set it,
+# Sets js_engine (the name) and two arrays of options for cargo: js_features for tests, which need both engines, and program_features for
+# programs, which get the one that runs their modules. Exports RUSTY_V8_ARCHIVE: as the caller has set it,
 # or the library in ../shared/env/v8, or a downloaded one. The latter two must have the checksum of scripts/v8.sha256.
 # LIGHTCONE_JS_ENGINE=v8 or =quickjs decides instead; with v8 and no library, that is an error.
 
@@ -24,8 +25,14 @@ if [ -z "$js_engine" ]; then
 fi
 case $js_engine in
 # With this feature both engines are built in, and V8 runs modules.
-v8) js_features=(--features lightcone-cli/v8) ;;
-quickjs) js_features=() ;;
+v8)
+    js_features=(--features lightcone-cli/v8)
+    program_features=(--no-default-features --features lightcone-cli/v8,lightcone-cli/bundler)
+    ;;
+quickjs)
+    js_features=()
+    program_features=()
+    ;;
 *) die "LIGHTCONE_JS_ENGINE is v8 or quickjs, not $js_engine" ;;
 esac
 say "JavaScript modules run on $js_engine${RUSTY_V8_ARCHIVE:+ (library: $RUSTY_V8_ARCHIVE)}"

@@ -31,3 +31,32 @@ npm_install() {
     npm ci --no-audit --no-fund
     cp package-lock.json node_modules/.installed-lock
 }
+
+# cargo_build ARGUMENT...: `cargo build` with one line that says what has been built and how much is left. On a terminal the line is
+# written anew; elsewhere there is one every 20 seconds. Warnings and errors pass through.
+cargo_build() {
+    CARGO_TERM_COLOR=never CARGO_TERM_PROGRESS_WHEN=always CARGO_TERM_PROGRESS_WIDTH=160 cargo build "$@" 2>&1 |
+        stdbuf -oL tr '\r' '\n' | _show_progress
+}
+
+_show_progress() {
+    local line shown=0 said_at=-20 started_at=$SECONDS
+    while IFS= read -r line; do
+        if [[ $line =~ \ ([0-9]+)/([0-9]+)(:\ ([^\ ,]*))? ]] && [[ $line == *Building\ [* ]]; then
+            local now=$((SECONDS - started_at))
+            local text="${BASH_REMATCH[1]} of ${BASH_REMATCH[2]} parts built, $((now / 60)) min $((now % 60)) s${BASH_REMATCH[4]:+; now ${BASH_REMATCH[4]}}"
+            if [ -t 2 ]; then
+                printf '\r\033[K   %s' "$text" >&2
+                shown=1
+            elif [ $((now - said_at)) -ge 20 ]; then
+                printf '   %s\n' "$text" >&2
+                said_at=$now
+            fi
+            continue
+        fi
+        [[ -z ${line// /} || $line =~ ^\ *(Compiling|Downloaded|Downloading|Updating|Locking|Adding|Fresh)\  ]] && continue
+        [ $shown = 0 ] || printf '\r\033[K' >&2
+        shown=0
+        printf '%s\n' "$line" >&2
+    done
+}

@@ -8,6 +8,7 @@ mod repair;
 mod scheduling;
 mod start;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -15,11 +16,14 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::error::Result;
 use crate::output::remark_text;
 
+/// The name of the server program, and the word by which `spacetime` becomes it.
+pub const PROGRAM: &str = "spacetimedb-standalone";
+
 /// The database server.
 #[derive(Debug, Parser)]
 #[command(
-    name = "spacetimedb-standalone",
-    bin_name = "spacetimedb-standalone",
+    name = PROGRAM,
+    bin_name = PROGRAM,
     arg_required_else_help = true,
     subcommand_required = true
 )]
@@ -40,14 +44,14 @@ enum Command {
     Repair(repair::Args),
 }
 
-/// Parses the process's arguments, runs the command, and reports how it went.
-pub fn main() -> ExitCode {
+/// Parses the arguments, of which the first is the program's name, runs the command, and reports how it went.
+pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     // The parser wants texts that live as long as the program; this one is made once.
     let long_version: &'static str = Box::leak(crate::long_version().into_boxed_str());
     let command = Cli::command()
         .version(env!("CARGO_PKG_VERSION"))
         .long_version(long_version);
-    let cli = match Cli::from_arg_matches(&command.get_matches()) {
+    let cli = match Cli::from_arg_matches(&command.get_matches_from(args)) {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
