@@ -558,7 +558,7 @@ async fn a_new_program_evaluates_the_views_that_were_read() {
         let text = format!("throw new Error(\"{text}\"); switch (ctx.db.mode");
         let failing = program.replace("switch (ctx.db.mode", &text);
         assert_ne!(failing, program);
-        failing.into_bytes().into()
+        failing.into_bytes()
     };
     let read = || sql(&database, identity(1), "SELECT * FROM fragile");
     let before = read().await.expect("rows");

@@ -393,7 +393,7 @@ async fn right_issuer_and_subject_are_no_proof() {
                 assert_eq!(asked.0, 401, "{method} {in_query}");
             }
             let refused = common::postgres::connect(postgres, "db", token).await;
-            let refused = refused.err().expect("it is no password");
+            let refused = refused.map(drop).expect_err("it is no password");
             assert_eq!(common::postgres::code(&refused), "28P01", "{token}");
         }
         if !is_known {

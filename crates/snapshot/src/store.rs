@@ -359,7 +359,7 @@ fn choose_checked(objects: &mut [(ObjectHash, Stored)], next: LogOffset) {
     let count = objects.len();
     // Multiples of the golden ratio come near to every place before they come back to one.
     let place = next.get().wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let first = (u128::from(place) * count as u128 >> 64) as usize;
+    let first = ((u128::from(place) * count as u128) >> 64) as usize;
     let (before, after) = objects.split_at_mut(first);
     let mut bytes = 0;
     for (_, stored) in after.iter_mut().chain(before) {
