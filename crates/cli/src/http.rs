@@ -47,7 +47,9 @@ impl Client {
         }
         let mut http = reqwest::Client::builder()
             .user_agent(concat!("spacetimedb-cli/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(std::time::Duration::from_secs(10));
+            .connect_timeout(std::time::Duration::from_secs(10))
+            // A build may take minutes between two requests, and servers end connections that are idle.
+            .pool_idle_timeout(std::time::Duration::from_secs(5));
         // A proxy for the network has no business in what stays on this machine.
         if is_loopback(&base) {
             http = http.no_proxy();

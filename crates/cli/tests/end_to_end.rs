@@ -262,10 +262,28 @@ fn develop(home: &Home, url: &str, name: &str) -> Command {
 /// Waits until the command has said something, then ends it; what it had said until then.
 #[cfg(unix)]
 fn until(mut command: Command, text: &str) -> String {
-    let mut process = command.spawn().expect("it runs");
+    let mut process = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let (lines, said_lines) = std::sync::mpsc::channel();
+    let outputs: [Box<dyn std::io::Read + Send>; 2] = [
+        Box::new(process.stdout.take().expect("piped")),
+        Box::new(process.stderr.take().expect("piped")),
+    ];
+    for output in outputs {
+        let lines = lines.clone();
+        std::thread::spawn(move || {
+            BufReader::new(output)
+                .lines()
+                .map_while(Result::ok)
+                .try_for_each(|line| lines.send(line))
+        });
+    }
+    drop(lines);
     let mut said = String::new();
-    for line in BufReader::new(process.stdout.take().expect("piped")).lines() {
-        let line = line.expect("text");
+    for line in said_lines {
         said.push_str(&line);
         said.push('\n');
         if line.contains(text) {

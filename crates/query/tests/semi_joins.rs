@@ -204,6 +204,8 @@ fn answers_are_those_of_sqlite_from_either_side() {
         let mut all = vec![case.subquery.clone()];
         all.extend(case.conditions.iter().cloned());
         let theirs = format!("{select} WHERE {}", all.join(" AND "));
+        // Under rules EXPLAIN tells no order: the same condition in the query itself does.
+        let plan = both.ours(&format!("EXPLAIN {theirs}"), 1 << 20);
         let ours = match case.is_rule {
             true => {
                 let rule = format!("SELECT x.* FROM r x WHERE {}", case.subquery);
@@ -214,7 +216,6 @@ fn answers_are_those_of_sqlite_from_either_side() {
         };
         let found = sorted(both.ours(&ours, case.piece));
         prop_assert_eq!(found, sorted(both.theirs(&theirs)), "{}", theirs);
-        let plan = both.ours(&format!("EXPLAIN {ours}"), 1 << 20);
         let leads = plan.iter().any(|line| line[0].contains("leading exists: "));
         count.set(count.get() + 1);
         led.set(led.get() + u32::from(leads));

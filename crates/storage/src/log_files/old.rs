@@ -180,22 +180,23 @@ mod tests {
     #[test]
     fn files_of_the_future_become_todays() {
         let directory = tempfile::tempdir().expect("a directory");
+        // Days that have not come for the machine either: what is written now is changed today, whatever the log is told.
         let names_before = [
-            "2026-11-22.log",
-            "2026-11-23.000004.log",
-            "2026-11-23.log",
-            "2030-01-01.000001.log",
-            "2030-01-01.log",
+            "2100-11-22.log",
+            "2100-11-23.000004.log",
+            "2100-11-23.log",
+            "2104-01-01.000001.log",
+            "2104-01-01.log",
         ];
         let mut files = log(directory.path(), &names_before);
-        files.write("2026-11-23", b"new\n").expect("written");
+        files.write("2100-11-23", b"new\n").expect("written");
         let now = [
-            "2026-11-22.log",
-            "2026-11-23.000004.log",
-            "2026-11-23.000005.log",
-            "2026-11-23.000006.log",
-            "2026-11-23.000007.log",
-            "2026-11-23.log",
+            "2100-11-22.log",
+            "2100-11-23.000004.log",
+            "2100-11-23.000005.log",
+            "2100-11-23.000006.log",
+            "2100-11-23.000007.log",
+            "2100-11-23.log",
         ];
         assert_eq!(names(directory.path()), now);
         // In the order in which they were written, and what is newest is at the end.
@@ -206,7 +207,7 @@ mod tests {
             .collect();
         assert_eq!(String::from_utf8_lossy(&text), expected + "new\n");
         // Their time of change has not come: the name counts.
-        files.remove_days("2026-12-04");
+        files.remove_days("2100-12-04");
         assert!(names(directory.path()).is_empty());
     }
 
