@@ -418,19 +418,21 @@ async fn a_stop_gives_up_a_running_snapshot() {
     options.limits.snapshot_log_bytes = 1;
     faults.snapshot_waits.store(true, Ordering::SeqCst);
     let database = create(options).await;
-    add(&database, 1).await.expect("works");
-    until("a snapshot is begun", || {
-        faults.snapshots_waiting.load(Ordering::SeqCst) > 0
-    })
-    .await;
-    add(&database, 2).await.expect("works");
+    let mut id = 0;
+    while faults.snapshots_waiting.load(Ordering::SeqCst) == 0 {
+        id += 1;
+        add(&database, id).await.expect("works");
+        assert!(id < 3000, "no snapshot is begun");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    add(&database, id + 1).await.expect("works");
     let stopped = database.clone();
     let stop = tokio::spawn(async move { stopped.shutdown(ShutdownReason::ServerStop).await });
     until("the database stops", || !database.is_running()).await;
     faults.snapshot_waits.store(false, Ordering::SeqCst);
     let ended = tokio::time::timeout(Duration::from_secs(60), stop).await;
     ended.expect("the stop ends").expect("no panic");
-    // The one of the stop. With the other one there would be two, as it lacks the second transaction.
+    // The one of the stop. With the other one there would be two, as it lacks the last transaction.
     assert_eq!(manifests(directory.path()), 1, "it was written to its end");
 }
 
