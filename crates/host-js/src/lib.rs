@@ -33,7 +33,6 @@ mod invoke;
 pub mod messages;
 pub mod program;
 mod scope;
-#[cfg(feature = "quickjs")]
 pub mod source_map;
 pub mod specifier;
 pub mod sys;
