@@ -18,6 +18,9 @@ use crate::request::{Decoded, Request};
 use crate::rights::Rights;
 use crate::shared::Shared;
 
+/// Longer payloads are decoded on another thread, so that they do not hold up other clients of this one.
+const DECODED_HERE_BYTES_MAX: usize = 256 << 10;
+
 /// Who wants to connect, and how.
 pub struct ConnectRequest {
     pub identity: Identity,
@@ -94,18 +97,27 @@ impl RequestSender {
         let (mut start, mut spare_ticket, mut tried) = (0, None, None);
         loop {
             let module = shared.module();
-            let decoder = Decoder {
-                module: &module,
-                peer: &self.peer,
-                budget: self.queue.budget(),
-                // What may come back must not be overtaken.
-                messages_max: match tried {
-                    Some(_) => 1,
-                    None => shared.inbox.messages_max(),
-                },
+            // What may come back must not be overtaken.
+            let messages_max = match tried {
+                Some(_) => 1,
+                None => shared.inbox.messages_max(),
             };
-            let ticket = || spare_ticket.take().or_else(|| self.try_ticket());
-            let (mut requests, mut end, why) = decoder.piece(&payload, start, ticket);
+            let (mut requests, mut end, why) = if payload.len() - start > DECODED_HERE_BYTES_MAX {
+                let (module, payload) = (module.clone(), payload.clone());
+                let piece = self.piece_elsewhere(module, payload, start, messages_max, spare_ticket);
+                spare_ticket = None;
+                piece.await?
+            } else {
+                let decoder = Decoder {
+                    module: &module,
+                    peer: &self.peer,
+                    budget: self.queue.budget(),
+                    messages_max,
+                };
+                let try_ticket = || try_ticket(&self.reads, &shared.reads);
+                let ticket = || spare_ticket.take().or_else(try_ticket);
+                decoder.piece(&payload, start, ticket)
+            };
             // Where the last message begins, if it may come back.
             let mut again = start;
             if let PieceEnd::MayComeBack { start } = why {
@@ -184,6 +196,32 @@ impl RequestSender {
         }
     }
 
+    /// [`Decoder::piece`] of a long payload, on a thread where it holds up nobody.
+    async fn piece_elsewhere(
+        &self,
+        module: Arc<Module>,
+        payload: Bytes,
+        start: usize,
+        messages_max: usize,
+        mut spare_ticket: Option<ReadTicket>,
+    ) -> Result<(Vec<Request>, usize, PieceEnd), SubmitError> {
+        let (peer, budget) = (self.peer, self.queue.budget().clone());
+        let (reads, of_database) = (self.reads.clone(), self.shared.reads.clone());
+        let decode = move || {
+            let decoder = Decoder {
+                module: &module,
+                peer: &peer,
+                budget: &budget,
+                messages_max,
+            };
+            let try_ticket = || try_ticket(&reads, &of_database);
+            let ticket = || spare_ticket.take().or_else(try_ticket);
+            decoder.piece(&payload, start, ticket)
+        };
+        let decoded = self.shared.elsewhere(decode).await;
+        decoded.ok_or(SubmitError::Closed)
+    }
+
     /// Waits for room in the inbox.
     async fn send(&self, decoded: Decoded) -> Result<(), SubmitError> {
         let inbox = &self.shared.inbox;
@@ -194,16 +232,6 @@ impl RequestSender {
             decoded,
         };
         Ok(inbox.command(command)?)
-    }
-
-    fn try_ticket(&self) -> Option<ReadTicket> {
-        Some(ReadTicket {
-            _of_client: self.reads.clone().try_acquire_owned().ok()?,
-            of_database: Some(self.shared.reads.clone().try_acquire_owned().ok()?),
-            first_try: None,
-            way_back: None,
-            waits: 0,
-        })
     }
 
     /// Waits until this client has one query less under way. If others have all permits of the database, the query is tried
@@ -262,6 +290,17 @@ impl RequestSender {
         self.shared.read(budget, Box::new(job));
         request.await.map_err(|_| SubmitError::Closed)
     }
+}
+
+/// A ticket, if both the client and the database have a permit for a query.
+fn try_ticket(reads: &Arc<Semaphore>, of_database: &Arc<Semaphore>) -> Option<ReadTicket> {
+    Some(ReadTicket {
+        _of_client: reads.clone().try_acquire_owned().ok()?,
+        of_database: Some(of_database.clone().try_acquire_owned().ok()?),
+        first_try: None,
+        way_back: None,
+        waits: 0,
+    })
 }
 
 impl Drop for RequestSender {

@@ -101,6 +101,9 @@ pub enum Error {
 
     #[error("cannot set up the client for HTTP requests of the server: {0} [LC0108]")]
     HttpClient(String),
+
+    #[error("cannot start the network threads: {0}; raise the limits of threads and descriptors [LC0109]")]
+    NetworkThreads(std::io::Error),
 }
 
 impl Error {

@@ -39,6 +39,7 @@ mod memory;
 mod metrics;
 mod name_locks;
 mod names;
+mod network;
 mod orphans;
 mod pace;
 #[doc(hidden)]

@@ -32,7 +32,8 @@ use crate::error::Error;
 use crate::http::Delivery;
 use crate::io::StallGuard;
 use crate::metrics::{add, Scrapes, ServerCounters};
-use crate::polls::{timed, TimedExecutor};
+use crate::network::{Network, Stage};
+use crate::polls::TimedExecutor;
 use crate::publishing::{Publishing, WaitingMax};
 use crate::state::{ServerState, LARGE_ANSWERS_MADE_MAX};
 use crate::traces::Traces;
@@ -100,7 +101,7 @@ impl ServerOptions {
     }
 }
 
-/// The server. [`Server::bind`] starts it on the current tokio runtime.
+/// The server. [`Server::bind`] starts it: what accepts connections on the current tokio runtime, what serves them on threads of its own.
 pub struct Server;
 
 /// A running server. Dropping the handle does not stop it.
@@ -111,14 +112,6 @@ pub struct ServerHandle {
     state: Arc<ServerState>,
     stop: watch::Sender<Stage>,
     accepting: JoinHandle<()>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Running,
-    Stopping,
-    /// Connections that still live are dropped.
-    Stopped,
 }
 
 impl Server {
@@ -168,6 +161,13 @@ impl Server {
             }
         }
         let (stop, stopping) = watch::channel(Stage::Running);
+        let network = Network::start(
+            state.config.network.threads(),
+            state.databases.couriers(),
+            &state.counters.polls,
+            &stopping,
+        );
+        let network = Arc::new(network.map_err(Error::NetworkThreads)?);
         let metrics_addr = match metrics_listener {
             Some(listener) => {
                 let address = listener.local_addr().map_err(bind_error)?;
@@ -177,6 +177,7 @@ impl Server {
                     listener,
                     Protocol::Http(router),
                     state.clone(),
+                    network.clone(),
                     stopping.clone(),
                 ));
                 tracing::info!("metrics for everybody on {address}");
@@ -191,6 +192,7 @@ impl Server {
                     listener,
                     Protocol::Postgres,
                     state.clone(),
+                    network.clone(),
                     stopping.clone(),
                 ));
                 tracing::info!("PostgreSQL's protocol on {address}");
@@ -198,7 +200,6 @@ impl Server {
             }
             None => None,
         };
-        start_couriers(&state, &stopping);
         let router = crate::http::router(state.clone());
         let mut running = stopping.clone();
         let stopped = async move {
@@ -209,6 +210,7 @@ impl Server {
             listener,
             Protocol::Http(router),
             state.clone(),
+            network,
             stopping,
         ));
         tracing::info!("Starting SpacetimeDB listening on {local_addr}");
@@ -220,21 +222,6 @@ impl Server {
             stop,
             accepting,
         })
-    }
-}
-
-/// Starts a courier for each network thread. They end with the last connections.
-fn start_couriers(state: &ServerState, stopping: &watch::Receiver<Stage>) {
-    let threads = tokio::runtime::Handle::current().metrics().num_workers();
-    for _ in 0..threads {
-        let couriers = state.databases.couriers().clone();
-        let mut stopping = stopping.clone();
-        tokio::spawn(async move {
-            tokio::select! {
-                () = couriers.run() => {}
-                _ = stopping.wait_for(|stage| *stage == Stage::Stopped) => {}
-            }
-        });
     }
 }
 
@@ -443,6 +430,7 @@ async fn accept(
     listener: TcpListener,
     protocol: Protocol,
     state: Arc<ServerState>,
+    network: Arc<Network>,
     mut stopping: watch::Receiver<Stage>,
 ) {
     let connections_max = state.config.limits.connections_max as u64;
@@ -503,13 +491,13 @@ async fn accept(
         match &protocol {
             Protocol::Http(router) => {
                 let (router, state) = (router.clone(), state.clone());
-                let polls = state.counters.polls.clone();
-                let served = serve_connection(stream, router, state, slot, peer);
-                tokio::spawn(timed(polls, served));
+                network.serve(stream, |stream| {
+                    serve_connection(stream, router, state, slot, peer)
+                });
             }
             Protocol::Postgres => {
-                let served = serve_postgres(stream, state.clone(), slot);
-                tokio::spawn(timed(state.counters.polls.clone(), served));
+                let state = state.clone();
+                network.serve(stream, |stream| serve_postgres(stream, state, slot));
             }
         }
     }

@@ -100,7 +100,6 @@ pub fn run(args: Args) -> Result<()> {
     options.postgres_addr = args
         .pg_port
         .map(|port| SocketAddr::new(listen_addr.ip(), port));
-    let network_threads = config.network.threads();
     options.config = Some(config);
     options.issuer_required_to_publish =
         std::env::var("TEMP_SPACETIMEAUTH_ISSUER_REQUIRED_TO_PUBLISH").ok();
@@ -109,10 +108,8 @@ pub fn run(args: Args) -> Result<()> {
         owners: std::env::var(PUBLISH_OWNERS_VARIABLE).ok(),
     };
 
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .worker_threads(network_threads)
-        .thread_name("network")
         .build()
         .map_err(|e| Error::caused("LC0620", "cannot start the asynchronous runtime", e))?;
     let result: Result<()> = runtime.block_on(async {

@@ -13,7 +13,6 @@ use std::time::Duration;
 use lightcone_wire::payload::{body_ranges, encode_payload};
 use lightcone_wire::{Compression, CompressionPolicy, Protocol};
 use tokio::net::tcp::OwnedWriteHalf;
-use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::frame::{self, ClosePayload};
 use super::signals::{ConnectionEnd, Signals};
@@ -28,7 +27,7 @@ const DRAIN_BYTES_MAX: usize = 1024 * 1024;
 const FRAGMENT_BYTES: usize = 1024 * 1024;
 /// The write buffer is written out when it is longer.
 const WRITE_BYTES: usize = 256 * 1024;
-/// Compressing more than this holds up other connections of the thread noticeably.
+/// More than this is compressed on another thread: it would hold up the other connections noticeably.
 const COMPRESS_BYTES_AT_ONCE: usize = 256 * 1024;
 /// Longer payloads are written from where they are, in the same call as what stands before them.
 const COPY_BYTES_MAX: usize = 16 * 1024;
@@ -228,8 +227,7 @@ impl Writer {
                     then = queue.take(Some(item));
                 }
                 for batch in queue.batches {
-                    self.send_batch(&batch).await?;
-                    add(&self.counters.sent_messages, batch.ends.len() as u64);
+                    self.send_batch(batch).await?;
                 }
             }
             let closed = self.put_control_frames();
@@ -253,26 +251,49 @@ impl Writer {
 
     /// Frames and writes a batch. Small payloads gather in the write buffer; large ones are written in fragments
     /// from where they are.
-    async fn send_batch(&mut self, batch: &MessageBatch) -> Result<(), ConnectionEnd> {
+    async fn send_batch(&mut self, batch: MessageBatch) -> Result<(), ConnectionEnd> {
+        let batch = Arc::new(batch);
         for range in body_ranges(self.protocol, &batch.ends) {
-            let payload = self.payload_of(&batch.bytes, range);
+            let payload = match range.len() > COMPRESS_BYTES_AT_ONCE {
+                true => self.large_payload_of(&batch, range).await?,
+                false => self.payload_of(&batch.bytes, range),
+            };
             let (tag, body) = payload.parts();
             self.send_payload(tag, body).await?;
         }
+        add(&self.counters.sent_messages, batch.ends.len() as u64);
         Ok(())
     }
 
     /// A part of a batch as this client gets it.
     fn payload_of<'b>(&self, bytes: &'b Body, range: Range<usize>) -> Payload<'b> {
-        let body = &bytes[range];
-        match (self.policy.choose(self.asked, body.len()), bytes) {
-            (Compression::None, _) => Payload::Plain(body),
-            // It is one message.
-            (compression, Body::Shared(shared)) => {
-                let compress = |body: &[u8]| compress(body, compression);
-                Payload::Shared(shared.compressed(compression, compress))
+        let compression = self.policy.choose(self.asked, range.len());
+        Payload::of(bytes, range, compression)
+    }
+
+    /// The same of one that another thread compresses, if it is to be.
+    async fn large_payload_of<'b>(
+        &self,
+        batch: &'b Arc<MessageBatch>,
+        range: Range<usize>,
+    ) -> Result<Payload<'b>, ConnectionEnd> {
+        let compression = self.policy.choose(self.asked, range.len());
+        if compression == Compression::None {
+            return Ok(Payload::Plain(&batch.bytes[range]));
+        }
+        let (held, part) = (batch.clone(), range.clone());
+        let compressing = tokio::task::spawn_blocking(move || {
+            match Payload::of(&held.bytes, part, compression) {
+                Payload::Compressed(payload) => Some(payload),
+                // It stays with the body.
+                Payload::Plain(_) | Payload::Shared(_) => None,
             }
-            (compression, Body::Own(_)) => Payload::Compressed(compress(body, compression)),
+        });
+        match compressing.await {
+            Ok(Some(payload)) => Ok(Payload::Compressed(payload)),
+            Ok(None) => Ok(Payload::of(&batch.bytes, range, compression)),
+            // The server ends.
+            Err(_) => Err(ConnectionEnd::Dropped),
         }
     }
 
@@ -379,19 +400,11 @@ impl Writer {
     }
 }
 
-/// A compressed payload with its tag. Large ones take so long that other connections get another thread meanwhile.
+/// A compressed payload with its tag.
 fn compress(body: &[u8], compression: Compression) -> Vec<u8> {
-    let encode = || {
-        let mut payload = Vec::new();
-        encode_payload(&mut payload, body, compression);
-        payload
-    };
-    let can_leave = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
-    if body.len() > COMPRESS_BYTES_AT_ONCE && can_leave {
-        tokio::task::block_in_place(encode)
-    } else {
-        encode()
-    }
+    let mut payload = Vec::new();
+    encode_payload(&mut payload, body, compression);
+    payload
 }
 
 /// What a message is sent as.
@@ -403,7 +416,19 @@ enum Payload<'b> {
     Shared(&'b [u8]),
 }
 
-impl Payload<'_> {
+impl<'b> Payload<'b> {
+    fn of(bytes: &'b Body, range: Range<usize>, compression: Compression) -> Payload<'b> {
+        let body = &bytes[range];
+        match (compression, bytes) {
+            (Compression::None, _) => Payload::Plain(body),
+            // It is one message.
+            (_, Body::Shared(shared)) => Payload::Shared(
+                shared.compressed(compression, |body| compress(body, compression)),
+            ),
+            (_, Body::Own(_)) => Payload::Compressed(compress(body, compression)),
+        }
+    }
+
     /// The tag and what follows.
     fn parts(&self) -> (&[u8], &[u8]) {
         match self {
