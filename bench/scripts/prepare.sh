@@ -21,7 +21,8 @@ server)
     cd "$root"
     # shellcheck source=../../scripts/js-engine.sh
     . "$root/scripts/js-engine.sh"
-    cargo build --release --package lightcone-cli --package lightcone-loadgen "${js_features[@]}" >&2
+    cargo build --release --package lightcone-cli --package lightcone-loadgen "${program_features[@]}" >&2
+    cargo build --release --package lightcone-loadgen --example live_queries >&2
     echo "$CARGO_TARGET_DIR/release"
     ;;
 loadgen)
@@ -42,12 +43,13 @@ server-of)
     export LIGHTCONE_JS_ENGINE=$js_engine
     root=$2
     cd "$root"
-    js_features=()
+    js_features=() program_features=()
     # A commit from before it knows one engine.
     # shellcheck source=../../scripts/js-engine.sh
     if [ -f "$root/scripts/js-engine.sh" ]; then . "$root/scripts/js-engine.sh"; fi
     export CARGO_TARGET_DIR=${LIGHTCONE_GATE_TARGET_DIR:-$cache/gate-target}
-    cargo build --release --package lightcone-cli "${js_features[@]}" >&2
+    [ ${#program_features[@]} -gt 0 ] || program_features=("${js_features[@]}")
+    cargo build --release --package lightcone-cli "${program_features[@]}" >&2
     echo "$CARGO_TARGET_DIR/release"
     ;;
 module)

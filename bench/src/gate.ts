@@ -13,7 +13,7 @@ import { type Config, UsageError } from "./config";
 import type { NativeTarget, Prepared } from "./connectors/definition";
 import { chooseCases } from "./core/bench";
 import { type Comparison, compare, type Round, roundsLeast } from "./core/compare";
-import { type GateLoad, type GateRun, gateLoads, loadsNamed, runLoad } from "./core/gate_loads";
+import { fanoutModule, type GateLoad, type GateRun, gateLoads, loadsNamed, runLoad } from "./core/gate_loads";
 import { fingerprint } from "./core/hardware";
 import { sessionUntilIdle } from "./core/idle";
 import { nativeTargetOf } from "./core/native";
@@ -21,6 +21,7 @@ import { timestamp, writeJson } from "./core/results";
 import { prepareScriptCommand, repositoryDirectory, runCommand } from "./init/commands";
 import { programsOfCommit } from "./init/other_tree";
 import { openSession, type Session } from "./init/session";
+import { publishModule } from "./init/stdb_server";
 import { parseCommandLine } from "./opts";
 import { markdownTable } from "./report/format";
 import type { TestCase } from "./tests/find";
@@ -36,7 +37,7 @@ interface Side {
 interface Metric {
   name: string;
   higherIsBetter: boolean;
-  of(run: GateRun): number;
+  of(run: GateRun): number | undefined;
 }
 
 const serverCpu: Metric = {
@@ -71,7 +72,7 @@ type Pair = Record<Side["name"], GateRun>;
 type Ready = Record<Side["name"], { prepared: Prepared; target: NativeTarget }>;
 
 const comparisonOf = (metric: Metric, pairs: readonly Pair[], tolerancePct: number) => {
-  const rounds = pairs.map(({ base, head }) => ({ base: metric.of(base), head: metric.of(head) }));
+  const rounds = pairs.map(({ base, head }) => ({ base: metric.of(base) ?? 0, head: metric.of(head) ?? 0 }));
   return { rounds, ...compare(rounds, metric.higherIsBetter, tolerancePct) };
 };
 
@@ -81,13 +82,16 @@ async function ready(
   session: Session,
   testCase: TestCase,
   sides: readonly Side[],
+  needsFanout: boolean,
 ): Promise<Ready> {
   const definition = await testCase.definition();
   const started: Partial<Ready> = {};
   for (const side of sides) {
     const context = { ...session.context(config, test), programs: side.programs, say: () => undefined };
     const prepared = await definition.prepare(context);
-    started[side.name] = { prepared, target: nativeTargetOf(config, definition, prepared) };
+    const target = nativeTargetOf(config, definition, prepared);
+    if (needsFanout) await publishModule(context, target.url, fanoutModule);
+    started[side.name] = { prepared, target };
   }
   return started as Ready;
 }
@@ -122,13 +126,17 @@ export async function gate(
   for (const testCase of cases) {
     const { system } = testCase;
     session.say(`${system}: starting both servers`);
-    const servers = await ready(config, session, testCase, sides);
+    const needsFanout = testCase === cases[0] && options.loads.some(({ program }) => program === "fanout");
+    const servers = await ready(config, session, testCase, sides, needsFanout);
     for (const load of options.loads) {
+      // One system is enough for these: they call a module of their own.
+      if (load.program === "fanout" && testCase !== cases[0]) continue;
       const { accounts, seconds } = config;
       const run = (side: Side["name"]) =>
         runLoad({ program: generator, ...servers[side], load, seconds, accounts });
       const pairs = await pairsOf(options, run);
       for (const metric of metrics) {
+        if (pairs.some(({ head }) => metric.of(head) === undefined)) continue;
         const comparison = comparisonOf(metric, pairs, options.tolerancePct);
         rows.push({ system, load: load.name, metric: metric.name, ...comparison });
         const { slowdownPct, noisePct } = comparison;

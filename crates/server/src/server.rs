@@ -491,13 +491,13 @@ async fn accept(
         match &protocol {
             Protocol::Http(router) => {
                 let (router, state) = (router.clone(), state.clone());
-                network.serve(stream, |stream| {
+                network.serve(stream, move |stream| {
                     serve_connection(stream, router, state, slot, peer)
                 });
             }
             Protocol::Postgres => {
                 let state = state.clone();
-                network.serve(stream, |stream| serve_postgres(stream, state, slot));
+                network.serve(stream, move |stream| serve_postgres(stream, state, slot));
             }
         }
     }

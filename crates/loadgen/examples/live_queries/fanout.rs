@@ -1,7 +1,7 @@
 //! What a message costs a server that goes to ten of many subscribers: processor time of the server for each recipient, in all and by the
 //! names of its threads. Drives `modules/fanout-rs`.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use lightcone_loadgen::client::Endpoint;
@@ -59,6 +59,9 @@ pub struct Fanout {
     /// Bytes of a message's text.
     #[arg(long, default_value_t = 28)]
     text_bytes: usize,
+    /// Print a line of JSON for each number of messages under way.
+    #[arg(long)]
+    json: bool,
 }
 
 pub fn measure(
@@ -92,13 +95,24 @@ pub fn measure(
         let mut drive = Drive::new(endpoint, server_pid, under_way)?;
         drive.call_each(options.messages / 10, call)?;
         let rows = received.rows_after_silence();
-        let before = Threads::of(server_pid)?;
+        let (before, started) = (Threads::of(server_pid)?, Instant::now());
         drive.call_each(options.messages, call)?;
+        let took = started.elapsed();
         let rows = received.rows_after_silence() - rows;
         let spent = Threads::of(server_pid)?.since(&before);
         let calls = f64::from(options.messages);
         let recipients = f64::from(rows) / calls;
         let in_all: f64 = spent.iter().map(|(_, cpu)| cpu.as_secs_f64() * 1e6).sum();
+        if options.json {
+            let report = serde_json::json!({
+                "under_way": under_way,
+                "recipients": recipients,
+                "cpu_us_per_recipient": in_all / calls / recipients.max(1.0),
+                "messages_per_second": calls / took.as_secs_f64(),
+            });
+            println!("{report}");
+            continue;
+        }
         let share = |cpu: Duration| cpu.as_secs_f64() * 1e6 / calls;
         let threads: Vec<String> = spent
             .iter()
