@@ -104,7 +104,8 @@ impl RequestSender {
             };
             let (mut requests, mut end, why) = if payload.len() - start > DECODED_HERE_BYTES_MAX {
                 let (module, payload) = (module.clone(), payload.clone());
-                let piece = self.piece_elsewhere(module, payload, start, messages_max, spare_ticket);
+                let piece =
+                    self.piece_elsewhere(module, payload, start, messages_max, spare_ticket);
                 spare_ticket = None;
                 piece.await?
             } else {

@@ -11,7 +11,7 @@ use lightcone_types::Timestamp;
 use lightcone_wire::server;
 use rustc_hash::FxHashMap;
 
-use crate::couriers::{Couriers, Told};
+use crate::courier::Ready;
 use crate::events::{Answer, Batch, CallResult, Connected, Event, FanoutItem};
 use crate::held::{poison_close, Held, Waiting};
 use crate::outgoing::{Body, Delivery, MessageBatch, OutgoingQueue, SharedBody};
@@ -26,8 +26,8 @@ const STAGED_BYTES_MAX: usize = 1 << 20;
 /// Entries of lists that are kept for the next round.
 const TOUCHED_KEPT_MAX: usize = 65_536;
 const ITEMS_KEPT_MAX: usize = 1024;
-/// So many outlets are told before a round is over: their messages are sent while those of others are handed over.
-const TOLD_MAX: usize = 256;
+/// So many outlets are handed over before a round is over: their messages are sent while those of others are made.
+const READY_MAX: usize = 256;
 /// An update that is as long is encoded once, for all who get the same.
 const SHARED_BYTES_MIN: usize = 1024;
 /// What an update takes beside its query sets, about.
@@ -60,9 +60,8 @@ pub(crate) struct Fanout {
     closing: Vec<ConnectionNumber>,
     /// Of one connection, while it is looked at.
     items: Vec<Delivery>,
-    couriers: Arc<Couriers>,
     /// Outlets of queues that have something new.
-    told: Told,
+    ready: Ready,
 }
 
 impl Fanout {
@@ -71,7 +70,6 @@ impl Fanout {
         used_batches: SyncSender<Box<Batch>>,
         held: Arc<Held>,
         stats: Arc<FanoutStats>,
-        couriers: Arc<Couriers>,
     ) -> Fanout {
         Fanout {
             inbox,
@@ -85,8 +83,7 @@ impl Fanout {
             touched: Vec::new(),
             closing: Vec::new(),
             items: Vec::new(),
-            couriers,
-            told: Told::new(),
+            ready: Ready::default(),
         }
     }
 
@@ -98,12 +95,12 @@ impl Fanout {
                 FanoutItem::Poisoned(error) => self.poisoned(&error),
                 FanoutItem::Stop { code, reason, done } => {
                     self.stop(code, &reason);
-                    self.couriers.tell(&mut self.told);
+                    self.ready.hand_over();
                     let _ = done.send(());
                     return;
                 }
             }
-            self.couriers.tell(&mut self.told);
+            self.ready.hand_over();
         }
     }
 
@@ -125,7 +122,7 @@ impl Fanout {
         }
         self.finish_batch();
         self.held
-            .hold(*required_offset, self.waiting.drain(..), &mut self.told);
+            .hold(*required_offset, self.waiting.drain(..), &mut self.ready);
         self.waiting.shrink_to(TOUCHED_KEPT_MAX);
         self.stats
             .live_queries
@@ -327,8 +324,7 @@ impl Fanout {
             touched,
             items,
             waiting,
-            told,
-            couriers,
+            ready,
             ..
         } = self;
         for connection in touched.drain(..) {
@@ -350,11 +346,11 @@ impl Fanout {
                     Waiting::Deliver { queue, item }
                 }));
             } else {
-                queue.push(items.drain(..), told);
+                queue.push(items.drain(..), ready);
             }
             items.clear();
-            if told.len() >= TOLD_MAX {
-                couriers.tell(told);
+            if ready.len() >= READY_MAX {
+                ready.hand_over();
             }
         }
         // What waits for them in the queue is still taken.
@@ -370,7 +366,7 @@ impl Fanout {
     fn poisoned(&mut self, error: &LogError) {
         tracing::error!(%error, "the log failed; the database is read-only from now on");
         for state in self.connections.values().filter(|state| !state.confirmed) {
-            state.queue.push([poison_close(error)], &mut self.told);
+            state.queue.push([poison_close(error)], &mut self.ready);
         }
     }
 
@@ -387,7 +383,7 @@ impl Fanout {
             let (code, reason) = (code, reason.to_owned());
             state
                 .queue
-                .push([Delivery::Close { code, reason }], &mut self.told);
+                .push([Delivery::Close { code, reason }], &mut self.ready);
         }
     }
 }
@@ -491,6 +487,6 @@ impl Receivers for Updates<'_> {
         };
         let (code, reason) = (1009, reason.to_owned());
         let close = Delivery::Close { code, reason };
-        state.queue.push([close], &mut self.fanout.told);
+        state.queue.push([close], &mut self.fanout.ready);
     }
 }

@@ -64,9 +64,8 @@ impl DatabaseHandle {
         let shared = &self.shared;
         let permit = shared.inbox.permit(request.jwt_payload.len()).await?;
         let limits = &shared.options.limits;
-        let couriers = shared.options.commons.couriers().clone();
         let messages_max = limits.outgoing_queue_length;
-        let queue = OutgoingQueue::new(messages_max, shared.client_budget(), couriers);
+        let queue = OutgoingQueue::new(messages_max, shared.client_budget());
         let number = shared.next_connection();
         let peer = Peer {
             identity: request.identity,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lightcone_log::{LogError, LogOffset};
 
-use crate::couriers::Told;
+use crate::courier::Ready;
 use crate::events::Release;
 use crate::outgoing::{Delivery, OutgoingQueue};
 
@@ -20,18 +20,18 @@ pub(crate) enum Waiting {
 
 impl Waiting {
     /// It is durable.
-    fn let_go(self, told: &mut Told) {
+    fn let_go(self, ready: &mut Ready) {
         match self {
             // Those of a connection that is gone takes nobody.
-            Waiting::Deliver { queue, item } => queue.push([item], told),
+            Waiting::Deliver { queue, item } => queue.push([item], ready),
             Waiting::Release(action) => action(Ok(())),
         }
     }
 
     /// It will never be durable: it is never sent, and its connection ends (05 §12).
-    fn give_up(self, error: &LogError, told: &mut Told) {
+    fn give_up(self, error: &LogError, ready: &mut Ready) {
         match self {
-            Waiting::Deliver { queue, .. } => queue.push([poison_close(error)], told),
+            Waiting::Deliver { queue, .. } => queue.push([poison_close(error)], ready),
             Waiting::Release(action) => action(Err(error.to_string())),
         }
     }
@@ -57,7 +57,7 @@ struct State {
 }
 
 /// Filled by the writer and by fan-out, one after the other, and emptied by the log's thread. The outlets of what goes are added to
-/// `told`: whoever calls hands them to the couriers.
+/// `ready`: the caller hands them to the couriers.
 pub(crate) struct Held(Mutex<State>);
 
 impl Held {
@@ -80,7 +80,7 @@ impl Held {
         &self,
         offset: LogOffset,
         items: impl ExactSizeIterator<Item = Waiting>,
-        told: &mut Told,
+        ready: &mut Ready,
     ) {
         if items.len() == 0 {
             return;
@@ -97,14 +97,14 @@ impl Held {
         drop(state);
         for item in items {
             match &error {
-                None => item.let_go(told),
-                Some(error) => item.give_up(error, told),
+                None => item.let_go(ready),
+                Some(error) => item.give_up(error, ready),
             }
         }
     }
 
     /// All before `durable` is durable. `due` is empty before and after.
-    pub fn release(&self, durable: LogOffset, due: &mut Vec<Waiting>, told: &mut Told) {
+    pub fn release(&self, durable: LogOffset, due: &mut Vec<Waiting>, ready: &mut Ready) {
         let mut state = self.state();
         loop {
             let count = state
@@ -117,7 +117,7 @@ impl Held {
             }
             due.extend(state.waiting.drain(..count).map(|(_, item)| item));
             drop(state);
-            due.drain(..).for_each(|item| item.let_go(told));
+            due.drain(..).for_each(|item| item.let_go(ready));
             due.shrink_to(KEPT_MAX);
             // What is held meanwhile comes behind these.
             state = self.state();
@@ -125,14 +125,14 @@ impl Held {
     }
 
     /// What waits will never be durable, and neither will anything later.
-    pub fn give_up(&self, error: &Arc<LogError>, told: &mut Told) {
+    pub fn give_up(&self, error: &Arc<LogError>, ready: &mut Ready) {
         let mut state = self.state();
         state.poison = Some(error.clone());
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
         waiting
             .into_iter()
-            .for_each(|(_, item)| item.give_up(error, told));
+            .for_each(|(_, item)| item.give_up(error, ready));
     }
 
     /// The database ends: nobody lets go any more.

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Every arrow carries batches. The writer and fan-out are one OS thread each; connection tasks of the server call
-//! [`RequestSender::submit`], and [`Couriers`] what has an [`Outlet`] take from its [`OutgoingReceiver`].
+//! [`RequestSender::submit`], and a [`Courier`] what has an [`Outlet`] take from its [`OutgoingReceiver`].
 
 #![forbid(unsafe_code)]
 
@@ -25,7 +25,7 @@ mod catalog;
 mod commit;
 mod compile;
 mod connection;
-mod couriers;
+mod courier;
 mod decode;
 mod environment;
 mod error;
@@ -83,7 +83,7 @@ mod writer;
 pub use budget::{HeldBytes, HeldMemory, Holder};
 pub use calls::{CallArgs, CallError, CallOutcome, Caller, HandlerReply};
 pub use connection::{ConnectRequest, Connection, RequestSender};
-pub use couriers::{Couriers, Outlet};
+pub use courier::{Courier, Outlet};
 pub use environment::{Alarm, Environment, Machine, Task, Work};
 pub use error::{ConnectError, Error, SqlError, SubmitError, UpdateError};
 pub use handle::{DatabaseHandle, ShutdownReason};

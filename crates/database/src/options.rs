@@ -16,7 +16,6 @@ use rustc_hash::FxHashMap;
 use tokio::sync::Semaphore;
 
 use crate::budget::{ClientBudget, Holder, MemoryBudget};
-use crate::couriers::Couriers;
 use crate::environment::Environment;
 use crate::loads::Loads;
 use crate::procedures::ImmediateQueue;
@@ -76,7 +75,6 @@ pub struct Commons {
     pub(crate) memory: Arc<MemoryBudget>,
     pub(crate) reads: Arc<ReadPool>,
     pub(crate) environment: Arc<dyn Environment>,
-    couriers: Arc<Couriers>,
     /// For requests of procedures; without it they make none.
     pub(crate) outbound: Option<Arc<Outbound>>,
     /// The turns of databases that write snapshots.
@@ -131,7 +129,6 @@ impl Commons {
             reads: ReadPool::new(environment.clone(), read_threads),
             environment,
             request_shares: Mutex::default(),
-            couriers: Arc::default(),
             snapshots: Arc::new(Semaphore::new(SNAPSHOTS_AT_ONCE_MAX)),
             databases: AtomicU64::new(0),
             tracer: OnceLock::new(),
@@ -192,11 +189,6 @@ impl Commons {
     /// Bytes that calls beside the writers hold, of all databases.
     pub fn procedures_bytes(&self) -> usize {
         self.procedures.used()
-    }
-
-    /// Who takes messages to the sockets. Outlets are told only while somebody runs them.
-    pub fn couriers(&self) -> &Arc<Couriers> {
-        &self.couriers
     }
 
     /// Has calls traced from now on. The first one stays.

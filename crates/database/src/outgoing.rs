@@ -9,7 +9,7 @@ use lightcone_wire::Compression;
 use tokio::sync::{oneshot, Notify, OwnedSemaphorePermit};
 
 use crate::budget::{Charge, ClientBudget};
-use crate::couriers::{Couriers, Outlet, Told};
+use crate::courier::{hand_over, Courier, Outlet, Ready};
 use crate::few::Few;
 
 /// The bytes of messages.
@@ -263,7 +263,7 @@ struct State {
     /// Nothing more will come; what is queued may still be taken.
     ended: bool,
     /// Who is told when something comes. Until there is one, it is whoever waits in `recv`.
-    outlet: Option<Arc<dyn Outlet>>,
+    outlet: Option<(Arc<dyn Outlet>, Arc<Courier>)>,
     /// The outlet was told, and has not found the queue empty since.
     is_told: bool,
 }
@@ -272,7 +272,6 @@ struct State {
 pub(crate) struct OutgoingQueue {
     state: Mutex<State>,
     ready: Notify,
-    couriers: Arc<Couriers>,
     budget: Arc<ClientBudget>,
     /// Messages that were admitted and not yet taken, also those that wait for the disk.
     messages: AtomicUsize,
@@ -280,15 +279,10 @@ pub(crate) struct OutgoingQueue {
 }
 
 impl OutgoingQueue {
-    pub fn new(
-        messages_max: usize,
-        budget: Arc<ClientBudget>,
-        couriers: Arc<Couriers>,
-    ) -> Arc<OutgoingQueue> {
+    pub fn new(messages_max: usize, budget: Arc<ClientBudget>) -> Arc<OutgoingQueue> {
         Arc::new(OutgoingQueue {
             state: Mutex::default(),
             ready: Notify::new(),
-            couriers,
             budget,
             messages: AtomicUsize::new(0),
             messages_max,
@@ -331,16 +325,16 @@ impl OutgoingQueue {
         }
         match self.append(items) {
             Appended::Over => return false,
-            Appended::Told(outlet) => self.couriers.tell_one(outlet),
+            Appended::Told(outlet, courier) => hand_over(outlet, &courier),
             Appended::Seen => {}
         }
         true
     }
 
-    /// Appends items that were admitted. The outlet, if it has to be told, is added to `told`.
-    pub fn push(&self, items: impl IntoIterator<Item = Delivery>, told: &mut Told) {
-        if let Appended::Told(outlet) = self.append(items) {
-            told.push(outlet);
+    /// Appends items that were admitted. The outlet, if it has to be told, is added to `ready`.
+    pub fn push(&self, items: impl IntoIterator<Item = Delivery>, ready: &mut Ready) {
+        if let Appended::Told(outlet, courier) = self.append(items) {
+            ready.add(outlet, &courier);
         }
     }
 
@@ -357,7 +351,7 @@ impl OutgoingQueue {
             return Appended::Seen;
         }
         match &state.outlet {
-            Some(outlet) => Appended::Told(outlet.clone()),
+            Some((outlet, courier)) => Appended::Told(outlet.clone(), courier.clone()),
             None => {
                 drop(state);
                 self.ready.notify_one();
@@ -384,8 +378,8 @@ impl OutgoingQueue {
 enum Appended {
     /// The connection is over.
     Over,
-    /// This outlet has to be told.
-    Told(Arc<dyn Outlet>),
+    /// This outlet has to be told, by its courier.
+    Told(Arc<dyn Outlet>, Arc<Courier>),
     /// Whoever takes from the queue knows, or will look.
     Seen,
 }
@@ -394,12 +388,12 @@ enum Appended {
 pub struct OutletPlace(Arc<OutgoingQueue>);
 
 impl OutletPlace {
-    /// From now on, this outlet is told when something comes, until the connection is over. What is there already it has to take
-    /// by itself.
-    pub fn put(self, outlet: Arc<dyn Outlet>) {
+    /// From now on, this outlet is told when something comes, until the connection is over, mostly by the courier of its thread. What is
+    /// there already it has to take by itself.
+    pub fn put(self, outlet: Arc<dyn Outlet>, courier: Arc<Courier>) {
         let mut state = self.0.state();
         if !state.ended {
-            state.outlet = Some(outlet);
+            state.outlet = Some((outlet, courier));
         }
     }
 }

@@ -35,6 +35,7 @@ use rustc_hash::FxHashMap;
 use tokio::sync::{mpsc, oneshot};
 
 use self::backfill::RunningBackfill;
+use crate::courier::Ready;
 use crate::error::{ConnectError, NotDurable};
 use crate::events::{Batch, Event, FanoutItem};
 use crate::frozen::FrozenTables;
@@ -135,6 +136,8 @@ pub(crate) struct WriterState {
     sent_batches: u64,
     /// Answers of the round that are to wait for the disk, while they are made.
     answers: Vec<Waiting>,
+    /// Outlets of clients that need not wait for the disk. Empty between rounds.
+    ready: Ready,
     log_bytes_at_snapshot: u64,
     snapshot_running: bool,
     /// Rows are migrated one by one.

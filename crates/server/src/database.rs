@@ -7,7 +7,7 @@ use lightcone_accounts::Account;
 pub use lightcone_database::Engines;
 pub(crate) use lightcone_database::{
     BackfillEnd, Begun, Body, CallArgs, CallError, CallOutcome, Caller, Commons, ConnectError,
-    ConnectRequest, Couriers, DatabaseHandle, DatabaseMetrics, DatabaseOptions, DatabaseStats,
+    ConnectRequest, Courier, DatabaseHandle, DatabaseMetrics, DatabaseOptions, DatabaseStats,
     Error as DatabaseError, FunctionKind, FunctionMetrics, HandlerReply, HeldBytes, HeldMemory,
     HistogramSnapshot, Holder, HostKind, HttpHeader, HttpMethod, HttpRequest, HttpVersion,
     JsonRows, LastMigration, Limits, Loads, Machine, MemoryMax, MessageBatch, MigrationOutcome,

@@ -12,8 +12,8 @@ use lightcone_types::Identity;
 use crate::control::{ControlDb, ControlError, DatabaseRecord, HostType};
 use crate::data_dir::DataDir;
 use crate::database::{
-    Commons, Couriers, DatabaseError, DatabaseHandle, DatabaseOptions, Engines, Holder, HostKind,
-    Limits, Loads, ProgramBytes, ShutdownReason,
+    Commons, DatabaseError, DatabaseHandle, DatabaseOptions, Engines, Holder, HostKind, Limits,
+    Loads, ProgramBytes, ShutdownReason,
 };
 use crate::metrics::{DatabaseCounters, Left, Looks};
 use crate::name_locks::{NameLock, NameLocks};
@@ -173,11 +173,6 @@ impl Databases {
             disk,
             series_max,
         })
-    }
-
-    /// Who takes messages to the sockets.
-    pub(crate) fn couriers(&self) -> &Arc<Couriers> {
-        self.commons.couriers()
     }
 
     /// Bytes that clients have asked for and not yet taken.

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::watch;
 
-use crate::database::Couriers;
+use crate::database::Courier;
 use crate::polls::{timed, Polls};
 
 /// Threads that wait for disks and others, for all network threads together.
@@ -33,6 +33,7 @@ pub(crate) struct Network {
 
 struct Thread {
     runtime: Handle,
+    courier: Arc<Courier>,
     /// How many connections it serves.
     connections: Arc<AtomicUsize>,
 }
@@ -53,7 +54,6 @@ impl Network {
     /// The system has no threads or descriptors for them.
     pub fn start(
         count: usize,
-        couriers: &Arc<Couriers>,
         polls: &Arc<Polls>,
         stopping: &watch::Receiver<Stage>,
     ) -> io::Result<Network> {
@@ -63,13 +63,15 @@ impl Network {
                 .max_blocking_threads(BLOCKING_THREADS_MAX.div_ceil(count))
                 .build()?;
             let handle = runtime.handle().clone();
-            let (couriers, polls) = (couriers.clone(), polls.clone());
+            let courier = Arc::new(Courier::default());
+            let (of_thread, polls) = (courier.clone(), polls.clone());
             let stopping = stopping.clone();
             std::thread::Builder::new()
                 .name("network".to_owned())
-                .spawn(move || run(runtime, couriers, polls, stopping))?;
+                .spawn(move || run(runtime, of_thread, polls, stopping))?;
             Ok(Thread {
                 runtime: handle,
+                courier,
                 connections: Arc::default(),
             })
         };
@@ -80,9 +82,12 @@ impl Network {
         })
     }
 
-    /// Serves an accepted connection on the thread that has the fewest.
-    pub fn serve<F>(&self, stream: TcpStream, serve: impl FnOnce(TcpStream) -> F + Send + 'static)
-    where
+    /// Serves an accepted connection on the thread that has the fewest, with its courier.
+    pub fn serve<F>(
+        &self,
+        stream: TcpStream,
+        serve: impl FnOnce(TcpStream, Arc<Courier>) -> F + Send + 'static,
+    ) where
         F: Future<Output = ()> + Send,
     {
         let thread = self
@@ -92,11 +97,12 @@ impl Network {
             .expect("there is at least one thread");
         thread.connections.fetch_add(1, Relaxed);
         let served = Served(thread.connections.clone());
+        let courier = thread.courier.clone();
         let task = async move {
             let _served = served;
             // The socket leaves the runtime that has accepted it.
             match stream.into_std().and_then(TcpStream::from_std) {
-                Ok(stream) => serve(stream).await,
+                Ok(stream) => serve(stream, courier).await,
                 Err(error) => tracing::warn!(%error, "an accepted connection is lost"),
             }
         };
@@ -107,13 +113,13 @@ impl Network {
 /// A network thread, until the server has stopped.
 fn run(
     runtime: Runtime,
-    couriers: Arc<Couriers>,
+    courier: Arc<Courier>,
     polls: Arc<Polls>,
     mut stopping: watch::Receiver<Stage>,
 ) {
     runtime.block_on(async {
         tokio::select! {
-            () = timed(polls, couriers.run()) => {}
+            () = timed(polls, courier.run()) => {}
             _ = stopping.wait_for(|stage| *stage == Stage::Stopped) => {}
         }
     });

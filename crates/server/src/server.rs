@@ -25,7 +25,7 @@ use crate::client_address::ConnectionAddresses;
 use crate::config::{Config, PublishAllowed};
 use crate::control::ControlDb;
 use crate::data_dir::DataDir;
-use crate::database::{Engines, Loads};
+use crate::database::{Courier, Engines, Loads};
 use crate::databases::{Databases, ServerWide};
 use crate::descriptors::Descriptors;
 use crate::error::Error;
@@ -163,7 +163,6 @@ impl Server {
         let (stop, stopping) = watch::channel(Stage::Running);
         let network = Network::start(
             state.config.network.threads(),
-            state.databases.couriers(),
             &state.counters.polls,
             &stopping,
         );
@@ -390,6 +389,8 @@ pub(crate) struct ConnectionSlot {
     _counted: Arc<(Counted, address_counts::Counted)>,
     /// Tells when the server has stopped waiting.
     stopping: watch::Receiver<Stage>,
+    /// Of the connection's thread.
+    pub courier: Arc<Courier>,
 }
 
 struct Counted(Arc<ServerState>);
@@ -481,9 +482,11 @@ async fn accept(
             continue;
         };
         add(&state.counters.connections_accepted, 1);
-        let slot = ConnectionSlot {
-            _counted: Arc::new((counted, of_address)),
-            stopping: stopping.clone(),
+        let (counted, stopping) = (Arc::new((counted, of_address)), stopping.clone());
+        let slot = |courier| ConnectionSlot {
+            _counted: counted,
+            stopping,
+            courier,
         };
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY");
@@ -491,13 +494,15 @@ async fn accept(
         match &protocol {
             Protocol::Http(router) => {
                 let (router, state) = (router.clone(), state.clone());
-                network.serve(stream, move |stream| {
-                    serve_connection(stream, router, state, slot, peer)
+                network.serve(stream, move |stream, courier| {
+                    serve_connection(stream, router, state, slot(courier), peer)
                 });
             }
             Protocol::Postgres => {
                 let state = state.clone();
-                network.serve(stream, move |stream| serve_postgres(stream, state, slot));
+                network.serve(stream, move |stream, courier| {
+                    serve_postgres(stream, state, slot(courier))
+                });
             }
         }
     }

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use crate::backfill::Resumed;
 use crate::catalog::CatalogView;
-use crate::couriers::Told;
+use crate::courier::Ready;
 use crate::events::{Batch, FanoutItem};
 use crate::fanout::{Fanout, QUEUE_BATCHES_MAX};
 use crate::handle::DatabaseHandle;
@@ -33,6 +33,8 @@ use crate::writer::{Writer, WriterState};
 const SPARE_BATCHES: usize = 8;
 const FANOUT_STACK_BYTES: usize = 2 << 20;
 const LOG_STACK_BYTES: usize = 2 << 20;
+/// So many connections get their messages from the log's thread itself: waking a network thread costs it as much as writing.
+const DELIVERED_BY_LOG_MAX: usize = 2;
 /// So long a database that has failed waits for its log before it counts as ended: a snapshot is given up before its next page.
 const LOG_GIVEN_BACK_MAX: Duration = Duration::from_secs(20);
 
@@ -121,8 +123,7 @@ fn start_fanout(
     held: Arc<Held>,
 ) {
     let stats = shared.status.fanout.clone();
-    let couriers = shared.options.commons.couriers().clone();
-    let mut fanout = Fanout::new(inbox, used_batches, held, stats, couriers);
+    let mut fanout = Fanout::new(inbox, used_batches, held, stats);
     let writer = Arc::downgrade(shared);
     spawn(shared, "fan-out", FANOUT_STACK_BYTES, move || {
         let Err(panic) = catch_unwind(AssertUnwindSafe(|| fanout.run())) else {
@@ -154,16 +155,15 @@ fn start_log(
     let set = |durable: &mut Durable| durable.next_offset = next_offset;
     shared.status.durable.send_modify(set);
     let database = Arc::downgrade(shared);
-    let couriers = shared.options.commons.couriers().clone();
-    let (mut due, mut told) = (Vec::new(), Told::new());
+    let (mut due, mut ready) = (Vec::new(), Ready::default());
     let on_event = move |event: CommitEvent| {
         if let Some(shared) = database.upgrade() {
             notice(&shared, &event);
         }
         match event {
-            CommitEvent::Durable { next_offset } => held.release(next_offset, &mut due, &mut told),
+            CommitEvent::Durable { next_offset } => held.release(next_offset, &mut due, &mut ready),
             CommitEvent::Poisoned { error } => {
-                held.give_up(&error, &mut told);
+                held.give_up(&error, &mut ready);
                 // Fan-out ends after the log.
                 let _ = fanout.send(FanoutItem::Poisoned(error));
             }
@@ -171,7 +171,7 @@ fn start_log(
                 tracing::warn!(%error, "old log segments could not be removed");
             }
         }
-        couriers.tell(&mut told);
+        ready.deliver_or_hand_over(DELIVERED_BY_LOG_MAX);
     };
     let start = |work| spawn(shared, THREAD_NAME, LOG_STACK_BYTES, work);
     let committer = Committer::start(durable, options, Box::new(on_event), start);

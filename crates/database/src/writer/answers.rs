@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use rustc_hash::FxHashMap;
 
 use super::{Client, Writer};
-use crate::couriers::Told;
+use crate::courier::Ready;
 use crate::events::{Answer, Event};
 use crate::held::Waiting;
 use crate::outgoing::{Delivery, MessageBatch};
@@ -35,16 +35,17 @@ impl Writer {
         if !self.state.record_ends.is_empty() {
             self.submit_records();
         }
-        let mut told = Told::new();
-        self.make_answers(&mut told);
+        let mut ready = std::mem::take(&mut self.state.ready);
+        self.make_answers(&mut ready);
         self.held
-            .hold(self.next_offset, self.state.answers.drain(..), &mut told);
-        self.shared.options.commons.couriers().tell(&mut told);
+            .hold(self.next_offset, self.state.answers.drain(..), &mut ready);
+        ready.hand_over();
+        self.state.ready = ready;
         true
     }
 
     /// Turns the round's events into answers. Those that need not wait for the disk go right away.
-    fn make_answers(&mut self, told: &mut Told) {
+    fn make_answers(&mut self, ready: &mut Ready) {
         let state = &mut self.state;
         let mut events = state.batch.events.drain(..).peekable();
         while let Some(event) = events.next() {
@@ -103,7 +104,7 @@ impl Writer {
                 let queue = queue.clone();
                 state.answers.push(Waiting::Deliver { queue, item });
             } else {
-                queue.push([item], told);
+                queue.push([item], ready);
             }
         }
     }

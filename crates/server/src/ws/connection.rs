@@ -108,7 +108,7 @@ pub(super) async fn serve(state: Arc<ServerState>, client: Client, upgrade: OnUp
         counters: &counters,
         protocol: client.protocol,
     };
-    let writer = SharedWriter::new(Writer {
+    let writer = Writer {
         stream: write_half,
         outgoing: connection.outgoing,
         signals: signals.clone(),
@@ -120,7 +120,8 @@ pub(super) async fn serve(state: Arc<ServerState>, client: Client, upgrade: OnUp
         out: Vec::new(),
         held: Vec::new(),
         sizes: SizesSeen::default(),
-    });
+    };
+    let writer = SharedWriter::new(writer, slot.courier.clone());
     let stopped = async {
         tokio::select! {
             // The writer would not notice while it waits for a client that does not read.

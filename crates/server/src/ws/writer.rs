@@ -16,7 +16,7 @@ use tokio::net::tcp::OwnedWriteHalf;
 
 use super::frame::{self, ClosePayload};
 use super::signals::{ConnectionEnd, Signals};
-use crate::database::{Body, MessageBatch, Outgoing, OutgoingReceiver, Outlet, Small};
+use crate::database::{Body, Courier, MessageBatch, Outgoing, OutgoingReceiver, Outlet, Small};
 use crate::metrics::{add, DatabaseCounters, SizesSeen};
 
 /// Most messages that are taken from the database's queue at once.
@@ -86,14 +86,14 @@ impl Outlet for SharedWriter {
 
 impl SharedWriter {
     /// Has the writer told of messages that come, for as long as the connection lives.
-    pub fn new(writer: Writer) -> Arc<SharedWriter> {
+    pub fn new(writer: Writer, courier: Arc<Courier>) -> Arc<SharedWriter> {
         let place = writer.outgoing.outlet_place();
         let signals = writer.signals.clone();
         let shared = Arc::new(SharedWriter {
             writer: Mutex::new(Some(writer)),
             signals,
         });
-        place.put(shared.clone());
+        place.put(shared.clone(), courier);
         // What is there already.
         shared.signals.wake_writer.notify_one();
         shared
@@ -422,9 +422,9 @@ impl<'b> Payload<'b> {
         match (compression, bytes) {
             (Compression::None, _) => Payload::Plain(body),
             // It is one message.
-            (_, Body::Shared(shared)) => Payload::Shared(
-                shared.compressed(compression, |body| compress(body, compression)),
-            ),
+            (_, Body::Shared(shared)) => {
+                Payload::Shared(shared.compressed(compression, |body| compress(body, compression)))
+            }
             (_, Body::Own(_)) => Payload::Compressed(compress(body, compression)),
         }
     }
