@@ -4,13 +4,15 @@ use lightcone_table::{RowId, Table};
 use lightcone_types::TableId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::datastore::{Datastore, TableSlot, TableState, RECORD_ROOM_BYTES};
+use crate::catalog::sequence_row;
+use crate::datastore::Datastore;
 use crate::delta::{DeltaBatch, DeltaKind};
 use crate::error::DatastoreError;
 use crate::record::{put_group, put_group_head, put_varint, GroupKind, TRANSACTION};
 use crate::schedule::ScheduleChange;
 use crate::system::ST_SEQUENCE_ID;
-use crate::write::{Change, ChangeKind, Transaction};
+use crate::table_state::{TableSlot, TableState};
+use crate::transaction::{Change, ChangeKind, NetChange, NetKind, Transaction, RECORD_ROOM_BYTES};
 
 /// Where commits put their results; reused from batch to batch.
 #[derive(Default)]
@@ -31,27 +33,6 @@ impl CommitOutput {
         self.deltas.clear();
         self.schedules.clear();
     }
-}
-
-/// One row's net change.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct NetChange {
-    slot: TableSlot,
-    table: TableId,
-    kind: NetKind,
-    /// The row as it is now, if it is there.
-    new: RowId,
-    /// The old row in the arena, if there was one.
-    old_start: u32,
-    old_len: u32,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum NetKind {
-    Delete,
-    /// Replaced in place; the key of the table's first unique index is the same.
-    Put,
-    Insert,
 }
 
 /// Up to so many changes the net effect is found by comparing all with all.
@@ -90,7 +71,7 @@ impl Datastore {
         }
         out.net.shrink_to(1 << 16);
         self.forget_unsaved_sequences(true);
-        self.end_transaction();
+        self.transaction.reset();
         Ok(has_record)
     }
 
@@ -263,9 +244,7 @@ impl Datastore {
             let id = state.table.schema.id;
             let unsaved = state.sequences.iter().filter(|sequence| sequence.unsaved);
             let rows: Vec<_> = unsaved
-                .map(|sequence| {
-                    crate::catalog::sequence_row(id, &sequence.schema, sequence.allocated)
-                })
+                .map(|sequence| sequence_row(id, &sequence.schema, sequence.allocated))
                 .collect();
             for row in rows {
                 // During bootstrap the row may not be there yet; it is written with the same value then.

@@ -7,10 +7,11 @@ use lightcone_snapshot::{Problem, SnapshotStore};
 use lightcone_table::{Index, Inserted, RowId, Table};
 use lightcone_types::TableId;
 
-use crate::datastore::{Datastore, TableSlot};
+use crate::datastore::Datastore;
 use crate::error::RecoveryError;
 use crate::record::{Group, GroupKind, Record, Records};
 use crate::system::{ST_TABLE_ID, SYSTEM_TABLE_ID_MAX};
+use crate::table_state::TableSlot;
 
 /// What recovery did.
 #[derive(Debug, Clone, Default)]

@@ -7,7 +7,9 @@ use lightcone_schema::FIRST_USER_ID;
 use lightcone_table::{Index, RangeBounds, RowId, Table};
 use lightcone_types::{IndexId, TableId};
 
-use crate::{Datastore, DatastoreError, RowBuffer};
+use crate::datastore::Datastore;
+use crate::error::DatastoreError;
+use crate::row_buffer::RowBuffer;
 
 /// A scan that has stopped before its end, or a finished one. Keeps its buffers when it is used again.
 #[derive(Debug, Default)]

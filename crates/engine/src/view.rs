@@ -7,8 +7,9 @@ use lightcone_types::bsatn::Reader;
 use lightcone_types::{DecodeError, TableId};
 use rustc_hash::FxHashSet;
 
-use crate::datastore::{Datastore, TableSlot};
+use crate::datastore::Datastore;
 use crate::error::DatastoreError;
+use crate::table_state::TableSlot;
 
 /// Instances with so many rows and bytes are brought into the order in which their view has returned them; others are so when
 /// they are made, and new rows come where there is room.

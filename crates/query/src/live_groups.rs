@@ -6,15 +6,15 @@ use std::sync::Arc;
 use lightcone_table::RowLayout;
 use lightcone_types::{AlgebraicType, ColId, Identity};
 
-use crate::collect::{make_canonical, push_sort_key};
 use crate::condition::ColumnAt;
 use crate::execute::{NOTHING, SOME};
+use crate::grouping::{Aggregate, GroupItem, Grouping};
 use crate::live_join::LiveJoin;
 use crate::predicate::{Predicate, PredicateCompiler};
 use crate::query::{Output, Query};
 use crate::scalar::Scalar;
 use crate::select_plan::layout;
-use crate::shape::{Aggregate, GroupItem, Grouping};
+use crate::sort_key::{make_canonical, push_sort_key};
 use crate::total::Total;
 
 /// What a kept thing takes beside its bytes: pointers, its place in a table.

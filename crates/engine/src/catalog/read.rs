@@ -14,8 +14,8 @@ use rustc_hash::FxHashSet;
 use super::check::check_schema;
 use crate::datastore::Datastore;
 use crate::error::{RecoveryError, SchemaError};
-use crate::schema_change::Described;
 use crate::system::{self as st, SYSTEM_TABLE_ID_MAX};
+use crate::table_state::Described;
 
 /// No bound, in a range.
 const UNBOUNDED: u8 = 2;

@@ -11,9 +11,9 @@ use lightcone_schema::{
 };
 use lightcone_types::TableId;
 
-use super::{Done, MigrationError, MigrationWork};
+use super::check::integer;
+use super::work::{Done, MigrationError, MigrationWork};
 use crate::datastore::Datastore;
-use crate::migration::check::integer;
 use crate::sequence::Sequence;
 
 /// What the names of parts begin with that only the old table has.

@@ -6,15 +6,16 @@ use std::sync::Arc;
 use lightcone_schema::{TableKind, TableSchema};
 use lightcone_types::{AlgebraicType, ColId, SpecialProduct};
 
-use super::{NewValue, RowChange, Targets, Value, ValueKind, Write, WritePlan};
+use super::write_plan::{NewValue, RowChange, Targets, WritePlan};
 use crate::ast::{
     ColumnItem, ColumnName, Expression, Expressions, Literal, Projection, Select, Shape, TableRef,
+    Value, ValueKind, Write,
 };
-use crate::block::may_read;
+use crate::catalog::{may_read, Caller, Catalog};
 use crate::error::SqlError;
 use crate::lexer::Comparison;
 use crate::literal;
-use crate::plan::{plan_select, Caller, Catalog};
+use crate::select::check_select;
 
 /// Where variables are kept, under their names.
 const VARIABLES: &str = "st_var";
@@ -109,7 +110,7 @@ fn rows_of(
         limit: None,
         shape: Shape::default(),
     };
-    let query = plan_select(text, &select, catalog, caller)?;
+    let query = check_select(&select, catalog, caller)?.with_rules(text, catalog, caller)?;
     if let Some(plan) = query.only_select_plan(&caller.identity) {
         return Ok(Targets::Plan(Box::new(plan)));
     }

@@ -7,7 +7,7 @@ use lightcone_types::ColId;
 use super::conjuncts::Conjuncts;
 use super::cost::{lookup_cost, FOUND_ROW};
 use super::samples::Samples;
-use super::{encoded_end, Access, End, KeyPart};
+use super::strategy::{Access, KeyPart};
 use crate::admission::finds_equals;
 use crate::condition::{ColumnAt, Condition, Constant, Node, NodeId};
 use crate::lexer::Comparison;
@@ -32,6 +32,13 @@ struct Known {
     column: ColId,
     part: KeyPart,
     scalar: Scalar,
+}
+
+/// One end of a range, in BSATN, and whether it belongs to the range.
+#[derive(Clone, Debug)]
+struct End {
+    value: Box<[u8]>,
+    inclusive: bool,
 }
 
 #[derive(Default)]
@@ -391,4 +398,17 @@ fn constant_key(parts: &[KeyPart]) -> Option<Vec<u8>> {
         }
     }
     Some(key)
+}
+
+/// The end of a range as an index takes it.
+fn encoded_end(end: &Option<End>) -> Box<[u8]> {
+    let mut bytes = Vec::new();
+    match end {
+        Some(End { value, inclusive }) => {
+            bytes.push(u8::from(!inclusive));
+            bytes.extend_from_slice(value);
+        }
+        None => bytes.push(2),
+    }
+    bytes.into()
 }
