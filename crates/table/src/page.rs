@@ -11,6 +11,9 @@ use std::sync::{Arc, OnceLock};
 
 use crate::row_id::PageNumber;
 
+/// Target size of a page of rows in bytes.
+pub(crate) const PAGE_BYTES: usize = 64 * 1024;
+
 /// What a snapshot calls an image of a page: a hash of its bytes.
 pub type PageHash = [u8; 32];
 

@@ -1,26 +1,23 @@
 //! One table: rows, their indexes, and the primitive changes a transaction is made of.
 
-mod alter;
-mod held;
+pub(crate) mod alter;
+pub(crate) mod held;
+pub(crate) mod hold;
 
 use std::sync::Arc;
 
 use lightcone_schema::{IndexSchema, TableKind, TableSchema};
 use lightcone_types::ColId;
 
+use self::held::{Building, HeldIndex};
+use crate::error::Error;
 use crate::id_table::IdTable;
 use crate::index::Index;
 use crate::layout::RowLayout;
 use crate::page::PageHash;
-use crate::row_id::RowId;
-use crate::rows::{bad_page_error, RowStore, ROW_IDS_MAX};
+use crate::row_id::{RowId, ROW_IDS_MAX};
+use crate::rows::RowStore;
 use crate::seed::Seed;
-use crate::Error;
-
-use self::held::{Building, HeldIndex};
-
-pub use self::alter::{AlterError, Altered, Clashes, Tick, CLASHES_MAX};
-pub use self::held::{IndexBuild, IndexChanges};
 
 /// The rows and indexes of one table, to read.
 ///
@@ -444,8 +441,9 @@ impl Table {
     ) -> Result<(), Error> {
         self.frozen = None;
         let TableView { rows, layout, .. } = &mut self.view;
-        rows.load_page(page, hash, layout)
-            .map_err(|detail| bad_page_error(&self.schema.name, format!("page {number}: {detail}")))
+        rows.load_page(page, hash, layout).map_err(|detail| {
+            Error::bad_page(&self.schema.name, format!("page {number}: {detail}"))
+        })
     }
 
     /// Builds all indexes over the loaded rows.
@@ -483,7 +481,7 @@ impl Table {
         });
         match clash {
             None => Ok(()),
-            Some(id) => Err(bad_page_error(
+            Some(id) => Err(Error::bad_page(
                 &schema.name,
                 format!("row {id} is there twice or violates a unique index"),
             )),

@@ -20,11 +20,11 @@ use self::direct::Direct;
 use self::reader::{Key, KeyReader, WideKey};
 use self::tree::Tree;
 use self::unique_hash::UniqueHash;
+use crate::error::Error;
 use crate::key::KeyRange;
 use crate::layout::RowLayout;
 use crate::row_id::RowId;
 use crate::rows::RowStore;
-use crate::Error;
 
 /// The point a lookup asks for, as BSATN of the indexed columns in index order.
 pub type PointKey<'a> = &'a [u8];

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use lightcone_schema::{IndexSchema, TableSchema};
 use lightcone_types::bsatn::DecodeError;
 
+use super::held::{held_index, HeldIndex};
 use super::{InsertError, Inserted, RowSet, Table, TableView};
+use crate::error::Error;
 use crate::index::Index;
 use crate::layout::RowLayout;
 use crate::row_id::RowId;
 use crate::rows::RowStore;
-use crate::Error;
 
 /// Groups of rows with one key that an error names at most.
 pub const CLASHES_MAX: usize = 10;
@@ -199,7 +200,7 @@ impl Table {
         let built = schema.indexes.iter().filter(is_built).count();
         let is_set = !schema.indexes.iter().any(|index| index.unique);
         let builds_set = is_set && (self.row_set.is_none() || !rows_stay);
-        let is_held = |held: &&super::HeldIndex| {
+        let is_held = |held: &&HeldIndex| {
             let has_index = |index: &IndexSchema| *index.algorithm.columns() == [held.column];
             let is_there = held.index.is_some() && indexes_stay;
             held.holders > 0 && !is_there && !schema.indexes.iter().any(has_index)
@@ -289,7 +290,7 @@ impl Table {
                 known.index = None;
             } else if !is_good {
                 let view = &self.view;
-                let built = super::held::held_index(known.column, &view.rows, &view.layout);
+                let built = held_index(known.column, &view.rows, &view.layout);
                 known.index = Some(built);
             }
         }
