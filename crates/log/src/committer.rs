@@ -19,7 +19,7 @@ use lightcone_storage::LogOffset;
 use crate::epoch::Epoch;
 use crate::error::LogError;
 use crate::format::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX};
-use crate::{Frame, Log};
+use crate::log::{Frame, Log};
 
 /// So many transactions are not worth a sync of their own if others are about to come.
 const GATHERED_MAX: u64 = 4;

@@ -15,11 +15,11 @@ use crate::format::{
     payload_checksum, segment_name, FrameHeader, SegmentHeader, FRAMES_START, FRAME_HEADER_BYTES,
     PAYLOAD_BYTES_MAX,
 };
+use crate::log::{Frame, Log, Tail};
 use crate::prove::COPY_NAME;
 use crate::reader::{FrameReader, LocalSource};
 use crate::recovery::{recover, Found, Recovery};
 use crate::segment::{remove_if_there, Chain, Segment, SegmentPlace};
-use crate::{Frame, Log, Tail};
 
 /// The lock file that keeps a second process out.
 pub(crate) const LOCK_NAME: &str = "lock";

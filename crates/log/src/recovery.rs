@@ -6,9 +6,9 @@ use std::sync::Arc;
 use lightcone_storage::{FilePosition, LogOffset, Storage};
 
 use crate::error::LogError;
+use crate::log::Tail;
 use crate::prove::{prove, ReadEnd};
 use crate::segment::{list_segments, read_header, Segment, SegmentPlace, SegmentReader, Step};
-use crate::Tail;
 
 /// What opening a log found and did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lightcone_storage::{FilePosition, LogOffset};
 
-use crate::ObjectHash;
+use crate::format::ObjectHash;
 
 /// An error of the snapshot store.
 #[derive(Debug, thiserror::Error)]

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use lightcone_storage::{disk, File, FilePosition, LogOffset, OpenMode, Storage};
 
 use crate::error::{Problem, SnapshotError};
-use crate::format::{manifest_name, pack_name, parse_name, Manifest, PackEntry};
+use crate::format::{manifest_name, pack_name, parse_name, Manifest, ObjectHash, PackEntry};
 use crate::reader::{load_manifest, Snapshot};
-use crate::writer::{SnapshotWriter, Stored};
-use crate::ObjectHash;
+use crate::shared::{Busy, Reusable, Shared, Stored};
+use crate::writer::SnapshotWriter;
 
 /// A pack of which the newest snapshot needs less than one part in this many is not relied on by the next
 /// one: what is left of it is written again, so that the pack can go.
@@ -31,39 +31,6 @@ pub struct SnapshotStore {
     shared: Arc<Shared>,
     kept: usize,
     problems: Vec<Problem>,
-}
-
-/// Stored objects that a new snapshot may take over.
-#[derive(Default)]
-pub(crate) struct Reusable {
-    pub objects: HashMap<ObjectHash, Stored>,
-    pub packs: HashMap<u64, Box<dyn File>>,
-}
-
-pub(crate) struct Shared {
-    pub storage: Arc<dyn Storage>,
-    pub directory: PathBuf,
-    busy: AtomicBool,
-}
-
-/// Held while a snapshot is written or the store is pruned.
-pub(crate) struct Busy(Arc<Shared>);
-
-impl Busy {
-    fn take(shared: &Arc<Shared>) -> Result<Busy, SnapshotError> {
-        match shared.busy.swap(true, Ordering::AcqRel) {
-            false => Ok(Busy(shared.clone())),
-            true => Err(SnapshotError::Misuse {
-                reason: "another snapshot is being written or removed".to_owned(),
-            }),
-        }
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.0.busy.store(false, Ordering::Release);
-    }
 }
 
 /// What [`SnapshotStore::prune`] removed.

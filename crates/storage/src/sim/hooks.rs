@@ -5,7 +5,8 @@ use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::{File, FilePosition, OpenMode, Storage};
+use crate::position::FilePosition;
+use crate::storage::{File, OpenMode, Storage};
 
 /// What a test does before an operation. An error takes the place of the operation.
 pub trait Hooks: Send + Sync + 'static {

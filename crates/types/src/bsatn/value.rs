@@ -1,8 +1,11 @@
 //! Values of run-time types: encode, decode, check.
 
-use super::encode::encode_len;
-use super::{Decode, DecodeError, Encode, Reader, PREALLOCATED_ELEMENTS_MAX};
-use crate::{AlgebraicType, AlgebraicValue, ProductType, Typespace};
+use super::decode::{Decode, PREALLOCATED_ELEMENTS_MAX};
+use super::encode::{encode_len, Encode};
+use super::reader::{DecodeError, Reader};
+use crate::algebraic_type::{AlgebraicType, ProductType};
+use crate::algebraic_value::AlgebraicValue;
+use crate::typespace::Typespace;
 
 /// Appends the encoding of a value. A value carries all its encoding needs, so no type is taken.
 pub fn encode_value(value: &AlgebraicValue, out: &mut Vec<u8>) {
