@@ -292,7 +292,7 @@ impl Datastore {
         }
     }
 
-    /// Notes that code has read a table, if somebody wants to know.
+    /// Notes that code has read a table, while a migration function runs.
     #[inline]
     pub(crate) fn note_read(&self, table: &Table) {
         if let Some(noted) = &self.noted_reads {

@@ -3,12 +3,13 @@
 /// A function that makes rows of one row runs.
 #[derive(Default)]
 pub(crate) struct Making {
-    /// Not to make them, but to delete them again.
+    /// The function runs again for a row that goes: what it inserts is deleted.
     pub is_undo: bool,
-    /// The values that counters gave, in the order in which they were asked for.
+    /// The values that counters gave, in order.
     pub generated: Vec<u8>,
     /// So many of their bytes were used.
     pub used: usize,
-    /// What the function may have caught, and must not go on from: what it makes would depend on other rows.
+    /// The first insert that failed. The backfill ends even if the function has caught the error, as what it makes would depend on
+    /// other rows.
     pub failure: Option<String>,
 }

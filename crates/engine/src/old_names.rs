@@ -33,7 +33,7 @@ impl OldNames {
         names
     }
 
-    /// What the name of a declared old table gives that is not there.
+    /// The id that stands for a declared old table that is not there.
     pub fn absent_table(&self, name: &str) -> Option<TableId> {
         self.tables.contains(name).then_some(ABSENT_OLD_TABLE)
     }

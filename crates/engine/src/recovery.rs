@@ -368,13 +368,8 @@ fn find_replaced(
     if group.kind == GroupKind::DeleteByKey {
         let index = identity_index(table, group)?;
         let length = index.point_len(table.layout(), rows).map_err(text)?;
-        let mut found = None;
-        index
-            .for_point(table.rows(), table.layout(), &rows[..length], |id| {
-                found = Some(id)
-            })
-            .map_err(text)?;
-        return Ok((length, found));
+        let found = index.find_point(table.rows(), table.layout(), &rows[..length]);
+        return Ok((length, found.map_err(text)?));
     }
     let length = row_length(table, rows)?;
     let row = &rows[..length];

@@ -95,7 +95,7 @@ impl Datastore {
         };
         self.table_names = before.table_names;
         self.index_names = before.index_names;
-        // Nobody has seen the ids that were taken.
+        // The ids that were taken are free again: nothing outside the transaction has seen them.
         for (slot, sequences) in before.sequences {
             self.at_mut(slot).sequences = sequences;
         }

@@ -1,7 +1,5 @@
 //! Rows of schedule tables: all that wait for their calls, one by its key, and the end of one.
 
-use lightcone_table::RowId;
-
 use crate::datastore::Datastore;
 use crate::error::DatastoreError;
 use crate::schedule::{ScheduleAt, ScheduleChange, ScheduleKey};
@@ -25,13 +23,9 @@ impl Datastore {
         let state = self.state(key.table).ok()?;
         let columns = state.schedule.as_ref()?;
         let table = &state.table;
-        let mut found: Option<RowId> = None;
-        table.indexes()[columns.index]
-            .for_point(table.rows(), table.layout(), &key.id.to_le_bytes(), |row| {
-                found = Some(row)
-            })
-            .ok()?;
-        let row = table.row(found?);
+        let index = &table.indexes()[columns.index];
+        let found = index.find_point(table.rows(), table.layout(), &key.id.to_le_bytes());
+        let row = table.row(found.ok()??);
         Some((row, columns.at(table, row)))
     }
 

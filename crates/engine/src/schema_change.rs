@@ -1,6 +1,6 @@
 //! Tables that change while they hold rows: how they follow the catalog, what of it goes into the record, and the way back.
 //!
-//! The catalog's rows say what a table is. Whoever changes them, in the open transaction, has the table follow with
+//! The catalog's rows say what a table is. Code that changes them, in the open transaction, has the table follow with
 //! [`Datastore::follow_catalog`]. Until then the row changes of the transaction are sealed: their net change is written, so that
 //! replay meets rows, catalog and tables in the same order. Rollback takes back row changes and schema changes in turns.
 

@@ -17,7 +17,7 @@ pub(crate) struct TableState {
     pub sequences: Vec<Sequence>,
     /// The next commit saves the sequences.
     pub is_saving_sequences: bool,
-    /// Somebody wants this table's changes as deltas.
+    /// The table's changes are wanted as deltas.
     pub watched: bool,
     /// Its rows call a function.
     pub schedule: Option<ScheduleColumns>,
@@ -46,10 +46,9 @@ impl TableState {
             .collect();
         // Generated values are returned in ascending column order (02 §12).
         sequences.sort_by_key(|s| s.schema.column);
-        let declared = schema.view.map(|_| {
-            let columns = schema.declared_columns().iter();
-            RowLayout::new(&columns.map(|column| column.ty.clone()).collect::<Vec<_>>())
-        });
+        let declared = schema
+            .view
+            .map(|_| RowLayout::of(schema.declared_columns()));
         TableState {
             is_writable: declared.is_none() && !is_hidden(&schema.name),
             declared,
@@ -70,7 +69,7 @@ impl TableState {
         self.counters.bytes.set(rows.heap_bytes() as u64);
     }
 
-    /// Nobody but the database itself writes its rows, and they are nowhere but in memory.
+    /// The table holds the rows of a view: only the database itself writes them, and they are in memory only.
     #[inline]
     pub fn is_view(&self) -> bool {
         self.declared.is_some()

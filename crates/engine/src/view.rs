@@ -80,7 +80,7 @@ impl Datastore {
         Ok(())
     }
 
-    /// The rows of an instance of which `is_wanted` says so. It is asked in the order in which they are found.
+    /// The rows of an instance for which `is_wanted` is true. It is called in the order in which they are found.
     fn rows_of_view(
         &self,
         slot: TableSlot,

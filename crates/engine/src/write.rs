@@ -279,7 +279,7 @@ impl Datastore {
     fn not_writable(&self, slot: TableSlot) -> DatastoreError {
         let state = self.at(slot);
         let name = state.table.schema.name.clone();
-        // A copy that lacks the rows has to know who wants them.
+        // A copy that lacks the table's rows has to know that they are wanted.
         self.note_read(&state.table);
         match (state.is_view(), hidden::is_hidden(&name)) {
             (true, _) => DatastoreError::View { view: name },

@@ -135,7 +135,7 @@ macro_rules! section {
     };
 }
 
-/// The struct of a part of a section, with what it has besides: that is filled in by whoever knows the other sections.
+/// The struct of a part of a section, with what it has besides: that is filled in by code that knows the other sections.
 macro_rules! part {
     (server of $Section:ident {} { $($fields:tt)+ }) => {};
     (

@@ -23,7 +23,7 @@ pub struct Recovery {
     pub segments: usize,
 }
 
-/// The good frames of the last segment are kept up to so many bytes, for whoever replays them next: a segment of the usual size,
+/// The good frames of the last segment are kept up to so many bytes, for the replay: a segment of the usual size,
 /// and the frame that it may end with. More is read again.
 pub(crate) const KEPT_BYTES_MAX: usize = 72 << 20;
 

@@ -129,10 +129,7 @@ impl Execution {
             }
             state.at += 1;
             self.ids[usize::from(step.relation)] = Some(id);
-            let tuple = Match {
-                tables,
-                ids: &self.ids,
-            };
+            let tuple = Match::new(tables, &self.ids);
             if let Some(joined) = &step.joined {
                 let row_bytes = tables[usize::from(step.relation)].row(id).len();
                 spend(steps, joined.steps(row_bytes));
@@ -165,10 +162,7 @@ impl Execution {
             state.read.found += 1;
             self.ids[usize::from(step.relation)] = Some(id);
             spend(steps, 1);
-            let found = Match {
-                tables,
-                ids: &self.ids,
-            };
+            let found = Match::new(tables, &self.ids);
             if !visit(&found) {
                 return false;
             }
@@ -212,10 +206,7 @@ impl Execution {
             return true;
         }
         self.depth = strategy.end;
-        let found = Match {
-            tables,
-            ids: &self.ids,
-        };
+        let found = Match::new(tables, &self.ids);
         if let Some(columns) = &self.visited_by {
             let is_visited = self.distinct.has(columns, &found);
             spend(steps, self.distinct.steps());
@@ -306,10 +297,7 @@ impl Execution {
         let Some(predicate) = predicate else {
             return true;
         };
-        let tuple = Match {
-            tables,
-            ids: &self.ids,
-        };
+        let tuple = Match::new(tables, &self.ids);
         let rows = self.ids.iter().zip(tables);
         let row_bytes = rows.filter_map(|(id, table)| Some(table.row((*id)?).len()));
         // Looking at every relation costs something, too.
@@ -323,10 +311,7 @@ impl Execution {
 
     /// Begins the loop at the present depth for the present rows.
     fn enter(&mut self, step: &Step, tables: &[&TableView]) {
-        let tuple = Match {
-            tables,
-            ids: &self.ids,
-        };
+        let tuple = Match::new(tables, &self.ids);
         let state = &mut self.loops[self.depth];
         state.ids.clear();
         state.at = 0;
@@ -366,10 +351,7 @@ impl Execution {
             if state.hash.as_ref().is_none_or(|table| !table.is_built) {
                 return self.build(step, columns, tables, steps);
             }
-            let tuple = Match {
-                tables,
-                ids: &self.ids,
-            };
+            let tuple = Match::new(tables, &self.ids);
             return {
                 state.probe(columns, table, &tuple, steps);
                 Ok(())

@@ -98,14 +98,14 @@ impl Fragment {
         (0..self.tables.len() as u16).filter(is_own).collect()
     }
 
-    /// The result depends on who asks.
+    /// The result depends on the caller's identity.
     pub fn reads_sender(&self) -> bool {
         self.condition.reads_sender()
     }
 }
 
 impl Query {
-    /// The result depends on who asks, beside his rights.
+    /// The result depends on the caller's identity, beside his rights.
     pub fn reads_sender(&self) -> bool {
         self.fragments.iter().any(Fragment::reads_sender)
     }

@@ -55,7 +55,7 @@ impl SelectPlan {
         sender: &Identity,
     ) -> SelectPlan {
         let condition = fragment.condition.bind(sender);
-        let layout = layout(table);
+        let layout = RowLayout::of(&table.columns);
         let compiler = PredicateCompiler::new(&condition, vec![&layout]);
         let predicate = compiler.compile(&condition.conjuncts);
         let equalities = first_equalities(&condition)
@@ -92,7 +92,8 @@ impl SelectPlan {
             .enumerate()
             .filter(|(position, _)| !dropped.contains(position));
         let kept: Vec<_> = kept.map(|(_, conjunct)| *conjunct).collect();
-        PredicateCompiler::new(&self.condition, vec![&layout(&self.table)]).compile(&kept)
+        PredicateCompiler::new(&self.condition, vec![&RowLayout::of(&self.table.columns)])
+            .compile(&kept)
     }
 
     pub(crate) fn condition(&self) -> &Condition {
@@ -174,11 +175,6 @@ impl Query {
             _ => None,
         }
     }
-}
-
-pub(crate) fn layout(table: &TableSchema) -> RowLayout {
-    let types: Vec<AlgebraicType> = table.columns.iter().map(|c| c.ty.clone()).collect();
-    RowLayout::new(&types)
 }
 
 /// The equalities of a condition on one relation, the first one per column.

@@ -42,7 +42,7 @@ pub struct ModuleDef {
     pub migration: Option<MigrationDef>,
     /// The same by module level, with local names, as the schema endpoint shows them.
     pub root: ModuleLevel,
-    // The names are the module's: whoever makes them meet in one place harms its own callers only.
+    // The names are the module's: a module with colliding ones slows down its own callers only.
     pub(crate) tables_by_name: FxHashMap<String, usize>,
     pub(crate) reducers_by_name: FxHashMap<String, usize>,
     pub(crate) procedures_by_name: FxHashMap<String, usize>,
@@ -78,7 +78,7 @@ pub struct MigrationDef {
     pub old_tables: Vec<TableDef>,
 }
 
-/// Reducers that nobody but an update calls, by their ids.
+/// Reducers that only an update calls, by their ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MigrationFunctions {
     /// `__migrate`, which sees all rows at once.

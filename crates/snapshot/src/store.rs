@@ -1,8 +1,8 @@
 //! The directory of snapshots: beginning one, finding the newest good one, removing old ones.
 
-use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
 use lightcone_storage::{disk, File, FilePosition, LogOffset, OpenMode, Storage};
@@ -104,7 +104,7 @@ impl SnapshotStore {
         Ok(numbers)
     }
 
-    /// The offsets of the stored snapshots, ascending; damaged ones that nobody has read yet included.
+    /// The offsets of the stored snapshots, ascending; damaged ones that were not read yet included.
     pub fn offsets(&self) -> Result<Vec<LogOffset>, SnapshotError> {
         let numbers = self.numbers("manifest")?;
         Ok(numbers.into_iter().map(LogOffset::new).collect())
@@ -282,7 +282,7 @@ impl SnapshotStore {
                     }
                     // Left for recovery to set aside; it must not count as kept.
                     Err(error) if error.is_damage() => {}
-                    // Perhaps it can be read tomorrow: until then nobody knows which packs it needs.
+                    // Perhaps it can be read later: until then it is unknown which packs it needs.
                     Err(error) if error.is_unreadable() => are_needs_known = false,
                     Err(error) => return Err(error),
                 }

@@ -340,7 +340,7 @@ impl Drop for SnapshotWriter {
             return;
         }
         if self.named {
-            // Whether the name is on the disk is unknown: nobody may rely on this snapshot.
+            // Whether the name is on the disk is unknown: this snapshot must not be relied on.
             let path = self.shared.directory.join(manifest_name(self.offset));
             let _ = self.shared.storage.remove(&path);
         }

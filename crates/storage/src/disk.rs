@@ -32,7 +32,7 @@ impl Storage for DiskStorage {
     }
 
     fn make_directory(&self, directory: &Path) -> io::Result<()> {
-        // Whatever the umask: what is kept here is nobody else's business.
+        // Whatever the umask: other users must not read what is kept here.
         fs::DirBuilder::new().mode(0o700).create(directory)
     }
 

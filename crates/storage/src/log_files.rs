@@ -134,7 +134,7 @@ impl LogFiles {
         let Some(current) = self.current.take() else {
             return;
         };
-        // Somebody else may have cut it meanwhile: it must not grow.
+        // Another process may have cut it meanwhile: it must not grow.
         let length = current.file.metadata().map_or(0, |data| data.len());
         if length > current.bytes {
             let _ = current.file.set_len(current.bytes);

@@ -27,7 +27,7 @@ pub trait Storage: Send + Sync + 'static {
         let parent = parent_of(directory);
         if self.is_directory(directory)? {
             return match self.sync_directory(parent) {
-                // Nobody who may not even look into the parent has made this directory; a mount point has no name to sync.
+                // A process that may not even open the parent has not made this directory; a mount point has no name to sync.
                 Err(error)
                     if matches!(
                         error.kind(),
@@ -43,7 +43,7 @@ pub trait Storage: Send + Sync + 'static {
         }
         self.create_directory(parent)?;
         match self.make_directory(directory) {
-            // Somebody else was quicker.
+            // Another process or thread was quicker.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made?,
         }
@@ -70,7 +70,7 @@ pub trait Storage: Send + Sync + 'static {
     /// Makes the creations, renames and removals in `directory` durable.
     fn sync_directory(&self, directory: &Path) -> io::Result<()>;
     /// Takes the exclusive lock file `path` until the returned guard is dropped.
-    /// Fails with [`io::ErrorKind::WouldBlock`] while somebody else holds it.
+    /// Fails with [`io::ErrorKind::WouldBlock`] while another process holds it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Any + Send + Sync>>;
     /// Runs `task` beside the caller (the simulator runs it at once). Fails if no thread can be had.
     fn run_in_background(&self, name: &str, task: Box<dyn FnOnce() + Send>) -> io::Result<()>;
@@ -98,7 +98,7 @@ pub trait File: Send + Sync {
 /// The directory that holds the name of `path`.
 pub fn parent_of(path: &Path) -> &Path {
     match path.parent() {
-        // The root, which nobody makes.
+        // The root, which is always there.
         None => path,
         Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
         Some(parent) => parent,
@@ -151,7 +151,7 @@ pub fn write_zeros(file: &dyn File, from: FilePosition, to: FilePosition) -> io:
     Ok(())
 }
 
-/// Fills `buffer` from `position`; returns how many bytes there were (less than asked only at the end of the file).
+/// Fills `buffer` from `position`; returns how many bytes there were (fewer than its length only at the end of the file).
 pub fn read_full_at(
     file: &dyn File,
     buffer: &mut [u8],

@@ -276,7 +276,7 @@ impl FrozenPage {
         unsafe { std::slice::from_raw_parts(self.0.data.as_ptr(), self.0.len) }
     }
 
-    /// The hash of the bytes, if somebody has told it since they were last changed.
+    /// The hash of the bytes, if it was set since they were last changed.
     pub fn hash(&self) -> Option<PageHash> {
         self.0.hash.get().copied()
     }

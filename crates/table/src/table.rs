@@ -28,7 +28,7 @@ pub struct TableView {
     rows: RowStore,
     /// In the order of `schema.indexes`.
     indexes: Vec<Index>,
-    /// Indexes that the catalog does not know, on one column each, as long as somebody holds them. Frozen tables have none.
+    /// Indexes that the catalog does not know, on one column each, as long as they are held. Frozen tables have none.
     held: Vec<HeldIndex>,
 }
 
@@ -39,7 +39,7 @@ pub struct Table {
     unique: Vec<usize>,
     /// Finds equal rows where no unique index does it (set semantics, 03 §8.4).
     row_set: Option<RowSet>,
-    /// The view of what is there now, if somebody has asked since the last change.
+    /// The view of what is there now, if it was frozen since the last change.
     frozen: Option<Arc<TableView>>,
     /// Columns on which indexes are being built elsewhere.
     building: Vec<Building>,
@@ -139,7 +139,7 @@ impl TableView {
     }
 }
 
-/// The indexes of the schema, and those that somebody holds.
+/// The indexes of the schema, and the held ones.
 fn all<'t>(
     indexes: &'t mut [Index],
     held: &'t mut [HeldIndex],
@@ -151,8 +151,7 @@ fn all<'t>(
 impl Table {
     /// An empty table.
     pub fn new(schema: Arc<TableSchema>) -> Table {
-        let types: Vec<_> = schema.columns.iter().map(|c| c.ty.clone()).collect();
-        let layout = Arc::new(RowLayout::new(&types));
+        let layout = Arc::new(RowLayout::of(&schema.columns));
         let rows = RowStore::new(&layout);
         let indexes: Vec<Index> = schema
             .indexes

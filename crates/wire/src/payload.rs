@@ -15,6 +15,7 @@ use lightcone_types::Reader;
 use crate::compress::Compression;
 use crate::error::Error;
 use crate::message::ServerMessage;
+use crate::protocol::Protocol;
 
 pub use crate::compress::COMPRESS_ABOVE_BYTES;
 

@@ -308,7 +308,7 @@ fn hash_of(hasher: &blake3::Hasher) -> [u8; HASH_BYTES] {
     hash
 }
 
-/// Nobody finds two rows with the same.
+/// A hash that stands for the row: it is long enough that no two rows have the same.
 fn row_hash(row: &[u8]) -> [u8; HASH_BYTES] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(row);
@@ -318,8 +318,5 @@ fn row_hash(row: &[u8]) -> [u8; HASH_BYTES] {
 /// The row of a table whose first column is its key.
 fn find(table: &Table, key: &[u8]) -> Option<RowId> {
     let index = table.indexes().first()?;
-    let mut found = None;
-    let looked = index.for_point(table.rows(), table.layout(), key, |id| found = Some(id));
-    looked.ok()?;
-    found
+    index.find_point(table.rows(), table.layout(), key).ok()?
 }

@@ -1,5 +1,5 @@
 //! Tables of a backfill (02 §14.9): the new ones, which take rows in while the old ones are in use, what was done so far, and the
-//! program that does it. They are in the catalog under names that no module can declare, and nobody else writes to them.
+//! program that does it. They are in the catalog under names that no module can declare, and only the backfill writes to them.
 //!
 //! | table | rows |
 //! |---|---|

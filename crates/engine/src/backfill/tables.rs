@@ -152,10 +152,8 @@ impl Datastore {
         let table = self.state(self.table_id_from_name(STATE)?).ok()?;
         let table = &table.table;
         let index = table.indexes().first()?;
-        let mut found = None;
-        let looked = index.for_point(table.rows(), table.layout(), &[key], |id| found = Some(id));
-        looked.ok()?;
-        let mut row = Reader::new(table.row(found?));
+        let found = index.find_point(table.rows(), table.layout(), &[key]);
+        let mut row = Reader::new(table.row(found.ok()??));
         row.read_u8().ok()?;
         row.read_bytes().ok().map(<[u8]>::to_vec)
     }

@@ -203,7 +203,7 @@ impl Datastore {
     }
 
     /// The function has ended. Of the tables that were set aside, those with rows that others take the places of must have been
-    /// read: what nobody has looked at is not to be lost.
+    /// read, so that no rows are lost that the function has not seen.
     ///
     /// # Errors
     /// One was not.

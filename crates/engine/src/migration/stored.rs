@@ -28,7 +28,7 @@ impl Datastore {
         Ok(())
     }
 
-    /// Asks for the memory of what is built over all rows when a table follows the catalog.
+    /// Reserves the memory of what is built over all rows when a table follows the catalog.
     fn take_index_bytes(&self, id: TableId, work: &mut MigrationWork<'_>) -> Done {
         let Ok(state) = self.state(id) else {
             return Ok(());

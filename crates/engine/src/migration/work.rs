@@ -77,7 +77,7 @@ impl From<SchemaError> for MigrationError {
 
 /// What a migration may take, and what it has taken.
 pub struct MigrationWork<'w> {
-    /// Asked now and then: false ends the migration.
+    /// Called now and then: false ends the migration.
     may_go_on: &'w mut dyn FnMut() -> bool,
     bytes_left: u64,
     /// What the copy took that the migration is tried on.
@@ -104,7 +104,7 @@ impl<'w> MigrationWork<'w> {
         self.counted = Some(counter);
     }
 
-    /// Rows that were looked at or copied since this was asked the last time.
+    /// Rows that were looked at or copied since the last call of this.
     pub fn take_rows(&mut self) -> u64 {
         std::mem::take(&mut self.rows)
     }

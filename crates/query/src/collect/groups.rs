@@ -14,7 +14,6 @@ use crate::grouping::{Aggregate, GroupItem, Grouping};
 use crate::predicate::{Predicate, PredicateCompiler, Tuple};
 use crate::query::Fragment;
 use crate::scalar::Scalar;
-use crate::select_plan::layout;
 use crate::sort_key::{make_canonical, push_sort_key};
 use crate::total::Total;
 
@@ -159,7 +158,7 @@ pub(crate) struct Groups {
 
 impl Groups {
     pub fn new(grouping: &Grouping, sender: &Identity) -> Groups {
-        let layout = layout(&grouping.row);
+        let layout = RowLayout::of(&grouping.row.columns);
         let having = grouping.having.as_ref().and_then(|having| {
             let bound = having.bind(sender);
             PredicateCompiler::new(&bound, vec![&layout]).compile(&bound.conjuncts)

@@ -12,6 +12,7 @@ use crate::ast::{
     Value, ValueKind, Write,
 };
 use crate::catalog::{may_read, Caller, Catalog};
+use crate::check::unexpected;
 use crate::error::SqlError;
 use crate::lexer::Comparison;
 use crate::literal;
@@ -94,7 +95,7 @@ fn target(
 }
 
 /// The rows of the target that a condition is true of. Only the owner gets as far as running this, so row-level security
-/// plays no part; anybody else hears of tables that he may not read what he hears in a query.
+/// plays no part; of tables that another caller may not read, the error is that of a query.
 fn rows_of(
     text: &str,
     name: String,
@@ -228,13 +229,6 @@ fn encode_value(value: &Value, ty: &AlgebraicType) -> Result<Vec<u8>, SqlError> 
 fn is_written_as_text(ty: &AlgebraicType) -> bool {
     let is_special = |special| !matches!(special, SpecialProduct::TimeDuration);
     *ty == AlgebraicType::String || ty.is_bytes() || ty.special_product().is_some_and(is_special)
-}
-
-fn unexpected(expected: &AlgebraicType, inferred: &AlgebraicType) -> SqlError {
-    SqlError::UnexpectedType {
-        expected: expected.type_name(),
-        inferred: inferred.type_name(),
-    }
 }
 
 fn require_variable(name: &str) -> Result<(), SqlError> {

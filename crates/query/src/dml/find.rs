@@ -11,7 +11,7 @@ use crate::results::Tables;
 /// Steps between two looks at the clock: less than a millisecond.
 const PIECE_STEPS: usize = 1 << 17;
 
-/// The rows of its first relation that a query of the owner finds, each once. `go_on` is asked now and then; after false, what is
+/// The rows of its first relation that a query of the owner finds, each once. `go_on` is called now and then; after false, what is
 /// found so far comes back. Tables that are gone have no rows.
 ///
 /// # Errors

@@ -24,18 +24,23 @@ pub(crate) const NOTHING: u8 = 1;
 pub enum Progress {
     /// The steps are used up; there is more to do.
     Paused,
-    /// Whoever takes the matches wants no more.
+    /// `visit` wants no more matches.
     Stopped,
     Done,
 }
 
 /// One match: a row of each relation of the fragment.
 pub struct Match<'m> {
-    pub(super) tables: &'m [&'m TableView],
-    pub(super) ids: &'m [Option<RowId>],
+    tables: &'m [&'m TableView],
+    ids: &'m [Option<RowId>],
 }
 
-impl Match<'_> {
+impl<'m> Match<'m> {
+    #[inline]
+    pub(super) fn new(tables: &'m [&'m TableView], ids: &'m [Option<RowId>]) -> Match<'m> {
+        Match { tables, ids }
+    }
+
     /// The row of a relation; `None` if it has none here.
     pub(crate) fn id(&self, relation: u16) -> Option<RowId> {
         self.ids[usize::from(relation)]

@@ -20,10 +20,7 @@ impl Execution {
         if leading.is_single {
             return true;
         }
-        let found = Match {
-            tables,
-            ids: &self.ids,
-        };
+        let found = Match::new(tables, &self.ids);
         let before = self.distinct.memory_bytes;
         let others = self.memory_bytes - before;
         let bytes_max = self.memory_bytes_max.saturating_sub(others);
@@ -42,7 +39,7 @@ impl Execution {
     }
 
     /// There is no memory to go on with: finds the other matches from the outside, which may take less. False if some matches for
-    /// the present value were visited and others were not, so that nobody could tell which.
+    /// the present value were visited and others were not, as it is not kept which.
     pub(super) fn gives_up_leading(&mut self, tables: &[&TableView]) -> bool {
         let strategy = self.strategy.clone();
         let Some(leading) = &strategy.leading else {

@@ -64,7 +64,7 @@ pub(super) struct Choices<'a> {
     choices: Vec<Option<Choice>>,
     is_bound: Vec<bool>,
     is_optional: Vec<bool>,
-    /// By relation: whoever asks may not see how many rows its keys have.
+    /// By relation: the caller may not learn how many rows its keys have.
     is_guarded: Vec<bool>,
     /// Matches of the relations that are bound, about.
     pub matches: f64,

@@ -11,7 +11,7 @@ use crate::def::ModuleDef;
 /// [`Step::ChangeColumnAccessorName`] and [`Step::ChangeAccess`]: the table that holds its rows is meant then.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// The table gets the name `old`, under which the migration function reads it; nobody writes it any more. What calls its rows
+    /// The table gets the name `old`, under which the migration function reads it; it is not written any more. What calls its rows
     /// planned is forgotten.
     SetAsideTable {
         table: String,

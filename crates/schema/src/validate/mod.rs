@@ -36,20 +36,17 @@ impl ModuleDef {
 
     /// Applies the rules of 02 §8 and collects all errors.
     pub fn validate(raw: RawModuleDef) -> Result<ModuleDef, ValidationErrors> {
-        let (version, sections);
         let mut cx;
-        match raw {
+        let sections = match raw {
             RawModuleDef::V9(raw) => {
-                version = RawVersion::V9;
-                cx = Context::new(version);
-                sections = Sections::from_v9(&mut cx, raw);
+                cx = Context::new(RawVersion::V9);
+                Sections::from_v9(&mut cx, raw)
             }
             RawModuleDef::V10(raw) => {
-                version = RawVersion::V10;
-                cx = Context::new(version);
-                sections = Sections::from_v10(&mut cx, raw);
+                cx = Context::new(RawVersion::V10);
+                Sections::from_v10(&mut cx, raw)
             }
-        }
+        };
         let root = level::level(&mut cx, sections, String::new(), true);
         let module = if cx.errors.is_empty() {
             flatten::flatten(&mut cx, root)

@@ -1,4 +1,4 @@
-//! The end of a log, for who reads it.
+//! The end of a log, for people who read it.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};

@@ -1,4 +1,4 @@
-//! A disk that asks before what it does, so that a test makes it fail, wait or panic where it wants.
+//! A disk that calls hooks before each operation, so that a test can make it fail, wait or panic there.
 
 use std::any::Any;
 use std::io::{self, IoSlice};

@@ -47,7 +47,7 @@ pub struct Faults {
     pub full_at_bytes: Option<u64>,
     /// Writes take only a random part of what they are given.
     pub short_writes: bool,
-    /// Reads return only a random part of what they are asked for.
+    /// Reads return only a random part of the wanted bytes.
     pub short_reads: bool,
 }
 

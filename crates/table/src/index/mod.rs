@@ -277,7 +277,7 @@ impl Index {
     /// # Errors
     /// If the point does not decode.
     #[inline]
-    fn find_point(
+    pub fn find_point(
         &self,
         rows: &RowStore,
         layout: &RowLayout,

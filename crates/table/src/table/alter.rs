@@ -18,7 +18,7 @@ pub const CLASHES_MAX: usize = 10;
 /// Rows between two questions whether to go on.
 const TICK_ROWS: u64 = 1024;
 
-/// Asked now and then, with how many rows were looked at since the last time: false ends the work.
+/// Called now and then, with how many rows were looked at since the last time: false ends the work.
 pub type Tick<'a> = &'a mut dyn FnMut(u64) -> bool;
 
 /// Why a table cannot have another schema, or the rows of another table.
@@ -119,11 +119,6 @@ impl<'a> Ticker<'a> {
     }
 }
 
-fn layout_of(schema: &TableSchema) -> RowLayout {
-    let types: Vec<_> = schema.columns.iter().map(|c| c.ty.clone()).collect();
-    RowLayout::new(&types)
-}
-
 fn check_row(layout: &RowLayout, row: &[u8]) -> Result<(), Error> {
     match layout.validate(row)? {
         length if length == row.len() => Ok(()),
@@ -189,7 +184,7 @@ fn build_row_set(rows: &RowStore, tick: Tick<'_>) -> Result<RowSet, AlterError> 
 impl Table {
     /// Whether rows can stay where they are, and as they are, under another schema in which each of them is valid.
     pub fn keeps_rows(&self, schema: &TableSchema) -> bool {
-        self.rows.is_for(&layout_of(schema))
+        self.rows.is_for(&RowLayout::of(&schema.columns))
     }
 
     /// How many indexes and sets are built over all rows when the table gets another schema, whether rows stay or move.
@@ -222,7 +217,7 @@ impl Table {
         let has_same_types = self.has_types_of(&schema);
         let layout = match has_same_types {
             true => self.view.layout.clone(),
-            false => Arc::new(layout_of(&schema)),
+            false => Arc::new(RowLayout::of(&schema.columns)),
         };
         let rows = &self.view.rows;
         if !has_same_types {
@@ -278,7 +273,7 @@ impl Table {
         Ok(altered)
     }
 
-    /// What somebody holds an index for, and the schema has none: that one is there. Others are not.
+    /// Builds the held indexes of columns for which the schema has none, and drops those of columns for which it has one.
     pub(super) fn fit_held(&mut self, has_same_types: bool) {
         // What is built elsewhere may be of other rows.
         self.building.clear();

@@ -1,4 +1,4 @@
-//! Indexes beside those of the schema: those that somebody holds, and what has changed while one is being built.
+//! Held indexes, which are beside those of the schema, and what has changed while one is being built.
 
 use lightcone_schema::IndexAlgorithm;
 use lightcone_types::ColId;
@@ -8,7 +8,7 @@ use crate::layout::RowLayout;
 use crate::row_id::RowId;
 use crate::rows::RowStore;
 
-/// An index for those who look rows up by a column that no index of the schema is for.
+/// An index for lookups by a column that no index of the schema is for. It is there as long as it has holders.
 pub(super) struct HeldIndex {
     pub column: ColId,
     /// None while the schema has one on this column.
@@ -17,7 +17,7 @@ pub(super) struct HeldIndex {
 }
 
 impl HeldIndex {
-    /// Somebody holds it, and the schema has none.
+    /// It has holders, and the schema has none.
     pub fn is_used(&self) -> bool {
         self.holders > 0 && self.index.is_some()
     }

@@ -75,7 +75,7 @@ impl Table {
             known.holders += 1;
             return;
         }
-        // Those that were let go of were kept for who comes back.
+        // Those without holders were kept in case one comes back.
         held.retain(|held| held.holders > 0);
         held.push(HeldIndex {
             column,
@@ -84,7 +84,7 @@ impl Table {
         });
     }
 
-    /// Undoes one [`hold_index`](Self::hold_index). The index stays until another one is built, for who comes back.
+    /// Undoes one [`hold_index`](Self::hold_index). The index stays until another one is built, in case a holder comes back.
     pub fn release_index(&mut self, column: ColId) {
         let held = &mut self.view.held;
         if let Some(known) = held.iter_mut().find(|held| held.column == column) {
@@ -92,7 +92,7 @@ impl Table {
         }
     }
 
-    /// Nobody holds an index any more, and none is being built.
+    /// Drops all held indexes, and those that are being built.
     pub fn forget_held(&mut self) {
         self.view.held.clear();
         self.building.clear();
@@ -115,7 +115,7 @@ impl Table {
         held.filter(|held| held.is_used()).count()
     }
 
-    /// Whether somebody holds an index on this column that the schema does not have.
+    /// Whether an index on this column is held that the schema does not have.
     pub fn holds_index(&self, column: ColId) -> bool {
         let mut held = self.view.held.iter();
         held.any(|held| held.column == column && held.is_used())
@@ -141,12 +141,12 @@ impl Table {
         (!building.is_lost).then(|| std::mem::take(&mut building.changes))
     }
 
-    /// Nobody builds an index on this column any more.
+    /// No index is built on this column any more.
     pub fn give_up_index(&mut self, column: ColId) {
         self.building.retain(|building| building.column != column);
     }
 
-    /// Takes an index that all changes were applied to, and holds it once. Gives the indexes that nobody holds any more: freeing them
+    /// Takes an index that all changes were applied to, and holds it once. Gives the indexes without holders: freeing them
     /// takes its time.
     pub fn take_index(&mut self, column: ColId, build: IndexBuild) -> Vec<Index> {
         self.give_up_index(column);

@@ -5,7 +5,7 @@ use ethnum::{I256, U256};
 use super::parse::{Node, NodeKind};
 use crate::algebraic_type::{AlgebraicType, ProductType, SumType};
 use crate::algebraic_value::AlgebraicValue;
-use crate::bsatn::{decode_value, DecodeError, Reader};
+use crate::bsatn::{decode_value, read_variant, DecodeError, Reader};
 use crate::hex;
 use crate::typespace::Typespace;
 use std::fmt::Write;
@@ -150,14 +150,7 @@ impl Transcoder<'_> {
     }
 
     fn sum(&mut self, sum: &SumType, r: &mut Reader<'_>) -> Result<(), DecodeError> {
-        let tag = r.read_u8()?;
-        let variant = sum
-            .variants
-            .get(usize::from(tag))
-            .ok_or(DecodeError::InvalidTag {
-                tag,
-                sum_name: None,
-            })?;
+        let (tag, variant) = read_variant(sum, r)?;
         let end = write_sum_head(tag, variant.name().filter(|_| self.named), self.out);
         r.nested(|r| self.value(&variant.algebraic_type, r))?;
         self.out.push(end);

@@ -21,24 +21,21 @@ impl JsonError {
     }
 
     /// The error as seen from the object around it.
-    pub fn in_field(mut self, name: &str) -> Self {
-        let dot = if self.path.is_empty() || self.path.starts_with('[') {
-            ""
-        } else {
-            "."
-        };
-        self.path = format!("{name}{dot}{}", self.path);
-        self
+    pub fn in_field(self, name: &str) -> Self {
+        self.within(name)
     }
 
     /// The error as seen from the array around it.
-    pub fn in_element(mut self, index: usize) -> Self {
-        let dot = if self.path.is_empty() || self.path.starts_with('[') {
-            ""
-        } else {
-            "."
+    pub fn in_element(self, index: usize) -> Self {
+        self.within(&format!("[{index}]"))
+    }
+
+    fn within(mut self, step: &str) -> Self {
+        let dot = match self.path.is_empty() || self.path.starts_with('[') {
+            true => "",
+            false => ".",
         };
-        self.path = format!("[{index}]{dot}{}", self.path);
+        self.path = format!("{step}{dot}{}", self.path);
         self
     }
 
