@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lightcone_schema::{ModuleDef, TableSchema};
-use lightcone_table::{Index, IndexBuild, IndexChanges, RowId, Table};
+use lightcone_table::{Index, IndexBuild, IndexChanges, Table};
 use lightcone_types::{ColId, IndexId, TableId, Timestamp};
 use rustc_hash::FxHashSet;
 
@@ -366,18 +366,6 @@ impl Datastore {
     /// An index with its table.
     pub fn index_of(&self, index: IndexId) -> Option<(&Table, &Index)> {
         self.index(index).ok()
-    }
-
-    pub(crate) fn rows_at_point(
-        &self,
-        index: IndexId,
-        point: &[u8],
-        out: &mut Vec<RowId>,
-    ) -> Result<TableSlot, DatastoreError> {
-        let (slot, _) = self.index_slot(index)?;
-        let (table, index) = self.index(index)?;
-        index.for_point(table.rows(), table.layout(), point, |id| out.push(id))?;
-        Ok(slot)
     }
 
     /// Memory of all tables in bytes; ordered indexes are estimated.

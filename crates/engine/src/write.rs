@@ -188,12 +188,13 @@ impl Datastore {
         index: IndexId,
         point: &[u8],
     ) -> Result<u32, DatastoreError> {
-        self.require_transaction()?;
-        let mut found = std::mem::take(&mut self.transaction.found);
-        let result = self.rows_at_point(index, point, &mut found);
-        let result = result.and_then(|slot| self.delete_rows(slot, &found));
-        self.give_back(found);
-        result
+        self.delete_rows_found(|datastore, found| {
+            let (slot, position) = datastore.index_slot(index)?;
+            let table = &datastore.at(slot).table;
+            let (rows, layout) = (table.rows(), table.layout());
+            table.indexes()[position].for_point(rows, layout, point, |id| found.push(id))?;
+            Ok(slot)
+        })
     }
 
     /// Deletes what the range scan finds (03 §8.6) and returns how many rows went.
@@ -205,17 +206,13 @@ impl Datastore {
         index: IndexId,
         range: RangeBounds<'_>,
     ) -> Result<u32, DatastoreError> {
-        self.require_transaction()?;
-        let (slot, position) = self.index_slot(index)?;
-        let mut found = std::mem::take(&mut self.transaction.found);
-        let table = &self.at(slot).table;
-        let (rows, layout) = (table.rows(), table.layout());
-        let result = table.indexes()[position].for_range(rows, layout, range, |id| found.push(id));
-        let result = result
-            .map_err(DatastoreError::from)
-            .and_then(|()| self.delete_rows(slot, &found));
-        self.give_back(found);
-        result
+        self.delete_rows_found(|datastore, found| {
+            let (slot, position) = datastore.index_slot(index)?;
+            let table = &datastore.at(slot).table;
+            let (rows, layout) = (table.rows(), table.layout());
+            table.indexes()[position].for_range(rows, layout, range, |id| found.push(id))?;
+            Ok(slot)
+        })
     }
 
     /// Deletes each row of the BSATN array `rows` that is visible (03 §8.6); returns how many rows went.
@@ -223,13 +220,11 @@ impl Datastore {
     /// # Errors
     /// No transaction, no such table, undecodable rows. Nothing is changed then.
     pub fn delete_all_by_eq(&mut self, table: TableId, rows: &[u8]) -> Result<u32, DatastoreError> {
-        self.require_transaction()?;
-        let slot = self.slot(table)?;
-        let mut found = std::mem::take(&mut self.transaction.found);
-        let result = find_listed(&self.at(slot).table, rows, &mut found);
-        let result = result.and_then(|()| self.delete_rows(slot, &found));
-        self.give_back(found);
-        result
+        self.delete_rows_found(|datastore, found| {
+            let slot = datastore.slot(table)?;
+            find_listed(&datastore.at(slot).table, rows, found)?;
+            Ok(slot)
+        })
     }
 
     /// Deletes all visible rows and returns how many there were.
@@ -237,13 +232,16 @@ impl Datastore {
     /// # Errors
     /// No transaction; no such table.
     pub fn clear(&mut self, table: TableId) -> Result<u64, DatastoreError> {
-        self.require_transaction()?;
-        let slot = self.slot(table)?;
-        let mut found = std::mem::take(&mut self.transaction.found);
-        self.at(slot).table.rows().for_each(|id, _| found.push(id));
-        let result = self.delete_rows(slot, &found).map(u64::from);
-        self.give_back(found);
-        result
+        let deleted = self.delete_rows_found(|datastore, found| {
+            let slot = datastore.slot(table)?;
+            datastore
+                .at(slot)
+                .table
+                .rows()
+                .for_each(|id, _| found.push(id));
+            Ok(slot)
+        })?;
+        Ok(u64::from(deleted))
     }
 
     /// Deletes rows of a table by their ids.
@@ -259,10 +257,20 @@ impl Datastore {
         self.delete_rows(slot, rows)
     }
 
-    fn give_back(&mut self, mut found: Vec<RowId>) {
+    /// Deletes the rows of one table that `find` puts into the empty list.
+    #[inline]
+    fn delete_rows_found(
+        &mut self,
+        find: impl FnOnce(&Datastore, &mut Vec<RowId>) -> Result<TableSlot, DatastoreError>,
+    ) -> Result<u32, DatastoreError> {
+        self.require_transaction()?;
+        let mut found = std::mem::take(&mut self.transaction.found);
+        let slot = find(self, &mut found);
+        let result = slot.and_then(|slot| self.delete_rows(slot, &found));
         found.clear();
         found.shrink_to(1 << 16);
         self.transaction.found = found;
+        result
     }
 
     /// The slot of a table that is not the database's own to write.

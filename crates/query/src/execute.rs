@@ -29,6 +29,7 @@ pub(crate) use self::found::{NOTHING, SOME};
 
 /// So many relations are looked at for one step.
 const RELATIONS_PER_STEP: usize = 8;
+
 /// The evaluation of one fragment for one caller. Each piece of work is given the same tables.
 pub struct Execution {
     strategy: Arc<Strategy>,

@@ -43,7 +43,7 @@ impl CheckedSelect {
     }
 }
 
-/// The query as this caller may see it: for the owner as it is.
+/// The fragments of a query as this caller may see it: for the owner one, the query as it is.
 fn apply_rules(
     query: Fragment,
     catalog: &dyn Catalog,

@@ -21,6 +21,7 @@ pub use self::tail::{has_log_files, log_tail};
 const FILE_SHARE: u64 = 8;
 /// The least that a file may have, however little all may have.
 const FILE_BYTES_MIN: u64 = 4 << 10;
+
 /// How much of a log is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogBounds {

@@ -15,9 +15,9 @@ use lightcone_types::Reader;
 use crate::compress::Compression;
 use crate::error::Error;
 use crate::message::ServerMessage;
-use crate::protocol::Protocol;
 
 pub use crate::compress::COMPRESS_ABOVE_BYTES;
+pub use crate::protocol::Protocol;
 
 /// Messages are put into one payload up to this size of its uncompressed body.
 pub const COALESCED_BODY_BYTES_MAX: usize = 512 * 1024;

@@ -27,6 +27,16 @@ pub enum Targets {
     Query(Arc<Query>),
 }
 
+impl Targets {
+    /// The plan of a condition without subqueries.
+    pub fn plan(&self) -> Option<&SelectPlan> {
+        match self {
+            Targets::Plan(plan) => Some(plan),
+            Targets::Query(_) => None,
+        }
+    }
+}
+
 /// What a statement does with rows of its table.
 #[derive(Clone, Debug)]
 pub enum RowChange {
@@ -41,14 +51,4 @@ pub enum RowChange {
     Delete { rows: Targets },
     /// Inserts this row in place of the one with the same primary key.
     Put(Box<[u8]>),
-}
-
-impl Targets {
-    /// The plan of a condition without subqueries.
-    pub fn plan(&self) -> Option<&SelectPlan> {
-        match self {
-            Targets::Plan(plan) => Some(plan),
-            Targets::Query(_) => None,
-        }
-    }
 }

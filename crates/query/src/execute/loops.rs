@@ -107,10 +107,12 @@ pub(super) fn step_bytes(strategy: &Strategy) -> usize {
     plans * strategy.steps.len() * STEP_BYTES
 }
 
+#[inline]
 pub(super) fn spend(steps: &mut usize, taken: usize) {
     *steps = steps.saturating_sub(taken);
 }
 
+#[inline]
 pub(super) fn takes(
     own: Option<&Predicate>,
     layout: &RowLayout,

@@ -52,11 +52,9 @@ impl IndexBuild {
         };
         for change in &changes.changes[start..end] {
             let key = &changes.keys[key_start..change.key_end];
-            let changed = match change.is_insert {
-                true => self.index.insert_point(&self.layout, key, change.row),
-                false => self.index.remove_point(&self.layout, key, change.row),
-            };
-            changed.expect("keys are columns of rows");
+            self.index
+                .change_point(&self.layout, key, change.row, change.is_insert)
+                .expect("keys are columns of rows");
             key_start = change.key_end;
         }
         end
