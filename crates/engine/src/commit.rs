@@ -4,13 +4,15 @@ use lightcone_table::{RowId, Table};
 use lightcone_types::TableId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::datastore::{Datastore, TableSlot, TableState, RECORD_ROOM_BYTES};
+use crate::catalog::sequence_row;
+use crate::datastore::Datastore;
 use crate::delta::{DeltaBatch, DeltaKind};
 use crate::error::DatastoreError;
 use crate::record::{put_group, put_group_head, put_varint, GroupKind, TRANSACTION};
 use crate::schedule::ScheduleChange;
 use crate::system::ST_SEQUENCE_ID;
-use crate::write::{Change, ChangeKind, Transaction};
+use crate::table_state::{TableSlot, TableState};
+use crate::transaction::{Change, ChangeKind, NetChange, NetKind, Transaction, RECORD_ROOM_BYTES};
 
 /// Where commits put their results; reused from batch to batch.
 #[derive(Default)]
@@ -31,27 +33,6 @@ impl CommitOutput {
         self.deltas.clear();
         self.schedules.clear();
     }
-}
-
-/// One row's net change.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct NetChange {
-    slot: TableSlot,
-    table: TableId,
-    kind: NetKind,
-    /// The row as it is now, if it is there.
-    new: RowId,
-    /// The old row in the arena, if there was one.
-    old_start: u32,
-    old_len: u32,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum NetKind {
-    Delete,
-    /// Replaced in place; the key of the table's first unique index is the same.
-    Put,
-    Insert,
 }
 
 /// Up to so many changes the net effect is found by comparing all with all.
@@ -79,18 +60,18 @@ impl Datastore {
             out.records.truncate(start);
             out.records.shrink_to(1 << 20);
             self.rollback();
-            // They may be what is too much. Whoever draws from them next saves them.
+            // They may be what is too much. The next transaction that draws from them saves them.
             self.forget_unsaved_sequences(false);
             return Err(error);
         }
         self.tell_changes(out);
         if self.has_schema_changes() {
-            // Of tables that nobody watches, only how many rows there are now is noted.
+            // Of tables that are not watched, only how many rows there are now is noted.
             self.states().for_each(TableState::count_rows);
         }
         out.net.shrink_to(1 << 16);
         self.forget_unsaved_sequences(true);
-        self.end_transaction();
+        self.transaction.reset();
         Ok(has_record)
     }
 
@@ -109,7 +90,7 @@ impl Datastore {
         has_record
     }
 
-    /// The record of a transaction that has replaced rows of one table, each once, that nobody is told of: most transactions are
+    /// The record of a transaction that has replaced rows of one unwatched table, each once: most transactions are
     /// like that, and this does nothing but what they need. False: it is another one, and nothing is done.
     #[inline]
     fn write_replacements(&self, out: &mut CommitOutput) -> bool {
@@ -154,7 +135,7 @@ impl Datastore {
     }
 
     /// The record of a transaction that has changed tables, with rows and tables in the order in which it changed them, and the net
-    /// change of tables that somebody watches.
+    /// change of watched tables.
     #[cold]
     fn write_sealed_record(&mut self, out: &mut CommitOutput) {
         self.seal_rows();
@@ -263,9 +244,7 @@ impl Datastore {
             let id = state.table.schema.id;
             let unsaved = state.sequences.iter().filter(|sequence| sequence.unsaved);
             let rows: Vec<_> = unsaved
-                .map(|sequence| {
-                    crate::catalog::sequence_row(id, &sequence.schema, sequence.allocated)
-                })
+                .map(|sequence| sequence_row(id, &sequence.schema, sequence.allocated))
                 .collect();
             for row in rows {
                 // During bootstrap the row may not be there yet; it is written with the same value then.
@@ -276,7 +255,7 @@ impl Datastore {
         self.transaction_bytes_max = bytes_max;
     }
 
-    /// No table waits to have its sequences saved any more: they are, or the next one who draws from them sees to it.
+    /// No table waits to have its sequences saved any more: they are saved, or the next transaction that draws from them saves them.
     fn forget_unsaved_sequences(&mut self, are_saved: bool) {
         for slot in self.transaction.unsaved_sequences.drain(..) {
             // None: it was made in a transaction that is undone, or dropped.
@@ -461,7 +440,7 @@ impl Datastore {
         group.shrink_to(1 << 20);
     }
 
-    /// Changes by table and kind, without those that nobody logs.
+    /// Changes by table and kind, without those of views, which are not logged.
     fn logged_groups<'n>(
         &'n self,
         net: &'n [NetChange],
@@ -540,7 +519,7 @@ impl Datastore {
         }
     }
 
-    /// Notes for whoever reads metrics what has changed.
+    /// Counts what has changed, for the metrics.
     fn count_net_changes(&self, net: &[NetChange]) {
         for items in net.chunk_by(|a, b| a.slot == b.slot) {
             let (mut inserted, mut deleted) = (0, 0);

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A number that one thread changes and anybody reads: adding to it is a load and a store.
+/// A number that one thread changes and all may read: adding to it is a load and a store.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 

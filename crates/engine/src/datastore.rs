@@ -2,114 +2,19 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lightcone_schema::TableSchema;
-use lightcone_table::{Index, IndexBuild, IndexChanges, RowId, RowLayout, Table};
+use lightcone_schema::{ModuleDef, TableSchema};
+use lightcone_table::{Index, IndexBuild, IndexChanges, Table};
 use lightcone_types::{ColId, IndexId, TableId, Timestamp};
 use rustc_hash::FxHashSet;
 
-use crate::backfill::{is_hidden, Making};
 use crate::counters::TableCounters;
 use crate::error::DatastoreError;
-use crate::migration::{OldNames, ABSENT_OLD_INDEX, ABSENT_OLD_TABLE};
+use crate::making::Making;
 use crate::names::Names;
-use crate::schedule::ScheduleColumns;
-use crate::sequence::Sequence;
+use crate::old_names::{OldNames, ABSENT_OLD_INDEX, ABSENT_OLD_TABLE};
 use crate::system::{self, SYSTEM_SEQUENCE_FIRST};
-use crate::write::Transaction;
-
-/// Most bytes of old row images, new rows and undo log that one transaction may pile up.
-///
-/// Less than what fits one frame of the log, by some room for what a record has beside the rows.
-pub(crate) const TRANSACTION_BYTES_MAX: usize = lightcone_log::PAYLOAD_BYTES_MAX - (1 << 24);
-/// What a record may have beside the rows that the transaction has counted: tables that change, and the rows of sequences. Less
-/// than the room that is left for it, as the record of the time comes in the same frame.
-pub(crate) const RECORD_ROOM_BYTES: usize = 1 << 23;
-
-/// A table with what the engine keeps beside it.
-pub(crate) struct TableState {
-    pub table: Table,
-    pub sequences: Vec<Sequence>,
-    /// The next commit saves the sequences.
-    pub is_saving_sequences: bool,
-    /// Somebody wants this table's changes as deltas.
-    pub watched: bool,
-    /// Its rows call a function.
-    pub schedule: Option<ScheduleColumns>,
-    /// It holds the rows of a view, and this is how they are declared: without the hash in front.
-    pub declared: Option<RowLayout>,
-    /// Modules and SQL may change its rows: it holds none of a view, was not set aside, and is none of a backfill.
-    pub is_writable: bool,
-    pub counters: Arc<TableCounters>,
-}
-
-impl TableState {
-    pub fn new(
-        schema: Arc<TableSchema>,
-        allocated: impl Fn(&lightcone_schema::SequenceSchema) -> i128,
-    ) -> TableState {
-        let mut sequences: Vec<_> = schema
-            .sequences
-            .iter()
-            .map(|s| {
-                Sequence::new(
-                    s.clone(),
-                    &schema.columns[usize::from(s.column.0)].ty,
-                    allocated(s),
-                )
-            })
-            .collect();
-        // Generated values are returned in ascending column order (02 §12).
-        sequences.sort_by_key(|s| s.schema.column);
-        let declared = schema.view.map(|_| {
-            let columns = schema.declared_columns().iter();
-            RowLayout::new(&columns.map(|column| column.ty.clone()).collect::<Vec<_>>())
-        });
-        TableState {
-            is_writable: declared.is_none() && !is_hidden(&schema.name),
-            declared,
-            schedule: ScheduleColumns::of(&schema),
-            table: Table::new(schema),
-            sequences,
-            is_saving_sequences: false,
-            watched: false,
-            counters: Arc::default(),
-        }
-    }
-
-    /// Notes how much is in the table.
-    #[inline]
-    pub fn count_rows(&self) {
-        let rows = self.table.rows();
-        self.counters.rows.set(rows.row_count());
-        self.counters.bytes.set(rows.heap_bytes() as u64);
-    }
-
-    /// Nobody but the database itself writes its rows, and they are nowhere but in memory.
-    #[inline]
-    pub fn is_view(&self) -> bool {
-        self.declared.is_some()
-    }
-}
-
-/// The position of a table in the datastore; dense, unlike table ids.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(transparent)]
-pub(crate) struct TableSlot(u32);
-
-impl TableSlot {
-    /// For ids that no table or index has.
-    const NONE: TableSlot = TableSlot(u32::MAX);
-
-    /// The slot that has `index` slots before it.
-    pub fn new(index: usize) -> TableSlot {
-        TableSlot(index as u32)
-    }
-
-    #[inline]
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-}
+use crate::table_state::{TableSlot, TableState};
+use crate::transaction::{Transaction, TRANSACTION_BYTES_MAX};
 
 /// All tables of one database. Owned by the writer thread; a module call borrows it by moving the box.
 pub struct Datastore {
@@ -293,6 +198,21 @@ impl Datastore {
         self.index_names.get(name)
     }
 
+    /// The program whose code runs from now on is that of this definition: only names of old tables that it declares are known.
+    pub fn know_old_tables(&mut self, def: &ModuleDef) {
+        self.old_names = OldNames::of(def);
+    }
+
+    /// What the name of a declared old table gives that is not there.
+    pub fn absent_old_table(&self, name: &str) -> Option<TableId> {
+        self.old_names.absent_table(name)
+    }
+
+    /// The same of an index.
+    pub fn absent_old_index(&self, name: &str) -> Option<IndexId> {
+        self.old_names.absent_index(name)
+    }
+
     pub fn schema(&self, table: TableId) -> Option<&Arc<TableSchema>> {
         self.state(table).ok().map(|state| &state.table.schema)
     }
@@ -372,7 +292,7 @@ impl Datastore {
         }
     }
 
-    /// Notes that code has read a table, if somebody wants to know.
+    /// Notes that code has read a table, while a migration function runs.
     #[inline]
     pub(crate) fn note_read(&self, table: &Table) {
         if let Some(noted) = &self.noted_reads {
@@ -446,18 +366,6 @@ impl Datastore {
     /// An index with its table.
     pub fn index_of(&self, index: IndexId) -> Option<(&Table, &Index)> {
         self.index(index).ok()
-    }
-
-    pub(crate) fn rows_at_point(
-        &self,
-        index: IndexId,
-        point: &[u8],
-        out: &mut Vec<RowId>,
-    ) -> Result<TableSlot, DatastoreError> {
-        let (slot, _) = self.index_slot(index)?;
-        let (table, index) = self.index(index)?;
-        index.for_point(table.rows(), table.layout(), point, |id| out.push(id))?;
-        Ok(slot)
     }
 
     /// Memory of all tables in bytes; ordered indexes are estimated.

@@ -1,4 +1,4 @@
-//! What a call has read, as precisely as it asked: so it is known which changes can change its result (03 §14.6).
+//! What a call has read, by tables, keys and ranges: so it is known which changes can change its result (03 §14.6).
 
 use std::collections::hash_map::Entry;
 
@@ -95,7 +95,7 @@ impl ReadSet {
         }
         let reads = self.tables.entry(table.schema.id).or_default();
         let is_known = |known: &(IndexId, KeyRange)| known.0 == index && known.1 == range;
-        // A loop that asks for the same again, most often at once.
+        // A loop often reads the same range again.
         if reads.whole || reads.ranges.iter().rev().take(8).any(is_known) {
             return;
         }

@@ -7,10 +7,11 @@ use lightcone_snapshot::{Problem, SnapshotStore};
 use lightcone_table::{Index, Inserted, RowId, Table};
 use lightcone_types::TableId;
 
-use crate::datastore::{Datastore, TableSlot};
+use crate::datastore::Datastore;
 use crate::error::RecoveryError;
 use crate::record::{Group, GroupKind, Record, Records};
 use crate::system::{ST_TABLE_ID, SYSTEM_TABLE_ID_MAX};
+use crate::table_state::TableSlot;
 
 /// What recovery did.
 #[derive(Debug, Clone, Default)]
@@ -367,13 +368,8 @@ fn find_replaced(
     if group.kind == GroupKind::DeleteByKey {
         let index = identity_index(table, group)?;
         let length = index.point_len(table.layout(), rows).map_err(text)?;
-        let mut found = None;
-        index
-            .for_point(table.rows(), table.layout(), &rows[..length], |id| {
-                found = Some(id)
-            })
-            .map_err(text)?;
-        return Ok((length, found));
+        let found = index.find_point(table.rows(), table.layout(), &rows[..length]);
+        return Ok((length, found.map_err(text)?));
     }
     let length = row_length(table, rows)?;
     let row = &rows[..length];

@@ -1,13 +1,15 @@
 //! Scans that give their rows in parts (03 §8.2): modules often read only the first rows of what they ask for.
 //!
-//! A part ends at a row; the next one goes on behind it. That is only sound as long as nobody writes to the table, so whoever
-//! holds an unfinished scan takes all of its rows before the first write.
+//! A part ends at a row; the next one goes on behind it. That is only sound as long as the table is not written to, so the caller
+//! that holds an unfinished scan takes all of its rows before the first write.
 
 use lightcone_schema::FIRST_USER_ID;
 use lightcone_table::{Index, RangeBounds, RowId, Table};
 use lightcone_types::{IndexId, TableId};
 
-use crate::{Datastore, DatastoreError, RowBuffer};
+use crate::datastore::Datastore;
+use crate::error::DatastoreError;
+use crate::row_buffer::RowBuffer;
 
 /// A scan that has stopped before its end, or a finished one. Keeps its buffers when it is used again.
 #[derive(Debug, Default)]
@@ -73,7 +75,7 @@ struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// Of at most `bytes_max` bytes, but at least one row. Those who read system tables get everything at once: the engine
+    /// Of at most `bytes_max` bytes, but at least one row. Of a system table everything comes at once: the engine
     /// itself changes these in between.
     #[inline]
     fn new(table: &Table, bytes_max: usize, out: &'a mut RowBuffer) -> Part<'a> {
@@ -209,7 +211,7 @@ impl Datastore {
         Ok(())
     }
 
-    /// The next part of a scan that has more. Nobody has written to its table since the part before.
+    /// The next part of a scan that has more. Its table was not written to since the part before.
     ///
     /// # Errors
     /// No transaction, or another one whose tables are different.

@@ -3,11 +3,9 @@
 //! The engine only says what changed, and refuses times that are too far away. The writer calls.
 
 use lightcone_schema::TableSchema;
-use lightcone_table::{RowId, Table};
+use lightcone_table::Table;
 use lightcone_types::bsatn::{DecodeError, Reader};
 use lightcone_types::{AlgebraicType, TableId, TimeDuration, Timestamp};
-
-use crate::datastore::Datastore;
 
 /// A delay of so many milliseconds is too long (03 §8.4).
 const DELAY_MS_MAX: u64 = (1 << 36) - 1;
@@ -70,7 +68,7 @@ pub(crate) struct ScheduleColumns {
     key: usize,
     at: usize,
     /// Position of the primary key's index.
-    index: usize,
+    pub index: usize,
 }
 
 impl ScheduleColumns {
@@ -116,50 +114,6 @@ impl ScheduleColumns {
             key: self.key(table, row),
             at: None,
         }
-    }
-}
-
-impl Datastore {
-    /// All rows of schedule tables, as if each had just been inserted.
-    pub fn schedules(&self) -> Vec<ScheduleChange> {
-        let mut found = Vec::new();
-        for state in self.states() {
-            if let Some(columns) = &state.schedule {
-                let table = &state.table;
-                let rows = table.rows();
-                rows.for_each(|_, row| found.push(columns.came(table, row)));
-            }
-        }
-        found
-    }
-
-    /// The row that a schedule belongs to, if it is still there, and when it says.
-    pub fn schedule_row(&self, key: ScheduleKey) -> Option<(&[u8], ScheduleAt)> {
-        let state = self.state(key.table).ok()?;
-        let columns = state.schedule.as_ref()?;
-        let table = &state.table;
-        let mut found: Option<RowId> = None;
-        table.indexes()[columns.index]
-            .for_point(table.rows(), table.layout(), &key.id.to_le_bytes(), |row| {
-                found = Some(row)
-            })
-            .ok()?;
-        let row = table.row(found?);
-        Some((row, columns.at(table, row)))
-    }
-
-    /// Deletes the row of a schedule in the open transaction. False if it is gone.
-    ///
-    /// # Errors
-    /// No transaction, or it is over its size limit.
-    pub fn delete_schedule_row(&mut self, key: ScheduleKey) -> Result<bool, crate::DatastoreError> {
-        let state = self.state(key.table)?;
-        let Some(columns) = state.schedule else {
-            return Ok(false);
-        };
-        let index = state.table.schema.indexes[columns.index].id;
-        let deleted = self.delete_by_index_point(index, &key.id.to_le_bytes())?;
-        Ok(deleted > 0)
     }
 }
 

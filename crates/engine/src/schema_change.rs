@@ -1,83 +1,24 @@
 //! Tables that change while they hold rows: how they follow the catalog, what of it goes into the record, and the way back.
 //!
-//! The catalog's rows say what a table is. Whoever changes them, in the open transaction, has the table follow with
+//! The catalog's rows say what a table is. Code that changes them, in the open transaction, has the table follow with
 //! [`Datastore::follow_catalog`]. Until then the row changes of the transaction are sealed: their net change is written, so that
 //! replay meets rows, catalog and tables in the same order. Rollback takes back row changes and schema changes in turns.
 
-use std::sync::Arc;
-
 use lightcone_schema::{IndexSchema, TableSchema};
-use lightcone_table::{AlterError, Altered, Clashes, RowLayout, Table, Tick};
+use lightcone_table::{AlterError, Clashes, RowLayout, Table, Tick};
 use lightcone_types::bsatn::{decode_value, Reader};
-use lightcone_types::{text, IndexId, TableId};
-use rustc_hash::FxHashMap;
+use lightcone_types::{text, TableId};
 
-use crate::datastore::{Datastore, TableSlot, TableState};
+use crate::datastore::Datastore;
 use crate::error::SchemaError;
-use crate::names::Names;
 use crate::record::{put_group, GroupKind};
-use crate::schedule::ScheduleColumns;
 use crate::sequence::Sequence;
 use crate::system::SYSTEM_TABLE_ID_MAX;
-use crate::write::{Change, MovedRows};
+use crate::table_state::{Described, TableSlot, TableState};
+use crate::transaction::{CatalogBefore, SchemaChange, SchemaUndo, StateBefore};
 
 /// The most of a key that an error shows.
 const SHOWN_KEY_BYTES_MAX: usize = 200;
-
-/// One thing that the open transaction has done to tables.
-pub(crate) struct SchemaChange {
-    /// So many row changes came before.
-    changes: usize,
-    undo: SchemaUndo,
-}
-
-pub(crate) enum SchemaUndo {
-    Created(TableSlot),
-    Dropped(TableSlot, Box<TableState>),
-    Altered(TableSlot, Box<StateBefore>),
-}
-
-/// What an altered table was.
-pub(crate) struct StateBefore {
-    table: Altered,
-    sequences: Vec<Sequence>,
-    schedule: Option<ScheduleColumns>,
-    declared: Option<RowLayout>,
-    is_writable: bool,
-}
-
-/// What the names and the catalog's own sequences were before the transaction.
-pub(crate) struct CatalogBefore {
-    table_names: Names<TableId>,
-    index_names: Names<IndexId>,
-    sequences: Vec<(TableSlot, Vec<Sequence>)>,
-}
-
-/// The record of the open transaction so far, if it has changed tables.
-#[derive(Default)]
-pub(crate) struct Sealed {
-    /// Groups, one behind the other.
-    pub groups: Vec<u8>,
-    pub group_count: usize,
-    /// So many row changes are in it.
-    pub changes: usize,
-}
-
-/// A table's description in the catalog.
-pub(crate) struct Described {
-    pub schema: TableSchema,
-    /// Where its sequences are to go on, in their order.
-    pub allocated: Vec<i128>,
-}
-
-impl Described {
-    pub fn into_state(self) -> TableState {
-        let schema = Arc::new(self.schema);
-        let stored = schema.sequences.iter().zip(self.allocated);
-        let stored: FxHashMap<_, _> = stored.map(|(s, at)| (s.id.0, at)).collect();
-        TableState::new(schema, |sequence| stored[&sequence.id.0])
-    }
-}
 
 impl Datastore {
     /// Whether the open transaction has made, changed or dropped tables.
@@ -293,47 +234,6 @@ impl Datastore {
         let dropped = self.drop_table(slot);
         let slot = self.add_table(new);
         Ok(vec![dropped, SchemaUndo::Created(slot)])
-    }
-
-    // ---- The way back ---------------------------------------------------------------------------------------------------
-
-    /// Takes back what the open transaction has done to rows and tables, in turns.
-    pub(crate) fn undo_schema_changes(&mut self) {
-        let mut moved = MovedRows::default();
-        let mut end = self.transaction.changes.len();
-        while let Some(SchemaChange { changes, undo }) = self.transaction.schema_changes.pop() {
-            self.undo_changes(changes..end, &mut moved);
-            end = changes;
-            match undo {
-                SchemaUndo::Created(slot) => drop(self.remove_table(slot)),
-                SchemaUndo::Dropped(slot, state) => self.restore_table(slot, *state),
-                SchemaUndo::Altered(slot, before) => self.undo_alter(slot, *before, changes),
-            }
-        }
-        self.undo_changes(0..end, &mut moved);
-        let Some(before) = self.transaction.catalog_before.take() else {
-            return;
-        };
-        self.table_names = before.table_names;
-        self.index_names = before.index_names;
-        // Nobody has seen the ids that were taken.
-        for (slot, sequences) in before.sequences {
-            self.at_mut(slot).sequences = sequences;
-        }
-    }
-
-    fn undo_alter(&mut self, slot: TableSlot, before: StateBefore, changes: usize) {
-        let is_of = |change: &Change| change.slot == slot;
-        let rows_changed = self.transaction.changes[changes..].iter().any(is_of);
-        let schema = before.table.schema().clone();
-        let state = self.at_mut(slot);
-        let altered = state.table.schema.clone();
-        state.table.undo_alter(before.table, rows_changed);
-        state.sequences = before.sequences;
-        state.schedule = before.schedule;
-        state.declared = before.declared;
-        state.is_writable = before.is_writable;
-        self.register_indexes(slot, Some(&altered), &schema);
     }
 }
 

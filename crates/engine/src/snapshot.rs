@@ -104,7 +104,7 @@ impl Datastore {
 }
 
 impl Datastore {
-    /// Forgets all that is only there for who reads tables live: rows of views, indexes that were held, whose changes are wanted.
+    /// Forgets all that is only there for live reads: rows of views, held indexes, and which tables' changes are wanted.
     pub fn forget_live(&mut self) {
         for state in self.tables.iter_mut().flatten() {
             state.watched = false;

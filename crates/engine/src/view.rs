@@ -7,8 +7,9 @@ use lightcone_types::bsatn::Reader;
 use lightcone_types::{DecodeError, TableId};
 use rustc_hash::FxHashSet;
 
-use crate::datastore::{Datastore, TableSlot};
+use crate::datastore::Datastore;
 use crate::error::DatastoreError;
+use crate::table_state::TableSlot;
 
 /// Instances with so many rows and bytes are brought into the order in which their view has returned them; others are so when
 /// they are made, and new rows come where there is room.
@@ -79,7 +80,7 @@ impl Datastore {
         Ok(())
     }
 
-    /// The rows of an instance of which `is_wanted` says so. It is asked in the order in which they are found.
+    /// The rows of an instance for which `is_wanted` is true. It is called in the order in which they are found.
     fn rows_of_view(
         &self,
         slot: TableSlot,

@@ -1,135 +1,18 @@
-//! The open transaction: changes in place, an undo log, and rollback.
+//! Writes of the open transaction: rows change in place, and the undo log says how.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::Arc;
 
 use lightcone_table::{InsertError, Inserted, RangeBounds, RowId, Table};
 use lightcone_types::bsatn::Reader;
 use lightcone_types::{IndexId, TableId};
-use rustc_hash::FxHashMap;
 
-use crate::backfill::is_hidden;
-use crate::commit::NetChange;
-use crate::datastore::{Clock, Datastore, TableSlot, TableState};
+use crate::datastore::{Clock, Datastore};
 use crate::error::DatastoreError;
-use crate::schema_change::{CatalogBefore, SchemaChange, Sealed};
-
-/// What happened to a row, in order.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Change {
-    pub slot: TableSlot,
-    pub row: RowId,
-    pub kind: ChangeKind,
-    /// Place of the old row in the arena; empty for inserts.
-    pub old_start: u32,
-    pub old_len: u32,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ChangeKind {
-    Insert,
-    Delete,
-    Replace,
-}
-
-/// State of the open transaction. All buffers are reused.
-#[derive(Default)]
-pub(crate) struct Transaction {
-    pub open: bool,
-    pub changes: Vec<Change>,
-    /// Old images of changed rows.
-    pub arena: Vec<u8>,
-    /// Bytes of rows inserted; only for the size limit, which counts the undo log too.
-    pub inserted_bytes: usize,
-    /// Only inserts so far, so no row id occurs twice.
-    pub only_inserts: bool,
-    /// What it has done to tables, in order.
-    pub schema_changes: Vec<SchemaChange>,
-    pub sealed: Sealed,
-    pub catalog_before: Option<Box<CatalogBefore>>,
-    /// Tables with sequences whose catalog rows the next commit rewrites, each once: also when what drew from them is undone.
-    pub unsaved_sequences: Vec<TableSlot>,
-    /// Rows found by a delete, before they go.
-    pub found: Vec<RowId>,
-    /// A row while generated values are put into it.
-    pub row: Vec<u8>,
-    /// For looks at the net change before the commit.
-    pub net: Vec<NetChange>,
-    /// Told now and then how many changes there are.
-    counted: Option<Arc<AtomicU64>>,
-}
-
-/// Changes between two reports of their number.
-const COUNTED_CHANGES: usize = 1024;
-
-/// Rows that came back under another id than earlier changes know them by.
-pub(crate) type MovedRows = FxHashMap<(TableSlot, RowId), RowId>;
-
-/// A point of the open transaction that it can go back to.
-#[derive(Clone, Copy)]
-pub(crate) struct Savepoint {
-    changes: usize,
-    arena: usize,
-    inserted_bytes: usize,
-}
-
-impl Transaction {
-    fn reset(&mut self) {
-        self.open = false;
-        self.changes.clear();
-        self.arena.clear();
-        self.inserted_bytes = 0;
-        self.only_inserts = true;
-        self.schema_changes.clear();
-        self.catalog_before = None;
-        if self.sealed.group_count > 0 {
-            self.sealed = Sealed::default();
-        }
-        // One huge transaction must not pin its memory for ever.
-        self.changes.shrink_to(1 << 16);
-        self.arena.shrink_to(1 << 20);
-        self.row.shrink_to(1 << 20);
-    }
-
-    /// The old row of a change.
-    pub fn old<'a>(&'a self, change: &Change) -> &'a [u8] {
-        &self.arena[change.old_start as usize..(change.old_start + change.old_len) as usize]
-    }
-
-    /// The next commit saves the sequences of a table, which have reserved values.
-    #[cold]
-    pub fn save_sequences_of(&mut self, slot: TableSlot, state: &mut TableState) {
-        if !std::mem::replace(&mut state.is_saving_sequences, true) {
-            self.unsaved_sequences.push(slot);
-        }
-    }
-
-    /// Writes a change into the undo log.
-    fn note(&mut self, slot: TableSlot, row: RowId, kind: ChangeKind, old: &[u8]) {
-        let old_start = self.arena.len() as u32;
-        self.arena.extend_from_slice(old);
-        self.only_inserts &= kind == ChangeKind::Insert;
-        self.changes.push(Change {
-            slot,
-            row,
-            kind,
-            old_start,
-            old_len: old.len() as u32,
-        });
-        if self.changes.len().is_multiple_of(COUNTED_CHANGES) {
-            self.report();
-        }
-    }
-
-    #[cold]
-    fn report(&self) {
-        if let Some(counted) = &self.counted {
-            counted.store(self.changes.len() as u64, Ordering::Relaxed);
-        }
-    }
-}
+use crate::hidden;
+use crate::table_state::{TableSlot, TableState};
+use crate::transaction::{Change, ChangeKind, Transaction};
 
 impl Datastore {
     /// Opens the transaction.
@@ -171,65 +54,6 @@ impl Datastore {
             Some((state.table.schema.name.clone(), count))
         });
         named.collect()
-    }
-
-    /// Undoes everything the open transaction did. Sequence values stay consumed (02 §12).
-    pub fn rollback(&mut self) {
-        self.undo_schema_changes();
-        self.end_transaction();
-    }
-
-    /// Where the open transaction is.
-    pub(crate) fn savepoint(&self) -> Savepoint {
-        Savepoint {
-            changes: self.transaction.changes.len(),
-            arena: self.transaction.arena.len(),
-            inserted_bytes: self.transaction.inserted_bytes,
-        }
-    }
-
-    /// Undoes what the open transaction did behind a point; no table was changed there.
-    pub(crate) fn undo_to(&mut self, point: Savepoint) {
-        let end = self.transaction.changes.len();
-        self.undo_changes(point.changes..end, &mut MovedRows::default());
-        let transaction = &mut self.transaction;
-        transaction.changes.truncate(point.changes);
-        transaction.arena.truncate(point.arena);
-        transaction.inserted_bytes = point.inserted_bytes;
-    }
-
-    /// Takes back some changes, when those behind them are.
-    pub(crate) fn undo_changes(&mut self, changes: Range<usize>, moved: &mut MovedRows) {
-        let transaction = std::mem::take(&mut self.transaction);
-        for change in transaction.changes[changes].iter().rev() {
-            let table = &mut self.at_mut(change.slot).table;
-            let key = (change.slot, change.row);
-            let row = moved.get(&key).copied().unwrap_or(change.row);
-            let back = match change.kind {
-                ChangeKind::Insert => {
-                    table.delete(row);
-                    moved.remove(&key);
-                    continue;
-                }
-                ChangeKind::Delete => match table.put_back(change.row, transaction.old(change)) {
-                    Ok(Inserted::New(id) | Inserted::Same(id)) => id,
-                    Err(error) => panic!("a deleted row fits back into its table: {error}"),
-                },
-                ChangeKind::Replace => table
-                    .replace(row, transaction.old(change))
-                    .expect("the old image of a row fits back into its table"),
-            };
-            if back == change.row {
-                moved.remove(&key);
-            } else {
-                moved.insert(key, back);
-            }
-        }
-        self.transaction = transaction;
-    }
-
-    pub(crate) fn end_transaction(&mut self) {
-        self.transaction.reset();
     }
 
     fn require_room(&self, bytes: usize) -> Result<(), DatastoreError> {
@@ -364,12 +188,13 @@ impl Datastore {
         index: IndexId,
         point: &[u8],
     ) -> Result<u32, DatastoreError> {
-        self.require_transaction()?;
-        let mut found = std::mem::take(&mut self.transaction.found);
-        let result = self.rows_at_point(index, point, &mut found);
-        let result = result.and_then(|slot| self.delete_rows(slot, &found));
-        self.give_back(found);
-        result
+        self.delete_rows_found(|datastore, found| {
+            let (slot, position) = datastore.index_slot(index)?;
+            let table = &datastore.at(slot).table;
+            let (rows, layout) = (table.rows(), table.layout());
+            table.indexes()[position].for_point(rows, layout, point, |id| found.push(id))?;
+            Ok(slot)
+        })
     }
 
     /// Deletes what the range scan finds (03 §8.6) and returns how many rows went.
@@ -381,17 +206,13 @@ impl Datastore {
         index: IndexId,
         range: RangeBounds<'_>,
     ) -> Result<u32, DatastoreError> {
-        self.require_transaction()?;
-        let (slot, position) = self.index_slot(index)?;
-        let mut found = std::mem::take(&mut self.transaction.found);
-        let table = &self.at(slot).table;
-        let (rows, layout) = (table.rows(), table.layout());
-        let result = table.indexes()[position].for_range(rows, layout, range, |id| found.push(id));
-        let result = result
-            .map_err(DatastoreError::from)
-            .and_then(|()| self.delete_rows(slot, &found));
-        self.give_back(found);
-        result
+        self.delete_rows_found(|datastore, found| {
+            let (slot, position) = datastore.index_slot(index)?;
+            let table = &datastore.at(slot).table;
+            let (rows, layout) = (table.rows(), table.layout());
+            table.indexes()[position].for_range(rows, layout, range, |id| found.push(id))?;
+            Ok(slot)
+        })
     }
 
     /// Deletes each row of the BSATN array `rows` that is visible (03 §8.6); returns how many rows went.
@@ -399,13 +220,11 @@ impl Datastore {
     /// # Errors
     /// No transaction, no such table, undecodable rows. Nothing is changed then.
     pub fn delete_all_by_eq(&mut self, table: TableId, rows: &[u8]) -> Result<u32, DatastoreError> {
-        self.require_transaction()?;
-        let slot = self.slot(table)?;
-        let mut found = std::mem::take(&mut self.transaction.found);
-        let result = find_listed(&self.at(slot).table, rows, &mut found);
-        let result = result.and_then(|()| self.delete_rows(slot, &found));
-        self.give_back(found);
-        result
+        self.delete_rows_found(|datastore, found| {
+            let slot = datastore.slot(table)?;
+            find_listed(&datastore.at(slot).table, rows, found)?;
+            Ok(slot)
+        })
     }
 
     /// Deletes all visible rows and returns how many there were.
@@ -413,13 +232,16 @@ impl Datastore {
     /// # Errors
     /// No transaction; no such table.
     pub fn clear(&mut self, table: TableId) -> Result<u64, DatastoreError> {
-        self.require_transaction()?;
-        let slot = self.slot(table)?;
-        let mut found = std::mem::take(&mut self.transaction.found);
-        self.at(slot).table.rows().for_each(|id, _| found.push(id));
-        let result = self.delete_rows(slot, &found).map(u64::from);
-        self.give_back(found);
-        result
+        let deleted = self.delete_rows_found(|datastore, found| {
+            let slot = datastore.slot(table)?;
+            datastore
+                .at(slot)
+                .table
+                .rows()
+                .for_each(|id, _| found.push(id));
+            Ok(slot)
+        })?;
+        Ok(u64::from(deleted))
     }
 
     /// Deletes rows of a table by their ids.
@@ -435,10 +257,20 @@ impl Datastore {
         self.delete_rows(slot, rows)
     }
 
-    fn give_back(&mut self, mut found: Vec<RowId>) {
+    /// Deletes the rows of one table that `find` puts into the empty list.
+    #[inline]
+    fn delete_rows_found(
+        &mut self,
+        find: impl FnOnce(&Datastore, &mut Vec<RowId>) -> Result<TableSlot, DatastoreError>,
+    ) -> Result<u32, DatastoreError> {
+        self.require_transaction()?;
+        let mut found = std::mem::take(&mut self.transaction.found);
+        let slot = find(self, &mut found);
+        let result = slot.and_then(|slot| self.delete_rows(slot, &found));
         found.clear();
         found.shrink_to(1 << 16);
         self.transaction.found = found;
+        result
     }
 
     /// The slot of a table that is not the database's own to write.
@@ -455,11 +287,13 @@ impl Datastore {
     fn not_writable(&self, slot: TableSlot) -> DatastoreError {
         let state = self.at(slot);
         let name = state.table.schema.name.clone();
-        // A copy that lacks the rows has to know who wants them.
+        // A copy that lacks the table's rows has to know that they are wanted.
         self.note_read(&state.table);
-        match (state.is_view(), is_hidden(&name)) {
+        match (state.is_view(), hidden::is_hidden(&name)) {
             (true, _) => DatastoreError::View { view: name },
-            (_, true) => Datastore::hidden_error(&name),
+            (_, true) => DatastoreError::Hidden {
+                table: hidden::shown(&name),
+            },
             _ => DatastoreError::OldTable { table: name },
         }
     }

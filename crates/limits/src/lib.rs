@@ -9,11 +9,13 @@
 
 mod compression;
 pub mod duration;
+mod row;
 mod section;
 mod table;
 mod text;
 pub mod word;
 
 pub use compression::CompressionChoice;
+pub use row::{Row, Subject};
 pub use table::{DatabaseLimits, HostLimits, Limits, WebSocket};
-pub use text::{page_table, written, Row, Subject};
+pub use text::{page_table, written};

@@ -102,14 +102,14 @@ macro_rules! section {
 
         impl $Section {
             /// The rows of the section, in the order of the table.
-            pub fn rows() -> Vec<$crate::text::Row> {
+            pub fn rows() -> Vec<$crate::row::Row> {
                 let default = Self::default();
-                vec![$($($($crate::text::Row {
+                vec![$($($($crate::row::Row {
                     section: $name,
                     field: stringify!($field),
                     comment: &[$($comment),+],
                     default: $crate::section::shown!(default.$field $(, $shown)?),
-                    subject: $crate::text::Subject::$Subject,
+                    subject: $crate::row::Subject::$Subject,
                     bounds: $bounds,
                     reached: $reached,
                 },)+)+)+]
@@ -119,7 +119,7 @@ macro_rules! section {
             pub fn zero_key(&self) -> Option<String> {
                 $($($(
                     if $crate::section::Value::is_zero_number(&self.$field) {
-                        return Some($crate::text::key($name, stringify!($field)));
+                        return Some($crate::row::key($name, stringify!($field)));
                     }
                 )+)+)+
                 None
@@ -135,7 +135,7 @@ macro_rules! section {
     };
 }
 
-/// The struct of a part of a section, with what it has besides: that is filled in by whoever knows the other sections.
+/// The struct of a part of a section, with what it has besides: that is filled in by code that knows the other sections.
 macro_rules! part {
     (server of $Section:ident {} { $($fields:tt)+ }) => {};
     (

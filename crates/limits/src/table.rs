@@ -130,7 +130,7 @@ section! {
             /// Most bytes of old and new rows that one transaction may touch.
             transaction_bytes_max: usize = 1 << 30;
                 bounds "old and new rows of one transaction, with its undo log";
-                reached "end the call: LC0702. Never more than `TRANSACTION_BYTES_MAX` (`crates/engine/src/datastore.rs`), \
+                reached "end the call: LC0702. Never more than `TRANSACTION_BYTES_MAX` (`crates/engine/src/transaction.rs`), \
                     so that the record fits a frame of the log";
         }
         in Calls {
@@ -254,7 +254,7 @@ section! {
 
             /// Most bytes that it may copy or put into indexes.
             migration_bytes_max: u64 = 8 << 30;
-                bounds "tables that a migration copies, with `INDEX_BYTES_PER_ROW` (`crates/engine/src/migration/mod.rs`) for \
+                bounds "tables that a migration copies, with `INDEX_BYTES_PER_ROW` (`crates/engine/src/migration/work.rs`) for \
                     each row of an index that it builds, or of a set of rows where no index is unique; `publish --dry-run` has one such bound for its copy and the steps";
                 reached "undo the migration, refuse the publish: LC0229";
         }

@@ -1,4 +1,4 @@
-//! Keys of the configuration that are one of a few words. Whoever writes something else is told which there are.
+//! Keys of the configuration whose value is one of some words. The error for another word lists them.
 
 use std::fmt;
 

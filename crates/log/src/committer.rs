@@ -19,7 +19,7 @@ use lightcone_storage::LogOffset;
 use crate::epoch::Epoch;
 use crate::error::LogError;
 use crate::format::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX};
-use crate::{Frame, Log};
+use crate::log::{Frame, Log};
 
 /// So many transactions are not worth a sync of their own if others are about to come.
 const GATHERED_MAX: u64 = 4;
@@ -345,7 +345,7 @@ impl Committer {
     }
 
     /// The log after it has failed, for reading what of it is durable. Waits for the thread, which ends then. None if the
-    /// log works, or if somebody has taken it.
+    /// log works, or if it was taken already.
     pub fn failed_log(&self) -> Option<Box<dyn Log>> {
         let mut queue = self.shared.queue();
         queue.poison.as_ref()?;
@@ -421,7 +421,7 @@ impl Worker {
         let Worker {
             log, on_event, end, ..
         } = self;
-        // Whoever waits for the end finds the listener gone.
+        // A caller that waits for the end finds the listener gone.
         drop(on_event);
         end.0.queue().log = Some(log);
     }

@@ -75,7 +75,7 @@ pub enum LogError {
         directory: PathBuf,
     },
 
-    /// The asked transactions are not in the log.
+    /// The wanted transactions are not in the log.
     #[error("the log holds the transactions {oldest} to {next} (exclusive), but {asked} was asked for. If older ones are needed, a newer snapshot or a backup is missing; if newer ones are, segments of the log are. [LC0508]")]
     OutOfRange {
         /// The offset that was asked for.

@@ -179,7 +179,7 @@ impl FrameHeader {
         FRAME_HEADER_BYTES as u64 + u64::from(self.payload_bytes)
     }
 
-    /// The offset after the frame's last transaction; none in a header that nobody of us wrote.
+    /// The offset after the frame's last transaction; none in a header that no version of this program wrote.
     pub fn next_offset(&self) -> Option<LogOffset> {
         self.first_offset.checked_add(self.count.into())
     }

@@ -15,11 +15,11 @@ use crate::format::{
     payload_checksum, segment_name, FrameHeader, SegmentHeader, FRAMES_START, FRAME_HEADER_BYTES,
     PAYLOAD_BYTES_MAX,
 };
+use crate::log::{Frame, Log, Tail};
 use crate::prove::COPY_NAME;
 use crate::reader::{FrameReader, LocalSource};
 use crate::recovery::{recover, Found, Recovery};
 use crate::segment::{remove_if_there, Chain, Segment, SegmentPlace};
-use crate::{Frame, Log, Tail};
 
 /// The lock file that keeps a second process out.
 pub(crate) const LOCK_NAME: &str = "lock";
@@ -81,7 +81,7 @@ pub struct LocalLog {
     durable_offset: LogOffset,
     spare: Arc<Mutex<Spare>>,
     poison: Option<Arc<LogError>>,
-    /// The frames that were there when it was opened, for the first who reads them.
+    /// The frames that were there when it was opened, for the first reader.
     kept: Mutex<Option<Vec<u8>>>,
     _lock: Box<dyn Any + Send + Sync>,
 }
@@ -155,7 +155,7 @@ impl LocalLog {
         Ok((log, recovery))
     }
 
-    /// Lets go of what opening it has read, for which nobody asks any more.
+    /// Lets go of the frames that opening it has read: the replay is over.
     pub fn forget_read(&mut self) {
         *self.kept() = None;
     }
@@ -331,7 +331,7 @@ impl LocalLog {
         let (path, bytes) = (self.directory.join(SPARE_NAME), self.options.segment_bytes);
         let task = move || {
             let made = make_spare(&*storage, &path, bytes);
-            // After a failure nobody tries again: the disk is full or worse, and the log will find out itself.
+            // After a failure it is not tried again: the disk is full or worse, and the log will find out itself.
             if let Ok(file) = made {
                 *place
                     .lock()

@@ -6,8 +6,8 @@ use lightcone_storage::LogOffset;
 
 use crate::epoch::Epoch;
 use crate::error::LogError;
+use crate::log::{Frame, Log, Tail};
 use crate::reader::{FrameReader, FrameRef, FrameSource};
-use crate::{Frame, Log, Tail};
 
 /// A log whose frames are durable at once, because nothing outlives the process anyway.
 ///

@@ -29,7 +29,7 @@ pub trait FrameSource: Send {
 
 /// Streams the frames of a log, each verified.
 ///
-/// The first frame is the one that holds the asked offset; it may begin before it.
+/// The first frame is the one that holds the wanted offset; it may begin before it.
 pub struct FrameReader(Box<dyn FrameSource>);
 
 impl FrameReader {
@@ -54,7 +54,7 @@ pub(crate) struct LocalSource {
     pub from_offset: LogOffset,
     /// Where the last segment's frames end.
     pub end: SegmentPlace,
-    /// The first frames of the last segment, if somebody has read them already.
+    /// The first frames of the last segment, if they were read already.
     kept: Option<Vec<u8>>,
 }
 

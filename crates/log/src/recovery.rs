@@ -6,9 +6,9 @@ use std::sync::Arc;
 use lightcone_storage::{FilePosition, LogOffset, Storage};
 
 use crate::error::LogError;
+use crate::log::Tail;
 use crate::prove::{prove, ReadEnd};
 use crate::segment::{list_segments, read_header, Segment, SegmentPlace, SegmentReader, Step};
-use crate::Tail;
 
 /// What opening a log found and did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct Recovery {
     pub segments: usize,
 }
 
-/// The good frames of the last segment are kept up to so many bytes, for whoever replays them next: a segment of the usual size,
+/// The good frames of the last segment are kept up to so many bytes, for the replay: a segment of the usual size,
 /// and the frame that it may end with. More is read again.
 pub(crate) const KEPT_BYTES_MAX: usize = 72 << 20;
 

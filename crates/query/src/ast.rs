@@ -1,6 +1,5 @@
 //! What the parser makes of a text: names are not resolved, nothing has a type.
 
-use crate::dml::{Value, Write};
 use crate::lexer::Comparison;
 
 /// A literal as written (08 §4).
@@ -191,6 +190,43 @@ pub(crate) struct Select {
     /// The number after `LIMIT` as written.
     pub limit: Option<String>,
     pub shape: Shape,
+}
+
+/// What a literal is written as. Where values are written, unlike in conditions, that matters (08 §4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ValueKind {
+    Bool,
+    Number,
+    Text,
+    Hex,
+}
+
+/// A literal that is to become the value of a column or variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Value {
+    pub kind: ValueKind,
+    /// As [`Literal::Text`]; `TRUE` or `FALSE` of a Bool.
+    pub text: String,
+}
+
+/// A statement that changes rows, as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Write {
+    Insert {
+        table: String,
+        columns: Option<Vec<String>>,
+        rows: Vec<Vec<Value>>,
+    },
+    Update {
+        table: String,
+        /// Columns, dot-joined if they were qualified, and their values.
+        assignments: Vec<(String, Value)>,
+        condition: Option<Expressions>,
+    },
+    Delete {
+        table: String,
+        condition: Option<Expressions>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use lightcone_schema::{TableAccess, TableSchema, ViewSchema};
+use lightcone_schema::{TableSchema, ViewSchema};
 use lightcone_types::{view_args_hash, ColId};
 
 use crate::ast::{Projection, Select};
+use crate::catalog::{may_read, Caller, Catalog};
 use crate::check::{check_join, check_with_subqueries, CheckedSubquery};
 use crate::condition::{ColumnAt, Condition, Constant, SenderAs};
 use crate::error::SqlError;
-use crate::plan::{Caller, Catalog};
 use crate::query::OuterJoin;
 use crate::scalar::Scalar;
 use crate::scope::Scope;
@@ -145,15 +145,11 @@ impl Names<'_> {
     }
 }
 
-pub(crate) fn may_read(access: TableAccess, caller: &Caller) -> bool {
-    caller.is_owner || access == TableAccess::Public
-}
-
 fn view_on_the_right() -> SqlError {
     SqlError::Inconsistent("a view cannot stand on the right of LEFT JOIN")
 }
 
-/// The instance of a view that whoever asks sees.
+/// The instance of a view that the caller sees.
 pub(crate) fn instance_of(view: ViewSchema) -> Constant {
     match view.is_anonymous {
         true => Constant::Value(view_args_hash(&[]).0.into()),

@@ -12,7 +12,8 @@ use crate::literal;
 use crate::scalar::Scalar;
 use crate::scope::Scope;
 
-fn unexpected(expected: &AlgebraicType, inferred: &AlgebraicType) -> SqlError {
+/// The error for a value of type `inferred` where one of type `expected` belongs.
+pub(crate) fn unexpected(expected: &AlgebraicType, inferred: &AlgebraicType) -> SqlError {
     SqlError::UnexpectedType {
         expected: expected.type_name(),
         inferred: inferred.type_name(),

@@ -4,103 +4,31 @@
 //! of the ones before it. Where each loop stands is kept in a list, so nothing recurses over the number of relations, and
 //! the evaluation can stop after any row and go on later. Row ids are taken from a table in batches.
 
+mod distinct;
+mod found;
 mod hash_table;
 mod leading;
+mod loops;
 
 use std::sync::Arc;
 
-use lightcone_table::{RowId, RowLayout, TableView};
-use lightcone_types::{AlgebraicType, ColId, Identity};
+use lightcone_table::{RowId, TableView};
+use lightcone_types::{ColId, Identity};
 
+use self::distinct::Distinct;
 use self::hash_table::{HashTable, ENTRY_BYTES, NONE};
-use self::leading::Distinct;
+use self::loops::{push_key, spend, step_bytes, takes, Loop, Read, BATCH, ROW_STEPS};
 use crate::condition::ColumnAt;
-use crate::planner::{plan, Access, Group, KeyPart, Samples, Step, Strategy};
-use crate::predicate::{Predicate, Tuple};
+use crate::planner::{plan, Access, Group, Samples, Step, Strategy};
+use crate::predicate::Predicate;
 use crate::query::Fragment;
 use crate::scalar::Scalar;
 
-/// So many row ids are taken from a table at once.
-const BATCH: usize = 1024;
+pub use self::found::{ExecuteError, Match, Progress};
+pub(crate) use self::found::{NOTHING, SOME};
+
 /// So many relations are looked at for one step.
 const RELATIONS_PER_STEP: usize = 8;
-/// What a step and its loop take, but for the rows.
-const STEP_BYTES: usize = size_of::<Step>() + size_of::<Loop>();
-/// What has to be looked at for a row, in steps of a predicate.
-const ROW_STEPS: usize = 4;
-
-/// Why a query cannot be evaluated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ExecuteError {
-    #[error("the query keeps more than {bytes_max} bytes in memory to join, sort or group: make an index on the join columns, or read fewer rows or tables [LC0410]")]
-    Memory { bytes_max: usize },
-    #[error("Estimated cardinality exceeds limit ({rows_max} rows)")]
-    Matches { rows_max: u64 },
-}
-
-/// The tags of an option.
-pub(crate) const SOME: u8 = 0;
-pub(crate) const NOTHING: u8 = 1;
-
-/// Where an evaluation is after a piece of work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
-    /// The steps are used up; there is more to do.
-    Paused,
-    /// Whoever takes the matches wants no more.
-    Stopped,
-    Done,
-}
-
-/// One match: a row of each relation of the fragment.
-pub struct Match<'m> {
-    tables: &'m [&'m TableView],
-    ids: &'m [Option<RowId>],
-}
-
-impl Match<'_> {
-    /// The row of a relation; `None` if it has none here.
-    pub(crate) fn id(&self, relation: u16) -> Option<RowId> {
-        self.ids[usize::from(relation)]
-    }
-
-    /// A column's value in BSATN; `None` if its relation has no row here.
-    pub fn column(&self, at: ColumnAt) -> Option<&[u8]> {
-        let (layout, row) = self.row(at.relation)?;
-        Some(layout.column(row, usize::from(at.column.0)))
-    }
-}
-
-impl Match<'_> {
-    /// Writes a column's value in BSATN. Where the relation may have no row, it is an option.
-    pub(crate) fn push_value(&self, at: ColumnAt, is_optional: bool, out: &mut Vec<u8>) {
-        match self.typed(at) {
-            Some((ty, value)) => {
-                if is_optional && ty.as_option().is_none() {
-                    out.push(SOME);
-                }
-                out.extend_from_slice(value);
-            }
-            None => out.push(NOTHING),
-        }
-    }
-
-    /// A column's type and value.
-    pub(crate) fn typed(&self, at: ColumnAt) -> Option<(&AlgebraicType, &[u8])> {
-        let (layout, row) = self.row(at.relation)?;
-        let column = usize::from(at.column.0);
-        Some((layout.column_type(column), layout.column(row, column)))
-    }
-}
-
-impl Tuple for Match<'_> {
-    #[inline]
-    fn row(&self, relation: u16) -> Option<(&RowLayout, &[u8])> {
-        let id = self.ids[usize::from(relation)]?;
-        let table = self.tables[usize::from(relation)];
-        Some((table.layout(), table.row(id)))
-    }
-}
 
 /// The evaluation of one fragment for one caller. Each piece of work is given the same tables.
 pub struct Execution {
@@ -122,37 +50,6 @@ pub struct Execution {
     is_done: bool,
     memory_bytes: usize,
     memory_bytes_max: usize,
-}
-
-/// Where the loop over one relation is.
-#[derive(Default)]
-struct Loop {
-    /// Rows that are there and match by themselves.
-    ids: Vec<RowId>,
-    at: usize,
-    /// The last row that was looked at.
-    after: Option<RowId>,
-    /// Nothing comes behind the ids.
-    is_exhausted: bool,
-    /// Of the index or hash table.
-    key: Vec<u8>,
-    hash: Option<HashTable>,
-    /// The next place in the hash table, and the hash that is looked for.
-    place: u32,
-    wanted_hash: u64,
-    /// So many rows are found at once.
-    batch: usize,
-    /// What was counted of its memory.
-    counted_bytes: usize,
-    read: Read,
-}
-
-/// What was read of a relation.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Read {
-    pub looked_at: u64,
-    /// Rows that matched with those of the relations before.
-    pub found: u64,
 }
 
 impl Execution {
@@ -233,10 +130,7 @@ impl Execution {
             }
             state.at += 1;
             self.ids[usize::from(step.relation)] = Some(id);
-            let tuple = Match {
-                tables,
-                ids: &self.ids,
-            };
+            let tuple = Match::new(tables, &self.ids);
             if let Some(joined) = &step.joined {
                 let row_bytes = tables[usize::from(step.relation)].row(id).len();
                 spend(steps, joined.steps(row_bytes));
@@ -269,10 +163,7 @@ impl Execution {
             state.read.found += 1;
             self.ids[usize::from(step.relation)] = Some(id);
             spend(steps, 1);
-            let found = Match {
-                tables,
-                ids: &self.ids,
-            };
+            let found = Match::new(tables, &self.ids);
             if !visit(&found) {
                 return false;
             }
@@ -316,10 +207,7 @@ impl Execution {
             return true;
         }
         self.depth = strategy.end;
-        let found = Match {
-            tables,
-            ids: &self.ids,
-        };
+        let found = Match::new(tables, &self.ids);
         if let Some(columns) = &self.visited_by {
             let is_visited = self.distinct.has(columns, &found);
             spend(steps, self.distinct.steps());
@@ -410,10 +298,7 @@ impl Execution {
         let Some(predicate) = predicate else {
             return true;
         };
-        let tuple = Match {
-            tables,
-            ids: &self.ids,
-        };
+        let tuple = Match::new(tables, &self.ids);
         let rows = self.ids.iter().zip(tables);
         let row_bytes = rows.filter_map(|(id, table)| Some(table.row((*id)?).len()));
         // Looking at every relation costs something, too.
@@ -427,10 +312,7 @@ impl Execution {
 
     /// Begins the loop at the present depth for the present rows.
     fn enter(&mut self, step: &Step, tables: &[&TableView]) {
-        let tuple = Match {
-            tables,
-            ids: &self.ids,
-        };
+        let tuple = Match::new(tables, &self.ids);
         let state = &mut self.loops[self.depth];
         state.ids.clear();
         state.at = 0;
@@ -470,10 +352,7 @@ impl Execution {
             if state.hash.as_ref().is_none_or(|table| !table.is_built) {
                 return self.build(step, columns, tables, steps);
             }
-            let tuple = Match {
-                tables,
-                ids: &self.ids,
-            };
+            let tuple = Match::new(tables, &self.ids);
             return {
                 state.probe(columns, table, &tuple, steps);
                 Ok(())
@@ -592,93 +471,5 @@ impl Execution {
     /// Memory for loops and hash tables, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.memory_bytes
-    }
-}
-
-/// What the steps of a strategy take, and those of the one that may take its place.
-fn step_bytes(strategy: &Strategy) -> usize {
-    let plans = if strategy.leading.is_some() { 2 } else { 1 };
-    plans * strategy.steps.len() * STEP_BYTES
-}
-
-fn spend(steps: &mut usize, taken: usize) {
-    *steps = steps.saturating_sub(taken);
-}
-
-fn takes(own: Option<&Predicate>, layout: &RowLayout, row: &[u8], steps: &mut usize) -> bool {
-    let Some(own) = own else {
-        return true;
-    };
-    spend(steps, own.steps(row.len()));
-    own.matches(layout, row)
-}
-
-/// Appends a key in BSATN. False if a row that it needs is not there.
-fn push_key(parts: &[KeyPart], tuple: &Match<'_>, out: &mut Vec<u8>) -> bool {
-    parts.iter().all(|part| match part {
-        KeyPart::Constant(value) => {
-            out.extend_from_slice(value);
-            true
-        }
-        KeyPart::Column(at) => match tuple.column(*at) {
-            Some(value) => {
-                out.extend_from_slice(value);
-                true
-            }
-            None => false,
-        },
-    })
-}
-
-impl Loop {
-    fn memory_bytes(&self) -> usize {
-        let hashed = self.hash.as_ref().map_or(0, |table| table.ids.len());
-        self.ids.capacity() * size_of::<RowId>() + self.key.capacity() + hashed * ENTRY_BYTES
-    }
-
-    /// How many rows are to be found now. Where one may be enough, the first batches are small.
-    fn next_batch(&mut self) -> usize {
-        let batch = self.batch;
-        self.batch = (batch * 8).min(BATCH);
-        batch
-    }
-
-    /// Takes more rows from the hash table that have the values of the present rows.
-    fn probe(
-        &mut self,
-        columns: &[(ColId, Scalar, ColumnAt)],
-        table: &TableView,
-        tuple: &Match<'_>,
-        steps: &mut usize,
-    ) {
-        self.ids.clear();
-        self.at = 0;
-        let batch = self.next_batch();
-        let Some(hashed) = &self.hash else { return };
-        // One entry at least, so that there is progress.
-        while self.place != NONE {
-            spend(steps, 1);
-            let entry = self.place as usize;
-            self.place = hashed.next[entry];
-            if hashed.hashes[entry] == self.wanted_hash {
-                spend(steps, ROW_STEPS);
-                let id = hashed.ids[entry];
-                self.read.looked_at += 1;
-                let row = table.row(id);
-                let equals = |(column, scalar, other): &(ColId, Scalar, ColumnAt)| {
-                    let own = table.layout().column(row, usize::from(column.0));
-                    let other = tuple.column(*other);
-                    other.and_then(|other| scalar.compare(own, other))
-                        == Some(std::cmp::Ordering::Equal)
-                };
-                if columns.iter().all(equals) {
-                    self.ids.push(id);
-                }
-            }
-            if self.ids.len() == batch || *steps == 0 {
-                break;
-            }
-        }
-        self.is_exhausted = self.place == NONE;
     }
 }

@@ -31,7 +31,7 @@ pub(crate) fn explain_fragment(
     }
     for (at, (step, read)) in execution.steps().enumerate() {
         let mut line = place_text(execution, at, step) + &step_text(fragment, step);
-        // How many rows a view has for others is nobody's business.
+        // How many rows a view has for other callers is not shown.
         let table = &fragment.tables[usize::from(step.relation)];
         if table.view.is_none() {
             line += &format!(", about {:.0} rows", step.rows);

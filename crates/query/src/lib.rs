@@ -14,6 +14,7 @@
 mod admission;
 mod ast;
 mod block;
+mod catalog;
 mod check;
 mod collect;
 mod condition;
@@ -25,6 +26,7 @@ mod execute;
 mod explain;
 mod expression;
 pub mod fuzzing;
+mod grouping;
 mod lexer;
 mod literal;
 mod live_groups;
@@ -41,8 +43,10 @@ mod routing;
 mod rules;
 mod scalar;
 mod scope;
+mod select;
 mod select_plan;
 mod shape;
+mod sort_key;
 mod total;
 mod window;
 mod words;
@@ -53,6 +57,7 @@ mod words;
 mod columns;
 
 pub use admission::admit_subscription;
+pub use catalog::{Caller, Catalog};
 pub use condition::{ColumnAt, SenderAs};
 pub use dml::{find_targets, NewValue, RowChange, Targets, WritePlan};
 pub use error::{
@@ -60,12 +65,13 @@ pub use error::{
     SUBQUERY_DEPTH_MAX,
 };
 pub use execute::{ExecuteError, Execution, Match, Progress};
+pub use grouping::Grouping;
 pub use live_groups::{GroupedJoin, LiveGroups};
 pub use live_join::{Guard, GuardSays, JoinEdge, JoinRelation, LiveJoin, LiveSubquery, Residual};
 pub use parameters::{ParameterText, PARAMETERS_MAX};
 pub use plan::{
     check_rule, compile_aggregate, compile_statement, compile_subscription, expand_subscribe_all,
-    read_subscribe_text, view_instance, Caller, Catalog, Statement, SubscribeText,
+    read_subscribe_text, view_instance, Statement, SubscribeText,
 };
 pub use predicate::{Predicate, Tuple};
 pub use query::{Fragment, Output, Query};
@@ -73,5 +79,4 @@ pub use results::{Run, Tables};
 pub use routing::{ColumnOrder, ColumnRange, Routing};
 pub use rules::FRAGMENTS_MAX;
 pub use select_plan::{Projection, SelectPlan};
-pub use shape::Grouping;
 pub use window::{LiveWindow, RowOrder, WindowSource};

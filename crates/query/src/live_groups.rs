@@ -6,15 +6,14 @@ use std::sync::Arc;
 use lightcone_table::RowLayout;
 use lightcone_types::{AlgebraicType, ColId, Identity};
 
-use crate::collect::{make_canonical, push_sort_key};
 use crate::condition::ColumnAt;
 use crate::execute::{NOTHING, SOME};
+use crate::grouping::{Aggregate, GroupItem, Grouping};
 use crate::live_join::LiveJoin;
 use crate::predicate::{Predicate, PredicateCompiler};
 use crate::query::{Output, Query};
 use crate::scalar::Scalar;
-use crate::select_plan::layout;
-use crate::shape::{Aggregate, GroupItem, Grouping};
+use crate::sort_key::{make_canonical, push_sort_key};
 use crate::total::Total;
 
 /// What a kept thing takes beside its bytes: pointers, its place in a table.
@@ -290,9 +289,12 @@ impl LiveGroups {
             return None;
         };
         let grouping = grouping_of(query)?;
-        Some(LiveGroups::of(grouping, layout(table), sender, |at| {
-            at.column
-        }))
+        Some(LiveGroups::of(
+            grouping,
+            RowLayout::of(&table.columns),
+            sender,
+            |at| at.column,
+        ))
     }
 
     /// The same of a join, whose matches come as a [`GroupedJoin`] has them.
@@ -314,7 +316,7 @@ impl LiveGroups {
         sender: &Identity,
         place: impl Fn(ColumnAt) -> ColId,
     ) -> LiveGroups {
-        let row_layout = crate::select_plan::layout(&grouping.row);
+        let row_layout = RowLayout::of(&grouping.row.columns);
         let having = grouping.having.as_ref().and_then(|having| {
             let bound = having.bind(sender);
             PredicateCompiler::new(&bound, vec![&row_layout]).compile(&bound.conjuncts)

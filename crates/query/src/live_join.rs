@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use lightcone_schema::TableSchema;
+use lightcone_table::RowLayout;
 use lightcone_types::{ColId, Identity};
 
 use crate::admission::is_tree;
@@ -11,7 +12,6 @@ use crate::error::LIVE_RELATIONS_MAX;
 use crate::lexer::Comparison;
 use crate::predicate::{Predicate, PredicateCompiler};
 use crate::query::{Fragment, JoinOn, Output, Query};
-use crate::select_plan::layout;
 
 /// One of the relations of a live join.
 #[derive(Clone, Debug)]
@@ -118,7 +118,8 @@ impl Fragment {
             return None;
         }
         let condition = fragment.condition.bind(sender);
-        let layouts: Vec<_> = fragment.tables.iter().map(|table| layout(table)).collect();
+        let tables = fragment.tables.iter();
+        let layouts: Vec<_> = tables.map(|table| RowLayout::of(&table.columns)).collect();
         let parts = Parts {
             unbound: &fragment.condition,
             condition: &condition,

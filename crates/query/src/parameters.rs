@@ -6,9 +6,10 @@ use std::ops::Range;
 
 use lightcone_types::AlgebraicType;
 
+use crate::catalog::{Caller, Catalog};
 use crate::error::{SqlError, QUERY_BYTES_MAX};
 use crate::lexer::{lex, Kind};
-use crate::plan::{compile_statement, Caller, Catalog, Statement};
+use crate::plan::{compile_statement, Statement};
 
 /// A statement has at most so many parameters: each may take one more compilation to find out its type.
 pub const PARAMETERS_MAX: usize = 64;

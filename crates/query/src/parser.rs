@@ -5,11 +5,9 @@ mod select_list;
 mod subquery;
 mod tables;
 
-use self::subquery::Subqueries;
 use crate::ast::{AggregateName, ColumnName, Select, Shape, Statement};
-use crate::error::SqlError;
-use crate::lexer::{unquote, Kind, Token};
-use crate::render::shown;
+use crate::error::{SqlError, QUERY_BYTES_MAX};
+use crate::lexer::{lex, unquote, Kind, Token};
 use crate::words::{self, is_one_of};
 
 /// Which of the two languages a text is read in; they differ in some error texts and in `LIMIT` (08 §5.2, §5.3).
@@ -29,12 +27,22 @@ pub(crate) struct Parser<'a> {
     subqueries: Subqueries,
 }
 
-/// Parses the one statement of `text`. `tokens` are `text` lexed.
-pub(crate) fn parse(
-    text: &str,
-    tokens: &[Token],
-    language: Language,
-) -> Result<Statement, SqlError> {
+/// How many subqueries there are.
+#[derive(Clone, Copy, Default)]
+struct Subqueries {
+    /// Around the current position.
+    depth: usize,
+    /// In the text so far.
+    count: usize,
+}
+
+/// Parses the one statement of `text`.
+pub(crate) fn parse(text: &str, language: Language) -> Result<Statement, SqlError> {
+    if text.len() > QUERY_BYTES_MAX {
+        let prefix = text.chars().take(120).collect();
+        return Err(SqlError::TooLong { prefix });
+    }
+    let tokens = &lex(text)?;
     let mut parser = Parser {
         text,
         tokens,
@@ -121,20 +129,6 @@ impl Parser<'_> {
         } else {
             self.expected(word)
         }
-    }
-
-    pub(crate) fn expected<T>(&self, what: &str) -> Result<T, SqlError> {
-        let token = self.token();
-        Err(SqlError::Syntax(if token.kind == Kind::End {
-            format!("Expected {what}, found: EOF")
-        } else {
-            format!(
-                "Expected {what}, found: {} at Line: {}, Column {}",
-                shown(self.slice(token)),
-                token.line,
-                token.column
-            )
-        }))
     }
 
     fn skip_semicolons(&mut self) {

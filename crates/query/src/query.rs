@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use lightcone_schema::TableSchema;
-use lightcone_types::{AlgebraicType, ColId, Identity, ProductType};
+use lightcone_types::{AlgebraicType, ProductType};
 
 use crate::condition::{ColumnAt, Condition};
+use crate::grouping::{Grouping, Order};
 use crate::scalar::Scalar;
-use crate::select_plan::{Projection, SelectPlan};
-use crate::shape::{Grouping, Order};
 
 /// The columns of an `ON`.
 #[derive(Clone, Copy, Debug)]
@@ -99,14 +98,14 @@ impl Fragment {
         (0..self.tables.len() as u16).filter(is_own).collect()
     }
 
-    /// The result depends on who asks.
+    /// The result depends on the caller's identity.
     pub fn reads_sender(&self) -> bool {
         self.condition.reads_sender()
     }
 }
 
 impl Query {
-    /// The result depends on who asks, beside his rights.
+    /// The result depends on the caller's identity, beside his rights.
     pub fn reads_sender(&self) -> bool {
         self.fragments.iter().any(Fragment::reads_sender)
     }
@@ -207,27 +206,6 @@ impl Query {
         }
     }
 
-    /// The plan of a fragment on one relation, for one caller. `None` if it is a join.
-    pub fn select_plan(&self, fragment: &Fragment, sender: &Identity) -> Option<SelectPlan> {
-        let [table] = &fragment.tables[..] else {
-            return None;
-        };
-        if self.explain || self.distinct || !self.order.is_empty() || self.offset > 0 {
-            return None;
-        }
-        let columns = |listed: &[(ColumnAt, String)]| -> Vec<(ColId, String)> {
-            let column = |(at, name): &(ColumnAt, String)| (at.column, name.clone());
-            listed.iter().map(column).collect()
-        };
-        let projection = match &self.output {
-            Output::Row(_) => Projection::Row,
-            Output::Columns(listed) => Projection::Columns(columns(listed)),
-            Output::Count(name) => Projection::Count(name.clone()),
-            Output::Groups(_) => return None,
-        };
-        Some(SelectPlan::new(self, fragment, table, projection, sender))
-    }
-
     /// Its rows are those of one table in an order, and row-level security rules decide about them: each comes once, however many
     /// rules, and matches of them, give it.
     pub(crate) fn is_order_of_rows(&self) -> bool {
@@ -247,26 +225,6 @@ impl Query {
             offset: 0,
             limit: Some(rows),
             ..self.clone()
-        }
-    }
-
-    /// The plan of the rows that a query on one relation looks at, whatever it makes of them.
-    pub fn rows_plan(&self, sender: &Identity) -> Option<SelectPlan> {
-        let [fragment] = &self.fragments[..] else {
-            return None;
-        };
-        let [table] = &fragment.tables[..] else {
-            return None;
-        };
-        let projection = Projection::Row;
-        Some(SelectPlan::new(self, fragment, table, projection, sender))
-    }
-
-    /// The plan of a query on one relation that no rule multiplies.
-    pub fn only_select_plan(&self, sender: &Identity) -> Option<SelectPlan> {
-        match &self.fragments[..] {
-            [fragment] => self.select_plan(fragment, sender),
-            _ => None,
         }
     }
 

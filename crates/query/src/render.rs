@@ -15,6 +15,21 @@ impl Parser<'_> {
                 .count()
     }
 
+    /// Refuses the token at the current position.
+    pub(crate) fn expected<T>(&self, what: &str) -> Result<T, SqlError> {
+        let token = self.token();
+        Err(SqlError::Syntax(if token.kind == Kind::End {
+            format!("Expected {what}, found: EOF")
+        } else {
+            format!(
+                "Expected {what}, found: {} at Line: {}, Column {}",
+                shown(self.slice(token)),
+                token.line,
+                token.column
+            )
+        }))
+    }
+
     pub(crate) fn unsupported_statement(&self) -> SqlError {
         self.unsupported_from(self.at)
     }
@@ -163,7 +178,7 @@ impl Parser<'_> {
 /// At most this many characters of the caller's text come back in a message.
 const SHOWN_CHARS_MAX: usize = 2_000;
 
-pub(crate) fn shown(text: &str) -> String {
+fn shown(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARS_MAX) {
         Some((cut, _)) => format!("{}...", &text[..cut]),
         None => text.to_owned(),

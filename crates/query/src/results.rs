@@ -5,14 +5,15 @@ use std::sync::Arc;
 use lightcone_table::{RowLayout, TableView};
 use lightcone_types::{Identity, TableId};
 
-use crate::collect::{push_sort_key, sort_key, FirstWord, Groups, Memory, Seen, Sorter};
+use crate::collect::{Groups, Memory, Seen, Sorter};
 use crate::condition::ColumnAt;
 use crate::execute::{ExecuteError, Execution, Match, Progress};
 use crate::explain::{explain_fragment, explain_result};
+use crate::grouping::OrderKey;
 use crate::planner::Samples;
 use crate::predicate::Tuple;
 use crate::query::{Fragment, Output, Query};
-use crate::shape::OrderKey;
+use crate::sort_key::{push_sort_key, sort_key, FirstWord};
 
 /// Steps for each row that is sorted, grouped or compared with those that came already.
 const KEPT_STEPS: usize = 16;

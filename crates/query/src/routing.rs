@@ -3,13 +3,14 @@
 
 use std::collections::HashSet;
 
+use lightcone_table::RowLayout;
 use lightcone_types::ColId;
 
 use crate::condition::{Condition, Constant, Node, NodeId};
 use crate::lexer::Comparison;
 use crate::predicate::{Predicate, PredicateCompiler};
 use crate::scalar::Scalar;
-use crate::select_plan::{layout, SelectPlan};
+use crate::select_plan::SelectPlan;
 
 /// Combinations of values by which one query is found at most. With more, the longer lists of values are checked row by row.
 const KEYS_MAX: usize = 64;
@@ -104,7 +105,7 @@ impl SelectPlan {
         let conjuncts = condition.conjuncts.iter().enumerate();
         let rest = conjuncts.filter(|(position, _)| !handled.contains(position));
         let rest: Vec<NodeId> = rest.map(|(_, id)| *id).collect();
-        let layout = layout(&self.table);
+        let layout = RowLayout::of(&self.table.columns);
         routing.residual = PredicateCompiler::new(condition, vec![&layout]).compile(&rest);
         routing
     }

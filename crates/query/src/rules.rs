@@ -8,20 +8,43 @@ use std::sync::Arc;
 use lightcone_schema::TableSchema;
 use lightcone_types::TableId;
 
-use self::substitute::{combinations, substitute};
+use self::substitute::{combinations, substitute, too_many, NODES_MAX};
+use crate::catalog::{Caller, Catalog};
 use crate::error::SqlError;
-use crate::plan::{compile_rule, Caller, Catalog};
-use crate::query::{Fragment, JoinOn, OuterJoin};
+use crate::query::{Fragment, OuterJoin, Query};
+use crate::select::{compile_rule, CheckedSelect};
 
-/// A query becomes at most so many fragments: the numbers of rules of its relations multiply.
-pub const FRAGMENTS_MAX: usize = 256;
-/// Conditions of all fragments of a query together have at most so many nodes, as each repeats the query's own.
-const NODES_MAX: usize = 1 << 18;
+pub use self::substitute::FRAGMENTS_MAX;
+
 /// Rules draw in the rules of what they read, at most so deep. Expanding them recurses.
 const DEPTH_MAX: usize = 64;
 
-/// The query as this caller may see it: for the owner as it is.
-pub(crate) fn apply_rules(
+impl CheckedSelect {
+    /// The query of a text, as this caller may see it.
+    pub fn with_rules(
+        self,
+        text: &str,
+        catalog: &dyn Catalog,
+        caller: &Caller,
+    ) -> Result<Query, SqlError> {
+        Ok(Query {
+            text: text.to_owned(),
+            tables: self.fragment.tables.clone(),
+            fragments: apply_rules(self.fragment, catalog, caller)?,
+            optional: self.optional,
+            output: self.output,
+            distinct: self.distinct,
+            joined: self.joined,
+            order: self.order,
+            offset: self.offset,
+            limit: self.limit,
+            explain: false,
+        })
+    }
+}
+
+/// The fragments of a query as this caller may see it: for the owner one, the query as it is.
+fn apply_rules(
     query: Fragment,
     catalog: &dyn Catalog,
     caller: &Caller,
@@ -113,29 +136,5 @@ impl Expansion<'_> {
         let fragments: Arc<[Fragment]> = fragments.into();
         self.known.insert(table.id, fragments.clone());
         Ok(Some(fragments))
-    }
-}
-
-pub(super) fn too_many() -> SqlError {
-    SqlError::RulesMultiply {
-        fragments_max: FRAGMENTS_MAX,
-    }
-}
-
-impl OuterJoin {
-    fn moved(&self, relation: impl Fn(u16) -> u16) -> OuterJoin {
-        let mut outer = *self;
-        outer.own.relation = relation(outer.own.relation);
-        outer.other.relation = relation(outer.other.relation);
-        outer
-    }
-}
-
-impl JoinOn {
-    fn moved(&self, relation: impl Fn(u16) -> u16) -> JoinOn {
-        let mut on = *self;
-        on.left.relation = relation(on.left.relation);
-        on.right.relation = relation(on.right.relation);
-        on
     }
 }

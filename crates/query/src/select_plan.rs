@@ -7,9 +7,9 @@ use lightcone_schema::TableSchema;
 use lightcone_table::RowLayout;
 use lightcone_types::{AlgebraicType, ColId, Identity, ProductType};
 
-use crate::condition::{Condition, ConstantConjunct};
+use crate::condition::{ColumnAt, Condition, ConstantConjunct};
 use crate::predicate::{Predicate, PredicateCompiler};
-use crate::query::{Fragment, Query};
+use crate::query::{Fragment, Output, Query};
 
 /// What a query gives for every matching row, or for all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub struct SelectPlan {
 
 impl SelectPlan {
     /// The plan of a fragment on one table, for one caller.
-    pub(crate) fn new(
+    fn new(
         query: &Query,
         fragment: &Fragment,
         table: &Arc<TableSchema>,
@@ -55,7 +55,7 @@ impl SelectPlan {
         sender: &Identity,
     ) -> SelectPlan {
         let condition = fragment.condition.bind(sender);
-        let layout = layout(table);
+        let layout = RowLayout::of(&table.columns);
         let compiler = PredicateCompiler::new(&condition, vec![&layout]);
         let predicate = compiler.compile(&condition.conjuncts);
         let equalities = first_equalities(&condition)
@@ -92,7 +92,8 @@ impl SelectPlan {
             .enumerate()
             .filter(|(position, _)| !dropped.contains(position));
         let kept: Vec<_> = kept.map(|(_, conjunct)| *conjunct).collect();
-        PredicateCompiler::new(&self.condition, vec![&layout(&self.table)]).compile(&kept)
+        PredicateCompiler::new(&self.condition, vec![&RowLayout::of(&self.table.columns)])
+            .compile(&kept)
     }
 
     pub(crate) fn condition(&self) -> &Condition {
@@ -133,9 +134,47 @@ impl SelectPlan {
     }
 }
 
-pub(crate) fn layout(table: &TableSchema) -> RowLayout {
-    let types: Vec<AlgebraicType> = table.columns.iter().map(|c| c.ty.clone()).collect();
-    RowLayout::new(&types)
+impl Query {
+    /// The plan of a fragment on one relation, for one caller. `None` if it is a join.
+    pub fn select_plan(&self, fragment: &Fragment, sender: &Identity) -> Option<SelectPlan> {
+        let [table] = &fragment.tables[..] else {
+            return None;
+        };
+        if self.explain || self.distinct || !self.order.is_empty() || self.offset > 0 {
+            return None;
+        }
+        let columns = |listed: &[(ColumnAt, String)]| -> Vec<(ColId, String)> {
+            let column = |(at, name): &(ColumnAt, String)| (at.column, name.clone());
+            listed.iter().map(column).collect()
+        };
+        let projection = match &self.output {
+            Output::Row(_) => Projection::Row,
+            Output::Columns(listed) => Projection::Columns(columns(listed)),
+            Output::Count(name) => Projection::Count(name.clone()),
+            Output::Groups(_) => return None,
+        };
+        Some(SelectPlan::new(self, fragment, table, projection, sender))
+    }
+
+    /// The plan of the rows that a query on one relation looks at, whatever it makes of them.
+    pub fn rows_plan(&self, sender: &Identity) -> Option<SelectPlan> {
+        let [fragment] = &self.fragments[..] else {
+            return None;
+        };
+        let [table] = &fragment.tables[..] else {
+            return None;
+        };
+        let projection = Projection::Row;
+        Some(SelectPlan::new(self, fragment, table, projection, sender))
+    }
+
+    /// The plan of a query on one relation that no rule multiplies.
+    pub fn only_select_plan(&self, sender: &Identity) -> Option<SelectPlan> {
+        match &self.fragments[..] {
+            [fragment] => self.select_plan(fragment, sender),
+            _ => None,
+        }
+    }
 }
 
 /// The equalities of a condition on one relation, the first one per column.

@@ -2,91 +2,17 @@
 
 use std::sync::Arc;
 
-use lightcone_schema::{ColumnSchema, TableAccess, TableKind, TableSchema};
-use lightcone_types::{AlgebraicType as T, TableId};
+use lightcone_schema::ColumnSchema;
+use lightcone_types::AlgebraicType as T;
 
 use crate::ast::{AggregateName, Function, OrderItem, OrderTarget, SelectItem, Shape};
 use crate::check::check_condition;
-use crate::condition::{ColumnAt, Condition};
+use crate::condition::ColumnAt;
 use crate::error::SqlError;
+use crate::grouping::{table_of_groups, Aggregate, GroupItem, Grouping, Order, OrderKey};
 use crate::query::Output;
 use crate::scalar::Scalar;
 use crate::scope::Scope;
-
-/// How the values of a column become one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Aggregate {
-    Count,
-    SumSigned(Scalar),
-    SumUnsigned(Scalar),
-    SumFloat(Scalar),
-    Min(Scalar),
-    Max(Scalar),
-    Average(Scalar),
-}
-
-/// A value of a group.
-#[derive(Clone, Debug)]
-pub(crate) enum GroupItem {
-    /// The value that its rows have in common: a position among the keys.
-    Key(usize),
-    Aggregate {
-        aggregate: Aggregate,
-        /// None counts rows.
-        column: Option<ColumnAt>,
-        /// There may be no rows, and so no value.
-        is_optional: bool,
-    },
-}
-
-/// Rows in groups, each of which becomes one.
-#[derive(Clone, Debug)]
-pub struct Grouping {
-    /// Columns, and whether each may have no row.
-    pub(crate) keys: Vec<(ColumnAt, bool)>,
-    pub(crate) items: Vec<GroupItem>,
-    /// The items as the columns of a table of groups. Those behind the first `shown` are for `HAVING` and `ORDER BY`.
-    pub(crate) row: Arc<TableSchema>,
-    pub(crate) shown: usize,
-    /// On that table.
-    pub(crate) having: Option<Arc<Condition>>,
-}
-
-impl Grouping {
-    /// One group of all rows, with their number under this name.
-    pub(crate) fn count(name: &str) -> Grouping {
-        let column = ColumnSchema {
-            name: name.to_owned(),
-            accessor: None,
-            ty: T::U64,
-        };
-        Grouping {
-            keys: Vec::new(),
-            items: vec![GroupItem::Aggregate {
-                aggregate: Aggregate::Count,
-                column: None,
-                is_optional: false,
-            }],
-            row: Arc::new(table_of_groups(vec![column])),
-            shown: 1,
-            having: None,
-        }
-    }
-}
-
-/// What rows are sorted by: a column that is read, or one that comes out of groups.
-#[derive(Clone, Debug)]
-pub(crate) struct Order {
-    pub by: OrderKey,
-    pub descending: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OrderKey {
-    Column(ColumnAt),
-    /// Position among the columns of the result, hidden ones of groups included.
-    Result(usize),
-}
 
 /// The clauses behind a select list.
 pub(crate) struct Checked {
@@ -233,25 +159,6 @@ fn check_groups(shape: &Shape, items: &[SelectItem], scope: &Scope) -> Result<Ch
         output: Output::Groups(Arc::new(grouping)),
         order,
     })
-}
-
-/// The rows of groups as those of a table, so that conditions on them are checked like all others.
-fn table_of_groups(columns: Vec<ColumnSchema>) -> TableSchema {
-    TableSchema {
-        id: TableId(0),
-        name: String::new(),
-        accessor: None,
-        columns,
-        primary_key: None,
-        indexes: Vec::new(),
-        constraints: Vec::new(),
-        sequences: Vec::new(),
-        schedule: None,
-        access: TableAccess::Public,
-        kind: TableKind::User,
-        is_event: false,
-        view: None,
-    }
 }
 
 impl Groups<'_> {

@@ -6,14 +6,13 @@ use lightcone_schema::TableSchema;
 use lightcone_table::RowLayout;
 use lightcone_types::{AlgebraicType, ColId, Identity};
 
-use crate::collect::push_sort_key;
 use crate::condition::Node;
+use crate::grouping::OrderKey;
 use crate::lexer::Comparison;
 use crate::live_join::LiveJoin;
 use crate::predicate::{Predicate, PredicateCompiler};
 use crate::query::{Fragment, Output, Query};
-use crate::select_plan::layout;
-use crate::shape::OrderKey;
+use crate::sort_key::push_sort_key;
 
 /// The order of rows of one table: columns, and whether each descends.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -140,7 +139,7 @@ impl Fragment {
                 _ => others.push(id),
             }
         }
-        let layout = layout(table);
+        let layout = RowLayout::of(&table.columns);
         let compiler = PredicateCompiler::new(&bound, vec![&layout]);
         Some((parameters, compiler.compile(&others)))
     }

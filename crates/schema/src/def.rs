@@ -2,15 +2,12 @@
 
 use std::sync::Arc;
 
-use lightcone_types::bsatn::{Decode, DecodeError};
+use lightcone_types::bsatn::DecodeError;
 use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
 use rustc_hash::FxHashMap;
 
 use crate::args::ArgsLayout;
-use crate::error::{Error, ValidationErrors};
-use crate::raw::{
-    CaseConversionPolicy, HttpMethod, Lifecycle, MethodOrAny, RawModuleDef, RawVersion,
-};
+use crate::raw::{CaseConversionPolicy, HttpMethod, Lifecycle, MethodOrAny, RawVersion};
 use crate::table::{IndexAlgorithm, TableAccess};
 
 pub use crate::raw::FunctionVisibility as Visibility;
@@ -45,7 +42,7 @@ pub struct ModuleDef {
     pub migration: Option<MigrationDef>,
     /// The same by module level, with local names, as the schema endpoint shows them.
     pub root: ModuleLevel,
-    // The names are the module's: whoever makes them meet in one place harms its own callers only.
+    // The names are the module's: a module with colliding ones slows down its own callers only.
     pub(crate) tables_by_name: FxHashMap<String, usize>,
     pub(crate) reducers_by_name: FxHashMap<String, usize>,
     pub(crate) procedures_by_name: FxHashMap<String, usize>,
@@ -81,7 +78,7 @@ pub struct MigrationDef {
     pub old_tables: Vec<TableDef>,
 }
 
-/// Reducers that nobody but an update calls, by their ids.
+/// Reducers that only an update calls, by their ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MigrationFunctions {
     /// `__migrate`, which sees all rows at once.
@@ -305,13 +302,6 @@ pub struct HttpRouteDef {
 }
 
 impl ModuleDef {
-    /// Decodes and validates what a module's describe step returned. Bytes after the definition are
-    /// ignored (02 §2).
-    pub fn from_bsatn(bytes: &[u8]) -> Result<ModuleDef, Error> {
-        let raw = RawModuleDef::from_slice(bytes)?;
-        Ok(ModuleDef::validate(raw)?)
-    }
-
     /// The position of the HTTP handler for a request: the first route in the order of the definition whose path is equal
     /// and whose method is this one or any (06 §5.16).
     pub fn http_handler(&self, method: &HttpMethod, path: &str) -> Option<usize> {
@@ -323,11 +313,6 @@ impl ModuleDef {
                 }
         });
         route.map(|route| route.handler)
-    }
-
-    /// Applies the rules of 02 §8 and collects all errors.
-    pub fn validate(raw: RawModuleDef) -> Result<ModuleDef, ValidationErrors> {
-        crate::validate::module(raw)
     }
 
     /// The table with this canonical, namespaced name.

@@ -2,8 +2,6 @@
 
 use unicode_normalization::UnicodeNormalization;
 
-use crate::error::ValidationError;
-
 /// Submodule namespaces may be this long (02 §8.11).
 pub const NAMESPACE_BYTES_MAX: usize = 63;
 
@@ -50,9 +48,4 @@ pub fn check_identifier(name: &str) -> Result<(), IdentifierError> {
         }),
         None => Ok(()),
     }
-}
-
-/// [`check_identifier`], as an error of validation.
-pub(crate) fn identifier(name: &str) -> Result<(), ValidationError> {
-    check_identifier(name).map_err(ValidationError::Identifier)
 }

@@ -104,7 +104,8 @@ pub struct TableSchema {
     pub view: Option<ViewSchema>,
 }
 
-/// What a backing table knows of its view. Its first column says which instance of the view a row is of; nobody outside sees it.
+/// What a backing table knows of its view. Its first column, which is hidden from clients and modules, says which instance of the
+/// view a row is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewSchema {
     /// The id in `st_view`.
@@ -134,12 +135,12 @@ impl TableSchema {
         u16::try_from(found + hidden).ok().map(ColId)
     }
 
-    /// Bytes at the start of each row that nobody outside sees.
+    /// Bytes at the start of each row that are hidden from clients and modules.
     pub fn hidden_bytes(&self) -> usize {
         self.view.map_or(0, |_| VIEW_HASH_BYTES)
     }
 
-    /// The columns that are declared, which are those that anybody sees.
+    /// The columns that are declared: all but the hidden one.
     pub fn declared_columns(&self) -> &[ColumnSchema] {
         &self.columns[usize::from(self.view.is_some())..]
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lightcone_storage::{FilePosition, LogOffset};
 
-use crate::ObjectHash;
+use crate::format::ObjectHash;
 
 /// An error of the snapshot store.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +43,7 @@ pub enum SnapshotError {
         supported: u32,
     },
 
-    /// The asked object is not part of the snapshot.
+    /// The wanted object is not part of the snapshot.
     #[error("the snapshot at transaction {offset} holds no object {hash} [LC0523]")]
     NoSuchObject {
         /// The snapshot.

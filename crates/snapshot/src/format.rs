@@ -1,8 +1,8 @@
 //! The bytes of packs and manifests. Drawn in `docs/on-disk-formats.md`; numbers are little-endian.
 
-use lightcone_storage::{FilePosition, LogOffset};
+use std::fmt;
 
-use crate::ObjectHash;
+use lightcone_storage::{FilePosition, LogOffset};
 
 /// The version this code writes, and the only one it reads.
 pub(crate) const FORMAT_VERSION: u32 = 1;
@@ -20,6 +20,23 @@ const CHECKSUM_BYTES: usize = 32;
 
 /// The largest object.
 pub const OBJECT_BYTES_MAX: usize = u32::MAX as usize;
+
+/// The blake3 hash of an object: its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectHash(pub [u8; 32]);
+
+impl ObjectHash {
+    /// The hash of these bytes.
+    pub fn of(object: &[u8]) -> ObjectHash {
+        ObjectHash(*blake3::hash(object).as_bytes())
+    }
+}
+
+impl fmt::Display for ObjectHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
 
 /// The header of pack `number`. Nothing in it varies, so it is checked by comparing.
 pub(crate) fn pack_header(number: u64) -> [u8; PACK_HEADER_BYTES] {

@@ -17,30 +17,12 @@ mod error;
 mod format;
 pub mod fuzzing;
 mod reader;
+mod shared;
 mod store;
 mod writer;
 
-use std::fmt;
-
 pub use error::{Problem, SnapshotError};
-pub use format::OBJECT_BYTES_MAX;
+pub use format::{ObjectHash, OBJECT_BYTES_MAX};
 pub use reader::Snapshot;
 pub use store::{PruneReport, SnapshotStore, READ_BACK_BYTES_MAX};
 pub use writer::{SnapshotStats, SnapshotWriter};
-
-/// The blake3 hash of an object: its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectHash(pub [u8; 32]);
-
-impl ObjectHash {
-    /// The hash of these bytes.
-    pub fn of(object: &[u8]) -> ObjectHash {
-        ObjectHash(*blake3::hash(object).as_bytes())
-    }
-}
-
-impl fmt::Display for ObjectHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}

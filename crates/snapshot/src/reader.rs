@@ -10,10 +10,9 @@ use lightcone_storage::{
 
 use crate::error::SnapshotError;
 use crate::format::{
-    manifest_name, pack_header, pack_name, Manifest, ManifestError, FORMAT_VERSION,
-    PACK_HEADER_BYTES,
+    manifest_name, pack_header, pack_name, Manifest, ManifestError, ObjectEntry, ObjectHash,
+    FORMAT_VERSION, PACK_HEADER_BYTES,
 };
-use crate::ObjectHash;
 
 /// A snapshot that can be read. Its packs stay open, so pruning does not disturb it.
 pub struct Snapshot {
@@ -135,7 +134,7 @@ impl Snapshot {
             }
             packs.push(Pack { path, file });
         }
-        let place = |object: &crate::format::ObjectEntry| Place {
+        let place = |object: &ObjectEntry| Place {
             pack: object.pack,
             bytes: object.bytes,
             position: object.position,

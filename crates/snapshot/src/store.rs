@@ -1,17 +1,17 @@
 //! The directory of snapshots: beginning one, finding the newest good one, removing old ones.
 
-use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
 use lightcone_storage::{disk, File, FilePosition, LogOffset, OpenMode, Storage};
 
 use crate::error::{Problem, SnapshotError};
-use crate::format::{manifest_name, pack_name, parse_name, Manifest, PackEntry};
+use crate::format::{manifest_name, pack_name, parse_name, Manifest, ObjectHash, PackEntry};
 use crate::reader::{load_manifest, Snapshot};
-use crate::writer::{SnapshotWriter, Stored};
-use crate::ObjectHash;
+use crate::shared::{Busy, Reusable, Shared, Stored};
+use crate::writer::SnapshotWriter;
 
 /// A pack of which the newest snapshot needs less than one part in this many is not relied on by the next
 /// one: what is left of it is written again, so that the pack can go.
@@ -31,39 +31,6 @@ pub struct SnapshotStore {
     shared: Arc<Shared>,
     kept: usize,
     problems: Vec<Problem>,
-}
-
-/// Stored objects that a new snapshot may take over.
-#[derive(Default)]
-pub(crate) struct Reusable {
-    pub objects: HashMap<ObjectHash, Stored>,
-    pub packs: HashMap<u64, Box<dyn File>>,
-}
-
-pub(crate) struct Shared {
-    pub storage: Arc<dyn Storage>,
-    pub directory: PathBuf,
-    busy: AtomicBool,
-}
-
-/// Held while a snapshot is written or the store is pruned.
-pub(crate) struct Busy(Arc<Shared>);
-
-impl Busy {
-    fn take(shared: &Arc<Shared>) -> Result<Busy, SnapshotError> {
-        match shared.busy.swap(true, Ordering::AcqRel) {
-            false => Ok(Busy(shared.clone())),
-            true => Err(SnapshotError::Misuse {
-                reason: "another snapshot is being written or removed".to_owned(),
-            }),
-        }
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.0.busy.store(false, Ordering::Release);
-    }
 }
 
 /// What [`SnapshotStore::prune`] removed.
@@ -137,7 +104,7 @@ impl SnapshotStore {
         Ok(numbers)
     }
 
-    /// The offsets of the stored snapshots, ascending; damaged ones that nobody has read yet included.
+    /// The offsets of the stored snapshots, ascending; damaged ones that were not read yet included.
     pub fn offsets(&self) -> Result<Vec<LogOffset>, SnapshotError> {
         let numbers = self.numbers("manifest")?;
         Ok(numbers.into_iter().map(LogOffset::new).collect())
@@ -315,7 +282,7 @@ impl SnapshotStore {
                     }
                     // Left for recovery to set aside; it must not count as kept.
                     Err(error) if error.is_damage() => {}
-                    // Perhaps it can be read tomorrow: until then nobody knows which packs it needs.
+                    // Perhaps it can be read later: until then it is unknown which packs it needs.
                     Err(error) if error.is_unreadable() => are_needs_known = false,
                     Err(error) => return Err(error),
                 }

@@ -11,11 +11,10 @@ use lightcone_storage::{
 
 use crate::error::SnapshotError;
 use crate::format::{
-    manifest_name, pack_header, pack_name, Manifest, ObjectEntry, PackEntry, OBJECT_BYTES_MAX,
-    PACK_HEADER_END,
+    manifest_name, pack_header, pack_name, Manifest, ObjectEntry, ObjectHash, PackEntry,
+    OBJECT_BYTES_MAX, PACK_HEADER_END,
 };
-use crate::store::{Busy, Reusable, Shared};
-use crate::ObjectHash;
+use crate::shared::{Busy, Reusable, Shared, Stored};
 
 /// Small objects are gathered up to this size before they are written.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -88,16 +87,6 @@ impl ReadBack {
         read_exact_at(file, &mut self.buffer, stored.position)?;
         Ok(&self.buffer)
     }
-}
-
-/// Where an object is stored.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stored {
-    pub pack: u64,
-    pub bytes: u32,
-    pub position: FilePosition,
-    /// It is read back before it is relied on.
-    pub is_checked: bool,
 }
 
 struct PackFile {
@@ -351,7 +340,7 @@ impl Drop for SnapshotWriter {
             return;
         }
         if self.named {
-            // Whether the name is on the disk is unknown: nobody may rely on this snapshot.
+            // Whether the name is on the disk is unknown: this snapshot must not be relied on.
             let path = self.shared.directory.join(manifest_name(self.offset));
             let _ = self.shared.storage.remove(&path);
         }

@@ -7,8 +7,15 @@ use std::hash::BuildHasher;
 use std::io::{self, IoSlice};
 use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::Path;
+use std::sync::Arc;
 
-use crate::{File, FilePosition, OpenMode, Storage};
+use crate::position::FilePosition;
+use crate::storage::{File, OpenMode, Storage};
+
+/// The storage that is used unless a test says otherwise.
+pub fn disk() -> Arc<dyn Storage> {
+    Arc::new(DiskStorage)
+}
 
 /// Files of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,7 +32,7 @@ impl Storage for DiskStorage {
     }
 
     fn make_directory(&self, directory: &Path) -> io::Result<()> {
-        // Whatever the umask: what is kept here is nobody else's business.
+        // Whatever the umask: other users must not read what is kept here.
         fs::DirBuilder::new().mode(0o700).create(directory)
     }
 

@@ -1,26 +1,26 @@
 //! Files of a log that people read: `YYYY-MM-DD.log` is written to, `YYYY-MM-DD.000001.log` and so on are full. All together
 //! have a bound; the oldest go. Nothing is synced.
 
+mod lines;
 mod names;
 mod old;
 mod tail;
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use self::lines::{cut_half_line, first_line, first_lines};
 use self::names::known_parts;
-use self::old::Stuck;
+use crate::reserve::DiskReserve;
+
 pub use self::tail::{has_log_files, log_tail};
-use crate::DiskReserve;
 
 /// A file is followed by the next one when it has this share of what all may have.
 const FILE_SHARE: u64 = 8;
 /// The least that a file may have, however little all may have.
 const FILE_BYTES_MIN: u64 = 4 << 10;
-/// The end of a file is looked through in pieces of this size for the end of its last whole line.
-const PIECE_BYTES: u64 = 64 << 10;
 
 /// How much of a log is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +54,13 @@ pub struct LogFiles {
     current: Option<Current>,
     /// The first old file that could not be removed.
     stuck: Option<Stuck>,
+}
+
+/// An old file that could not be removed or renamed.
+struct Stuck {
+    path: PathBuf,
+    error: std::io::Error,
+    is_told: bool,
 }
 
 /// Lines that were not written.
@@ -128,7 +135,7 @@ impl LogFiles {
         let Some(current) = self.current.take() else {
             return;
         };
-        // Somebody else may have cut it meanwhile: it must not grow.
+        // Another process may have cut it meanwhile: it must not grow.
         let length = current.file.metadata().map_or(0, |data| data.len());
         if length > current.bytes {
             let _ = current.file.set_len(current.bytes);
@@ -204,44 +211,6 @@ impl LogFiles {
     pub fn current_bytes(&self) -> u64 {
         self.current.as_ref().map_or(0, |current| current.bytes)
     }
-}
-
-/// Takes away what is behind the last whole line: a write that failed, or a process that was killed, has left it. What comes next
-/// would be a part of it. Gives the length.
-fn cut_half_line(file: &mut File) -> std::io::Result<u64> {
-    let length = file.metadata()?.len();
-    let mut whole = length;
-    let mut piece = Vec::new();
-    while whole > 0 {
-        let start = whole.saturating_sub(PIECE_BYTES);
-        file.seek(SeekFrom::Start(start))?;
-        piece.clear();
-        std::io::Read::take(&mut *file, whole - start).read_to_end(&mut piece)?;
-        if let Some(last) = piece.iter().rposition(|byte| *byte == b'\n') {
-            whole = start + last as u64 + 1;
-            break;
-        }
-        whole = start;
-    }
-    if whole < length {
-        file.set_len(whole)?;
-    }
-    Ok(whole)
-}
-
-/// How many bytes the lines have that fit.
-fn first_lines(lines: &[u8], room: usize) -> usize {
-    if lines.len() <= room {
-        return lines.len();
-    }
-    let fitting = &lines[..room];
-    let last = fitting.iter().rposition(|byte| *byte == b'\n');
-    last.map_or(0, |at| at + 1)
-}
-
-fn first_line(lines: &[u8]) -> usize {
-    let end = lines.iter().position(|byte| *byte == b'\n');
-    end.map_or(lines.len(), |at| at + 1)
 }
 
 #[cfg(test)]

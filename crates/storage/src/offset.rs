@@ -27,7 +27,7 @@ impl LogOffset {
         self.0
     }
 
-    /// So many transactions on; none if there is no such offset. For counts that somebody else has written.
+    /// So many transactions on; none if there is no such offset. For counts that come from a file.
     pub const fn checked_add(self, transactions: u64) -> Option<LogOffset> {
         match self.0.checked_add(transactions) {
             Some(sum) => Some(LogOffset(sum)),

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use lightcone_schema::ColumnSchema;
 use lightcone_types::bsatn::{DecodeError, Reader};
 use lightcone_types::AlgebraicType;
 
@@ -160,6 +161,15 @@ pub struct RowLayout {
 }
 
 impl RowLayout {
+    /// The layout of rows with these columns.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    pub fn of(columns: &[ColumnSchema]) -> RowLayout {
+        let types: Vec<AlgebraicType> = columns.iter().map(|column| column.ty.clone()).collect();
+        RowLayout::new(&types)
+    }
+
     /// Compiles the layout of a row with these ref-free column types.
     ///
     /// # Panics

@@ -11,6 +11,9 @@ use std::sync::{Arc, OnceLock};
 
 use crate::row_id::PageNumber;
 
+/// Target size of a page of rows in bytes.
+pub(crate) const PAGE_BYTES: usize = 64 * 1024;
+
 /// What a snapshot calls an image of a page: a hash of its bytes.
 pub type PageHash = [u8; 32];
 
@@ -273,7 +276,7 @@ impl FrozenPage {
         unsafe { std::slice::from_raw_parts(self.0.data.as_ptr(), self.0.len) }
     }
 
-    /// The hash of the bytes, if somebody has told it since they were last changed.
+    /// The hash of the bytes, if it was set since they were last changed.
     pub fn hash(&self) -> Option<PageHash> {
         self.0.hash.get().copied()
     }

@@ -1,4 +1,4 @@
-//! Keyed hashing of rows and keys: nobody who chooses rows can choose colliding ones.
+//! Keyed hashing of rows and keys: a client that chooses rows cannot choose colliding ones.
 
 use std::hash::BuildHasher;
 

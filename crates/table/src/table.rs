@@ -1,26 +1,23 @@
 //! One table: rows, their indexes, and the primitive changes a transaction is made of.
 
-mod alter;
-mod held;
+pub(crate) mod alter;
+pub(crate) mod held;
+pub(crate) mod hold;
 
 use std::sync::Arc;
 
 use lightcone_schema::{IndexSchema, TableKind, TableSchema};
 use lightcone_types::ColId;
 
+use self::held::{Building, HeldIndex};
+use crate::error::Error;
 use crate::id_table::IdTable;
 use crate::index::Index;
 use crate::layout::RowLayout;
 use crate::page::PageHash;
-use crate::row_id::RowId;
-use crate::rows::{bad_page_error, RowStore, ROW_IDS_MAX};
+use crate::row_id::{RowId, ROW_IDS_MAX};
+use crate::rows::RowStore;
 use crate::seed::Seed;
-use crate::Error;
-
-use self::held::{Building, HeldIndex};
-
-pub use self::alter::{AlterError, Altered, Clashes, Tick, CLASHES_MAX};
-pub use self::held::{IndexBuild, IndexChanges};
 
 /// The rows and indexes of one table, to read.
 ///
@@ -31,7 +28,7 @@ pub struct TableView {
     rows: RowStore,
     /// In the order of `schema.indexes`.
     indexes: Vec<Index>,
-    /// Indexes that the catalog does not know, on one column each, as long as somebody holds them. Frozen tables have none.
+    /// Indexes that the catalog does not know, on one column each, as long as they are held. Frozen tables have none.
     held: Vec<HeldIndex>,
 }
 
@@ -42,7 +39,7 @@ pub struct Table {
     unique: Vec<usize>,
     /// Finds equal rows where no unique index does it (set semantics, 03 §8.4).
     row_set: Option<RowSet>,
-    /// The view of what is there now, if somebody has asked since the last change.
+    /// The view of what is there now, if it was frozen since the last change.
     frozen: Option<Arc<TableView>>,
     /// Columns on which indexes are being built elsewhere.
     building: Vec<Building>,
@@ -142,7 +139,7 @@ impl TableView {
     }
 }
 
-/// The indexes of the schema, and those that somebody holds.
+/// The indexes of the schema, and the held ones.
 fn all<'t>(
     indexes: &'t mut [Index],
     held: &'t mut [HeldIndex],
@@ -154,8 +151,7 @@ fn all<'t>(
 impl Table {
     /// An empty table.
     pub fn new(schema: Arc<TableSchema>) -> Table {
-        let types: Vec<_> = schema.columns.iter().map(|c| c.ty.clone()).collect();
-        let layout = Arc::new(RowLayout::new(&types));
+        let layout = Arc::new(RowLayout::of(&schema.columns));
         let rows = RowStore::new(&layout);
         let indexes: Vec<Index> = schema
             .indexes
@@ -444,8 +440,9 @@ impl Table {
     ) -> Result<(), Error> {
         self.frozen = None;
         let TableView { rows, layout, .. } = &mut self.view;
-        rows.load_page(page, hash, layout)
-            .map_err(|detail| bad_page_error(&self.schema.name, format!("page {number}: {detail}")))
+        rows.load_page(page, hash, layout).map_err(|detail| {
+            Error::bad_page(&self.schema.name, format!("page {number}: {detail}"))
+        })
     }
 
     /// Builds all indexes over the loaded rows.
@@ -483,7 +480,7 @@ impl Table {
         });
         match clash {
             None => Ok(()),
-            Some(id) => Err(bad_page_error(
+            Some(id) => Err(Error::bad_page(
                 &schema.name,
                 format!("row {id} is there twice or violates a unique index"),
             )),

@@ -1,6 +1,11 @@
 //! Values of algebraic types (01 §1.1.4), their equality and order (01 §1.6).
 
-use crate::{ConnectionId, Identity, TimeDuration, Timestamp, Uuid, I256, U256};
+use ethnum::{I256, U256};
+
+use crate::connection_id::ConnectionId;
+use crate::identity::Identity;
+use crate::time::{TimeDuration, Timestamp};
+use crate::uuid::Uuid;
 use std::cmp::Ordering;
 
 /// A value detached from its type.

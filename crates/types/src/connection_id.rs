@@ -1,7 +1,7 @@
 //! Connection ids (01 §1.8.4).
 
 use crate::bsatn::{Decode, DecodeError, Encode, Reader};
-use crate::{hex, HexError};
+use crate::hex::{self, HexError};
 use std::fmt;
 
 /// A 128-bit connection id; zero means "no connection". Text is big-endian hex.

@@ -1,7 +1,9 @@
 //! Content hashes (01 §1.8.5) and the view argument hash (01 §1.8.6).
 
+use ethnum::U256;
+
 use crate::bsatn::{Decode, DecodeError, Encode, Reader};
-use crate::{hex, HexError, U256};
+use crate::hex::{self, HexError};
 use sha3::{Digest, Keccak256};
 use std::fmt;
 

@@ -1,5 +1,7 @@
 //! Hex text of fixed-size byte strings.
 
+use ethnum::{I256, U256};
+
 /// Text that is not the expected number of hex digits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HexError {
@@ -112,14 +114,13 @@ pub(crate) fn deserialize<'de, const N: usize, D: serde::Deserializer<'de>>(
 }
 
 /// JSON form of a `U256` (01 §1.7.5): optional `+`, `0x`, one or more digits, in range.
-pub(crate) fn parse_u256(text: &str) -> Option<crate::U256> {
+pub(crate) fn parse_u256(text: &str) -> Option<U256> {
     let digits = text.strip_prefix('+').unwrap_or(text).strip_prefix("0x")?;
     parse_magnitude(digits)
 }
 
 /// JSON form of an `I256` (01 §1.7.5): like `U256` with an optional `-` or `+`.
-pub(crate) fn parse_i256(text: &str) -> Option<crate::I256> {
-    use crate::U256;
+pub(crate) fn parse_i256(text: &str) -> Option<I256> {
     let (negative, rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -133,7 +134,7 @@ pub(crate) fn parse_i256(text: &str) -> Option<crate::I256> {
     }
 }
 
-fn parse_magnitude(digits: &str) -> Option<crate::U256> {
+fn parse_magnitude(digits: &str) -> Option<U256> {
     if digits.is_empty() {
         return None;
     }
@@ -145,5 +146,5 @@ fn parse_magnitude(digits: &str) -> Option<crate::U256> {
     for (position, byte) in significant.iter().rev().enumerate() {
         be[31 - position / 2] |= digit(*byte)? << (4 * (position % 2));
     }
-    Some(crate::U256::from_be_bytes(be))
+    Some(U256::from_be_bytes(be))
 }

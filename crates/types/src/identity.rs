@@ -1,7 +1,9 @@
 //! Identities (01 §1.8).
 
+use ethnum::U256;
+
 use crate::bsatn::{Decode, DecodeError, Encode, Reader};
-use crate::{hex, HexError, U256};
+use crate::hex::{self, HexError};
 use std::cmp::Ordering;
 use std::fmt;
 

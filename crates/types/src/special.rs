@@ -2,7 +2,7 @@
 //!
 //! Recognition is by exact structure. It never follows refs and compares names byte for byte.
 
-use crate::{AlgebraicType, ProductType, SumType};
+use crate::algebraic_type::{AlgebraicType, ProductType, SumType};
 
 /// A product that means more than its element: it has exactly one, of this type and with a name that says what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

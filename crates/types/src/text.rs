@@ -1,10 +1,16 @@
 //! Values as people read them in table cells (08 §18).
 
-use crate::{
-    hex, AlgebraicType, AlgebraicValue, ConnectionId, Identity, ProductType, SpecialProduct,
-    TimeDuration, Timestamp, Typespace, Uuid,
-};
 use std::fmt::Write;
+
+use crate::algebraic_type::{AlgebraicType, ProductType};
+use crate::algebraic_value::AlgebraicValue;
+use crate::connection_id::ConnectionId;
+use crate::hex;
+use crate::identity::Identity;
+use crate::special::SpecialProduct;
+use crate::time::{TimeDuration, Timestamp};
+use crate::typespace::Typespace;
+use crate::uuid::Uuid;
 
 /// The text of a cell: strings in double quotes, bytes and identities as `0x…`, RFC 3339 times,
 /// products `(a = 1, b = "x")`, sums `(variant = value)`, unit `()`.

@@ -1,6 +1,8 @@
 //! The type environment refs point into (01 §1.1.3).
 
-use crate::{AlgebraicType, ProductType, ProductTypeElement, SumType, SumTypeVariant, TypeRef};
+use crate::algebraic_type::{
+    AlgebraicType, ProductType, ProductTypeElement, SumType, SumTypeVariant, TypeRef,
+};
 
 /// Nesting allowed in a resolved type; the same limit as for values, see
 /// [`MAX_DEPTH`](crate::bsatn::MAX_DEPTH).

@@ -2,7 +2,8 @@
 
 use lightcone_types::{DecodeError, Encode, Reader};
 
-use crate::{Error, Protocol};
+use crate::error::Error;
+use crate::protocol::Protocol;
 
 /// A message from a client. Texts and bytes are borrowed from the payload.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use crate::Error;
+use crate::error::Error;
 
 /// Bodies up to this size are not worth compressing.
 pub const COMPRESS_ABOVE_BYTES: usize = 1024;

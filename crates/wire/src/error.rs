@@ -2,7 +2,7 @@
 
 use lightcone_types::DecodeError;
 
-use crate::Protocol;
+use crate::protocol::Protocol;
 
 /// Why a message or payload is refused. The texts of client-side mistakes are those of spec 05 §8;
 /// they become the reason of the Close frame with code 1011.

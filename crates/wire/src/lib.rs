@@ -20,6 +20,7 @@ mod error;
 pub mod fuzzing;
 mod message;
 pub mod payload;
+mod protocol;
 pub mod rows;
 pub mod server;
 mod skip;
@@ -31,6 +32,6 @@ pub use message::{
     ProcedureStatus, QueryRows, QuerySetUpdate, ReducerOutcome, ServerMessage, SingleTableRows,
     TableUpdate, TableUpdateRows,
 };
-pub use payload::Protocol;
+pub use protocol::Protocol;
 pub use rows::{RowList, RowListSize, RowListWriter, RowSize, SizedRowList};
 pub use skip::{skip_server_message, ServerMessageKind};

@@ -4,7 +4,8 @@ use lightcone_types::{
     ConnectionId, Decode, DecodeError, Encode, Identity, Reader, TimeDuration, Timestamp,
 };
 
-use crate::{Error, RowList};
+use crate::error::Error;
+use crate::rows::RowList;
 
 /// A message from the server.
 #[derive(Clone, Debug, PartialEq, Eq)]

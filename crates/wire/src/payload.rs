@@ -12,8 +12,12 @@ use std::ops::Range;
 
 use lightcone_types::Reader;
 
+use crate::compress::Compression;
+use crate::error::Error;
+use crate::message::ServerMessage;
+
 pub use crate::compress::COMPRESS_ABOVE_BYTES;
-use crate::{Compression, Error, ServerMessage};
+pub use crate::protocol::Protocol;
 
 /// Messages are put into one payload up to this size of its uncompressed body.
 pub const COALESCED_BODY_BYTES_MAX: usize = 512 * 1024;
@@ -23,59 +27,6 @@ pub const CLIENT_MESSAGE_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// The longest reason that fits into a Close frame.
 pub const CLOSE_REASON_BYTES_MAX: usize = 123;
-
-/// A version of the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Protocol {
-    /// One message per payload.
-    V2,
-    /// Any number of messages per payload.
-    V3,
-}
-
-impl Protocol {
-    /// All versions, the preferred one first.
-    pub const PREFERENCE: [Protocol; 2] = [Protocol::V3, Protocol::V2];
-
-    /// The sub-protocol token of the WebSocket handshake.
-    pub fn token(self) -> &'static str {
-        match self {
-            Self::V2 => "v2.bsatn.spacetimedb",
-            Self::V3 => "v3.bsatn.spacetimedb",
-        }
-    }
-
-    /// The short name in error texts.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::V2 => "v2",
-            Self::V3 => "v3",
-        }
-    }
-
-    /// The version with this token; upper and lower case matter.
-    pub fn from_token(token: &str) -> Option<Self> {
-        Self::PREFERENCE
-            .into_iter()
-            .find(|protocol| protocol.token() == token)
-    }
-
-    /// The version the server selects among the values of `Sec-WebSocket-Protocol` header lines:
-    /// the server's preference decides, not the client's order (§2.3).
-    pub fn select<'a>(header_values: impl IntoIterator<Item = &'a str>) -> Option<Self> {
-        let mut selected = None;
-        for value in header_values {
-            for token in value.split(',') {
-                match Self::from_token(token.trim_matches([' ', '\t'])) {
-                    Some(Self::V3) => return Some(Self::V3),
-                    Some(Self::V2) => selected = Some(Self::V2),
-                    None => {}
-                }
-            }
-        }
-        selected
-    }
-}
 
 /// Cuts a queue of encoded server messages into the bodies of payloads. Message *i* ends at
 /// `ends[i]` of the queue's buffer and starts where the one before ends. Version 2: every message

@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use lightcone_types::{DecodeError, Encode, Reader};
 
-use crate::Error;
+use crate::error::Error;
 
 /// The list of no rows.
 pub const EMPTY_ROW_LIST: [u8; 9] = [1, 0, 0, 0, 0, 0, 0, 0, 0];

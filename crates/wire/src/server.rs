@@ -19,8 +19,8 @@
 
 use lightcone_types::{ConnectionId, Encode, Identity, TimeDuration, Timestamp};
 
-use crate::rows::{row_list, EMPTY_ROW_LIST};
-use crate::{Error, RowListWriter, RowSize};
+use crate::error::Error;
+use crate::rows::{row_list, RowListWriter, RowSize, EMPTY_ROW_LIST};
 
 /// A `u32` count in front of a list, raised in place as elements are appended.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use lightcone_types::{DecodeError, Reader};
 
+use crate::error::Error;
 use crate::rows::RowListParts;
-use crate::Error;
 
 /// What [`skip_server_message`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

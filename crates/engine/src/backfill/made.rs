@@ -4,12 +4,15 @@ use lightcone_table::{RowId, Table};
 use lightcone_types::bsatn::Reader;
 use lightcone_types::{IndexId, TableId};
 
-use super::{new_name, shown, BackfillTable, AGAIN};
-use crate::datastore::{Datastore, TableSlot};
+use super::tables::BackfillTable;
+use crate::datastore::Datastore;
 use crate::error::DatastoreError;
-use crate::migration::{ABSENT_OLD_INDEX, ABSENT_OLD_TABLE};
+use crate::hidden::{new_name, shown, AGAIN, NEW};
+use crate::making::Making;
+use crate::old_names::{ABSENT_OLD_INDEX, ABSENT_OLD_TABLE};
+use crate::rollback::Savepoint;
 use crate::schema_change::shown as value_shown;
-use crate::write::Savepoint;
+use crate::table_state::TableSlot;
 
 /// Columns of a row without a key that an error shows.
 const SHOWN_COLUMNS_MAX: usize = 8;
@@ -18,18 +21,6 @@ const HASH_BYTES: usize = 16;
 
 /// A point of the open transaction that what functions made can be taken back to.
 pub struct Point(Savepoint);
-
-/// A function that makes rows of one row runs.
-pub(crate) struct Making {
-    /// Not to make them, but to delete them again.
-    is_undo: bool,
-    /// The values that counters gave, in the order in which they were asked for.
-    generated: Vec<u8>,
-    /// So many of their bytes were used.
-    used: usize,
-    /// What the function may have caught, and must not go on from: what it makes would depend on other rows.
-    failure: Option<String>,
-}
 
 impl Datastore {
     /// Where the open transaction is.
@@ -44,12 +35,7 @@ impl Datastore {
 
     /// A function makes rows from here on: it inserts into the new tables, and does nothing else.
     pub fn begin_making(&mut self) {
-        self.making = Some(Box::new(Making {
-            is_undo: false,
-            generated: Vec::new(),
-            used: 0,
-            failure: None,
-        }));
+        self.making = Some(Box::default());
     }
 
     /// The same function, for the same row: what it inserts is deleted. `generated` is what [`end_making`](Self::end_making) gave.
@@ -57,8 +43,7 @@ impl Datastore {
         self.making = Some(Box::new(Making {
             is_undo: true,
             generated,
-            used: 0,
-            failure: None,
+            ..Making::default()
         }));
     }
 
@@ -127,7 +112,7 @@ impl Datastore {
 
     fn new_table(&self, table: TableId) -> Result<TableSlot, DatastoreError> {
         let slot = self.slot(table).map_err(|_| DatastoreError::NotForRows)?;
-        match self.at(slot).table.schema.name.starts_with(super::NEW) {
+        match self.at(slot).table.schema.name.starts_with(NEW) {
             true => Ok(slot),
             false => Err(DatastoreError::NotForRows),
         }
@@ -323,7 +308,7 @@ fn hash_of(hasher: &blake3::Hasher) -> [u8; HASH_BYTES] {
     hash
 }
 
-/// Nobody finds two rows with the same.
+/// A hash that stands for the row: it is long enough that no two rows have the same.
 fn row_hash(row: &[u8]) -> [u8; HASH_BYTES] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(row);
@@ -333,8 +318,5 @@ fn row_hash(row: &[u8]) -> [u8; HASH_BYTES] {
 /// The row of a table whose first column is its key.
 fn find(table: &Table, key: &[u8]) -> Option<RowId> {
     let index = table.indexes().first()?;
-    let mut found = None;
-    let looked = index.for_point(table.rows(), table.layout(), key, |id| found = Some(id));
-    looked.ok()?;
-    found
+    index.find_point(table.rows(), table.layout(), key).ok()?
 }

@@ -17,9 +17,10 @@ use lightcone_types::{
     SequenceId, TableId,
 };
 
-use crate::datastore::{Datastore, TableState};
+use crate::datastore::Datastore;
 use crate::error::DatastoreError;
 use crate::system as st;
+use crate::table_state::TableState;
 
 /// The row of `st_module`: the program this database runs.
 #[derive(Debug, Clone, PartialEq, Eq)]

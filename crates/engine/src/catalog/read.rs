@@ -14,8 +14,8 @@ use rustc_hash::FxHashSet;
 use super::check::check_schema;
 use crate::datastore::Datastore;
 use crate::error::{RecoveryError, SchemaError};
-use crate::schema_change::Described;
 use crate::system::{self as st, SYSTEM_TABLE_ID_MAX};
+use crate::table_state::Described;
 
 /// No bound, in a range.
 const UNBOUNDED: u8 = 2;
@@ -88,14 +88,11 @@ impl Datastore {
         })
     }
 
-    /// The row of a system table with this key in its first index.
+    /// The row of a system table with this key in its first index, which is unique.
     pub(crate) fn catalog_row(&self, table: TableId, key: &[u8]) -> Option<&[u8]> {
         let table = &self.state(table).expect("system tables exist").table;
-        let mut found = None;
-        table.indexes()[0]
-            .for_point(table.rows(), table.layout(), key, |id| found = Some(id))
-            .ok()?;
-        found.map(|id| table.row(id))
+        let found = table.indexes()[0].find_point(table.rows(), table.layout(), key);
+        found.ok()?.map(|id| table.row(id))
     }
 
     /// Puts the stored position back into the system tables' own sequences.
@@ -150,7 +147,7 @@ impl Datastore {
             };
             table.indexes()[position].for_range(rows, layout, range, |id| found.push(id))
         } else {
-            // Slow, but right: nobody holds the index any more.
+            // Slow, but right: the index is not held any more.
             rows.for_each(|id, row| {
                 if layout.column(row, usize::from(column.0)) == value {
                     found.push(id);

@@ -7,9 +7,10 @@ use lightcone_types::bsatn::Encode;
 use lightcone_types::{AlgebraicType, ConstraintId, IndexId, TableId};
 
 use super::column_row;
-use crate::datastore::{Datastore, TableState};
+use crate::datastore::Datastore;
 use crate::error::DatastoreError;
 use crate::system as st;
+use crate::table_state::TableState;
 
 impl Datastore {
     /// Creates the backing tables of those views of a definition that have none, in order of names (02 §13). Returns how many

@@ -3,9 +3,10 @@
 use lightcone_schema::{ModuleDef, SequenceDef, Step, TableDef, TableKind, TableSchema};
 use lightcone_types::AlgebraicType;
 
-use super::{part, table_of, Done, MigrationError, MigrationWork};
-use crate::backfill::is_hidden;
+use super::stored::{part, table_of};
+use super::work::{Done, MigrationError, MigrationWork};
 use crate::datastore::Datastore;
+use crate::hidden::is_hidden;
 use crate::sequence::column_range;
 
 impl Datastore {

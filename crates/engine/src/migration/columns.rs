@@ -7,7 +7,8 @@ use lightcone_schema::{
 };
 use lightcone_types::{ConstraintId, IndexId, SequenceId, TableId};
 
-use super::{part, table_of, Done, MigrationError, MigrationWork, INDEX_BYTES_PER_ROW};
+use super::stored::{part, table_of};
+use super::work::{Done, MigrationError, MigrationWork, INDEX_BYTES_PER_ROW};
 use crate::datastore::Datastore;
 use crate::system as st;
 

@@ -2,7 +2,7 @@
 
 use lightcone_table::TableSnapshot;
 
-use super::{MigrationError, MigrationWork, INDEX_BYTES_PER_ROW};
+use super::work::{MigrationError, MigrationWork, INDEX_BYTES_PER_ROW};
 use crate::datastore::Datastore;
 use crate::snapshot::DatastoreSnapshot;
 use crate::system::SYSTEM_TABLE_ID_MAX;

@@ -3,7 +3,8 @@
 use lightcone_schema::{IndexSchema, ModuleDef, TableDef, TableSchema};
 use lightcone_types::ColId;
 
-use super::{part, table_of, Done, MigrationError, MigrationWork};
+use super::stored::{part, table_of};
+use super::work::{Done, MigrationError, MigrationWork};
 use crate::datastore::Datastore;
 use crate::error::SchemaError;
 use crate::system as st;

@@ -11,9 +11,9 @@ use lightcone_schema::{
 };
 use lightcone_types::TableId;
 
-use super::{Done, MigrationError, MigrationWork};
+use super::check::integer;
+use super::work::{Done, MigrationError, MigrationWork};
 use crate::datastore::Datastore;
-use crate::migration::check::integer;
 use crate::sequence::Sequence;
 
 /// What the names of parts begin with that only the old table has.
@@ -203,7 +203,7 @@ impl Datastore {
     }
 
     /// The function has ended. Of the tables that were set aside, those with rows that others take the places of must have been
-    /// read: what nobody has looked at is not to be lost.
+    /// read, so that no rows are lost that the function has not seen.
     ///
     /// # Errors
     /// One was not.

@@ -3,7 +3,8 @@
 use lightcone_schema::{ModuleDef, TableAccess, TableSchema};
 use lightcone_types::{ColId, TableId};
 
-use super::{table_of, Done, MigrationError, MigrationWork};
+use super::stored::table_of;
+use super::work::{Done, MigrationError, MigrationWork};
 use crate::datastore::Datastore;
 use crate::system as st;
 

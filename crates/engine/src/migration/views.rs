@@ -4,7 +4,7 @@ use lightcone_schema::{
     ColumnSchema, IndexSchema, ModuleDef, RawVersion, SequentialIds, TableSchema, ViewDef,
 };
 
-use super::{Done, MigrationError, MigrationWork};
+use super::work::{Done, MigrationError, MigrationWork};
 use crate::datastore::Datastore;
 use crate::system as st;
 

@@ -7,14 +7,14 @@ use lightcone_table::{RowLayout, TableView};
 use lightcone_types::Identity;
 
 use super::keyed_hash::Secret;
-use super::{make_canonical, push_sort_key, Memory, ENTRY_BYTES};
+use super::memory::{Memory, ENTRY_BYTES};
 use crate::condition::ColumnAt;
 use crate::execute::{ExecuteError, Match, NOTHING, SOME};
+use crate::grouping::{Aggregate, GroupItem, Grouping};
 use crate::predicate::{Predicate, PredicateCompiler, Tuple};
 use crate::query::Fragment;
 use crate::scalar::Scalar;
-use crate::select_plan::layout;
-use crate::shape::{Aggregate, GroupItem, Grouping};
+use crate::sort_key::{make_canonical, push_sort_key};
 use crate::total::Total;
 
 /// A value on its way to be that of a group.
@@ -158,7 +158,7 @@ pub(crate) struct Groups {
 
 impl Groups {
     pub fn new(grouping: &Grouping, sender: &Identity) -> Groups {
-        let layout = layout(&grouping.row);
+        let layout = RowLayout::of(&grouping.row.columns);
         let having = grouping.having.as_ref().and_then(|having| {
             let bound = having.bind(sender);
             PredicateCompiler::new(&bound, vec![&layout]).compile(&bound.conjuncts)

@@ -6,15 +6,17 @@ use std::sync::Arc;
 use lightcone_schema::{TableKind, TableSchema};
 use lightcone_types::{AlgebraicType, ColId, SpecialProduct};
 
-use super::{NewValue, RowChange, Targets, Value, ValueKind, Write, WritePlan};
+use super::write_plan::{NewValue, RowChange, Targets, WritePlan};
 use crate::ast::{
     ColumnItem, ColumnName, Expression, Expressions, Literal, Projection, Select, Shape, TableRef,
+    Value, ValueKind, Write,
 };
-use crate::block::may_read;
+use crate::catalog::{may_read, Caller, Catalog};
+use crate::check::unexpected;
 use crate::error::SqlError;
 use crate::lexer::Comparison;
 use crate::literal;
-use crate::plan::{plan_select, Caller, Catalog};
+use crate::select::check_select;
 
 /// Where variables are kept, under their names.
 const VARIABLES: &str = "st_var";
@@ -93,7 +95,7 @@ fn target(
 }
 
 /// The rows of the target that a condition is true of. Only the owner gets as far as running this, so row-level security
-/// plays no part; anybody else hears of tables that he may not read what he hears in a query.
+/// plays no part; of tables that another caller may not read, the error is that of a query.
 fn rows_of(
     text: &str,
     name: String,
@@ -109,7 +111,7 @@ fn rows_of(
         limit: None,
         shape: Shape::default(),
     };
-    let query = plan_select(text, &select, catalog, caller)?;
+    let query = check_select(&select, catalog, caller)?.with_rules(text, catalog, caller)?;
     if let Some(plan) = query.only_select_plan(&caller.identity) {
         return Ok(Targets::Plan(Box::new(plan)));
     }
@@ -227,13 +229,6 @@ fn encode_value(value: &Value, ty: &AlgebraicType) -> Result<Vec<u8>, SqlError> 
 fn is_written_as_text(ty: &AlgebraicType) -> bool {
     let is_special = |special| !matches!(special, SpecialProduct::TimeDuration);
     *ty == AlgebraicType::String || ty.is_bytes() || ty.special_product().is_some_and(is_special)
-}
-
-fn unexpected(expected: &AlgebraicType, inferred: &AlgebraicType) -> SqlError {
-    SqlError::UnexpectedType {
-        expected: expected.type_name(),
-        inferred: inferred.type_name(),
-    }
 }
 
 fn require_variable(name: &str) -> Result<(), SqlError> {

@@ -3,7 +3,6 @@
 use lightcone_table::RowId;
 use lightcone_types::Identity;
 
-use super::Targets;
 use crate::execute::{ExecuteError, Execution, Progress};
 use crate::planner::Samples;
 use crate::query::Query;
@@ -12,17 +11,7 @@ use crate::results::Tables;
 /// Steps between two looks at the clock: less than a millisecond.
 const PIECE_STEPS: usize = 1 << 17;
 
-impl Targets {
-    /// The plan of a condition without subqueries.
-    pub fn plan(&self) -> Option<&crate::SelectPlan> {
-        match self {
-            Targets::Plan(plan) => Some(plan),
-            Targets::Query(_) => None,
-        }
-    }
-}
-
-/// The rows of its first relation that a query of the owner finds, each once. `go_on` is asked now and then; after false, what is
+/// The rows of its first relation that a query of the owner finds, each once. `go_on` is called now and then; after false, what is
 /// found so far comes back. Tables that are gone have no rows.
 ///
 /// # Errors

@@ -1,7 +1,6 @@
 //! Tokens to statements that write (08 §5.3).
 
-use super::{Value, ValueKind, Write};
-use crate::ast::Statement;
+use crate::ast::{Expressions, Statement, Value, ValueKind, Write};
 use crate::error::SqlError;
 use crate::lexer::{unquote, Comparison, Kind};
 use crate::parser::Parser;
@@ -171,10 +170,7 @@ impl Parser<'_> {
     }
 
     /// `[ WHERE predicate ]` and nothing behind it.
-    fn rows_of_target(
-        &mut self,
-        start: usize,
-    ) -> Result<Option<crate::ast::Expressions>, SqlError> {
+    fn rows_of_target(&mut self, start: usize) -> Result<Option<Expressions>, SqlError> {
         let condition = match self.take_word("WHERE") {
             true => Some(self.condition()?),
             false => None,

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use lightcone_table::{RowId, RowLayout};
 use lightcone_types::ColId;
 
-use super::Match;
+use super::found::Match;
 use crate::condition::ColumnAt;
 use crate::scalar::{f32_at, f64_at, Scalar};
 

@@ -1,18 +1,9 @@
 //! Subqueries: `( SELECT … )` behind `IN` and `EXISTS` (08 §5.4).
 
-use super::Parser;
+use super::{Parser, Subqueries};
 use crate::ast::{Projection, Select};
 use crate::error::{SqlError, SUBQUERIES_MAX, SUBQUERY_DEPTH_MAX};
 use crate::lexer::Kind;
-
-/// How many subqueries there are.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Subqueries {
-    /// Around the current position.
-    depth: usize,
-    /// In the text so far.
-    count: usize,
-}
 
 impl Parser<'_> {
     /// A subquery with its parentheses, of which the first one is known to be there.

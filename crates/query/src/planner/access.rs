@@ -7,7 +7,7 @@ use lightcone_types::ColId;
 use super::conjuncts::Conjuncts;
 use super::cost::{lookup_cost, FOUND_ROW};
 use super::samples::Samples;
-use super::{encoded_end, Access, End, KeyPart};
+use super::strategy::{Access, KeyPart};
 use crate::admission::finds_equals;
 use crate::condition::{ColumnAt, Condition, Constant, Node, NodeId};
 use crate::lexer::Comparison;
@@ -34,6 +34,13 @@ struct Known {
     scalar: Scalar,
 }
 
+/// One end of a range, in BSATN, and whether it belongs to the range.
+#[derive(Clone, Debug)]
+struct End {
+    value: Box<[u8]>,
+    inclusive: bool,
+}
+
 #[derive(Default)]
 struct Bounds {
     start: Option<End>,
@@ -57,7 +64,7 @@ pub(super) struct Choices<'a> {
     choices: Vec<Option<Choice>>,
     is_bound: Vec<bool>,
     is_optional: Vec<bool>,
-    /// By relation: whoever asks may not see how many rows its keys have.
+    /// By relation: the caller may not learn how many rows its keys have.
     is_guarded: Vec<bool>,
     /// Matches of the relations that are bound, about.
     pub matches: f64,
@@ -391,4 +398,17 @@ fn constant_key(parts: &[KeyPart]) -> Option<Vec<u8>> {
         }
     }
     Some(key)
+}
+
+/// The end of a range as an index takes it.
+fn encoded_end(end: &Option<End>) -> Box<[u8]> {
+    let mut bytes = Vec::new();
+    match end {
+        Some(End { value, inclusive }) => {
+            bytes.push(u8::from(!inclusive));
+            bytes.extend_from_slice(value);
+        }
+        None => bytes.push(2),
+    }
+    bytes.into()
 }

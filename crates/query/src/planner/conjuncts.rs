@@ -1,11 +1,10 @@
 //! What must hold of the relations of a query and of its subqueries, by where it can be looked at.
 
+use super::strategy::GroupKind;
 use crate::admission::finds_equals;
 use crate::condition::{Condition, Node, NodeId, Subquery, SubqueryId};
 use crate::lexer::Comparison;
 use crate::query::Fragment;
-
-use super::GroupKind;
 
 /// The conjuncts by the relations that they read. Blocks are the query itself, which is number 0, and its subqueries behind it.
 pub(super) struct Conjuncts {

@@ -1,6 +1,6 @@
 //! What a strategy costs, about, to compare it with another one for the same query.
 
-use super::{Access, GroupKind, Strategy};
+use super::strategy::{Access, GroupKind, Strategy};
 
 /// Costs are in rows of a scan, of which one takes some 4 ns: a lookup in an index or a hash table, a row that one finds, and a value
 /// that is compared with those that came already.

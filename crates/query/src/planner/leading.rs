@@ -6,14 +6,13 @@
 
 use std::sync::Arc;
 
-use lightcone_table::TableView;
-
 use super::conjuncts::Conjuncts;
 use super::cost::{cost, cost_of_first};
-use super::{plan_from, Access, Compiled, Planned, Samples, Step, Strategy};
-use crate::condition::{ColumnAt, Condition, Node, NodeId, SubqueryId};
-use crate::lexer::Comparison;
-use crate::query::Fragment;
+use super::links::{links, Links};
+use super::order::{plan_from, Compiled, Planned};
+use super::samples::Samples;
+use super::strategy::{Access, Strategy};
+use crate::condition::{ColumnAt, SubqueryId};
 
 /// So many subqueries of a query are tried: each takes as long as planning it without.
 const LEADING_TRIED_MAX: usize = 8;
@@ -23,28 +22,6 @@ const LED_NODES_MAX: usize = 1 << 16;
 const LED_RELATIONS_MAX: usize = 64;
 /// How many times cheaper it must be, as costs are guessed.
 const GAIN: f64 = 2.0;
-
-/// The subquery that a query begins with.
-#[derive(Clone, Debug)]
-pub(crate) struct Leading {
-    /// The positions of its first and its last step. Before it stand only subqueries that read nothing of the query.
-    pub first: usize,
-    pub last: usize,
-    /// Its columns, and those around it that must equal them.
-    pub own: Vec<ColumnAt>,
-    pub around: Vec<ColumnAt>,
-    /// It has one match at most.
-    pub is_single: bool,
-    /// How the rest is found when it has more values than can be kept.
-    pub otherwise: Option<Arc<Strategy>>,
-}
-
-/// A subquery that may lead, and how it is linked with what is around it.
-pub(super) struct Links {
-    pub subquery: SubqueryId,
-    own: Vec<ColumnAt>,
-    around: Vec<ColumnAt>,
-}
 
 /// This strategy, or one that begins with a subquery if that is cheaper by far.
 pub(super) fn cheaper(strategy: Strategy, planned: Planned<'_>, samples: &mut Samples) -> Strategy {
@@ -122,106 +99,4 @@ fn hashes_what_is_led(led: &Strategy) -> bool {
         Access::Hash { columns } => columns.iter().any(|(_, _, other)| is_own(other)),
         _ => false,
     })
-}
-
-/// How a subquery is linked with what is around it, if it must have a match, and reads of what is around it only columns that its
-/// own must equal.
-fn links(
-    condition: &Condition,
-    fragment: &Fragment,
-    conjuncts: &Conjuncts,
-    subquery: SubqueryId,
-) -> Option<Links> {
-    let block = usize::from(subquery) + 1;
-    if !conjuncts.is_semi_join(subquery) || conjuncts.has_subquery_on_query(block) {
-        return None;
-    }
-    let is_of = |relation: u16, block: usize| conjuncts.block_of[usize::from(relation)] == block;
-    let mut outer = fragment.outer.iter();
-    if outer.any(|join| is_of(join.own.relation, block) && is_of(join.other.relation, 0)) {
-        return None;
-    }
-    let mut links = Links {
-        subquery,
-        own: Vec::new(),
-        around: Vec::new(),
-    };
-    // Those of subqueries in it that are joins by now are its own.
-    let blocks = condition
-        .subqueries
-        .iter()
-        .zip(&conjuncts.block_of_subquery);
-    let own = blocks.filter(|(_, of)| **of == block);
-    for &id in own.flat_map(|(subquery, _)| &subquery.conjuncts) {
-        if !conjuncts.reads_query(condition, id) {
-            continue;
-        }
-        let relations = condition.relations_of(id);
-        let is_around = relations.iter().all(|&relation| is_of(relation, 0));
-        if is_around && condition.subqueries_of(id).is_empty() {
-            continue;
-        }
-        let (own, around) = link(condition, id, |at| is_of(at.relation, block))?;
-        let is_optional = |at: ColumnAt| {
-            let mut outer = fragment.outer.iter();
-            outer.any(|join| join.own.relation == at.relation)
-        };
-        if !is_of(around.relation, 0) || is_optional(own) || is_optional(around) {
-            return None;
-        }
-        links.own.push(own);
-        links.around.push(around);
-    }
-    (!links.own.is_empty()).then_some(links)
-}
-
-/// The two columns that a conjunct says are equal, the own one first.
-fn link(
-    condition: &Condition,
-    id: NodeId,
-    is_own: impl Fn(ColumnAt) -> bool,
-) -> Option<(ColumnAt, ColumnAt)> {
-    match condition.nodes[id as usize] {
-        Node::Columns {
-            left,
-            right,
-            comparison: Comparison::Equal,
-            ..
-        } => match (is_own(left), is_own(right)) {
-            (true, false) => Some((left, right)),
-            (false, true) => Some((right, left)),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-impl Links {
-    /// The subquery leads; so far there are its steps, from the first on, and what is settled before them.
-    pub fn lead(&self, steps: &[Step], first: usize, tables: &[&TableView]) -> Leading {
-        let is_single = |step: &Step| match &step.access {
-            Access::Point { index, .. } => {
-                tables[usize::from(step.relation)].schema.indexes[*index].unique
-            }
-            _ => false,
-        };
-        Leading {
-            first,
-            last: steps.len() - 1,
-            own: self.own.clone(),
-            around: self.around.clone(),
-            is_single: steps[first..].iter().all(is_single),
-            otherwise: None,
-        }
-    }
-}
-
-impl Strategy {
-    /// The same, but that each match is looked at before it is visited.
-    fn with_matches_checked(mut self) -> Strategy {
-        if let Some(last) = self.steps.last_mut() {
-            last.is_plain_end = false;
-        }
-        self
-    }
 }

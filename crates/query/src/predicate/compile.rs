@@ -4,7 +4,9 @@ use std::cmp::Ordering;
 
 use lightcone_table::RowLayout;
 
-use super::{Cost, Holds, Jumps, Operand, Place, Predicate, Step, Target, ACCEPT, REJECT};
+use super::cost::Cost;
+use super::evaluate::Predicate;
+use super::step::{Holds, Jumps, Operand, Place, Step, Target, ACCEPT, REJECT};
 use crate::condition::{ColumnAt, Condition, Constant, Node, NodeId};
 use crate::lexer::Comparison;
 

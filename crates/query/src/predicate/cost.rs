@@ -3,7 +3,7 @@
 use lightcone_table::RowLayout;
 use lightcone_types::AlgebraicType;
 
-use super::{Operand, Step};
+use super::step::{Operand, Step};
 use crate::scalar::Scalar;
 
 /// Bytes that are compared, or walked over, in the time of one step.

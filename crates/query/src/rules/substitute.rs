@@ -7,11 +7,14 @@ use std::sync::Arc;
 
 use lightcone_schema::TableSchema;
 
-use super::{too_many, FRAGMENTS_MAX, NODES_MAX};
 use crate::condition::{Condition, Node, NodeId, Subquery, SubqueryId};
 use crate::error::{SqlError, RELATIONS_MAX};
 use crate::query::{Fragment, JoinOn, OuterJoin};
 
+/// A query becomes at most so many fragments: the numbers of rules of its relations multiply.
+pub const FRAGMENTS_MAX: usize = 256;
+/// Conditions of all fragments of a query together have at most so many nodes, as each repeats the query's own.
+pub(super) const NODES_MAX: usize = 1 << 18;
 /// By relation: the fragments that may take its place, of which each gives a query of its own.
 type Choices = [Option<Arc<[Fragment]>>];
 
@@ -185,5 +188,29 @@ impl Substitution<'_> {
             });
         }
         Ok(any.expect("one combination at least"))
+    }
+}
+
+pub(super) fn too_many() -> SqlError {
+    SqlError::RulesMultiply {
+        fragments_max: FRAGMENTS_MAX,
+    }
+}
+
+impl OuterJoin {
+    fn moved(&self, relation: impl Fn(u16) -> u16) -> OuterJoin {
+        let mut outer = *self;
+        outer.own.relation = relation(outer.own.relation);
+        outer.other.relation = relation(outer.other.relation);
+        outer
+    }
+}
+
+impl JoinOn {
+    fn moved(&self, relation: impl Fn(u16) -> u16) -> JoinOn {
+        let mut on = *self;
+        on.left.relation = relation(on.left.relation);
+        on.right.relation = relation(on.right.relation);
+        on
     }
 }

@@ -7,7 +7,7 @@ use super::compatible::Incompatible;
 /// So many reasons are kept; a definition may have thousands of tables.
 const REASONS_MAX: usize = 256;
 
-/// The new definition cannot take over the data of the old one without somebody's help: all reasons, up to a limit.
+/// The new definition cannot take over the data of the old one by itself: all reasons, up to a limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 pub struct Refused {
     /// By table, in order of their names.

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::bounded::clipped;
 use super::compatible::upgradable;
+use super::planner::Planner;
 use super::refused::Refusal;
-use super::{Planner, Step, StepKind};
+use super::step::{Step, StepKind};
 use crate::def::{MigrationDef, ModuleDef, TableDef};
 use crate::error::clip;
 use crate::validate::old_name;
@@ -22,9 +23,6 @@ enum Change {
     /// They could not, or not for all rows.
     NeedsFunction,
 }
-
-/// The tables that are set aside, with what the function knows of them.
-pub(super) type SetAside<'a> = BTreeMap<&'a str, &'a TableDef>;
 
 impl<'a> Planner<'a> {
     /// Which tables the function is to replace. If there is none, it does not run.

@@ -1,6 +1,9 @@
 //! The steps of a plan (02 §14.5).
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use crate::def::ModuleDef;
 
 /// One step. Names are canonical, with namespace; everything else about the object is in the old and new definition.
 ///
@@ -8,7 +11,7 @@ use std::cmp::Ordering;
 /// [`Step::ChangeColumnAccessorName`] and [`Step::ChangeAccess`]: the table that holds its rows is meant then.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// The table gets the name `old`, under which the migration function reads it; nobody writes it any more. What calls its rows
+    /// The table gets the name `old`, under which the migration function reads it; it is not written any more. What calls its rows
     /// planned is forgotten.
     SetAsideTable {
         table: String,
@@ -336,4 +339,56 @@ impl Step {
 fn namespace(name: Option<&str>) -> &str {
     name.and_then(|name| name.rsplit_once('.'))
         .map_or("", |(path, _)| path)
+}
+
+/// The steps of a migration, in the order in which they are taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MigrationPlan {
+    /// Sorted by kind in the order of [`Step`]'s variants, then by namespace path and name (02 §14.5).
+    pub steps: Vec<Step>,
+}
+
+impl MigrationPlan {
+    /// True if nothing that is stored changes but the program.
+    pub fn keeps_schema(&self, old: &ModuleDef, new: &ModuleDef) -> bool {
+        let rules_stay = old.row_level_security == new.row_level_security;
+        self.steps.iter().all(|step| match step {
+            Step::UpdateView { .. } => true,
+            Step::RemoveRowLevelSecurity { .. } | Step::AddRowLevelSecurity { .. } => rules_stay,
+            _ => false,
+        })
+    }
+
+    /// True if clients cannot go on: they are disconnected when the plan has been carried out.
+    pub fn breaks_clients(&self) -> bool {
+        self.steps.last() == Some(&Step::DisconnectAllUsers)
+    }
+
+    /// The tables that the migration function replaces, each with the name that it has while the function runs.
+    pub fn set_aside(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::SetAsideTable { table, old } => Some((table.as_str(), old.as_str())),
+            _ => None,
+        })
+    }
+
+    /// True if rows are migrated one by one behind the running module, before the steps are taken.
+    pub fn is_backfill(&self) -> bool {
+        self.steps.contains(&Step::Backfill)
+    }
+
+    /// The tables that the plan makes.
+    pub fn added_tables(&self) -> BTreeSet<&str> {
+        let added = self.steps.iter().filter_map(|step| match step {
+            Step::AddTable { table } => Some(table.as_str()),
+            _ => None,
+        });
+        added.collect()
+    }
+
+    /// True if code of the old definition may not go on with the tables: they have other rows, names or keys than it knows.
+    pub fn changes_tables(&self) -> bool {
+        let mut steps = self.steps.iter();
+        steps.any(|step| step.kind().changes_tables())
+    }
 }

@@ -6,8 +6,9 @@ use lightcone_types::ColId;
 
 use super::bounded::clipped;
 use super::compatible::upgradable;
+use super::planner::{by_name, Pair, Planner};
 use super::refused::Refusal;
-use super::{by_name, Pair, Planner, Step};
+use super::step::Step;
 use crate::def::*;
 use crate::error::clip;
 use crate::table::IndexAlgorithm;

@@ -7,8 +7,8 @@ use lightcone_types::bsatn::{decode_value, Reader};
 use lightcone_types::Typespace;
 
 use super::bounded::{clipped, BoundedText};
+use super::step::{MigrationPlan, Step};
 use super::tables::{column_name, column_names};
-use super::{MigrationPlan, Step};
 use crate::def::*;
 use crate::table::{IndexAlgorithm, TableAccess};
 

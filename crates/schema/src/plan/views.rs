@@ -3,7 +3,8 @@
 use lightcone_types::{AlgebraicType, ProductType};
 
 use super::compatible::upgradable;
-use super::{by_name, Pair, Planner, Step};
+use super::planner::{by_name, Pair, Planner};
+use super::step::Step;
 use crate::def::{ModuleDef, ViewDef};
 use crate::raw::RawVersion;
 

@@ -1,9 +1,31 @@
 //! Structures that version 9 and version 10 share (02 §4.1, §5).
 
-use lightcone_types::ColId;
+use lightcone_types::{
+    AlgebraicType, ColId, ProductType, ProductTypeElement, SumType, SumTypeVariant, Typespace,
+};
 
-use super::codec::{raw_product, raw_sum_codec};
+use super::codec::{raw_product, raw_product_codec_json, raw_sum_codec, raw_sum_json};
 use crate::table::{IndexAlgorithm, TableAccess, TableKind};
+
+raw_sum_json!(
+    AlgebraicType as "AlgebraicType",
+    units {
+        4 => String, 5 => Bool, 6 => I8, 7 => U8, 8 => I16, 9 => U16, 10 => I32, 11 => U32, 12 => I64, 13 => U64,
+        14 => I128, 15 => U128, 16 => I256, 17 => U256, 18 => F32, 19 => F64,
+    },
+    payloads { 0 => Ref, 1 => Sum, 2 => Product, 3 => Array }
+);
+raw_product_codec_json!(Typespace { types });
+raw_product_codec_json!(ProductType { elements });
+raw_product_codec_json!(ProductTypeElement {
+    name,
+    algebraic_type
+});
+raw_product_codec_json!(SumType { variants });
+raw_product_codec_json!(SumTypeVariant {
+    name,
+    algebraic_type
+});
 
 raw_sum_codec!(IndexAlgorithm as "RawIndexAlgorithm", units {}, payloads { 0 => BTree, 1 => Hash, 2 => Direct });
 raw_sum_codec!(TableKind as "TableType", units { 0 => System, 1 => User }, payloads {});

@@ -2,46 +2,10 @@
 
 use std::fmt::Write;
 
-use lightcone_types::{
-    AlgebraicType, ColId, ProductType, ProductTypeElement, SumType, SumTypeVariant, TypeRef,
-    Typespace,
-};
+use lightcone_types::{ColId, TypeRef};
 
-use super::codec::{raw_product_codec_json, raw_sum_json};
 use super::json_text::write_string;
-pub use super::json_text::{parse, Json};
-
-/// Why a JSON text is not the structure it should be, and where in the structure.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub struct JsonError {
-    /// Innermost step last.
-    path: Vec<String>,
-    message: String,
-}
-
-impl std::fmt::Display for JsonError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)?;
-        for (i, step) in self.path.iter().enumerate() {
-            write!(f, "{}{step}", if i == 0 { " in " } else { "." })?;
-        }
-        Ok(())
-    }
-}
-
-impl JsonError {
-    pub(super) fn new(message: impl Into<String>) -> Self {
-        JsonError {
-            path: Vec::new(),
-            message: message.into(),
-        }
-    }
-
-    fn within(mut self, step: impl Into<String>) -> Self {
-        self.path.insert(0, step.into());
-        self
-    }
-}
+pub use super::json_text::{parse, Json, JsonError};
 
 /// Writing the JSON form.
 pub trait ToJson {
@@ -395,8 +359,6 @@ impl FromJson for TypeRef {
     }
 }
 
-// ---- types -------------------------------------------------------------------------------------
-
 impl<T: ToJson> ToJson for Box<T> {
     fn to_json(&self, out: &mut String) {
         (**self).to_json(out);
@@ -408,23 +370,3 @@ impl<T: FromJson> FromJson for Box<T> {
         T::from_json(value).map(Box::new)
     }
 }
-
-raw_sum_json!(
-    AlgebraicType as "AlgebraicType",
-    units {
-        4 => String, 5 => Bool, 6 => I8, 7 => U8, 8 => I16, 9 => U16, 10 => I32, 11 => U32, 12 => I64, 13 => U64,
-        14 => I128, 15 => U128, 16 => I256, 17 => U256, 18 => F32, 19 => F64,
-    },
-    payloads { 0 => Ref, 1 => Sum, 2 => Product, 3 => Array }
-);
-raw_product_codec_json!(Typespace { types });
-raw_product_codec_json!(ProductType { elements });
-raw_product_codec_json!(ProductTypeElement {
-    name,
-    algebraic_type
-});
-raw_product_codec_json!(SumType { variants });
-raw_product_codec_json!(SumTypeVariant {
-    name,
-    algebraic_type
-});

@@ -1,9 +1,39 @@
 //! Reading JSON text into a tree. Numbers keep their text, so that 128-bit integers survive.
 
-use super::json::JsonError;
-
 /// Arrays and objects may nest this deep; a definition that people write stays far below.
 const DEPTH_MAX: usize = 512;
+
+/// Why a JSON text is not the structure it should be, and where in the structure.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct JsonError {
+    /// Innermost step last.
+    path: Vec<String>,
+    message: String,
+}
+
+impl std::fmt::Display for JsonError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)?;
+        for (i, step) in self.path.iter().enumerate() {
+            write!(f, "{}{step}", if i == 0 { " in " } else { "." })?;
+        }
+        Ok(())
+    }
+}
+
+impl JsonError {
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        JsonError {
+            path: Vec::new(),
+            message: message.into(),
+        }
+    }
+
+    pub(super) fn within(mut self, step: impl Into<String>) -> Self {
+        self.path.insert(0, step.into());
+        self
+    }
+}
 
 /// A JSON value.
 #[derive(Clone, Debug, PartialEq)]

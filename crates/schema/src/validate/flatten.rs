@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::Context;
+use super::context::Context;
 use crate::def::{ModuleDef, ModuleLevel, TableDef};
 use crate::error::{clip, ValidationError};
 use crate::raw::Lifecycle;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use lightcone_types::{AlgebraicType, ColId, ProductType, Typespace};
 
+use super::context::Context;
 use super::names::{check_given_name, check_names, NameRules, ObjectNames};
 use super::types::TypeUses;
-use super::Context;
 use crate::args::ArgsLayout;
 use crate::def::{
     ProcedureDef, ReducerDef, ScheduleDef, ScheduledFunctionKind, TableDef, Visibility,

@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::context::Context;
 use super::functions::{lookup, positions};
 use super::names::{check_names, NameRules};
-use super::Context;
 use crate::def::{HttpHandlerDef, HttpRouteDef};
 use crate::error::{clip, ValidationError};
 use crate::raw::{MethodOrAny, RawHttpHandlerDefV10, RawHttpRouteDefV10};

@@ -3,15 +3,16 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::context::Context;
 use super::functions::{self, FunctionNames};
 use super::names::{NameRules, ObjectNames};
 use super::sections::Sections;
 use super::tables::{self, LevelTypes};
 use super::types::{self, TypeUses};
-use super::{http, migration, views, Context};
+use super::{http, migration, views};
 use crate::def::ModuleLevel;
 use crate::error::{clip, ValidationError};
-use crate::name::{identifier, NAMESPACE_BYTES_MAX};
+use crate::name::NAMESPACE_BYTES_MAX;
 use crate::raw::{RawRowLevelSecurityDef, RawSubmoduleV10};
 
 /// Validates a level and everything below it. The result is complete only if no error was found.
@@ -119,7 +120,7 @@ fn submodules(cx: &mut Context, raw: Vec<RawSubmoduleV10>) -> Vec<ModuleLevel> {
                 bytes: raw.namespace.len(),
             });
         } else {
-            cx.check(identifier(&raw.namespace));
+            cx.check_identifier(&raw.namespace);
         }
         if !namespaces.insert(raw.namespace.clone()) {
             cx.push(ValidationError::DuplicateName {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use lightcone_types::{AlgebraicType, ProductTypeElement, TypeRef, Typespace};
 
-use super::Context;
+use super::context::Context;
 use crate::case::to_pascal;
 use crate::def::{
     ColumnDef, MigrationDef, MigrationFunctions, ProcedureDef, ReducerDef, TableDef, TypeDef,

@@ -2,10 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{migration, Context};
+use super::context::Context;
+use super::migration;
 use crate::case;
 use crate::error::{clip, ValidationError};
-use crate::name::{identifier, IDENTIFIER_BYTES_MAX};
+use crate::name::{IdentifierError, IDENTIFIER_BYTES_MAX};
 use crate::raw::{CaseConversionPolicy, ExplicitNameEntry, ExplicitNames};
 
 /// How the source names of one level become canonical names.
@@ -89,18 +90,18 @@ impl NameRules {
 
 /// Checks a source name and the canonical name made from it.
 pub(super) fn check_names(cx: &mut Context, source: &str, canonical: &str) {
-    cx.check(identifier(source));
+    cx.check_identifier(source);
     if canonical != source {
-        cx.check(identifier(canonical));
+        cx.check_identifier(canonical);
     }
 }
 
 /// Checks a name that is used as given and need not be an identifier.
 pub(super) fn check_given_name(cx: &mut Context, name: &str) {
     if name.len() > IDENTIFIER_BYTES_MAX {
-        cx.push(ValidationError::Identifier(
-            crate::name::IdentifierError::TooLong(name.len()),
-        ));
+        cx.push(ValidationError::Identifier(IdentifierError::TooLong(
+            name.len(),
+        )));
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use lightcone_types::{AlgebraicType, Typespace};
 
-use super::Context;
+use super::context::Context;
 use crate::error::{clip, ValidationError};
 use crate::raw::*;
 

@@ -5,12 +5,11 @@ use std::collections::HashSet;
 use lightcone_types::bsatn::{self, Reader};
 use lightcone_types::{AlgebraicType, ColId, ProductType, TypeError, TypeRef, Typespace};
 
+use super::context::Context;
 use super::names::{check_given_name, check_names, NameRules, ObjectNames};
 use super::types::{type_parts, TypeUses};
-use super::Context;
 use crate::def::{ColumnDef, IndexDef, SequenceDef, TableDef, UniqueConstraintDef};
 use crate::error::{clip, TypeLocation, ValidationError};
-use crate::name::identifier;
 use crate::raw::*;
 use crate::sequence::check_usable;
 use crate::table::{column_set, IndexAlgorithm, TableKind};
@@ -105,7 +104,7 @@ pub(super) fn columns(
         }
         // The parts of a declared type had their names and types checked with it.
         if !uses.is_declared(row_type) {
-            cx.check(identifier(source_name));
+            cx.check_identifier(source_name);
             if let Err(reason) = uses.check(&source.algebraic_type) {
                 let location = TypeLocation::Column {
                     entity,
@@ -116,7 +115,7 @@ pub(super) fn columns(
             }
         }
         if column != source_name {
-            cx.check(identifier(column));
+            cx.check_identifier(column);
         }
         if !names.insert(column) {
             cx.push(ValidationError::DuplicateColumnName {
@@ -330,7 +329,7 @@ impl TableValidator<'_, '_> {
             // Generated names may be longer than a name that someone gives.
             if self.cx.version == RawVersion::V10 && name.len() <= crate::name::IDENTIFIER_BYTES_MAX
             {
-                self.cx.check(identifier(&name));
+                self.cx.check_identifier(&name);
             } else if self.cx.version == RawVersion::V9 {
                 check_given_name(self.cx, &name);
             }

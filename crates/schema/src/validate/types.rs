@@ -5,12 +5,11 @@ use std::collections::HashSet;
 
 use lightcone_types::{AlgebraicType, ProductType, TypeRef, Typespace};
 
+use super::context::Context;
 use super::names::NameRules;
-use super::Context;
 use crate::case;
 use crate::def::TypeDef;
 use crate::error::{clip, TypeLocation, TypeUseError, ValidationError};
-use crate::name::identifier;
 use crate::raw::{CaseConversionPolicy, RawTypeDefV10};
 
 /// The typespace with field and variant names converted.
@@ -189,9 +188,9 @@ pub(super) fn type_defs(
             .collect();
         let name = rules.type_name(&raw.source_name.source_name);
         for segment in &scope {
-            cx.check(identifier(segment));
+            cx.check_identifier(segment);
         }
-        cx.check(identifier(&name));
+        cx.check_identifier(&name);
         if !names.insert((scope.clone(), name.clone())) {
             let full: Vec<&str> = scope.iter().chain([&name]).map(String::as_str).collect();
             cx.push(ValidationError::DuplicateTypeName {
@@ -251,7 +250,7 @@ fn type_body(cx: &mut Context, uses: &mut TypeUses<'_>, name: &str, ty: TypeRef)
     }
     for (position, (part, part_type)) in parts.into_iter().enumerate() {
         match part {
-            Some(part) => cx.check(identifier(part)),
+            Some(part) => cx.check_identifier(part),
             None => cx.push(ValidationError::UnnamedTypeElement {
                 name: clip(name),
                 position,

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use lightcone_types::{AlgebraicType, ColId, TypeRef, Typespace};
 
+use super::context::Context;
 use super::functions::FunctionNames;
 use super::names::{check_names, ObjectNames};
 use super::tables::{columns, LevelTypes};
 use super::types::TypeUses;
-use super::Context;
 use crate::def::{TableDef, ViewDef};
 use crate::error::{clip, ValidationError};
 use crate::raw::{RawViewDefV10, RawViewPrimaryKeyDefV10};

@@ -39,12 +39,12 @@ impl Part {
     }
 }
 
-/// All files of a log, oldest first. What has another name is nobody's of ours; what cannot be read has none.
+/// All files of a log, oldest first. A file of another name is not the log's; a directory that cannot be read has none.
 pub(super) fn parts(directory: &Path, prefix: &str) -> Vec<Part> {
     known_parts(directory, prefix).unwrap_or_default()
 }
 
-/// The same for who must know of all.
+/// The same, for callers that must know of all files.
 ///
 /// # Errors
 /// The directory cannot be read, as when there are no file descriptors left.

@@ -7,16 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::names::{day_number, parts, Part};
-use super::LogFiles;
+use super::{LogFiles, Stuck};
 
 const DAY_SECONDS: u64 = 24 * 60 * 60;
-
-/// An old file that could not be removed or renamed.
-pub(super) struct Stuck {
-    path: PathBuf,
-    error: std::io::Error,
-    is_told: bool,
-}
 
 impl LogFiles {
     /// Removes the files of days that are too long before this one. One that cannot be removed stays, see

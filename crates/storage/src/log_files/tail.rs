@@ -1,10 +1,10 @@
-//! The end of a log, for who reads it.
+//! The end of a log, for people who read it.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
-use super::first_line;
+use super::lines::first_line;
 use super::names::parts;
 
 /// The most bytes read from the end of the files for a reader.

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::below;
+use super::random::below;
 
 /// What the disk writes in one piece.
 const SECTOR_BYTES: u64 = 512;

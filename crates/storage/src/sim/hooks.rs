@@ -1,11 +1,12 @@
-//! A disk that asks before what it does, so that a test makes it fail, wait or panic where it wants.
+//! A disk that calls hooks before each operation, so that a test can make it fail, wait or panic there.
 
 use std::any::Any;
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::{File, FilePosition, OpenMode, Storage};
+use crate::position::FilePosition;
+use crate::storage::{File, OpenMode, Storage};
 
 /// What a test does before an operation. An error takes the place of the operation.
 pub trait Hooks: Send + Sync + 'static {

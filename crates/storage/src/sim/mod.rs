@@ -12,6 +12,7 @@
 mod contents;
 mod hooks;
 mod names;
+mod random;
 
 use std::any::Any;
 use std::collections::{HashMap, HashSet};
@@ -19,10 +20,13 @@ use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::{File, FilePosition, OpenMode, Storage};
-use contents::Contents;
-pub use hooks::{HookedStorage, Hooks};
-use names::Names;
+use self::contents::Contents;
+use self::names::Names;
+use self::random::{below, next_random};
+use crate::position::FilePosition;
+use crate::storage::{File, OpenMode, Storage};
+
+pub use self::hooks::{HookedStorage, Hooks};
 
 /// Failures to inject. Counts begin at 0 and go over all files of the storage; see [`SimStorage::counts`].
 #[derive(Clone, Debug, Default)]
@@ -43,7 +47,7 @@ pub struct Faults {
     pub full_at_bytes: Option<u64>,
     /// Writes take only a random part of what they are given.
     pub short_writes: bool,
-    /// Reads return only a random part of what they are asked for.
+    /// Reads return only a random part of the wanted bytes.
     pub short_reads: bool,
 }
 
@@ -181,19 +185,6 @@ impl SimStorage {
     pub fn files(&self) -> Vec<PathBuf> {
         self.state().names.cached.files.keys().cloned().collect()
     }
-}
-
-/// splitmix64
-fn next_random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-fn below(state: &mut u64, bound: u64) -> u64 {
-    next_random(state) % bound.max(1)
 }
 
 fn injected(what: &str) -> io::Error {

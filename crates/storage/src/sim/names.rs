@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::below;
+use super::random::below;
 
 #[derive(Clone, Default)]
 pub(super) struct Tree {

@@ -20,11 +20,11 @@ use self::direct::Direct;
 use self::reader::{Key, KeyReader, WideKey};
 use self::tree::Tree;
 use self::unique_hash::UniqueHash;
+use crate::error::Error;
 use crate::key::KeyRange;
 use crate::layout::RowLayout;
 use crate::row_id::RowId;
 use crate::rows::RowStore;
-use crate::Error;
 
 /// The point a lookup asks for, as BSATN of the indexed columns in index order.
 pub type PointKey<'a> = &'a [u8];
@@ -199,39 +199,24 @@ impl Index {
             direct direct => direct.set(reader.of_row::<u64>(layout, row), None));
     }
 
-    /// Adds a row with this key to an index that is not unique.
+    /// Adds a row with this key to an index that is not unique, or removes it.
     ///
     /// # Errors
     /// If the point does not decode.
-    pub fn insert_point(
+    pub fn change_point(
         &mut self,
         layout: &RowLayout,
         point: PointKey<'_>,
         id: RowId,
+        is_insert: bool,
     ) -> Result<(), Error> {
         debug_assert!(!self.unique);
         let reader = &self.reader;
         inside!(&mut self.structure,
-            tree tree => tree.insert(reader.of_point(layout, point)?, id),
-            hash _hash => unreachable!("an index that is not unique is a tree"),
-            direct _direct => unreachable!("as above"));
-        Ok(())
-    }
-
-    /// Removes a row with this key from an index that is not unique.
-    ///
-    /// # Errors
-    /// If the point does not decode.
-    pub fn remove_point(
-        &mut self,
-        layout: &RowLayout,
-        point: PointKey<'_>,
-        id: RowId,
-    ) -> Result<(), Error> {
-        debug_assert!(!self.unique);
-        let reader = &self.reader;
-        inside!(&mut self.structure,
-            tree tree => tree.remove(reader.of_point(layout, point)?, id),
+            tree tree => match is_insert {
+                true => tree.insert(reader.of_point(layout, point)?, id),
+                false => tree.remove(reader.of_point(layout, point)?, id),
+            },
             hash _hash => unreachable!("an index that is not unique is a tree"),
             direct _direct => unreachable!("as above"));
         Ok(())
@@ -277,7 +262,7 @@ impl Index {
     /// # Errors
     /// If the point does not decode.
     #[inline]
-    fn find_point(
+    pub fn find_point(
         &self,
         rows: &RowStore,
         layout: &RowLayout,

@@ -6,9 +6,9 @@ use lightcone_schema::IndexAlgorithm;
 use lightcone_types::bsatn::DecodeError;
 use lightcone_types::AlgebraicType;
 
+use crate::error::Error;
 use crate::key::{encode_column_value, fixed_key_size, successor, KeyRange};
 use crate::layout::RowLayout;
-use crate::Error;
 
 /// How keys are read out of rows and out of the BSATN of a point.
 pub(super) struct KeyReader {

@@ -2,7 +2,7 @@
 //!
 //! Freezing keeps the root and raises the tree's epoch. A node with an older epoch may belong to a frozen copy: the first
 //! write to it looks at its reference count, copies the node if it must, and gives it the new epoch. A node is never newer than
-//! the one above it, as nobody comes to it but through that one; so a node of the tree's own epoch is the tree's alone.
+//! the one above it, as it is only reached through that one; so a node of the tree's own epoch is the tree's alone.
 
 use std::sync::Arc;
 
@@ -109,7 +109,7 @@ struct Inner<K> {
     children: ArrayVec<Node<K>, NODE_MAX>,
 }
 
-/// What knows its epoch, so that it can be told whether somebody else has it.
+/// A thing with an epoch, which tells whether it may be shared.
 trait Shared: Clone {
     fn epoch_mut(&mut self) -> &mut TreeEpoch;
     fn epoch(&self) -> TreeEpoch;

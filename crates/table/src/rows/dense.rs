@@ -6,10 +6,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{PAGE_BYTES, ROW_IDS_MAX};
 use crate::layout::RowLayout;
-use crate::page::{PageHash, PageTable};
-use crate::row_id::{PageNumber, RowId, Slot};
+use crate::page::{PageHash, PageTable, PAGE_BYTES};
+use crate::row_id::{PageNumber, RowId, Slot, ROW_IDS_MAX};
 
 /// Rows of one size. A page holds a power of two of them, then one presence bit each.
 pub(super) struct DenseRows {

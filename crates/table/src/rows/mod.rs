@@ -10,15 +10,10 @@ use self::dense::DenseRows;
 use self::slotted::SlottedRows;
 use crate::layout::RowLayout;
 use crate::page::{FrozenPage, PageHash};
-use crate::row_id::{PageNumber, RowId, Slot};
-use crate::Error;
+use crate::row_id::{PageNumber, RowId, Slot, SLOT_BITS};
 
-/// Target size of a page in bytes.
-const PAGE_BYTES: usize = 64 * 1024;
 /// Fixed-size rows above this size go to slotted pages, where an odd size wastes less.
 const DENSE_ROW_BYTES_MAX: usize = 4096;
-/// The most row ids of a table. `u32::MAX` is none of them, nor is any other id in its page.
-pub(crate) const ROW_IDS_MAX: u32 = u32::MAX - slotted::SLOTS as u32;
 
 /// The rows of one table, or a frozen copy of them. Row bytes are valid rows of the table's layout; the caller has checked
 /// them.
@@ -142,7 +137,7 @@ impl RowStore {
     fn slot_bits(&self) -> u32 {
         match &self.0 {
             Kind::Dense(rows) => rows.slot_bits(),
-            Kind::Slotted(_) => slotted::SLOT_BITS,
+            Kind::Slotted(_) => SLOT_BITS,
         }
     }
 
@@ -223,13 +218,5 @@ impl RowStore {
             Kind::Dense(rows) => rows.heap_bytes(),
             Kind::Slotted(rows) => rows.heap_bytes(),
         }
-    }
-}
-
-/// Maps a page error to the crate's error.
-pub(crate) fn bad_page_error(table: &str, detail: String) -> Error {
-    Error::BadPage {
-        table: table.to_owned(),
-        detail,
     }
 }

@@ -1,9 +1,8 @@
 //! Slotted pages: rows of varying size behind a table of slots; large rows have a page each.
 
-use super::{PAGE_BYTES, ROW_IDS_MAX};
 use crate::layout::RowLayout;
-use crate::page::{PageHash, PageTable};
-use crate::row_id::{PageNumber, RowId, Slot};
+use crate::page::{PageHash, PageTable, PAGE_BYTES};
+use crate::row_id::{PageNumber, RowId, Slot, ROW_IDS_MAX, SLOT_BITS};
 
 /// Rows of varying size in slotted pages; a row too large for a page gets a page of its own.
 #[derive(Default)]
@@ -16,10 +15,8 @@ pub(super) struct SlottedRows {
     row_count: u64,
 }
 
-/// How many bits of a row id are the slot.
-pub(super) const SLOT_BITS: u32 = 11;
 /// The most slots of a page.
-pub(super) const SLOTS: usize = 1 << SLOT_BITS;
+const SLOTS: usize = 1 << SLOT_BITS;
 
 /// Every page begins with a header of this size: kind u16, slots u16, end of the data u32, garbage u32, live rows u32.
 const HEADER_BYTES: usize = 16;

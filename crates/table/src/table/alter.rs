@@ -5,19 +5,20 @@ use std::sync::Arc;
 use lightcone_schema::{IndexSchema, TableSchema};
 use lightcone_types::bsatn::DecodeError;
 
+use super::held::{held_index, HeldIndex};
 use super::{InsertError, Inserted, RowSet, Table, TableView};
+use crate::error::Error;
 use crate::index::Index;
 use crate::layout::RowLayout;
 use crate::row_id::RowId;
 use crate::rows::RowStore;
-use crate::Error;
 
 /// Groups of rows with one key that an error names at most.
 pub const CLASHES_MAX: usize = 10;
 /// Rows between two questions whether to go on.
 const TICK_ROWS: u64 = 1024;
 
-/// Asked now and then, with how many rows were looked at since the last time: false ends the work.
+/// Called now and then, with how many rows were looked at since the last time: false ends the work.
 pub type Tick<'a> = &'a mut dyn FnMut(u64) -> bool;
 
 /// Why a table cannot have another schema, or the rows of another table.
@@ -118,11 +119,6 @@ impl<'a> Ticker<'a> {
     }
 }
 
-fn layout_of(schema: &TableSchema) -> RowLayout {
-    let types: Vec<_> = schema.columns.iter().map(|c| c.ty.clone()).collect();
-    RowLayout::new(&types)
-}
-
 fn check_row(layout: &RowLayout, row: &[u8]) -> Result<(), Error> {
     match layout.validate(row)? {
         length if length == row.len() => Ok(()),
@@ -188,7 +184,7 @@ fn build_row_set(rows: &RowStore, tick: Tick<'_>) -> Result<RowSet, AlterError> 
 impl Table {
     /// Whether rows can stay where they are, and as they are, under another schema in which each of them is valid.
     pub fn keeps_rows(&self, schema: &TableSchema) -> bool {
-        self.rows.is_for(&layout_of(schema))
+        self.rows.is_for(&RowLayout::of(&schema.columns))
     }
 
     /// How many indexes and sets are built over all rows when the table gets another schema, whether rows stay or move.
@@ -199,7 +195,7 @@ impl Table {
         let built = schema.indexes.iter().filter(is_built).count();
         let is_set = !schema.indexes.iter().any(|index| index.unique);
         let builds_set = is_set && (self.row_set.is_none() || !rows_stay);
-        let is_held = |held: &&super::HeldIndex| {
+        let is_held = |held: &&HeldIndex| {
             let has_index = |index: &IndexSchema| *index.algorithm.columns() == [held.column];
             let is_there = held.index.is_some() && indexes_stay;
             held.holders > 0 && !is_there && !schema.indexes.iter().any(has_index)
@@ -221,7 +217,7 @@ impl Table {
         let has_same_types = self.has_types_of(&schema);
         let layout = match has_same_types {
             true => self.view.layout.clone(),
-            false => Arc::new(layout_of(&schema)),
+            false => Arc::new(RowLayout::of(&schema.columns)),
         };
         let rows = &self.view.rows;
         if !has_same_types {
@@ -277,7 +273,7 @@ impl Table {
         Ok(altered)
     }
 
-    /// What somebody holds an index for, and the schema has none: that one is there. Others are not.
+    /// Builds the held indexes of columns for which the schema has none, and drops those of columns for which it has one.
     pub(super) fn fit_held(&mut self, has_same_types: bool) {
         // What is built elsewhere may be of other rows.
         self.building.clear();
@@ -289,7 +285,7 @@ impl Table {
                 known.index = None;
             } else if !is_good {
                 let view = &self.view;
-                let built = super::held::held_index(known.column, &view.rows, &view.layout);
+                let built = held_index(known.column, &view.rows, &view.layout);
                 known.index = Some(built);
             }
         }

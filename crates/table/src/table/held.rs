@@ -1,20 +1,14 @@
-//! Indexes that somebody holds beside those of the schema, and how one is built without the table's writer.
-//!
-//! An [`IndexBuild`] takes in the rows of a frozen table, on any thread. Meanwhile the table notes what changes in the column
-//! ([`IndexChanges`]); these are applied in the same way, again and again until few are left, and then the table takes the index.
-
-use std::sync::Arc;
+//! Held indexes, which are beside those of the schema, and what has changed while one is being built.
 
 use lightcone_schema::IndexAlgorithm;
 use lightcone_types::ColId;
 
-use super::{Table, TableView};
 use crate::index::Index;
 use crate::layout::RowLayout;
 use crate::row_id::RowId;
 use crate::rows::RowStore;
 
-/// An index for those who look rows up by a column that no index of the schema is for.
+/// An index for lookups by a column that no index of the schema is for. It is there as long as it has holders.
 pub(super) struct HeldIndex {
     pub column: ColId,
     /// None while the schema has one on this column.
@@ -22,20 +16,27 @@ pub(super) struct HeldIndex {
     pub holders: usize,
 }
 
+impl HeldIndex {
+    /// It has holders, and the schema has none.
+    pub fn is_used(&self) -> bool {
+        self.holders > 0 && self.index.is_some()
+    }
+}
+
 /// What has changed in a column since an index on it is being built.
 #[derive(Default)]
 pub struct IndexChanges {
     /// Keys in BSATN, one behind the other.
-    keys: Vec<u8>,
-    changes: Vec<IndexChange>,
+    pub(super) keys: Vec<u8>,
+    pub(super) changes: Vec<IndexChange>,
 }
 
-struct IndexChange {
-    row: RowId,
+pub(super) struct IndexChange {
+    pub(super) row: RowId,
     /// It came; otherwise it went.
-    is_insert: bool,
+    pub(super) is_insert: bool,
     /// Where its key ends in `keys`.
-    key_end: usize,
+    pub(super) key_end: usize,
 }
 
 impl IndexChanges {
@@ -63,11 +64,11 @@ impl IndexChanges {
 
 /// A column of a table on which an index is being built elsewhere.
 pub(super) struct Building {
-    column: ColId,
-    changes: IndexChanges,
-    changes_bytes_max: usize,
+    pub column: ColId,
+    pub changes: IndexChanges,
+    pub changes_bytes_max: usize,
     /// There were too many changes.
-    is_lost: bool,
+    pub is_lost: bool,
 }
 
 impl Building {
@@ -93,57 +94,7 @@ impl Building {
     }
 }
 
-/// An index on one column under construction, beside the table.
-pub struct IndexBuild {
-    index: Index,
-    layout: Arc<RowLayout>,
-    /// The last row that was taken in.
-    after: Option<RowId>,
-}
-
-impl IndexBuild {
-    /// An empty one, for a table of these columns.
-    pub fn new(table: &TableView, column: ColId) -> IndexBuild {
-        IndexBuild {
-            index: empty_index(column, &table.layout),
-            layout: table.layout.clone(),
-            after: None,
-        }
-    }
-
-    /// Takes in the next rows of the frozen table, which is the same each time. False: there are no more.
-    pub fn add_rows(&mut self, table: &TableView, rows_max: usize) -> bool {
-        let (rows, mut count) = (table.rows(), 0);
-        rows.walk(self.after, |id, _| {
-            self.index.insert(rows, &self.layout, id);
-            self.after = Some(id);
-            count += 1;
-            count < rows_max
-        });
-        count == rows_max
-    }
-
-    /// Applies changes from a position on, at most so many. Returns the position behind them.
-    pub fn apply(&mut self, changes: &IndexChanges, start: usize, count_max: usize) -> usize {
-        let end = changes.len().min(start.saturating_add(count_max));
-        let mut key_start = match start.checked_sub(1) {
-            Some(before) => changes.changes[before].key_end,
-            None => 0,
-        };
-        for change in &changes.changes[start..end] {
-            let key = &changes.keys[key_start..change.key_end];
-            let changed = match change.is_insert {
-                true => self.index.insert_point(&self.layout, key, change.row),
-                false => self.index.remove_point(&self.layout, key, change.row),
-            };
-            changed.expect("keys are columns of rows");
-            key_start = change.key_end;
-        }
-        end
-    }
-}
-
-fn empty_index(column: ColId, layout: &RowLayout) -> Index {
+pub(super) fn empty_index(column: ColId, layout: &RowLayout) -> Index {
     Index::new(&IndexAlgorithm::BTree(vec![column]), false, layout)
 }
 
@@ -151,115 +102,4 @@ pub(super) fn held_index(column: ColId, rows: &RowStore, layout: &RowLayout) -> 
     let mut index = empty_index(column, layout);
     rows.for_each(|id, _| index.insert(rows, layout, id));
     index
-}
-
-impl Table {
-    /// Makes sure that there is an index on this column until as many have let go of it. Builds it if need be, which takes as
-    /// long as the table is large.
-    pub fn hold_index(&mut self, column: ColId) {
-        let has_index = self.position_on(column).is_some();
-        let TableView {
-            rows, layout, held, ..
-        } = &mut self.view;
-        if let Some(known) = held.iter_mut().find(|held| held.column == column) {
-            known.holders += 1;
-            return;
-        }
-        // Those that were let go of were kept for who comes back.
-        held.retain(|held| held.holders > 0);
-        held.push(HeldIndex {
-            column,
-            index: (!has_index).then(|| held_index(column, rows, layout)),
-            holders: 1,
-        });
-    }
-
-    /// Undoes one [`hold_index`](Self::hold_index). The index stays until another one is built, for who comes back.
-    pub fn release_index(&mut self, column: ColId) {
-        let held = &mut self.view.held;
-        if let Some(known) = held.iter_mut().find(|held| held.column == column) {
-            known.holders = known.holders.saturating_sub(1);
-        }
-    }
-
-    /// Nobody holds an index any more, and none is being built.
-    pub fn forget_held(&mut self) {
-        self.view.held.clear();
-        self.building.clear();
-    }
-
-    /// Holds the indexes that another table of the same columns holds, for as many.
-    pub fn hold_as(&mut self, other: &Table) {
-        let held = other.view.held.iter().map(|held| HeldIndex {
-            column: held.column,
-            index: None,
-            holders: held.holders,
-        });
-        self.view.held = held.collect();
-        self.fit_held(false);
-    }
-
-    /// How many indexes are held that the schema does not have.
-    pub fn held_indexes(&self) -> usize {
-        let held = self.view.held.iter();
-        held.filter(|held| held.is_used()).count()
-    }
-
-    /// Whether somebody holds an index on this column that the schema does not have.
-    pub fn holds_index(&self, column: ColId) -> bool {
-        let mut held = self.view.held.iter();
-        held.any(|held| held.column == column && held.is_used())
-    }
-
-    /// From now on, what changes in this column is noted for an index that is built from the rows as they are now, up to so many
-    /// bytes.
-    pub fn begin_index(&mut self, column: ColId, changes_bytes_max: usize) {
-        self.give_up_index(column);
-        self.building.push(Building {
-            column,
-            changes: IndexChanges::default(),
-            changes_bytes_max,
-            is_lost: false,
-        });
-    }
-
-    /// What has changed since the last time, or since the building began. None: it has to begin again, as there was too much, or the
-    /// table is another.
-    pub fn take_index_changes(&mut self, column: ColId) -> Option<IndexChanges> {
-        let mut building = self.building.iter_mut();
-        let building = building.find(|building| building.column == column)?;
-        (!building.is_lost).then(|| std::mem::take(&mut building.changes))
-    }
-
-    /// Nobody builds an index on this column any more.
-    pub fn give_up_index(&mut self, column: ColId) {
-        self.building.retain(|building| building.column != column);
-    }
-
-    /// Takes an index that all changes were applied to, and holds it once. Gives the indexes that nobody holds any more: freeing them
-    /// takes its time.
-    pub fn take_index(&mut self, column: ColId, build: IndexBuild) -> Vec<Index> {
-        self.give_up_index(column);
-        let has_index = self.position_on(column).is_some();
-        let held = &mut self.view.held;
-        if let Some(known) = held.iter_mut().find(|held| held.column == column) {
-            known.holders += 1;
-            return vec![build.index];
-        }
-        let (used, unused): (Vec<_>, Vec<_>) = held.drain(..).partition(|held| held.holders > 0);
-        *held = used;
-        held.push(HeldIndex {
-            column,
-            index: (!has_index).then_some(build.index),
-            holders: 1,
-        });
-        unused.into_iter().filter_map(|held| held.index).collect()
-    }
-}
-
-impl HeldIndex {
-    /// Somebody holds it, and the schema has none.
-    fn is_used(&self) -> bool {
-        self.holders > 0 && self.index.is_some()
-    }
 }

@@ -1,7 +1,11 @@
 //! The decoding side for native Rust values.
 
-use super::{DecodeError, Reader, PREALLOCATED_ELEMENTS_MAX};
-use crate::{I256, U256};
+use ethnum::{I256, U256};
+
+use super::reader::{DecodeError, Reader};
+
+/// Elements reserved up front for an array; more are reserved as elements really decode.
+pub(super) const PREALLOCATED_ELEMENTS_MAX: usize = 4096;
 
 /// A value that can be read from BSATN.
 pub trait Decode: Sized {

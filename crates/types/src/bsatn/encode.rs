@@ -1,6 +1,6 @@
 //! The encoding side: append to a buffer.
 
-use crate::{I256, U256};
+use ethnum::{I256, U256};
 
 /// A value that has a BSATN encoding.
 pub trait Encode {

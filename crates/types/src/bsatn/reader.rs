@@ -1,7 +1,14 @@
 //! Reading BSATN from a byte slice.
 
-use super::{EMPTY_VALUES_MAX, MAX_DEPTH};
-use crate::{I256, U256};
+use ethnum::{I256, U256};
+
+/// Levels of products, sums and arrays a value or a type may be nested; recursive parameter types
+/// let the caller choose the depth, so there has to be a limit (01 §1.5.3).
+pub const MAX_DEPTH: usize = 256;
+
+/// Empty products a reader accepts beyond one per byte of input. They cost no input, so an array
+/// count or a wide type alone could otherwise ask for any amount of work (01 §1.5.3).
+pub const EMPTY_VALUES_MAX: usize = 1 << 16;
 
 /// Why bytes do not decode. The texts are those of 01 §1.5.1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,9 +1,12 @@
 //! Types as BSATN values of the type-of-types (01 §1.4).
 
-use super::{Decode, DecodeError, Encode, Reader};
-use crate::{
-    AlgebraicType, ProductType, ProductTypeElement, SumType, SumTypeVariant, TypeRef, Typespace,
+use super::decode::Decode;
+use super::encode::Encode;
+use super::reader::{DecodeError, Reader};
+use crate::algebraic_type::{
+    AlgebraicType, ProductType, ProductTypeElement, SumType, SumTypeVariant, TypeRef,
 };
+use crate::typespace::Typespace;
 
 impl Encode for TypeRef {
     #[inline]

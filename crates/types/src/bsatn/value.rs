@@ -1,8 +1,11 @@
 //! Values of run-time types: encode, decode, check.
 
-use super::encode::encode_len;
-use super::{Decode, DecodeError, Encode, Reader, PREALLOCATED_ELEMENTS_MAX};
-use crate::{AlgebraicType, AlgebraicValue, ProductType, Typespace};
+use super::decode::{Decode, PREALLOCATED_ELEMENTS_MAX};
+use super::encode::{encode_len, Encode};
+use super::reader::{DecodeError, Reader};
+use crate::algebraic_type::{AlgebraicType, ProductType, SumType, SumTypeVariant};
+use crate::algebraic_value::AlgebraicValue;
+use crate::typespace::Typespace;
 
 /// Appends the encoding of a value. A value carries all its encoding needs, so no type is taken.
 pub fn encode_value(value: &AlgebraicValue, out: &mut Vec<u8>) {
@@ -43,6 +46,18 @@ impl Encode for AlgebraicValue {
     }
 }
 
+/// Reads the tag of a sum, and finds its variant.
+#[inline]
+pub(crate) fn read_variant<'t>(
+    sum: &'t SumType,
+    r: &mut Reader<'_>,
+) -> Result<(u8, &'t SumTypeVariant), DecodeError> {
+    let (tag, sum_name) = (r.read_u8()?, None);
+    let variant = sum.variants.get(usize::from(tag));
+    let variant = variant.ok_or(DecodeError::InvalidTag { tag, sum_name })?;
+    Ok((tag, variant))
+}
+
 /// Reads a value of type `ty`, following refs in `typespace`.
 pub fn decode_value(
     typespace: &Typespace,
@@ -54,14 +69,7 @@ pub fn decode_value(
     Ok(match follow(typespace, ty)? {
         T::Ref(_) => unreachable!("follow() ends at another constructor"),
         T::Sum(sum) => {
-            let tag = r.read_u8()?;
-            let variant = sum
-                .variants
-                .get(usize::from(tag))
-                .ok_or(DecodeError::InvalidTag {
-                    tag,
-                    sum_name: None,
-                })?;
+            let (tag, variant) = read_variant(sum, r)?;
             let value = r.nested(|r| decode_value(typespace, &variant.algebraic_type, r))?;
             V::Sum {
                 tag,
@@ -136,14 +144,7 @@ pub fn validate(
     match follow(typespace, ty)? {
         T::Ref(_) => unreachable!("follow() ends at another constructor"),
         T::Sum(sum) => {
-            let tag = r.read_u8()?;
-            let variant = sum
-                .variants
-                .get(usize::from(tag))
-                .ok_or(DecodeError::InvalidTag {
-                    tag,
-                    sum_name: None,
-                })?;
+            let (_, variant) = read_variant(sum, r)?;
             r.nested(|r| validate(typespace, &variant.algebraic_type, r))
         }
         T::Product(product) => validate_product(typespace, product, r),

@@ -1,9 +1,12 @@
 //! JSON to values, driven by the expected type (01 §1.7.5).
 
-use super::parse::{is_integer, shortened};
-use super::{parse, JsonError, Node, NodeKind};
+use super::error::JsonError;
+use super::parse::{is_integer, parse, shortened, Node, NodeKind};
+use crate::algebraic_type::{AlgebraicType, ProductType, SumType};
+use crate::algebraic_value::AlgebraicValue;
 use crate::bsatn::encode_value;
-use crate::{hex, AlgebraicType, AlgebraicValue, ProductType, SumType, Typespace};
+use crate::hex;
+use crate::typespace::Typespace;
 
 /// What a product is called in error texts (01 §1.7.8).
 #[derive(Clone, Copy, Debug)]

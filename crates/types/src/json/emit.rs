@@ -1,8 +1,13 @@
 //! Values to JSON: the named and the untyped form (01 §1.7.2, §1.7.3). Output is compact.
 
-use super::{Node, NodeKind};
-use crate::bsatn::{DecodeError, Reader};
-use crate::{hex, AlgebraicType, AlgebraicValue, ProductType, SumType, Typespace, I256, U256};
+use ethnum::{I256, U256};
+
+use super::parse::{Node, NodeKind};
+use crate::algebraic_type::{AlgebraicType, ProductType, SumType};
+use crate::algebraic_value::AlgebraicValue;
+use crate::bsatn::{decode_value, read_variant, DecodeError, Reader};
+use crate::hex;
+use crate::typespace::Typespace;
 use std::fmt::Write;
 
 /// Appends the untyped form: products are arrays, sums are `[tag, payload]`.
@@ -138,21 +143,14 @@ impl Transcoder<'_> {
                 Ok(())
             }
             leaf => {
-                write_leaf(&crate::bsatn::decode_value(typespace, leaf, r)?, self.out);
+                write_leaf(&decode_value(typespace, leaf, r)?, self.out);
                 Ok(())
             }
         }
     }
 
     fn sum(&mut self, sum: &SumType, r: &mut Reader<'_>) -> Result<(), DecodeError> {
-        let tag = r.read_u8()?;
-        let variant = sum
-            .variants
-            .get(usize::from(tag))
-            .ok_or(DecodeError::InvalidTag {
-                tag,
-                sum_name: None,
-            })?;
+        let (tag, variant) = read_variant(sum, r)?;
         let end = write_sum_head(tag, variant.name().filter(|_| self.named), self.out);
         r.nested(|r| self.value(&variant.algebraic_type, r))?;
         self.out.push(end);

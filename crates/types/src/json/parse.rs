@@ -1,7 +1,12 @@
 //! A strict JSON parser that keeps number texts, key order and duplicate keys.
 
-use super::{JsonError, MAX_DEPTH};
 use std::borrow::Cow;
+
+use super::error::JsonError;
+use crate::hex;
+
+/// Nested arrays and objects a JSON text may have; one more is a parse error (01 §1.5.3).
+pub const MAX_DEPTH: usize = 127;
 
 /// A parsed JSON value and where it ends in the text.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +27,13 @@ pub enum NodeKind<'a> {
     Array(Vec<Node<'a>>),
     /// Entries in the order of the text; keys may repeat.
     Object(Vec<(Cow<'a, str>, Node<'a>)>),
+}
+
+impl JsonError {
+    /// An error about a parsed value, for readers of records built on [`Node`].
+    pub fn at(node: &Node<'_>, message: impl Into<String>) -> Self {
+        Self::new(message, node.line, node.column)
+    }
 }
 
 impl<'a> Node<'a> {
@@ -387,7 +399,7 @@ impl<'a> Parser<'a> {
         for _ in 0..4 {
             match self.peek() {
                 None => return Err(self.error("EOF while parsing a string")),
-                Some(byte) => match crate::hex::digit(byte) {
+                Some(byte) => match hex::digit(byte) {
                     Some(digit) => value = value << 4 | u32::from(digit),
                     None => return Err(self.error("invalid escape")),
                 },

@@ -3,10 +3,13 @@
 //! Reading goes through the type-of-types: the JSON of a type is the JSON of a value of that type,
 //! so all acceptance rules hold without being written twice.
 
-use super::{emit::write_string, parse, value_from_node, JsonError, Node};
-use crate::algebraic_type::CONSTRUCTOR_NAMES;
+use super::decode::value_from_node;
+use super::emit::write_string;
+use super::error::JsonError;
+use super::parse::{parse, Node};
+use crate::algebraic_type::{AlgebraicType, ProductType, SumType, TypeRef, CONSTRUCTOR_NAMES};
 use crate::bsatn::{Decode, Encode};
-use crate::{AlgebraicType, ProductType, SumType, TypeRef, Typespace};
+use crate::typespace::Typespace;
 use std::sync::LazyLock;
 
 /// `AlgebraicType` itself, as a type in [`META_TYPES`].

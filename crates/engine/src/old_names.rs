@@ -6,10 +6,8 @@ use rustc_hash::FxHashSet;
 use lightcone_schema::ModuleDef;
 use lightcone_types::{IndexId, TableId};
 
-use crate::datastore::Datastore;
-
-/// No table ever has this id, nor would anybody take it for one that no table has. Whoever uses it is told that the old table is
-/// not there.
+/// Stands for an old table that is not there: no table ever has this id. A call that uses it fails with
+/// [`NoOldTable`](crate::error::DatastoreError::NoOldTable), not with "no such table".
 pub(crate) const ABSENT_OLD_TABLE: TableId = TableId(0xf01d_ab1e);
 pub(crate) const ABSENT_OLD_INDEX: IndexId = IndexId(0xf01d_1dec);
 
@@ -20,9 +18,9 @@ pub(crate) struct OldNames {
     indexes: FxHashSet<String>,
 }
 
-impl Datastore {
-    /// The program whose code runs from now on is that of this definition: only names of old tables that it declares are known.
-    pub fn know_old_tables(&mut self, def: &ModuleDef) {
+impl OldNames {
+    /// Those that a definition declares.
+    pub fn of(def: &ModuleDef) -> OldNames {
         let mut names = OldNames::default();
         let old_tables = def.migration.iter().flat_map(|m| &m.old_tables);
         for table in old_tables {
@@ -32,18 +30,16 @@ impl Datastore {
                 names.indexes.insert(index.source_name.clone());
             }
         }
-        self.old_names = names;
+        names
     }
 
-    /// What the name of a declared old table gives that is not there.
-    pub fn absent_old_table(&self, name: &str) -> Option<TableId> {
-        let is_known = self.old_names.tables.contains(name);
-        is_known.then_some(ABSENT_OLD_TABLE)
+    /// The id that stands for a declared old table that is not there.
+    pub fn absent_table(&self, name: &str) -> Option<TableId> {
+        self.tables.contains(name).then_some(ABSENT_OLD_TABLE)
     }
 
     /// The same of an index.
-    pub fn absent_old_index(&self, name: &str) -> Option<IndexId> {
-        let is_known = self.old_names.indexes.contains(name);
-        is_known.then_some(ABSENT_OLD_INDEX)
+    pub fn absent_index(&self, name: &str) -> Option<IndexId> {
+        self.indexes.contains(name).then_some(ABSENT_OLD_INDEX)
     }
 }

@@ -1,0 +1,161 @@
+//! A query with its names resolved, before row-level security rules are drawn into it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use lightcone_schema::{ColumnSchema, TableSchema};
+use lightcone_types::{AlgebraicType, ColId};
+
+use crate::ast::{self, Select};
+use crate::block::{Block, Names};
+use crate::catalog::{Caller, Catalog};
+use crate::condition::ColumnAt;
+use crate::error::SqlError;
+use crate::grouping::{Order, OrderKey};
+use crate::literal;
+use crate::parser::{parse, Language};
+use crate::query::{Fragment, JoinOn, Output};
+use crate::scope::Scope;
+use crate::shape::{self, check_shape};
+
+/// A query as its text says it, before rules are drawn in.
+pub(crate) struct CheckedSelect {
+    pub fragment: Fragment,
+    pub optional: Vec<bool>,
+    pub output: Output,
+    pub distinct: bool,
+    pub joined: usize,
+    pub order: Vec<Order>,
+    pub offset: u64,
+    pub limit: Option<u64>,
+}
+
+/// Checks a query of either language.
+pub(crate) fn check_select(
+    select: &Select,
+    catalog: &dyn Catalog,
+    caller: &Caller,
+) -> Result<CheckedSelect, SqlError> {
+    let mut scope = Scope::new(!select.joins.is_empty());
+    let mut outer = Vec::new();
+    let names = Names { catalog, caller };
+    let Block { condition, joins } = names.check_block(select, &mut scope, &mut outer)?;
+    let (plain, items) = match &select.projection {
+        ast::Projection::Items(items) => (None, &items[..]),
+        projection => (Some(check_output(projection, &scope)?), &[][..]),
+    };
+    let shape::Checked { output, mut order } = check_shape(&select.shape, plain, items, &scope)?;
+    if matches!(output, Output::Row(_)) && scope.joined_count() == 1 {
+        order.extend(tie_break(&order, scope.table(0)));
+    }
+    let limit = select.limit.as_deref().map(check_count).transpose()?;
+    let offset = select.shape.offset.as_deref().map(check_count);
+    let on = |(left, right, _)| JoinOn { left, right };
+    let optional = (0..scope.len() as u16).map(|relation| scope.is_optional(relation));
+    let optional = optional.collect();
+    let joined = scope.joined_count();
+    let tables = scope.into_tables();
+    Ok(CheckedSelect {
+        fragment: Fragment {
+            own: (0..tables.len() as u16).collect(),
+            tables,
+            condition: Arc::new(condition),
+            joins: joins.into_iter().map(on).collect(),
+            outer,
+            number: None,
+            rules: Vec::new(),
+            guarded: Vec::new(),
+        },
+        optional,
+        output,
+        distinct: select.shape.distinct,
+        joined,
+        order,
+        offset: offset.transpose()?.unwrap_or(0),
+        limit,
+    })
+}
+
+/// Rows of one table that an order leaves equal come in the order of their primary key. What is still equal is ordered by the
+/// rows' bytes.
+fn tie_break(order: &[Order], table: &TableSchema) -> Option<Order> {
+    if order.is_empty() {
+        return None;
+    }
+    let by = OrderKey::Column(ColumnAt {
+        relation: 0,
+        column: table.primary_key?,
+    });
+    let is_new = order.iter().all(|known| known.by != by);
+    is_new.then_some(Order {
+        by,
+        descending: false,
+    })
+}
+
+/// A number of rows.
+fn check_count(number: &str) -> Result<u64, SqlError> {
+    literal::limit(number).ok_or_else(|| SqlError::InvalidLiteral {
+        text: number.to_owned(),
+        ty: AlgebraicType::U64.type_name(),
+    })
+}
+
+/// A rule as a part of queries. What it returns takes the place of the only relation of a text.
+pub(crate) fn compile_rule(
+    text: &str,
+    catalog: &dyn Catalog,
+    caller: &Caller,
+) -> Result<Fragment, SqlError> {
+    let ast::Statement::Select(select) = parse(text, Language::Subscription)? else {
+        return Err(SqlError::NotSelect);
+    };
+    let checked = check_select(&select, catalog, caller)?;
+    let Output::Row(returned) = checked.output else {
+        return Err(SqlError::ProjectionInSubscription);
+    };
+    if !checked.order.is_empty() {
+        return Err(SqlError::Inconsistent(
+            "a row-level security rule has no ORDER BY and no LIMIT",
+        ));
+    }
+    Ok(Fragment {
+        own: vec![returned],
+        rules: vec![text.into()],
+        ..checked.fragment
+    })
+}
+
+fn check_output(projection: &ast::Projection, scope: &Scope) -> Result<Output, SqlError> {
+    match projection {
+        ast::Projection::Star if scope.joined_count() > 1 => Err(SqlError::WildcardOnJoin),
+        ast::Projection::Star => Ok(Output::Row(0)),
+        ast::Projection::RelationStar(relation) => {
+            let relation = scope.relation(relation)? as u16;
+            if !scope.is_optional(relation) {
+                return Ok(Output::Row(relation));
+            }
+            let columns = scope.table(relation).columns.iter().enumerate();
+            let column = |(column, schema): (usize, &ColumnSchema)| {
+                let column = ColId(column as u16);
+                (ColumnAt { relation, column }, schema.name.clone())
+            };
+            Ok(Output::Columns(columns.map(column).collect()))
+        }
+        ast::Projection::Count(alias) => Ok(Output::Count(alias.clone())),
+        ast::Projection::Items(_) => unreachable!("groups are checked elsewhere"),
+        ast::Projection::Columns(items) => {
+            let mut names = HashSet::new();
+            let mut columns = Vec::with_capacity(items.len());
+            for item in items {
+                let column = scope.column(&item.column)?;
+                let name = item.alias.as_ref().unwrap_or(&item.column.name);
+                if !names.insert(name) {
+                    return Err(SqlError::DuplicateName(name.clone()));
+                }
+                columns.push((column.at, name.clone()));
+            }
+            Ok(Output::Columns(columns))
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What a store and the snapshot that is being written share.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use lightcone_storage::{File, FilePosition, Storage};
+
+use crate::error::SnapshotError;
+use crate::format::ObjectHash;
+
+/// Where an object is stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stored {
+    pub pack: u64,
+    pub bytes: u32,
+    pub position: FilePosition,
+    /// It is read back before it is relied on.
+    pub is_checked: bool,
+}
+
+/// Stored objects that a new snapshot may take over.
+#[derive(Default)]
+pub(crate) struct Reusable {
+    pub objects: HashMap<ObjectHash, Stored>,
+    pub packs: HashMap<u64, Box<dyn File>>,
+}
+
+pub(crate) struct Shared {
+    pub storage: Arc<dyn Storage>,
+    pub directory: PathBuf,
+    pub busy: AtomicBool,
+}
+
+/// Held while a snapshot is written or the store is pruned.
+pub(crate) struct Busy(Arc<Shared>);
+
+impl Busy {
+    pub fn take(shared: &Arc<Shared>) -> Result<Busy, SnapshotError> {
+        match shared.busy.swap(true, Ordering::AcqRel) {
+            false => Ok(Busy(shared.clone())),
+            true => Err(SnapshotError::Misuse {
+                reason: "another snapshot is being written or removed".to_owned(),
+            }),
+        }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.busy.store(false, Ordering::Release);
+    }
+}

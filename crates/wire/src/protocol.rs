@@ -1,0 +1,54 @@
+//! The versions of the protocol, and which one a connection gets (spec 05 §2.3).
+
+/// A version of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// One message per payload.
+    V2,
+    /// Any number of messages per payload.
+    V3,
+}
+
+impl Protocol {
+    /// All versions, the preferred one first.
+    pub const PREFERENCE: [Protocol; 2] = [Protocol::V3, Protocol::V2];
+
+    /// The sub-protocol token of the WebSocket handshake.
+    pub fn token(self) -> &'static str {
+        match self {
+            Self::V2 => "v2.bsatn.spacetimedb",
+            Self::V3 => "v3.bsatn.spacetimedb",
+        }
+    }
+
+    /// The short name in error texts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V2 => "v2",
+            Self::V3 => "v3",
+        }
+    }
+
+    /// The version with this token; upper and lower case matter.
+    pub fn from_token(token: &str) -> Option<Self> {
+        Self::PREFERENCE
+            .into_iter()
+            .find(|protocol| protocol.token() == token)
+    }
+
+    /// The version the server selects among the values of `Sec-WebSocket-Protocol` header lines:
+    /// the server's preference decides, not the client's order (§2.3).
+    pub fn select<'a>(header_values: impl IntoIterator<Item = &'a str>) -> Option<Self> {
+        let mut selected = None;
+        for value in header_values {
+            for token in value.split(',') {
+                match Self::from_token(token.trim_matches([' ', '\t'])) {
+                    Some(Self::V3) => return Some(Self::V3),
+                    Some(Self::V2) => selected = Some(Self::V2),
+                    None => {}
+                }
+            }
+        }
+        selected
+    }
+}
