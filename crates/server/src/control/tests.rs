@@ -3,6 +3,8 @@
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use lightcone_types::Hash;
+
 use super::faults::{FaultyDisk, Kind};
 use super::state::FOUNDERS_PER_OWNER_MAX;
 use super::*;
