@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use lightcone_outbound::{Outbound, OutboundOptions, Reach, Url};
 use tokio::sync::Semaphore;
 
+use super::claims::TokenError;
 use super::issuer;
 use super::key_set::KeySet;
-use super::TokenError;
 use crate::config::Auth;
 use crate::error::Error;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer};
 
-use super::WordOrList;
+use super::word_or_list::WordOrList;
 use crate::auth::{parse_issuer, LOCAL_ISSUER};
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -3,7 +3,7 @@
 use lightcone_types::Identity;
 use serde::{Deserialize, Deserializer};
 
-use super::WordOrList;
+use super::word_or_list::WordOrList;
 use crate::error::Error;
 
 /// Environment variables for what `[publish]` says, so that a container needs no file.

@@ -1,6 +1,6 @@
 //! Sending spans to a collector: OTLP over HTTP, in protobuf.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,6 @@ use opentelemetry_proto::tonic::trace::v1::{
 use prost::Message as _;
 use tokio::sync::mpsc;
 
-use super::TraceCounters;
 use crate::config::Tracing;
 use crate::database::{Span, SpanName};
 use crate::error::Error;
@@ -31,6 +30,16 @@ const BATCH_TIME: Duration = Duration::from_secs(1);
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often the server's log tells of a collector that takes no spans.
 const COMPLAIN_INTERVAL: Duration = Duration::from_secs(60);
+
+/// What became of spans.
+#[derive(Default)]
+pub(crate) struct TraceCounters {
+    pub sent: AtomicU64,
+    /// There was no room in the queue.
+    pub dropped: AtomicU64,
+    /// The collector did not take them.
+    pub failed: AtomicU64,
+}
 
 pub(super) struct Exporter {
     endpoint: Url,
