@@ -21,6 +21,7 @@ mod parameters;
 mod prepared;
 mod rows;
 mod session;
+mod shared;
 mod sizes;
 mod table;
 mod tags;
@@ -35,13 +36,10 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 
-use self::cancel::Cancels;
 use self::failure::{state, Failure};
 use self::messages::{Wire, WireError};
 use self::session::Session;
-use self::tls::Tls;
-use crate::config;
-use crate::error::Error;
+pub(crate) use self::shared::Shared;
 use crate::state::ServerState;
 
 /// A client that has said nothing for so long is asked whether it is there, so many times at this interval before its
@@ -49,22 +47,6 @@ use crate::state::ServerState;
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 const KEEPALIVE_PROBES: u32 = 4;
-
-/// What all sessions share.
-pub(crate) struct Shared {
-    tls: Option<Tls>,
-    cancels: Arc<Cancels>,
-}
-
-impl Shared {
-    /// Reads the certificate, if there is one.
-    pub fn new(config: &config::Postgres) -> Result<Shared, Error> {
-        Ok(Shared {
-            tls: Tls::load(config)?,
-            cancels: Arc::new(Cancels::default()),
-        })
-    }
-}
 
 /// Serves a client until it leaves, or `stopping` completes while it has nothing to do.
 pub(crate) async fn serve(

@@ -18,8 +18,6 @@ use super::failure::{state, Failure};
 use super::login::Login;
 use super::messages::{Body, Message, Wire, WireError};
 use super::prepared::Store;
-use super::tags::Tags;
-use super::words;
 use crate::auth::has_ended;
 use crate::database::{Holder, Rights};
 use crate::permissions;
@@ -250,21 +248,6 @@ impl Session {
                 Err(WireError::Protocol(format!("invalid frontend message type {kind}")).into())
             }
         }
-    }
-
-    async fn simple_query(&mut self, text: String) -> Result<(), Stop> {
-        statement::check_length(&text)?;
-        self.check_token()?;
-        if words::pieces(&text).is_some_and(|pieces| pieces.is_empty()) {
-            self.wire.empty(b'I');
-            return Ok(self.ready().await?);
-        }
-        let mut outcome = self.statement(text, Vec::new(), Tags::Counts).await?;
-        if let Some(columns) = &outcome.columns {
-            self.wire.row_description(columns, &[]);
-        }
-        self.send(&mut outcome.pending, 0).await?;
-        Ok(self.ready().await?)
     }
 
     /// What the client may do in the database now.

@@ -2,13 +2,8 @@
 
 use super::super::super::failure::{state, Failure};
 use super::super::plan::*;
-use super::{Done, Scope};
-
-/// The rows of a relation are told apart by some of its columns: these decide all others.
-pub(super) struct RowKey {
-    pub columns: std::ops::Range<usize>,
-    pub key: Vec<usize>,
-}
+use super::scope::Scope;
+use super::unbound::Done;
 
 /// What the rows of a group agree in.
 struct Grouped<'g> {
