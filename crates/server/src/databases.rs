@@ -15,26 +15,15 @@ use crate::database::{
     Commons, Couriers, DatabaseError, DatabaseHandle, DatabaseOptions, Engines, Holder, HostKind,
     Limits, Loads, ProgramBytes, ShutdownReason,
 };
-use crate::metrics::{DatabaseCounters, Left, Looks};
+use crate::metrics::{Left, Looks};
 use crate::name_locks::{NameLock, NameLocks};
+use crate::running::{end, Running, Started, SHUTDOWN_TIMEOUT};
 
 /// A database that would not open is not tried again sooner.
 const RETRY_AFTER: Duration = Duration::from_secs(3);
-/// How long an ending database may take before its clients are left alone (06 §5.7).
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const PROGRAM_FILE: &str = "program";
 const STOPPED: &str =
     "the database stopped while it was being opened; see the server's log [LC0120]";
-
-/// A running database and what the server counts about it.
-#[derive(Clone)]
-pub(crate) struct Running {
-    pub handle: DatabaseHandle,
-    pub counters: Arc<DatabaseCounters>,
-    /// Whether the metrics tell of it by itself, for as long as it runs. Of the others they tell the sum.
-    pub has_series: bool,
-    pub looks: Looks,
-}
 
 /// Why a database was not created.
 #[derive(Debug)]
@@ -50,38 +39,6 @@ pub(crate) enum OpenError {
     /// It was deleted in this moment, or the server is stopping.
     Gone,
     Failed(String),
-}
-
-/// A database that was started and is not yet among the running ones. It ends when this is dropped: nobody else could end it,
-/// and it holds its log.
-pub(crate) struct Started {
-    identity: Identity,
-    handle: Option<DatabaseHandle>,
-}
-
-impl Started {
-    fn new(identity: Identity, handle: DatabaseHandle) -> Started {
-        Started {
-            identity,
-            handle: Some(handle),
-        }
-    }
-
-    fn into_handle(mut self) -> DatabaseHandle {
-        self.handle.take().expect("nobody else takes it")
-    }
-}
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        let (Some(handle), identity) = (self.handle.take(), self.identity) else {
-            return;
-        };
-        // None while the whole process ends.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { end(&identity, handle, ShutdownReason::ServerStop).await });
-        }
-    }
 }
 
 /// The running databases; after `closed` no more are added.
@@ -568,18 +525,9 @@ fn create_replica(
         remove_files(&directory);
         match error {
             DatabaseError::Load(error) if error.is_busy() => CreateError::Busy(error.to_string()),
-            error => CreateError::Failed(crate::http::error_chain(&error)),
+            error => CreateError::Failed(crate::error::error_chain(&error)),
         }
     })
-}
-
-async fn end(identity: &Identity, handle: DatabaseHandle, reason: ShutdownReason) {
-    if tokio::time::timeout(SHUTDOWN_TIMEOUT, handle.shutdown(reason))
-        .await
-        .is_err()
-    {
-        tracing::error!(database = %identity, "a database did not end in time");
-    }
 }
 
 async fn remove_directory(directory: std::path::PathBuf) {
@@ -601,7 +549,7 @@ async fn blocking<T: Send + 'static, E: std::error::Error + Send + 'static>(
 ) -> Result<T, String> {
     match tokio::task::spawn_blocking(work).await {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(crate::http::error_chain(&error)),
+        Ok(Err(error)) => Err(crate::error::error_chain(&error)),
         Err(_) => Err(STOPPED.to_owned()),
     }
 }

@@ -8,8 +8,7 @@ use lightcone_types::Identity;
 
 use crate::control::{ControlDb, DatabaseRecord, Role};
 use crate::database::Rights;
-use crate::http::Failure;
-use crate::state::ServerState;
+use crate::reply::Failure;
 
 /// What somebody is to a database. Each may do what those before may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -267,12 +266,12 @@ pub(crate) fn rights_of(standing: Standing) -> Rights {
 /// # Errors
 /// 403, in the words of 06 §3.7.
 pub(crate) fn check(
-    state: &ServerState,
+    control: &ControlDb,
     record: &DatabaseRecord,
     identity: &Identity,
     action: Action,
 ) -> Result<(), Failure> {
-    if allows(standing(&state.control, record, identity), action) {
+    if allows(standing(control, record, identity), action) {
         return Ok(());
     }
     Err(refusal(record, identity, action))

@@ -11,10 +11,10 @@ use serde_json::json;
 
 use super::body;
 use super::path::{DatabasePath, IdentityPath};
-use super::reply::{self, Failure, Reply};
 use crate::auth::Caller;
 use crate::control::{ControlError, DatabaseRecord, Role};
 use crate::permissions::{self, Action};
+use crate::reply::{self, Failure, Reply};
 use crate::state::ServerState;
 
 /// What PUT takes.
@@ -30,7 +30,12 @@ pub(super) async fn list(
     Extension(caller): Extension<Caller>,
 ) -> Reply {
     let record = state.record(&path)?;
-    permissions::check(&state, &record, &caller.identity, Action::ListCollaborators)?;
+    permissions::check(
+        &state.control,
+        &record,
+        &caller.identity,
+        Action::ListCollaborators,
+    )?;
     let collaborators = state.control.collaborators(&record.identity);
     let collaborators: Vec<_> = collaborators
         .into_iter()
@@ -54,7 +59,7 @@ pub(super) async fn put(
         .await?;
     let role = read_role(&text)?;
     permissions::check(
-        &state,
+        &state.control,
         &record,
         &caller.identity,
         Action::ChangeCollaborators,
@@ -76,7 +81,7 @@ pub(super) async fn delete(
 ) -> Reply {
     let record = state.record(&path)?;
     let action = needed(&caller, &identity);
-    permissions::check(&state, &record, &caller.identity, action)?;
+    permissions::check(&state.control, &record, &caller.identity, action)?;
     if identity == record.owner {
         return Err(Failure::bad_request(
             "this database belongs to this identity, and its rights cannot be taken away [LC0142]",

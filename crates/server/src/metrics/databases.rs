@@ -1,32 +1,11 @@
 //! Families about each database as a whole.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::Arc;
 
-use super::functions::{fold_functions, fold_tables};
-use super::text::{Kind, Labels, Text};
-use super::{DatabaseCounters, Told, OTHER};
-use crate::config::Config;
+use super::counters::DatabaseCounters;
+use super::shown::Shown;
+use super::text::{Kind, Text};
 use crate::database::{DatabaseMetrics, DatabaseStats, QueryKind};
-use crate::databases::{Databases, Running};
-
-/// Of an identity, where it is not to be told as a whole: too little to open the database, and too much for two to have the same.
-const IDENTITY_DIGITS: usize = 32;
-
-/// What is told of one database, or of all others together.
-#[derive(Default)]
-pub(super) struct Shown {
-    /// An identity, or [`OTHER`].
-    pub label: String,
-    /// Of the program; empty for several.
-    pub program_hash: String,
-    pub is_open: bool,
-    pub counters: Arc<DatabaseCounters>,
-    pub stats: DatabaseStats,
-    pub read_only: u64,
-    /// With no more functions and tables than are told by name.
-    pub metrics: DatabaseMetrics,
-}
 
 type ReadCounter = fn(&DatabaseCounters) -> u64;
 type ReadStats = fn(&DatabaseStats) -> u64;
@@ -159,111 +138,6 @@ const OF_DATABASES: [(Kind, &str, &str, ReadStats); 5] = [
         |stats| stats.slow_clients_cut,
     ),
 ];
-
-/// What databases had counted that have gone, and had no series of their own: the sum in which they were keeps it.
-#[derive(Default)]
-pub(crate) struct Left(Shown);
-
-impl Left {
-    /// This one goes.
-    pub fn add(&mut self, running: &Running) {
-        if running.has_series {
-            return;
-        }
-        let mut one = of_one(String::new(), running);
-        one.leave();
-        self.0.add(&one);
-        self.0.fold(0, 0);
-    }
-}
-
-/// The running databases, those that have series one by one, and the others together.
-pub(super) fn shown(config: &Config, all: &Databases, told: Told) -> Vec<Shown> {
-    let limits = &config.limits;
-    let mut together = Shown::default();
-    let mut running = all.running_beside(|left| together.add(&left.0));
-    running.sort_by_key(|(_, running)| running.handle.number());
-    let (functions_max, tables_max) = match told.names {
-        true => (limits.metrics_functions_max, limits.metrics_tables_max),
-        false => (0, 0),
-    };
-    let (told_alone, rest): (Vec<_>, Vec<_>) = running
-        .into_iter()
-        .partition(|(_, running)| running.has_series);
-    let told_alone = told_alone.iter().map(|(identity, running)| {
-        let mut one = of_one(identity.to_hex(), running);
-        one.fold(functions_max, tables_max);
-        if !told.whole_identities {
-            one.label.truncate(IDENTITY_DIGITS);
-            one.program_hash.clear();
-        }
-        one
-    });
-    let mut shown: Vec<_> = told_alone.collect();
-    for (_, running) in &rest {
-        together.add(&of_one(String::new(), running));
-        // Each is folded at once: all functions of all databases would be many.
-        together.fold(0, 0);
-    }
-    if together.is_open {
-        (together.label, together.program_hash) = (OTHER.to_owned(), String::new());
-        shown.push(together);
-    }
-    shown
-}
-
-pub(super) fn of_one(label: String, running: &Running) -> Shown {
-    let counters = DatabaseCounters::default();
-    counters.add(&running.counters);
-    Shown {
-        label,
-        program_hash: running.handle.program_hash().to_hex(),
-        is_open: true,
-        counters: Arc::new(counters),
-        stats: running.handle.stats(),
-        read_only: u64::from(running.handle.read_only().is_some()),
-        metrics: running.handle.metrics(),
-    }
-}
-
-/// A database that is not open has counted nothing.
-pub(super) fn closed(label: String) -> Shown {
-    Shown {
-        label,
-        ..Shown::default()
-    }
-}
-
-impl Shown {
-    fn add(&mut self, other: &Shown) {
-        self.is_open |= other.is_open;
-        self.counters.add(&other.counters);
-        self.stats.add(&other.stats);
-        self.read_only += other.read_only;
-        self.metrics.add(&other.metrics);
-    }
-
-    fn fold(&mut self, functions_max: usize, tables_max: usize) {
-        fold_functions(&mut self.metrics.module, functions_max);
-        fold_tables(&mut self.metrics.module, tables_max);
-    }
-
-    /// Leaves what stays true when the database is closed.
-    fn leave(&mut self) {
-        self.counters.clients_connected.store(0, Relaxed);
-        self.stats.leave();
-        self.read_only = 0;
-        self.metrics.leave();
-    }
-
-    pub fn db(&self) -> Labels {
-        Labels::of("db", &self.label)
-    }
-
-    pub fn database_identity(&self) -> Labels {
-        Labels::of("database_identity", &self.label)
-    }
-}
 
 pub(super) fn put(text: &mut Text, databases: &[Shown]) {
     put_connections(text, databases);

@@ -7,9 +7,6 @@ use bytes::Bytes;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::task::JoinError;
 
-use super::{render, Told};
-use crate::state::ServerState;
-
 /// Readers of the metrics of all databases at a time; others wait for their turn.
 const SCRAPES_MAX: usize = 1;
 /// Readers of the metrics of one database at a time, of all databases; others wait for their turn.
@@ -19,10 +16,10 @@ const LOOKS_WAITING_MAX: usize = 8;
 /// For so long everybody at `metrics.listen` gets the same text.
 const OPEN_TEXT_TIME: Duration = Duration::from_secs(1);
 
-/// The turns, and what was last told to everybody.
+/// The turns, and the last text for everybody.
 pub(crate) struct Scrapes {
     all: Arc<Semaphore>,
-    /// Apart from the others: whoever may read one database must not keep the operator waiting.
+    /// Apart from `all`: readers of single databases must not keep the operator waiting.
     of_databases: Arc<Semaphore>,
     open: Mutex<Option<(Instant, Bytes)>>,
 }
@@ -60,10 +57,29 @@ impl Scrapes {
         in_turn(&self.all, read).await
     }
 
-    /// What everybody may read, which is a second old at most: a reader in a loop costs nothing. Who goes away while it is made
-    /// leaves it for the next.
-    pub async fn open_text(state: &Arc<ServerState>) -> Result<Bytes, JoinError> {
-        tokio::spawn(kept_text(state.clone())).await?
+    /// The text for everybody: `make` makes it anew when it is more than a second old, so that a reader in a loop costs nothing. A
+    /// reader that goes away meanwhile leaves the text for the next.
+    pub async fn open_text(
+        self: &Arc<Self>,
+        make: impl FnOnce() -> String + Send + 'static,
+    ) -> Result<Bytes, JoinError> {
+        let scrapes = self.clone();
+        tokio::spawn(async move { scrapes.kept_text(make).await }).await?
+    }
+
+    async fn kept_text(
+        &self,
+        make: impl FnOnce() -> String + Send + 'static,
+    ) -> Result<Bytes, JoinError> {
+        let mut last = self.open.lock().await;
+        let fresh = last.as_ref();
+        let fresh = fresh.filter(|(at, _)| at.elapsed() < OPEN_TEXT_TIME);
+        if let Some((_, text)) = fresh {
+            return Ok(text.clone());
+        }
+        let text = Bytes::from(self.all(make).await?);
+        *last = Some((Instant::now(), text.clone()));
+        Ok(text)
     }
 
     /// Looks at one database.
@@ -76,22 +92,6 @@ impl Scrapes {
         let _waiting = waiting.try_acquire_owned().map_err(|_| TooManyLooks)?;
         Ok(in_turn(&self.of_databases, read).await)
     }
-}
-
-async fn kept_text(state: Arc<ServerState>) -> Result<Bytes, JoinError> {
-    let scrapes = &state.scrapes;
-    let mut last = scrapes.open.lock().await;
-    if let Some((_, text)) = last
-        .as_ref()
-        .filter(|(at, _)| at.elapsed() < OPEN_TEXT_TIME)
-    {
-        return Ok(text.clone());
-    }
-    let reader = state.clone();
-    let read = move || render(&reader, Told::to_everybody(&reader.config));
-    let text = Bytes::from(scrapes.all(read).await?);
-    *last = Some((Instant::now(), text.clone()));
-    Ok(text)
 }
 
 async fn in_turn<T: Send + 'static>(

@@ -21,7 +21,7 @@ mod parameters;
 mod prepared;
 mod rows;
 mod session;
-mod shared;
+pub(crate) mod shared;
 mod sizes;
 mod table;
 mod tags;
@@ -39,7 +39,6 @@ use tokio::net::TcpStream;
 use self::failure::{state, Failure};
 use self::messages::{Wire, WireError};
 use self::session::Session;
-pub(crate) use self::shared::Shared;
 use crate::state::ServerState;
 
 /// A client that has said nothing for so long is asked whether it is there, so many times at this interval before its

@@ -8,15 +8,15 @@ use crate::config;
 use crate::error::Error;
 
 /// What all sessions share.
-pub(crate) struct Shared {
+pub(crate) struct PostgresShared {
     pub(super) tls: Option<Tls>,
     pub(super) cancels: Arc<Cancels>,
 }
 
-impl Shared {
+impl PostgresShared {
     /// Reads the certificate, if there is one.
-    pub fn new(config: &config::Postgres) -> Result<Shared, Error> {
-        Ok(Shared {
+    pub fn new(config: &config::Postgres) -> Result<PostgresShared, Error> {
+        Ok(PostgresShared {
             tls: Tls::load(config)?,
             cancels: Arc::new(Cancels::default()),
         })

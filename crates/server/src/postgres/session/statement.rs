@@ -104,10 +104,11 @@ impl Session {
         let record = self.state.record(&self.login.database);
         let record = record.map_err(|_| no_such_database(&self.login.asker.database))?;
         let identity = self.login.caller.identity;
-        let rows = collaborators::rows(&self.state, &record, &identity).ok_or_else(|| {
-            let message = collaborators::refusal(&record, &identity);
-            Failure::new(state::INSUFFICIENT_PRIVILEGE, message)
-        })?;
+        let rows =
+            collaborators::rows(&self.state.control, &record, &identity).ok_or_else(|| {
+                let message = collaborators::refusal(&record, &identity);
+                Failure::new(state::INSUFFICIENT_PRIVILEGE, message)
+            })?;
         let columns = collaborators::COLUMNS.map(|(name, ty)| (name.to_owned(), ty));
         let cell = |value: &String| table::Cell::Value(table::text(value));
         let rows = rows.iter().map(|row| row.iter().map(cell).collect());
