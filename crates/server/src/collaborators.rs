@@ -1,4 +1,4 @@
-//! `SHOW COLLABORATORS`: who may do more with a database than everybody, as a table, over HTTP and PostgreSQL's protocol.
+//! `SHOW COLLABORATORS`: the identities with a role in a database, as a table, over HTTP and PostgreSQL's protocol.
 
 use lightcone_types::{AlgebraicType, Identity};
 

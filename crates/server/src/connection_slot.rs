@@ -12,7 +12,7 @@ use crate::state::ServerState;
 /// Counts a TCP connection from its acceptance to its end, upgraded or not.
 #[derive(Clone)]
 pub(crate) struct ConnectionSlot {
-    _counted: Arc<(Counted, address_counts::Counted)>,
+    pub _counted: Arc<(Counted, address_counts::Counted)>,
     /// How far the server is with its end.
     pub stopping: watch::Receiver<Stage>,
 }
@@ -27,17 +27,6 @@ impl Drop for Counted {
 }
 
 impl ConnectionSlot {
-    pub(crate) fn new(
-        counted: Counted,
-        of_address: address_counts::Counted,
-        stopping: watch::Receiver<Stage>,
-    ) -> ConnectionSlot {
-        ConnectionSlot {
-            _counted: Arc::new((counted, of_address)),
-            stopping,
-        }
-    }
-
     /// Completes when the server wants every connection to be gone.
     pub(crate) async fn stopped(&mut self) {
         let _ = self

@@ -11,7 +11,7 @@
 
 #![forbid(unsafe_code)]
 
-// The engine of the tests names this crate as everybody else does.
+// The engine of the tests names this crate as other crates do.
 #[cfg(test)]
 extern crate self as lightcone_server;
 

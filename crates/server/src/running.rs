@@ -21,8 +21,8 @@ pub(crate) struct Running {
     pub looks: Looks,
 }
 
-/// A database that was started and is not yet among the running ones. It ends when this is dropped: nobody else could end it,
-/// and it holds its log.
+/// A database that was started and is not yet among the running ones. It ends when this is dropped, as nothing else
+/// holds its handle, and it holds its log.
 pub(crate) struct Started {
     pub identity: Identity,
     handle: Option<DatabaseHandle>,

@@ -292,7 +292,10 @@ async fn accept(
             continue;
         };
         add(&state.counters.connections_accepted, 1);
-        let slot = ConnectionSlot::new(counted, of_address, stopping.clone());
+        let slot = ConnectionSlot {
+            _counted: Arc::new((counted, of_address)),
+            stopping: stopping.clone(),
+        };
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY");
         }

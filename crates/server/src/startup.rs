@@ -93,7 +93,7 @@ pub(crate) fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
         .map(|issuer| issuer.trim_end_matches('/').to_owned())
         .filter(|issuer| !issuer.is_empty());
     if issuer_required_to_publish.is_some() {
-        // That is who may publish then.
+        // Then the issuer decides who may publish.
         config.publish.allowed.get_or_insert(PublishAllowed::Anyone);
     }
     let authority = &config.certificate_authority;
@@ -114,7 +114,7 @@ pub(crate) fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
     let control = Arc::new(control.bounded(config.bounds()));
     let orphans = crate::orphans::find(&data_dir, &control)?;
     if !orphans.is_empty() {
-        // Large ones take their time, and nobody waits for them.
+        // Large ones take their time; the start does not wait for them.
         let _ = std::thread::Builder::new()
             .name("lc-remove".to_owned())
             .spawn(move || crate::orphans::remove(orphans));
@@ -131,6 +131,10 @@ pub(crate) fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
     if let Some(traces) = &traces {
         commons.set_tracer(traces.clone());
     }
+    let waiting_max = WaitingMax {
+        all: config.limits.publishes_waiting_max,
+        per_owner: config.limits.publishes_waiting_per_owner_max,
+    };
     Ok(ServerState {
         traces,
         scrapes: Arc::default(),
@@ -161,16 +165,10 @@ pub(crate) fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
             Terms::exact(config.limits.buffered_bytes_max),
         ),
         upload_bytes: process.open(Kind::Uploads, Terms::exact(config.limits.upload_bytes_max)),
-        rehearsing: Publishing::few(WaitingMax {
-            all: config.limits.publishes_waiting_max,
-            per_owner: config.limits.publishes_waiting_per_owner_max,
-        }),
+        rehearsing: Publishing::few(waiting_max),
         publishing: Publishing::new(
             std::thread::available_parallelism().map_or(1, usize::from),
-            WaitingMax {
-                all: config.limits.publishes_waiting_max,
-                per_owner: config.limits.publishes_waiting_per_owner_max,
-            },
+            waiting_max,
         ),
         config,
     })

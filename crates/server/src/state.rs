@@ -21,7 +21,7 @@ use crate::reply::Failure;
 use crate::running::Running;
 use crate::traces::Traces;
 
-/// Large answers (logs, plans, lists of tables) that are made at a time: until then their memory counts as nobody's.
+/// Large answers (logs, plans, lists of tables) that are made at a time: until an answer is made, its memory is on no client's account.
 pub(crate) const LARGE_ANSWERS_MADE_MAX: usize = 2;
 /// When what a full disk refused may be tried again.
 const DISK_RETRY_SECONDS: u64 = 60;

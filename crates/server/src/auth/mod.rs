@@ -1,4 +1,4 @@
-//! Who is asking: tokens, the server's key pair, and the issuers of others (06 §3).
+//! Identities of callers: tokens, the server's key pair, and the issuers of others (06 §3).
 
 mod claims;
 mod issuer;
@@ -41,7 +41,7 @@ impl Authority {
             audiences: accepted.audiences.clone(),
             known: known_tokens::KnownTokens::default(),
         };
-        // The first signature gathers randomness for 20 ms: here, and not where clients wait. What is wrong is told to the first.
+        // The first signature gathers randomness for 20 ms: here, and not where clients wait. An error shows again at the first real signature.
         let _ = authority.mint_anonymous();
         Ok(authority)
     }

@@ -43,7 +43,7 @@ impl Publish {
         }
     }
 
-    /// Whom the operator has named as somebody who may.
+    /// The identities that the operator has named.
     pub fn named(&self) -> impl Iterator<Item = Identity> + '_ {
         let listed = match &self.allowed {
             Some(PublishAllowed::Identities(list)) => list.as_slice(),

@@ -249,7 +249,7 @@ pub(crate) async fn drain_rest(
     if request.body().is_end_stream() {
         return next.run(request).await;
     }
-    // A client that asks first is told by the answer, and sends nothing.
+    // A client that sent `Expect` learns from the answer, and sends nothing.
     let asks_first = request.headers().contains_key(header::EXPECT);
     let (parts, body) = request.into_parts();
     let rest = Rest(Arc::new(Mutex::new(Received {

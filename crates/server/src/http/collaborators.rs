@@ -94,10 +94,10 @@ pub(super) async fn delete(
     set(&state, &record, &caller, (identity, None)).await
 }
 
-/// What taking somebody's role away needs.
+/// What taking a role away needs.
 fn needed(caller: &Caller, identity: &Identity) -> Action {
     match *identity == caller.identity {
-        // Nobody is kept against his will.
+        // Every collaborator may leave.
         true => Action::Use,
         false => Action::ChangeCollaborators,
     }
@@ -116,7 +116,7 @@ fn read_role(text: &[u8]) -> Result<Role, Failure> {
     known.ok_or_else(|| wrong("it is none of these".to_owned()))
 }
 
-/// On the disk first; then whoever has less now loses the connections that have more.
+/// On the disk first; then connections end that have more rights than their identity has now.
 async fn set(
     state: &Arc<ServerState>,
     record: &DatabaseRecord,
@@ -129,7 +129,7 @@ async fn set(
         None => needed(caller, &identity),
     };
     let by = caller.identity;
-    // Detached: a client that goes away leaves nobody with rights that he has no longer.
+    // Detached: the change is finished also when the client goes away.
     let (state, record) = (state.clone(), record.clone());
     let task = tokio::spawn(async move {
         let before = permissions::rights(&state.control, &record, &identity);
@@ -144,7 +144,7 @@ async fn set(
                 let rights = permissions::rights(&state.control, &record, &identity);
                 (rights, Ok(is_new))
             }
-            // He may have less now, or not: nobody keeps more than is known to be his.
+            // It is unknown whether he has less now: connections with more than the lesser rights end.
             Err(error) if error.is_unknown() => {
                 let standing = permissions::standing_with(&record, &identity, role);
                 (before.min(permissions::rights_of(standing)), Err(error))
@@ -154,7 +154,7 @@ async fn set(
             }
             Err(error) => return Err(error.into()),
         };
-        // Also when it was so before: it may be asked for again because the answer was lost.
+        // Also when the role was the same before: a client repeats a request whose answer was lost.
         if let Some(running) = state.databases.running(&database) {
             running.handle.lower_rights(identity, rights);
         }

@@ -135,7 +135,7 @@ pub(super) async fn create(
             "Clear database requires database name or identity",
         ));
     }
-    // Before the upload: who may not publish takes no memory either.
+    // Before the upload: a caller who may not publish takes no memory either.
     creation_guard(&state, &caller, &client)?;
     let upload = state.read_program(request_body).await?;
     let identity = state.authority.mint_anonymous()?.identity;
@@ -156,7 +156,7 @@ pub(super) async fn publish(
     request_body: Body,
 ) -> Reply {
     let parameters = Parameters::parse(&query)?;
-    // Before the upload, so that who may not publish takes no memory; and after it, since much may happen meanwhile.
+    // Before the upload, so that a caller who may not publish takes no memory; and after it, since much may happen meanwhile.
     let action = if parameters.clear {
         Action::Reset
     } else {
@@ -319,7 +319,7 @@ struct NewDatabase<'a> {
     program: ProgramBytes,
 }
 
-/// False if somebody else has created it in the meantime. The turn is given back when the module is loaded.
+/// False if another request has created it in the meantime. The turn is given back when the module is loaded.
 async fn create_database(
     state: &ServerState,
     caller: &Caller,
@@ -336,7 +336,7 @@ async fn create_database(
         initial_program: new.program.hash(),
         replica_id: state.control(|control| control.next_replica_id()).await?,
     };
-    // Without a lock: nobody knows this replica yet.
+    // Without a lock: this replica is in no list yet.
     let started = state.databases.create(&record, new.program).await?;
     drop(turn);
     let _lock = state.databases.lock(&identity).await;
@@ -371,7 +371,7 @@ fn may_create(
     (identity, is_chosen): (&Identity, bool),
     name: Option<&DatabaseName>,
 ) -> Result<(), Failure> {
-    // Somebody else's database may have been here when the upload was let in, and be gone and forgotten by now.
+    // Another owner's database may have been here when the upload was let in, and be gone and forgotten by now.
     if is_chosen {
         state.control.may_choose(identity, &caller.identity)?;
     }

@@ -113,7 +113,7 @@ async fn replace_replica(
     Ok(())
 }
 
-/// Somebody may have deleted the database and created another one: with an id, an owner and a program of its own.
+/// The database may have been deleted and another one created: with an id, an owner and a program of its own.
 fn same(now: DatabaseRecord, before: &DatabaseRecord) -> Result<DatabaseRecord, Failure> {
     if now.id == before.id {
         return Ok(now);

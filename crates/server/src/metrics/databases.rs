@@ -5,17 +5,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::counters::DatabaseCounters;
 use super::shown::Shown;
 use super::text::{Kind, Text};
-use crate::database::{DatabaseMetrics, DatabaseStats, QueryKind};
+use crate::database::QueryKind;
 
 type ReadCounter = fn(&DatabaseCounters) -> u64;
-type ReadStats = fn(&DatabaseStats) -> u64;
 /// Kind, name, help, and the number of each database.
-type Family = (
-    Kind,
-    &'static str,
-    &'static str,
-    fn(&DatabaseMetrics) -> u64,
-);
+type Family = (Kind, &'static str, &'static str, fn(&Shown) -> u64);
 
 type FurtherLabel = Option<(&'static str, &'static str)>;
 
@@ -106,43 +100,49 @@ const DISCONNECT_CAUSES: [(&str, ReadCounter); 3] = [
     ("error", |c| c.disconnects_error.load(Relaxed)),
 ];
 
-const OF_DATABASES: [(Kind, &str, &str, ReadStats); 5] = [
+const OF_DATABASES: [Family; 6] = [
     (
         Kind::Gauge,
         "spacetime_message_log_size_bytes",
         "Bytes appended to the log.",
-        |stats| stats.log_bytes,
+        |of| of.stats.log_bytes,
     ),
     (
         Kind::Counter,
         "lightcone_log_syncs_total",
         "Syncs of the log; one makes many transactions durable.",
-        |stats| stats.log_syncs,
+        |of| of.stats.log_syncs,
     ),
     (
         Kind::Gauge,
         "spacetime_active_queries",
         "Subscribed queries.",
-        |stats| stats.live_queries,
+        |of| of.stats.live_queries,
     ),
     (
         Kind::Counter,
         "lightcone_messages_sent_total",
         "Server messages queued for clients.",
-        |stats| stats.messages_sent,
+        |of| of.stats.messages_sent,
     ),
     (
         Kind::Counter,
         "spacetime_client_outgoing_queue_disconnects_total",
         "Clients cut off because they took their messages too slowly.",
-        |stats| stats.slow_clients_cut,
+        |of| of.stats.slow_clients_cut,
+    ),
+    (
+        Kind::Gauge,
+        "lightcone_read_only",
+        "1 when the database takes no more writes because its log failed.",
+        |of| of.read_only,
     ),
 ];
 
 pub(super) fn put(text: &mut Text, databases: &[Shown]) {
     put_connections(text, databases);
     put_sizes(text, databases);
-    put_stats(text, databases);
+    put_each(text, databases.iter(), &OF_DATABASES);
     put_writer(text, databases);
     put_module_log(text, databases);
     put_storage(text, databases);
@@ -190,23 +190,7 @@ fn put_sizes(text: &mut Text, databases: &[Shown]) {
         "Bytes of messages to clients, compressed, as they were sent.",
         databases
             .iter()
-            .map(|database| (database.db(), &database.counters.sent_sizes)),
-    );
-}
-
-fn put_stats(text: &mut Text, databases: &[Shown]) {
-    for (kind, name, help, read) in OF_DATABASES {
-        let samples = databases.iter();
-        let samples = samples.map(|database| (database.db(), read(&database.stats)));
-        text.family(kind, name, help, samples);
-    }
-    text.family(
-        Kind::Gauge,
-        "lightcone_read_only",
-        "1 when the database takes no more writes because its log failed.",
-        databases
-            .iter()
-            .map(|database| (database.db(), database.read_only)),
+            .map(|of| (of.db(), &of.counters.sent_sizes)),
     );
 }
 
@@ -214,9 +198,7 @@ fn put_writer(text: &mut Text, databases: &[Shown]) {
     text.times(
         "lightcone_writer_round_seconds",
         "For how long the writer took nothing from its inbox, each time: so long a new request waits at most.",
-        databases
-            .iter()
-            .map(|database| (database.db(), &database.metrics.rounds)),
+        databases.iter().map(|of| (of.db(), &of.metrics.rounds)),
     );
     text.seconds(
         Kind::Gauge,
@@ -224,14 +206,12 @@ fn put_writer(text: &mut Text, databases: &[Shown]) {
         "The longest of these since the database was opened.",
         databases
             .iter()
-            .map(|database| (database.db(), database.metrics.rounds.longest_ns)),
+            .map(|of| (of.db(), of.metrics.rounds.longest_ns)),
     );
     text.times(
         "spacetime_reducer_wait_time_sec",
         "From when a call has come to when it began.",
-        databases
-            .iter()
-            .map(|database| (database.db(), &database.metrics.waits)),
+        databases.iter().map(|of| (of.db(), &of.metrics.waits)),
     );
     text.few_times(
         "lightcone_query_seconds",
@@ -246,9 +226,7 @@ fn put_writer(text: &mut Text, databases: &[Shown]) {
     text.few_times(
         "lightcone_query_read_seconds",
         "Time on the threads for reads of queries that the writer does not answer itself.",
-        databases
-            .iter()
-            .map(|database| (database.db(), &database.metrics.reads)),
+        databases.iter().map(|of| (of.db(), &of.metrics.reads)),
     );
     let samples = databases.iter();
     let samples = samples.filter(|database| database.metrics.wasm_memory_bytes > 0);
@@ -266,34 +244,37 @@ fn put_writer(text: &mut Text, databases: &[Shown]) {
             Kind::Gauge,
             "lightcone_procedure_memory_bytes",
             "What instances for procedures have of limits.procedure-memory-bytes-max.",
-            |metrics| metrics.procedure_memory_bytes,
+            |of| of.metrics.procedure_memory_bytes,
         ),
         (
             Kind::Gauge,
             "spacetime_total_incoming_queue_length",
             "Messages and requests that wait for the writer, or are being answered by it.",
-            |metrics| metrics.inbox_messages,
+            |of| of.metrics.inbox_messages,
         ),
         (
             Kind::Gauge,
             "lightcone_reads_under_way",
             "Queries that are not answered yet.",
-            |metrics| metrics.reads_under_way,
+            |of| of.metrics.reads_under_way,
         ),
         (
             Kind::Gauge,
             "lightcone_log_queue_bytes",
             "Records of the log that wait for the disk.",
-            |metrics| metrics.log_queue_bytes,
+            |of| of.metrics.log_queue_bytes,
         ),
     ];
-    put_each(text, databases, &gauges);
+    put_each(text, databases.iter(), &gauges);
 }
 
-fn put_each(text: &mut Text, databases: &[Shown], families: &[Family]) {
+fn put_each<'s>(
+    text: &mut Text,
+    databases: impl Iterator<Item = &'s Shown> + Clone,
+    families: &[Family],
+) {
     for (kind, name, help, read) in families {
-        let samples = databases.iter();
-        let samples = samples.map(|database| (database.db(), read(&database.metrics)));
+        let samples = databases.clone().map(|of| (of.db(), read(of)));
         text.family(*kind, name, help, samples);
     }
 }
@@ -304,22 +285,22 @@ fn put_module_log(text: &mut Text, databases: &[Shown]) {
             Kind::Gauge,
             "spacetime_module_log_file_size_bytes",
             "Bytes of the file that the module's log is written to.",
-            |metrics| metrics.module_log.file_bytes,
+            |of| of.metrics.module_log.file_bytes,
         ),
         (
             Kind::Counter,
             "lightcone_module_log_records_total",
             "Records of the module's log.",
-            |metrics| metrics.module_log.records,
+            |of| of.metrics.module_log.records,
         ),
         (
             Kind::Counter,
             "lightcone_module_log_left_out_total",
             "Records that were left out, because there were too many or the disk was full.",
-            |metrics| metrics.module_log.left_out_records,
+            |of| of.metrics.module_log.left_out_records,
         ),
     ];
-    put_each(text, databases, &families);
+    put_each(text, databases.iter(), &families);
 }
 
 fn put_storage(text: &mut Text, databases: &[Shown]) {
@@ -328,7 +309,7 @@ fn put_storage(text: &mut Text, databases: &[Shown]) {
         "Times in which snapshots were written.",
         databases
             .iter()
-            .map(|database| (database.db(), &database.metrics.snapshots.times)),
+            .map(|of| (of.db(), &of.metrics.snapshots.times)),
     );
     text.seconds(
         Kind::Gauge,
@@ -344,75 +325,70 @@ fn put_storage(text: &mut Text, databases: &[Shown]) {
             Kind::Counter,
             "lightcone_snapshot_bytes_total",
             "Bytes that were written for snapshots; what older ones have on the disk is not written again.",
-            |metrics| metrics.snapshots.bytes,
+            |of| of.metrics.snapshots.bytes,
         ),
         (
             Kind::Counter,
             "lightcone_snapshots_failed_total",
             "Snapshots that could not be written.",
-            |metrics| metrics.snapshots.failed,
+            |of| of.metrics.snapshots.failed,
         ),
         (
             Kind::Gauge,
             "lightcone_replay_transactions",
             "Transactions of the log that were replayed then.",
-            |metrics| metrics.replayed.transactions,
+            |of| of.metrics.replayed.transactions,
         ),
         (
             Kind::Gauge,
             "lightcone_replay_bytes",
             "Bytes of the log that were replayed then.",
-            |metrics| metrics.replayed.bytes,
+            |of| of.metrics.replayed.bytes,
         ),
     ];
-    put_each(text, databases, &families);
+    put_each(text, databases.iter(), &families);
 }
 
 fn put_outbound(text: &mut Text, databases: &[Shown]) {
-    type Read = fn(&DatabaseMetrics) -> u64;
-    let families: [(Kind, &str, &str, Read); 6] = [
+    let families: [Family; 6] = [
         (
             Kind::Counter,
             "spacetime_procedure_num_http_requests",
             "Requests of procedures and HTTP handlers to the outside.",
-            |metrics| metrics.outbound.begun,
+            |of| of.metrics.outbound.begun,
         ),
         (
             Kind::Counter,
             "spacetime_procedure_num_successful_http_requests",
             "Those that were answered, with any status.",
-            |metrics| metrics.outbound.answered,
+            |of| of.metrics.outbound.answered,
         ),
         (
             Kind::Counter,
             "spacetime_procedure_num_failed_http_requests",
             "Those that were refused, timed out, or whose call ended.",
-            |metrics| metrics.outbound.failed,
+            |of| of.metrics.outbound.failed,
         ),
         (
             Kind::Gauge,
             "spacetime_procedure_num_in_progress_http_requests",
             "Those under way, or waiting for their turn.",
-            |metrics| metrics.outbound.under_way(),
+            |of| of.metrics.outbound.under_way(),
         ),
         (
             Kind::Counter,
             "lightcone_procedure_http_request_bytes_total",
             "Bytes of their bodies.",
-            |metrics| metrics.outbound.request_bytes,
+            |of| of.metrics.outbound.request_bytes,
         ),
         (
             Kind::Counter,
             "lightcone_procedure_http_response_bytes_total",
             "Bytes of the bodies of their answers.",
-            |metrics| metrics.outbound.response_bytes,
+            |of| of.metrics.outbound.response_bytes,
         ),
     ];
-    for (kind, name, help, read) in families {
-        let asks = databases
-            .iter()
-            .filter(|database| database.metrics.outbound.begun > 0);
-        let samples = asks.map(|database| (database.db(), read(&database.metrics)));
-        text.family(kind, name, help, samples);
-    }
+    let ask = databases.iter();
+    let ask = ask.filter(|of| of.metrics.outbound.begun > 0);
+    put_each(text, ask, &families);
 }

@@ -36,7 +36,7 @@ fn all_shown(config: &Config, all: &Databases, detail: Detail) -> Vec<Shown> {
     shown(running, others, &config.limits, detail)
 }
 
-/// The databases as JSON, as many and with as much of each as [`render`] tells.
+/// The databases as JSON, as many and with as much of each as [`render`] shows.
 pub(crate) fn all_as_json(config: &Config, control: &ControlDb, all: &Databases) -> Value {
     let shown = all_shown(config, all, Detail::for_operators(config));
     json::of_databases(shown.iter().map(|one| {

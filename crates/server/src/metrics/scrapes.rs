@@ -64,22 +64,18 @@ impl Scrapes {
         make: impl FnOnce() -> String + Send + 'static,
     ) -> Result<Bytes, JoinError> {
         let scrapes = self.clone();
-        tokio::spawn(async move { scrapes.kept_text(make).await }).await?
-    }
-
-    async fn kept_text(
-        &self,
-        make: impl FnOnce() -> String + Send + 'static,
-    ) -> Result<Bytes, JoinError> {
-        let mut last = self.open.lock().await;
-        let fresh = last.as_ref();
-        let fresh = fresh.filter(|(at, _)| at.elapsed() < OPEN_TEXT_TIME);
-        if let Some((_, text)) = fresh {
-            return Ok(text.clone());
-        }
-        let text = Bytes::from(self.all(make).await?);
-        *last = Some((Instant::now(), text.clone()));
-        Ok(text)
+        let text = tokio::spawn(async move {
+            let mut last = scrapes.open.lock().await;
+            let fresh = last.as_ref();
+            let fresh = fresh.filter(|(at, _)| at.elapsed() < OPEN_TEXT_TIME);
+            if let Some((_, text)) = fresh {
+                return Ok(text.clone());
+            }
+            let text = Bytes::from(scrapes.all(make).await?);
+            *last = Some((Instant::now(), text.clone()));
+            Ok(text)
+        });
+        text.await?
     }
 
     /// Looks at one database.
@@ -138,7 +134,7 @@ mod tests {
         left(0).await.expect("the others wait");
         let refused = waits(&looks).await.expect("no panic");
         assert!(refused.is_err());
-        // Whoever looks at another one waits for his turn, and so does nobody who looks at all.
+        // A look at another database waits for its turn; a look at all of them does not.
         waiting.push(waits(&Looks::default()));
         assert_eq!(scrapes.all(|| 7).await.expect("no panic"), 7);
         go.send(()).expect("somebody reads");

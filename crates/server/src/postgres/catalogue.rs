@@ -7,7 +7,7 @@
 //!
 //! psql, drivers and programs for reports ask in PostgreSQL's full language: joins, questions in questions, arrays. It is
 //! understood here, on tables that are made for the question, and nowhere else. What is not understood is refused: no answer
-//! is a guess. Depth, work and memory of a question are bounded, whoever asks it.
+//! is a guess. Depth, work and memory of every question are bounded.
 
 mod bind;
 mod cancelled;

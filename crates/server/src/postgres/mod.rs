@@ -41,8 +41,8 @@ use self::messages::{Wire, WireError};
 use self::session::Session;
 use crate::state::ServerState;
 
-/// A client that has said nothing for so long is asked whether it is there, so many times at this interval before its
-/// connection ends.
+/// After this silence the system probes whether the client is still there, so many times at this interval before the connection
+/// ends.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 const KEEPALIVE_PROBES: u32 = 4;

@@ -267,7 +267,7 @@ impl Session {
     }
 }
 
-/// Where there is no database any more, everybody may do the same.
+/// Where the database does not exist any more, the caller has the rights of every caller.
 fn rights_now(state: &ServerState, login: &Login) -> Rights {
     let record = state.record(&login.database);
     record.map_or(Rights::Everybodys, |record| {

@@ -1,7 +1,7 @@
 //! Traces of calls for an OpenTelemetry collector: `[tracing]` of `config.toml`. Without it there is none of this.
 //!
-//! Spans go into a queue that never makes anybody wait; one task sends them, many at a time. What finds no room, or cannot be sent,
-//! is dropped and counted.
+//! Spans go into a queue that no call waits for; one task sends them, many at a time. Spans that find no room, or cannot be sent,
+//! are dropped and counted.
 
 mod export;
 mod parent;

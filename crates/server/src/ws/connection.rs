@@ -90,7 +90,7 @@ pub(super) async fn serve(state: Arc<ServerState>, client: Client, upgrade: OnUp
         Ok(connection) => connection,
         Err(error) => return refuse(&state, &counters, &mut stream, error).await,
     };
-    // Whoever takes rights away ends the connections that there are: this one may have come in that moment.
+    // Taking rights away ends open connections; this one may have been opened in that moment.
     let identity = client.caller.identity;
     if permissions::rights(&state.control, &client.record, &identity) < client.rights {
         return;

@@ -17,7 +17,7 @@ const BATCH: &str = "batches are not taken here; send each message by itself";
 /// One message of a client.
 #[derive(Debug)]
 pub(super) enum Message {
-    /// Nobody waits for an answer.
+    /// It gets no answer.
     Notification,
     Request {
         /// As JSON.
@@ -41,7 +41,7 @@ impl Message {
     /// `is_of_database`: tools are about one database, which is known, and take none.
     pub fn parse(text: &str, is_of_database: bool) -> Result<Message, JsonError> {
         let node = json::parse(text)?;
-        // MCP 2025-03-26 has batches, and no version since. Whoever waits for answers to one hears of it.
+        // MCP 2025-03-26 has batches, and no version since. A batch with requests gets an error.
         let batch = node.as_array().into_iter().flatten();
         if batch
             .into_iter()

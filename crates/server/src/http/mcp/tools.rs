@@ -6,7 +6,6 @@ use axum::body::HttpBody as _;
 use axum::response::{IntoResponse as _, Response};
 use http_body_util::BodyExt as _;
 use lightcone_schema::RawVersion;
-use lightcone_types::json::{node_to_json, Node, NodeKind};
 use serde_json::{json, Map, Value};
 
 use super::message::ToolCall;

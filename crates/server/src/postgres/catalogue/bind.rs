@@ -16,7 +16,7 @@ use super::functions::common;
 use super::plan::*;
 use super::seen::Seen;
 use super::syntax::*;
-use super::values::{Type, Value};
+use super::values::Type;
 
 /// Questions inside of questions, together: each is bound once for every place where it stands.
 const PLANS_MAX: usize = 256;

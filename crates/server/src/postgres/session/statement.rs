@@ -1,4 +1,4 @@
-//! Running a statement: what is answered here, and what the database is asked.
+//! Running a statement: what is answered here, and what the database answers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl Session {
         Ok((handle, self.holder.clone()))
     }
 
-    /// The answer to what the database is not asked about. With `is_described` only what it is made of counts.
+    /// The answer to a statement that does not go to the database. With `is_described` only what it is made of counts.
     pub(super) async fn answered_here(
         &mut self,
         text: &str,

@@ -1,4 +1,4 @@
-//! Of a group only what all of its rows agree in can be asked for, besides functions of all of them.
+//! A grouped question may only use values that are the same in all rows of a group, and aggregates.
 
 use super::super::super::failure::{state, Failure};
 use super::super::plan::*;
