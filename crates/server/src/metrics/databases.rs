@@ -11,6 +11,14 @@ type ReadCounter = fn(&DatabaseCounters) -> u64;
 /// Kind, name, help, and the number of each database.
 type Family = (Kind, &'static str, &'static str, fn(&Shown) -> u64);
 
+const fn gauge(name: &'static str, help: &'static str, read: fn(&Shown) -> u64) -> Family {
+    (Kind::Gauge, name, help, read)
+}
+
+const fn counter(name: &'static str, help: &'static str, read: fn(&Shown) -> u64) -> Family {
+    (Kind::Counter, name, help, read)
+}
+
 type FurtherLabel = Option<(&'static str, &'static str)>;
 
 /// Kind, name, help, a further label.
@@ -101,38 +109,30 @@ const DISCONNECT_CAUSES: [(&str, ReadCounter); 3] = [
 ];
 
 const OF_DATABASES: [Family; 6] = [
-    (
-        Kind::Gauge,
+    gauge(
         "spacetime_message_log_size_bytes",
         "Bytes appended to the log.",
         |of| of.stats.log_bytes,
     ),
-    (
-        Kind::Counter,
+    counter(
         "lightcone_log_syncs_total",
         "Syncs of the log; one makes many transactions durable.",
         |of| of.stats.log_syncs,
     ),
-    (
-        Kind::Gauge,
-        "spacetime_active_queries",
-        "Subscribed queries.",
-        |of| of.stats.live_queries,
-    ),
-    (
-        Kind::Counter,
+    gauge("spacetime_active_queries", "Subscribed queries.", |of| {
+        of.stats.live_queries
+    }),
+    counter(
         "lightcone_messages_sent_total",
         "Server messages queued for clients.",
         |of| of.stats.messages_sent,
     ),
-    (
-        Kind::Counter,
+    counter(
         "spacetime_client_outgoing_queue_disconnects_total",
         "Clients cut off because they took their messages too slowly.",
         |of| of.stats.slow_clients_cut,
     ),
-    (
-        Kind::Gauge,
+    gauge(
         "lightcone_read_only",
         "1 when the database takes no more writes because its log failed.",
         |of| of.read_only,
@@ -240,26 +240,22 @@ fn put_writer(text: &mut Text, databases: &[Shown]) {
         }),
     );
     let gauges: [Family; 4] = [
-        (
-            Kind::Gauge,
+        gauge(
             "lightcone_procedure_memory_bytes",
             "What instances for procedures have of limits.procedure-memory-bytes-max.",
             |of| of.metrics.procedure_memory_bytes,
         ),
-        (
-            Kind::Gauge,
+        gauge(
             "spacetime_total_incoming_queue_length",
             "Messages and requests that wait for the writer, or are being answered by it.",
             |of| of.metrics.inbox_messages,
         ),
-        (
-            Kind::Gauge,
+        gauge(
             "lightcone_reads_under_way",
             "Queries that are not answered yet.",
             |of| of.metrics.reads_under_way,
         ),
-        (
-            Kind::Gauge,
+        gauge(
             "lightcone_log_queue_bytes",
             "Records of the log that wait for the disk.",
             |of| of.metrics.log_queue_bytes,
@@ -281,20 +277,17 @@ fn put_each<'s>(
 
 fn put_module_log(text: &mut Text, databases: &[Shown]) {
     let families: [Family; 3] = [
-        (
-            Kind::Gauge,
+        gauge(
             "spacetime_module_log_file_size_bytes",
             "Bytes of the file that the module's log is written to.",
             |of| of.metrics.module_log.file_bytes,
         ),
-        (
-            Kind::Counter,
+        counter(
             "lightcone_module_log_records_total",
             "Records of the module's log.",
             |of| of.metrics.module_log.records,
         ),
-        (
-            Kind::Counter,
+        counter(
             "lightcone_module_log_left_out_total",
             "Records that were left out, because there were too many or the disk was full.",
             |of| of.metrics.module_log.left_out_records,
@@ -321,26 +314,22 @@ fn put_storage(text: &mut Text, databases: &[Shown]) {
         }),
     );
     let families: [Family; 4] = [
-        (
-            Kind::Counter,
+        counter(
             "lightcone_snapshot_bytes_total",
             "Bytes that were written for snapshots; what older ones have on the disk is not written again.",
             |of| of.metrics.snapshots.bytes,
         ),
-        (
-            Kind::Counter,
+        counter(
             "lightcone_snapshots_failed_total",
             "Snapshots that could not be written.",
             |of| of.metrics.snapshots.failed,
         ),
-        (
-            Kind::Gauge,
+        gauge(
             "lightcone_replay_transactions",
             "Transactions of the log that were replayed then.",
             |of| of.metrics.replayed.transactions,
         ),
-        (
-            Kind::Gauge,
+        gauge(
             "lightcone_replay_bytes",
             "Bytes of the log that were replayed then.",
             |of| of.metrics.replayed.bytes,
@@ -351,38 +340,32 @@ fn put_storage(text: &mut Text, databases: &[Shown]) {
 
 fn put_outbound(text: &mut Text, databases: &[Shown]) {
     let families: [Family; 6] = [
-        (
-            Kind::Counter,
+        counter(
             "spacetime_procedure_num_http_requests",
             "Requests of procedures and HTTP handlers to the outside.",
             |of| of.metrics.outbound.begun,
         ),
-        (
-            Kind::Counter,
+        counter(
             "spacetime_procedure_num_successful_http_requests",
             "Those that were answered, with any status.",
             |of| of.metrics.outbound.answered,
         ),
-        (
-            Kind::Counter,
+        counter(
             "spacetime_procedure_num_failed_http_requests",
             "Those that were refused, timed out, or whose call ended.",
             |of| of.metrics.outbound.failed,
         ),
-        (
-            Kind::Gauge,
+        gauge(
             "spacetime_procedure_num_in_progress_http_requests",
             "Those under way, or waiting for their turn.",
             |of| of.metrics.outbound.under_way(),
         ),
-        (
-            Kind::Counter,
+        counter(
             "lightcone_procedure_http_request_bytes_total",
             "Bytes of their bodies.",
             |of| of.metrics.outbound.request_bytes,
         ),
-        (
-            Kind::Counter,
+        counter(
             "lightcone_procedure_http_response_bytes_total",
             "Bytes of the bodies of their answers.",
             |of| of.metrics.outbound.response_bytes,
