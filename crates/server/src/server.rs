@@ -302,7 +302,7 @@ async fn accept(
         match &protocol {
             Protocol::Http(router) => {
                 let (router, state) = (router.clone(), state.clone());
-                network.serve(stream, |stream| {
+                network.serve(stream, move |stream| {
                     serve_connection(stream, router, state, slot, peer)
                 });
             }

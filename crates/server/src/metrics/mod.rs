@@ -16,4 +16,4 @@ pub(crate) use self::counters::{add, DatabaseCounters, Gauge, ServerCounters};
 pub(crate) use self::exposition::{all_as_json, one_as_json, render};
 pub(crate) use self::scrapes::{Looks, Scrapes, TooManyLooks};
 pub(crate) use self::shown::{Detail, Left};
-pub(crate) use self::sizes::{Sizes, SizesSeen};
+pub(crate) use self::sizes::SizesSeen;
