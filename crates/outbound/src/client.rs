@@ -15,15 +15,17 @@ use tokio::runtime::Handle;
 use tokio::sync::{oneshot, Semaphore};
 
 use crate::error::hide_query;
-use crate::lookup::{to_port, Filter, RequestShare, Resolver};
+use crate::filter::Filter;
 use crate::own::{OwnAddresses, OwnPorts};
-use crate::{AllowList, Bounds, Lookup, OutboundError, Request, Response, SystemLookup};
+use crate::resolver::{to_port, Resolver};
+use crate::{AllowList, Bounds, Lookup, OutboundError, Reach, Request};
+use crate::{RequestShare, Response, SystemLookup};
 
 /// For one request to an issuer, from the look-up of the name to the last byte.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// For connecting and TLS, within the time of the request.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// One of many has at most one part in so many of all requests.
+/// One owner has at most this part of all requests: a half.
 const SHARE_PART: usize = 2;
 /// Names that are looked up at once.
 const LOOKUPS_MAX: usize = 32;
@@ -31,17 +33,6 @@ const LOOKUPS_MAX: usize = 32;
 const REDIRECTS_MAX: usize = 10;
 /// Headers of a request, and of an answer.
 const HEADERS_MAX: usize = 256;
-
-/// Where a request may go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
-    /// To addresses of the public internet that are not this machine's.
-    Public,
-    /// Also to what the operator has listed for modules.
-    Listed,
-    /// Also to this machine and its networks: the operator has named the very target.
-    Any,
-}
 
 /// What the client is made with.
 pub struct OutboundOptions {
@@ -182,7 +173,7 @@ impl Outbound {
         }
     }
 
-    /// What one of many may have of the requests at a time, and of look-ups.
+    /// A new share for one owner: its part of the requests at a time, and of look-ups.
     pub fn share(&self) -> RequestShare {
         RequestShare::new((self.requests_max / SHARE_PART).max(1))
     }
@@ -198,12 +189,12 @@ impl Outbound {
         let outbound = self.clone();
         self.runtime.spawn(async move {
             let result = tokio::select! {
-                // Who has gone while he waited for his turn takes none.
+                // A caller that has gone while it waited takes no turn.
                 biased;
                 () = answer.closed() => return,
                 result = share.within(outbound.request(request, bounds)) => result,
             };
-            // Whoever asked may be gone by now.
+            // The caller may have gone by now.
             let _ = answer.send(result);
         });
         answered
@@ -219,7 +210,7 @@ impl Outbound {
         bounds: Bounds,
     ) -> Result<Response, OutboundError> {
         let made = async {
-            // First of one's own, so that who waits for it takes nothing from others.
+            // First the share's own permit: a request that waits for it takes nothing from others.
             let _of_share = match RequestShare::current() {
                 Some(share) => share.requests.acquire_owned().await.ok(),
                 None => None,

@@ -1,10 +1,9 @@
-//! `SHOW COLLABORATORS`: who may do more with a database than everybody, as a table, over HTTP and PostgreSQL's protocol.
+//! `SHOW COLLABORATORS`: the identities with a role in a database, as a table, over HTTP and PostgreSQL's protocol.
 
 use lightcone_types::{AlgebraicType, Identity};
 
-use crate::control::{DatabaseRecord, Role};
+use crate::control::{ControlDb, DatabaseRecord, Role};
 use crate::permissions::{self, Action};
-use crate::state::ServerState;
 
 /// The columns of the answer.
 pub(crate) const COLUMNS: [(&str, AlgebraicType); 2] = [
@@ -22,13 +21,13 @@ pub(crate) fn is_asked(text: &str) -> bool {
 
 /// Its rows: the one that the database belongs to first. None: the caller may not see them.
 pub(crate) fn rows(
-    state: &ServerState,
+    control: &ControlDb,
     record: &DatabaseRecord,
     caller: &Identity,
 ) -> Option<Vec<[String; 2]>> {
-    permissions::check(state, record, caller, Action::ListCollaborators).ok()?;
+    permissions::check(control, record, caller, Action::ListCollaborators).ok()?;
     let owner = (record.owner, Role::Owner);
-    let others = state.control.collaborators(&record.identity);
+    let others = control.collaborators(&record.identity);
     let all = [owner].into_iter().chain(others);
     Some(
         all.map(|(identity, role)| [identity.to_hex(), role.name().to_owned()])

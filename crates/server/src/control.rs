@@ -1,14 +1,16 @@
 //! The control database: which databases there are, who owns them, and what they are called (06 §4.2).
 //!
-//! All of it lies in memory. Every change is a record in a journal of two copies, both durable before anybody hears of it
-//! (`journal.rs`), so that a flipped bit is noticed, and mended from the other copy. Nothing of a call's way waits for it.
+//! All of it lies in memory. Every change is a record in a journal of two copies, both durable before the change is acknowledged
+//! (`journal.rs`), so that a flipped bit is noticed, and mended from the other copy. No call of a reducer waits for it.
 //!
-//! A change that fails is made or not made, and the caller hears which: the journal is read again at once. If that fails too,
-//! the caller hears that nobody knows ([`ControlError::is_unknown`]), and must keep what either outcome needs.
+//! After a failed write the journal is read again at once, so that the caller learns whether the change was made. If that fails
+//! too, the outcome is unknown ([`ControlError::is_unknown`]), and the caller must keep what either outcome needs.
 
 mod bounds;
+mod error;
 mod journal;
 mod legacy;
+mod record;
 mod state;
 
 use std::collections::BTreeMap;
@@ -16,185 +18,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use lightcone_storage::Storage;
-use lightcone_types::{Hash, Identity};
-use serde::{Deserialize, Serialize};
+use lightcone_types::Identity;
 
 use crate::names::DatabaseName;
 pub use bounds::Bounds;
+pub use error::ControlError;
+use error::Result;
 use journal::Journal;
-use state::{Change, State, FOUNDERS_MAX};
+pub use record::{DatabaseRecord, HostType, Role, COLLABORATORS_MAX};
+use state::{Change, State};
 
 pub(crate) use state::check_record as check_record_for_fuzzing;
-
-/// A failure of the control database itself.
-#[derive(Debug, thiserror::Error)]
-pub enum ControlError {
-    #[error(
-        "the control database is damaged in both of its copies: {first}; {second}. Nothing was changed. Restore {} from a backup [LC0546]", .directory.display()
-    )]
-    Damaged {
-        directory: PathBuf,
-        first: String,
-        second: String,
-    },
-    #[error("a record of the control database makes no sense: {0}. Nothing was changed. Restore control-db from a backup [LC0546]")]
-    Record(String),
-    #[error("the control database of an earlier version, {}, is damaged: {found}. Nothing was changed. Restore it from a backup [LC0548]", .path.display())]
-    Legacy { path: PathBuf, found: String },
-    #[error("the control database could not {action} {}: {source}. Nothing was acknowledged; mend the cause (disk space, permissions, disk) and try again [LC0549]", .path.display())]
-    Io {
-        action: &'static str,
-        path: PathBuf,
-        source: std::io::Error,
-    },
-    #[error("the control database could not be read or written: {0} Nothing was acknowledged; mend the cause and try again [LC0549]")]
-    Log(#[from] lightcone_log::LogError),
-    /// The change may be on the disk, or not.
-    #[error("the control database failed in the middle of a change ({failed}), and cannot be read again ({again}): whether the change was made shows when it can; what it is about does not run until then. Mend the cause (disk space, permissions, disk) [LC0549]")]
-    Unknown { failed: String, again: String },
-    /// A bug; whether the change is on the disk is unknown too.
-    #[error("the control database stopped; see the server's log [LC0106]")]
-    Stopped,
-    #[error("database {0} is there already")]
-    Exists(Identity),
-    #[error("database {0} is not there any more")]
-    Gone(Identity),
-    #[error("database {0} is locked")]
-    Locked(Identity),
-    #[error(
-        "this database has {COLLABORATORS_MAX} collaborators, and may not have more: remove some first [LC0141]"
-    )]
-    TooManyCollaborators,
-    #[error("whoever asked for it may not do this any more")]
-    NotAllowed,
-    #[error("the name {0:?} leads to this database and belongs to somebody else")]
-    NameOfAnother(String),
-    #[error("database {0} was somebody else's and is deleted; only that one may create it again. Publish without an identity to get a new one [LC0145]")]
-    FoundedByAnother(Identity),
-    #[error(
-        "this server remembers the owners of {FOUNDERS_MAX} deleted databases, which is as many as it may: nobody chooses the identity of \
-         a new database any more. Publish without an identity to get a new one [LC0145]"
-    )]
-    FoundersForgotten,
-    #[error("this server has as many databases as limits.databases-max allows ({0}) [LC0113]")]
-    TooManyDatabases(usize),
-    #[error(
-        "{owner} has as many databases on this server as limits.databases-per-owner-max allows ({max}): delete some, or let the operator \
-         raise the limit or list the identity in publish.owners of config.toml [LC0147]"
-    )]
-    TooManyOfOwner { owner: Identity, max: usize },
-    #[error(
-        "{owner} has taken as many names on this server as limits.names-per-owner-max allows ({max}), and names stay their owner's: use \
-         one of them again, or let the operator raise the limit or list the identity in publish.owners of config.toml [LC0148]"
-    )]
-    TooManyNames { owner: Identity, max: usize },
-    #[error(
-        "the owners of this server have taken as many names as limits.names-max allows ({0}), and names stay their owner's: use one of \
-         your own again, or let the operator raise the limit or list your identity in publish.owners of config.toml [LC0159]"
-    )]
-    NoMoreNames(usize),
-}
-
-impl ControlError {
-    /// The change may have been made. What either outcome needs must be kept until [`ControlDb::settle`] succeeds.
-    pub fn is_unknown(&self) -> bool {
-        matches!(self, ControlError::Unknown { .. } | ControlError::Stopped)
-    }
-}
-
-/// Most collaborators of one database.
-pub const COLLABORATORS_MAX: usize = 256;
-
-type Result<T> = std::result::Result<T, ControlError>;
-
-/// The language of a module (06 §2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum HostType {
-    #[default]
-    Wasm,
-    Js,
-}
-
-/// What is known about a database without opening it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DatabaseRecord {
-    /// Ascending in order of creation.
-    pub id: u64,
-    #[serde(with = "hex_form")]
-    pub identity: Identity,
-    #[serde(with = "hex_form")]
-    pub owner: Identity,
-    pub host_type: HostType,
-    /// The program at creation or at the last reset.
-    #[serde(with = "hex_form")]
-    pub initial_program: Hash,
-    /// Its directory below `replicas/`.
-    pub replica_id: u64,
-}
-
-/// What the owner of a database has made of somebody else, in ascending order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    Reader,
-    Publisher,
-    Owner,
-}
-
-impl Role {
-    pub const ALL: [Role; 3] = [Role::Reader, Role::Publisher, Role::Owner];
-
-    /// As users write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Role::Reader => "reader",
-            Role::Publisher => "publisher",
-            Role::Owner => "owner",
-        }
-    }
-}
-
-mod hex_form {
-    use serde::{de::Error as _, Deserialize as _, Deserializer, Serializer};
-
-    pub trait HexForm: Sized {
-        fn write(&self) -> String;
-        fn read(text: &str) -> Option<Self>;
-    }
-
-    impl HexForm for lightcone_types::Identity {
-        fn write(&self) -> String {
-            self.to_hex()
-        }
-        fn read(text: &str) -> Option<Self> {
-            Self::from_hex(text).ok()
-        }
-    }
-
-    impl HexForm for lightcone_types::Hash {
-        fn write(&self) -> String {
-            self.to_hex()
-        }
-        fn read(text: &str) -> Option<Self> {
-            Self::from_hex(text).ok()
-        }
-    }
-
-    pub fn serialize<T: HexForm, S: Serializer>(
-        value: &T,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&value.write())
-    }
-
-    pub fn deserialize<'de, T: HexForm, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<T, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        T::read(&text)
-            .ok_or_else(|| D::Error::custom("not a hexadecimal value of the right length"))
-    }
-}
 
 /// The answer to taking a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -212,7 +46,7 @@ pub struct ControlDb {
     directory: PathBuf,
     state: RwLock<State>,
     bounds: Bounds,
-    /// None after a failure: whoever needs it next opens it again.
+    /// None after a failure: the next change opens it again.
     journal: Mutex<Option<Journal>>,
     /// Behind the store, so that it goes when the files are closed.
     open: Arc<()>,
@@ -300,7 +134,7 @@ impl ControlDb {
         Ok(self.state().locks.contains(identity))
     }
 
-    /// What somebody was made by the owner of a database.
+    /// The role that the owner of a database has given an identity.
     pub fn role(&self, database: &Identity, identity: &Identity) -> Option<Role> {
         let state = self.state();
         let known = state.collaborators.get(database)?;
@@ -314,7 +148,7 @@ impl ControlDb {
         known.map(|(identity, role)| (*identity, *role)).collect()
     }
 
-    /// The databases that belong to somebody, and those in which he has a role, in the order of their ids.
+    /// The databases that an identity owns, and those in which it has a role, in the order of their ids.
     pub fn databases_of(&self, identity: &Identity) -> (Vec<Identity>, Vec<(Identity, Role)>) {
         let state = self.state();
         let (mut owned, mut roles) = (Vec::new(), Vec::new());
@@ -349,7 +183,7 @@ impl ControlDb {
             }
         };
         if let Err(error) = journal.append(&changes) {
-            // Nobody else may open the files as long as it has them.
+            // It locks the files, which are opened again below.
             drop(journal);
             return self.find_out(&mut held, changes, error).map(|()| result);
         }
@@ -378,7 +212,7 @@ impl ControlDb {
     /// Whether changes are on the disk whose writing failed.
     ///
     /// # Errors
-    /// They are not: the error that there was. Or nobody knows.
+    /// They are not: the error that there was. Or it is unknown.
     fn find_out(
         &self,
         held: &mut Option<Journal>,
@@ -423,8 +257,8 @@ impl ControlDb {
         })
     }
 
-    /// Gives somebody a role in a database, or none. `may` is asked whether that is allowed when nothing can come between; true if
-    /// it was another role before.
+    /// Gives an identity a role in a database, or none. `may` decides whether that is allowed, while no other change can come
+    /// between. True if it was another role before.
     ///
     /// # Errors
     /// It is not ([`ControlError::NotAllowed`]), there is no such database any more ([`ControlError::Gone`]), or it has as many collaborators as it may
@@ -660,7 +494,7 @@ fn name_of_another<'a>(
 }
 
 /// True when the domain is the owner's, from before or from now on. Database names are domains of one segment.
-/// One that is his already is for himself: nobody who acts for him may point it elsewhere.
+/// A domain that the owner has already only he himself may use: a caller who acts for him may not point it elsewhere.
 fn take_domain(
     state: &State,
     name: &str,

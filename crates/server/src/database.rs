@@ -14,8 +14,8 @@ pub(crate) use lightcone_database::{
     ModuleMetrics, Outgoing, OutgoingReceiver, Outlet, ParameterText, Policy, PreparedUpdate,
     ProgramBytes, QueryKind, RequestSender, ResultRow, Rights, RowEncoder, RunningMigration,
     ShutdownReason, Small, Span, SpanName, SqlError, SqlOutcome, SqlStats, StepReport, SubmitError,
-    TableMetrics, TraceContext, Tracer, UpdateError, UpdatePlan, BOUNDS_NS, CLIENT_BYTES_CEILING,
-    LIVE_RECORDS_MAX, QUERY_BYTES_MAX,
+    TableMetrics, TraceContext, Tracer, UpdateError, UpdatePlan, BOUNDS_NS, LIVE_RECORDS_MAX,
+    QUERY_BYTES_MAX,
 };
 use lightcone_limits::HostLimits;
 

@@ -15,26 +15,15 @@ use crate::database::{
     Commons, DatabaseError, DatabaseHandle, DatabaseOptions, Engines, Holder, HostKind, Limits,
     Loads, ProgramBytes, ShutdownReason,
 };
-use crate::metrics::{DatabaseCounters, Left, Looks};
+use crate::metrics::{Left, Looks};
 use crate::name_locks::{NameLock, NameLocks};
+use crate::running::{end, Running, Started, SHUTDOWN_TIMEOUT};
 
 /// A database that would not open is not tried again sooner.
 const RETRY_AFTER: Duration = Duration::from_secs(3);
-/// How long an ending database may take before its clients are left alone (06 §5.7).
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const PROGRAM_FILE: &str = "program";
 const STOPPED: &str =
     "the database stopped while it was being opened; see the server's log [LC0120]";
-
-/// A running database and what the server counts about it.
-#[derive(Clone)]
-pub(crate) struct Running {
-    pub handle: DatabaseHandle,
-    pub counters: Arc<DatabaseCounters>,
-    /// Whether the metrics tell of it by itself, for as long as it runs. Of the others they tell the sum.
-    pub has_series: bool,
-    pub looks: Looks,
-}
 
 /// Why a database was not created.
 #[derive(Debug)]
@@ -52,38 +41,6 @@ pub(crate) enum OpenError {
     Failed(String),
 }
 
-/// A database that was started and is not yet among the running ones. It ends when this is dropped: nobody else could end it,
-/// and it holds its log.
-pub(crate) struct Started {
-    identity: Identity,
-    handle: Option<DatabaseHandle>,
-}
-
-impl Started {
-    fn new(identity: Identity, handle: DatabaseHandle) -> Started {
-        Started {
-            identity,
-            handle: Some(handle),
-        }
-    }
-
-    fn into_handle(mut self) -> DatabaseHandle {
-        self.handle.take().expect("nobody else takes it")
-    }
-}
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        let (Some(handle), identity) = (self.handle.take(), self.identity) else {
-            return;
-        };
-        // None while the whole process ends.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { end(&identity, handle, ShutdownReason::ServerStop).await });
-        }
-    }
-}
-
 /// The running databases; after `closed` no more are added.
 #[derive(Default)]
 struct Open {
@@ -93,7 +50,7 @@ struct Open {
 }
 
 impl Open {
-    /// One that goes on being told by itself, or for which there is room.
+    /// Has the database a series already, or is there room for one more?
     fn may_have_series(&self, identity: &Identity, series_max: usize) -> bool {
         if let Some(before) = self.databases.get(identity) {
             if before.has_series {
@@ -110,7 +67,7 @@ pub(crate) struct ServerWide {
     pub commons: Arc<Commons>,
     pub loads: Arc<Loads>,
     pub disk: Arc<DiskReserve>,
-    /// Databases of which the metrics tell one by one.
+    /// Most databases that have series of their own in the metrics.
     pub series_max: usize,
 }
 
@@ -123,9 +80,9 @@ pub(crate) struct Databases {
     commons: Arc<Commons>,
     running: RwLock<Open>,
     failed: RwLock<HashMap<Identity, (Instant, String)>>,
-    /// Nobody knows whether these are still there: see [`Databases::suspend`].
+    /// It is unknown whether these still exist: see [`Databases::suspend`].
     suspended: RwLock<HashSet<Identity>>,
-    /// Opening, deleting and putting a database into place exclude each other. Nobody loads a new program under this lock.
+    /// Opening, deleting and putting a database into place exclude each other. No new program is loaded under this lock.
     locks: NameLocks,
     /// Updates of one database exclude each other.
     update_locks: NameLocks,
@@ -180,7 +137,7 @@ impl Databases {
         self.commons.clients_bytes()
     }
 
-    /// Whom memory is held for that a client takes who may ask several databases, or none yet.
+    /// The account of a client that may use several databases, or none yet.
     pub(crate) fn holder(&self) -> Holder {
         self.commons.holder(&self.limits)
     }
@@ -222,7 +179,7 @@ impl Databases {
             .cloned()
     }
 
-    /// All that are open, at the moment at which somebody looks at what those have left that are not any more.
+    /// All that are open. `look` sees what closed ones have left, at the same moment.
     pub(crate) fn running_beside(&self, look: impl FnOnce(&Left)) -> Vec<(Identity, Running)> {
         let open = read(&self.running);
         look(&open.left);
@@ -240,7 +197,7 @@ impl Databases {
         }
         let lock = self.lock(&record.identity).await;
         let (databases, identity) = (self.clone(), record.identity);
-        // In a task of its own: a request that is given up must not leave an opened database behind of which nobody knows.
+        // In a task of its own: a request that is given up must not leave behind an opened database that is not in the list.
         let opening = tokio::spawn(async move {
             let _lock = lock;
             databases.open(&identity).await
@@ -291,7 +248,7 @@ impl Databases {
             open_replica(options, kind).map(|handle| Started::new(identity, handle))
         });
         match opened.await {
-            // Whoever stops the server waits for those who are here.
+            // A stop of the server waits for the openings that are under way.
             Ok(started) if read(&self.running).closed => {
                 end(&identity, started.into_handle(), ShutdownReason::ServerStop).await;
                 Err(OpenError::Gone)
@@ -395,7 +352,7 @@ impl Databases {
         self.running(identity).is_some()
     }
 
-    /// Databases that ended without being asked to, because of a bug.
+    /// Databases that ended by themselves, because of a bug.
     pub(crate) fn ended(&self) -> Vec<Identity> {
         self.identities_of(|running| !running.handle.is_running())
     }
@@ -445,7 +402,7 @@ impl Databases {
         remove_directory(self.data_dir.replica(record.replica_id)).await;
     }
 
-    /// The same, because its record could not be written. Where nobody knows that, the files stay: what is known after a
+    /// The same, because its record could not be written. Where that is unknown, the files stay: what is known after a
     /// restart decides over them.
     pub(crate) async fn give_up(
         &self,
@@ -466,8 +423,8 @@ impl Databases {
         }
     }
 
-    /// Ends a database of which nobody knows whether it is still there, since the control database failed. It opens again,
-    /// if it is there, when that can be read: what it would acknowledge until then might be lost.
+    /// Ends a database that may not exist any more: the control database failed, so it is unknown. It opens again,
+    /// if it exists, when that can be read: what it would acknowledge until then might be lost.
     pub(crate) async fn suspend(&self, identity: &Identity) {
         write(&self.suspended).insert(*identity);
         let running = read(&self.running).databases.get(identity).cloned();
@@ -540,7 +497,7 @@ fn open_replica(options: DatabaseOptions, kind: HostKind) -> Result<DatabaseHand
     DatabaseHandle::create(options, program, kind)
 }
 
-/// Creates a database in a directory that nobody had before, and that goes again if this fails. Blocks.
+/// Creates a database in a new directory, which is removed again if this fails. Blocks.
 fn create_replica(
     options: DatabaseOptions,
     program: ProgramBytes,
@@ -563,18 +520,9 @@ fn create_replica(
         remove_files(&directory);
         match error {
             DatabaseError::Load(error) if error.is_busy() => CreateError::Busy(error.to_string()),
-            error => CreateError::Failed(crate::http::error_chain(&error)),
+            error => CreateError::Failed(crate::error::error_chain(&error)),
         }
     })
-}
-
-async fn end(identity: &Identity, handle: DatabaseHandle, reason: ShutdownReason) {
-    if tokio::time::timeout(SHUTDOWN_TIMEOUT, handle.shutdown(reason))
-        .await
-        .is_err()
-    {
-        tracing::error!(database = %identity, "a database did not end in time");
-    }
 }
 
 async fn remove_directory(directory: std::path::PathBuf) {
@@ -596,7 +544,7 @@ async fn blocking<T: Send + 'static, E: std::error::Error + Send + 'static>(
 ) -> Result<T, String> {
     match tokio::task::spawn_blocking(work).await {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(crate::http::error_chain(&error)),
+        Ok(Err(error)) => Err(crate::error::error_chain(&error)),
         Err(_) => Err(STOPPED.to_owned()),
     }
 }

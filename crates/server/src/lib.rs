@@ -11,7 +11,7 @@
 
 #![forbid(unsafe_code)]
 
-// The engine of the tests names this crate as everybody else does.
+// The engine of the tests names this crate as other crates do.
 #[cfg(test)]
 extern crate self as lightcone_server;
 
@@ -21,6 +21,7 @@ mod budget;
 mod client_address;
 mod collaborators;
 pub mod config;
+mod connection_slot;
 pub mod control;
 mod data_dir;
 mod database;
@@ -48,7 +49,10 @@ mod polls;
 mod postgres;
 mod private_files;
 mod publishing;
+mod reply;
+mod running;
 mod server;
+mod startup;
 mod state;
 mod traces;
 mod ws;
@@ -59,5 +63,6 @@ pub use error::Error;
 pub use lightcone_limits::duration::parse_duration;
 pub use names::{DatabaseName, NameError, NameOrIdentity};
 pub use private_files::{create_directory as create_private_directory, keep_new_files_private};
-pub use server::{PublishEnvironment, Server, ServerHandle, ServerOptions};
+pub use server::{Server, ServerHandle};
+pub use startup::{PublishEnvironment, ServerOptions};
 pub use ws::frame;

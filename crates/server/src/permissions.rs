@@ -8,10 +8,9 @@ use lightcone_types::Identity;
 
 use crate::control::{ControlDb, DatabaseRecord, Role};
 use crate::database::Rights;
-use crate::http::Failure;
-use crate::state::ServerState;
+use crate::reply::Failure;
 
-/// What somebody is to a database. Each may do what those before may.
+/// What a caller is to a database. Each may do what those before may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     /// Also without a token.
@@ -20,7 +19,7 @@ pub enum Standing {
     Publisher,
     /// Whom the one it belongs to has made one.
     Owner,
-    /// Whom it belongs to: who has created it.
+    /// The identity that has created it, and that it belongs to.
     Founder,
 }
 
@@ -62,7 +61,7 @@ pub enum Action {
     Write,
     /// Without its data, from the beginning.
     Reset,
-    /// What is gone does not come back: so nobody deletes what belongs to another.
+    /// A deleted database does not come back: so only the one that it belongs to may delete it.
     Delete,
     Lock,
     /// To other names; see also [`Action::LeaveNameless`].
@@ -127,8 +126,8 @@ const fn no_role(method: &'static str, path: &'static str) -> (&'static str, &'s
     (method, path, Needs::NoRole)
 }
 
-/// Every route. Publishing with `clear` needs what `reset` needs; SQL, calls and subscriptions are for everybody, and show and
-/// change what the caller's [`Rights`] let him.
+/// Every route. Publishing with `clear` needs what `reset` needs; SQL, calls and subscriptions are for every caller, and show and
+/// change what his [`Rights`] let him.
 pub const ROUTES: &[(&str, &str, Needs)] = &[
     no_role("POST", "/v1/database"),
     needs("PUT", "/v1/database/{database}", Action::Update),
@@ -183,7 +182,7 @@ pub const ROUTES: &[(&str, &str, Needs)] = &[
         "/v1/database/{database}/collaborators/{identity}",
         Action::ChangeCollaborators,
     ),
-    // Everybody may give his own role back.
+    // Every caller may give his own role back.
     needs(
         "DELETE",
         "/v1/database/{database}/collaborators/{identity}",
@@ -214,7 +213,7 @@ pub const ROUTES: &[(&str, &str, Needs)] = &[
     no_role("GET", "/internal/task-dump"),
 ];
 
-/// May somebody of this standing do it?
+/// May a caller of this standing do it?
 pub fn allows(standing: Standing, action: Action) -> bool {
     standing >= row(action).1
 }
@@ -225,7 +224,7 @@ fn row(action: Action) -> &'static (Action, Standing, &'static str) {
         .expect("a test asks for every action")
 }
 
-/// What somebody is to a database now.
+/// The standing of an identity in a database now.
 pub(crate) fn standing(
     control: &ControlDb,
     record: &DatabaseRecord,
@@ -234,7 +233,7 @@ pub(crate) fn standing(
     standing_with(record, identity, control.role(&record.identity, identity))
 }
 
-/// What somebody is to a database with this role.
+/// The standing of an identity with this role.
 pub(crate) fn standing_with(
     record: &DatabaseRecord,
     identity: &Identity,
@@ -246,12 +245,12 @@ pub(crate) fn standing_with(
     role.map_or(Standing::Anyone, Standing::from)
 }
 
-/// What somebody may do now inside of a database.
+/// What an identity may do now inside of a database.
 pub(crate) fn rights(control: &ControlDb, record: &DatabaseRecord, identity: &Identity) -> Rights {
     rights_of(standing(control, record, identity))
 }
 
-/// What somebody of this standing may do inside of a database.
+/// What a caller of this standing may do inside of a database.
 pub(crate) fn rights_of(standing: Standing) -> Rights {
     if allows(standing, Action::Write) && allows(standing, Action::CallPrivate) {
         return Rights::All;
@@ -262,17 +261,17 @@ pub(crate) fn rights_of(standing: Standing) -> Rights {
     }
 }
 
-/// May somebody do this with a database now?
+/// May an identity do this with a database now?
 ///
 /// # Errors
 /// 403, in the words of 06 §3.7.
 pub(crate) fn check(
-    state: &ServerState,
+    control: &ControlDb,
     record: &DatabaseRecord,
     identity: &Identity,
     action: Action,
 ) -> Result<(), Failure> {
-    if allows(standing(&state.control, record, identity), action) {
+    if allows(standing(control, record, identity), action) {
         return Ok(());
     }
     Err(refusal(record, identity, action))
@@ -312,7 +311,7 @@ mod tests {
             ChangeCollaborators,
         ];
         for action in all {
-            // Whoever adds an action is told so here, and adds it to the list.
+            // A new action does not compile here: add it to the list too.
             match action {
                 Use | ReadAll | ViewLogs | ViewMetrics | ListCollaborators | Update
                 | CallPrivate | Write | Reset | Delete | Lock | Rename | LeaveNameless

@@ -8,33 +8,25 @@ use lightcone_types::Identity;
 use tokio::sync::Semaphore;
 
 use crate::auth::{Authority, Caller};
-use crate::budget::Charge;
 use crate::config::Config;
 use crate::control::{ControlDb, ControlError, DatabaseRecord};
-use crate::database::ProgramBytes;
-use crate::databases::{Databases, Running};
+use crate::databases::Databases;
 use crate::descriptors::Descriptors;
-use crate::http::body::Buffered;
-use crate::http::Failure;
 use crate::metrics::{Scrapes, ServerCounters};
 use crate::names::NameOrIdentity;
-use crate::pace::Pace;
 use crate::permissions::{self, Action};
+use crate::postgres::shared::PostgresShared;
 use crate::publishing::{Publisher, Publishing, Turn};
+use crate::reply::Failure;
+use crate::running::Running;
 use crate::traces::Traces;
 
-/// Large answers (logs, plans, lists of tables) that are made at a time: until then their memory counts as nobody's.
+/// Large answers (logs, plans, lists of tables) that are made at a time: until an answer is made, its memory is on no client's account.
 pub(crate) const LARGE_ANSWERS_MADE_MAX: usize = 2;
 /// When what a full disk refused may be tried again.
 const DISK_RETRY_SECONDS: u64 = 60;
 /// When a refused publish may be tried again.
 const PUBLISH_RETRY_SECONDS: u64 = 10;
-
-/// An uploaded module. It counts against `limits.upload-bytes-max` until it is published: many may wait for their turn.
-pub(crate) struct Upload {
-    pub program: ProgramBytes,
-    _charge: Charge,
-}
 
 pub(crate) struct ServerState {
     pub authority: Authority,
@@ -47,7 +39,7 @@ pub(crate) struct ServerState {
     /// None unless traces are sent.
     pub traces: Option<Arc<Traces>>,
     /// Whose turn it is to read the metrics.
-    pub scrapes: Scrapes,
+    pub scrapes: Arc<Scrapes>,
     pub descriptors: Descriptors,
     /// Where this server listens.
     pub own_ports: OwnPorts,
@@ -60,7 +52,7 @@ pub(crate) struct ServerState {
     pub publishing: Arc<Publishing>,
     /// The same for migrations that are tried on copies of the data, which no publish waits for.
     pub rehearsing: Arc<Publishing>,
-    pub postgres: crate::postgres::Shared,
+    pub postgres: PostgresShared,
     /// The last field, so that it goes when all files are closed.
     pub open: Arc<()>,
 }
@@ -93,45 +85,9 @@ impl ServerState {
         action: Action,
     ) -> Result<(DatabaseRecord, Running), Failure> {
         let record = self.record(path)?;
-        permissions::check(self, &record, &caller.identity, action)?;
+        permissions::check(&self.control, &record, &caller.identity, action)?;
         let running = self.databases.get(&record).await?;
         Ok((record, running))
-    }
-
-    /// The record of an existing database and the request's body: the record as it is when the body has come, which may take long.
-    pub(crate) async fn record_and_body(
-        &self,
-        path: &NameOrIdentity,
-        body: axum::body::Body,
-        bytes_max: usize,
-    ) -> Result<(DatabaseRecord, Buffered), Failure> {
-        // Before it takes memory.
-        self.record(path)?;
-        let pace = Pace::of(&self.config.limits);
-        let body = crate::http::body::read(body, bytes_max, pace, &self.buffered_bytes);
-        let body = body.await?;
-        Ok((self.record(path)?, body))
-    }
-
-    /// The body of a request that uploads a module.
-    pub(crate) async fn read_program(&self, body: axum::body::Body) -> Result<Upload, Failure> {
-        let limits = &self.config.limits;
-        let received = crate::http::body::receive(
-            body,
-            limits.program_bytes_max,
-            Pace::of(limits),
-            &self.upload_bytes,
-        );
-        let received = received.await?;
-        // Copies and hashes up to 256 MiB.
-        let made = tokio::task::spawn_blocking(move || {
-            let (program, charge) = received.into_shared();
-            Upload {
-                program: ProgramBytes::new(program),
-                _charge: charge,
-            }
-        });
-        made.await.map_err(|_| crate::http::stopped())
     }
 
     /// Refuses what can wait while the disk has only its reserve left.

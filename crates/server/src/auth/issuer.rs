@@ -1,6 +1,9 @@
-//! Addresses of token issuers.
+//! Issuers of tokens: the server's own name, and the addresses of others.
 
 use lightcone_outbound::{literal_address, Url};
+
+/// The issuer of the tokens that this server mints (06 §3.3).
+pub const LOCAL_ISSUER: &str = "localhost";
 
 /// Reads an issuer strictly: its text becomes the beginning of an address that the server asks. There is one spelling of each,
 /// so that no two readers of it can differ; only the `/` at its end is free.

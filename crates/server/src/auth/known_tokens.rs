@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::Caller;
+use super::token::Caller;
 
 /// Tokens that are kept. One more, and all are forgotten: the next use of each is checked again.
 pub(super) const KNOWN_TOKENS_MAX: usize = 1024;

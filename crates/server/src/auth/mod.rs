@@ -1,4 +1,4 @@
-//! Who is asking: tokens, the server's key pair, and the issuers of others (06 §3).
+//! Identities of callers: tokens, the server's key pair, and the issuers of others (06 §3).
 
 mod claims;
 mod issuer;
@@ -9,44 +9,19 @@ mod oidc;
 pub mod proof;
 mod token;
 
-use std::sync::Arc;
-
-use lightcone_types::Identity;
-
 pub use claims::{Claims, TokenError};
 pub(crate) use issuer::parse as parse_issuer;
+pub use issuer::LOCAL_ISSUER;
 pub use keys::{KeyPair, KeyPaths};
 pub use oidc::OidcClient;
+pub use token::Caller;
 
 use crate::config::Auth;
 use crate::error::Error;
 
-/// The issuer of the tokens that this server mints (06 §3.3).
-pub const LOCAL_ISSUER: &str = "localhost";
-
 /// The issuer that a token claims to be from. Nothing is verified.
 pub fn inspect_unverified(text: &str) -> Result<String, TokenError> {
     token::unverified_issuer(text)
-}
-
-/// A caller whose token was checked or just minted.
-#[derive(Clone)]
-pub struct Caller {
-    pub identity: Identity,
-    pub claims: Claims,
-    /// The token as presented.
-    pub token: Arc<str>,
-    /// The decoded text of the token's payload, byte for byte: what a module sees as its caller's JWT.
-    pub jwt_payload: Arc<str>,
-}
-
-// Tokens must not reach a log.
-impl std::fmt::Debug for Caller {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Caller")
-            .field("identity", &self.identity)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Mints and checks tokens.
@@ -66,7 +41,7 @@ impl Authority {
             audiences: accepted.audiences.clone(),
             known: known_tokens::KnownTokens::default(),
         };
-        // The first signature gathers randomness for 20 ms: here, and not where clients wait. What is wrong is told to the first.
+        // The first signature gathers randomness for 20 ms: here, and not where clients wait. An error shows again at the first real signature.
         let _ = authority.mint_anonymous();
         Ok(authority)
     }

@@ -1,7 +1,7 @@
 //! Public keys of foreign token issuers, found by OpenID Connect discovery (06 §3.4).
 //!
-//! Only issuers that the operator has named are asked, each by one request at a time: a token that nobody has checked chooses
-//! among them, and nothing else.
+//! Requests go only to issuers that the operator has named, to each one at a time: an unchecked token chooses among them, and
+//! nothing else.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use lightcone_outbound::{Outbound, OutboundOptions, Reach, Url};
 use tokio::sync::Semaphore;
 
+use super::claims::TokenError;
 use super::issuer;
 use super::key_set::KeySet;
-use super::TokenError;
 use crate::config::Auth;
 use crate::error::Error;
 
@@ -45,7 +45,7 @@ struct Inner {
 
 /// What is known of one issuer.
 struct Issuer {
-    /// None: its keys are known, and nobody asks it.
+    /// None: its keys are in a file, and no request goes to it.
     url: Option<Url>,
     keys: Mutex<Keys>,
     /// One request at a time; all others wait for what it finds.
@@ -55,7 +55,7 @@ struct Issuer {
 #[derive(Default)]
 struct Keys {
     set: Option<(Arc<KeySet>, Instant)>,
-    /// Of the configuration: nobody is ever asked.
+    /// From a file that the configuration names: never fetched.
     pinned: Option<Arc<KeySet>>,
     failed_at: Option<Instant>,
 }
@@ -97,7 +97,7 @@ impl OidcClient {
         }
         // Never closed.
         let _turn = issuer.turn.acquire().await.map_err(|_| no_keys())?;
-        // Whoever was before us may have found them.
+        // The request before this one may have found them.
         if let Some(known) = self.remembered(issuer) {
             return known.ok_or_else(no_keys);
         }
@@ -184,7 +184,7 @@ impl Inner {
         let discovery = get(&self.http, url, Reach::Any).await?;
         let discovery: Discovery =
             serde_json::from_slice(&discovery).map_err(|error| error.to_string())?;
-        // One that says that it is another is not asked for that one's keys (OpenID Connect Discovery §4.3).
+        // An issuer that names another one is not used for that one's keys (OpenID Connect Discovery §4.3).
         let says = discovery.issuer.as_deref();
         if says.is_some_and(|says| says.trim_end_matches('/') != base) {
             return Err("its configuration is that of another issuer".into());
@@ -276,7 +276,7 @@ impl Issuer {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Each change is one assignment, so nobody leaves half of one.
+    // Each change is one assignment: a panic leaves no half of one.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

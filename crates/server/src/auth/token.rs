@@ -1,17 +1,40 @@
 //! Signing and verifying one token.
 
+use std::sync::Arc;
+
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use base64::Engine as _;
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation};
+use lightcone_types::Identity;
 
-use super::claims::{RawClaims, TokenError, UnverifiedClaims};
+use super::claims::{Claims, RawClaims, TokenError, UnverifiedClaims};
 use super::key_set::KeySet;
-use super::{Caller, KeyPair};
+use super::keys::KeyPair;
 
 /// Longer tokens are refused unread.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
 const HEADER: &str = r#"{"typ":"JWT","alg":"ES256"}"#;
+
+/// A caller whose token was checked or just minted.
+#[derive(Clone)]
+pub struct Caller {
+    pub identity: Identity,
+    pub claims: Claims,
+    /// The token as presented.
+    pub token: Arc<str>,
+    /// The decoded text of the token's payload, byte for byte: what a module sees as its caller's JWT.
+    pub jwt_payload: Arc<str>,
+}
+
+// Tokens must not reach a log.
+impl std::fmt::Debug for Caller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Caller")
+            .field("identity", &self.identity)
+            .finish_non_exhaustive()
+    }
+}
 
 /// The payload text is signed as it is, so that its bytes are known.
 pub(super) fn sign(payload: &str, keys: &KeyPair) -> Result<String, TokenError> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer};
 
-use super::WordOrList;
+use super::word_or_list::WordOrList;
 use crate::auth::{parse_issuer, LOCAL_ISSUER};
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -14,7 +14,7 @@ pub struct Auth {
     pub foreign_issuers: ForeignIssuers,
     /// One of these must be among the audiences of a foreign token; empty: any audience will do.
     pub audiences: Vec<String>,
-    /// Issuers whose keys are in files, and who are never asked: key sets in JSON, or public keys in PEM.
+    /// Issuers whose keys are in files, and to which no request goes: key sets in JSON, or public keys in PEM.
     pub keys: BTreeMap<String, PathBuf>,
 }
 

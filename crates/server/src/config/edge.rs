@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use lightcone_limits::word::one_of;
 use serde::{Deserialize, Deserializer};
 
-use super::Config;
 use crate::client_address::TrustedProxies;
 
 /// However few processors there are.
@@ -21,7 +20,7 @@ pub struct Network {
     pub threads: Option<std::num::NonZeroUsize>,
     /// Whose `x-forwarded-*` headers count.
     pub trusted_proxies: TrustedProxies,
-    /// Names by which a server on loopback may be asked, besides `localhost` and addresses.
+    /// Host names under which a server on loopback answers, besides `localhost` and addresses.
     pub hosts: Vec<String>,
     /// Addresses at which clients reach the server, like `https://db.example.com`: there it proves its key.
     pub public_addresses: Vec<String>,
@@ -31,12 +30,37 @@ pub struct Network {
 
 impl Network {
     /// How many threads read and write sockets. The databases' own threads need the other processors: with as many
-    /// threads as processors here, every message wakes more threads than it has work for. With one, whatever keeps it would keep
-    /// everybody.
+    /// threads as processors here, every message wakes more threads than it has work for. With one, a task that keeps it busy
+    /// would delay all connections.
     pub fn threads(&self) -> usize {
         let processors = || std::thread::available_parallelism().map_or(1, usize::from);
         self.threads
             .map_or_else(|| (processors() / 2).max(NETWORK_THREADS_MIN), usize::from)
+    }
+
+    pub(super) fn check(&self) -> Result<(), String> {
+        for host in &self.hosts {
+            if host.is_empty() || host.contains([':', '/', ' ']) {
+                return Err(format!(
+                    "network.hosts: {host:?} is not a host name; write it without scheme and port, like \"app.example.com\""
+                ));
+            }
+        }
+        for origin in &self.management_origins {
+            let authority = origin.split_once("://").map(|(_, authority)| authority);
+            if authority
+                .is_none_or(|authority| authority.is_empty() || authority.contains(['/', ' ']))
+            {
+                return Err(format!(
+                    "network.management-origins: {origin:?} is not an origin; write scheme, host and, if it is not the usual \
+                     one, port, like \"https://admin.example.com\""
+                ));
+            }
+        }
+        for address in &self.public_addresses {
+            check_public_address(address)?;
+        }
+        Ok(())
     }
 }
 
@@ -72,9 +96,9 @@ pub struct Metrics {
     pub listen: Option<std::net::SocketAddr>,
     /// What a reader from elsewhere sends as `Authorization: Bearer`.
     pub token: Option<String>,
-    /// Whether functions and tables of modules are told by name, not only added up.
+    /// Whether functions and tables of modules are shown by name, not only added up.
     pub names: bool,
-    /// The same at `listen`, where they are told to everybody.
+    /// The same at `listen`, where everybody may read them.
     pub listen_names: bool,
 }
 
@@ -86,6 +110,18 @@ impl Default for Metrics {
             names: true,
             listen_names: false,
         }
+    }
+}
+
+impl Metrics {
+    pub(super) fn check(&self) -> Result<(), String> {
+        let token = self.token.as_ref();
+        if token.is_some_and(|token| token.len() < METRICS_TOKEN_BYTES_MIN) {
+            return Err(format!(
+                "metrics.token is shorter than {METRICS_TOKEN_BYTES_MIN} characters; take a random one"
+            ));
+        }
+        Ok(())
     }
 }
 
@@ -112,6 +148,23 @@ pub struct Postgres {
     pub key: Option<PathBuf>,
     /// Clients must encrypt.
     pub require_tls: bool,
+}
+
+impl Postgres {
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.certificate.is_some() != self.key.is_some() {
+            return Err(
+                "postgres.certificate and postgres.key go together: name both files".into(),
+            );
+        }
+        if self.require_tls && self.certificate.is_none() {
+            return Err(
+                "postgres.require-tls needs a certificate: set postgres.certificate and postgres.key"
+                    .into(),
+            );
+        }
+        Ok(())
+    }
 }
 
 /// The tools for assistants.
@@ -164,6 +217,18 @@ impl Default for Routes {
     }
 }
 
+impl Routes {
+    pub(super) fn check(&self) -> Result<(), String> {
+        let policy = &self.content_security_policy;
+        if axum::http::HeaderValue::from_str(policy).is_err() {
+            return Err(format!(
+                "routes.content-security-policy: {policy:?} cannot be sent in a header"
+            ));
+        }
+        Ok(())
+    }
+}
+
 /// A client compares it with what it has dialed, so it has one form.
 fn check_public_address(address: &str) -> Result<(), String> {
     let wrong = |why: &str| {
@@ -201,57 +266,6 @@ fn is_loopback(authority: &str) -> bool {
     address.is_ok_and(|ip| ip.to_canonical().is_loopback())
         || host == "localhost"
         || host.ends_with(".localhost")
-}
-
-/// The keys about who reaches the server.
-pub(super) fn check_edge(config: &Config) -> Result<(), String> {
-    for host in &config.network.hosts {
-        if host.is_empty() || host.contains([':', '/', ' ']) {
-            return Err(format!(
-                "network.hosts: {host:?} is not a host name; write it without scheme and port, like \"app.example.com\""
-            ));
-        }
-    }
-    for origin in &config.network.management_origins {
-        let authority = origin.split_once("://").map(|(_, authority)| authority);
-        if authority.is_none_or(|authority| authority.is_empty() || authority.contains(['/', ' ']))
-        {
-            return Err(format!(
-                "network.management-origins: {origin:?} is not an origin; write scheme, host and, if it is not the usual \
-                 one, port, like \"https://admin.example.com\""
-            ));
-        }
-    }
-    for address in &config.network.public_addresses {
-        check_public_address(address)?;
-    }
-    let postgres = &config.postgres;
-    if postgres.certificate.is_some() != postgres.key.is_some() {
-        return Err("postgres.certificate and postgres.key go together: name both files".into());
-    }
-    if postgres.require_tls && postgres.certificate.is_none() {
-        return Err(
-            "postgres.require-tls needs a certificate: set postgres.certificate and postgres.key"
-                .into(),
-        );
-    }
-    let policy = &config.routes.content_security_policy;
-    if axum::http::HeaderValue::from_str(policy).is_err() {
-        return Err(format!(
-            "routes.content-security-policy: {policy:?} cannot be sent in a header"
-        ));
-    }
-    if config
-        .metrics
-        .token
-        .as_ref()
-        .is_some_and(|token| token.len() < METRICS_TOKEN_BYTES_MIN)
-    {
-        return Err(format!(
-            "metrics.token is shorter than {METRICS_TOKEN_BYTES_MIN} characters; take a random one"
-        ));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

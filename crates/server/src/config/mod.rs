@@ -4,15 +4,17 @@ mod auth;
 mod edge;
 mod publish;
 mod reference;
+mod template;
 mod traces;
 mod unused;
+mod word_or_list;
 
 use std::path::Path;
 
+use lightcone_database::CLIENT_BYTES_CEILING;
 use serde::Deserialize;
 
 use crate::control::Bounds;
-use crate::database::CLIENT_BYTES_CEILING;
 use crate::error::Error;
 
 pub use auth::{Auth, ForeignIssuers};
@@ -20,29 +22,8 @@ pub use edge::{Mcp, McpWrites, Metrics, Network, Postgres, Routes, Scheduling, T
 pub use lightcone_limits::{CompressionChoice, Limits, WebSocket};
 pub use publish::{Publish, PublishAllowed, PUBLISH_ALLOWED_VARIABLE, PUBLISH_OWNERS_VARIABLE};
 pub use reference::{CertificateAuthority, Commitlog, EnginePool, Logs, ModuleHttp, V8HeapPolicy};
+pub use template::default_text;
 pub use traces::Tracing;
-
-/// The file that is written when the data directory has none: every key, commented out at its default.
-pub fn default_text() -> String {
-    include_str!("template.toml")
-        .replace(
-            "{websocket}\n",
-            &lightcone_limits::written(&WebSocket::rows()),
-        )
-        .replace("{limits}\n", &lightcone_limits::written(&Limits::rows()))
-}
-
-/// The same with every key in force.
-fn uncommented_default() -> String {
-    let lines = default_text();
-    let lines = lines.lines().map(|line| match line.strip_prefix("# ") {
-        Some(key) if key.contains(" = ") && !key.starts_with(char::is_uppercase) => {
-            format!("{key}\n")
-        }
-        _ => format!("{line}\n"),
-    });
-    lines.collect()
-}
 
 /// The parsed `config.toml`. Unknown keys are ignored, and named in [`Config::warnings`].
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -66,7 +47,7 @@ pub struct Config {
     pub routes: Routes,
     pub mcp: Mcp,
     pub tracing: Tracing,
-    /// What is to be said of the file when the server starts.
+    /// Warnings about the file that the log has when the server starts.
     #[serde(skip)]
     pub warnings: Vec<String>,
 }
@@ -92,7 +73,10 @@ impl Config {
             );
         }
         self.certificate_authority.check()?;
-        edge::check_edge(self)?;
+        self.network.check()?;
+        self.postgres.check()?;
+        self.routes.check()?;
+        self.metrics.check()?;
         self.auth.check()?;
         self.tracing.check()?;
         self.module_http.allow_list()?;
@@ -153,15 +137,9 @@ impl Config {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum WordOrList {
-    Word(String),
-    List(Vec<String>),
-}
-
 #[cfg(test)]
 mod tests {
+    use super::template::uncommented_default;
     use super::*;
 
     fn parse(text: &str) -> Result<Config, Error> {

@@ -3,7 +3,7 @@
 use lightcone_types::Identity;
 use serde::{Deserialize, Deserializer};
 
-use super::WordOrList;
+use super::word_or_list::WordOrList;
 use crate::error::Error;
 
 /// Environment variables for what `[publish]` says, so that a container needs no file.
@@ -43,7 +43,7 @@ impl Publish {
         }
     }
 
-    /// Whom the operator has named as somebody who may.
+    /// The identities that the operator has named.
     pub fn named(&self) -> impl Iterator<Item = Identity> + '_ {
         let listed = match &self.allowed {
             Some(PublishAllowed::Identities(list)) => list.as_slice(),

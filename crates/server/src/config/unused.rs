@@ -1,6 +1,8 @@
-//! Keys of a `config.toml` that say nothing to this server: whoever wrote them should hear of it.
+//! Keys of a `config.toml` that mean nothing to this server: the log warns of them.
 
 use std::collections::BTreeSet;
+
+use super::template::uncommented_default;
 
 /// Keys of the reference that have no meaning here, and why.
 const WITHOUT_EFFECT: [(&str, &str); 10] = [
@@ -69,12 +71,13 @@ fn keys(table: &toml::Table) -> impl Iterator<Item = String> + '_ {
 
 /// All keys that the default file shows.
 fn known() -> BTreeSet<String> {
-    let table = super::uncommented_default().parse::<toml::Table>();
+    let table = uncommented_default().parse::<toml::Table>();
     keys(&table.expect("a test parses the default file")).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::template::default_text;
     use super::*;
 
     #[test]
@@ -105,11 +108,8 @@ mod tests {
 
     #[test]
     fn the_default_file_warns_of_nothing() {
-        assert_eq!(super::warnings(&super::super::default_text()), [""; 0]);
-        assert_eq!(
-            super::warnings(&super::super::uncommented_default()),
-            [""; 0]
-        );
+        assert_eq!(super::warnings(&default_text()), [""; 0]);
+        assert_eq!(super::warnings(&uncommented_default()), [""; 0]);
         let many: String = (0..NAMED_MAX + 7).map(|n| format!("k{n} = 1\n")).collect();
         let warnings = super::warnings(&many);
         assert_eq!(warnings.len(), NAMED_MAX + 1);

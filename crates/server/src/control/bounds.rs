@@ -1,14 +1,14 @@
 //! How many databases there may be, and how much of the control database one identity may take.
 //!
-//! Identities are free: whoever asks gets one. So these bounds keep one of many owners from taking what is there for all; who may
-//! publish at all says `[publish]` of the configuration.
+//! Every caller can get any number of identities. So these bounds keep one of many owners from taking what is there for all;
+//! `[publish]` of the configuration says who may publish at all.
 
 use std::collections::HashSet;
 
 use lightcone_types::Identity;
 
+use super::error::{ControlError, Result};
 use super::state::State;
-use super::{ControlError, Result};
 
 /// What may be in the control database.
 #[derive(Clone, Debug)]
@@ -91,7 +91,7 @@ impl Bounds {
         })
     }
 
-    /// Has an owner of so many names four fifths of what he may have? Then the operator hears of it, once.
+    /// Has an owner of so many names four fifths of what he may have? Then the log warns the operator, once.
     fn is_nearly_full(&self, names: usize) -> bool {
         names >= self.names_per_owner_max - self.names_per_owner_max / 5
     }

@@ -1,7 +1,7 @@
 //! The journal of the control database: two logs with the same records, in `copy-1` and `copy-2`.
 //!
 //! Each is a log as databases have it, whose frames are chained and checksummed, so that a flipped bit, a record that vanished
-//! and records that were swapped are all noticed. A change is in both, and synced, before anybody hears of it; the first copy has
+//! and records that were swapped are all noticed. A change is in both, and synced, before it is acknowledged; the first copy has
 //! it first. At start all of both is read: the longer intact one counts, and the other is made from it again. Where the disk does
 //! not take that, one copy has to do until it does; the next change waits for it.
 
@@ -12,11 +12,9 @@ use std::sync::Arc;
 use lightcone_log::{Epoch, Frame, LocalLog, Log as _, LogError, LogOffset, LogOptions};
 use lightcone_storage::Storage;
 
+use super::error::{ControlError, Result};
 use super::legacy;
 use super::state::{encode, Change, State};
-use super::ControlError;
-
-type Result<T> = std::result::Result<T, ControlError>;
 
 const COPIES: [&str; 2] = ["copy-1", "copy-2"];
 /// In place of a database's identity.
@@ -82,7 +80,7 @@ impl Journal {
         // What was taken over is in the journal now.
         legacy::set_aside(directory)?;
         if lacking == Some(0) {
-            // It might be read again one day, with a change that nobody believes to be there.
+            // It might be read again one day, with a change that counts as not made.
             files.set_aside(COPIES[0], DAMAGED)?;
             files.sync()?;
         }
@@ -158,7 +156,7 @@ impl Journal {
         }
         self.generation += 1;
         let records = state.records(self.generation);
-        // The files are replaced, so nobody may hold them.
+        // The files are replaced, so they must not be open.
         self.copies.clear();
         self.files.write_copies(&records)?;
         for name in COPIES {
@@ -228,7 +226,8 @@ impl Files {
         }
         let log = self.open_log(name)?;
         let records = read_records(&log)?;
-        let state = State::replay(records.iter().map(Vec::as_slice))?;
+        let state = State::replay(records.iter().map(Vec::as_slice));
+        let state = state.map_err(ControlError::Record)?;
         Ok(Intact {
             log,
             records,
@@ -276,7 +275,7 @@ impl Files {
     /// Makes the names of the copies durable.
     fn sync(&self) -> Result<()> {
         let synced = self.storage.sync_directory(&self.directory);
-        synced.map_err(io("sync", &self.directory))
+        synced.map_err(ControlError::io("sync", &self.directory))
     }
 }
 
@@ -350,23 +349,14 @@ fn is_passing(error: &ControlError) -> bool {
 }
 
 fn rename(from: &Path, to: &Path) -> Result<()> {
-    fs::rename(from, to).map_err(io("rename", from))
+    fs::rename(from, to).map_err(ControlError::io("rename", from))
 }
 
 fn remove_all(path: &Path) -> Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(io("remove", path)(error))
+            Err(ControlError::io("remove", path)(error))
         }
         _ => Ok(()),
-    }
-}
-
-pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> ControlError {
-    let path = path.to_owned();
-    move |source| ControlError::Io {
-        action,
-        path,
-        source,
     }
 }

@@ -6,9 +6,9 @@ use std::path::Path;
 use lightcone_types::Identity;
 use redb::{Database, ReadTransaction, ReadableDatabase as _, ReadableTable as _, TableDefinition};
 
-use super::journal::io;
+use super::error::{ControlError, Result};
+use super::record::DatabaseRecord;
 use super::state::{Change, State};
-use super::{ControlError, DatabaseRecord};
 
 const FILE: &str = "control.redb";
 /// What is left of the file when its contents are in the journal.
@@ -28,7 +28,7 @@ const COUNTERS: TableDefinition<&str, u64> = TableDefinition::new("counters");
 type Failed = Box<dyn std::error::Error>;
 
 /// The state in `control.redb`, if there is one.
-pub(super) fn read(directory: &Path) -> Result<Option<State>, ControlError> {
+pub(super) fn read(directory: &Path) -> Result<Option<State>> {
     let path = directory.join(FILE);
     let wrong = |found: String| ControlError::Legacy {
         path: path.clone(),
@@ -50,21 +50,21 @@ pub(super) fn read(directory: &Path) -> Result<Option<State>, ControlError> {
 }
 
 /// Puts a note in the place of the file, so that neither this version nor an earlier one mistakes it for the truth.
-pub(super) fn set_aside(directory: &Path) -> Result<(), ControlError> {
+pub(super) fn set_aside(directory: &Path) -> Result<()> {
     let (path, taken_over) = (directory.join(FILE), directory.join(TAKEN_OVER));
     if is_note(&path)? {
         return Ok(());
     }
     if path.exists() && !taken_over.exists() {
-        std::fs::rename(&path, taken_over).map_err(io("rename", &path))?;
+        std::fs::rename(&path, taken_over).map_err(ControlError::io("rename", &path))?;
     }
-    std::fs::write(&path, NOTE).map_err(io("write", &path))
+    std::fs::write(&path, NOTE).map_err(ControlError::io("write", &path))
 }
 
-fn is_note(path: &Path) -> Result<bool, ControlError> {
+fn is_note(path: &Path) -> Result<bool> {
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.len() == NOTE.len() as u64 => {
-            Ok(std::fs::read(path).map_err(io("read", path))? == NOTE)
+            Ok(std::fs::read(path).map_err(ControlError::io("read", path))? == NOTE)
         }
         _ => Ok(false),
     }

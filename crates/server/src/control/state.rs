@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use lightcone_types::Identity;
 use serde::{Deserialize, Serialize};
 
-use super::{hex_form, ControlError, DatabaseRecord, Role};
+use super::record::{hex_form, DatabaseRecord, Role};
 
 /// Changes in one record of a journal that is written anew.
 const CHANGES_PER_RECORD: usize = 1000;
 
-/// So many databases that are gone have an owner still.
+/// Deleted databases whose owners are remembered.
 pub(super) const FOUNDERS_MAX: usize = 262_144;
 
-/// So many of one owner, whose oldest are forgotten first: nobody alone takes what there is for all.
+/// The same of one owner, whose oldest are forgotten first, so that one owner does not take the room of all.
 pub(super) const FOUNDERS_PER_OWNER_MAX: usize = 8_192;
 
 /// 80 % of them.
@@ -28,7 +28,7 @@ pub(super) enum Change {
     Database(DatabaseRecord),
     /// Its record goes; whose it was is remembered.
     DatabaseGone(u64),
-    /// Whose a database was that is gone: nobody else makes one under its identity. Only where a journal was written anew.
+    /// The owner of a deleted database: only he may create one under its identity again. Only where a journal was written anew.
     Founder {
         #[serde(with = "hex_form")]
         database: Identity,
@@ -52,7 +52,7 @@ pub(super) enum Change {
         database: Identity,
         locked: bool,
     },
-    /// Somebody may do more with a database than everybody, or no longer.
+    /// An identity has a role in a database, or has it no longer.
     Collaborator {
         #[serde(with = "hex_form")]
         database: Identity,
@@ -79,7 +79,7 @@ pub(super) struct State {
     pub locks: HashSet<Identity>,
     /// Of each database that has some. They go with it.
     pub collaborators: HashMap<Identity, BTreeMap<Identity, Role>>,
-    /// Whose the databases were that are gone.
+    /// The owners of deleted databases.
     pub founders: HashMap<Identity, Identity>,
     /// The same by owner, in the order in which they went.
     pub founded: HashMap<Identity, VecDeque<Identity>>,
@@ -89,10 +89,13 @@ pub(super) struct State {
 
 impl State {
     /// The state that a journal's records make.
-    pub fn replay<'a>(records: impl IntoIterator<Item = &'a [u8]>) -> Result<State, ControlError> {
+    ///
+    /// # Errors
+    /// They make none: the text says which of them is wrong.
+    pub fn replay<'a>(records: impl IntoIterator<Item = &'a [u8]>) -> Result<State, String> {
         let mut state = State::default();
         for (number, record) in records.into_iter().enumerate() {
-            let wrong = |text: String| ControlError::Record(format!("record {number}: {text}"));
+            let wrong = |text: String| format!("record {number}: {text}");
             let changes: Vec<Change> =
                 serde_json::from_slice(record).map_err(|error| wrong(error.to_string()))?;
             for change in changes {
@@ -100,7 +103,7 @@ impl State {
             }
         }
         if state.generation == 0 {
-            return Err(ControlError::Record("the journal has no beginning".into()));
+            return Err("the journal has no beginning".to_owned());
         }
         Ok(state)
     }
@@ -369,7 +372,7 @@ mod tests {
         assert!(String::from_utf8_lossy(&anew[0]).contains(&founder));
         let again = State::replay(anew.iter().map(Vec::as_slice)).expect("its own records");
         assert_eq!(again.founders, state.founders);
-        // Whoever is nobody's is a sign of damage.
+        // A collaborator of a database that is not there is a sign of damage.
         let records = [earlier.as_bytes(), gone.as_bytes(), given.as_bytes()];
         assert!(State::replay(records).is_err());
     }
@@ -389,7 +392,7 @@ mod tests {
                     id: a.into(),
                     identity: identity(b),
                     owner: identity(a),
-                    host_type: super::super::HostType::Js,
+                    host_type: super::super::record::HostType::Js,
                     initial_program: lightcone_types::Hash([b; 32]),
                     replica_id: b.into(),
                 }),

@@ -3,8 +3,10 @@
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use lightcone_types::Hash;
+
 use super::faults::{FaultyDisk, Kind};
-use super::state::FOUNDERS_PER_OWNER_MAX;
+use super::state::{FOUNDERS_MAX, FOUNDERS_PER_OWNER_MAX};
 use super::*;
 
 pub(super) fn identity(number: u8) -> Identity {

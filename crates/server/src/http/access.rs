@@ -12,8 +12,8 @@ use axum::http::{header, HeaderMap, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
-use super::reply::Failure;
 use crate::client_address::{Client, ConnectionAddresses};
+use crate::reply::Failure;
 use crate::state::ServerState;
 
 /// Who may ask for a route out of a browser.

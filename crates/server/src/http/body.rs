@@ -15,9 +15,12 @@ use hyper::body::{Frame, SizeHint};
 use lightcone_accounts::Account;
 use tokio::time::{timeout, Instant};
 
-use super::reply::Failure;
 use crate::budget::Charge;
+use crate::control::DatabaseRecord;
+use crate::database::ProgramBytes;
+use crate::names::NameOrIdentity;
 use crate::pace::{Pace, Patience};
+use crate::reply::Failure;
 use crate::state::ServerState;
 
 /// Limit for every body but a module.
@@ -105,7 +108,7 @@ impl Segments {
             true => self.into_shared(),
             false => {
                 let joined = tokio::task::spawn_blocking(move || self.into_shared());
-                joined.await.map_err(|_| super::reply::stopped())?
+                joined.await.map_err(|_| crate::reply::stopped())?
             }
         };
         let bytes = Bytes::from_owner(bytes);
@@ -147,7 +150,7 @@ pub(crate) async fn receive(
         let frame = frame.map_err(|error| {
             Failure::bad_request(format!(
                 "Failed to buffer the request body: {}",
-                super::reply::error_chain(&error)
+                crate::error::error_chain(&error)
             ))
         })?;
         let Ok(data) = frame.into_data() else {
@@ -173,6 +176,50 @@ pub(crate) async fn receive(
     }
     received.end(&mut last);
     Ok(received)
+}
+
+/// An uploaded module. It counts against `limits.upload-bytes-max` until it is published: many may wait for their turn.
+pub(super) struct Upload {
+    pub program: ProgramBytes,
+    _charge: Charge,
+}
+
+impl ServerState {
+    /// The record of an existing database and the request's body: the record as it is when the body has come, which may take long.
+    pub(super) async fn record_and_body(
+        &self,
+        path: &NameOrIdentity,
+        body: Body,
+        bytes_max: usize,
+    ) -> Result<(DatabaseRecord, Buffered), Failure> {
+        // Before it takes memory.
+        self.record(path)?;
+        let pace = Pace::of(&self.config.limits);
+        let body = read(body, bytes_max, pace, &self.buffered_bytes);
+        let body = body.await?;
+        Ok((self.record(path)?, body))
+    }
+
+    /// The body of a request that uploads a module.
+    pub(super) async fn read_program(&self, body: Body) -> Result<Upload, Failure> {
+        let limits = &self.config.limits;
+        let received = receive(
+            body,
+            limits.program_bytes_max,
+            Pace::of(limits),
+            &self.upload_bytes,
+        );
+        let received = received.await?;
+        // Copies and hashes up to 256 MiB.
+        let made = tokio::task::spawn_blocking(move || {
+            let (program, charge) = received.into_shared();
+            Upload {
+                program: ProgramBytes::new(program),
+                _charge: charge,
+            }
+        });
+        made.await.map_err(|_| crate::reply::stopped())
+    }
 }
 
 /// The next part of a body. None if the client is too slow.
@@ -202,7 +249,7 @@ pub(crate) async fn drain_rest(
     if request.body().is_end_stream() {
         return next.run(request).await;
     }
-    // A client that asks first is told by the answer, and sends nothing.
+    // A client that sent `Expect` learns from the answer, and sends nothing.
     let asks_first = request.headers().contains_key(header::EXPECT);
     let (parts, body) = request.into_parts();
     let rest = Rest(Arc::new(Mutex::new(Received {

@@ -9,13 +9,13 @@ use axum::response::{IntoResponse as _, Response};
 use axum::Extension;
 
 use super::path::{DatabasePath, FunctionPath};
-use super::reply::{self, Failure, Reply};
 use super::traced::Traced;
 use super::{body, delivery};
 use crate::auth;
 use crate::control::DatabaseRecord;
 use crate::database::{CallArgs, CallError, CallOutcome, Caller, DatabaseHandle, TraceContext};
 use crate::permissions;
+use crate::reply::{self, Failure, Reply};
 use crate::state::ServerState;
 
 pub(super) const ENERGY_USED: HeaderName = HeaderName::from_static("spacetime-energy-used");

@@ -11,10 +11,10 @@ use serde_json::json;
 
 use super::body;
 use super::path::{DatabasePath, IdentityPath};
-use super::reply::{self, Failure, Reply};
 use crate::auth::Caller;
 use crate::control::{ControlError, DatabaseRecord, Role};
 use crate::permissions::{self, Action};
+use crate::reply::{self, Failure, Reply};
 use crate::state::ServerState;
 
 /// What PUT takes.
@@ -30,7 +30,12 @@ pub(super) async fn list(
     Extension(caller): Extension<Caller>,
 ) -> Reply {
     let record = state.record(&path)?;
-    permissions::check(&state, &record, &caller.identity, Action::ListCollaborators)?;
+    permissions::check(
+        &state.control,
+        &record,
+        &caller.identity,
+        Action::ListCollaborators,
+    )?;
     let collaborators = state.control.collaborators(&record.identity);
     let collaborators: Vec<_> = collaborators
         .into_iter()
@@ -54,7 +59,7 @@ pub(super) async fn put(
         .await?;
     let role = read_role(&text)?;
     permissions::check(
-        &state,
+        &state.control,
         &record,
         &caller.identity,
         Action::ChangeCollaborators,
@@ -76,7 +81,7 @@ pub(super) async fn delete(
 ) -> Reply {
     let record = state.record(&path)?;
     let action = needed(&caller, &identity);
-    permissions::check(&state, &record, &caller.identity, action)?;
+    permissions::check(&state.control, &record, &caller.identity, action)?;
     if identity == record.owner {
         return Err(Failure::bad_request(
             "this database belongs to this identity, and its rights cannot be taken away [LC0142]",
@@ -89,10 +94,10 @@ pub(super) async fn delete(
     set(&state, &record, &caller, (identity, None)).await
 }
 
-/// What taking somebody's role away needs.
+/// What taking a role away needs.
 fn needed(caller: &Caller, identity: &Identity) -> Action {
     match *identity == caller.identity {
-        // Nobody is kept against his will.
+        // Every collaborator may leave.
         true => Action::Use,
         false => Action::ChangeCollaborators,
     }
@@ -111,7 +116,7 @@ fn read_role(text: &[u8]) -> Result<Role, Failure> {
     known.ok_or_else(|| wrong("it is none of these".to_owned()))
 }
 
-/// On the disk first; then whoever has less now loses the connections that have more.
+/// On the disk first; then connections end that have more rights than their identity has now.
 async fn set(
     state: &Arc<ServerState>,
     record: &DatabaseRecord,
@@ -124,7 +129,7 @@ async fn set(
         None => needed(caller, &identity),
     };
     let by = caller.identity;
-    // Detached: a client that goes away leaves nobody with rights that he has no longer.
+    // Detached: the change is finished also when the client goes away.
     let (state, record) = (state.clone(), record.clone());
     let task = tokio::spawn(async move {
         let before = permissions::rights(&state.control, &record, &identity);
@@ -139,7 +144,7 @@ async fn set(
                 let rights = permissions::rights(&state.control, &record, &identity);
                 (rights, Ok(is_new))
             }
-            // He may have less now, or not: nobody keeps more than is known to be his.
+            // It is unknown whether he has less now: connections with more than the lesser rights end.
             Err(error) if error.is_unknown() => {
                 let standing = permissions::standing_with(&record, &identity, role);
                 (before.min(permissions::rights_of(standing)), Err(error))
@@ -149,7 +154,7 @@ async fn set(
             }
             Err(error) => return Err(error.into()),
         };
-        // Also when it was so before: it may be asked for again because the answer was lost.
+        // Also when the role was the same before: a client repeats a request whose answer was lost.
         if let Some(running) = state.databases.running(&database) {
             running.handle.lower_rights(identity, rights);
         }

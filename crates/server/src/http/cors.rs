@@ -1,11 +1,10 @@
 //! Cross-origin rules of `/v1` (06 §1.2): any origin may ask, and every OPTIONS request is answered here.
 
+use crate::reply;
 use axum::extract::Request;
 use axum::http::{header, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
-
-use super::reply;
 
 const HEADERS: HeaderValue = HeaderValue::from_static("authorization,accept,content-type");
 /// Clients of MCP send one more.

@@ -8,8 +8,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
 use super::query::Query;
-use super::reply::Failure;
 use crate::auth::{Caller, TokenError};
+use crate::reply::Failure;
 use crate::state::ServerState;
 
 const IDENTITY: HeaderName = HeaderName::from_static("spacetime-identity");

@@ -11,12 +11,12 @@ use serde_json::{json, Value};
 
 use super::path::DatabasePath;
 use super::query::{wrong, Query};
-use super::reply::{self, Failure, Reply};
 use super::{delivery, update};
 use crate::auth::Caller;
 use crate::control::DatabaseRecord;
 use crate::metrics::TooManyLooks;
 use crate::permissions::{self, Action};
+use crate::reply::{self, Failure, Reply};
 use crate::state::ServerState;
 
 /// GET `/v1/database/:n` (06 §5.6).
@@ -65,7 +65,12 @@ pub(super) async fn metrics(
     Extension(caller): Extension<Caller>,
 ) -> Reply {
     let record = state.record(&path)?;
-    permissions::check(&state, &record, &caller.identity, Action::ViewMetrics)?;
+    permissions::check(
+        &state.control,
+        &record,
+        &caller.identity,
+        Action::ViewMetrics,
+    )?;
     let (identity, names) = (record.identity, state.control.names_of(&record.identity)?);
     let Some(running) = state.databases.running(&identity) else {
         let value = crate::metrics::one_as_json(&identity, names, None);

@@ -19,10 +19,10 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep_until, Instant};
 
-use super::reply::{self, stopped, Failure};
 use crate::database::{HeldMemory, Holder, SqlError};
 use crate::databases::Databases;
 use crate::pace::{Pace, Patience};
+use crate::reply::{self, stopped, Failure};
 use crate::state::ServerState;
 
 /// Parts of this size are handed to the connection, so that progress is seen.
@@ -297,7 +297,7 @@ mod tests {
     /// Of a server that lets a client make such pauses.
     fn delivery(pause_ms: u64, is_http2: bool) -> Delivery {
         let directory = tempfile::tempdir().expect("a directory");
-        let state = crate::server::state_for_tests(directory.path());
+        let state = crate::startup::state_for_tests(directory.path());
         Delivery {
             pace: Pace {
                 pause_max: Duration::from_millis(pause_ms),

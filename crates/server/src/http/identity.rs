@@ -9,11 +9,11 @@ use lightcone_types::Identity;
 use serde_json::{json, Value};
 
 use super::path::IdentityPath;
-use super::reply::{self, Failure, Reply};
 use super::Query;
 use crate::auth::{proof, Caller};
 use crate::client_address::{Client, ConnectionAddresses};
 use crate::control::{ControlDb, ControlError};
+use crate::reply::{self, Failure, Reply};
 use crate::state::ServerState;
 
 const WEBSOCKET_TOKEN_SECONDS: i64 = 60;

@@ -15,11 +15,11 @@ use tokio::sync::broadcast::{self, error::RecvError};
 use super::delivery;
 use super::path::DatabasePath;
 use super::query::Query;
-use super::reply::{self, Failure, Reply};
 use crate::auth::{has_ended, Caller};
 use crate::database::LIVE_RECORDS_MAX;
 use crate::databases::OpenError;
 use crate::permissions::{self, Action};
+use crate::reply::{self, Failure, Reply};
 use crate::state::ServerState;
 
 /// Most lines that are sent before the live ones.
@@ -36,7 +36,7 @@ pub(super) async fn logs(
     let record = state.record(&path)?;
     let num_lines = query.number::<u32>("num_lines")?;
     let follow = query.boolean("follow")?.unwrap_or(false);
-    permissions::check(&state, &record, &caller.identity, Action::ViewLogs)?;
+    permissions::check(&state.control, &record, &caller.identity, Action::ViewLogs)?;
     let running = match state.databases.get(&record).await {
         Ok(running) => running,
         // A database that does not start is just the one whose log is wanted.
@@ -67,7 +67,8 @@ pub(super) async fn logs(
         drop(handle);
         // Whoever may not see it any more gets no more of it, nor does a token that has ended.
         let may_see = move || {
-            let allowed = permissions::check(&state, &record, &caller.identity, Action::ViewLogs);
+            let allowed =
+                permissions::check(&state.control, &record, &caller.identity, Action::ViewLogs);
             allowed.is_ok() && !has_ended(caller.claims.expires_at)
         };
         let body = Body::from_stream(follow_stream(first, live, may_see));

@@ -21,12 +21,12 @@ use self::message::{Message, Request};
 use self::tools::{Said, Tools};
 use super::path::DatabasePath;
 use super::query::Query;
-use super::reply::{self, Failure, Reply};
 use super::{body, delivery};
 use crate::auth::Caller;
 use crate::config::McpWrites;
 use crate::names::NameOrIdentity;
 use crate::pace::Pace;
+use crate::reply::{self, Failure, Reply};
 use crate::state::ServerState;
 
 /// The versions of MCP that clients may speak; a client that wants another one is offered the first. What is answered is the same.

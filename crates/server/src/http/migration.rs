@@ -8,11 +8,11 @@ use axum::Extension;
 use serde_json::{json, Value};
 
 use super::path::DatabasePath;
-use super::reply::{self, Failure, Reply};
 use crate::auth::Caller;
 use crate::database::{LastMigration, MigrationOutcome, RunningMigration};
-use crate::databases::Running;
 use crate::permissions::Action;
+use crate::reply::{self, Failure, Reply};
+use crate::running::Running;
 use crate::state::ServerState;
 
 /// GET `/v1/database/:n/migration`. Answered while the writer is busy with it.

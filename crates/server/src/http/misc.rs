@@ -9,9 +9,9 @@ use serde_json::json;
 
 use super::path::IdentityPath;
 use super::query::Query;
-use super::reply::{self, Failure, Reply};
 use crate::client_address::Client;
-use crate::metrics::{self, Scrapes, Told};
+use crate::metrics::{self, Detail};
+use crate::reply::{self, Failure, Reply};
 use crate::state::ServerState;
 
 pub(super) async fn ping() -> Reply {
@@ -29,7 +29,7 @@ pub(super) async fn health(State(state): State<Arc<ServerState>>) -> Reply {
     })))
 }
 
-/// GET `/v1/metrics`: for this machine, and for who has `metrics.token`.
+/// GET `/v1/metrics`: for this machine, and for readers with `metrics.token`.
 pub(super) async fn metrics(
     State(state): State<Arc<ServerState>>,
     Extension(client): Extension<Client>,
@@ -56,10 +56,10 @@ pub(super) async fn metrics(
     }
 }
 
-/// The text, as programs on this machine and who has the token may read it.
+/// The text for programs on this machine and readers with the token.
 async fn all_metrics(state: &Arc<ServerState>) -> Reply {
     let reader = state.clone();
-    let read = move || metrics::render(&reader, Told::to_operators(&reader.config));
+    let read = move || metrics::render(&reader, Detail::for_operators(&reader.config));
     let text = state.scrapes.all(read).await;
     Ok(reply::text(text.map_err(stopped)?))
 }
@@ -79,7 +79,7 @@ fn presents(headers: &axum::http::HeaderMap, token: &str) -> bool {
     presented.len() == token.len() && different.fold(0, |found, (a, b)| found | (a ^ b)) == 0
 }
 
-/// The metrics for whoever asks, on the listener `metrics.listen`: without names unless the operator says otherwise, or the reader has
+/// The metrics for every reader, on the listener `metrics.listen`: without names unless the operator says otherwise, or the reader has
 /// the token.
 pub(super) async fn open_metrics(
     State(state): State<Arc<ServerState>>,
@@ -89,7 +89,9 @@ pub(super) async fn open_metrics(
     if token.is_some_and(|token| presents(&headers, token)) {
         return all_metrics(&state).await;
     }
-    let text = Scrapes::open_text(&state).await;
+    let reader = state.clone();
+    let make = move || metrics::render(&reader, Detail::for_everybody(&reader.config));
+    let text = state.scrapes.open_text(make).await;
     Ok(reply::text(text.map_err(stopped)?))
 }
 

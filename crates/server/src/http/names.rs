@@ -10,11 +10,11 @@ use serde_json::json;
 
 use super::body;
 use super::path::DatabasePath;
-use super::reply::{self, Failure, Reply};
 use crate::auth::Caller;
 use crate::control::{DatabaseRecord, Registration};
 use crate::names::{DatabaseName, NAME_BYTES_MAX};
 use crate::permissions::{self, Action};
+use crate::reply::{self, Failure, Reply};
 use crate::state::ServerState;
 
 /// Most names of one database.
@@ -107,7 +107,7 @@ pub(super) async fn replace(
     }
     if names.is_empty() {
         let caller = &caller.identity;
-        permissions::check(&state, &record, caller, Action::LeaveNameless)?;
+        permissions::check(&state.control, &record, caller, Action::LeaveNameless)?;
     }
     let (database, owner) = (record.identity, record.owner);
     match state

@@ -14,7 +14,6 @@ use lightcone_wire::Protocol;
 
 use super::path::{DatabasePath, IdentityPath};
 use super::query::Query;
-use super::reply::Reply;
 use super::{collaborators, owner, pre_publish, publish};
 use crate::auth::Caller;
 use crate::client_address::Client;
@@ -27,7 +26,8 @@ use crate::fake_engine::SLOW_LOAD;
 use crate::names::NameOrIdentity;
 use crate::permissions;
 use crate::publishing::Publisher;
-use crate::server::state_for_tests;
+use crate::reply::Reply;
+use crate::startup::state_for_tests;
 use crate::state::ServerState;
 
 /// Far more than anything here takes.

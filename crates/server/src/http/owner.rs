@@ -7,11 +7,11 @@ use axum::http::StatusCode;
 use axum::Extension;
 
 use super::path::DatabasePath;
-use super::reply::{self, stopped, Failure, Reply};
 use crate::auth::Caller;
 use crate::control::ControlError;
 use crate::names::NameOrIdentity;
 use crate::permissions::{self, Action};
+use crate::reply::{self, stopped, Failure, Reply};
 use crate::state::ServerState;
 
 /// DELETE `/v1/database/:n`.
@@ -28,7 +28,7 @@ pub(super) async fn delete(
         let Some(record) = state.control.database(&identity)? else {
             return Ok(reply::empty(StatusCode::OK));
         };
-        permissions::check(&state, &record, &caller.identity, Action::Delete)?;
+        permissions::check(&state.control, &record, &caller.identity, Action::Delete)?;
         let deleted = state.change_control(move |control| control.delete_database(&identity));
         if let Err(error) = deleted.await {
             if error.is_unknown() {
@@ -78,7 +78,7 @@ async fn set_lock(
     locked: bool,
 ) -> Reply {
     let record = state.record(path)?;
-    permissions::check(state, &record, &caller.identity, Action::Lock)?;
+    permissions::check(&state.control, &record, &caller.identity, Action::Lock)?;
     state
         .control(move |control| control.set_lock(&record.identity, locked))
         .await?;

@@ -4,8 +4,8 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use lightcone_types::Identity;
 
-use super::reply::Failure;
 use crate::names::NameOrIdentity;
+use crate::reply::Failure;
 
 /// The `{database}` segment.
 pub(crate) struct DatabasePath(pub NameOrIdentity);

@@ -13,11 +13,11 @@ use lightcone_schema::{MigrationPlan, PlanStyle, Step, StepKind};
 use serde_json::{json, Map, Value};
 use tokio::sync::oneshot;
 
+use super::body::Upload;
 use super::delivery::{self, Held};
 use super::path::DatabasePath;
-use super::publish::{host_type, own_publish_guard, publisher};
+use super::publish_request::{host_type, own_publish_guard, publisher};
 use super::query::Query;
-use super::reply::{self, stopped, Failure, Reply};
 use super::update;
 use crate::auth::Caller;
 use crate::client_address::Client;
@@ -26,7 +26,8 @@ use crate::database::{DatabaseHandle, PreparedUpdate, StepReport, UpdateError, U
 use crate::names::NameOrIdentity;
 use crate::permissions::{self, Action};
 use crate::publishing::{Publisher, Turn};
-use crate::state::{ServerState, Upload};
+use crate::reply::{self, stopped, Failure, Reply};
+use crate::state::ServerState;
 
 /// Steps that an answer lists one by one; the text of the plan has a bound of its own.
 const LISTED_STEPS_MAX: usize = 4096;
@@ -85,7 +86,7 @@ fn admitted(
     caller: &Caller,
 ) -> Result<DatabaseRecord, Failure> {
     let record = state.record(path)?;
-    permissions::check(state, &record, &caller.identity, Action::Update)?;
+    permissions::check(&state.control, &record, &caller.identity, Action::Update)?;
     own_publish_guard(state, caller)?;
     Ok(record)
 }

@@ -6,30 +6,30 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::Response;
 use axum::Extension;
 use lightcone_limits::duration::parse_duration;
 use lightcone_types::{Hash, Identity};
 use serde_json::json;
 
+use super::body::Upload;
 use super::confirmation;
 use super::names::registrable;
 use super::path::DatabasePath;
+use super::publish_request::{check_replicas, host_type, own_publish_guard, publish_guard};
+use super::publish_request::{publisher, success};
 use super::query::{wrong, Query};
-use super::reply::{self, stopped, Failure, Reply};
 use super::reset::reset_database;
 use super::update::{update_database, Update};
-use crate::address_counts::counted_as;
 use crate::auth::Caller;
 use crate::client_address::Client;
 use crate::control::{ControlError, DatabaseRecord, HostType, Registration};
 use crate::database::{Policy, ProgramBytes};
 use crate::names::{DatabaseName, NameOrIdentity};
 use crate::permissions::{self, Action};
-use crate::publishing::{Publisher, Turn};
-use crate::state::{ServerState, Upload};
+use crate::publishing::Turn;
+use crate::reply::{stopped, Failure, Reply};
+use crate::state::ServerState;
 
-const REPLICAS_MAX: u64 = 255;
 /// How often a publish begins anew because the database came or went meanwhile.
 const RACES_MAX: usize = 3;
 
@@ -43,15 +43,6 @@ struct Parameters {
     parent: Option<String>,
     organization: Option<String>,
     confirmation_timeout: Duration,
-}
-
-pub(super) fn host_type(query: &Query) -> Result<HostType, Failure> {
-    Ok(query
-        .word(
-            "host_type",
-            &[("Wasm", HostType::Wasm), ("Js", HostType::Js)],
-        )?
-        .unwrap_or_default())
 }
 
 impl Parameters {
@@ -114,15 +105,6 @@ impl Parameters {
     }
 }
 
-pub(super) fn check_replicas(num_replicas: Option<u64>) -> Result<(), Failure> {
-    match num_replicas {
-        Some(n) if n > REPLICAS_MAX => Err(Failure::bad_request(format!(
-            "Replication factor {n} out of bounds"
-        ))),
-        _ => Ok(()),
-    }
-}
-
 fn parse_reference(text: &str) -> Result<NameOrIdentity, Failure> {
     NameOrIdentity::parse(text).map_err(|error| wrong(error.to_string()))
 }
@@ -139,33 +121,6 @@ fn creation_guard(state: &ServerState, caller: &Caller, client: &Client) -> Resu
     Ok(state.control.may_have_more(&caller.identity)?)
 }
 
-/// May he publish to a database that is his own?
-pub(super) fn own_publish_guard(state: &ServerState, caller: &Caller) -> Result<(), Failure> {
-    publish_guard(state, caller, true)
-}
-
-fn publish_guard(state: &ServerState, caller: &Caller, is_local: bool) -> Result<(), Failure> {
-    if state.config.publish.permits(&caller.identity, is_local) {
-        return Ok(());
-    }
-    let text = format!(
-        "{} may not publish on this server from here; its operator can allow it with publish.owners or publish.allowed \
-         in config.toml [LC0114]",
-        caller.identity
-    );
-    Err(Failure::text(StatusCode::FORBIDDEN, text))
-}
-
-pub(super) fn success(name: Option<&DatabaseName>, database: &Identity, op: &str) -> Response {
-    reply::json_value(&json!({
-        "Success": {
-            "domain": name.map(DatabaseName::as_str),
-            "database_identity": database.to_hex(),
-            "op": op,
-        }
-    }))
-}
-
 /// POST `/v1/database`: a new database without a name.
 pub(super) async fn create(
     State(state): State<Arc<ServerState>>,
@@ -180,7 +135,7 @@ pub(super) async fn create(
             "Clear database requires database name or identity",
         ));
     }
-    // Before the upload: who may not publish takes no memory either.
+    // Before the upload: a caller who may not publish takes no memory either.
     creation_guard(&state, &caller, &client)?;
     let upload = state.read_program(request_body).await?;
     let identity = state.authority.mint_anonymous()?.identity;
@@ -201,7 +156,7 @@ pub(super) async fn publish(
     request_body: Body,
 ) -> Reply {
     let parameters = Parameters::parse(&query)?;
-    // Before the upload, so that who may not publish takes no memory; and after it, since much may happen meanwhile.
+    // Before the upload, so that a caller who may not publish takes no memory; and after it, since much may happen meanwhile.
     let action = if parameters.clear {
         Action::Reset
     } else {
@@ -285,7 +240,7 @@ fn admit(
     };
     match &record {
         Some(record) => {
-            permissions::check(state, record, &caller.identity, action)?;
+            permissions::check(&state.control, record, &caller.identity, action)?;
             own_publish_guard(state, caller)?;
         }
         None => {
@@ -296,14 +251,6 @@ fn admit(
         }
     }
     Ok((known, record))
-}
-
-/// On whose account a module is loaded: whoever has collaborators has no more turns than others.
-pub(super) fn publisher(owner: Identity, client: &Client) -> Publisher {
-    Publisher {
-        owner,
-        address: counted_as(client.address),
-    }
 }
 
 async fn create_or_update(
@@ -334,7 +281,7 @@ async fn create_or_update(
                 }
             };
             if let Some(record) = state.control.database(&identity)? {
-                permissions::check(&state, &record, &caller.identity, Action::Update)?;
+                permissions::check(&state.control, &record, &caller.identity, Action::Update)?;
                 own_publish_guard(&state, &caller)?;
                 let update = Update {
                     host_type: parameters.host_type,
@@ -372,7 +319,7 @@ struct NewDatabase<'a> {
     program: ProgramBytes,
 }
 
-/// False if somebody else has created it in the meantime. The turn is given back when the module is loaded.
+/// False if another request has created it in the meantime. The turn is given back when the module is loaded.
 async fn create_database(
     state: &ServerState,
     caller: &Caller,
@@ -389,7 +336,7 @@ async fn create_database(
         initial_program: new.program.hash(),
         replica_id: state.control(|control| control.next_replica_id()).await?,
     };
-    // Without a lock: nobody knows this replica yet.
+    // Without a lock: this replica is in no list yet.
     let started = state.databases.create(&record, new.program).await?;
     drop(turn);
     let _lock = state.databases.lock(&identity).await;
@@ -424,7 +371,7 @@ fn may_create(
     (identity, is_chosen): (&Identity, bool),
     name: Option<&DatabaseName>,
 ) -> Result<(), Failure> {
-    // Somebody else's database may have been here when the upload was let in, and be gone and forgotten by now.
+    // Another owner's database may have been here when the upload was let in, and be gone and forgotten by now.
     if is_chosen {
         state.control.may_choose(identity, &caller.identity)?;
     }

@@ -1,9 +1,8 @@
 //! Query strings: known parameters at most once, unknown ones ignored (06 §1).
 
+use crate::reply::Failure;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-
-use super::reply::Failure;
 
 /// The decoded parameters of a query string, in order.
 #[derive(Debug, Default)]

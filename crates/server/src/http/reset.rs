@@ -9,15 +9,15 @@ use axum::Extension;
 use lightcone_types::Identity;
 
 use super::path::DatabasePath;
-use super::publish::{check_replicas, host_type, own_publish_guard, publisher, success};
+use super::publish_request::{check_replicas, host_type, own_publish_guard, publisher, success};
 use super::query::Query;
-use super::reply::{stopped, Failure, Reply};
 use crate::auth::Caller;
 use crate::client_address::Client;
 use crate::control::{ControlError, DatabaseRecord, HostType};
 use crate::database::ProgramBytes;
-use crate::databases::Started;
 use crate::permissions::{self, Action};
+use crate::reply::{stopped, Failure, Reply};
+use crate::running::Started;
 use crate::state::ServerState;
 
 /// PUT `/v1/database/:n/reset`; an empty body keeps the program.
@@ -32,12 +32,12 @@ pub(super) async fn reset(
     let record = state.record(&path)?;
     check_replicas(query.number("num_replicas")?)?;
     let host_type = host_type(&query)?;
-    permissions::check(&state, &record, &caller.identity, Action::Reset)?;
+    permissions::check(&state.control, &record, &caller.identity, Action::Reset)?;
     own_publish_guard(&state, &caller)?;
     let upload = state.read_program(request_body).await?;
     // The upload may have taken long.
     let record = state.record(&path)?;
-    permissions::check(&state, &record, &caller.identity, Action::Reset)?;
+    permissions::check(&state.control, &record, &caller.identity, Action::Reset)?;
     let (host_type, program) = if upload.program.is_empty() {
         let running = state.databases.get(&record).await?;
         (record.host_type, running.handle.program())
@@ -113,7 +113,7 @@ async fn replace_replica(
     Ok(())
 }
 
-/// Somebody may have deleted the database and created another one: with an id, an owner and a program of its own.
+/// The database may have been deleted and another one created: with an id, an owner and a program of its own.
 fn same(now: DatabaseRecord, before: &DatabaseRecord) -> Result<DatabaseRecord, Failure> {
     if now.id == before.id {
         return Ok(now);
@@ -139,7 +139,7 @@ fn resettable(
         .control
         .database(identity)?
         .ok_or_else(Failure::no_such_database)?;
-    permissions::check(state, &record, &caller.identity, Action::Reset)?;
+    permissions::check(&state.control, &record, &caller.identity, Action::Reset)?;
     if state.control.is_locked(identity)? {
         return Err(locked());
     }

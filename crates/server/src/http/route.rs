@@ -10,13 +10,13 @@ use axum::response::Response;
 use axum::Extension;
 
 use super::path::{DatabasePath, RoutePath};
-use super::reply::{Failure, Reply};
 use super::{body, delivery};
 use crate::client_address::ConnectionAddresses;
 use crate::config::Routes;
 use crate::database::{CallError, HandlerReply, HttpHeader, HttpMethod, HttpRequest, HttpVersion};
 use crate::metrics;
 use crate::pace::Pace;
+use crate::reply::{Failure, Reply};
 use crate::state::ServerState;
 
 /// Most headers of a handler's answer, and their bytes. Clients and proxies take little more.

@@ -13,12 +13,12 @@ use super::call::{caller_of, EXECUTION_MICROS};
 use super::path::DatabasePath;
 use super::pieces::PiecesBody;
 use super::query::Query;
-use super::reply::{self, Failure, Reply};
 use super::{body, delivery};
 use crate::auth;
 use crate::collaborators;
 use crate::control::DatabaseRecord;
 use crate::database::{HeldBytes, JsonRows, SqlError};
+use crate::reply::{self, Failure, Reply};
 use crate::state::ServerState;
 
 pub(super) async fn sql(
@@ -118,7 +118,7 @@ fn show_collaborators(
     record: &DatabaseRecord,
     caller: &auth::Caller,
 ) -> Reply {
-    let rows = collaborators::rows(state, record, &caller.identity);
+    let rows = collaborators::rows(&state.control, record, &caller.identity);
     let rows =
         rows.ok_or_else(|| Failure::bad_request(collaborators::refusal(record, &caller.identity)))?;
     let mut answer = "[{\"schema\":".to_owned();

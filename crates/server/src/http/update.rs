@@ -5,13 +5,14 @@ use std::time::Duration;
 use axum::http::StatusCode;
 
 use super::confirmation::{self, Confirmation, Progress};
-use super::reply::Failure;
 use crate::auth::Caller;
 use crate::control::{DatabaseRecord, HostType};
 use crate::database::{BackfillEnd, Begun, Policy, PreparedUpdate, ProgramBytes, UpdateError};
-use crate::databases::{CreateError, Running};
+use crate::databases::CreateError;
 use crate::permissions::{self, Action};
 use crate::publishing::Turn;
+use crate::reply::Failure;
+use crate::running::Running;
 use crate::state::ServerState;
 
 /// What a publish asks for.
@@ -46,7 +47,7 @@ pub(super) async fn update_database(
         .database(&record.identity)?
         .ok_or_else(Failure::no_such_database)?;
     // He may have lost his role while his module was loaded.
-    permissions::check(state, &record, &caller.identity, Action::Update)?;
+    permissions::check(&state.control, &record, &caller.identity, Action::Update)?;
     let running = state.databases.get(&record).await?;
     if running.handle.program_hash() == new_hash {
         return Ok(());

@@ -1,42 +1,23 @@
 //! Families about each database as a whole.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::Arc;
 
-use super::functions::{fold_functions, fold_tables};
-use super::text::{Kind, Labels, Text};
-use super::{DatabaseCounters, Told, OTHER};
-use crate::config::Config;
-use crate::database::{DatabaseMetrics, DatabaseStats, QueryKind};
-use crate::databases::{Databases, Running};
-
-/// Of an identity, where it is not to be told as a whole: too little to open the database, and too much for two to have the same.
-const IDENTITY_DIGITS: usize = 32;
-
-/// What is told of one database, or of all others together.
-#[derive(Default)]
-pub(super) struct Shown {
-    /// An identity, or [`OTHER`].
-    pub label: String,
-    /// Of the program; empty for several.
-    pub program_hash: String,
-    pub is_open: bool,
-    pub counters: Arc<DatabaseCounters>,
-    pub stats: DatabaseStats,
-    pub read_only: u64,
-    /// With no more functions and tables than are told by name.
-    pub metrics: DatabaseMetrics,
-}
+use super::counters::DatabaseCounters;
+use super::shown::Shown;
+use super::text::{Kind, Text};
+use crate::database::QueryKind;
 
 type ReadCounter = fn(&DatabaseCounters) -> u64;
-type ReadStats = fn(&DatabaseStats) -> u64;
 /// Kind, name, help, and the number of each database.
-type Family = (
-    Kind,
-    &'static str,
-    &'static str,
-    fn(&DatabaseMetrics) -> u64,
-);
+type Family = (Kind, &'static str, &'static str, fn(&Shown) -> u64);
+
+const fn gauge(name: &'static str, help: &'static str, read: fn(&Shown) -> u64) -> Family {
+    (Kind::Gauge, name, help, read)
+}
+
+const fn counter(name: &'static str, help: &'static str, read: fn(&Shown) -> u64) -> Family {
+    (Kind::Counter, name, help, read)
+}
 
 type FurtherLabel = Option<(&'static str, &'static str)>;
 
@@ -127,148 +108,41 @@ const DISCONNECT_CAUSES: [(&str, ReadCounter); 3] = [
     ("error", |c| c.disconnects_error.load(Relaxed)),
 ];
 
-const OF_DATABASES: [(Kind, &str, &str, ReadStats); 5] = [
-    (
-        Kind::Gauge,
+const OF_DATABASES: [Family; 6] = [
+    gauge(
         "spacetime_message_log_size_bytes",
         "Bytes appended to the log.",
-        |stats| stats.log_bytes,
+        |of| of.stats.log_bytes,
     ),
-    (
-        Kind::Counter,
+    counter(
         "lightcone_log_syncs_total",
         "Syncs of the log; one makes many transactions durable.",
-        |stats| stats.log_syncs,
+        |of| of.stats.log_syncs,
     ),
-    (
-        Kind::Gauge,
-        "spacetime_active_queries",
-        "Subscribed queries.",
-        |stats| stats.live_queries,
-    ),
-    (
-        Kind::Counter,
+    gauge("spacetime_active_queries", "Subscribed queries.", |of| {
+        of.stats.live_queries
+    }),
+    counter(
         "lightcone_messages_sent_total",
         "Server messages queued for clients.",
-        |stats| stats.messages_sent,
+        |of| of.stats.messages_sent,
     ),
-    (
-        Kind::Counter,
+    counter(
         "spacetime_client_outgoing_queue_disconnects_total",
         "Clients cut off because they took their messages too slowly.",
-        |stats| stats.slow_clients_cut,
+        |of| of.stats.slow_clients_cut,
+    ),
+    gauge(
+        "lightcone_read_only",
+        "1 when the database takes no more writes because its log failed.",
+        |of| of.read_only,
     ),
 ];
-
-/// What databases had counted that have gone, and had no series of their own: the sum in which they were keeps it.
-#[derive(Default)]
-pub(crate) struct Left(Shown);
-
-impl Left {
-    /// This one goes.
-    pub fn add(&mut self, running: &Running) {
-        if running.has_series {
-            return;
-        }
-        let mut one = of_one(String::new(), running);
-        one.leave();
-        self.0.add(&one);
-        self.0.fold(0, 0);
-    }
-}
-
-/// The running databases, those that have series one by one, and the others together.
-pub(super) fn shown(config: &Config, all: &Databases, told: Told) -> Vec<Shown> {
-    let limits = &config.limits;
-    let mut together = Shown::default();
-    let mut running = all.running_beside(|left| together.add(&left.0));
-    running.sort_by_key(|(_, running)| running.handle.number());
-    let (functions_max, tables_max) = match told.names {
-        true => (limits.metrics_functions_max, limits.metrics_tables_max),
-        false => (0, 0),
-    };
-    let (told_alone, rest): (Vec<_>, Vec<_>) = running
-        .into_iter()
-        .partition(|(_, running)| running.has_series);
-    let told_alone = told_alone.iter().map(|(identity, running)| {
-        let mut one = of_one(identity.to_hex(), running);
-        one.fold(functions_max, tables_max);
-        if !told.whole_identities {
-            one.label.truncate(IDENTITY_DIGITS);
-            one.program_hash.clear();
-        }
-        one
-    });
-    let mut shown: Vec<_> = told_alone.collect();
-    for (_, running) in &rest {
-        together.add(&of_one(String::new(), running));
-        // Each is folded at once: all functions of all databases would be many.
-        together.fold(0, 0);
-    }
-    if together.is_open {
-        (together.label, together.program_hash) = (OTHER.to_owned(), String::new());
-        shown.push(together);
-    }
-    shown
-}
-
-pub(super) fn of_one(label: String, running: &Running) -> Shown {
-    let counters = DatabaseCounters::default();
-    counters.add(&running.counters);
-    Shown {
-        label,
-        program_hash: running.handle.program_hash().to_hex(),
-        is_open: true,
-        counters: Arc::new(counters),
-        stats: running.handle.stats(),
-        read_only: u64::from(running.handle.read_only().is_some()),
-        metrics: running.handle.metrics(),
-    }
-}
-
-/// A database that is not open has counted nothing.
-pub(super) fn closed(label: String) -> Shown {
-    Shown {
-        label,
-        ..Shown::default()
-    }
-}
-
-impl Shown {
-    fn add(&mut self, other: &Shown) {
-        self.is_open |= other.is_open;
-        self.counters.add(&other.counters);
-        self.stats.add(&other.stats);
-        self.read_only += other.read_only;
-        self.metrics.add(&other.metrics);
-    }
-
-    fn fold(&mut self, functions_max: usize, tables_max: usize) {
-        fold_functions(&mut self.metrics.module, functions_max);
-        fold_tables(&mut self.metrics.module, tables_max);
-    }
-
-    /// Leaves what stays true when the database is closed.
-    fn leave(&mut self) {
-        self.counters.clients_connected.store(0, Relaxed);
-        self.stats.leave();
-        self.read_only = 0;
-        self.metrics.leave();
-    }
-
-    pub fn db(&self) -> Labels {
-        Labels::of("db", &self.label)
-    }
-
-    pub fn database_identity(&self) -> Labels {
-        Labels::of("database_identity", &self.label)
-    }
-}
 
 pub(super) fn put(text: &mut Text, databases: &[Shown]) {
     put_connections(text, databases);
     put_sizes(text, databases);
-    put_stats(text, databases);
+    put_each(text, databases.iter(), &OF_DATABASES);
     put_writer(text, databases);
     put_module_log(text, databases);
     put_storage(text, databases);
@@ -316,23 +190,7 @@ fn put_sizes(text: &mut Text, databases: &[Shown]) {
         "Bytes of messages to clients, compressed, as they were sent.",
         databases
             .iter()
-            .map(|database| (database.db(), &database.counters.sent_sizes)),
-    );
-}
-
-fn put_stats(text: &mut Text, databases: &[Shown]) {
-    for (kind, name, help, read) in OF_DATABASES {
-        let samples = databases.iter();
-        let samples = samples.map(|database| (database.db(), read(&database.stats)));
-        text.family(kind, name, help, samples);
-    }
-    text.family(
-        Kind::Gauge,
-        "lightcone_read_only",
-        "1 when the database takes no more writes because its log failed.",
-        databases
-            .iter()
-            .map(|database| (database.db(), database.read_only)),
+            .map(|of| (of.db(), &of.counters.sent_sizes)),
     );
 }
 
@@ -340,9 +198,7 @@ fn put_writer(text: &mut Text, databases: &[Shown]) {
     text.times(
         "lightcone_writer_round_seconds",
         "For how long the writer took nothing from its inbox, each time: so long a new request waits at most.",
-        databases
-            .iter()
-            .map(|database| (database.db(), &database.metrics.rounds)),
+        databases.iter().map(|of| (of.db(), &of.metrics.rounds)),
     );
     text.seconds(
         Kind::Gauge,
@@ -350,14 +206,12 @@ fn put_writer(text: &mut Text, databases: &[Shown]) {
         "The longest of these since the database was opened.",
         databases
             .iter()
-            .map(|database| (database.db(), database.metrics.rounds.longest_ns)),
+            .map(|of| (of.db(), of.metrics.rounds.longest_ns)),
     );
     text.times(
         "spacetime_reducer_wait_time_sec",
         "From when a call has come to when it began.",
-        databases
-            .iter()
-            .map(|database| (database.db(), &database.metrics.waits)),
+        databases.iter().map(|of| (of.db(), &of.metrics.waits)),
     );
     text.few_times(
         "lightcone_query_seconds",
@@ -372,9 +226,7 @@ fn put_writer(text: &mut Text, databases: &[Shown]) {
     text.few_times(
         "lightcone_query_read_seconds",
         "Time on the threads for reads of queries that the writer does not answer itself.",
-        databases
-            .iter()
-            .map(|database| (database.db(), &database.metrics.reads)),
+        databases.iter().map(|of| (of.db(), &of.metrics.reads)),
     );
     let samples = databases.iter();
     let samples = samples.filter(|database| database.metrics.wasm_memory_bytes > 0);
@@ -388,64 +240,60 @@ fn put_writer(text: &mut Text, databases: &[Shown]) {
         }),
     );
     let gauges: [Family; 4] = [
-        (
-            Kind::Gauge,
+        gauge(
             "lightcone_procedure_memory_bytes",
             "What instances for procedures have of limits.procedure-memory-bytes-max.",
-            |metrics| metrics.procedure_memory_bytes,
+            |of| of.metrics.procedure_memory_bytes,
         ),
-        (
-            Kind::Gauge,
+        gauge(
             "spacetime_total_incoming_queue_length",
             "Messages and requests that wait for the writer, or are being answered by it.",
-            |metrics| metrics.inbox_messages,
+            |of| of.metrics.inbox_messages,
         ),
-        (
-            Kind::Gauge,
+        gauge(
             "lightcone_reads_under_way",
             "Queries that are not answered yet.",
-            |metrics| metrics.reads_under_way,
+            |of| of.metrics.reads_under_way,
         ),
-        (
-            Kind::Gauge,
+        gauge(
             "lightcone_log_queue_bytes",
             "Records of the log that wait for the disk.",
-            |metrics| metrics.log_queue_bytes,
+            |of| of.metrics.log_queue_bytes,
         ),
     ];
-    put_each(text, databases, &gauges);
+    put_each(text, databases.iter(), &gauges);
 }
 
-fn put_each(text: &mut Text, databases: &[Shown], families: &[Family]) {
+fn put_each<'s>(
+    text: &mut Text,
+    databases: impl Iterator<Item = &'s Shown> + Clone,
+    families: &[Family],
+) {
     for (kind, name, help, read) in families {
-        let samples = databases.iter();
-        let samples = samples.map(|database| (database.db(), read(&database.metrics)));
+        let samples = databases.clone().map(|of| (of.db(), read(of)));
         text.family(*kind, name, help, samples);
     }
 }
 
 fn put_module_log(text: &mut Text, databases: &[Shown]) {
     let families: [Family; 3] = [
-        (
-            Kind::Gauge,
+        gauge(
             "spacetime_module_log_file_size_bytes",
             "Bytes of the file that the module's log is written to.",
-            |metrics| metrics.module_log.file_bytes,
+            |of| of.metrics.module_log.file_bytes,
         ),
-        (
-            Kind::Counter,
+        counter(
             "lightcone_module_log_records_total",
             "Records of the module's log.",
-            |metrics| metrics.module_log.records,
+            |of| of.metrics.module_log.records,
         ),
-        (
-            Kind::Counter,
+        counter(
             "lightcone_module_log_left_out_total",
             "Records that were left out, because there were too many or the disk was full.",
-            |metrics| metrics.module_log.left_out_records,
+            |of| of.metrics.module_log.left_out_records,
         ),
     ];
-    put_each(text, databases, &families);
+    put_each(text, databases.iter(), &families);
 }
 
 fn put_storage(text: &mut Text, databases: &[Shown]) {
@@ -454,7 +302,7 @@ fn put_storage(text: &mut Text, databases: &[Shown]) {
         "Times in which snapshots were written.",
         databases
             .iter()
-            .map(|database| (database.db(), &database.metrics.snapshots.times)),
+            .map(|of| (of.db(), &of.metrics.snapshots.times)),
     );
     text.seconds(
         Kind::Gauge,
@@ -466,79 +314,64 @@ fn put_storage(text: &mut Text, databases: &[Shown]) {
         }),
     );
     let families: [Family; 4] = [
-        (
-            Kind::Counter,
+        counter(
             "lightcone_snapshot_bytes_total",
             "Bytes that were written for snapshots; what older ones have on the disk is not written again.",
-            |metrics| metrics.snapshots.bytes,
+            |of| of.metrics.snapshots.bytes,
         ),
-        (
-            Kind::Counter,
+        counter(
             "lightcone_snapshots_failed_total",
             "Snapshots that could not be written.",
-            |metrics| metrics.snapshots.failed,
+            |of| of.metrics.snapshots.failed,
         ),
-        (
-            Kind::Gauge,
+        gauge(
             "lightcone_replay_transactions",
             "Transactions of the log that were replayed then.",
-            |metrics| metrics.replayed.transactions,
+            |of| of.metrics.replayed.transactions,
         ),
-        (
-            Kind::Gauge,
+        gauge(
             "lightcone_replay_bytes",
             "Bytes of the log that were replayed then.",
-            |metrics| metrics.replayed.bytes,
+            |of| of.metrics.replayed.bytes,
         ),
     ];
-    put_each(text, databases, &families);
+    put_each(text, databases.iter(), &families);
 }
 
 fn put_outbound(text: &mut Text, databases: &[Shown]) {
-    type Read = fn(&DatabaseMetrics) -> u64;
-    let families: [(Kind, &str, &str, Read); 6] = [
-        (
-            Kind::Counter,
+    let families: [Family; 6] = [
+        counter(
             "spacetime_procedure_num_http_requests",
             "Requests of procedures and HTTP handlers to the outside.",
-            |metrics| metrics.outbound.begun,
+            |of| of.metrics.outbound.begun,
         ),
-        (
-            Kind::Counter,
+        counter(
             "spacetime_procedure_num_successful_http_requests",
             "Those that were answered, with any status.",
-            |metrics| metrics.outbound.answered,
+            |of| of.metrics.outbound.answered,
         ),
-        (
-            Kind::Counter,
+        counter(
             "spacetime_procedure_num_failed_http_requests",
             "Those that were refused, timed out, or whose call ended.",
-            |metrics| metrics.outbound.failed,
+            |of| of.metrics.outbound.failed,
         ),
-        (
-            Kind::Gauge,
+        gauge(
             "spacetime_procedure_num_in_progress_http_requests",
             "Those under way, or waiting for their turn.",
-            |metrics| metrics.outbound.under_way(),
+            |of| of.metrics.outbound.under_way(),
         ),
-        (
-            Kind::Counter,
+        counter(
             "lightcone_procedure_http_request_bytes_total",
             "Bytes of their bodies.",
-            |metrics| metrics.outbound.request_bytes,
+            |of| of.metrics.outbound.request_bytes,
         ),
-        (
-            Kind::Counter,
+        counter(
             "lightcone_procedure_http_response_bytes_total",
             "Bytes of the bodies of their answers.",
-            |metrics| metrics.outbound.response_bytes,
+            |of| of.metrics.outbound.response_bytes,
         ),
     ];
-    for (kind, name, help, read) in families {
-        let asks = databases
-            .iter()
-            .filter(|database| database.metrics.outbound.begun > 0);
-        let samples = asks.map(|database| (database.db(), read(&database.metrics)));
-        text.family(kind, name, help, samples);
-    }
+    let ask = databases.iter();
+    let ask = ask.filter(|of| of.metrics.outbound.begun > 0);
+    put_each(text, ask, &families);
 }

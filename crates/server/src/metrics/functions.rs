@@ -1,49 +1,9 @@
 //! Families about functions and tables of modules.
 
-use super::databases::Shown;
+use super::fold::OTHER;
+use super::shown::Shown;
 use super::text::{Kind, Labels, Text};
-use super::OTHER;
-use crate::database::{FunctionKind, FunctionMetrics, ModuleMetrics, TableMetrics};
-
-/// Above all others: what is added up stays so.
-const FOLDED: u32 = u32::MAX;
-
-/// Leaves the functions of so many ranks, and adds the others up by kind, with those that have gone.
-pub(super) fn fold_functions(module: &mut ModuleMetrics, functions_max: usize) {
-    let is_told = |of: &FunctionMetrics| (of.rank as usize) < functions_max;
-    let (mut told, rest): (Vec<_>, Vec<_>) = module.functions.drain(..).partition(is_told);
-    let left = module.left_functions.drain(..).filter(|of| !is_told(of));
-    let mut folded: Vec<FunctionMetrics> = Vec::new();
-    for function in rest.into_iter().chain(left) {
-        match folded.iter_mut().find(|other| other.kind == function.kind) {
-            Some(other) => other.add(&function),
-            None => folded.push(FunctionMetrics {
-                name: OTHER.into(),
-                rank: FOLDED,
-                ..function
-            }),
-        }
-    }
-    told.append(&mut folded);
-    module.functions = told;
-}
-
-/// The same of tables.
-pub(super) fn fold_tables(module: &mut ModuleMetrics, tables_max: usize) {
-    let is_told = |of: &TableMetrics| (of.rank as usize) < tables_max;
-    let (mut told, rest): (Vec<_>, Vec<_>) = module.tables.drain(..).partition(is_told);
-    let left = module.left_tables.drain(..).filter(|of| !is_told(of));
-    let folded = rest.into_iter().chain(left).reduce(|mut other, table| {
-        other.add(&table);
-        other
-    });
-    told.extend(folded.map(|table| TableMetrics {
-        name: OTHER.into(),
-        rank: FOLDED,
-        ..table
-    }));
-    module.tables = told;
-}
+use crate::database::{FunctionKind, FunctionMetrics, TableMetrics};
 
 pub(super) fn put(text: &mut Text, databases: &[Shown]) {
     put_transactions(text, databases);
@@ -204,68 +164,5 @@ fn put_tables(text: &mut Text, databases: &[Shown]) {
             )
         });
         text.family(Kind::Counter, name, help, samples);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn function(kind: FunctionKind, name: &str, rank: u32, recorded: u64) -> FunctionMetrics {
-        let mut times = crate::database::HistogramSnapshot::default();
-        times.buckets[0] = 1;
-        FunctionMetrics {
-            kind,
-            name: name.into(),
-            rank,
-            sender_errors: 0,
-            traps: 0,
-            timeouts: 0,
-            refused: 0,
-            recorded,
-            times,
-        }
-    }
-
-    #[test]
-    fn what_is_beyond_the_bound_is_added_up() {
-        use FunctionKind::{Reducer, View};
-        let mut module = ModuleMetrics {
-            functions: vec![
-                function(Reducer, "b", 2, 2),
-                function(Reducer, "a", 0, 1),
-                function(Reducer, "c", 1, 4),
-                function(View, "d", 3, 8),
-            ],
-            // They went with an update: the first had a series, the other was added up.
-            left_functions: vec![
-                function(Reducer, "", 0, 16),
-                function(Reducer, "", FOLDED, 32),
-            ],
-            ..ModuleMetrics::default()
-        };
-        let all = module.clone();
-        let shown = |module: &ModuleMetrics| -> Vec<(FunctionKind, String, u64, u64)> {
-            let shown = module.functions.iter();
-            shown
-                .map(|of| (of.kind, of.name.to_string(), of.recorded, of.calls()))
-                .collect()
-        };
-        fold_functions(&mut module, 1);
-        let expected = [
-            (Reducer, "a".to_owned(), 1, 1),
-            (Reducer, OTHER.to_owned(), 38, 3),
-            (View, OTHER.to_owned(), 8, 1),
-        ];
-        assert_eq!(shown(&module), expected);
-        // Once more changes nothing.
-        fold_functions(&mut module, 1);
-        assert_eq!(shown(&module), expected);
-        fold_functions(&mut module, 0);
-        assert_eq!(module.functions.len(), 2);
-        // Where no function has a series, all that have gone are in the sum.
-        let mut module = all;
-        fold_functions(&mut module, 0);
-        assert_eq!(shown(&module)[0], (Reducer, OTHER.to_owned(), 55, 5));
     }
 }

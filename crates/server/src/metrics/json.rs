@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use serde_json::{json, Value};
 
-use super::databases::Shown;
+use super::shown::Shown;
 use crate::database::{FunctionMetrics, HistogramSnapshot, QueryKind, TableMetrics, BOUNDS_NS};
 
 /// `names`: of the database, which may have none.

@@ -1,4 +1,4 @@
-//! The process, as every program that Prometheus watches tells of it. Read from `/proc`: elsewhere there is less.
+//! Metrics of the process, under the names that all programs use. Read from `/proc`: elsewhere there is less.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -7,9 +7,6 @@ use bytes::Bytes;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::task::JoinError;
 
-use super::{render, Told};
-use crate::state::ServerState;
-
 /// Readers of the metrics of all databases at a time; others wait for their turn.
 const SCRAPES_MAX: usize = 1;
 /// Readers of the metrics of one database at a time, of all databases; others wait for their turn.
@@ -19,10 +16,10 @@ const LOOKS_WAITING_MAX: usize = 8;
 /// For so long everybody at `metrics.listen` gets the same text.
 const OPEN_TEXT_TIME: Duration = Duration::from_secs(1);
 
-/// The turns, and what was last told to everybody.
+/// The turns, and the last text for everybody.
 pub(crate) struct Scrapes {
     all: Arc<Semaphore>,
-    /// Apart from the others: whoever may read one database must not keep the operator waiting.
+    /// Apart from `all`: readers of single databases must not keep the operator waiting.
     of_databases: Arc<Semaphore>,
     open: Mutex<Option<(Instant, Bytes)>>,
 }
@@ -60,10 +57,25 @@ impl Scrapes {
         in_turn(&self.all, read).await
     }
 
-    /// What everybody may read, which is a second old at most: a reader in a loop costs nothing. Who goes away while it is made
-    /// leaves it for the next.
-    pub async fn open_text(state: &Arc<ServerState>) -> Result<Bytes, JoinError> {
-        tokio::spawn(kept_text(state.clone())).await?
+    /// The text for everybody: `make` makes it anew when it is more than a second old, so that a reader in a loop costs nothing. A
+    /// reader that goes away meanwhile leaves the text for the next.
+    pub async fn open_text(
+        self: &Arc<Self>,
+        make: impl FnOnce() -> String + Send + 'static,
+    ) -> Result<Bytes, JoinError> {
+        let scrapes = self.clone();
+        let text = tokio::spawn(async move {
+            let mut last = scrapes.open.lock().await;
+            let fresh = last.as_ref();
+            let fresh = fresh.filter(|(at, _)| at.elapsed() < OPEN_TEXT_TIME);
+            if let Some((_, text)) = fresh {
+                return Ok(text.clone());
+            }
+            let text = Bytes::from(scrapes.all(make).await?);
+            *last = Some((Instant::now(), text.clone()));
+            Ok(text)
+        });
+        text.await?
     }
 
     /// Looks at one database.
@@ -76,22 +88,6 @@ impl Scrapes {
         let _waiting = waiting.try_acquire_owned().map_err(|_| TooManyLooks)?;
         Ok(in_turn(&self.of_databases, read).await)
     }
-}
-
-async fn kept_text(state: Arc<ServerState>) -> Result<Bytes, JoinError> {
-    let scrapes = &state.scrapes;
-    let mut last = scrapes.open.lock().await;
-    if let Some((_, text)) = last
-        .as_ref()
-        .filter(|(at, _)| at.elapsed() < OPEN_TEXT_TIME)
-    {
-        return Ok(text.clone());
-    }
-    let reader = state.clone();
-    let read = move || render(&reader, Told::to_everybody(&reader.config));
-    let text = Bytes::from(scrapes.all(read).await?);
-    *last = Some((Instant::now(), text.clone()));
-    Ok(text)
 }
 
 async fn in_turn<T: Send + 'static>(
@@ -138,7 +134,7 @@ mod tests {
         left(0).await.expect("the others wait");
         let refused = waits(&looks).await.expect("no panic");
         assert!(refused.is_err());
-        // Whoever looks at another one waits for his turn, and so does nobody who looks at all.
+        // A look at another database waits for its turn; a look at all of them does not.
         waiting.push(waits(&Looks::default()));
         assert_eq!(scrapes.all(|| 7).await.expect("no panic"), 7);
         go.send(()).expect("somebody reads");

@@ -23,7 +23,7 @@ pub(crate) struct Sizes {
     bytes: AtomicU64,
 }
 
-/// Sizes that one task has counted and not told yet: others need not hear of each.
+/// Sizes that one task has counted and not added to the shared ones yet.
 #[derive(Debug, Default)]
 pub(crate) struct SizesSeen {
     buckets: [u64; BUCKETS],

@@ -5,7 +5,7 @@ use std::fmt::{Display, Formatter, Write as _};
 use super::sizes::{Sizes, BOUNDS_BYTES};
 use crate::database::{HistogramSnapshot, BOUNDS_NS};
 
-/// Bounds of the times of single functions: each 1 and 5, where the writer's own have a 2 too. A series is told for each of them.
+/// Bounds of the times of single functions: each 1 and 5, where the writer's own have a 2 too. Each bound is a series.
 const FEW_BOUNDS_NS: [u64; 13] = [
     10_000,
     50_000,

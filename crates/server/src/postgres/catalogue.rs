@@ -7,9 +7,10 @@
 //!
 //! psql, drivers and programs for reports ask in PostgreSQL's full language: joins, questions in questions, arrays. It is
 //! understood here, on tables that are made for the question, and nowhere else. What is not understood is refused: no answer
-//! is a guess. Depth, work and memory of a question are bounded, whoever asks it.
+//! is a guess. Depth, work and memory of every question are bounded.
 
 mod bind;
+mod cancelled;
 mod functions;
 mod parser;
 mod patterns;
@@ -20,12 +21,13 @@ mod seen;
 mod syntax;
 mod values;
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use lightcone_schema::{ModuleDef, TableAccess};
 
 use self::bind::Unbound;
+pub(super) use self::cancelled::CancelOnDrop;
+use self::cancelled::Cancelled;
 use self::run::Runner;
 use self::seen::Seen;
 use self::values::Value;
@@ -40,7 +42,7 @@ const SHOWN_CHARS_MAX: usize = 2_000;
 /// An answer of the catalogue has at most so many bytes, before it is written as messages.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 
-/// Does a statement ask the catalogue, or nobody?
+/// Does a statement ask the catalogue, or no table at all?
 pub(super) fn is_asked(pieces: &[Piece]) -> bool {
     let is_first = |word| pieces.first().is_some_and(|piece| piece.is_word(word));
     let is_of_nothing = || is_first("select") && !pieces.iter().any(|piece| piece.is_word("from"));
@@ -65,26 +67,7 @@ fn read(pieces: &[Piece]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Says that nobody wants the answer any more.
-type Unwanted = AtomicBool;
-
-/// A question is answered as long as this is kept.
-pub(super) struct Wanted(Arc<Unwanted>);
-
-impl Wanted {
-    pub fn new() -> (Wanted, Arc<Unwanted>) {
-        let unwanted = Arc::new(Unwanted::new(false));
-        (Wanted(unwanted.clone()), unwanted)
-    }
-}
-
-impl Drop for Wanted {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// What one caller is told about a database.
+/// What one caller sees of a database.
 pub(super) struct Catalogue {
     module: Arc<ModuleDef>,
     rights: Rights,
@@ -123,7 +106,7 @@ impl Catalogue {
         &self,
         text: &str,
         is_described: bool,
-        unwanted: &Unwanted,
+        cancelled: &Cancelled,
     ) -> Result<SmallTable, Failure> {
         let seen = Seen::new(&self.module, self.rights, self.asker.clone());
         let refused = |reason: String| not_answered(text, &reason);
@@ -145,7 +128,7 @@ impl Catalogue {
         if is_described {
             return Ok(table);
         }
-        let rows = Runner::new(&seen, unwanted).rows(&plan, None)?;
+        let rows = Runner::new(&seen, cancelled).rows(&plan, None)?;
         check_size(rows.len(), plan.columns.len())?;
         let mut left = ANSWER_BYTES_MAX;
         for row in rows {
@@ -192,17 +175,17 @@ mod tests {
     use lightcone_schema::RawModuleDef;
 
     #[test]
-    fn a_question_ends_when_nobody_wants_its_answer() {
+    fn a_question_ends_when_it_is_cancelled() {
         let raw = RawModuleDef::V10(RawModuleDefV10 {
             sections: Vec::new(),
         });
         let module = ModuleDef::validate(raw).expect("a module");
         let catalogue = Catalogue::new(Arc::new(module), Rights::default(), Asker::default());
-        let (wanted, unwanted) = Wanted::new();
+        let (guard, cancelled) = CancelOnDrop::new();
         let text = "SELECT count(*) FROM generate_series(1, 1000) x WHERE x % 2 = 0";
-        assert!(catalogue.answer(text, false, &unwanted).is_ok());
-        drop(wanted);
-        let ended = catalogue.answer(text, false, &unwanted);
+        assert!(catalogue.answer(text, false, &cancelled).is_ok());
+        drop(guard);
+        let ended = catalogue.answer(text, false, &cancelled);
         assert_eq!(ended.map(|_| ()), Err(Failure::cancelled()));
     }
 

@@ -23,7 +23,7 @@ pub(super) struct Login {
     pub asker: Asker,
 }
 
-/// Logs a client in. None: it was told why not, or has gone.
+/// Logs a client in. None: it was refused with a message, or has gone.
 pub(super) async fn login(
     wire: Wire,
     state: &Arc<ServerState>,

@@ -21,6 +21,7 @@ mod parameters;
 mod prepared;
 mod rows;
 mod session;
+pub(crate) mod shared;
 mod sizes;
 mod table;
 mod tags;
@@ -35,36 +36,16 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 
-use self::cancel::Cancels;
 use self::failure::{state, Failure};
 use self::messages::{Wire, WireError};
 use self::session::Session;
-use self::tls::Tls;
-use crate::config;
-use crate::error::Error;
 use crate::state::ServerState;
 
-/// A client that has said nothing for so long is asked whether it is there, so many times at this interval before its
-/// connection ends.
+/// After this silence the system probes whether the client is still there, so many times at this interval before the connection
+/// ends.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 const KEEPALIVE_PROBES: u32 = 4;
-
-/// What all sessions share.
-pub(crate) struct Shared {
-    tls: Option<Tls>,
-    cancels: Arc<Cancels>,
-}
-
-impl Shared {
-    /// Reads the certificate, if there is one.
-    pub fn new(config: &config::Postgres) -> Result<Shared, Error> {
-        Ok(Shared {
-            tls: Tls::load(config)?,
-            cancels: Arc::new(Cancels::default()),
-        })
-    }
-}
 
 /// Serves a client until it leaves, or `stopping` completes while it has nothing to do.
 pub(crate) async fn serve(

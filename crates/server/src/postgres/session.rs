@@ -18,8 +18,6 @@ use super::failure::{state, Failure};
 use super::login::Login;
 use super::messages::{Body, Message, Wire, WireError};
 use super::prepared::Store;
-use super::tags::Tags;
-use super::words;
 use crate::auth::has_ended;
 use crate::database::{Holder, Rights};
 use crate::permissions;
@@ -252,21 +250,6 @@ impl Session {
         }
     }
 
-    async fn simple_query(&mut self, text: String) -> Result<(), Stop> {
-        statement::check_length(&text)?;
-        self.check_token()?;
-        if words::pieces(&text).is_some_and(|pieces| pieces.is_empty()) {
-            self.wire.empty(b'I');
-            return Ok(self.ready().await?);
-        }
-        let mut outcome = self.statement(text, Vec::new(), Tags::Counts).await?;
-        if let Some(columns) = &outcome.columns {
-            self.wire.row_description(columns, &[]);
-        }
-        self.send(&mut outcome.pending, 0).await?;
-        Ok(self.ready().await?)
-    }
-
     /// What the client may do in the database now.
     fn rights_now(&self) -> Rights {
         rights_now(&self.state, &self.login)
@@ -284,7 +267,7 @@ impl Session {
     }
 }
 
-/// Where there is no database any more, everybody may do the same.
+/// Where the database does not exist any more, the caller has the rights of every caller.
 fn rights_now(state: &ServerState, login: &Login) -> Rights {
     let record = state.record(&login.database);
     record.map_or(Rights::Everybodys, |record| {

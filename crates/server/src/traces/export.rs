@@ -1,6 +1,6 @@
 //! Sending spans to a collector: OTLP over HTTP, in protobuf.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,6 @@ use opentelemetry_proto::tonic::trace::v1::{
 use prost::Message as _;
 use tokio::sync::mpsc;
 
-use super::TraceCounters;
 use crate::config::Tracing;
 use crate::database::{Span, SpanName};
 use crate::error::Error;
@@ -29,8 +28,18 @@ const BATCH_SPANS_MAX: usize = 512;
 const BATCH_TIME: Duration = Duration::from_secs(1);
 /// For one request to the collector. It is not repeated.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often the server's log tells of a collector that takes no spans.
+/// How often the server's log warns of a collector that takes no spans.
 const COMPLAIN_INTERVAL: Duration = Duration::from_secs(60);
+
+/// What became of spans.
+#[derive(Default)]
+pub(crate) struct TraceCounters {
+    pub sent: AtomicU64,
+    /// There was no room in the queue.
+    pub dropped: AtomicU64,
+    /// The collector did not take them.
+    pub failed: AtomicU64,
+}
 
 pub(super) struct Exporter {
     endpoint: Url,
@@ -64,7 +73,7 @@ impl Exporter {
         })
     }
 
-    /// Until nobody can tell of spans any more.
+    /// Runs until the queue is closed.
     pub async fn run(mut self, mut queue: mpsc::Receiver<Span>) {
         let mut batch = Vec::with_capacity(BATCH_SPANS_MAX);
         loop {
@@ -124,7 +133,7 @@ impl Exporter {
     }
 }
 
-/// What the operator has configured, and what is sent; nobody needs to say that twice.
+/// The configured headers, and the content type, which is always ours.
 fn headers_of(config: &Tracing) -> Vec<(String, String)> {
     let configured = config.headers.iter();
     let others = configured.filter(|(name, _)| !name.eq_ignore_ascii_case("content-type"));

@@ -1,12 +1,12 @@
 //! Traces of calls for an OpenTelemetry collector: `[tracing]` of `config.toml`. Without it there is none of this.
 //!
-//! Spans go into a queue that never makes anybody wait; one task sends them, many at a time. What finds no room, or cannot be sent,
-//! is dropped and counted.
+//! Spans go into a queue that no call waits for; one task sends them, many at a time. Spans that find no room, or cannot be sent,
+//! are dropped and counted.
 
 mod export;
 mod parent;
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,6 +17,9 @@ use tokio::task::JoinHandle;
 use crate::config::Tracing;
 use crate::database::{Span, TraceContext, Tracer};
 use crate::error::Error;
+use export::Exporter;
+
+pub(crate) use export::TraceCounters;
 
 /// Spans that wait to be sent; more are dropped.
 const QUEUE_SPANS_MAX: usize = 8192;
@@ -32,15 +35,6 @@ pub(crate) struct Traces {
     threshold: u64,
     pub counters: Arc<TraceCounters>,
     exporting: Mutex<Option<JoinHandle<()>>>,
-}
-
-#[derive(Default)]
-pub(crate) struct TraceCounters {
-    pub sent: AtomicU64,
-    /// There was no room in the queue.
-    pub dropped: AtomicU64,
-    /// The collector did not take them.
-    pub failed: AtomicU64,
 }
 
 impl std::fmt::Debug for Traces {
@@ -67,7 +61,7 @@ impl Traces {
         };
         let (spans, queue) = mpsc::channel(QUEUE_SPANS_MAX);
         let counters = Arc::<TraceCounters>::default();
-        let exporter = export::Exporter::new(endpoint, config, counters.clone())?;
+        let exporter = Exporter::new(endpoint, config, counters.clone())?;
         let exporting = tokio::runtime::Handle::current().spawn(exporter.run(queue));
         Ok(Some(Arc::new(Traces {
             queue: spans.downgrade(),

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use lightcone_limits::CompressionChoice;
 use lightcone_types::ConnectionId;
-use lightcone_wire::{Compression, Protocol};
+use lightcone_wire::{Compression, CompressionPolicy, Protocol};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -20,14 +21,14 @@ use super::writer::{SharedWriter, Writer};
 use crate::auth::Caller;
 use crate::budget::Charge;
 use crate::config::Config;
+use crate::connection_slot::ConnectionSlot;
 use crate::control::DatabaseRecord;
 use crate::database::{ConnectError, ConnectRequest, Rights};
-use crate::databases::Running;
 use crate::io::StallGuard;
 use crate::metrics::{add, DatabaseCounters, Gauge, SizesSeen};
 use crate::pace::Pace;
 use crate::permissions;
-use crate::server::ConnectionSlot;
+use crate::running::Running;
 use crate::state::ServerState;
 
 /// An accepted client.
@@ -89,7 +90,7 @@ pub(super) async fn serve(state: Arc<ServerState>, client: Client, upgrade: OnUp
         Ok(connection) => connection,
         Err(error) => return refuse(&state, &counters, &mut stream, error).await,
     };
-    // Whoever takes rights away ends the connections that there are: this one may have come in that moment.
+    // Taking rights away ends open connections; this one may have been opened in that moment.
     let identity = client.caller.identity;
     if permissions::rights(&state.control, &client.record, &identity) < client.rights {
         return;
@@ -115,7 +116,7 @@ pub(super) async fn serve(state: Arc<ServerState>, client: Client, upgrade: OnUp
         counters: counters.clone(),
         protocol: client.protocol,
         asked: client.compression,
-        policy: super::compression_policy(state.config.websocket.compression),
+        policy: compression_policy(state.config.websocket.compression),
         stall_timeout: state.config.websocket.idle_timeout,
         out: Vec::new(),
         held: Vec::new(),
@@ -133,6 +134,15 @@ pub(super) async fn serve(state: Arc<ServerState>, client: Client, upgrade: OnUp
         &counters,
         run(&state.config, &signals, reader, &writer, stopped).await,
     );
+}
+
+/// How the server's choice changes what a client asked for.
+fn compression_policy(choice: CompressionChoice) -> CompressionPolicy {
+    match choice {
+        CompressionChoice::Off => CompressionPolicy::Never,
+        CompressionChoice::KeepOrder => CompressionPolicy::KeepOrder,
+        CompressionChoice::AsAsked => CompressionPolicy::AsAsked,
+    }
 }
 
 /// A client that is not let in is dropped without a Close and without any message (05 §2.7).

@@ -14,26 +14,17 @@ use axum::extract::{Request, State};
 use axum::http::{header, HeaderMap, HeaderValue, StatusCode};
 use axum::Extension;
 use base64::Engine as _;
-use lightcone_limits::CompressionChoice;
 use lightcone_types::ConnectionId;
-use lightcone_wire::{Compression, CompressionPolicy, Protocol};
+use lightcone_wire::{Compression, Protocol};
 use sha1::Digest as _;
 
 use crate::auth::Caller;
-use crate::http::{wrong_query, DatabasePath, Failure, Query, Reply};
+use crate::connection_slot::ConnectionSlot;
+use crate::http::{wrong_query, DatabasePath, Query};
 use crate::permissions;
 use crate::polls::timed;
-use crate::server::ConnectionSlot;
+use crate::reply::{Failure, Reply};
 use crate::state::ServerState;
-
-/// How the server's choice changes what a client asked for.
-fn compression_policy(choice: CompressionChoice) -> CompressionPolicy {
-    match choice {
-        CompressionChoice::Off => CompressionPolicy::Never,
-        CompressionChoice::KeepOrder => CompressionPolicy::KeepOrder,
-        CompressionChoice::AsAsked => CompressionPolicy::AsAsked,
-    }
-}
 
 /// The parameters of a subscribe request (05 §2.2).
 struct Parameters {

@@ -6,8 +6,8 @@
 
 use lightcone_types::json::{self, node_to_json, JsonError, Node, NodeKind};
 
-use super::answer::RpcError;
-use super::tools::ToolCall;
+use super::answer::{shown, RpcError};
+use crate::names::NameOrIdentity;
 
 /// Longest id, in bytes of JSON. Answers repeat it.
 const ID_BYTES_MAX: usize = 1024;
@@ -17,7 +17,7 @@ const BATCH: &str = "batches are not taken here; send each message by itself";
 /// One message of a client.
 #[derive(Debug)]
 pub(super) enum Message {
-    /// Nobody waits for an answer.
+    /// It gets no answer.
     Notification,
     Request {
         /// As JSON.
@@ -41,7 +41,7 @@ impl Message {
     /// `is_of_database`: tools are about one database, which is known, and take none.
     pub fn parse(text: &str, is_of_database: bool) -> Result<Message, JsonError> {
         let node = json::parse(text)?;
-        // MCP 2025-03-26 has batches, and no version since. Whoever waits for answers to one hears of it.
+        // MCP 2025-03-26 has batches, and no version since. A batch with requests gets an error.
         let batch = node.as_array().into_iter().flatten();
         if batch
             .into_iter()
@@ -100,11 +100,101 @@ fn request(node: &Node<'_>, is_of_database: bool) -> Result<Request, RpcError> {
     })
 }
 
+/// A tool with its arguments.
+#[derive(Debug)]
+pub(super) enum ToolCall {
+    Ping {
+        message: Option<String>,
+    },
+    ListDatabases,
+    GetSchema {
+        /// None: the one that the endpoint is about. So it is with the others.
+        database: Option<NameOrIdentity>,
+    },
+    Sql {
+        database: Option<NameOrIdentity>,
+        sql: String,
+        confirmed: bool,
+    },
+    Call {
+        database: Option<NameOrIdentity>,
+        reducer: String,
+        /// A JSON array.
+        args: String,
+    },
+}
+
+impl ToolCall {
+    pub fn parse(params: Option<&Node<'_>>, is_of_database: bool) -> Result<ToolCall, RpcError> {
+        let params = params.filter(|params| params.as_object().is_some());
+        let params = params.ok_or_else(|| RpcError::parameters("missing params"))?;
+        let name = member(params, "name")?.and_then(Node::as_str);
+        let name = name.ok_or_else(|| RpcError::parameters("missing tool name"))?;
+        let arguments = member(params, "arguments")?;
+        let argument = |key: &str| match arguments {
+            Some(arguments) => member(arguments, key),
+            None => Ok(None),
+        };
+        let text = |key: &str| -> Result<String, RpcError> {
+            let text = argument(key)?.and_then(Node::as_str).map(str::to_owned);
+            text.ok_or_else(|| RpcError::parameters(format!("{key} argument must be a string")))
+        };
+        let database = || -> Result<Option<NameOrIdentity>, RpcError> {
+            if is_of_database {
+                return Ok(None);
+            }
+            let text = text("database")?;
+            let parsed = NameOrIdentity::parse(&text).map_err(|error| {
+                RpcError::parameters(format!("invalid database '{}': {error}", shown(&text)))
+            });
+            parsed.map(Some)
+        };
+        Ok(match name {
+            "ping" => ToolCall::Ping {
+                message: argument("message")?
+                    .and_then(Node::as_str)
+                    .map(str::to_owned),
+            },
+            "list_databases" if !is_of_database => ToolCall::ListDatabases,
+            "get_schema" => ToolCall::GetSchema {
+                database: database()?,
+            },
+            "sql" => ToolCall::Sql {
+                database: database()?,
+                sql: text("sql")?,
+                confirmed: match argument("confirmed")?.map(|node| &node.kind) {
+                    None | Some(NodeKind::Null) => true,
+                    Some(NodeKind::Bool(confirmed)) => *confirmed,
+                    Some(_) => {
+                        let text = "confirmed argument must be a boolean";
+                        return Err(RpcError::parameters(text));
+                    }
+                },
+            },
+            "call" => ToolCall::Call {
+                database: database()?,
+                reducer: text("reducer")?,
+                args: match argument("args")? {
+                    None => "[]".to_owned(),
+                    Some(args) if args.is_null() => "[]".to_owned(),
+                    Some(args) if args.as_array().is_some() => {
+                        let mut text = String::new();
+                        node_to_json(args, &mut text);
+                        text
+                    }
+                    Some(_) => return Err(RpcError::parameters("args must be a JSON array")),
+                },
+            },
+            other => {
+                let text = format!("unknown tool: {}", shown(other));
+                return Err(RpcError::parameters(text));
+            }
+        })
+    }
+}
+
 /// The member of an object; None of anything else.
-pub(super) fn member<'n, 'a>(
-    node: &'n Node<'a>,
-    key: &str,
-) -> Result<Option<&'n Node<'a>>, RpcError> {
+fn member<'n, 'a>(node: &'n Node<'a>, key: &str) -> Result<Option<&'n Node<'a>>, RpcError> {
     let NodeKind::Object(entries) = &node.kind else {
         return Ok(None);
     };

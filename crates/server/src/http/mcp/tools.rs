@@ -6,115 +6,20 @@ use axum::body::HttpBody as _;
 use axum::response::{IntoResponse as _, Response};
 use http_body_util::BodyExt as _;
 use lightcone_schema::RawVersion;
-use lightcone_types::json::{node_to_json, Node, NodeKind};
 use serde_json::{json, Map, Value};
 
-use super::answer::{shown, RpcError};
-use super::message::member;
+use super::message::ToolCall;
 use crate::auth::Caller;
 use crate::control::{ControlDb, ControlError};
 use crate::database::{CallError, Holder};
-use crate::http::reply::{Failure, Reply};
 use crate::http::sql::Statement;
 use crate::http::{call, database, delivery, identity, sql};
 use crate::names::NameOrIdentity;
+use crate::reply::{Failure, Reply};
 use crate::state::ServerState;
 
 /// So much of an answer is passed on: more would fill an assistant's memory.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
-
-/// A tool with its arguments.
-#[derive(Debug)]
-pub(super) enum ToolCall {
-    Ping {
-        message: Option<String>,
-    },
-    ListDatabases,
-    GetSchema {
-        /// None: the one that the endpoint is about. So it is with the others.
-        database: Option<NameOrIdentity>,
-    },
-    Sql {
-        database: Option<NameOrIdentity>,
-        sql: String,
-        confirmed: bool,
-    },
-    Call {
-        database: Option<NameOrIdentity>,
-        reducer: String,
-        /// A JSON array.
-        args: String,
-    },
-}
-
-impl ToolCall {
-    pub fn parse(params: Option<&Node<'_>>, is_of_database: bool) -> Result<ToolCall, RpcError> {
-        let params = params.filter(|params| params.as_object().is_some());
-        let params = params.ok_or_else(|| RpcError::parameters("missing params"))?;
-        let name = member(params, "name")?.and_then(Node::as_str);
-        let name = name.ok_or_else(|| RpcError::parameters("missing tool name"))?;
-        let arguments = member(params, "arguments")?;
-        let argument = |key: &str| match arguments {
-            Some(arguments) => member(arguments, key),
-            None => Ok(None),
-        };
-        let text = |key: &str| -> Result<String, RpcError> {
-            let text = argument(key)?.and_then(Node::as_str).map(str::to_owned);
-            text.ok_or_else(|| RpcError::parameters(format!("{key} argument must be a string")))
-        };
-        let database = || -> Result<Option<NameOrIdentity>, RpcError> {
-            if is_of_database {
-                return Ok(None);
-            }
-            let text = text("database")?;
-            let parsed = NameOrIdentity::parse(&text).map_err(|error| {
-                RpcError::parameters(format!("invalid database '{}': {error}", shown(&text)))
-            });
-            parsed.map(Some)
-        };
-        Ok(match name {
-            "ping" => ToolCall::Ping {
-                message: argument("message")?
-                    .and_then(Node::as_str)
-                    .map(str::to_owned),
-            },
-            "list_databases" if !is_of_database => ToolCall::ListDatabases,
-            "get_schema" => ToolCall::GetSchema {
-                database: database()?,
-            },
-            "sql" => ToolCall::Sql {
-                database: database()?,
-                sql: text("sql")?,
-                confirmed: match argument("confirmed")?.map(|node| &node.kind) {
-                    None | Some(NodeKind::Null) => true,
-                    Some(NodeKind::Bool(confirmed)) => *confirmed,
-                    Some(_) => {
-                        let text = "confirmed argument must be a boolean";
-                        return Err(RpcError::parameters(text));
-                    }
-                },
-            },
-            "call" => ToolCall::Call {
-                database: database()?,
-                reducer: text("reducer")?,
-                args: match argument("args")? {
-                    None => "[]".to_owned(),
-                    Some(args) if args.is_null() => "[]".to_owned(),
-                    Some(args) if args.as_array().is_some() => {
-                        let mut text = String::new();
-                        node_to_json(args, &mut text);
-                        text
-                    }
-                    Some(_) => return Err(RpcError::parameters("args must be a JSON array")),
-                },
-            },
-            other => {
-                let text = format!("unknown tool: {}", shown(other));
-                return Err(RpcError::parameters(text));
-            }
-        })
-    }
-}
 
 /// What a tool says.
 pub(super) struct Said {
@@ -425,7 +330,7 @@ fn described(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::reply;
+    use crate::reply;
 
     #[tokio::test]
     async fn texts_are_cut_between_characters() {

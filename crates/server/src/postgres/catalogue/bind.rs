@@ -3,18 +3,20 @@
 mod expressions;
 mod from;
 mod grouping;
+mod scope;
 mod unbound;
 
 use std::rc::Rc;
 
-use self::grouping::RowKey;
+use self::scope::{Scope, ScopeColumn};
+use self::unbound::Done;
 pub(super) use self::unbound::Unbound;
 use super::super::table::COLUMNS_MAX;
 use super::functions::common;
 use super::plan::*;
 use super::seen::Seen;
 use super::syntax::*;
-use super::values::{Type, Value};
+use super::values::Type;
 
 /// Questions inside of questions, together: each is bound once for every place where it stands.
 const PLANS_MAX: usize = 256;
@@ -26,7 +28,6 @@ const NAMES_BYTES_MAX: usize = 64 << 10;
 /// Values that the tables of the catalogue have which a question reads, each counted where it stands.
 const READ_VALUES_MAX: usize = 4_000_000;
 
-type Done<T> = Result<T, Unbound>;
 /// Columns of a question without its order, what they are made of, and what it is ordered by.
 type BoundCore = (Vec<(String, Type)>, Body, Vec<SortKey>);
 
@@ -62,64 +63,8 @@ struct Binder<'b> {
     with: Vec<(String, Rc<Plan>)>,
 }
 
-/// What names mean at a place.
-struct Scope<'s> {
-    columns: Vec<ScopeColumn>,
-    /// Tables that have any column, and no rows.
-    loose: Vec<String>,
-    keys: Vec<RowKey>,
-    outer: Option<&'s Scope<'s>>,
-}
-
-struct ScopeColumn {
-    table: String,
-    name: String,
-    ty: Type,
-    /// It is the same as another one (`USING`).
-    is_hidden: bool,
-}
-
 /// What is gathered while the items of a question are bound. None: there can be none here.
 type Extras<'e> = Option<&'e mut Vec<Extra>>;
-
-impl Scope<'_> {
-    fn column(&self, parts: &[String]) -> Done<(Bound, Type)> {
-        let name = parts.last().map_or("", String::as_str);
-        let table = parts.len().checked_sub(2).map(|at| parts[at].as_str());
-        let mut scope = Some(self);
-        let mut up = 0;
-        while let Some(here) = scope {
-            let is_meant = |column: &ScopeColumn| match table {
-                Some(table) => column.table == table && column.name == name,
-                None => !column.is_hidden && column.name == name,
-            };
-            let mut found = here
-                .columns
-                .iter()
-                .enumerate()
-                .filter(|(_, column)| is_meant(column));
-            if let Some((at, column)) = found.next() {
-                if table.is_none() && found.next().is_some() {
-                    return Err(format!("column reference \"{name}\" is ambiguous").into());
-                }
-                return Ok((Bound::Column { up, at }, column.ty));
-            }
-            if table.is_some_and(|table| here.loose.iter().any(|loose| loose == table)) {
-                return Ok((Bound::Constant(Value::Null), Type::Text));
-            }
-            up += 1;
-            scope = here.outer;
-        }
-        let mut scope = Some(self);
-        while let Some(here) = scope.filter(|_| table.is_none()) {
-            if !here.loose.is_empty() {
-                return Ok((Bound::Constant(Value::Null), Type::Text));
-            }
-            scope = here.outer;
-        }
-        Err(format!("column \"{}\" does not exist", parts.join(".")).into())
-    }
-}
 
 impl Binder<'_> {
     fn select(&mut self, select: &Select, outer: Option<&Scope<'_>>) -> Done<Plan> {

@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 use self::sort::sorted;
 
 use super::super::failure::{state, Failure};
+use super::cancelled::Cancelled;
 use super::functions::{rows_of, Aggregate};
 use super::plan::*;
 use super::seen::Seen;
 use super::syntax::SetOperation;
 use super::values::Value;
-use super::Unwanted;
 
 /// The work of one question: values that are looked at or copied. All that it holds was made in so many steps.
 const STEPS_MAX: usize = 2_000_000;
@@ -41,7 +41,7 @@ pub(super) struct Runner<'r> {
     steps: Cell<usize>,
     pieces: Cell<usize>,
     until: Instant,
-    unwanted: &'r Unwanted,
+    cancelled: &'r Cancelled,
 }
 
 /// What the names of an expression mean.
@@ -66,13 +66,13 @@ fn kind(value: &Value) -> u8 {
 }
 
 impl<'r> Runner<'r> {
-    pub fn new(seen: &'r Seen<'r>, unwanted: &'r Unwanted) -> Runner<'r> {
+    pub fn new(seen: &'r Seen<'r>, cancelled: &'r Cancelled) -> Runner<'r> {
         Runner {
             seen,
             steps: Cell::new(0),
             pieces: Cell::new(0),
             until: Instant::now() + TIME_MAX,
-            unwanted,
+            cancelled,
         }
     }
 
@@ -94,9 +94,9 @@ impl<'r> Runner<'r> {
         self.look()
     }
 
-    /// Ends when nobody wants the answer any more, or it takes too long.
+    /// Ends when the question is cancelled, or takes too long.
     fn look(&self) -> Done<()> {
-        if self.unwanted.load(atomic::Ordering::Relaxed) {
+        if self.cancelled.load(atomic::Ordering::Relaxed) {
             return Err(Failure::cancelled());
         }
         if self.until < Instant::now() {
@@ -550,10 +550,10 @@ mod tests {
         let Ok(plan) = bind::bind(&select, &seen, false) else {
             panic!("it is bound");
         };
-        let unwanted = Unwanted::new(false);
+        let cancelled = Cancelled::new(false);
         let late = Runner {
             until: Instant::now(),
-            ..Runner::new(&seen, &unwanted)
+            ..Runner::new(&seen, &cancelled)
         };
         let failure = late.rows(&plan, None).expect_err("its time is over");
         assert_eq!(failure.state, state::LIMIT_REACHED);

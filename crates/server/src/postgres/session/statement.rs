@@ -1,11 +1,11 @@
-//! Running a statement: what is answered here, and what the database is asked.
+//! Running a statement: what is answered here, and what the database answers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use lightcone_types::ProductType;
 
-use super::super::catalogue::{self, Catalogue, Wanted};
+use super::super::catalogue::{self, CancelOnDrop, Catalogue};
 use super::super::commands::{self, Answer, Block};
 use super::super::copy::{Copy, CopyRows};
 use super::super::failure::{state, Failure};
@@ -28,6 +28,22 @@ use crate::permissions;
 const SHOWN_CHARS_MAX: usize = 120;
 
 impl Session {
+    /// A message with a statement that is run at once.
+    pub(super) async fn simple_query(&mut self, text: String) -> Result<(), Stop> {
+        check_length(&text)?;
+        self.check_token()?;
+        if pieces(&text).is_some_and(|pieces| pieces.is_empty()) {
+            self.wire.empty(b'I');
+            return Ok(self.ready().await?);
+        }
+        let mut outcome = self.statement(text, Vec::new(), Tags::Counts).await?;
+        if let Some(columns) = &outcome.columns {
+            self.wire.row_description(columns, &[]);
+        }
+        self.send(&mut outcome.pending, 0).await?;
+        Ok(self.ready().await?)
+    }
+
     /// The open database, and whom its rows are held for. What the client may do there is looked up anew.
     pub(super) async fn database(&mut self) -> Result<(DatabaseHandle, Holder), Failure> {
         let record = self.state.record(&self.login.database);
@@ -43,7 +59,7 @@ impl Session {
         Ok((handle, self.holder.clone()))
     }
 
-    /// The answer to what the database is not asked about. With `is_described` only what it is made of counts.
+    /// The answer to a statement that does not go to the database. With `is_described` only what it is made of counts.
     pub(super) async fn answered_here(
         &mut self,
         text: &str,
@@ -68,10 +84,10 @@ impl Session {
         if tables.is_of_module(&pieces) {
             return Ok(None);
         }
-        // It may take a moment, and nobody else of this thread waits for it.
+        // It may take a moment: it does not run on this thread, where others would wait for it.
         let text = text.to_owned();
-        let (wanted, unwanted) = Wanted::new();
-        let work = move || tables.answer(&text, is_described, &unwanted);
+        let (guard, cancelled) = CancelOnDrop::new();
+        let work = move || tables.answer(&text, is_described, &cancelled);
         let answer = database.run_beside(&holder, work);
         let answer = tokio::select! {
             answer = answer => answer,
@@ -79,7 +95,7 @@ impl Session {
             () = self.wire.gone() => return Err(WireError::Stalled.into()),
             () = self.cancel.asked() => return Err(Failure::cancelled().into()),
         };
-        drop(wanted);
+        drop(guard);
         let gone = |_| Failure::new(state::SHUTDOWN, "the database has ended");
         Ok(Some(Answer::Rows(answer.map_err(gone)??)))
     }
@@ -88,10 +104,11 @@ impl Session {
         let record = self.state.record(&self.login.database);
         let record = record.map_err(|_| no_such_database(&self.login.asker.database))?;
         let identity = self.login.caller.identity;
-        let rows = collaborators::rows(&self.state, &record, &identity).ok_or_else(|| {
-            let message = collaborators::refusal(&record, &identity);
-            Failure::new(state::INSUFFICIENT_PRIVILEGE, message)
-        })?;
+        let rows =
+            collaborators::rows(&self.state.control, &record, &identity).ok_or_else(|| {
+                let message = collaborators::refusal(&record, &identity);
+                Failure::new(state::INSUFFICIENT_PRIVILEGE, message)
+            })?;
         let columns = collaborators::COLUMNS.map(|(name, ty)| (name.to_owned(), ty));
         let cell = |value: &String| table::Cell::Value(table::text(value));
         let rows = rows.iter().map(|row| row.iter().map(cell).collect());
@@ -241,7 +258,7 @@ fn pieces_of(rows: Vec<crate::database::HeldBytes>) -> std::collections::VecDequ
 }
 
 /// Before anything here reads a text: our language refuses longer ones, in the same words.
-pub(super) fn check_length(text: &str) -> Result<(), Failure> {
+fn check_length(text: &str) -> Result<(), Failure> {
     match text.len() > QUERY_BYTES_MAX {
         true => Err(too_long(text)),
         false => Ok(()),

@@ -7,7 +7,9 @@ use super::super::patterns::Pattern;
 use super::super::plan::*;
 use super::super::syntax::*;
 use super::super::values::{Type, Value};
-use super::{Binder, Done, Extras, Scope, Unbound};
+use super::scope::Scope;
+use super::unbound::{Done, Unbound};
+use super::{Binder, Extras};
 
 /// Two expressions with their types.
 type Two = (Box<(Bound, Bound)>, Type, Type);

@@ -7,9 +7,9 @@ use super::super::plan::*;
 use super::super::relations::relation;
 use super::super::syntax::*;
 use super::super::values::Type;
-use super::{
-    renamed, Binder, Done, RowKey, Scope, ScopeColumn, Unbound, READ_VALUES_MAX, WIDTH_MAX,
-};
+use super::scope::{RowKey, Scope, ScopeColumn};
+use super::unbound::{Done, Unbound};
+use super::{renamed, Binder, READ_VALUES_MAX, WIDTH_MAX};
 
 impl Binder<'_> {
     pub(super) fn from(&mut self, list: &[From], scope: &mut Scope<'_>) -> Done<Vec<Step>> {

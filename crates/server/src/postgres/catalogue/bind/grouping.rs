@@ -1,14 +1,9 @@
-//! Of a group only what all of its rows agree in can be asked for, besides functions of all of them.
+//! A grouped question may only use values that are the same in all rows of a group, and aggregates.
 
 use super::super::super::failure::{state, Failure};
 use super::super::plan::*;
-use super::{Done, Scope};
-
-/// The rows of a relation are told apart by some of its columns: these decide all others.
-pub(super) struct RowKey {
-    pub columns: std::ops::Range<usize>,
-    pub key: Vec<usize>,
-}
+use super::scope::Scope;
+use super::unbound::Done;
 
 /// What the rows of a group agree in.
 struct Grouped<'g> {

@@ -2,6 +2,8 @@
 
 use super::super::super::failure::Failure;
 
+pub(super) type Done<T> = Result<T, Unbound>;
+
 /// Why a question is not bound.
 pub(in super::super) enum Unbound {
     /// It is not supported, for this reason.

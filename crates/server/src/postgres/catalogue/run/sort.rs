@@ -2,13 +2,13 @@
 
 use std::cmp::Ordering;
 
-use super::Done;
+use super::super::super::failure::Failure;
 
 /// Sorts; what is equal stays in its order. Values of kinds that have no order between them end up anywhere.
 pub(super) fn sorted<T>(
     mut items: Vec<T>,
-    compare: &mut dyn FnMut(&T, &T) -> Done<Ordering>,
-) -> Done<Vec<T>> {
+    compare: &mut dyn FnMut(&T, &T) -> Result<Ordering, Failure>,
+) -> Result<Vec<T>, Failure> {
     if items.len() < 2 {
         return Ok(items);
     }
@@ -31,7 +31,6 @@ pub(super) fn sorted<T>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::super::failure::Failure;
     use super::*;
     use proptest::prelude::*;
 

@@ -166,21 +166,6 @@ impl From<ControlError> for Failure {
     }
 }
 
-/// The chain of causes of an error, joined with `: `.
-pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let inner_text = inner.to_string();
-        if !text.ends_with(&inner_text) {
-            text.push_str(": ");
-            text.push_str(&inner_text);
-        }
-        cause = inner.source();
-    }
-    text
-}
-
 pub(crate) fn text(body: impl Into<Body>) -> Response {
     with_type(TEXT, body)
 }

@@ -1,0 +1,76 @@
+//! What all requests that publish a module have in common.
+
+use axum::http::StatusCode;
+use axum::response::Response;
+use lightcone_types::Identity;
+use serde_json::json;
+
+use super::query::Query;
+use crate::address_counts::counted_as;
+use crate::auth::Caller;
+use crate::client_address::Client;
+use crate::control::HostType;
+use crate::names::DatabaseName;
+use crate::publishing::Publisher;
+use crate::reply::{self, Failure};
+use crate::state::ServerState;
+
+const REPLICAS_MAX: u64 = 255;
+
+pub(super) fn host_type(query: &Query) -> Result<HostType, Failure> {
+    Ok(query
+        .word(
+            "host_type",
+            &[("Wasm", HostType::Wasm), ("Js", HostType::Js)],
+        )?
+        .unwrap_or_default())
+}
+
+pub(super) fn check_replicas(num_replicas: Option<u64>) -> Result<(), Failure> {
+    match num_replicas {
+        Some(n) if n > REPLICAS_MAX => Err(Failure::bad_request(format!(
+            "Replication factor {n} out of bounds"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// May a caller publish to a database that is his own?
+pub(super) fn own_publish_guard(state: &ServerState, caller: &Caller) -> Result<(), Failure> {
+    publish_guard(state, caller, true)
+}
+
+/// May a caller publish on this server?
+pub(super) fn publish_guard(
+    state: &ServerState,
+    caller: &Caller,
+    is_local: bool,
+) -> Result<(), Failure> {
+    if state.config.publish.permits(&caller.identity, is_local) {
+        return Ok(());
+    }
+    let text = format!(
+        "{} may not publish on this server from here; its operator can allow it with publish.owners or publish.allowed \
+         in config.toml [LC0114]",
+        caller.identity
+    );
+    Err(Failure::text(StatusCode::FORBIDDEN, text))
+}
+
+/// On whose account a module is loaded: the owner's, so that an owner with collaborators has no more turns than others.
+pub(super) fn publisher(owner: Identity, client: &Client) -> Publisher {
+    Publisher {
+        owner,
+        address: counted_as(client.address),
+    }
+}
+
+pub(super) fn success(name: Option<&DatabaseName>, database: &Identity, op: &str) -> Response {
+    reply::json_value(&json!({
+        "Success": {
+            "domain": name.map(DatabaseName::as_str),
+            "database_identity": database.to_hex(),
+            "op": op,
+        }
+    }))
+}
