@@ -4,8 +4,8 @@
 //! text's nesting, so a hostile text costs memory and time in proportion to its length and no stack. `literal` turns
 //! constants into BSATN once; a row is then compared where it lies.
 //!
-//! A checked query (`query`) may read several relations, and `rules` draws row-level security rules into it. On one relation it
-//! is a `select_plan`, which subscriptions are made of. All others are planned (`planner`) and evaluated (`execute`,
+//! A checked query (`select`, then `query`) may read several relations, and `rules` draws row-level security rules into it. On one
+//! relation it is a `select_plan`, which subscriptions are made of. All others are planned (`planner`) and evaluated (`execute`,
 //! `collect`, `results`) in bounded pieces of work. `admission` says what may be subscribed to. Statements that write are in
 //! `dml`. Views are answered with a code.
 
