@@ -2,7 +2,8 @@ import * as AlgebraicTypeVariants from "./algebraic_type_variants";
 import type { BinaryReader } from "./binary_reader";
 import { BinaryWriter } from "./binary_writer";
 import { Misfit } from "./checks";
-import { deserializerOf, productShape, serializerOf } from "./codec";
+import { deserializerOf, serializerOf } from "./codec";
+import { productShape } from "./shapes";
 import type { AnyDeserializer, AnySerializer } from "./untyped";
 
 /** A field of a product. */

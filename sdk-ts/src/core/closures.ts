@@ -1,7 +1,8 @@
 import type { AlgebraicTypeType, TypespaceType } from "./algebraic_type";
 import { checkOf, Misfit } from "./checks";
-import { deserializerOf, isUnit, productShape, resolve, serializerOf, sumShape } from "./codec";
+import { deserializerOf, serializerOf } from "./codec";
 import { badTag, badValue } from "./errors";
+import { isUnit, productShape, resolve, sumShape } from "./shapes";
 import { makeSpecial } from "./special";
 import type { AnyDeserializer, AnySerializer } from "./untyped";
 

@@ -1,7 +1,8 @@
 import type { AlgebraicTypeType, TypespaceType } from "./algebraic_type";
 import { checkEmptyElements } from "./closures";
-import { deserializerOf, productShape, resolve, sumShape } from "./codec";
+import { deserializerOf } from "./codec";
 import { badTag } from "./errors";
+import { productShape, resolve, sumShape } from "./shapes";
 import { SPECIAL_CLASSES } from "./special";
 import type { AnyDeserializer } from "./untyped";
 

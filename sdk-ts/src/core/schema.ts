@@ -2,7 +2,6 @@
 
 import type { AlgebraicType, ProductTypeType } from "./algebraic_type";
 import type { Product } from "./algebraic_type_variants";
-import { resolve } from "./codec";
 import { badValue } from "./errors";
 import type { IndexAlgorithm, IndexDef } from "./indexes";
 import {
@@ -12,6 +11,7 @@ import {
   type RawScopedTypeNameV10,
   type RawTableDefV10,
 } from "./module_def";
+import { resolve } from "./shapes";
 import type { AnyTableDef, AnyTableSchema } from "./table";
 import { defineTable, type TableParts } from "./table_definition";
 import {

@@ -1,5 +1,5 @@
 import type { AlgebraicType, TypespaceType } from "../core/algebraic_type";
-import { productShape, resolve } from "../core/codec";
+import { productShape, resolve } from "../core/shapes";
 import { SPECIAL_CLASSES } from "../core/special";
 import type { AnyFunction } from "../core/untyped";
 

@@ -1,7 +1,7 @@
 import type { AlgebraicType } from "../core/algebraic_type";
 import { bufferNames, FixedLayout, fixedSize } from "./fixed_layout";
 import { sys } from "./sys";
-import type { IndexAccessor, IndexInfo, TableInfo } from "./table_view";
+import type { IndexAccessor, IndexInfo, TableInfo } from "./table_info";
 
 // The functions of tables whose rows all have the same size. There is one buffer for all of them; it is never replaced, so
 // the code refers to it and its view directly.
