@@ -1,7 +1,8 @@
 // Calls with limits of their own: what `connection.withOptions` returns.
 
 import type { RowTypedQuery } from "../core";
-import type { AnyRow, AnyRowQuery } from "../core/untyped";
+import type { AnyRow } from "../core/untyped";
+import type { AnyRowQuery } from "../core/untyped_query";
 import type { CallOptions } from "./calls";
 import { makeProceduresView, type ProcedureCaller, type ProceduresView } from "./procedures";
 import { makeReducersView, type ReducerCaller, type ReducersView } from "./reducers";

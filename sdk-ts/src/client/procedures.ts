@@ -12,7 +12,7 @@ import {
   toCamelCase,
 } from "../core";
 import type { BuilderOf } from "../core/type_inference";
-import type { AnyColumn, AnyTypeBuilder } from "../core/untyped";
+import type { AnyColumn, AnyTypeBuilder } from "../core/untyped_builders";
 import type { CallOptions } from "./calls";
 import type { AnyCall } from "./reducers";
 import type { AnyModule, AnyProcedure, AnyProcedures, ParamsObj } from "./remote_module";

@@ -1,7 +1,7 @@
 // What generated bindings tell about a module.
 
 import type { AnySchema, ProductType, RowObj } from "../core";
-import type { AnyTypeBuilder } from "../core/untyped";
+import type { AnyTypeBuilder } from "../core/untyped_builders";
 
 /** Parameters by name. */
 export type ParamsObj = RowObj;

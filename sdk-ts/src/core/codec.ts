@@ -1,6 +1,6 @@
-import type { AlgebraicTypeType, TypespaceType } from "./algebraic_type";
 import { closureDeserializer, closureSerializer } from "./closures";
 import { generateDeserializer } from "./codegen";
+import type { AlgebraicTypeType, TypespaceType } from "./type_tree";
 import type { AnyDeserializer, AnySerializer } from "./untyped";
 
 let canGenerate: boolean | undefined;
@@ -55,7 +55,7 @@ export function serializerOf(
   const made =
     generateSerializer && !isChecked && canGenerateCode()
       ? generateSerializer(type, typespace)
-      : closureSerializer(type, typespace, isChecked);
+      : closureSerializer(type, typespace, isChecked, serializerOf);
   cache.set(type, { typespace, made });
   return made;
 }
@@ -65,8 +65,8 @@ export function deserializerOf(type: AlgebraicTypeType, typespace?: TypespaceTyp
   const known = deserializers.get(type);
   if (known !== undefined && known.typespace === typespace) return known.made;
   const made = canGenerateCode()
-    ? generateDeserializer(type, typespace)
-    : closureDeserializer(type, typespace);
+    ? generateDeserializer(type, typespace, deserializerOf)
+    : closureDeserializer(type, typespace, deserializerOf);
   deserializers.set(type, { typespace, made });
   return made;
 }

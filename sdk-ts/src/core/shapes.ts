@@ -1,4 +1,4 @@
-import type { AlgebraicTypeType, ProductTypeType, SumTypeType, TypespaceType } from "./algebraic_type";
+import type { AlgebraicTypeType, ProductTypeType, SumTypeType, TypespaceType } from "./type_tree";
 
 /** How a product or sum appears in JavaScript (spec 01 §1.2.1); structural, names compared byte for byte. */
 export type Shape =

@@ -1,4 +1,4 @@
-import type { AlgebraicType, ProductTypeType, TypespaceType } from "../core/algebraic_type";
+import type { AlgebraicTypeType, ProductTypeType, TypespaceType } from "../core/type_tree";
 import type { AnyFunction } from "../core/untyped";
 import type { FastSys } from "./sys";
 
@@ -6,10 +6,10 @@ import type { FastSys } from "./sys";
 export interface TableInfo {
   readonly tableId: number;
   readonly typespace: TypespaceType;
-  readonly row: AlgebraicType;
+  readonly row: AlgebraicTypeType;
   readonly columns: ProductTypeType["elements"];
   /** Columns that the database counts, in the order in which it writes them back. */
-  readonly sequences: readonly { name: string; type: AlgebraicType }[];
+  readonly sequences: readonly { name: string; type: AlgebraicTypeType }[];
   readonly uniqueColumns: ReadonlySet<number>;
   readonly primaryKey: readonly number[];
   readonly fast: FastSys | undefined;

@@ -1,9 +1,9 @@
-import type { TypespaceType } from "../core/algebraic_type";
 import { canGenerateCode, deserializerOf, serializerOf } from "../core/codec";
 import { badValue } from "../core/errors";
 import type { RawIndexDefV10, RawTableDefV10 } from "../core/module_def";
 import { Range } from "../core/range";
 import { resolve } from "../core/shapes";
+import type { TypespaceType } from "../core/type_tree";
 import type { AnyRow } from "../core/untyped";
 import { fixedSize } from "./fixed_layout";
 import { makeFixedIndex, makeFixedTable } from "./fixed_table";
