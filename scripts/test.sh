@@ -27,6 +27,9 @@ python3 -m unittest discover --quiet --start-directory scripts/checks/tests --to
 say "dependencies"
 scripts/check-dependencies.py
 
+say "circles of imports"
+scripts/check-circles.py --new
+
 say "format"
 scripts/fmt.sh --check
 

@@ -83,6 +83,8 @@ def split_tests(code):
 
 def is_test_attribute(code, position):
     """Whether `#[cfg(test)]` or `#[cfg(all(test, …))]` begins here."""
+    if code[position].text != "#":
+        return False
     words = [token.text for token in code[position : position + 7]]
     return words[:5] == ["#", "[", "cfg", "(", "test"] or words == ["#", "[", "cfg", "(", "all", "(", "test"]
 

@@ -6,15 +6,13 @@
 mod lock;
 mod tokens;
 
-pub use lock::{ConfigLock, Place};
-pub use tokens::{is_loopback, origin, ACCOUNT_HOST, ACCOUNT_SERVER};
-
 use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table};
 
+use crate::address::origin;
 use crate::error::{Error, Result};
 use crate::output::remark;
 

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use lightcone_schema::{ModuleDef, RawModuleDef, RawVersion};
 
 use crate::build::HostType;
-use crate::commands::start::beside_this_program;
 use crate::error::{Error, Result};
+use crate::paths::beside_this_program;
 
 /// Asks the server program, or the one in `SPACETIMEDB_SCHEMA_EXTRACTOR`, what a built module defines.
 pub fn of_program(path: &Path, host_type: HostType) -> Result<ModuleDef> {

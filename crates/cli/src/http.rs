@@ -6,7 +6,7 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode};
 
 use lightcone_types::Identity;
 
-use crate::config::{is_loopback, origin};
+use crate::address::{is_loopback, origin};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 

@@ -7,7 +7,9 @@
 // Results and remarks have one way out: `output`.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod address;
 pub mod build;
+pub mod claims;
 pub mod cli;
 pub mod commands;
 pub mod config;
@@ -18,6 +20,7 @@ pub mod http;
 pub mod json_text;
 pub mod oidc;
 pub mod output;
+pub mod page;
 pub mod paths;
 pub mod progress;
 pub mod project;

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use crate::error::{Error, Result};
+
 /// The directories of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
@@ -66,6 +68,29 @@ impl Paths {
 /// For messages: `.` tells nobody where he is.
 pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// The file of this program.
+pub fn this_program() -> Result<PathBuf> {
+    std::env::current_exe()
+        .and_then(std::fs::canonicalize)
+        .map_err(|e| Error::caused("LC0620", "cannot find out where this program is", e))
+}
+
+/// A program in the directory of this one (07 §1): never one that happens to be in the PATH.
+pub fn beside_this_program(name: &str) -> Result<PathBuf> {
+    let program = this_program()?.with_file_name(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    if program.is_file() {
+        Ok(program)
+    } else {
+        Err(Error::coded(
+            "LC0620",
+            format!(
+                "{} is missing: the server program belongs beside `spacetime`. Install both.",
+                program.display()
+            ),
+        ))
+    }
 }
 
 #[cfg(test)]

@@ -16,21 +16,22 @@
 //! | [`specifier`] | which imports resolve, and the texts when they do not (§3) |
 //! | [`messages`] | texts of argument checks, hook lookup and results (§4.1, §6) |
 //! | [`sys`] | the list of the host functions with their versions (§4.2, §10) |
-//! | [`trace`] | stack frames, the text of an exception (§9) |
+//! | [`frame`], [`trace`] | stack frames, the text of an exception (§9) |
 //! | [`source_map`] | from positions in the bundle to those in the sources (§9) |
 //! | [`program`] | the program's text and its source map (§1) |
-//! | `prelude.js` | the globals that the language does not have (§2) |
 //! | `legacy.js` | version 1 of the host functions, made of version 2 (§10) |
 
 // Without an engine, for fuzz targets, what both engines share has no user.
 #![cfg_attr(not(any(feature = "v8", feature = "quickjs")), allow(dead_code))]
 
+pub mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
 mod hooks;
 mod instance;
 mod invoke;
 pub mod messages;
+mod options;
 pub mod program;
 mod scope;
 pub mod source_map;
@@ -47,23 +48,7 @@ use std::sync::Arc;
 
 use lightcone_host::{HostError, ModuleEngine};
 
-/// How an engine is made.
-#[derive(Clone, Debug)]
-pub struct JsEngineOptions {
-    /// Stack for module code, in bytes (`HostLimits::stack_bytes_max`). The same for all instances of the engine.
-    pub stack_bytes_max: usize,
-    /// Memory of an instance, in the place of `HostLimits::memory_bytes_max`.
-    pub memory_bytes_max: Option<usize>,
-}
-
-impl Default for JsEngineOptions {
-    fn default() -> Self {
-        JsEngineOptions {
-            stack_bytes_max: lightcone_host::HostLimits::default().stack_bytes_max,
-            memory_bytes_max: None,
-        }
-    }
-}
+pub use options::JsEngineOptions;
 
 /// The engine that runs JavaScript modules in this build, with its version; `None` if it has none.
 pub fn engine_name() -> Option<String> {
@@ -91,7 +76,3 @@ pub fn engine(options: JsEngineOptions) -> Result<Arc<dyn ModuleEngine>, HostErr
             .to_owned(),
     ))
 }
-
-/// The globals that a module finds besides those of the language, as one script: a function that takes the natives
-/// `encode(string) -> Uint8Array` and `decode(bytes, fatal) -> string` and returns nothing (spec 04 §2).
-pub const PRELUDE: &str = include_str!("prelude.js");

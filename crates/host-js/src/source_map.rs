@@ -13,7 +13,7 @@ use base64::Engine;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::trace::Frame;
+use crate::frame::Frame;
 
 /// A larger map, as it stands in the program, is none.
 pub const TEXT_BYTES_MAX: usize = 32 << 20;

@@ -2,23 +2,7 @@
 
 use thiserror::Error;
 
-use crate::sys::VERSIONS;
-
-/// The version of a virtual module `spacetime:sys@<major>.<minor>`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SysVersion {
-    /// Versions with another major number are not compatible.
-    pub major: u16,
-    /// A minor version holds only what it added.
-    pub minor: u16,
-}
-
-impl SysVersion {
-    /// The specifier that imports it.
-    pub fn specifier(self) -> String {
-        format!("spacetime:sys@{}.{}", self.major, self.minor)
-    }
-}
+use crate::sys::{SysVersion, VERSIONS};
 
 /// Why an import does not resolve. Thrown as a TypeError; the text is the message.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -1,9 +1,23 @@
 //! The virtual modules and their exports (spec 04 §3, §4.2).
 
-use crate::specifier::SysVersion;
-
 /// Description of the symbol under which a program's default export holds its hooks function.
 pub const MODULE_HOOKS: &str = "SpacetimeDB.moduleHooks.v2";
+
+/// The version of a virtual module `spacetime:sys@<major>.<minor>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SysVersion {
+    /// Versions with another major number are not compatible.
+    pub major: u16,
+    /// A minor version holds only what it added.
+    pub minor: u16,
+}
+
+impl SysVersion {
+    /// The specifier that imports it.
+    pub fn specifier(self) -> String {
+        format!("spacetime:sys@{}.{}", self.major, self.minor)
+    }
+}
 
 /// The versions that can be imported.
 pub const VERSIONS: &[SysVersion] = &[

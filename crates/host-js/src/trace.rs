@@ -1,47 +1,12 @@
-//! Stack traces: frames, and the text of an exception (spec 04 §9).
+//! What was thrown: the text of an exception, with its stack trace (spec 04 §9).
 
 use std::fmt::Write;
 
 use lightcone_host::ConsoleFrame;
 
+use crate::frame::{console_frames, Frame, FrameKind};
 use crate::messages::END_SHORT_BACKTRACE;
 use crate::source_map::SourceMap;
-
-/// One stack frame, innermost first.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Frame {
-    /// Nameless functions have none.
-    pub function: Option<String>,
-    /// Code of `eval` has none.
-    pub script: Option<String>,
-    /// From 1.
-    pub line: u32,
-    /// From 1.
-    pub column: u32,
-    /// What kind of code it is.
-    pub kind: FrameKind,
-}
-
-/// What kind of code a frame is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum FrameKind {
-    #[default]
-    Function,
-    Constructor,
-    Eval,
-    Wasm,
-    Native,
-}
-
-impl Frame {
-    fn position(&self) -> String {
-        match &self.script {
-            Some(script) => format!("{script}:{}:{}", self.line, self.column),
-            None => format!("<unknown location>:{}:{}", self.line, self.column),
-        }
-    }
-}
 
 /// An exception that no code of the program caught.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -91,22 +56,6 @@ impl Exception {
     pub fn console_frames(&self) -> Vec<ConsoleFrame> {
         console_frames(&self.frames)
     }
-}
-
-/// Frames in the form of the module's log.
-pub fn console_frames(frames: &[Frame]) -> Vec<ConsoleFrame> {
-    frames
-        .iter()
-        .map(|frame| ConsoleFrame {
-            module_name: Some(frame.position()),
-            func_name: Some(
-                frame
-                    .function
-                    .clone()
-                    .unwrap_or_else(|| "<anonymous>".to_owned()),
-            ),
-        })
-        .collect()
 }
 
 /// Leaves out the library's frames: those from the function on that wraps every function of the author.

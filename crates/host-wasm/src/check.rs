@@ -3,7 +3,8 @@
 use lightcone_host::HostError;
 use wasmtime::{ExternType, FuncType, Module};
 
-use crate::ABI_VERSION;
+/// The highest ABI version that this host implements (spec 03 §3.2).
+pub const ABI_VERSION: (u16, u16) = (10, 5);
 
 const IMPORT_PREFIX: &str = "spacetime_";
 const PREINIT_PREFIX: &str = "__preinit__";

@@ -9,8 +9,9 @@ use wasmtime::{Config, Engine, Linker, Module, OptLevel, Strategy, WasmFeatures}
 
 use crate::code_cache::{CodeCache, CodeCacheOptions, CodeId};
 use crate::imports::Waits;
-use crate::instance::{State, WasmModule};
+use crate::instance::WasmModule;
 use crate::mappings::Mappings;
+use crate::state::State;
 use crate::{check, compilers, estimate, imports};
 
 /// What programs may use: all that the stable Rust compiler emits, by default or when it is told to, and so do clang and the

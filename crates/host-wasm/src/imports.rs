@@ -3,12 +3,12 @@
 //! A wrapper checks pointers, calls one method, writes the `out` parameters. All of them are typed at compile time, so a
 //! host call costs a few nanoseconds above the work that it does.
 
-use lightcone_host::{AbiError, Advance, ConsoleLevel, Errno, HostEnv, HostTrap, ReadProgress};
+use lightcone_host::{Advance, ConsoleLevel, Errno, HostTrap, ReadProgress};
 use lightcone_types::{ConnectionId, IndexId, TableId};
 use wasmtime::{Caller, Linker, WasmBacktrace};
 
-use crate::instance::State;
 use crate::memory::{read_u32, slice, slice_mut, text, write, write_u32};
+use crate::state::{host_call, State};
 use crate::{trap, waits};
 
 /// What a host call returns to the module when there is nothing more to read.
@@ -37,35 +37,6 @@ pub(crate) fn define(linker: &mut Linker<State>, waits: Waits) -> wasmtime::Resu
         Waits::Blocking => waits::define_blocking(linker),
         Waits::Suspending => waits::define_suspending(linker),
     }
-}
-
-/// Runs `body` on the guest's memory and the host's state, and turns its error into an errno or a trap.
-#[inline]
-pub(crate) fn host_call(
-    caller: &mut Caller<'_, State>,
-    body: impl FnOnce(&mut [u8], &mut HostEnv) -> Result<u32, AbiError>,
-) -> wasmtime::Result<u32> {
-    let Some(memory) = caller.data().memory else {
-        return Err(no_memory());
-    };
-    let (memory, state) = memory.data_and_store_mut(caller);
-    match body(memory, &mut state.env) {
-        Ok(value) => Ok(value),
-        Err(AbiError::Errno(errno)) => Ok(errno.number().into()),
-        Err(AbiError::Trap(trap)) => Err(end_call(trap)),
-    }
-}
-
-#[cold]
-fn no_memory() -> wasmtime::Error {
-    end_call(HostTrap::Internal(
-        "the start function may not call the host".into(),
-    ))
-}
-
-#[cold]
-pub(crate) fn end_call(trap: HostTrap) -> wasmtime::Error {
-    wasmtime::Error::new(trap)
 }
 
 /// The parameters of a range scan that point into guest memory, as (pointer, length).

@@ -4,152 +4,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lightcone_host::clock::ticks;
 use lightcone_host::{
-    lend, on_own_stack, trap_of, CallHandles, HandlerResponse, HoldsEnv, HostEnv, HostError,
-    HostLimits, HostTrap, InstanceOptions, Interrupt, Lent, LimitKind, LoadedModule,
-    ModuleInstance, OpenTransaction, ProcedureOutcome, ReadSet, ReadView, ReducerCall,
-    ReducerOutcome, Reservation, SuspendableInstance, Suspended, Transactions, ViewCall,
-    ViewOutcome,
+    lend, on_own_stack, CallHandles, HandlerResponse, HoldsEnv, HostEnv, HostError, HostLimits,
+    InstanceOptions, Interrupt, Lent, LoadedModule, ModuleInstance, OpenTransaction,
+    ProcedureOutcome, ReadSet, ReadView, ReducerCall, ReducerOutcome, Reservation,
+    SuspendableInstance, Suspended, Transactions, ViewCall, ViewOutcome,
 };
 use wasmtime::{
-    Instance, InstancePre, Memory, ResourceLimiter, Store, StoreContextMut, Trap, TypedFunc,
-    UpdateDeadline, WasmParams, WasmResults,
+    Instance, InstancePre, Store, StoreContextMut, Trap, UpdateDeadline, WasmParams, WasmResults,
 };
 
 use crate::check::LoadSteps;
-use crate::imports::end_call;
+use crate::exports::{
+    load_error, not_exported, params, response, unexpected_code, AnonymousViewFunction,
+    CallFunction, Failure, HandlerFunction, ViewFunction, CALL_HTTP_HANDLER, CALL_PROCEDURE,
+    CALL_VIEW, CALL_VIEW_ANON,
+};
 use crate::mappings::Mappings;
+use crate::state::State;
 use crate::suspendable::SuspendableWasm;
-use crate::trap::{explain, GuestFailure};
-
-/// What belongs to one instance.
-pub(crate) struct State {
-    /// Ticks that the call may still compute, if it is one that may be suspended or ended from outside.
-    pub(crate) ticks_left: u64,
-    /// Ticks since others last had their turn.
-    pub(crate) kept_ticks: u64,
-    pub(crate) env: HostEnv,
-    /// Known once the instance exists; a start function runs before.
-    pub(crate) memory: Option<Memory>,
-    pub(crate) limiter: Limiter,
-}
-
-impl State {
-    pub(crate) fn new(env: HostEnv) -> State {
-        State {
-            ticks_left: 0,
-            kept_ticks: 0,
-            memory: None,
-            limiter: Limiter::new(&env),
-            env,
-        }
-    }
-}
-
-/// Keeps memory and tables within their limits, and counts them.
-pub(crate) struct Limiter {
-    memory: Reservation,
-    memory_bytes_max: usize,
-    /// Why the memory could not grow.
-    refused: Option<Refused>,
-    /// What the last growth added, in case that the system refuses it.
-    growing_bytes: usize,
-    tables: Reservation,
-    table_elements: usize,
-    table_elements_max: usize,
-}
-
-struct Refused {
-    /// How large the memory would have been.
-    bytes: usize,
-    limit: HostTrap,
-}
-
-/// What the engine keeps of a table for each of its elements: a pointer.
-const TABLE_ELEMENT_BYTES: usize = size_of::<usize>();
-
-impl Limiter {
-    fn new(env: &HostEnv) -> Limiter {
-        let limits = env.limits();
-        Limiter {
-            memory: Reservation::none(&env.config().accounts.memory),
-            memory_bytes_max: limits.memory_bytes_max,
-            refused: None,
-            growing_bytes: 0,
-            tables: Reservation::none(env.account()),
-            table_elements: 0,
-            table_elements_max: limits.table_elements_max,
-        }
-    }
-
-    /// What the instance has counts as somebody else's from now on.
-    fn adopt(&mut self, env: &HostEnv) {
-        let before = std::mem::replace(self, Limiter::new(env));
-        self.memory.hold_anyway(before.memory.bytes());
-        self.tables.hold_anyway(before.tables.bytes());
-        self.table_elements = before.table_elements;
-    }
-
-    /// A new call begins.
-    pub(crate) fn forget_refusal(&mut self) {
-        self.refused = None;
-    }
-}
-
-impl ResourceLimiter for Limiter {
-    fn memory_growing(
-        &mut self,
-        current: usize,
-        desired: usize,
-        _: Option<usize>,
-    ) -> wasmtime::Result<bool> {
-        let growing = desired.saturating_sub(current);
-        let bytes = self.memory.bytes().saturating_add(growing);
-        self.growing_bytes = 0;
-        let limit = match bytes > self.memory_bytes_max {
-            true => Some(HostTrap::Limit {
-                kind: LimitKind::Memory,
-                limit: self.memory_bytes_max as u64,
-            }),
-            false => self.memory.grow(growing).err().map(trap_of),
-        };
-        if let Some(limit) = limit {
-            self.refused = Some(Refused { bytes, limit });
-            return Ok(false);
-        }
-        self.growing_bytes = growing;
-        Ok(true)
-    }
-
-    fn memory_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {
-        let refused = std::mem::take(&mut self.growing_bytes);
-        self.memory.shrink(self.memory.bytes() - refused);
-        Ok(())
-    }
-
-    fn table_growing(
-        &mut self,
-        current: usize,
-        desired: usize,
-        _: Option<usize>,
-    ) -> wasmtime::Result<bool> {
-        let growing = desired.saturating_sub(current);
-        let total = self.table_elements.saturating_add(growing);
-        let bytes = growing.saturating_mul(TABLE_ELEMENT_BYTES);
-        if total > self.table_elements_max || self.tables.grow(bytes).is_err() {
-            return Ok(false);
-        }
-        self.table_elements = total;
-        Ok(true)
-    }
-
-    fn memories(&self) -> usize {
-        1
-    }
-
-    fn tables(&self) -> usize {
-        64
-    }
-}
+use crate::trap::end_call;
 
 /// A program that loaded.
 pub(crate) struct WasmModule {
@@ -236,18 +109,6 @@ impl LoadedModule for WasmModule {
         }))
     }
 }
-
-/// id, sender, connection id, timestamp, args, sink for the error text or the result.
-pub(crate) type CallFunction = TypedFunc<(u32, u64, u64, u64, u64, u64, u64, i64, u32, u32), i32>;
-
-/// id, sender, args, sink for the rows.
-type ViewFunction = TypedFunc<(u32, u64, u64, u64, u64, u32, u32), i32>;
-
-/// id, args, sink for the rows.
-type AnonymousViewFunction = TypedFunc<(u32, u32, u32), i32>;
-
-/// id, timestamp, request, its body, sink for the response, sink for its body.
-pub(crate) type HandlerFunction = TypedFunc<(u32, i64, u32, u32, u32, u32), i32>;
 
 pub(crate) struct WasmInstance {
     store: Store<State>,
@@ -414,62 +275,11 @@ impl WasmInstance {
     }
 }
 
-/// Why an export did not return.
-pub(crate) enum Failure {
-    Fatal(String),
-    TimedOut(String),
-}
-
-impl Failure {
-    pub(crate) fn of(error: &wasmtime::Error, state: &State, stack_bytes_max: usize) -> Failure {
-        match explain(error, stack_bytes_max) {
-            GuestFailure::TimedOut => {
-                let limit = HostTrap::Limit {
-                    kind: LimitKind::CallTime,
-                    limit: state.env.limits().call_ms_max,
-                };
-                Failure::TimedOut(limit.to_string())
-            }
-            GuestFailure::Limit(limit) => Failure::Fatal(limit.to_string()),
-            GuestFailure::Trapped(message) => Failure::Fatal(with_refused_memory(message, state)),
-        }
-    }
-
-    pub(crate) fn outcome<R>(self) -> ProcedureOutcome<R> {
-        match self {
-            Failure::TimedOut(message) => ProcedureOutcome::TimedOut { message },
-            Failure::Fatal(message) => ProcedureOutcome::Failed { message },
-        }
-    }
-}
-
-/// A procedure or handler that returned another code than 0.
-#[cold]
-pub(crate) fn unexpected_code<R>(name: &str, code: i32) -> ProcedureOutcome<R> {
-    ProcedureOutcome::Failed {
-        message: format!(
-            "`{name}` returned unexpected code {code}. Procedures should return code 0 or trap."
-        ),
-    }
-}
-
 impl HoldsEnv for WasmInstance {
     #[inline]
     fn env(&mut self) -> &mut HostEnv {
         &mut self.store.data_mut().env
     }
-}
-
-/// What a handler wrote.
-pub(crate) fn response(
-    env: &mut HostEnv,
-    head_sink: u32,
-    body_sink: u32,
-) -> wasmtime::Result<HandlerResponse> {
-    Ok(HandlerResponse {
-        head: env.take_sink(head_sink).map_err(end_call)?,
-        body: env.take_sink(body_sink).map_err(end_call)?,
-    })
 }
 
 /// At each tick of a call that may be ended from outside: whether it may go on.
@@ -625,47 +435,6 @@ impl WasmInstance {
     }
 }
 
-const CALL_VIEW: &str = "__call_view__";
-const CALL_VIEW_ANON: &str = "__call_view_anon__";
-pub(crate) const CALL_PROCEDURE: &str = "__call_procedure__";
-pub(crate) const CALL_HTTP_HANDLER: &str = "__call_http_handler__";
-
-#[cold]
-pub(crate) fn not_exported<R>(
-    kind: &str,
-    call: &ReducerCall<'_>,
-    export: &str,
-) -> ProcedureOutcome<R> {
-    ProcedureOutcome::Failed {
-        message: format!(
-            "Module defines {kind} {} but does not export `{export}`",
-            call.name
-        ),
-    }
-}
-
-/// What `__call_reducer__` and `__call_procedure__` are called with (§11.2).
-#[inline]
-pub(crate) fn params(
-    call: &ReducerCall<'_>,
-    handles: CallHandles,
-) -> (u32, u64, u64, u64, u64, u64, u64, i64, u32, u32) {
-    let sender = call.sender.to_words();
-    let connection = call.connection_id.0;
-    (
-        call.id,
-        sender[0],
-        sender[1],
-        sender[2],
-        sender[3],
-        connection as u64,
-        (connection >> 64) as u64,
-        call.timestamp.0,
-        handles.args,
-        handles.sink,
-    )
-}
-
 /// An instance that is not ready for calls yet.
 struct LoadPhase {
     store: Store<State>,
@@ -715,44 +484,5 @@ impl LoadPhase {
         let description = env.sink_content(sink).to_vec();
         env.end_call();
         Ok(description)
-    }
-}
-
-#[cold]
-pub(crate) fn load_error(
-    store: &Store<State>,
-    export: &str,
-    error: wasmtime::Error,
-    stack_bytes_max: usize,
-    limits: &HostLimits,
-) -> HostError {
-    let export = export.to_owned();
-    match explain(&error, stack_bytes_max) {
-        GuestFailure::TimedOut => HostError::LoadLimit {
-            export,
-            trap: HostTrap::Limit {
-                kind: LimitKind::LoadTime,
-                limit: limits.load_ms_max,
-            },
-        },
-        GuestFailure::Limit(trap) => HostError::LoadLimit { export, trap },
-        GuestFailure::Trapped(message) => {
-            let message = with_refused_memory(message, store.data());
-            match store.data().memory {
-                // Before the memory is known there is no telling a failed instantiation from a failed start function.
-                None => HostError::Instantiate(message),
-                Some(_) => HostError::LoadTrap { export, message },
-            }
-        }
-    }
-}
-
-/// Languages report a failed allocation in their own way or not at all; the limit is what explains it.
-fn with_refused_memory(message: String, state: &State) -> String {
-    match &state.limiter.refused {
-        None => message,
-        Some(Refused { bytes, limit }) => {
-            format!("{limit} (it asked for {bytes}); then: {message}")
-        }
     }
 }

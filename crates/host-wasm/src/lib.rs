@@ -28,16 +28,16 @@ mod code_cache;
 mod compilers;
 mod engine;
 mod estimate;
+mod exports;
 mod imports;
 mod instance;
 mod mappings;
 mod memory;
+mod state;
 mod suspendable;
 mod trap;
 mod waits;
 
+pub use check::ABI_VERSION;
 pub use code_cache::{CodeCacheOptions, CODE_CACHE_BYTES_MAX};
 pub use engine::{WasmEngine, WasmEngineOptions};
-
-/// The highest ABI version that this host implements (spec 03 §3.2).
-pub const ABI_VERSION: (u16, u16) = (10, 5);

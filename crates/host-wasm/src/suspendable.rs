@@ -13,12 +13,13 @@ use wasmtime::{
 };
 
 use crate::check::LoadSteps;
-use crate::imports::end_call;
-use crate::instance::{
+use crate::exports::{
     load_error, not_exported, params, response, unexpected_code, CallFunction, Failure,
-    HandlerFunction, State, CALL_HTTP_HANDLER, CALL_PROCEDURE,
+    HandlerFunction, CALL_HTTP_HANDLER, CALL_PROCEDURE,
 };
 use crate::mappings::Mappings;
+use crate::state::State;
+use crate::trap::end_call;
 
 /// What an instance that can be suspended takes beside its memory, its tables and the stack of its own code: the stack that host
 /// calls use, and what the engine knows of it.

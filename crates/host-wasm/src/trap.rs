@@ -1,4 +1,4 @@
-//! Why guest code stopped, in words.
+//! Why guest code stopped: for the engine, and in words.
 
 use std::fmt::Write;
 
@@ -42,6 +42,12 @@ pub(crate) fn explain(error: &wasmtime::Error, stack_bytes_max: usize) -> GuestF
         }
     }
     GuestFailure::Trapped(text)
+}
+
+/// Ends the running call.
+#[cold]
+pub(crate) fn end_call(trap: HostTrap) -> wasmtime::Error {
+    wasmtime::Error::new(trap)
 }
 
 /// The frames of a backtrace, innermost first, demangled.

@@ -6,9 +6,9 @@ use lightcone_host::{AbiError, Errno, HostEnv, HostTrap, HttpRequest, HttpSource
 use lightcone_types::bsatn::{Decode as _, Reader};
 use wasmtime::{AsContextMut as _, Caller, Linker};
 
-use crate::imports::{end_call, host_call};
-use crate::instance::State;
 use crate::memory::{slice, write, write_u32};
+use crate::state::{host_call, State};
+use crate::trap::end_call;
 
 const MODULE: &str = "spacetime_10.3";
 const START: &str = "procedure_start_mut_tx";

@@ -21,7 +21,7 @@ use lightcone_engine::{Datastore, DatastoreError};
 use lightcone_types::Timestamp;
 
 use crate::lent::{Lent, Transactions};
-use crate::{AbiError, Ask, Errno, HostEnv, HostTrap, LimitKind, Waiting};
+use crate::{AbiError, Ask, Errno, HostTrap, LimitKind, Waiting};
 
 /// What the running call may touch.
 pub(crate) struct Access {
@@ -30,7 +30,7 @@ pub(crate) struct Access {
     transactions: Option<NonNull<dyn Transactions>>,
     /// They are the call's own, which has no stack of a caller to borrow from.
     owned: Option<OwnedTransactions>,
-    /// Address of the [`Loan`] that all this is from; 0 if nothing is lent.
+    /// Address of the loan that all this is from; 0 if nothing is lent.
     loan: usize,
 }
 
@@ -68,6 +68,44 @@ impl Access {
         owned: None,
         loan: 0,
     };
+
+    /// Pointers to what is lent; the lifetime is lost here.
+    ///
+    /// # Safety
+    /// They are used within that lifetime.
+    #[inline]
+    pub(crate) unsafe fn to(lent: Lent<'_>, loan: usize) -> Access {
+        let (open, transactions) = match lent {
+            Lent::Nothing => (Open::Nothing, None),
+            Lent::Read(view) => (Open::Read(NonNull::from(view.0)), None),
+            Lent::Transaction(transaction) if transaction.0.is_making() => {
+                (Open::Making(NonNull::from(transaction.0)), None)
+            }
+            Lent::Transaction(transaction) => (Open::Write(NonNull::from(transaction.0)), None),
+            Lent::Transactions(transactions) => {
+                let pointer = NonNull::from(transactions);
+                // SAFETY: the types differ in the lifetime of the trait object only.
+                let pointer = unsafe {
+                    std::mem::transmute::<NonNull<dyn Transactions + '_>, NonNull<dyn Transactions>>(
+                        pointer,
+                    )
+                };
+                (Open::Nothing, Some(pointer))
+            }
+        };
+        Access {
+            open,
+            transactions,
+            owned: None,
+            loan,
+        }
+    }
+
+    /// Whether it is from this loan.
+    #[inline]
+    pub(crate) fn is_of(&self, loan: usize) -> bool {
+        self.loan == loan
+    }
 
     /// The tables, for host calls that read.
     #[inline]
@@ -232,97 +270,7 @@ impl Access {
     }
 }
 
-/// What has the environment of host calls somewhere inside, where `env` always finds it.
-pub trait HoldsEnv {
-    /// The environment.
-    fn env(&mut self) -> &mut HostEnv;
-}
-
-/// Lends what a call may touch to the environment of `host` while `body` runs: the call.
-///
-/// The process ends if the environment is another one afterwards, as what was lent would then outlive its loan.
-#[inline]
-pub fn lend<H: HoldsEnv, R>(host: &mut H, lent: Lent<'_>, body: impl FnOnce(&mut H) -> R) -> R {
-    let mut loan = Loan {
-        before: Access::NOTHING,
-        host,
-    };
-    let access = Access {
-        loan: loan.address(),
-        ..erased(lent)
-    };
-    loan.before = std::mem::replace(&mut loan.host.env().access, access);
-    body(loan.host)
-}
-
-/// Pointers to what is lent. They are used until the loan ends, which is within the lifetime that is lost here.
-#[inline]
-fn erased(lent: Lent<'_>) -> Access {
-    let (open, transactions) = match lent {
-        Lent::Nothing => (Open::Nothing, None),
-        Lent::Read(view) => (Open::Read(NonNull::from(view.0)), None),
-        Lent::Transaction(transaction) if transaction.0.is_making() => {
-            (Open::Making(NonNull::from(transaction.0)), None)
-        }
-        Lent::Transaction(transaction) => (Open::Write(NonNull::from(transaction.0)), None),
-        Lent::Transactions(transactions) => {
-            let pointer = NonNull::from(transactions);
-            // SAFETY: the types differ in the lifetime of the trait object only.
-            let pointer = unsafe {
-                std::mem::transmute::<NonNull<dyn Transactions + '_>, NonNull<dyn Transactions>>(
-                    pointer,
-                )
-            };
-            (Open::Nothing, Some(pointer))
-        }
-    };
-    Access {
-        open,
-        transactions,
-        owned: None,
-        loan: 0,
-    }
-}
-
 #[cold]
 fn not_for_rows() -> AbiError {
     HostTrap::Datastore(DatastoreError::NotForRows.to_string().into()).into()
-}
-
-/// Takes back what was lent, also when the call panics.
-struct Loan<'h, H: HoldsEnv> {
-    host: &'h mut H,
-    /// What the environment had: one call can come inside of another one (spec 03 §11.8).
-    before: Access,
-}
-
-impl<H: HoldsEnv> Loan<'_, H> {
-    /// No other loan has it while this one is there.
-    #[inline]
-    fn address(&self) -> usize {
-        (&raw const *self).addr()
-    }
-}
-
-impl<H: HoldsEnv> Drop for Loan<'_, H> {
-    #[inline]
-    fn drop(&mut self) {
-        let lost = AbortOnDrop;
-        let address = self.address();
-        let access = &mut self.host.env().access;
-        if access.loan == address {
-            std::mem::swap(access, &mut self.before);
-            std::mem::forget(lost);
-        }
-    }
-}
-
-/// A loan that is not found again would be used after its end.
-struct AbortOnDrop;
-
-impl Drop for AbortOnDrop {
-    #[cold]
-    fn drop(&mut self) {
-        std::process::abort();
-    }
 }

@@ -1,7 +1,7 @@
 //! The state of one module instance on the host's side, with one method per host call.
 
 mod console;
-mod procedures;
+pub(crate) mod procedures;
 mod reads;
 mod writes;
 
@@ -11,15 +11,14 @@ use lightcone_accounts::{Account, Counted, Kind, Terms};
 use lightcone_engine::{
     DatastoreError, RangeBounds, ReadSet, RowBuffer, ST_CONNECTION_CREDENTIALS_ID,
 };
+use lightcone_limits::HostLimits;
 use lightcone_types::bsatn::Reader;
 use lightcone_types::{ConnectionId, Identity};
 
 use crate::access::Access;
 use crate::handles::{ByteSinks, ByteSources, ConsoleTimers};
 use crate::iterators::RowIterators;
-use crate::{AbiError, ConsoleSink, Errno, HostLimits, HostTrap, Interrupt, ReadProgress};
-
-pub use procedures::{HttpOutcome, HttpSources};
+use crate::{AbiError, ConsoleSink, Errno, HostTrap, Interrupt, ReadProgress};
 
 /// What an instance is made with.
 #[derive(Clone)]

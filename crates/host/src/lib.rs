@@ -31,6 +31,7 @@
     reason = "a borrow of a call is kept as a pointer while the call runs"
 )]
 mod access;
+mod calls;
 pub mod clock;
 mod console;
 mod env;
@@ -42,16 +43,21 @@ mod handles;
 mod http;
 mod iterators;
 mod lent;
+#[expect(unsafe_code, reason = "only a loan knows when what is lent ends")]
+mod loan;
 mod module;
 mod stack;
 mod view;
 mod waits;
 
-pub use access::{lend, HoldsEnv};
+pub use calls::{
+    HandlerResponse, ProcedureCall, ProcedureOutcome, ProcedureResult, ReducerCall, ReducerOutcome,
+    FATAL_ERROR_TEXT,
+};
 pub use console::{ConsoleFrame, ConsoleLevel, ConsoleRecord, ConsoleSink, NullConsole};
+pub use env::procedures::{HttpOutcome, HttpSources};
 pub use env::{
-    CallHandles, HostConfig, HostEnv, HttpOutcome, HttpSources, ImmediateCalls, InstanceAccounts,
-    InstanceOptions, PointRead,
+    CallHandles, HostConfig, HostEnv, ImmediateCalls, InstanceAccounts, InstanceOptions, PointRead,
 };
 pub use errno::Errno;
 pub use error::{AbiError, HostError, HostTrap, LimitKind};
@@ -62,10 +68,8 @@ pub use lent::{Lent, OpenTransaction, ReadView, Transactions, HTTP_DISABLED_TEXT
 pub use lightcone_accounts::{Account, Counted, Exceeded, Kind, Reservation, Terms};
 pub use lightcone_engine::ReadSet;
 pub use lightcone_limits::HostLimits;
-pub use module::{
-    HandlerResponse, LoadedModule, ModuleEngine, ModuleInstance, ProcedureCall, ProcedureOutcome,
-    ProcedureResult, ReducerCall, ReducerOutcome, SuspendableInstance, Suspended, FATAL_ERROR_TEXT,
-};
+pub use loan::{lend, HoldsEnv};
+pub use module::{LoadedModule, ModuleEngine, ModuleInstance, SuspendableInstance, Suspended};
 pub use stack::on_own_stack;
 pub use view::{ViewCall, ViewOutcome};
 pub use waits::{Ask, HttpAnswer, Interrupt, InterruptReason, Waiting};

@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use lightcone_accounts::Counted;
+use lightcone_limits::HostLimits;
 use lightcone_types::Timestamp;
 use tokio::sync::oneshot;
 
@@ -74,7 +75,7 @@ impl Interrupt {
 
 impl InterruptReason {
     /// What the call ends with.
-    pub fn trap(self, limits: &crate::HostLimits) -> HostTrap {
+    pub fn trap(self, limits: &HostLimits) -> HostTrap {
         match self {
             InterruptReason::TransactionTime => HostTrap::Limit {
                 kind: LimitKind::TransactionTime,

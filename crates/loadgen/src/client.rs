@@ -2,22 +2,19 @@
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::net::TcpStream;
 
 use lightcone_types::{Encode, Identity};
 use lightcone_wire::{payload, ClientMessage, Protocol, ServerMessage};
 
+use crate::address::{connect, Address};
 use crate::handshake::Handshake;
-use crate::http::Address;
 use crate::incoming::Progress;
 use crate::websocket::{
     append_binary, append_close, append_pong, Event, FrameReader, Masks, WebSocketState,
 };
 use crate::Error;
 
-const CONNECT_SECONDS_MAX: u64 = 5;
-const ANSWER_SECONDS_MAX: u64 = 60;
 /// Longest payload accepted: initial rows of a whole table come in one.
 const BODY_BYTES_MAX: usize = 1 << 30;
 
@@ -222,31 +219,6 @@ impl Client {
     }
 }
 
-/// A TCP connection with timeouts, so that no run hangs before it begins.
-pub(crate) fn connect(address: &str) -> Result<TcpStream, Error> {
-    let unreachable = |source| Error::Unreachable {
-        address: address.to_owned(),
-        source,
-    };
-    let mut last = std::io::Error::other("the host name has no address");
-    for socket_address in address.to_socket_addrs().map_err(unreachable)? {
-        let timeout = Duration::from_secs(CONNECT_SECONDS_MAX);
-        match TcpStream::connect_timeout(&socket_address, timeout) {
-            Ok(stream) => {
-                let waits = Some(Duration::from_secs(ANSWER_SECONDS_MAX));
-                stream
-                    .set_nodelay(true)
-                    .and_then(|()| stream.set_read_timeout(waits))
-                    .and_then(|()| stream.set_write_timeout(waits))
-                    .map_err(Error::io("setting up a socket"))?;
-                return Ok(stream);
-            }
-            Err(error) => last = error,
-        }
-    }
-    Err(unreachable(last))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,14 +231,5 @@ mod tests {
         assert!(endpoint("a b", None).is_err());
         assert!(endpoint("", None).is_err());
         assert!(endpoint("a", Some("x\r\ny")).is_err());
-    }
-
-    #[test]
-    fn nobody_listens() {
-        let error = connect("127.0.0.1:1").unwrap_err().to_string();
-        assert!(
-            error.starts_with("cannot reach the server at 127.0.0.1:1: "),
-            "{error}"
-        );
     }
 }

@@ -2,19 +2,13 @@
 //! else, when to call what and what answers mean for the measurement, is the same for all
 //! ([`crate::load`]).
 
-mod batched;
-mod http;
-mod module;
-mod postgres;
+pub mod batched;
+pub mod http;
+pub mod module;
+pub mod postgres;
 
 use std::fmt::Debug;
 use std::io::Read;
-
-pub use batched::Batched;
-pub use http::{Http, RequestTemplate};
-pub use module::{CallTemplate, Module};
-pub(crate) use postgres::{column as value_of_row, error_of};
-pub use postgres::{Postgres, PostgresTransfer};
 
 use crate::incoming::Progress;
 use crate::Error;

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use crate::http::Address;
+use crate::address::Address;
 use crate::websocket::{HANDSHAKE_ACCEPT, HANDSHAKE_KEY};
 use crate::Error;
 

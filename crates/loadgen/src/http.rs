@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::net::TcpStream;
 
-use crate::client::connect;
+use crate::address::{connect, Address};
 use crate::incoming::{Incoming, Progress};
 use crate::Error;
 
@@ -134,49 +134,6 @@ fn chunks(bytes: &[u8]) -> Result<Option<Body<'_>>, Error> {
     }
 }
 
-/// A server and the path before its routes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
-    /// `host:port`
-    pub host: String,
-    /// Without slash at its end.
-    pub prefix: String,
-}
-
-impl Address {
-    /// Of a URL `http://host[:port][/prefix]`; `ws://` means the same.
-    pub fn parse(url: &str) -> Result<Self, Error> {
-        let refuse = |why: &str| {
-            Err(Error::Options(format!(
-                "--url {url} {why}; write ws://host:port or http://host:port"
-            )))
-        };
-        let rest = match url.split_once("://") {
-            Some(("ws" | "http", rest)) => rest,
-            Some(("wss" | "https", _)) => return refuse("asks for TLS, which is not supported"),
-            _ => return refuse("is not a WebSocket or HTTP URL"),
-        };
-        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let is_plain = rest.bytes().all(|byte| byte.is_ascii_graphic());
-        if authority.is_empty() || !is_plain || path.contains(['?', '#']) {
-            return refuse("has an unusable host or path");
-        }
-        let has_port = authority
-            .rsplit_once(':')
-            .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-        Ok(Self {
-            host: match has_port {
-                true => authority.to_owned(),
-                false => format!("{authority}:80"),
-            },
-            prefix: match path.trim_end_matches('/') {
-                "" => String::new(),
-                path => format!("/{path}"),
-            },
-        })
-    }
-}
-
 /// A connection whose requests wait for their answers.
 #[derive(Debug)]
 pub struct HttpClient {
@@ -300,30 +257,6 @@ mod tests {
             ),
         ] {
             let error = parse(bytes).unwrap_err().to_string();
-            assert!(error.contains(text), "{error}");
-        }
-    }
-
-    #[test]
-    fn urls() {
-        let parts = |url| {
-            let address = Address::parse(url).unwrap();
-            (address.host, address.prefix)
-        };
-        assert_eq!(parts("ws://h:3000"), ("h:3000".into(), "".into()));
-        assert_eq!(parts("http://h/"), ("h:80".into(), "".into()));
-        assert_eq!(
-            parts("ws://[::1]:8/a/b/"),
-            ("[::1]:8".into(), "/a/b".into())
-        );
-        for (url, text) in [
-            ("wss://h", "TLS"),
-            ("h:3000", "not a WebSocket or HTTP URL"),
-            ("ws://", "unusable host"),
-            ("ws://h/a?b", "unusable host or path"),
-            ("ws://h h", "unusable host"),
-        ] {
-            let error = Address::parse(url).unwrap_err().to_string();
             assert!(error.contains(text), "{error}");
         }
     }

@@ -15,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod address;
 pub mod client;
 pub mod dialect;
 mod error;

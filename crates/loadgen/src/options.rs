@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Parser, ValueEnum};
 use lightcone_wire::Protocol;
 
-use crate::dialect::PostgresTransfer;
+use crate::dialect::postgres::PostgresTransfer;
 use crate::Error;
 
 /// Version of the client protocol.

@@ -10,8 +10,8 @@ use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256, SCRAM
 use postgres_protocol::message::backend::Message;
 use postgres_protocol::message::frontend;
 
-use crate::client::connect;
-use crate::dialect::{error_of, value_of_row};
+use crate::address::connect;
+use crate::dialect::postgres::{error_of, value_of_row};
 use crate::Error;
 
 const PORT: u16 = 5432;

@@ -5,12 +5,15 @@ use std::net::TcpStream;
 
 use serde_json::{json, Value};
 
-use crate::client::{connect, Client, Endpoint};
-use crate::dialect::{
-    Batched, CallTemplate, Dialect, Http, Module, Postgres, PostgresTransfer, RequestTemplate,
-};
+use crate::address::{connect, Address};
+use crate::client::{Client, Endpoint};
+use crate::dialect::batched::Batched;
+use crate::dialect::http::{Http, RequestTemplate};
+use crate::dialect::module::{CallTemplate, Module};
+use crate::dialect::postgres::{Postgres, PostgresTransfer};
+use crate::dialect::Dialect;
 use crate::handshake::Handshake;
-use crate::http::{Address, HttpClient};
+use crate::http::HttpClient;
 use crate::options::TargetKind;
 use crate::postgres::{Database, PostgresClient};
 use crate::subscribe::{self, Verification};

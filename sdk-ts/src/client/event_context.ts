@@ -3,8 +3,8 @@
 import type { ConnectionId, Identity, InferTypeOfParams, Timestamp } from "../core";
 import type { ClientDbView } from "./client_table";
 import type { AnyConnection } from "./db_connection_impl";
-import type { AnyReducer, ReducerEventInfo, ReducersView } from "./reducers";
-import type { AnyModule } from "./remote_module";
+import type { ReducerEventInfo, ReducersView } from "./reducers";
+import type { AnyModule, AnyReducer } from "./remote_module";
 import type { SubscriptionBuilderImpl } from "./subscriptions";
 import type { ReducerOutcome } from "./wire";
 

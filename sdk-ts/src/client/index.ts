@@ -35,7 +35,6 @@ export type {
   UnsubscribeAppliedMessage,
 } from "./message_types";
 export {
-  type AnyProcedure,
   type CoerceParams,
   type CoerceTypeBuilder,
   coerceParams,
@@ -45,14 +44,12 @@ export {
 } from "./procedures";
 export type { ReconnectingInfo, ReconnectOptions } from "./reconnect";
 export {
-  type AnyReducer,
-  type ParamsObj,
   type ReducerEventInfo,
   type ReducersView,
   reducerSchema,
   reducers,
 } from "./reducers";
-export type { AnyModule, RemoteModule } from "./remote_module";
+export type { AnyModule, AnyProcedure, AnyReducer, ParamsObj, RemoteModule } from "./remote_module";
 export { type ConvertToAccessorMap, convertToAccessorMap, schema } from "./schema";
 export type { KeepAliveOptions } from "./silence_watch";
 export type { WebSocketAdapter, WebSocketArgs, WebSocketFactory } from "./socket";

@@ -1,11 +1,11 @@
 // Calls with limits of their own: what `connection.withOptions` returns.
 
 import type { RowTypedQuery } from "../core";
-import type { AnyRow, AnyRowQuery } from "../core/untyped";
+import type { AnyRow } from "../core/untyped";
+import type { AnyRowQuery } from "../core/untyped_query";
 import type { CallOptions } from "./calls";
-import type { DbConnectionImpl } from "./db_connection_impl";
-import { makeProceduresView, type ProceduresView } from "./procedures";
-import { makeReducersView, type ReducersView } from "./reducers";
+import { makeProceduresView, type ProcedureCaller, type ProceduresView } from "./procedures";
+import { makeReducersView, type ReducerCaller, type ReducersView } from "./reducers";
 import type { AnyModule } from "./remote_module";
 
 /** Calls with limits, made by `withOptions`. */
@@ -18,7 +18,7 @@ export interface LimitedCalls<RemoteModule extends AnyModule> {
 
 /** Mostly for one call, so that only what it needs is made. */
 export function makeLimitedCalls<RemoteModule extends AnyModule>(
-  connection: DbConnectionImpl<RemoteModule>,
+  caller: ReducerCaller & ProcedureCaller,
   remoteModule: RemoteModule,
   options: CallOptions,
   oneOffQuery: (query: string | AnyRowQuery) => Promise<any[]>,
@@ -27,11 +27,11 @@ export function makeLimitedCalls<RemoteModule extends AnyModule>(
   let procedures: object | undefined;
   return {
     get reducers() {
-      reducers ??= makeReducersView(connection, remoteModule, options);
+      reducers ??= makeReducersView(caller, remoteModule, options);
       return reducers as ReducersView<RemoteModule>;
     },
     get procedures() {
-      procedures ??= makeProceduresView(connection, remoteModule, options);
+      procedures ??= makeProceduresView(caller, remoteModule, options);
       return procedures as ProceduresView<RemoteModule>;
     },
     oneOffQuery,

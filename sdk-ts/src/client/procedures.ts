@@ -12,10 +12,10 @@ import {
   toCamelCase,
 } from "../core";
 import type { BuilderOf } from "../core/type_inference";
-import type { AnyColumn, AnyTypeBuilder } from "../core/untyped";
+import type { AnyColumn, AnyTypeBuilder } from "../core/untyped_builders";
 import type { CallOptions } from "./calls";
-import type { AnyCall, ParamsObj } from "./reducers";
-import type { AnyModule } from "./remote_module";
+import type { AnyCall } from "./reducers";
+import type { AnyModule, AnyProcedure, AnyProcedures, ParamsObj } from "./remote_module";
 
 /** A type, without what only columns can have. */
 export type CoerceTypeBuilder<Col extends AnyTypeBuilder | AnyColumn> = BuilderOf<Col>;
@@ -32,19 +32,6 @@ export function coerceParams<Params extends ParamsObj>(params: Params): CoercePa
     builders[name] = param instanceof ColumnBuilder ? param.typeBuilder : param;
   }
   return builders as CoerceParams<Params>;
-}
-
-/** A procedure of a module, whatever its parameters and its result. */
-export interface AnyProcedure {
-  accessorName: string;
-  /** Its name in the database. */
-  name: string;
-  params: Record<string, AnyTypeBuilder>;
-  returnType: AnyTypeBuilder;
-}
-
-export interface AnyProcedures {
-  procedures: readonly AnyProcedure[];
 }
 
 type ProcedureCalls<Procedure extends AnyProcedure> = {
@@ -91,7 +78,7 @@ export function procedures(...handles: AnyProcedure[] | [AnyProcedure[]]): AnyPr
   return { procedures: handles.flat() };
 }
 
-interface Caller {
+export interface ProcedureCaller {
   callProcedureWithParams(
     name: string,
     paramsType: ProductType,
@@ -102,7 +89,11 @@ interface Caller {
 }
 
 /** The functions that call the procedures of a module. */
-export function makeProceduresView(caller: Caller, module: AnyProcedures, options?: CallOptions): object {
+export function makeProceduresView(
+  caller: ProcedureCaller,
+  module: AnyProcedures,
+  options?: CallOptions,
+): object {
   const view: Record<string, (params?: object) => Promise<any>> = {};
   for (const { name, accessorName, params: declared, returnType } of module.procedures) {
     const paramsType = new RowBuilder(declared).algebraicType.value as ProductType;

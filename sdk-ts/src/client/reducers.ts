@@ -6,27 +6,10 @@ import {
   type IsAny,
   type ProductType,
   RowBuilder,
-  type RowObj,
   toCamelCase,
 } from "../core";
 import type { CallOptions } from "./calls";
-import type { AnyModule } from "./remote_module";
-
-/** Parameters by name. */
-export type ParamsObj = RowObj;
-
-/** A reducer of a module, whatever its parameters. */
-export interface AnyReducer {
-  accessorName: string;
-  /** Its name in the database. */
-  name: string;
-  params: ParamsObj;
-  paramsType: ProductType;
-}
-
-export interface AnyReducers {
-  reducers: readonly AnyReducer[];
-}
+import type { AnyModule, AnyReducer, AnyReducers, ParamsObj } from "./remote_module";
 
 /** A function that calls a reducer or procedure of any module. */
 export type AnyCall<Result = any> = (params: any) => Promise<Result>;
@@ -105,7 +88,7 @@ export function reducers(...handles: AnyDefinedReducer[] | [AnyDefinedReducer[]]
   return { reducersType: { reducers: handles.flat().map(reducerOf) } };
 }
 
-interface Caller {
+export interface ReducerCaller {
   callReducerWithParams(
     name: string,
     paramsType: ProductType,
@@ -115,7 +98,7 @@ interface Caller {
 }
 
 /** The functions that call the reducers of a module. */
-export function makeReducersView(caller: Caller, module: AnyReducers, options?: CallOptions): object {
+export function makeReducersView(caller: ReducerCaller, module: AnyReducers, options?: CallOptions): object {
   const view: Record<string, (params?: object) => Promise<void>> = {};
   for (const { name, accessorName, paramsType } of module.reducers) {
     view[accessorName] = (params = {}) => caller.callReducerWithParams(name, paramsType, params, options);

@@ -1,8 +1,36 @@
 // What generated bindings tell about a module.
 
-import type { AnySchema } from "../core";
-import type { AnyProcedures } from "./procedures";
-import type { AnyReducers } from "./reducers";
+import type { AnySchema, ProductType, RowObj } from "../core";
+import type { AnyTypeBuilder } from "../core/untyped_builders";
+
+/** Parameters by name. */
+export type ParamsObj = RowObj;
+
+/** A reducer of a module, whatever its parameters. */
+export interface AnyReducer {
+  accessorName: string;
+  /** Its name in the database. */
+  name: string;
+  params: ParamsObj;
+  paramsType: ProductType;
+}
+
+export interface AnyReducers {
+  reducers: readonly AnyReducer[];
+}
+
+/** A procedure of a module, whatever its parameters and its result. */
+export interface AnyProcedure {
+  accessorName: string;
+  /** Its name in the database. */
+  name: string;
+  params: Record<string, AnyTypeBuilder>;
+  returnType: AnyTypeBuilder;
+}
+
+export interface AnyProcedures {
+  procedures: readonly AnyProcedure[];
+}
 
 /** What generated bindings say of a module. */
 export type RemoteModule<

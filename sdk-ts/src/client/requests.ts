@@ -1,7 +1,8 @@
 // Calls and one-off queries on their way: encoded, numbered, sent or queued, and given up when they reach a limit.
 
 import { AlgebraicType, BinaryReader, ProductType, type Serializer, toSql } from "../core";
-import type { AnyRowQuery, AnySerializer } from "../core/untyped";
+import type { AnySerializer } from "../core/untyped";
+import type { AnyRowQuery } from "../core/untyped_query";
 import { type CallOptions, PendingRequest, PendingRequests, watchLimits } from "./calls";
 import { ClientError, type ClientErrorCode, toError } from "./client_error";
 import type { Link } from "./link";

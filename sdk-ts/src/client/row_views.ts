@@ -1,8 +1,8 @@
 // Results of conditions on one table, kept up to date with every commit: only rows that changed are looked at, and of a
 // condition `column = value` only those with this value.
 
+import type { AnyCondition } from "../core/query_expression";
 import { compileCondition, type Equality, equalityKey, equalityOf } from "../core/query_expression";
-import type { AnyCondition } from "../core/untyped";
 import { callSafely } from "./event_emitter";
 import { Changes, ROWS_BETWEEN_YIELDS, type Row } from "./row_store";
 import type { Steps } from "./scheduling";

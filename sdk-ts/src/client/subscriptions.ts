@@ -2,7 +2,7 @@
 
 import type { NamespacedQueryBuilder } from "../core";
 import { isRowTypedQuery } from "../core";
-import type { AnyRowQuery } from "../core/untyped";
+import type { AnyRowQuery } from "../core/untyped_query";
 import { ClientError } from "./client_error";
 import type { DbConnectionImpl } from "./db_connection_impl";
 import type { ErrorContextInterface, SubscriptionEventContextInterface } from "./event_context";

@@ -1,8 +1,7 @@
 // Types of the parameters of calls.
 
 import type { Infer, InferTypeOfParams, Prettify } from "../core";
-import type { AnyProcedure } from "./procedures";
-import type { AnyReducer } from "./reducers";
+import type { AnyProcedure, AnyReducer } from "./remote_module";
 
 /** Whether an object type has no fields. */
 export type IsEmptyObject<T> = [keyof T] extends [never] ? true : false;

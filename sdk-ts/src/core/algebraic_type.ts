@@ -2,43 +2,19 @@ import * as AlgebraicTypeVariants from "./algebraic_type_variants";
 import type { BinaryReader } from "./binary_reader";
 import { BinaryWriter } from "./binary_writer";
 import { Misfit } from "./checks";
-import { deserializerOf, productShape, serializerOf } from "./codec";
+import { deserializerOf, serializerOf } from "./codec";
+import { productShape } from "./shapes";
+import type { AlgebraicTypeType, ProductTypeType, SumTypeType, TypespaceType } from "./type_tree";
 import type { AnyDeserializer, AnySerializer } from "./untyped";
 
-/** A field of a product. */
-export type ProductTypeElement = { name: string | undefined; algebraicType: AlgebraicTypeType };
-/** An alternative of a sum. */
-export type SumTypeVariant = { name: string | undefined; algebraicType: AlgebraicTypeType };
-/** What a product type consists of. */
-export type ProductTypeType = { elements: ProductTypeElement[] };
-/** What a sum type consists of. */
-export type SumTypeType = { variants: SumTypeVariant[] };
-/** What `Ref` types point into. */
-export type TypespaceType = { types: AlgebraicTypeType[] };
-
-/** One of the 20 type constructors (spec 01 §1.1.1). */
-export type AlgebraicTypeType =
-  | AlgebraicTypeVariants.Ref
-  | AlgebraicTypeVariants.Sum
-  | AlgebraicTypeVariants.Product
-  | AlgebraicTypeVariants.Array
-  | AlgebraicTypeVariants.String
-  | AlgebraicTypeVariants.Bool
-  | AlgebraicTypeVariants.I8
-  | AlgebraicTypeVariants.U8
-  | AlgebraicTypeVariants.I16
-  | AlgebraicTypeVariants.U16
-  | AlgebraicTypeVariants.I32
-  | AlgebraicTypeVariants.U32
-  | AlgebraicTypeVariants.I64
-  | AlgebraicTypeVariants.U64
-  | AlgebraicTypeVariants.I128
-  | AlgebraicTypeVariants.U128
-  | AlgebraicTypeVariants.I256
-  | AlgebraicTypeVariants.U256
-  | AlgebraicTypeVariants.F32
-  | AlgebraicTypeVariants.F64;
-
+export type {
+  AlgebraicTypeType,
+  ProductTypeElement,
+  ProductTypeType,
+  SumTypeType,
+  SumTypeVariant,
+  TypespaceType,
+} from "./type_tree";
 export { AlgebraicTypeVariants };
 
 /** Writes values of a type. */

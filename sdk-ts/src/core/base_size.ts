@@ -1,6 +1,6 @@
 // How much room a value will take.
 
-import type { AlgebraicTypeType, TypespaceType } from "./algebraic_type";
+import type { AlgebraicTypeType, TypespaceType } from "./type_tree";
 
 /** What is counted for a length or a tag. */
 const HEAD = 4;

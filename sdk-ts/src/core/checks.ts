@@ -1,5 +1,5 @@
-import type { AlgebraicTypeType } from "./algebraic_type";
-import { isUnit, productShape, sumShape } from "./codec";
+import { isUnit, productShape, sumShape } from "./shapes";
+import type { AlgebraicTypeType } from "./type_tree";
 import type { AnyRow } from "./untyped";
 
 // What a value must be to be written as its type, and what is said of one that is not.

@@ -1,11 +1,22 @@
-import type { AlgebraicTypeType, TypespaceType } from "./algebraic_type";
 import { checkOf, Misfit } from "./checks";
-import { deserializerOf, isUnit, productShape, resolve, serializerOf, sumShape } from "./codec";
 import { badTag, badValue } from "./errors";
+import { isUnit, productShape, resolve, sumShape } from "./shapes";
 import { makeSpecial } from "./special";
+import type { AlgebraicTypeType, TypespaceType } from "./type_tree";
 import type { AnyDeserializer, AnySerializer } from "./untyped";
 
 // The same functions as in codegen.ts, put together from closures, for places that forbid making code from text.
+
+/** Gives the functions for the parts of a type: those that are made already, if they are. */
+export type SerializerOf = (
+  type: AlgebraicTypeType,
+  typespace: TypespaceType | undefined,
+  isChecked: boolean,
+) => AnySerializer;
+export type DeserializerOf = (
+  type: AlgebraicTypeType,
+  typespace: TypespaceType | undefined,
+) => AnyDeserializer;
 
 /** At most so many elements that take no bytes. */
 export const MAX_EMPTY_ELEMENTS = 1_000_000;
@@ -19,13 +30,20 @@ function writerOf(
   type: AlgebraicTypeType,
   typespace: TypespaceType | undefined,
   isChecked: boolean,
+  serializerOf: SerializerOf,
 ): AnySerializer {
-  if (type.tag !== "Product" && type.tag !== "Sum") return closureSerializer(type, typespace, isChecked);
+  if (type.tag !== "Product" && type.tag !== "Sum")
+    return closureSerializer(type, typespace, isChecked, serializerOf);
   return (writer, value) => serializerOf(type, typespace, isChecked)(writer, value);
 }
 
-function readerOf(type: AlgebraicTypeType, typespace: TypespaceType | undefined): AnyDeserializer {
-  if (type.tag !== "Product" && type.tag !== "Sum") return closureDeserializer(type, typespace);
+function readerOf(
+  type: AlgebraicTypeType,
+  typespace: TypespaceType | undefined,
+  deserializerOf: DeserializerOf,
+): AnyDeserializer {
+  if (type.tag !== "Product" && type.tag !== "Sum")
+    return closureDeserializer(type, typespace, deserializerOf);
   return (reader) => deserializerOf(type, typespace)(reader);
 }
 
@@ -34,9 +52,10 @@ export function closureSerializer(
   type: AlgebraicTypeType,
   typespace: TypespaceType | undefined,
   isChecked: boolean,
+  serializerOf: SerializerOf,
 ): AnySerializer {
   const check = isChecked ? checkOf(type) : undefined;
-  const write = uncheckedClosure(type, typespace, isChecked);
+  const write = uncheckedClosure(type, typespace, isChecked, serializerOf);
   if (!check) return write;
   const { fits, expected } = check;
   return (writer, value) => {
@@ -54,6 +73,7 @@ function uncheckedClosure(
   type: AlgebraicTypeType,
   typespace: TypespaceType | undefined,
   isChecked: boolean,
+  serializerOf: SerializerOf,
 ): AnySerializer {
   switch (type.tag) {
     case "Ref": {
@@ -63,13 +83,13 @@ function uncheckedClosure(
     case "Product": {
       const shape = productShape(type.value);
       if (shape.kind === "special") {
-        const write = writerOf(shape.type, typespace, isChecked);
+        const write = writerOf(shape.type, typespace, isChecked, serializerOf);
         const { field } = shape;
         return (writer, value) => write(writer, value[field]);
       }
       const fields = type.value.elements.map((element) => ({
         name: element.name!,
-        write: writerOf(element.algebraicType, typespace, isChecked),
+        write: writerOf(element.algebraicType, typespace, isChecked, serializerOf),
       }));
       return (writer, value) => {
         let name = "";
@@ -86,7 +106,7 @@ function uncheckedClosure(
     case "Sum": {
       const shape = sumShape(type.value);
       if (shape.kind === "option") {
-        const write = writerOf(shape.some, typespace, isChecked);
+        const write = writerOf(shape.some, typespace, isChecked, serializerOf);
         return (writer, value) => {
           if (value === undefined || value === null) {
             writer.writeU8(1);
@@ -97,8 +117,8 @@ function uncheckedClosure(
         };
       }
       if (shape.kind === "result") {
-        const ok = writerOf(shape.ok, typespace, isChecked);
-        const err = writerOf(shape.err, typespace, isChecked);
+        const ok = writerOf(shape.ok, typespace, isChecked, serializerOf);
+        const err = writerOf(shape.err, typespace, isChecked, serializerOf);
         return (writer, value) => {
           const isOk = "ok" in value;
           if (!isOk && !("err" in value)) throw badValue("a result needs a field `ok` or `err`");
@@ -118,7 +138,7 @@ function uncheckedClosure(
             tag,
             write: isUnit(variant.algebraicType)
               ? undefined
-              : writerOf(variant.algebraicType, typespace, isChecked),
+              : writerOf(variant.algebraicType, typespace, isChecked, serializerOf),
           },
         ]),
       );
@@ -139,7 +159,7 @@ function uncheckedClosure(
     }
     case "Array": {
       if (type.value.tag === "U8") return (writer, value) => writer.writeUInt8Array(value);
-      const write = writerOf(type.value, typespace, isChecked);
+      const write = writerOf(type.value, typespace, isChecked, serializerOf);
       return (writer, value) => {
         writer.writeU32(value.length);
         let at = 0;
@@ -164,7 +184,11 @@ function uncheckedClosure(
   }
 }
 
-export function closureDeserializer(type: AlgebraicTypeType, typespace?: TypespaceType): AnyDeserializer {
+export function closureDeserializer(
+  type: AlgebraicTypeType,
+  typespace: TypespaceType | undefined,
+  deserializerOf: DeserializerOf,
+): AnyDeserializer {
   switch (type.tag) {
     case "Ref": {
       const target = resolve(type.value, typespace);
@@ -173,13 +197,13 @@ export function closureDeserializer(type: AlgebraicTypeType, typespace?: Typespa
     case "Product": {
       const shape = productShape(type.value);
       if (shape.kind === "special") {
-        const read = readerOf(shape.type, typespace);
+        const read = readerOf(shape.type, typespace, deserializerOf);
         const { field } = shape;
         return (reader) => makeSpecial(field, read(reader));
       }
       const fields = type.value.elements.map((element) => ({
         name: element.name!,
-        read: readerOf(element.algebraicType, typespace),
+        read: readerOf(element.algebraicType, typespace, deserializerOf),
       }));
       return (reader) => {
         const value: any = {};
@@ -190,7 +214,7 @@ export function closureDeserializer(type: AlgebraicTypeType, typespace?: Typespa
     case "Sum": {
       const shape = sumShape(type.value);
       if (shape.kind === "option") {
-        const read = readerOf(shape.some, typespace);
+        const read = readerOf(shape.some, typespace, deserializerOf);
         return (reader) => {
           const tag = reader.readU8();
           if (tag === 0) return read(reader);
@@ -199,8 +223,8 @@ export function closureDeserializer(type: AlgebraicTypeType, typespace?: Typespa
         };
       }
       if (shape.kind === "result") {
-        const ok = readerOf(shape.ok, typespace);
-        const err = readerOf(shape.err, typespace);
+        const ok = readerOf(shape.ok, typespace, deserializerOf);
+        const err = readerOf(shape.err, typespace, deserializerOf);
         return (reader) => {
           const tag = reader.readU8();
           if (tag === 0) return { ok: ok(reader) };
@@ -210,7 +234,7 @@ export function closureDeserializer(type: AlgebraicTypeType, typespace?: Typespa
       }
       const variants = type.value.variants.map((variant) => ({
         tag: variant.name!,
-        read: readerOf(variant.algebraicType, typespace),
+        read: readerOf(variant.algebraicType, typespace, deserializerOf),
       }));
       return (reader) => {
         const tag = reader.readU8();
@@ -221,7 +245,7 @@ export function closureDeserializer(type: AlgebraicTypeType, typespace?: Typespa
     }
     case "Array": {
       if (type.value.tag === "U8") return (reader) => reader.readUInt8Array();
-      const read = readerOf(type.value, typespace);
+      const read = readerOf(type.value, typespace, deserializerOf);
       return (reader) => {
         const count = reader.readU32();
         const values: any[] = [];

@@ -1,48 +1,7 @@
-import type { AlgebraicTypeType, ProductTypeType, SumTypeType, TypespaceType } from "./algebraic_type";
 import { closureDeserializer, closureSerializer } from "./closures";
 import { generateDeserializer } from "./codegen";
+import type { AlgebraicTypeType, TypespaceType } from "./type_tree";
 import type { AnyDeserializer, AnySerializer } from "./untyped";
-
-/** How a product or sum appears in JavaScript (spec 01 §1.2.1); structural, names compared byte for byte. */
-export type Shape =
-  | { kind: "object" }
-  | { kind: "special"; field: string; type: AlgebraicTypeType }
-  | { kind: "option"; some: AlgebraicTypeType }
-  | { kind: "result"; ok: AlgebraicTypeType; err: AlgebraicTypeType }
-  | { kind: "sum" };
-
-const SPECIAL_FIELDS: ReadonlySet<string> = /* @__PURE__ */ new Set([
-  "__identity__",
-  "__connection_id__",
-  "__timestamp_micros_since_unix_epoch__",
-  "__time_duration_micros__",
-  "__uuid__",
-]);
-
-export function productShape(product: ProductTypeType): Shape {
-  const field = product.elements[0];
-  if (product.elements.length === 1 && field?.name !== undefined && SPECIAL_FIELDS.has(field.name)) {
-    return { kind: "special", field: field.name, type: field.algebraicType };
-  }
-  return { kind: "object" };
-}
-
-export function sumShape(sum: SumTypeType): Shape {
-  const [first, second, ...more] = sum.variants;
-  if (first !== undefined && second !== undefined && more.length === 0) {
-    if (first.name === "some" && second.name === "none") {
-      return { kind: "option", some: first.algebraicType };
-    }
-    if (first.name === "ok" && second.name === "err") {
-      return { kind: "result", ok: first.algebraicType, err: second.algebraicType };
-    }
-  }
-  return { kind: "sum" };
-}
-
-export function isUnit(type: AlgebraicTypeType): boolean {
-  return type.tag === "Product" && type.value.elements.length === 0;
-}
 
 let canGenerate: boolean | undefined;
 
@@ -96,7 +55,7 @@ export function serializerOf(
   const made =
     generateSerializer && !isChecked && canGenerateCode()
       ? generateSerializer(type, typespace)
-      : closureSerializer(type, typespace, isChecked);
+      : closureSerializer(type, typespace, isChecked, serializerOf);
   cache.set(type, { typespace, made });
   return made;
 }
@@ -106,21 +65,8 @@ export function deserializerOf(type: AlgebraicTypeType, typespace?: TypespaceTyp
   const known = deserializers.get(type);
   if (known !== undefined && known.typespace === typespace) return known.made;
   const made = canGenerateCode()
-    ? generateDeserializer(type, typespace)
-    : closureDeserializer(type, typespace);
+    ? generateDeserializer(type, typespace, deserializerOf)
+    : closureDeserializer(type, typespace, deserializerOf);
   deserializers.set(type, { typespace, made });
   return made;
-}
-
-/** The type that a reference stands for. */
-export function resolve(ref: number, typespace: TypespaceType | undefined): AlgebraicTypeType {
-  const type = typespace?.types[ref];
-  if (type === undefined) {
-    throw new TypeError(
-      typespace === undefined
-        ? "cannot use a type with references without its typespace [LC0803]"
-        : `Type reference &${ref} out of bounds [LC0803]`,
-    );
-  }
-  return type;
 }

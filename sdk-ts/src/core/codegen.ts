@@ -1,8 +1,8 @@
-import type { AlgebraicTypeType, TypespaceType } from "./algebraic_type";
-import { checkEmptyElements } from "./closures";
-import { deserializerOf, productShape, resolve, sumShape } from "./codec";
+import { checkEmptyElements, type DeserializerOf } from "./closures";
 import { badTag } from "./errors";
+import { productShape, resolve, sumShape } from "./shapes";
 import { SPECIAL_CLASSES } from "./special";
+import type { AlgebraicTypeType, TypespaceType } from "./type_tree";
 import type { AnyDeserializer } from "./untyped";
 
 // Makes one straight function for a type. Runs of fixed-size fields are read and written through the DataView at constant
@@ -72,6 +72,13 @@ export abstract class Generator {
 }
 
 class ReadGenerator extends Generator {
+  readonly #deserializerOf: DeserializerOf;
+
+  constructor(typespace: TypespaceType | undefined, deserializerOf: DeserializerOf) {
+    super(typespace);
+    this.#deserializerOf = deserializerOf;
+  }
+
   function(type: AlgebraicTypeType): AnyDeserializer {
     const result = this.read(type);
     this.settle();
@@ -83,16 +90,11 @@ class ReadGenerator extends Generator {
     switch (type.tag) {
       case "Ref": {
         const target = resolve(type.value, this.typespace);
-        const { typespace } = this;
-        // Found when it runs, since a type may contain itself.
-        return this.#call(`${this.capture(() => deserializerOf(target, typespace))}()(r)`);
+        return this.#called(target);
       }
       case "Product":
       case "Sum": {
-        if (this.around.has(type)) {
-          const { typespace } = this;
-          return this.#call(`${this.capture(() => deserializerOf(type, typespace))}()(r)`);
-        }
+        if (this.around.has(type)) return this.#called(type);
         this.around.add(type);
         const result = type.tag === "Product" ? this.#product(type) : this.#sum(type);
         this.around.delete(type);
@@ -128,6 +130,13 @@ class ReadGenerator extends Generator {
     const name = this.fresh();
     this.body += `r.offset=o;const ${name}=${expression};o=r.offset;`;
     return name;
+  }
+
+  /** The reading of a type that has a function of its own, found when it runs, since a type may contain itself. */
+  #called(type: AlgebraicTypeType): string {
+    const { typespace } = this;
+    const deserializerOf = this.#deserializerOf;
+    return this.#call(`${this.capture(() => deserializerOf(type, typespace))}()(r)`);
   }
 
   #product(type: AlgebraicTypeType & { tag: "Product" }): string {
@@ -188,6 +197,10 @@ class ReadGenerator extends Generator {
   }
 }
 
-export function generateDeserializer(type: AlgebraicTypeType, typespace?: TypespaceType): AnyDeserializer {
-  return new ReadGenerator(typespace).function(type);
+export function generateDeserializer(
+  type: AlgebraicTypeType,
+  typespace: TypespaceType | undefined,
+  deserializerOf: DeserializerOf,
+): AnyDeserializer {
+  return new ReadGenerator(typespace, deserializerOf).function(type);
 }

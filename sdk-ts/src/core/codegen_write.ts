@@ -1,7 +1,8 @@
-import type { AlgebraicTypeType, TypespaceType } from "./algebraic_type";
-import { isUnit, productShape, resolve, serializerOf, sumShape } from "./codec";
+import { serializerOf } from "./codec";
 import { ACCESSORS, Generator, key } from "./codegen";
 import { badValue } from "./errors";
+import { isUnit, productShape, resolve, sumShape } from "./shapes";
+import type { AlgebraicTypeType, TypespaceType } from "./type_tree";
 import type { AnySerializer } from "./untyped";
 
 // The other direction. Modules use it for the rows that they write; clients, which write arguments only, do not load it.

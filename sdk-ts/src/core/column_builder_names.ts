@@ -23,7 +23,7 @@ import type {
   SumOf,
   VariantsObj,
 } from "./type_inference";
-import type { AnyTypeBuilder } from "./untyped";
+import type { AnyTypeBuilder } from "./untyped_builders";
 import type { Uuid, UuidAlgebraicType } from "./uuid";
 
 // The published package has a class for the columns of each type; here one class serves all types of a kind. These are the

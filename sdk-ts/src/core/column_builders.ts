@@ -1,7 +1,7 @@
-import type { AlgebraicType } from "./algebraic_type";
 import type { BinaryReader } from "./binary_reader";
 import type { BinaryWriter } from "./binary_writer";
 import type { TypeBuilder } from "./type_builders";
+import type { AlgebraicTypeType } from "./type_tree";
 import type { WithMetadata } from "./type_util";
 
 /** The kinds of an index of one column. */
@@ -23,7 +23,7 @@ export type DefaultMetadata = object;
 /** A column: a type, and what the methods of its builder said about it. */
 export class ColumnBuilder<
   Type,
-  SpacetimeType extends AlgebraicType,
+  SpacetimeType extends AlgebraicTypeType,
   M extends ColumnMetadata<Type> = DefaultMetadata,
 > {
   constructor(
@@ -49,7 +49,7 @@ export class ColumnBuilder<
 /** A column that cannot be a key. */
 export class PlainColumnBuilder<
   Type,
-  SpacetimeType extends AlgebraicType,
+  SpacetimeType extends AlgebraicTypeType,
   M extends ColumnMetadata<Type> = DefaultMetadata,
 > extends ColumnBuilder<Type, SpacetimeType, M> {
   /** The value that existing rows get when the column is added to a table that has rows. */
@@ -68,7 +68,7 @@ export class PlainColumnBuilder<
 /** A column that can be a key. */
 export class KeyColumnBuilder<
   Type,
-  SpacetimeType extends AlgebraicType,
+  SpacetimeType extends AlgebraicTypeType,
   M extends ColumnMetadata<Type> = DefaultMetadata,
 > extends ColumnBuilder<Type, SpacetimeType, M> {
   index(): KeyColumnBuilder<Type, SpacetimeType, WithMetadata<M, "indexType", "btree">>;
@@ -106,7 +106,7 @@ export class KeyColumnBuilder<
 /** A column of whole numbers: a key, and the database can count it. */
 export class SequenceColumnBuilder<
   Type,
-  SpacetimeType extends AlgebraicType,
+  SpacetimeType extends AlgebraicTypeType,
   M extends ColumnMetadata<Type> = DefaultMetadata,
 > extends ColumnBuilder<Type, SpacetimeType, M> {
   index(): SequenceColumnBuilder<Type, SpacetimeType, WithMetadata<M, "indexType", "btree">>;

@@ -1,5 +1,5 @@
-import type { AlgebraicType, ProductTypeType, TypespaceType } from "./algebraic_type";
 import { BinaryWriter } from "./binary_writer";
+import type { AlgebraicTypeType, ProductTypeType, TypespaceType } from "./type_tree";
 
 // The definition of a module, version 10 (spec 02 §4), as objects, and its bytes.
 
@@ -44,13 +44,13 @@ export type RawReducerDefV10 = {
   sourceName: string;
   params: ProductTypeType;
   visibility: FunctionVisibility;
-  okReturnType: AlgebraicType;
-  errReturnType: AlgebraicType;
+  okReturnType: AlgebraicTypeType;
+  errReturnType: AlgebraicTypeType;
 };
 export type RawProcedureDefV10 = {
   sourceName: string;
   params: ProductTypeType;
-  returnType: AlgebraicType;
+  returnType: AlgebraicTypeType;
   visibility: FunctionVisibility;
 };
 export type RawViewDefV10 = {
@@ -59,7 +59,7 @@ export type RawViewDefV10 = {
   isPublic: boolean;
   isAnonymous: boolean;
   params: ProductTypeType;
-  returnType: AlgebraicType;
+  returnType: AlgebraicTypeType;
 };
 export type RawScheduleDefV10 = {
   sourceName: string | undefined;
@@ -194,14 +194,14 @@ class DefinitionWriter {
   private string = (text: string) => this.out.writeString(text);
   private columns = (columns: readonly number[]) => this.list(columns, (column) => this.out.writeU16(column));
 
-  private named(items: readonly { name: string | undefined; algebraicType: AlgebraicType }[]): void {
+  private named(items: readonly { name: string | undefined; algebraicType: AlgebraicTypeType }[]): void {
     this.list(items, ({ name, algebraicType }) => {
       this.option(name, this.string);
       this.type(algebraicType);
     });
   }
 
-  private type = (type: AlgebraicType): void => {
+  private type = (type: AlgebraicTypeType): void => {
     this.out.writeU8(TYPE_TAGS.indexOf(type.tag));
     if (type.tag === "Ref") this.out.writeU32(type.value);
     else if (type.tag === "Sum") this.named(type.value.variants);

@@ -1,7 +1,7 @@
-import type { AlgebraicType } from "./algebraic_type";
+import type { AlgebraicTypeType } from "./type_tree";
 
 /** The algebraic type of `Option`. */
-export type OptionAlgebraicType<T extends AlgebraicType = AlgebraicType> = {
+export type OptionAlgebraicType<T extends AlgebraicTypeType = AlgebraicTypeType> = {
   tag: "Sum";
   value: {
     variants: [
@@ -13,7 +13,7 @@ export type OptionAlgebraicType<T extends AlgebraicType = AlgebraicType> = {
 
 /** A value that may be missing: `T | undefined`. */
 export const Option = {
-  getAlgebraicType<T extends AlgebraicType = AlgebraicType>(innerType: T): OptionAlgebraicType<T> {
+  getAlgebraicType<T extends AlgebraicTypeType = AlgebraicTypeType>(innerType: T): OptionAlgebraicType<T> {
     return {
       tag: "Sum",
       value: {

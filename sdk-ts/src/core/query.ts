@@ -2,6 +2,7 @@
 
 import type { ColumnsWithIndex } from "./columns";
 import type { ColumnsOfIndex } from "./indexes";
+import type { AnyColumnExpr, AnyCondition } from "./query_expression";
 import {
   asCondition,
   type BooleanExpr,
@@ -17,7 +18,7 @@ import {
   whereSql,
 } from "./query_expression";
 import type { AccessorsOf, AnySchema, TableOf } from "./schema";
-import { type AnyColumnExpr, type AnyCondition, type AnyRowQuery, known } from "./untyped";
+import { known } from "./untyped";
 
 export {
   and,
@@ -328,7 +329,7 @@ export function makeFromBuilder<SchemaDef extends AnySchema>(
   return queries as NamespacedQueryBuilder<SchemaDef>;
 }
 
-export const isRowTypedQuery = (value: unknown): value is AnyRowQuery =>
+export const isRowTypedQuery = (value: unknown): value is RowTypedQuery<any, any> =>
   typeof value === "object" && value !== null && QueryBrand in value;
 
 export const isTypedQuery = (value: unknown): value is TableTypedQuery<any> => isRowTypedQuery(value);

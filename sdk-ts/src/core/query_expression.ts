@@ -7,7 +7,8 @@ import { Identity } from "./identity";
 import type { AnyTableDef, RowProduct } from "./table";
 import { Timestamp } from "./timestamp";
 import type { TypeBuilder } from "./type_builders";
-import { type AnyColumnExpr, type AnyCondition, type AnyRow, known, type TypedColumn } from "./untyped";
+import { type AnyRow, known } from "./untyped";
+import type { TypedColumn } from "./untyped_builders";
 import { Uuid } from "./uuid";
 
 type TypedColumns = Record<string, TypedColumn>;
@@ -396,3 +397,8 @@ export function equalityKey(value: unknown): unknown {
   const number = Number(comparable);
   return Number.isSafeInteger(number) ? number : comparable;
 }
+
+/** A column in a query, whatever its type. */
+export type AnyColumnExpr = ColumnExpression<any, any>;
+/** A condition on rows of any table. */
+export type AnyCondition = BooleanExpr<any>;

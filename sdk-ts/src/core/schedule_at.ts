@@ -1,6 +1,6 @@
-import type { AlgebraicType } from "./algebraic_type";
 import { TimeDuration, type TimeDurationAlgebraicType } from "./time_duration";
 import { Timestamp, type TimestampAlgebraicType } from "./timestamp";
+import type { AlgebraicTypeType } from "./type_tree";
 
 /** The algebraic type of `ScheduleAt`. */
 export type ScheduleAtAlgebraicType = {
@@ -38,7 +38,7 @@ export const ScheduleAt = {
     return { tag: "Sum", value: { variants: [interval, time] } };
   },
 
-  isScheduleAt(algebraicType: AlgebraicType): algebraicType is ScheduleAtAlgebraicType {
+  isScheduleAt(algebraicType: AlgebraicTypeType): algebraicType is ScheduleAtAlgebraicType {
     if (algebraicType.tag !== "Sum") return false;
     const [interval, time, ...more] = algebraicType.value.variants;
     return (

@@ -1,8 +1,6 @@
 // Schemas: the tables of a module by name, and the definition of a module as it is collected.
 
-import type { AlgebraicType, ProductTypeType } from "./algebraic_type";
 import type { Product } from "./algebraic_type_variants";
-import { resolve } from "./codec";
 import { badValue } from "./errors";
 import type { IndexAlgorithm, IndexDef } from "./indexes";
 import {
@@ -12,6 +10,7 @@ import {
   type RawScopedTypeNameV10,
   type RawTableDefV10,
 } from "./module_def";
+import { resolve } from "./shapes";
 import type { AnyTableDef, AnyTableSchema } from "./table";
 import { defineTable, type TableParts } from "./table_definition";
 import {
@@ -24,8 +23,9 @@ import {
   SumBuilder,
 } from "./type_builders";
 import type { Infer, InferSpacetimeTypeOfTypeBuilder } from "./type_inference";
+import type { AlgebraicTypeType, ProductTypeType } from "./type_tree";
 import type { FieldOf } from "./type_util";
-import type { AnyColumn, AnyRef, AnyRowBuilder, AnyTypeBuilder } from "./untyped";
+import type { AnyColumn, AnyRef, AnyRowBuilder, AnyTypeBuilder } from "./untyped_builders";
 
 /** The tables of a schema, and those of its submodules. */
 export interface AnySchema {
@@ -112,7 +112,7 @@ type Registered<Builder extends AnyTypeBuilder> = Builder extends
 export class DefinitionBuilder {
   readonly #moduleDef: RawModuleDefV10 = emptyModuleDef();
   /** Types that have a place in the typespace, by the type in their builder: a lazy type has the same as the one it stands for. */
-  readonly #refs = new Map<AlgebraicType, AnyRef>();
+  readonly #refs = new Map<AlgebraicTypeType, AnyRef>();
 
   get moduleDef(): RawModuleDefV10 {
     return this.#moduleDef;
@@ -192,7 +192,7 @@ export class DefinitionBuilder {
     }
     const { types } = this.typespace;
     const ref = new RefBuilder<any, any>(types.length);
-    const type: AlgebraicType =
+    const type: AlgebraicTypeType =
       builder instanceof SumBuilder
         ? { tag: "Sum", value: { variants: [] } }
         : { tag: "Product", value: { elements: [] } };

@@ -10,7 +10,7 @@ import type { TableParts } from "./table_definition";
 import { RowBuilder } from "./type_builders";
 import type { ColumnsOf, InferTypeOfRow, RowObj } from "./type_inference";
 import type { Prettify } from "./type_util";
-import type { AnyColumns, AnyRowBuilder, TypedColumn } from "./untyped";
+import type { AnyColumns, AnyRowBuilder, TypedColumn } from "./untyped_builders";
 
 /** The algebraic type of the rows with these columns. */
 export type RowProduct<Columns extends RowObj> = RowBuilder<Columns>["algebraicType"]["value"];

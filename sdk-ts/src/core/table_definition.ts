@@ -7,7 +7,7 @@ import type { RawIndexDefV10, RawTableDefV10 } from "./module_def";
 import { toPascalCase } from "./names";
 import type { DefinitionBuilder } from "./schema";
 import type { AnyTableSchema, TableOpts } from "./table";
-import type { AnyRowBuilder, TypedColumn } from "./untyped";
+import type { AnyRowBuilder, TypedColumn } from "./untyped_builders";
 
 /** What `table()` was given, in the form in which the definition needs it. */
 export interface TableParts {

@@ -1,4 +1,4 @@
-import type { AlgebraicType } from "./algebraic_type";
+import type { AlgebraicTypeType } from "./type_tree";
 
 /** The algebraic type of `TimeDuration`. */
 export type TimeDurationAlgebraicType = {
@@ -23,7 +23,7 @@ export class TimeDuration {
     return ALGEBRAIC_TYPE;
   }
 
-  static isTimeDuration(algebraicType: AlgebraicType): algebraicType is TimeDurationAlgebraicType {
+  static isTimeDuration(algebraicType: AlgebraicTypeType): algebraicType is TimeDurationAlgebraicType {
     return isMarkedProduct(algebraicType, "__time_duration_micros__", "I64");
   }
 
@@ -49,7 +49,7 @@ export class TimeDuration {
 }
 
 /** Whether a type is a product of one field with this name and type: the shape of the special types (spec 01 §1.2.1). */
-export function isMarkedProduct(type: AlgebraicType, name: string, fieldTag: string): boolean {
+export function isMarkedProduct(type: AlgebraicTypeType, name: string, fieldTag: string): boolean {
   if (type.tag !== "Product") return false;
   const { elements } = type.value;
   const field = elements[0];

@@ -1,5 +1,5 @@
-import type { AlgebraicType } from "./algebraic_type";
 import { isMarkedProduct, TimeDuration } from "./time_duration";
+import type { AlgebraicTypeType } from "./type_tree";
 
 /** The algebraic type of `Timestamp`. */
 export type TimestampAlgebraicType = {
@@ -37,7 +37,7 @@ export class Timestamp {
     return ALGEBRAIC_TYPE;
   }
 
-  static isTimestamp(algebraicType: AlgebraicType): algebraicType is TimestampAlgebraicType {
+  static isTimestamp(algebraicType: AlgebraicTypeType): algebraicType is TimestampAlgebraicType {
     return isMarkedProduct(algebraicType, "__timestamp_micros_since_unix_epoch__", "I64");
   }
 

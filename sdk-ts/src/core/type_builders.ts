@@ -35,7 +35,7 @@ import type {
   WholeRow,
 } from "./type_inference";
 import type { WithMetadata } from "./type_util";
-import type { AnyColumn, AnyTypeBuilder } from "./untyped";
+import type { AnyColumn, AnyTypeBuilder } from "./untyped_builders";
 import { Uuid, type UuidAlgebraicType } from "./uuid";
 
 /** A type, for the compiler and at run time. `t` has a function for each kind. */
@@ -589,7 +589,6 @@ export const t = {
 } as const;
 
 export { ColumnBuilder, type ColumnMetadata, type IndexTypes };
-export type { AlgebraicTypeType } from "./algebraic_type";
 export type {
   ElementsObj,
   Infer,
@@ -601,4 +600,5 @@ export type {
   RowObj,
   VariantsObj,
 } from "./type_inference";
+export type { AlgebraicTypeType } from "./type_tree";
 export default t;

@@ -1,10 +1,10 @@
 // From builders to the types that they stand for: of values, and of the database.
 
-import type { AlgebraicType } from "./algebraic_type";
 import type { ColumnBuilder, ColumnMetadata } from "./column_builders";
 import type { OptionBuilder, TypeBuilder, UnitBuilder } from "./type_builders";
+import type { AlgebraicTypeType } from "./type_tree";
 import type { FieldOf, Prettify } from "./type_util";
-import type { AnyColumn, AnyTypeBuilder, TypedColumn } from "./untyped";
+import type { AnyColumn, AnyTypeBuilder, TypedColumn } from "./untyped_builders";
 
 /** The columns of a row, or the parameters of a function. */
 export type RowObj = Record<string, AnyTypeBuilder | TypedColumn>;
@@ -79,7 +79,7 @@ export type InferSpacetimeTypeOfRow<T extends RowObj> = {
 };
 
 /** A column, or a bare type as a column of which nothing is said. */
-type ColumnFor<T> = T extends TypeBuilder<infer Value, infer Type extends AlgebraicType>
+type ColumnFor<T> = T extends TypeBuilder<infer Value, infer Type extends AlgebraicTypeType>
   ? ColumnBuilder<Value, Type, ColumnMetadata<any>>
   : T;
 

@@ -1,6 +1,6 @@
-import type { AlgebraicType, TypespaceType } from "../core/algebraic_type";
-import { productShape, resolve } from "../core/codec";
+import { productShape, resolve } from "../core/shapes";
 import { SPECIAL_CLASSES } from "../core/special";
+import type { AlgebraicTypeType, TypespaceType } from "../core/type_tree";
 import type { AnyFunction } from "../core/untyped";
 
 // Rows and keys that always take the same number of bytes are read and written at constant places of one buffer, by code
@@ -47,7 +47,7 @@ function element(type: string, at: number): string | undefined {
 }
 
 /** How many bytes every value of a type takes, or undefined if that depends on the value. */
-export function fixedSize(type: AlgebraicType, typespace: TypespaceType): number | undefined {
+export function fixedSize(type: AlgebraicTypeType, typespace: TypespaceType): number | undefined {
   switch (type.tag) {
     case "Bool":
       return 1;
@@ -85,7 +85,7 @@ export class FixedLayout {
   }
 
   /** Statements that write the value of an expression. */
-  write(type: AlgebraicType, value: string, at: number): string {
+  write(type: AlgebraicTypeType, value: string, at: number): string {
     switch (type.tag) {
       case "Bool":
         return `V.setUint8(${at},${value}?1:0);`;
@@ -120,7 +120,7 @@ export class FixedLayout {
   }
 
   /** An expression that reads a value. */
-  read(type: AlgebraicType, at: number): string {
+  read(type: AlgebraicTypeType, at: number): string {
     switch (type.tag) {
       case "Bool":
         return `V.getUint8(${at})!==0`;

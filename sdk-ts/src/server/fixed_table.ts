@@ -1,7 +1,7 @@
-import type { AlgebraicType } from "../core/algebraic_type";
+import type { AlgebraicTypeType } from "../core/type_tree";
 import { bufferNames, FixedLayout, fixedSize } from "./fixed_layout";
 import { sys } from "./sys";
-import type { IndexAccessor, IndexInfo, TableInfo } from "./table_view";
+import type { IndexAccessor, IndexInfo, TableInfo } from "./table_info";
 
 // The functions of tables whose rows all have the same size. There is one buffer for all of them; it is never replaced, so
 // the code refers to it and its view directly.
@@ -14,7 +14,7 @@ function names(): Record<string, unknown> {
   return bufferAndViews;
 }
 
-const isBigInt = (type: AlgebraicType) => /^[IU](64|128|256)$/.test(type.tag);
+const isBigInt = (type: AlgebraicTypeType) => /^[IU](64|128|256)$/.test(type.tag);
 
 /** Statements that put the counted values, one after the other from the start of the buffer, into a row that had zero. */
 function fillSequences(table: TableInfo, layout: FixedLayout): string {

@@ -6,7 +6,7 @@ import { Identity } from "../core/identity";
 import { encodeModuleDef } from "../core/module_def";
 import { isRowTypedQuery, toSql } from "../core/query";
 import { Timestamp } from "../core/timestamp";
-import type { AnyRowQuery } from "../core/untyped";
+import type { AnyRowQuery } from "../core/untyped_query";
 import { __spacetimedb_end_short_backtrace } from "./backtrace";
 import {
   databaseView,

@@ -4,7 +4,8 @@ import type { Lifecycle } from "../core/module_def";
 import type { AnySchema } from "../core/schema";
 import type { TableOfArgument } from "../core/table";
 import type { RowObj } from "../core/type_inference";
-import type { AnyFunction, AnyRowBuilder } from "../core/untyped";
+import type { AnyFunction } from "../core/untyped";
+import type { AnyRowBuilder } from "../core/untyped_builders";
 import type { ParamsObj, Reducer } from "./ctx_types";
 import { asExport, type FunctionOptions, type ModuleExport, type Registry } from "./registry";
 

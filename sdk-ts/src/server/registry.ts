@@ -1,4 +1,3 @@
-import type { AlgebraicType, ProductTypeType } from "../core/algebraic_type";
 import { LightconeError } from "../core/errors";
 import type { MethodOrAny, RawModuleDefV10 } from "../core/module_def";
 import { toPascalCase } from "../core/names";
@@ -6,13 +5,9 @@ import { type AnySchema, DefinitionBuilder } from "../core/schema";
 import type { AnyTableSchema } from "../core/table";
 import { RowBuilder } from "../core/type_builders";
 import type { RowObj } from "../core/type_inference";
-import {
-  type AnyDeserializer,
-  type AnyFunction,
-  type AnyRowBuilder,
-  type AnySerializer,
-  known,
-} from "../core/untyped";
+import type { AlgebraicTypeType, ProductTypeType } from "../core/type_tree";
+import { type AnyDeserializer, type AnyFunction, type AnySerializer, known } from "../core/untyped";
+import type { AnyRowBuilder } from "../core/untyped_builders";
 
 /** The method by which an export adds itself to the definition of its module. */
 export const registerExport: unique symbol = Symbol("registerExport");
@@ -34,7 +29,7 @@ export interface ReducerEntry {
   readonly fn: AnyFunction;
   readonly decode: AnyDeserializer;
   /** The product of the parameters. */
-  readonly params: AlgebraicType;
+  readonly params: AlgebraicTypeType;
 }
 
 export interface ProcedureEntry extends ReducerEntry {

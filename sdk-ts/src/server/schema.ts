@@ -7,7 +7,8 @@ import { CaseConversionPolicy, type Lifecycle, type RawModuleDefV10 } from "../c
 import { type AnySchema, registerTables, type SchemaOf } from "../core/schema";
 import type { AnyTableSchema } from "../core/table";
 import { RowBuilder, TypeBuilder } from "../core/type_builders";
-import type { AnyFunction, AnyTypeBuilder } from "../core/untyped";
+import type { AnyFunction } from "../core/untyped";
+import type { AnyTypeBuilder } from "../core/untyped_builders";
 import { installGlobals } from "./console";
 import type { ParamsObj, Reducer } from "./ctx_types";
 import { makeHooks } from "./hooks";

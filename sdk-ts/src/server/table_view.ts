@@ -1,46 +1,18 @@
-import type { AlgebraicType, ProductTypeType, TypespaceType } from "../core/algebraic_type";
-import { canGenerateCode, deserializerOf, resolve, serializerOf } from "../core/codec";
+import { canGenerateCode, deserializerOf, serializerOf } from "../core/codec";
 import { badValue } from "../core/errors";
 import type { RawIndexDefV10, RawTableDefV10 } from "../core/module_def";
 import { Range } from "../core/range";
-import type { AnyFunction, AnyRow } from "../core/untyped";
+import { resolve } from "../core/shapes";
+import type { TypespaceType } from "../core/type_tree";
+import type { AnyRow } from "../core/untyped";
 import { fixedSize } from "./fixed_layout";
 import { makeFixedIndex, makeFixedTable } from "./fixed_table";
 import { advance, readScratch, scan, scratch } from "./rows";
-import { type FastSys, fastSys, sys } from "./sys";
+import { fastSys, sys } from "./sys";
+import type { IndexAccessor, IndexInfo, TableInfo } from "./table_info";
 
 /** Rows larger than this do not go through the generated code. */
 const MAX_FIXED_ROW_BYTES = 1024;
-
-/** What the functions of a table need to know of it. */
-export interface TableInfo {
-  readonly tableId: number;
-  readonly typespace: TypespaceType;
-  readonly row: AlgebraicType;
-  readonly columns: ProductTypeType["elements"];
-  /** Columns that the database counts, in the order in which it writes them back. */
-  readonly sequences: readonly { name: string; type: AlgebraicType }[];
-  readonly uniqueColumns: ReadonlySet<number>;
-  readonly primaryKey: readonly number[];
-  readonly fast: FastSys | undefined;
-}
-
-/** What a module can do with an index; which functions there are depends on its kind. */
-export interface IndexAccessor {
-  find?: AnyFunction;
-  filter?: AnyFunction;
-  delete: AnyFunction;
-  update?: AnyFunction;
-}
-
-/** What the functions of an index need to know of it. */
-export interface IndexInfo {
-  readonly indexId: number;
-  readonly columns: readonly number[];
-  readonly algorithm: "BTree" | "Hash" | "Direct";
-  readonly unique: boolean;
-  readonly isPrimaryKey: boolean;
-}
 
 /** The table under a name, as reducers see it; asks the host for the ids of the table and its indexes. */
 export function makeTableView(typespace: TypespaceType, def: RawTableDefV10, namePrefix = ""): object {

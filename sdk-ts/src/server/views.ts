@@ -1,6 +1,6 @@
 // Views: rows that are computed from tables.
 
-import { AlgebraicType, type ProductTypeType } from "../core/algebraic_type";
+import { AlgebraicType } from "../core/algebraic_type";
 import type { Product } from "../core/algebraic_type_variants";
 import { deserializerOf, serializerOf } from "../core/codec";
 import type { KeyColumns } from "../core/columns";
@@ -11,7 +11,9 @@ import type { QueryBuilder, RowTypedQuery } from "../core/query";
 import type { AnySchema } from "../core/schema";
 import { ArrayBuilder, OptionBuilder, RowBuilder, type TypeBuilder } from "../core/type_builders";
 import type { Infer, InferTypeOfRow } from "../core/type_inference";
-import type { AnyColumn, AnyFunction, AnyTypeBuilder } from "../core/untyped";
+import type { ProductTypeType } from "../core/type_tree";
+import type { AnyFunction } from "../core/untyped";
+import type { AnyColumn, AnyTypeBuilder } from "../core/untyped_builders";
 import type { ParamsObj, ReadonlyDbView } from "./ctx_types";
 import { asExport, type FunctionOptions, type ModuleExport, type Registry } from "./registry";
 

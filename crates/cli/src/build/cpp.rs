@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
-use super::{wasm, Built, HostType, Options};
+use super::options::{Built, HostType, Options};
+use super::wasm;
 use crate::error::{Error, Result};
 use crate::output::remark_text;
 

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use super::{Built, HostType, Options};
+use super::options::{Built, HostType, Options};
 use crate::error::{Error, Result};
 use crate::output::{self, remark};
 

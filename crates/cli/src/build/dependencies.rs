@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::rust::{program, TARGET};
+use super::rust_toolchain::{program, TARGET};
 
 /// Chains that are shown; each is for one entry of Cargo.toml.
 const CHAINS_MAX: usize = 5;

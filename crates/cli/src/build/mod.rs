@@ -4,17 +4,19 @@ mod advice;
 pub mod cpp;
 mod csharp;
 mod dependencies;
-pub mod rust;
+mod options;
+mod rust;
+pub mod rust_toolchain;
 pub mod typescript;
 mod wasm;
 
 use std::path::{Path, PathBuf};
 
-use clap::Parser;
-
 use crate::error::{Error, Result};
 use crate::output::{remark, result};
 use crate::paths::absolute;
+
+pub use options::{csharp_options, with_options, Built, HostType, Options};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -23,86 +25,6 @@ pub struct Args {
     module_path: Option<PathBuf>,
     #[command(flatten)]
     options: Options,
-}
-
-/// How to build; `publish --build-options` takes the same.
-#[derive(Clone, Debug, clap::Args)]
-pub struct Options {
-    /// The directory below the module whose sources are checked for prints; empty for none
-    #[arg(long, value_name = "DIR", default_value = "src")]
-    pub lint_dir: String,
-    /// Build without optimisation
-    #[arg(short, long)]
-    pub debug: bool,
-    /// C# only: the version of .NET
-    #[arg(long, value_name = "8|10", value_parser = ["8", "10"])]
-    pub dotnet_version: Option<String>,
-    /// C# only: compile ahead of time
-    #[arg(long, hide = true)]
-    pub native_aot: bool,
-    /// Rust only: features to enable
-    #[arg(long, hide = true, value_name = "LIST")]
-    pub features: Option<String>,
-}
-
-#[derive(Debug, Parser)]
-#[command(
-    name = "build",
-    no_binary_name = true,
-    disable_help_flag = true,
-    args_override_self = true
-)]
-struct OptionsOnly {
-    #[command(flatten)]
-    options: Options,
-}
-
-impl Options {
-    /// Splits a text at white space and parses it.
-    pub fn parse(text: &str) -> Result<Self> {
-        match OptionsOnly::try_parse_from(text.split_whitespace()) {
-            Ok(parsed) => Ok(parsed.options),
-            Err(error) => Err(Error::Usage(format!("in --build-options: {error}"))),
-        }
-    }
-}
-
-/// The options of C# as they stand in a text of options; each begins with a space.
-pub fn csharp_options(native_aot: bool, dotnet_version: Option<&str>) -> String {
-    let ahead_of_time = if native_aot { " --native-aot" } else { "" };
-    let version = dotnet_version.map(|version| format!(" --dotnet-version={version}"));
-    ahead_of_time.to_owned() + &version.unwrap_or_default()
-}
-
-/// A text of options with more behind it. What stands there already and is said again counts as it is said last.
-pub fn with_options(text: Option<String>, more: &str) -> Option<String> {
-    match (text, more) {
-        (text, "") => text,
-        (text, more) => Some(text.unwrap_or_default() + more),
-    }
-}
-
-/// How the server runs a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HostType {
-    Wasm,
-    Js,
-}
-
-impl HostType {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Wasm => "Wasm",
-            Self::Js => "Js",
-        }
-    }
-}
-
-/// A compiled module.
-#[derive(Debug)]
-pub struct Built {
-    pub path: PathBuf,
-    pub host_type: HostType,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,17 +147,5 @@ mod tests {
             std::fs::write(path.join(file), "").expect("written");
             assert_eq!(language(path), Some(want));
         }
-    }
-
-    #[test]
-    fn build_options_are_a_command_line() {
-        let options = Options::parse("--debug --lint-dir=").expect("valid");
-        assert!(options.debug && options.lint_dir.is_empty());
-        assert_eq!(
-            Options::parse("--nonsense")
-                .expect_err("unknown")
-                .exit_code(),
-            2
-        );
     }
 }

@@ -7,7 +7,8 @@ mod imports;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Built, HostType, Options};
+use self::imports::Bundled;
+use super::options::{Built, HostType, Options};
 use crate::error::{Error, Result};
 use crate::output::{self, remark};
 
@@ -40,13 +41,6 @@ pub fn bundle(directory: &Path, options: &Options) -> Result<Built> {
         path,
         host_type: HostType::Js,
     })
-}
-
-/// A bundle, and what it asks of its host and offers it.
-struct Bundled {
-    code: String,
-    imports: Vec<String>,
-    exports: Vec<String>,
 }
 
 #[cfg(feature = "bundler")]

@@ -6,103 +6,17 @@
 mod client;
 mod cycle;
 mod follow;
+mod session;
 mod setup;
 mod watch;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::ArgAction;
-
-use super::generate::Lang;
-use super::publish::{DeleteData, DevConsent};
 use super::Context;
 use crate::error::{Error, Result};
 use crate::output::{remark, remark_text};
 
-#[derive(Debug, clap::Args)]
-pub struct Args {
-    /// The database to publish to
-    #[arg(value_name = "DATABASE")]
-    database: Option<String>,
-    #[arg(
-        long = "database",
-        hide = true,
-        value_name = "DATABASE",
-        conflicts_with = "database"
-    )]
-    database_option: Option<String>,
-    /// The directory of the project; the current one if it is left out
-    #[arg(long, value_name = "DIR")]
-    project_path: Option<PathBuf>,
-    /// Where bindings go, below the project; src/module_bindings if it is left out
-    #[arg(long, value_name = "DIR")]
-    module_bindings_path: Option<PathBuf>,
-    /// The directory of the module; spacetimedb/ of the project if it is left out
-    #[arg(short = 'p', long, value_name = "DIR")]
-    module_path: Option<PathBuf>,
-    /// The language of the client
-    #[arg(long, value_enum, value_name = "LANGUAGE")]
-    client_lang: Option<Lang>,
-    /// The nickname, host name or URL of the server
-    #[arg(short, long, value_name = "SERVER")]
-    server: Option<String>,
-    /// Ask nothing: answer yes to every question
-    #[arg(short, long, action = ArgAction::SetTrue)]
-    yes: bool,
-    /// Delete the database's data without asking: always, or only if the module cannot take it over. Without this option,
-    /// the question is asked whenever the module cannot take the data over
-    #[arg(
-        short = 'c', long = "delete-data", alias = "clear-database", value_enum, value_name = "WHEN",
-        num_args = 0..=1, require_equals = true, default_missing_value = "always"
-    )]
-    delete_data: Option<DeleteData>,
-    /// The template for a new project, if there is none here
-    #[arg(short, long, value_name = "TEMPLATE")]
-    template: Option<String>,
-    /// C# only: the version of .NET
-    #[arg(long, value_name = "8|10", value_parser = ["8", "10"])]
-    dotnet_version: Option<String>,
-    /// The command that starts the client
-    #[arg(long, value_name = "COMMAND", conflicts_with = "server_only")]
-    run: Option<String>,
-    /// Start no client
-    #[arg(long)]
-    server_only: bool,
-    /// Do not look at spacetime.json
-    #[arg(long)]
-    no_config: bool,
-    /// The environment layer of spacetime.json
-    #[arg(long, value_name = "ENV", default_value = "dev")]
-    env: String,
-    /// Do not publish
-    #[arg(long)]
-    skip_publish: bool,
-    /// Do not generate bindings
-    #[arg(long)]
-    skip_generate: bool,
-}
-
-/// What is developed.
-#[derive(Debug)]
-struct Session {
-    directory: PathBuf,
-    targets: Vec<DevTarget>,
-    server_url: String,
-    client_command: Option<String>,
-    writes_environment: bool,
-    consent: DevConsent,
-    skip_publish: bool,
-}
-
-/// One database with its module.
-#[derive(Debug)]
-struct DevTarget {
-    database: String,
-    server: Option<String>,
-    module: PathBuf,
-    build_options: Option<String>,
-    bindings: Vec<super::generate::Job>,
-}
+pub use session::Args;
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let bindings = args.module_bindings_path.as_deref();

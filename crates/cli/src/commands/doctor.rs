@@ -6,14 +6,13 @@
 mod machine;
 mod programs;
 mod project;
+mod report;
 mod run;
 mod server;
 
 use std::path::Path;
 
-use serde_json::{json, Value};
-
-use crate::config::Config;
+use self::report::{Report, State};
 use crate::error::{Error, Result};
 use crate::output::{print_json, result, result_text, FormatOption};
 use crate::paths::Paths;
@@ -32,141 +31,6 @@ pub struct Args {
     no_config: bool,
     #[command(flatten)]
     output: FormatOption,
-}
-
-/// How bad a finding is. Only errors make the command fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum State {
-    Ok,
-    /// Nothing is wrong, but something cannot be done until it is there.
-    Note,
-    Warning,
-    Error,
-}
-
-impl State {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Note => "note",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Check {
-    group: &'static str,
-    name: String,
-    state: State,
-    message: String,
-    /// What to do.
-    advice: Option<String>,
-}
-
-/// What has been found, in the order in which it is shown.
-#[derive(Debug, Default)]
-struct Report {
-    checks: Vec<Check>,
-    group: &'static str,
-}
-
-impl Report {
-    fn group(&mut self, group: &'static str) {
-        self.group = group;
-    }
-
-    fn add(
-        &mut self,
-        name: &str,
-        state: State,
-        message: impl Into<String>,
-        advice: Option<String>,
-    ) {
-        self.checks.push(Check {
-            group: self.group,
-            name: name.to_owned(),
-            state,
-            message: message.into(),
-            advice,
-        });
-    }
-
-    fn ok(&mut self, name: &str, message: impl Into<String>) {
-        self.add(name, State::Ok, message, None);
-    }
-
-    fn bad(
-        &mut self,
-        name: &str,
-        state: State,
-        message: impl Into<String>,
-        advice: impl Into<String>,
-    ) {
-        self.add(name, state, message, Some(advice.into()));
-    }
-
-    fn count(&self, state: State) -> usize {
-        self.checks
-            .iter()
-            .filter(|check| check.state == state)
-            .count()
-    }
-
-    fn json(&self) -> Value {
-        let checks: Vec<Value> = self
-            .checks
-            .iter()
-            .map(|check| {
-                json!({
-                    "group": check.group,
-                    "name": check.name,
-                    "state": check.state.as_str(),
-                    "message": check.message,
-                    "advice": check.advice,
-                })
-            })
-            .collect();
-        json!({
-            "version": env!("CARGO_PKG_VERSION"),
-            "compatible_version": crate::COMPATIBLE_VERSION,
-            "is_ok": self.count(State::Error) == 0,
-            "checks": checks,
-        })
-    }
-
-    fn text(&self) -> String {
-        let width = self
-            .checks
-            .iter()
-            .map(|check| check.name.chars().count())
-            .max();
-        let width = width.unwrap_or(0);
-        let mut out = String::new();
-        let mut group = "";
-        for check in &self.checks {
-            if check.group != group {
-                group = check.group;
-                out.push_str(&format!(
-                    "{}{group}\n",
-                    if out.is_empty() { "" } else { "\n" }
-                ));
-            }
-            let indent = format!("\n{:width$}", "", width = width + 13);
-            let message = check.message.trim_end().replace('\n', &indent);
-            let state = check.state.as_str();
-            out.push_str(&format!(
-                "  {state:<7}  {:<width$}  {message}\n",
-                check.name
-            ));
-            if let Some(advice) = &check.advice {
-                let advice = advice.trim_end().replace('\n', &format!("{indent}  "));
-                out.push_str(&format!("{}→ {advice}\n", &indent[1..]));
-            }
-        }
-        out
-    }
 }
 
 /// `config_path` is that of `cli.toml`, which may be missing or wrong.
@@ -220,14 +84,10 @@ fn finish(report: &Report, output: FormatOption) -> Result<()> {
     }
 }
 
-/// The file as it is, or the one that would be written.
-fn config_or_initial(read: Result<Option<Config>>) -> Config {
-    read.ok().flatten().unwrap_or_else(Config::initial)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
 
     #[test]
     fn a_report_lines_up_and_fails_for_errors_only() {

@@ -1,6 +1,7 @@
-//! `spacetime init` (07 §10): what the user wants. `template` has the templates, `files` what is written beside them.
+//! `spacetime init` (07 §10): what the user wants. `template` has the templates, `files` writes them and what is beside them.
 
 mod files;
+mod plan;
 mod template;
 
 use std::path::{Path, PathBuf};
@@ -8,14 +9,15 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use super::Context;
+use crate::address::ACCOUNT_HOST;
 use crate::build::Language;
-use crate::config::ACCOUNT_HOST;
 use crate::error::{Error, Result};
 use crate::output::{
     self, print_json, remark, remark_text, result, result_text, FormatOption, Stream,
 };
 use crate::{credentials, prompt};
 pub use files::environment as environment_variables;
+use plan::{kebab, Plan, Source};
 use template::Template;
 
 #[derive(Debug, clap::Args)]
@@ -64,29 +66,6 @@ enum Lang {
     Csharp,
     #[value(alias = "c++")]
     Cpp,
-}
-
-/// Everything that is decided before anything is written.
-#[derive(Debug)]
-struct Plan {
-    name: String,
-    directory: PathBuf,
-    database: String,
-    /// The nickname in cli.toml.
-    server: String,
-    server_url: String,
-    source: Source,
-    /// Only `spacetimedb/`.
-    server_only: bool,
-    npm_sdk: Option<String>,
-    /// Said in spacetime.json, for every build.
-    native_aot: bool,
-}
-
-#[derive(Debug)]
-enum Source {
-    Template(Template),
-    Git(String),
 }
 
 /// What a project is called if nobody says.
@@ -149,7 +128,7 @@ async fn offer_login(context: &mut Context, args: &Args) -> Result<()> {
     let url = context.config.server_url(None).unwrap_or_default();
     if is_maincloud && context.config.token(&url).is_none() && credentials::wants_web_login() {
         let config = &mut context.config;
-        super::login::web_login(config, Some(&url), ACCOUNT_HOST, true, Stream::Remark).await?;
+        credentials::web_login(config, Some(&url), ACCOUNT_HOST, true, Stream::Remark).await?;
     }
     Ok(())
 }
@@ -286,10 +265,6 @@ fn source(wanted: Option<&str>, lang: Option<Lang>) -> Result<Source> {
 
 fn create(plan: &Plan) -> Result<()> {
     check_empty(&taken(&plan.directory, plan.server_only))?;
-    match &plan.source {
-        Source::Template(template) => template.write(plan)?,
-        Source::Git(url) => template::clone(url, plan)?,
-    }
     files::write(plan)?;
     result!(
         "Project '{}' created in {}",
@@ -400,19 +375,6 @@ fn needs(module: &Path) -> Option<&'static str> {
         Language::Cpp => Some(crate::build::cpp::packages(module)),
         Language::Rust | Language::TypeScript => None,
     }
-}
-
-/// `My App 2` → `my-app-2`: fit for directories, packages and databases.
-fn kebab(name: &str) -> String {
-    let mut out = String::new();
-    for c in name.chars() {
-        if c.is_ascii_alphanumeric() {
-            out.push(c.to_ascii_lowercase());
-        } else if !out.is_empty() && !out.ends_with('-') {
-            out.push('-');
-        }
-    }
-    out.trim_end_matches('-').to_owned()
 }
 
 /// A name that nobody else has taken.

@@ -3,10 +3,11 @@
 use serde_json::{json, Value};
 
 use super::{Auth, Context};
+use crate::claims::identity_of;
 use crate::error::{Error, Result};
 use crate::http::{self, Client};
 use crate::output::{print_json, result_text, FormatOption};
-use crate::{credentials, table};
+use crate::table;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -79,7 +80,7 @@ fn text(
 }
 
 fn me(client: &Client) -> Result<String> {
-    Ok(credentials::identity_of(client.token().unwrap_or_default())?.to_hex())
+    Ok(identity_of(client.token().unwrap_or_default())?.to_hex())
 }
 
 /// The databases that belong to the client's user, with their names; the first `count` of them.

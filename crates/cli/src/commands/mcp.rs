@@ -11,7 +11,7 @@ use std::io::{BufRead, Read};
 use serde_json::{json, Map, Value};
 
 use super::Context;
-use crate::config::is_loopback;
+use crate::address::is_loopback;
 use crate::error::{Error, Result};
 use crate::http::Client;
 use crate::output::result;

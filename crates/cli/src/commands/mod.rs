@@ -26,7 +26,8 @@ pub mod version;
 
 use clap::ArgAction;
 
-use crate::config::{is_loopback, origin, Config};
+use crate::address::{is_loopback, origin};
+use crate::config::Config;
 use crate::credentials::{self, WhenMissing};
 use crate::error::{Error, Result};
 use crate::http::Client;

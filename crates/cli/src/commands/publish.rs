@@ -2,17 +2,22 @@
 
 pub(super) mod backfill;
 mod check;
+mod plan;
 mod rows;
 mod upload;
 
 use std::path::{Path, PathBuf};
 
-use clap::{ArgAction, ValueEnum};
+use clap::ArgAction;
 
 use super::Context;
+use crate::build::Built;
 use crate::error::{Error, Result};
 use crate::output::remark;
 use crate::project::{glob_matches, Project, Target};
+use plan::{Plan, Source, Yes};
+
+pub use plan::DeleteData;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -83,67 +88,13 @@ pub struct Args {
     num_replicas: Option<u8>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DeleteData {
-    Always,
-    OnConflict,
-    Never,
-}
-
-/// Questions that can be answered beforehand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Yes {
-    All,
-    Remote,
-    Migrate,
-    BreakClients,
-    SkipLogin,
-    DeleteData,
-}
-
-/// Everything that is decided before one database is published.
-#[derive(Debug)]
-pub(crate) struct Plan {
-    name: Option<String>,
-    server: Option<String>,
-    source: Source,
-    build_options: Option<String>,
-    num_replicas: Option<u8>,
-    break_clients: bool,
-    anonymous: bool,
-    parent: Option<String>,
-    organization: Option<String>,
-    delete_data: DeleteData,
-    yes: Vec<Yes>,
-    dry_run: bool,
-    /// Ask at a terminal only: what is piped into `spacetime dev` is no answer.
-    terminal_only: bool,
-}
-
-/// Where the program comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    Project(PathBuf),
-    Wasm(PathBuf),
-    Js(PathBuf),
-    /// Built a moment ago.
-    Built(PathBuf, crate::build::HostType),
-}
-
-/// A module that somebody has built already.
-#[derive(Debug)]
-pub struct BuiltModule {
-    pub path: PathBuf,
-    pub host_type: crate::build::HostType,
-}
-
 /// Publishes for `spacetime dev`. The session's start has been agreed to, so little is asked; but whether data are deleted
 /// for good is asked each time, unless the user has said so on the command line.
 pub async fn publish_for_dev(
     context: &mut Context,
     database: &str,
     server: Option<&str>,
-    module: BuiltModule,
+    module: Built,
     consent: DevConsent,
 ) -> Result<()> {
     let mut yes = vec![Yes::Remote, Yes::BreakClients, Yes::SkipLogin];
@@ -177,12 +128,6 @@ pub struct DevConsent {
     pub yes: bool,
     /// When to delete data, if the user has said so.
     pub delete_data: Option<DeleteData>,
-}
-
-impl Plan {
-    fn says_yes(&self, question: Yes) -> bool {
-        self.yes.contains(&Yes::All) || self.yes.contains(&question)
-    }
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {

@@ -1,6 +1,5 @@
 //! `spacetime start` (07 §5.11).
 
-use std::path::PathBuf;
 use std::process::Command;
 
 use clap::ValueEnum;
@@ -8,6 +7,7 @@ use clap::ValueEnum;
 use super::Context;
 use crate::error::{Error, Result};
 use crate::output::result;
+use crate::paths::beside_this_program;
 
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
@@ -55,25 +55,6 @@ pub fn run(context: &mut Context, args: Args) -> Result<()> {
         );
     }
     Err(replace(command, &program))
-}
-
-/// A program in the directory of this one (07 §1): never one that happens to be in the PATH.
-pub fn beside_this_program(name: &str) -> Result<PathBuf> {
-    let this = std::env::current_exe()
-        .and_then(std::fs::canonicalize)
-        .map_err(|e| Error::caused("LC0620", "cannot find out where this program is", e))?;
-    let program = this.with_file_name(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-    if program.is_file() {
-        Ok(program)
-    } else {
-        Err(Error::coded(
-            "LC0620",
-            format!(
-                "{} is missing: the server program belongs beside `spacetime`. Install both.",
-                program.display()
-            ),
-        ))
-    }
 }
 
 #[cfg(unix)]

@@ -4,7 +4,8 @@ use reqwest::Url;
 use toml_edit::{InlineTable, Item, Table};
 
 use super::Config;
-use crate::credentials;
+use crate::address::{is_loopback, origin, ACCOUNT_HOST, ACCOUNT_SERVER};
+use crate::claims::issuer_of;
 use crate::error::Result;
 use crate::oidc::Renewal;
 
@@ -16,29 +17,6 @@ const RENEWALS: &str = "server_renewals";
 const OLD_TOKEN: &str = "spacetimedb_token";
 /// Tokens of this web site are for this server.
 const ACCOUNT_SITE: &str = "spacetimedb.com";
-pub const ACCOUNT_SERVER: &str = "https://maincloud.spacetimedb.com";
-pub const ACCOUNT_HOST: &str = "https://spacetimedb.com";
-
-/// The scheme, host and port of a URL. A text that has none stands for itself.
-pub fn origin(url: &str) -> String {
-    match Url::parse(url).map(|url| url.origin()) {
-        Ok(origin) if origin.is_tuple() => origin.ascii_serialization(),
-        _ => url.trim_end_matches('/').to_owned(),
-    }
-}
-
-/// True if nobody but this machine can listen to a conversation with this URL.
-pub fn is_loopback(url: &str) -> bool {
-    let url = Url::parse(url).ok();
-    let Some(host) = url.as_ref().and_then(Url::host_str) else {
-        return false;
-    };
-    let address = host.trim_start_matches('[').trim_end_matches(']');
-    match address.parse::<std::net::IpAddr>() {
-        Ok(address) => address.is_loopback(),
-        Err(_) => host == "localhost" || host.ends_with(".localhost"),
-    }
-}
 
 impl Config {
     pub(super) fn check_tokens(&self) -> Result<()> {
@@ -154,7 +132,7 @@ impl Config {
 
     /// Which server a token is for, if nobody says: the one whose site issued it, or the default server.
     pub fn server_of_token(&self, token: &str) -> Option<String> {
-        let issuer = credentials::issuer_of(token).unwrap_or_default();
+        let issuer = issuer_of(token).unwrap_or_default();
         let site = Url::parse(&issuer).ok();
         let host = site.as_ref().and_then(Url::host_str).unwrap_or_default();
         if host == ACCOUNT_SITE || host.ends_with(".spacetimedb.com") {
@@ -237,7 +215,7 @@ fn write_renewal(renewal: &Renewal) -> InlineTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::credentials::token_for_tests;
+    use crate::claims::token_for_tests;
     use std::path::Path;
 
     fn config(text: &str) -> Config {
@@ -357,24 +335,6 @@ mod tests {
             assert_eq!(config.string(OLD_TOKEN), Some(&*config.logins()[0].1));
             config.set_default_server(Some("mine"));
             assert_eq!(config.logins()[0].0, want, "it stays with its server");
-        }
-    }
-
-    #[test]
-    fn loopback() {
-        for (url, want) in [
-            ("http://127.0.0.1:3000", true),
-            ("http://127.8.9.1", true),
-            ("http://[::1]:3000", true),
-            ("http://localhost", true),
-            ("http://a.localhost:1", true),
-            ("http://localhost.evil.org", false),
-            ("http://127.0.0.1.evil.org", false),
-            ("http://127.0.0.1@evil.org", false),
-            ("http://10.0.0.1", false),
-            ("nonsense", false),
-        ] {
-            assert_eq!(is_loopback(url), want, "{url}");
         }
     }
 }

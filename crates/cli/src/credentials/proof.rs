@@ -14,8 +14,10 @@ use lightcone_server::auth::proof::{
 use lightcone_server::auth::LOCAL_ISSUER;
 use serde::Deserialize;
 
-use super::{current, identity_of, issuer_of};
-use crate::config::{is_loopback, origin, Config};
+use super::renewal::current;
+use crate::address::{is_loopback, origin};
+use crate::claims::{identity_of, issuer_of};
+use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::http::{encode, Client};
 use crate::output::remark;

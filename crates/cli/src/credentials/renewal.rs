@@ -2,8 +2,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{beginning_of, end_of};
-use crate::config::{origin, Config};
+use crate::address::origin;
+use crate::claims::{beginning_of, end_of};
+use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::oidc::{self, Renewal};
 use crate::output::remark;

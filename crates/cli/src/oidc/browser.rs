@@ -13,10 +13,11 @@ use sha2::Digest as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::provider::{Answer, Provider};
-use super::{printable, refused, secret, Options};
+use super::options::Options;
+use super::provider::{printable, refused, Answer, Provider};
 use crate::error::{Error, Result};
 use crate::output::remark;
+use crate::page;
 
 /// For the user, from the page that is opened to the one that comes back.
 const WAIT_MAX: Duration = Duration::from_secs(600);
@@ -35,14 +36,15 @@ pub(super) async fn login(provider: &Provider, options: &Options<'_>) -> Result<
         let text = format!("cannot listen on 127.0.0.1:{port} for the browser to come back");
         Error::caused("LC0873", text, error)
     })?;
-    let address = listener
+    let here = listener
         .local_addr()
         .map_err(|error| Error::caused("LC0873", "the listener has no address", error))?;
-    let redirect = format!("http://{address}{CALLBACK}");
+    let redirect = format!("http://{here}{CALLBACK}");
     let (state, nonce, verifier) = (secret(), secret(), secret());
     let challenge = URL_SAFE_NO_PAD.encode(sha2::Sha256::digest(&verifier));
-    let mut page = provider.endpoint("authorization_endpoint")?;
-    page.query_pairs_mut()
+    let mut address = provider.endpoint("authorization_endpoint")?;
+    address
+        .query_pairs_mut()
         .append_pair("response_type", "code")
         .append_pair("client_id", options.client_id)
         .append_pair("redirect_uri", &redirect)
@@ -57,11 +59,11 @@ pub(super) async fn login(provider: &Provider, options: &Options<'_>) -> Result<
         .any(|word| word == "offline_access")
     {
         // Without it, providers do not listen to that word (OpenID Connect Core 1.0 §11).
-        page.query_pairs_mut().append_pair("prompt", "consent");
+        address.query_pairs_mut().append_pair("prompt", "consent");
     }
-    remark!("Log in on this page: {page}");
+    remark!("Log in on this page: {address}");
     if options.open_browser {
-        crate::commands::login::open(page.as_str());
+        page::open(address.as_str());
     }
     remark!("Waiting for the browser to come back to {redirect}…");
     let code = wait(&listener, &state, &provider.issuer);
@@ -166,6 +168,11 @@ fn returned(target: &str, state: &str, issuer: &str) -> Option<Result<String>> {
     Some(code.ok_or_else(|| refused("it gave no code")))
 }
 
+/// Unguessable, in letters that need no encoding.
+fn secret() -> String {
+    URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -239,5 +246,11 @@ mod tests {
         assert!(ask(good).await.contains("You have logged in."));
         let code = asked.await.expect("no panic").expect("a code");
         assert_eq!(code, "good");
+    }
+
+    #[test]
+    fn secrets_are_long() {
+        assert_ne!(secret(), secret());
+        assert!(secret().len() >= 43);
     }
 }

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::provider::{Answer, Provider};
-use super::{printable, refused, unusable, Options};
+use super::options::Options;
+use super::provider::{printable, refused, unusable, Answer, Provider};
 use crate::error::Result;
 use crate::output::remark;
 
@@ -42,7 +42,7 @@ pub(super) async fn login(provider: &Provider, options: &Options<'_>) -> Result<
     remark!("and enter the code: {}", printable(user_code));
     let complete = text("verification_uri_complete").and_then(|url| provider.checked(url).ok());
     if options.open_browser {
-        crate::commands::login::open(complete.unwrap_or(page).as_str());
+        crate::page::open(complete.unwrap_or(page).as_str());
     }
     remark!("Waiting for the login to be approved…");
     wait(provider, options, device_code, &begun).await

@@ -6,26 +6,14 @@
 
 mod browser;
 mod device;
+mod options;
 mod provider;
 
-use crate::credentials::identity_of;
-use crate::error::{Error, Result};
-use provider::{Answer, Provider};
+pub use options::Options;
 
-/// What the user said about a login.
-#[derive(Clone, Copy, Debug)]
-pub struct Options<'a> {
-    /// The issuer's address.
-    pub issuer: &'a str,
-    /// The name under which the provider knows this program.
-    pub client_id: &'a str,
-    pub scope: &'a str,
-    /// Where the browser comes back to; any port if there is none.
-    pub callback_port: Option<u16>,
-    /// The user has no browser here.
-    pub device: bool,
-    pub open_browser: bool,
-}
+use crate::claims::identity_of;
+use crate::error::Result;
+use provider::{refused, Answer, Provider};
 
 /// What a provider has given.
 #[derive(Clone, Debug)]
@@ -152,53 +140,4 @@ pub async fn revoke(renewal: &Renewal) -> Result<()> {
 /// Is there an OpenID Connect provider at this address?
 pub async fn is_provider(address: &str) -> bool {
     Provider::discover(address).await.is_ok()
-}
-
-fn refused(why: impl std::fmt::Display) -> Error {
-    Error::coded("LC0872", format!("the provider did not log you in: {why}"))
-}
-
-fn unusable(issuer: &str, why: impl std::fmt::Display) -> Error {
-    Error::coded(
-        "LC0871",
-        format!("{issuer} cannot be used to log in: {why}"),
-    )
-}
-
-/// The form of a request: names and values.
-fn form(pairs: &[(&str, &str)]) -> String {
-    let pairs = pairs.iter();
-    let pairs = pairs.map(|(name, value)| format!("{name}={}", crate::http::encode(value)));
-    pairs.collect::<Vec<_>>().join("&")
-}
-
-/// A provider's words for a terminal: none of them moves the cursor or takes the screen.
-fn printable(text: &str) -> String {
-    const CHARACTERS_MAX: usize = 300;
-    let characters = text.chars().take(CHARACTERS_MAX);
-    characters
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect()
-}
-
-/// Unguessable, in letters that need no encoding.
-fn secret() -> String {
-    use base64::Engine as _;
-    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn forms_and_words() {
-        assert_eq!(
-            form(&[("a", "b c"), ("d", "é&=")]),
-            "a=b%20c&d=%C3%A9%26%3D"
-        );
-        assert_eq!(printable("a\u{1b}[2Jb\n"), "a\u{fffd}[2Jb\u{fffd}");
-        assert_ne!(secret(), secret());
-        assert!(secret().len() >= 43);
-    }
 }

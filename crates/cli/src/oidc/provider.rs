@@ -10,9 +10,9 @@ use reqwest::redirect::Policy;
 use reqwest::{RequestBuilder, StatusCode, Url};
 use serde_json::Value;
 
-use super::{form, printable, refused, unusable};
-use crate::config::is_loopback;
+use crate::address::is_loopback;
 use crate::error::{Error, Result};
+use crate::http::encode;
 
 /// For one request, from its beginning to the last byte of the answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -217,6 +217,33 @@ async fn ask(request: RequestBuilder) -> Result<(StatusCode, String)> {
     Ok((status, String::from_utf8_lossy(&body).into_owned()))
 }
 
+pub(super) fn refused(why: impl std::fmt::Display) -> Error {
+    Error::coded("LC0872", format!("the provider did not log you in: {why}"))
+}
+
+pub(super) fn unusable(issuer: &str, why: impl std::fmt::Display) -> Error {
+    Error::coded(
+        "LC0871",
+        format!("{issuer} cannot be used to log in: {why}"),
+    )
+}
+
+/// The form of a request: names and values.
+fn form(pairs: &[(&str, &str)]) -> String {
+    let pairs = pairs.iter();
+    let pairs = pairs.map(|(name, value)| format!("{name}={}", encode(value)));
+    pairs.collect::<Vec<_>>().join("&")
+}
+
+/// A provider's words for a terminal: none of them moves the cursor or takes the screen.
+pub(super) fn printable(text: &str) -> String {
+    const CHARACTERS_MAX: usize = 300;
+    let characters = text.chars().take(CHARACTERS_MAX);
+    characters
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -291,5 +318,14 @@ mod tests {
             let answer = json!({ "refresh_token": wrong });
             assert!(provider.refresh_token(&answer).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn forms_and_words() {
+        assert_eq!(
+            form(&[("a", "b c"), ("d", "é&=")]),
+            "a=b%20c&d=%C3%A9%26%3D"
+        );
+        assert_eq!(printable("a\u{1b}[2Jb\n"), "a\u{fffd}[2Jb\u{fffd}");
     }
 }

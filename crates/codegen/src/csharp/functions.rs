@@ -1,7 +1,7 @@
 //! `Reducers/<Pascal>.g.cs` and `Procedures/<Pascal>.g.cs`.
 
+use super::style::{braced, parameter, pascal, UNIT};
 use super::types::{csharp_type, fields, product_class, Field};
-use super::{braced, parameter, pascal, UNIT};
 use crate::error::Result;
 use crate::module::{Function, Level};
 use crate::text::Text;

@@ -1,19 +1,20 @@
-//! C# bindings for the package `SpacetimeDB.ClientSDK` (07 §8.2): which files there are, and how names are written.
+//! C# bindings for the package `SpacetimeDB.ClientSDK` (07 §8.2): which files there are, and what is around each.
 
 mod functions;
 mod root;
+mod style;
 mod tables;
 mod types;
 
 use std::collections::BTreeMap;
 
-use lightcone_schema::case::to_pascal;
 use lightcone_types::AlgebraicType;
 
+use self::style::{is_identifier, pascal, UNIT};
+use crate::bindings::{GeneratedFile, Options};
 use crate::error::{Error, Result};
 use crate::module::Level;
-use crate::text::Text;
-use crate::{GeneratedFile, Options, HEADER};
+use crate::text::{Text, HEADER};
 
 pub(crate) fn generate(
     level: &Level,
@@ -114,136 +115,3 @@ fn file(path: &str, namespace: &str, options: &Options, body: Text) -> String {
     });
     text.finish()
 }
-
-/// What is one step of indentation.
-const UNIT: &str = "    ";
-
-/// A declaration with its braces on lines of their own.
-fn braced(text: &mut Text, head: &str, body: impl FnOnce(&mut Text)) {
-    text.line(head).block("{", "}", body);
-}
-
-fn is_identifier(name: &str) -> bool {
-    let mut letters = name.chars();
-    letters
-        .next()
-        .is_some_and(|first| first.is_alphabetic() || first == '_')
-        && letters.all(|letter| letter.is_alphanumeric() || letter == '_')
-}
-
-/// A type, member or variant. No keyword of C# begins with a capital letter.
-fn pascal(name: &str) -> Result<String> {
-    let pascal = to_pascal(name);
-    let pascal = match pascal.starts_with(|first: char| first.is_ascii_digit()) {
-        true => format!("_{pascal}"),
-        false => pascal,
-    };
-    if !is_identifier(&pascal) {
-        return Err(Error::Name {
-            name: name.to_owned(),
-            language: "C#",
-        });
-    }
-    Ok(pascal)
-}
-
-/// A member, which must not have the name of its class.
-fn member(name: &str, class: &str) -> Result<String> {
-    let mut member = pascal(name)?;
-    if member == class {
-        member.push('_');
-    }
-    Ok(member)
-}
-
-/// A parameter. The sign in front makes a name of what may be a keyword.
-fn parameter(name: &str) -> Result<String> {
-    let name = pascal(name)?;
-    let mut letters = name.chars();
-    let first = letters.next().map(|first| first.to_ascii_lowercase());
-    let camel: String = first.into_iter().chain(letters).collect();
-    Ok(match KEYWORDS.contains(&camel.as_str()) {
-        true => format!("@{camel}"),
-        false => camel,
-    })
-}
-
-const KEYWORDS: [&str; 77] = [
-    "abstract",
-    "as",
-    "base",
-    "bool",
-    "break",
-    "byte",
-    "case",
-    "catch",
-    "char",
-    "checked",
-    "class",
-    "const",
-    "continue",
-    "decimal",
-    "default",
-    "delegate",
-    "do",
-    "double",
-    "else",
-    "enum",
-    "event",
-    "explicit",
-    "extern",
-    "false",
-    "finally",
-    "fixed",
-    "float",
-    "for",
-    "foreach",
-    "goto",
-    "if",
-    "implicit",
-    "in",
-    "int",
-    "interface",
-    "internal",
-    "is",
-    "lock",
-    "long",
-    "namespace",
-    "new",
-    "null",
-    "object",
-    "operator",
-    "out",
-    "override",
-    "params",
-    "private",
-    "protected",
-    "public",
-    "readonly",
-    "ref",
-    "return",
-    "sbyte",
-    "sealed",
-    "short",
-    "sizeof",
-    "stackalloc",
-    "static",
-    "string",
-    "struct",
-    "switch",
-    "this",
-    "throw",
-    "true",
-    "try",
-    "typeof",
-    "uint",
-    "ulong",
-    "unchecked",
-    "unsafe",
-    "ushort",
-    "using",
-    "virtual",
-    "void",
-    "volatile",
-    "while",
-];

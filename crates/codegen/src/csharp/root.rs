@@ -1,7 +1,7 @@
 //! `SpacetimeDBClient.g.cs`: the types that the SDK is generic over, made of the module's tables and functions.
 
+use super::style::{braced, pascal, UNIT};
 use super::tables::row_type;
-use super::{braced, pascal, UNIT};
 use crate::error::Result;
 use crate::module::Level;
 use crate::text::Text;

@@ -2,8 +2,8 @@
 
 use lightcone_types::AlgebraicType;
 
+use super::style::{braced, member, pascal, UNIT};
 use super::types::csharp_type;
-use super::{braced, member, pascal, UNIT};
 use crate::error::{Error, Result};
 use crate::module::{Level, Shape, Table};
 use crate::text::Text;

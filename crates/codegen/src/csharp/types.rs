@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use lightcone_types::{AlgebraicType, ProductType, SumType, TypeRef};
 
-use super::{braced, member, pascal, UNIT};
+use super::style::{braced, member, pascal, UNIT};
 use crate::error::{Error, Result};
 use crate::module::{Level, Shape, Types};
 use crate::text::Text;

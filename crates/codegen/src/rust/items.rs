@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use lightcone_schema::case::to_snake;
 
+use super::style::{import_types, pascal, row_type, snake, start};
 use super::types::rust_type;
-use super::{import_types, pascal, row_type, snake, start};
 use crate::error::Result;
 use crate::module::{Column, Function, Level, Table};
 use crate::text::Text;
@@ -73,7 +73,7 @@ pub(super) fn table(level: &Level, table: &Table, writes_columns: bool) -> Resul
         );
     }
     for (column, ty) in &unique {
-        let (column, field) = (super::pascal(&column.accessor)?, snake(&column.accessor)?);
+        let (column, field) = (pascal(&column.accessor)?, snake(&column.accessor)?);
         text.blank().lines(&format!(
             "/// The unique index on `{field}` of `{name}`.\n\
              pub struct {pascal}{column}Unique<'ctx> {{\n    imp: __sdk::UniqueConstraintHandle<{row}, {ty}>,\n    phantom: std::marker::PhantomData<&'ctx super::RemoteTables>,\n}}\n\

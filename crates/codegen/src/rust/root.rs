@@ -1,10 +1,10 @@
 //! `mod.rs`: the types that `spacetimedb-sdk` is generic over, made of the module's tables and functions.
 
-use super::{pascal, row_type, snake, start};
+use super::style::{pascal, row_type, snake, start};
+use crate::bindings::Options;
 use crate::error::Result;
 use crate::module::{file_stem, Level, Table};
 use crate::text::Text;
-use crate::Options;
 
 /// A table as `mod.rs` needs it.
 struct TableNames<'a> {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use lightcone_types::{AlgebraicType, TypeRef};
 
-use super::{import_types, pascal, snake, start};
+use super::style::{import_types, pascal, snake, start};
 use crate::error::{Error, Result};
 use crate::module::{Level, Shape, Types};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use lightcone_schema::case::to_camel;
 
-use super::{import, item_name, item_path, property, quoted, start, Context};
+use super::style::{import, item_name, item_path, property, quoted, start, Context};
 use crate::error::{Error, Result};
 use crate::module::{Function, Level, Module, Table};
 use crate::text::Text;

@@ -1,23 +1,20 @@
 //! TypeScript bindings (07 §8.1): which files there are, and what those of single things hold.
 
 mod index;
+mod members;
+mod style;
 mod types;
 
 use std::collections::BTreeSet;
 
-use lightcone_schema::case::{to_camel, to_pascal};
-use lightcone_types::AlgebraicType;
+use lightcone_schema::case::to_camel;
 
+use self::members::{builder, Member};
+use self::style::{import, quoted, start, Context};
+use crate::bindings::{GeneratedFile, Options};
 use crate::error::Result;
-use crate::module::{file_stem, Function, Level, Module, Table, Types};
+use crate::module::{file_stem, Function, Level, Module, Table};
 use crate::text::Text;
-use crate::{GeneratedFile, Options, HEADER};
-
-/// What every file needs to know.
-struct Context<'a> {
-    package: &'a str,
-    options: &'a Options,
-}
 
 pub(crate) fn generate(
     module: &Module,
@@ -66,32 +63,6 @@ pub(crate) fn generate(
     Ok(files)
 }
 
-/// A file up to its imports.
-fn start() -> Text {
-    let mut text = Text::new("  ");
-    text.lines(HEADER).blank();
-    text
-}
-
-/// Imports from the client package, each under a name that no user type has. `type X` imports a type.
-fn import(text: &mut Text, context: &Context<'_>, names: &[&str]) {
-    text.line("/* eslint-disable */")
-        .line("/* tslint:disable */");
-    if names.is_empty() {
-        return;
-    }
-    text.block(
-        "import {",
-        format!("}} from \"{}\";", context.package),
-        |text| {
-            for name in names {
-                let bare = name.trim_start_matches("type ");
-                text.line(format!("{name} as __{bare},"));
-            }
-        },
-    );
-}
-
 /// Imports named types from the level's `types.ts`.
 fn import_types(text: &mut Text, types: &BTreeSet<&str>) {
     if types.is_empty() {
@@ -102,68 +73,6 @@ fn import_types(text: &mut Text, types: &BTreeSet<&str>) {
             text.line(format!("{name},"));
         }
     });
-}
-
-/// A field, variant or parameter: its name and builder, and whether it must be a getter.
-struct Member {
-    key: String,
-    builder: String,
-    /// The builder mentions a named type, which may be defined further down.
-    mentions: bool,
-    /// The type leads back to the one being defined; the compiler cannot infer it then.
-    recursive: bool,
-}
-
-impl Member {
-    fn new(types: &Types, key: String, ty: &AlgebraicType, place: &str) -> Result<Self> {
-        let mut mentioned = BTreeSet::new();
-        types.mentioned(ty, &mut mentioned);
-        Ok(Self {
-            builder: types::builder(types, ty, place)?,
-            mentions: !mentioned.is_empty(),
-            recursive: false,
-            key,
-        })
-    }
-
-    fn write(&self, text: &mut Text) {
-        let key = property(&self.key);
-        let annotation = if self.recursive {
-            ": __TypeBuilder<any, __AlgebraicTypeType>"
-        } else {
-            ""
-        };
-        if self.mentions {
-            text.block(format!("get {key}(){annotation} {{"), "},", |text| {
-                text.line(format!("return {};", self.builder));
-            });
-        } else {
-            text.line(format!("{key}: {},", self.builder));
-        }
-    }
-}
-
-/// A name as a key of an object.
-fn property(name: &str) -> String {
-    let mut chars = name.chars();
-    let is_start = |c: char| c.is_alphabetic() || c == '_' || c == '$';
-    let is_plain =
-        chars.next().is_some_and(is_start) && chars.all(|c| is_start(c) || c.is_numeric());
-    if is_plain {
-        name.to_owned()
-    } else {
-        quoted(name)
-    }
-}
-
-/// A string literal. Names are identifiers with dots at most; the escapes are for what nobody should write.
-fn quoted(text: &str) -> String {
-    format!(
-        "\"{}\"",
-        text.replace('\\', "\\\\")
-            .replace('"', "\\\"")
-            .replace('\n', "\\n")
-    )
 }
 
 fn table_file(context: &Context<'_>, level: &Level, table: &Table) -> Result<String> {
@@ -232,7 +141,7 @@ fn procedure_file(context: &Context<'_>, level: &Level, procedure: &Function) ->
         .types
         .mentioned(&procedure.return_type, &mut mentioned);
     let place = format!("the result of `{}`", procedure.name);
-    let returned = types::builder(&level.types, &procedure.return_type, &place)?;
+    let returned = builder(&level.types, &procedure.return_type, &place)?;
     let mut text = start();
     let uses_builders = !members.is_empty() || returned.contains("__t.");
     import(&mut text, context, if uses_builders { &["t"] } else { &[] });
@@ -247,14 +156,4 @@ fn procedure_file(context: &Context<'_>, level: &Level, procedure: &Function) ->
     }
     text.line(format!("export const returnType = {returned};"));
     Ok(text.finish())
-}
-
-/// `AddNumbersReducer`, with the namespaces of a submodule before it.
-fn item_name(level: &Level, accessor: &str, kind: &str) -> String {
-    format!("{}{}{kind}", level.pascal_prefix(), to_pascal(accessor))
-}
-
-/// The module path of an item's file, seen from the root directory.
-fn item_path(level: &Level, accessor: &str, kind: &str) -> String {
-    format!("{}{}", level.directory(), file_stem(accessor, kind))
 }

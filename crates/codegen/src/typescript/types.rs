@@ -1,57 +1,13 @@
-//! Types as builders, and the files that name them.
+//! The files that name types.
 
 use lightcone_schema::case::{to_camel, to_pascal};
 use lightcone_types::AlgebraicType;
 
-use super::{import, item_name, item_path, start, Context, Member};
+use super::members::Member;
+use super::style::{import, item_name, item_path, start, Context};
 use crate::error::{Error, Result};
-use crate::module::{Function, Level, Module, Shape, Types};
+use crate::module::{Function, Level, Module, Types};
 use crate::text::Text;
-
-/// The builder of a type.
-pub(super) fn builder(types: &Types, ty: &AlgebraicType, place: &str) -> Result<String> {
-    Ok(match types.shape(ty, place)? {
-        Shape::Unit => "__t.unit()".into(),
-        Shape::Never => "__t.never()".into(),
-        Shape::Identity => "__t.identity()".into(),
-        Shape::ConnectionId => "__t.connectionId()".into(),
-        Shape::Timestamp => "__t.timestamp()".into(),
-        Shape::TimeDuration => "__t.timeDuration()".into(),
-        Shape::ScheduleAt => "__t.scheduleAt()".into(),
-        Shape::Uuid => "__t.uuid()".into(),
-        Shape::Option(some) => format!("__t.option({})", builder(types, some, place)?),
-        Shape::Result(ok, err) => {
-            let (ok, err) = (builder(types, ok, place)?, builder(types, err, place)?);
-            format!("__t.result({ok}, {err})")
-        }
-        Shape::Bytes => "__t.byteArray()".into(),
-        Shape::Array(element) => format!("__t.array({})", builder(types, element, place)?),
-        Shape::Named(name) => name.to_owned(),
-        Shape::Primitive(primitive) => format!("__t.{}()", primitive_name(primitive)),
-    })
-}
-
-fn primitive_name(ty: &AlgebraicType) -> &'static str {
-    match ty {
-        AlgebraicType::Bool => "bool",
-        AlgebraicType::I8 => "i8",
-        AlgebraicType::U8 => "u8",
-        AlgebraicType::I16 => "i16",
-        AlgebraicType::U16 => "u16",
-        AlgebraicType::I32 => "i32",
-        AlgebraicType::U32 => "u32",
-        AlgebraicType::I64 => "i64",
-        AlgebraicType::U64 => "u64",
-        AlgebraicType::I128 => "i128",
-        AlgebraicType::U128 => "u128",
-        AlgebraicType::I256 => "i256",
-        AlgebraicType::U256 => "u256",
-        AlgebraicType::F32 => "f32",
-        AlgebraicType::F64 => "f64",
-        // Everything else has a shape of its own.
-        _ => "string",
-    }
-}
 
 /// `types.ts` of a level: all its named types, private ones too.
 pub(super) fn types(context: &Context<'_>, level: &Level) -> Result<String> {

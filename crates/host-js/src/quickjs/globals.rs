@@ -7,9 +7,13 @@ use rquickjs_sys::{JSContext, JSValue};
 
 use crate::scope::CALL_BUFFER_BYTES;
 
-use super::arguments::{host_function, RawFunction};
+use super::arguments::host_function;
 use super::host_calls;
-use super::state::{state, Classes, Failure};
+use super::natives::{
+    define_class, define_getter, define_method, define_value, filled, instance, plain_function,
+    ClassDefinition,
+};
+use super::state::{state, Failure};
 use super::strings;
 use super::value::{self, undefined, Owned, Thrown};
 
@@ -102,29 +106,6 @@ unsafe fn set(
     }
 }
 
-/// Defines a property that is not enumerable.
-unsafe fn define_value(
-    context: *mut JSContext,
-    object: &Owned,
-    name: &CStr,
-    value: Owned,
-) -> Result<(), Thrown> {
-    let flags = (qjs::JS_PROP_CONFIGURABLE | qjs::JS_PROP_WRITABLE) as c_int;
-    let defined = unsafe {
-        qjs::JS_DefinePropertyValueStr(
-            context,
-            object.raw(),
-            name.as_ptr(),
-            value.into_raw(),
-            flags,
-        )
-    };
-    match defined {
-        0.. => Ok(()),
-        _ => Err(Thrown),
-    }
-}
-
 unsafe fn remove(context: *mut JSContext, object: &Owned, name: &CStr) -> Result<(), Thrown> {
     unsafe {
         let atom = qjs::JS_NewAtom(context, name.as_ptr());
@@ -134,136 +115,6 @@ unsafe fn remove(context: *mut JSContext, object: &Owned, name: &CStr) -> Result
             0.. => Ok(()),
             _ => Err(Thrown),
         }
-    }
-}
-
-unsafe fn new_function(
-    context: *mut JSContext,
-    name: &CStr,
-    function: RawFunction,
-    arity: c_int,
-    kind: qjs::JSCFunctionEnum,
-) -> Result<Owned, Thrown> {
-    unsafe {
-        let function =
-            qjs::JS_NewCFunction2(context, Some(function), name.as_ptr(), arity, kind, 0);
-        Owned::checked(context, function)
-    }
-}
-
-/// A plain function.
-///
-/// # Safety
-/// The context is alive; `function` reads `arity` arguments at most.
-pub(crate) unsafe fn plain_function(
-    context: *mut JSContext,
-    name: &CStr,
-    function: RawFunction,
-    arity: c_int,
-) -> Result<Owned, Thrown> {
-    unsafe {
-        new_function(
-            context,
-            name,
-            function,
-            arity,
-            qjs::JSCFunctionEnum_JS_CFUNC_generic,
-        )
-    }
-}
-
-/// A method of a prototype.
-///
-/// # Safety
-/// As for [`plain_function`].
-pub(crate) unsafe fn define_method(
-    context: *mut JSContext,
-    prototype: &Owned,
-    name: &CStr,
-    function: RawFunction,
-    arity: c_int,
-) -> Result<(), Thrown> {
-    unsafe {
-        let function = plain_function(context, name, function, arity)?;
-        define_value(context, prototype, name, function)
-    }
-}
-
-/// A property that is read by a function.
-///
-/// # Safety
-/// As for [`plain_function`].
-pub(crate) unsafe fn define_getter(
-    context: *mut JSContext,
-    object: &Owned,
-    name: &CStr,
-    getter: RawFunction,
-) -> Result<(), Thrown> {
-    unsafe {
-        let getter = plain_function(context, name, getter, 0)?;
-        let atom = qjs::JS_NewAtom(context, name.as_ptr());
-        let defined = qjs::JS_DefinePropertyGetSet(
-            context,
-            object.raw(),
-            atom,
-            getter.into_raw(),
-            undefined(),
-            qjs::JS_PROP_CONFIGURABLE as c_int,
-        );
-        qjs::JS_FreeAtom(context, atom);
-        match defined {
-            0.. => Ok(()),
-            _ => Err(Thrown),
-        }
-    }
-}
-
-/// A class that native code implements.
-pub(crate) struct ClassDefinition {
-    pub(crate) name: &'static CStr,
-    /// Gets `new.target` in place of `this`.
-    pub(crate) constructor: RawFunction,
-    pub(crate) arity: c_int,
-    /// Where the number of the class is kept.
-    pub(crate) class: fn(&mut Classes) -> &mut qjs::JSClassID,
-}
-
-/// Defines a global class and gives its prototype.
-///
-/// # Safety
-/// The context is new and one of `isolate.rs`.
-pub(crate) unsafe fn define_class(
-    context: *mut JSContext,
-    definition: ClassDefinition,
-) -> Result<Owned, Thrown> {
-    unsafe {
-        let runtime = qjs::JS_GetRuntime(context);
-        let mut class: qjs::JSClassID = 0;
-        qjs::JS_NewClassID(runtime, &mut class);
-        let plain = qjs::JSClassDef {
-            class_name: definition.name.as_ptr(),
-            finalizer: None,
-            gc_mark: None,
-            call: None,
-            exotic: std::ptr::null_mut(),
-        };
-        if qjs::JS_NewClass(runtime, class, &plain) < 0 {
-            return Err(Thrown);
-        }
-        *(definition.class)(&mut state(context).classes) = class;
-        let prototype = Owned::checked(context, qjs::JS_NewObject(context))?;
-        let constructor = new_function(
-            context,
-            definition.name,
-            definition.constructor,
-            definition.arity,
-            qjs::JSCFunctionEnum_JS_CFUNC_constructor,
-        )?;
-        qjs::JS_SetConstructor(context, constructor.raw(), prototype.raw());
-        qjs::JS_SetClassProto(context, class, qjs::JS_DupValue(context, prototype.raw()));
-        let global = Owned::new(context, qjs::JS_GetGlobalObject(context));
-        define_value(context, &global, definition.name, constructor)?;
-        Ok(prototype)
     }
 }
 
@@ -399,7 +250,7 @@ unsafe extern "C" fn registry_new(
 ) -> JSValue {
     // SAFETY: called by QuickJS.
     unsafe {
-        let [cleanup] = strings::filled(count, values);
+        let [cleanup] = filled(count, values);
         host_function(context, values, |call| {
             if !qjs::JS_IsFunction(context, cleanup) {
                 return Err(Failure::Type(
@@ -407,7 +258,7 @@ unsafe extern "C" fn registry_new(
                 ));
             }
             let class = call.state().classes.finalization_registry;
-            Ok(strings::instance(context, new_target, class)?.into_raw())
+            Ok(instance(context, new_target, class)?.into_raw())
         })
     }
 }

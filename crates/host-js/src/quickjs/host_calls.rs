@@ -163,7 +163,7 @@ host_functions! {
         let line = caller.map_or(u32::MAX, |frame| frame.line);
         call.string(1, |message| {
             call.env().console_log(level, None, filename.map(str::as_bytes), line, message.as_bytes(), || {
-                crate::trace::console_frames(&frames)
+                crate::frame::console_frames(&frames)
             });
         })?;
         Ok(undefined())

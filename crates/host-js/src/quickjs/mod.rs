@@ -25,7 +25,9 @@ mod globals;
 mod heap;
 mod host_calls;
 mod isolate;
+mod loading;
 mod modules;
+mod natives;
 mod numbers;
 mod realm;
 mod scope;
@@ -42,8 +44,8 @@ use lightcone_host::{
 };
 
 use crate::instance::JsInstance;
+use crate::options::JsEngineOptions;
 use crate::program::ProgramText;
-use crate::JsEngineOptions;
 use realm::QuickJsRealm;
 
 /// The engine's name and version.

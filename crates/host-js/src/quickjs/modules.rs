@@ -8,8 +8,9 @@ use rquickjs_sys::{JSContext, JSModuleDef};
 use crate::specifier;
 use crate::sys::{self, Exports, Function};
 
-use super::globals::{plain_function, script};
+use super::globals::script;
 use super::host_calls;
+use super::natives::plain_function;
 use super::state::{state, throw, Failure};
 use super::value::{undefined, Owned, Thrown};
 

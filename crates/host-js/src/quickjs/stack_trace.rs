@@ -3,8 +3,9 @@
 use rquickjs_sys as qjs;
 use rquickjs_sys::JSContext;
 
+use crate::frame::{Frame, FrameKind};
 use crate::source_map::SourceMap;
-use crate::trace::{Exception, Frame, FrameKind};
+use crate::trace::Exception;
 
 use super::state::state;
 use super::value::{forget_exception, to_text, Owned, Thrown};

@@ -6,7 +6,9 @@ use rquickjs_sys as qjs;
 use rquickjs_sys::{JSContext, JSValue};
 
 use super::arguments::{host_function, Call};
-use super::globals::{define_class, define_getter, define_method, ClassDefinition};
+use super::natives::{
+    define_class, define_getter, define_method, filled, instance, ClassDefinition,
+};
 use super::state::{state, Failure};
 use super::value::{self, buffer_bytes, undefined, Owned, Thrown};
 
@@ -47,17 +49,6 @@ pub(crate) unsafe fn define(context: *mut JSContext) -> Result<(), Thrown> {
 const LENIENT: *mut c_void = std::ptr::without_provenance_mut(1);
 const FATAL: *mut c_void = std::ptr::without_provenance_mut(2);
 
-/// The arguments that are there, `N` at most, filled up with `undefined`: constructors are not filled up by QuickJS.
-///
-/// # Safety
-/// There are `count` values.
-pub(crate) unsafe fn filled<const N: usize>(count: c_int, values: *mut JSValue) -> [JSValue; N] {
-    std::array::from_fn(|at| match at < usize::try_from(count).unwrap_or(0) {
-        true => unsafe { *values.add(at) },
-        false => undefined(),
-    })
-}
-
 unsafe extern "C" fn encoder_new(
     context: *mut JSContext,
     new_target: JSValue,
@@ -70,26 +61,6 @@ unsafe extern "C" fn encoder_new(
             let class = call.state().classes.text_encoder;
             Ok(instance(context, new_target, class)?.into_raw())
         })
-    }
-}
-
-/// A new object of the class, with the prototype that `new` asks for.
-///
-/// # Safety
-/// `new_target` is a live constructor of the context.
-pub(crate) unsafe fn instance(
-    context: *mut JSContext,
-    new_target: JSValue,
-    class: qjs::JSClassID,
-) -> Result<Owned, Thrown> {
-    unsafe {
-        let prototype = qjs::JS_GetPropertyStr(context, new_target, c"prototype".as_ptr());
-        let prototype = Owned::checked(context, prototype)?;
-        let object = match prototype.is_object() {
-            true => qjs::JS_NewObjectProtoClass(context, prototype.raw(), class),
-            false => qjs::JS_NewObjectClass(context, class),
-        };
-        Owned::checked(context, object)
     }
 }
 

@@ -2,8 +2,9 @@
 
 use ::v8::{Local, Message, PinScope, StackTrace, Value};
 
+use crate::frame::{Frame, FrameKind};
 use crate::program::ProgramText;
-use crate::trace::{Exception, Frame, FrameKind};
+use crate::trace::Exception;
 
 /// Frames that are kept of a trace.
 pub(crate) const FRAMES_MAX: usize = 1024;

@@ -17,8 +17,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ::v8::fast_api::{CFunction, CFunctionInfo, FastApiCallbackOptions, Int64Representation, Type};
 use ::v8::{Local, Object};
 
-use super::imports::{self, RangeLens};
-use super::values::{u16_of_f64, u32_of_f64, Failure, Value};
+use super::failures::fail;
+use super::host_calls::{self, RangeLens};
+use super::state::Failure;
+use super::values::{u16_of_f64, u32_of_f64, Value};
 use crate::sys::Function as Sys;
 
 /// The fast form of a host function, where there is one.
@@ -58,7 +60,7 @@ fn thrown<R: Default>(options: *mut FastApiCallbackOptions<'_>, failure: Failure
     let options = unsafe { &*options };
     // SAFETY: the call is the innermost one of its isolate, so its scope is the right one to throw in.
     ::v8::callback_scope!(unsafe scope, options);
-    imports::fail(scope, failure);
+    fail(scope, failure);
     R::default()
 }
 
@@ -103,53 +105,53 @@ macro_rules! fast_functions {
 
 fast_functions! {
     TABLE_SCAN_FUNCTION TABLE_SCAN table_scan(table: number) -> u32 as Uint32 {
-        imports::table_scan(u32_of_f64(table)?)
+        host_calls::table_scan(u32_of_f64(table)?)
     }
     INDEX_SCAN_POINT_FUNCTION INDEX_SCAN_POINT index_scan_point(
         index: number, buffer: buffer, len: number
     ) -> u32 as Uint32 {
-        imports::index_scan_point(u32_of_f64(index)?, buffer, u32_of_f64(len)?)
+        host_calls::index_scan_point(u32_of_f64(index)?, buffer, u32_of_f64(len)?)
     }
     INDEX_SCAN_RANGE_FUNCTION INDEX_SCAN_RANGE index_scan_range(
         index: number, buffer: buffer, prefix_len: number, prefix_elems: number, rstart_len: number, rend_len: number
     ) -> u32 as Uint32 {
         let lens = lens(prefix_len, prefix_elems, rstart_len, rend_len)?;
-        imports::index_scan_range(u32_of_f64(index)?, buffer, lens)
+        host_calls::index_scan_range(u32_of_f64(index)?, buffer, lens)
     }
     DELETE_BY_POINT_FUNCTION DELETE_BY_POINT delete_by_point(
         index: number, buffer: buffer, len: number
     ) -> u32 as Uint32 {
-        imports::delete_by_point(u32_of_f64(index)?, buffer, u32_of_f64(len)?)
+        host_calls::delete_by_point(u32_of_f64(index)?, buffer, u32_of_f64(len)?)
     }
     DELETE_BY_RANGE_FUNCTION DELETE_BY_RANGE delete_by_range(
         index: number, buffer: buffer, prefix_len: number, prefix_elems: number, rstart_len: number, rend_len: number
     ) -> u32 as Uint32 {
         let lens = lens(prefix_len, prefix_elems, rstart_len, rend_len)?;
-        imports::delete_by_range(u32_of_f64(index)?, buffer, lens)
+        host_calls::delete_by_range(u32_of_f64(index)?, buffer, lens)
     }
     DELETE_ALL_BY_EQ_FUNCTION DELETE_ALL_BY_EQ delete_all_by_eq(
         table: number, buffer: buffer, len: number
     ) -> u32 as Uint32 {
-        imports::delete_all_by_eq(u32_of_f64(table)?, buffer, u32_of_f64(len)?)
+        host_calls::delete_all_by_eq(u32_of_f64(table)?, buffer, u32_of_f64(len)?)
     }
     INSERT_FUNCTION INSERT insert(table: number, buffer: buffer, len: number) -> u32 as Uint32 {
-        imports::insert(u32_of_f64(table)?, buffer, u32_of_f64(len)?)
+        host_calls::insert(u32_of_f64(table)?, buffer, u32_of_f64(len)?)
     }
     UPDATE_FUNCTION UPDATE update(
         table: number, index: number, buffer: buffer, len: number
     ) -> u32 as Uint32 {
-        imports::update(u32_of_f64(table)?, u32_of_f64(index)?, buffer, u32_of_f64(len)?)
+        host_calls::update(u32_of_f64(table)?, u32_of_f64(index)?, buffer, u32_of_f64(len)?)
     }
     ADVANCE_FUNCTION ADVANCE advance(iterator: number, buffer: buffer) -> i32 as Int32 {
-        imports::advance(u32_of_f64(iterator)?, buffer)
+        host_calls::advance(u32_of_f64(iterator)?, buffer)
     }
     CLOSE_FUNCTION CLOSE close(iterator: number) -> () as Void {
-        imports::close(u32_of_f64(iterator)?)
+        host_calls::close(u32_of_f64(iterator)?)
     }
     POINT_READ_FUNCTION POINT_READ_LIST point_read(
         index: number, buffer: buffer, key_len: number
     ) -> i32 as Int32 {
-        imports::point_read(u32_of_f64(index)?, buffer, u32_of_f64(key_len)?)
+        host_calls::point_read(u32_of_f64(index)?, buffer, u32_of_f64(key_len)?)
     }
 }
 

@@ -5,144 +5,27 @@ use ::v8::{
     Global, Local, MapFnTo, Module, Object, PinScope, PropertyAttribute, ReturnValue, StackTrace,
     Symbol,
 };
-use lightcone_host::{
-    AbiError, Advance, ConsoleLevel, Errno, HostTrap, HttpOutcome, HttpRequest, PointRead,
-};
+use lightcone_host::{ConsoleLevel, HttpOutcome, HttpRequest};
 use lightcone_types::bsatn::{Decode as _, Reader};
-use lightcone_types::{ConnectionId, Encode as _, IndexId, TableId};
+use lightcone_types::{ConnectionId, Encode as _, TableId};
 
+use super::call_buffers::CallBuffer;
 use super::exception::{frames, FRAMES_MAX};
-use super::isolate::{CallBuffer, State};
+use super::failures::fail;
+use super::host_calls::{
+    advance, close, delete_all_by_eq, delete_by_point, delete_by_range, index_scan_point,
+    index_scan_range, insert, point_read, table_scan, update, RangeLens,
+};
+use super::state::{with_state, Failure, State};
 use super::values::{
-    buffer_of, bytes_of, range, start, string_of, u128_of, u16_of, u32_of, uint8_array, utf8_array,
-    with_state, BufferKind, Failure, Value,
+    buffer_of, bytes_of, string_of, u128_of, u16_of, u32_of, uint8_array, utf8_array, BufferKind,
+    Value,
 };
 use super::{fast, strings};
+use crate::frame::console_frames;
+use crate::messages;
 use crate::specifier;
 use crate::sys::{self, Exports, Function as Sys};
-use crate::{messages, trace};
-
-// ---- What the functions do, for general and for compiled calls -----------------------------------------------------
-
-pub(super) fn table_scan(table: u32) -> Result<u32, Failure> {
-    with_state(|state| Ok(state.env.table_scan(TableId(table))?))
-}
-
-pub(super) fn index_scan_point(index: u32, buffer: Value<'_>, len: u32) -> Result<u32, Failure> {
-    // SAFETY: nothing but the datastore runs while the slice is used.
-    let buffer = unsafe { buffer_of(buffer, BufferKind::Scan) }?;
-    let point = start(buffer, len)?;
-    with_state(|state| Ok(state.env.index_scan_point(IndexId(index), point)?))
-}
-
-pub(super) fn delete_by_point(index: u32, buffer: Value<'_>, len: u32) -> Result<u32, Failure> {
-    // SAFETY: as above.
-    let buffer = unsafe { buffer_of(buffer, BufferKind::Scan) }?;
-    let point = start(buffer, len)?;
-    with_state(|state| Ok(state.env.delete_by_index_point(IndexId(index), point)?))
-}
-
-/// The arguments of a range after the index and the buffer.
-#[derive(Clone, Copy)]
-pub(super) struct RangeLens {
-    pub(super) prefix_len: u32,
-    pub(super) prefix_elems: u16,
-    pub(super) rstart_len: u32,
-    pub(super) rend_len: u32,
-}
-
-pub(super) fn index_scan_range(
-    index: u32,
-    buffer: Value<'_>,
-    lens: RangeLens,
-) -> Result<u32, Failure> {
-    // SAFETY: as above.
-    let buffer = unsafe { buffer_of(buffer, BufferKind::Scan) }?;
-    let (prefix, rstart, rend) = range(buffer, lens.prefix_len, lens.rstart_len, lens.rend_len)?;
-    with_state(|state| {
-        let index = IndexId(index);
-        Ok(state
-            .env
-            .index_scan_range(index, prefix, lens.prefix_elems, rstart, rend)?)
-    })
-}
-
-pub(super) fn delete_by_range(
-    index: u32,
-    buffer: Value<'_>,
-    lens: RangeLens,
-) -> Result<u32, Failure> {
-    // SAFETY: as above.
-    let buffer = unsafe { buffer_of(buffer, BufferKind::Scan) }?;
-    let (prefix, rstart, rend) = range(buffer, lens.prefix_len, lens.rstart_len, lens.rend_len)?;
-    with_state(|state| {
-        let index = IndexId(index);
-        Ok(state
-            .env
-            .delete_by_index_range(index, prefix, lens.prefix_elems, rstart, rend)?)
-    })
-}
-
-pub(super) fn delete_all_by_eq(table: u32, buffer: Value<'_>, len: u32) -> Result<u32, Failure> {
-    // SAFETY: as above.
-    let buffer = unsafe { buffer_of(buffer, BufferKind::Row) }?;
-    let relation = start(buffer, len)?;
-    with_state(|state| Ok(state.env.delete_all_by_eq(TableId(table), relation)?))
-}
-
-pub(super) fn insert(table: u32, buffer: Value<'_>, len: u32) -> Result<u32, Failure> {
-    // SAFETY: as above.
-    let buffer = unsafe { buffer_of(buffer, BufferKind::Row) }?;
-    let row = start(buffer, len)?;
-    with_state(|state| Ok(state.env.insert(TableId(table), row)? as u32))
-}
-
-pub(super) fn update(table: u32, index: u32, buffer: Value<'_>, len: u32) -> Result<u32, Failure> {
-    // SAFETY: as above.
-    let buffer = unsafe { buffer_of(buffer, BufferKind::Row) }?;
-    let row = start(buffer, len)?;
-    with_state(|state| Ok(state.env.update(TableId(table), IndexId(index), row)? as u32))
-}
-
-pub(super) fn advance(iterator: u32, buffer: Value<'_>) -> Result<i32, Failure> {
-    // SAFETY: as above.
-    let buffer = unsafe { buffer_of(buffer, BufferKind::Scan) }?;
-    // The result has 31 bits for the size.
-    let end = buffer.len().min(i32::MAX as usize);
-    with_state(
-        |state| match state.env.row_iter_advance(iterator, &mut buffer[..end])? {
-            Advance::More(bytes) => Ok(bytes as i32),
-            Advance::Finished(bytes) => Ok(-(bytes as i32)),
-            Advance::TooSmall(bytes) => Err(Failure::TooSmall(bytes)),
-        },
-    )
-}
-
-pub(super) fn close(iterator: u32) -> Result<(), Failure> {
-    with_state(|state| Ok(state.env.row_iter_close(iterator)?))
-}
-
-pub(super) fn point_read(index: u32, buffer: Value<'_>, key_len: u32) -> Result<i32, Failure> {
-    // SAFETY: as above.
-    let buffer = unsafe { buffer_of(buffer, BufferKind::Scan) }?;
-    if key_len as usize > buffer.len() {
-        return Err(Failure::Range(messages::LENGTH_OUT_OF_BOUNDS));
-    }
-    with_state(|state| {
-        let read = state
-            .env
-            .point_read(IndexId(index), buffer, key_len as usize)?;
-        let (bytes, sign) = match read {
-            PointRead::Rows(bytes) => (bytes, 1),
-            PointRead::TooSmall(bytes) => (bytes, -1),
-        };
-        match i32::try_from(bytes) {
-            Ok(bytes) => Ok(bytes * sign),
-            Err(_) => Err(HostTrap::Internal("the rows are too large".into()).into()),
-        }
-        .map_err(|error: AbiError| Failure::Abi(error))
-    })
-}
 
 // ---- General calls ------------------------------------------------------------------------------------------------
 
@@ -278,7 +161,7 @@ callbacks! {
                 file.map(str::as_bytes),
                 caller.map_or(u32::MAX, |frame| frame.line),
                 message.as_bytes(),
-                || trace::console_frames(&stack),
+                || console_frames(&stack),
             );
             Ok(())
         })
@@ -381,79 +264,6 @@ callbacks! {
 fn check_buffer(value: Value<'_>, kind: BufferKind) -> Result<(), Failure> {
     // SAFETY: the slice is dropped at once.
     unsafe { buffer_of(value, kind) }.map(drop)
-}
-
-// ---- Failures ---------------------------------------------------------------------------------------------------------
-
-/// Throws what a host function failed with, or ends the call.
-#[cold]
-pub(super) fn fail(scope: &mut PinScope<'_, '_>, failure: Failure) {
-    let exception = match failure {
-        Failure::Abi(AbiError::Errno(errno)) => errno_exception(scope, errno, errno.text()),
-        Failure::Http(text) => errno_exception(scope, Errno::HTTP_ERROR, &text),
-        Failure::Abi(AbiError::Trap(trap)) => return doom(scope, Some(trap)),
-        Failure::Thrown => return doom(scope, None),
-        Failure::Type(text) => {
-            ::v8::String::new(scope, &text).map(|text| ::v8::Exception::type_error(scope, text))
-        }
-        Failure::Range(text) => {
-            ::v8::String::new(scope, text).map(|text| ::v8::Exception::range_error(scope, text))
-        }
-        Failure::TooSmall(bytes) => too_small(scope, bytes),
-    };
-    // Without an exception, one is pending already.
-    if let Some(exception) = exception {
-        scope.throw_exception(exception);
-    }
-}
-
-/// The module itself makes the exception (§5.1).
-fn errno_exception<'s>(
-    scope: &mut PinScope<'s, '_>,
-    errno: Errno,
-    text: &str,
-) -> Option<Value<'s>> {
-    let message = ::v8::String::new(scope, text)?;
-    // SAFETY: see `with_state`; the reference is gone before module code runs.
-    let constructor = unsafe { (*State::current()).error_constructor.clone() };
-    let Some(constructor) = constructor else {
-        return Some(::v8::Exception::error(scope, message));
-    };
-    let constructor = Local::new(scope, constructor);
-    let undefined = ::v8::undefined(scope).into();
-    let code = ::v8::Integer::new(scope, errno.number().into()).into();
-    let class = constructor.call(scope, undefined, &[code])?;
-    match class.try_cast::<Function>() {
-        Ok(class) => class.new_instance(scope, &[message.into()]).map(Into::into),
-        Err(_) => Some(::v8::Exception::error(scope, message)),
-    }
-}
-
-fn too_small<'s>(scope: &mut PinScope<'s, '_>, bytes: usize) -> Option<Value<'s>> {
-    let object = Object::new(scope);
-    let key = ::v8::String::new(scope, messages::BUFFER_TOO_SMALL)?;
-    let value = ::v8::Number::new(scope, bytes as f64);
-    object.create_data_property(scope, key.into(), value.into())?;
-    Some(object.into())
-}
-
-/// Ends the call so that the module can't catch it (§5.3).
-fn doom(scope: &mut PinScope<'_, '_>, trap: Option<HostTrap>) {
-    // SAFETY: see `with_state`; the reference is gone before anything else happens.
-    let state = unsafe { &mut *State::current() };
-    match trap {
-        Some(trap) if state.doomed.is_none() => state.doomed = Some(trap),
-        _ if state.doomed.is_none() => return,
-        _ => {}
-    }
-    let noop = state.noop.clone();
-    scope.terminate_execution();
-    // A termination happens when code starts to run, so some code is asked to.
-    if let Some(noop) = noop {
-        let noop = Local::new(scope, noop);
-        let undefined = ::v8::undefined(scope).into();
-        noop.call(scope, undefined, &[]);
-    }
 }
 
 // ---- Functions as objects ---------------------------------------------------------------------------------------------

@@ -1,144 +1,19 @@
 //! One isolate with its context: how it is entered and left, and what it holds between calls.
 
-use std::any::Any;
-use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-use ::v8::{
-    ArrayBuffer, BackingStore, Context, Function, Global, IsolateHandle, Local, MicrotaskQueue,
-    MicrotasksPolicy, Module, Object, OwnedIsolate, PinScope, SharedRef, UniqueRef,
-    UseCounterFeature,
-};
+use ::v8::{Local, MicrotaskQueue, MicrotasksPolicy, OwnedIsolate, UniqueRef};
 use lightcone_host::clock::ticks;
-use lightcone_host::{HostEnv, HostError, HostLimits, HostTrap, LimitKind, Waiting};
+use lightcone_host::{HostEnv, HostError, HostLimits, HostTrap, LimitKind};
 
 use super::exception::FRAMES_MAX;
-use super::loading::{build, describe};
+use super::loading::{build, describe, Roots};
 use super::memory::{ArrayBuffers, HeapShare, MemoryGuard};
-use super::values::Failure;
+use super::state::{count_use, State};
 use super::watchdog::Watch;
-use crate::invoke;
 use crate::program::ProgramText;
-use crate::scope::CALL_BUFFER_BYTES;
-use crate::specifier::SysVersion;
 use crate::trace::Exception;
-
-/// What host functions work on.
-pub(crate) struct State {
-    pub(crate) env: HostEnv,
-    buffers: Arc<ArrayBuffers>,
-    /// The call is being ended: no code of the module may run in it any more (§5.3).
-    pub(crate) doomed: Option<HostTrap>,
-    /// A panic of a host function, to go on beyond the call.
-    pub(crate) panic: Option<Box<dyn Any + Send>>,
-    /// Makes errnos into exceptions; known once the hooks are.
-    pub(crate) error_constructor: Option<Global<Function>>,
-    /// Calling anything makes a requested termination happen at once.
-    pub(crate) noop: Option<Global<Function>>,
-    /// The virtual modules that were imported.
-    pub(crate) modules: Vec<(SysVersion, Global<Module>)>,
-    /// What the versions 1.x of them share, if one was imported.
-    pub(crate) legacy: Option<Global<Object>>,
-    /// The module may hold what it must not have, or its heap is beyond its limit and may be full of garbage that it holds:
-    /// no further call may run in the isolate.
-    tainted: bool,
-    isolate: IsolateHandle,
-    watch: Arc<Watch>,
-    call_ticks: u64,
-}
-
-thread_local! {
-    /// The state of the isolate that runs on this thread.
-    static CURRENT: Cell<*mut State> = const { Cell::new(std::ptr::null_mut()) };
-}
-
-impl State {
-    /// The state of the isolate that runs on this thread; only host functions ask.
-    #[inline]
-    pub(crate) fn current() -> *mut State {
-        CURRENT.get()
-    }
-
-    /// The array buffers of the isolate that runs on this thread.
-    pub(crate) fn buffers() -> Arc<ArrayBuffers> {
-        // SAFETY: set by the call that is running on this thread; nothing else uses the state for the time of a clone.
-        unsafe { (*CURRENT.get()).buffers.clone() }
-    }
-
-    /// Waits on this thread. The time does not count against the call, which may compute as long afterwards as at its
-    /// beginning.
-    pub(crate) fn wait(&mut self, waiting: Option<Waiting>) -> Result<(), Failure> {
-        if waiting.is_none() {
-            return Ok(());
-        }
-        if !self.watch.pause() {
-            return Err(Failure::Thrown);
-        }
-        self.env.block(waiting);
-        self.watch.begin(self.call_ticks);
-        Ok(())
-    }
-}
-
-/// V8 says that code of the module uses a feature. There is no resizable memory in modules (`restrict.js`), as no limit would
-/// see it. V8 asks before it makes any, so a module that got around that gets one small buffer and loses its isolate.
-///
-/// The first argument is not what its type says (V8 passes its own isolate), so it is not used.
-unsafe extern "C" fn count_use(_isolate: &mut ::v8::Isolate, feature: UseCounterFeature) {
-    if !matches!(
-        feature,
-        UseCounterFeature::kResizableArrayBuffer | UseCounterFeature::kGrowableSharedArrayBuffer
-    ) {
-        return;
-    }
-    // SAFETY: null, or the state of the isolate that runs; code of the module runs, so nothing else refers to it.
-    if let Some(state) = unsafe { State::current().as_mut() } {
-        state.tainted = true;
-        state
-            .doomed
-            .get_or_insert(HostTrap::Forbidden("a resizable ArrayBuffer"));
-        state.isolate.terminate_execution();
-    }
-}
-
-/// A buffer of the isolate that the host writes calls to.
-pub(crate) struct CallBuffer {
-    pub(crate) object: Global<ArrayBuffer>,
-    /// Keeps the memory alive, whatever the module does with the object.
-    store: SharedRef<BackingStore>,
-}
-
-impl CallBuffer {
-    pub(super) fn new(scope: &mut PinScope<'_, '_>) -> CallBuffer {
-        let buffers = State::buffers();
-        let buffer = buffers.make_anyway(scope, CALL_BUFFER_BYTES);
-        CallBuffer {
-            object: Global::new(scope, buffer),
-            store: buffer.get_backing_store(),
-        }
-    }
-
-    /// Writes one part behind the other to the start of the buffer. No code of the module may run meanwhile.
-    #[inline]
-    pub(crate) fn write(&self, parts: [&[u8]; 2]) {
-        assert!(parts[0].len() + parts[1].len() <= CALL_BUFFER_BYTES);
-        let data = self.store.data().expect("the buffer is not empty");
-        let data = data.as_ptr().cast::<u8>();
-        // SAFETY: both lie in the buffer, whose memory lives as long as `store`, and only this thread uses it.
-        unsafe {
-            std::ptr::copy_nonoverlapping(parts[0].as_ptr(), data, parts[0].len());
-            let rest = data.add(parts[0].len());
-            std::ptr::copy_nonoverlapping(parts[1].as_ptr(), rest, parts[1].len());
-        }
-    }
-}
-
-/// The buffers of an isolate, one for each [`crate::scope::CallBuffer`].
-pub(crate) struct CallBuffers {
-    pub(crate) arguments: CallBuffer,
-    pub(crate) direct: CallBuffer,
-}
 
 /// Which isolate a thread has entered for good.
 ///
@@ -213,13 +88,6 @@ mod entered {
             unsafe { Isolate::from_raw_isolate_ptr(isolate).exit() };
         }
     }
-}
-
-/// What lives in the heap of the isolate and must go before it.
-pub(crate) struct Roots {
-    pub(crate) context: Global<Context>,
-    pub(crate) buffers: CallBuffers,
-    pub(crate) kept: invoke::Roots<Global<::v8::Value>, Global<Function>>,
 }
 
 /// An isolate that evaluated its program.
@@ -465,7 +333,7 @@ impl<'a> Entered<'a> {
             // SAFETY: left again when the result is dropped.
             unsafe { host.isolate.enter() };
         }
-        let previous = CURRENT.replace(&raw mut *host.state);
+        let previous = State::make_current(&raw mut *host.state);
         host.watch.begin(ticks);
         Entered {
             host,
@@ -500,7 +368,7 @@ impl Drop for Entered<'_> {
                 self.host.isolate.cancel_terminate_execution();
             }
         }
-        CURRENT.set(self.previous);
+        State::make_current(self.previous);
         if !self.host.stays {
             // SAFETY: entered by `new`.
             unsafe { self.host.isolate.exit() };
@@ -543,6 +411,7 @@ impl Drop for Isolate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ::v8::Context;
     use lightcone_host::{HostConfig, NullConsole};
     use lightcone_types::Identity;
     use std::panic::{catch_unwind, AssertUnwindSafe};

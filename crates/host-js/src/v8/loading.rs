@@ -2,14 +2,22 @@
 
 use ::v8::{Context, Function, Global, Local, MicrotaskQueue, Object, OwnedIsolate, PinScope};
 
+use super::call_buffers::{CallBuffer, CallBuffers};
 use super::exception::uncaught;
 use super::imports;
-use super::isolate::{CallBuffer, CallBuffers, Roots, State};
 use super::scope::CallScope;
+use super::state::State;
 use crate::hooks::{self, Hooks, Refused};
 use crate::program::ProgramText;
 use crate::trace::Exception;
-use crate::{invoke, messages, PRELUDE};
+use crate::{invoke, messages};
+
+/// What lives in the heap of the isolate and must go before it.
+pub(crate) struct Roots {
+    pub(crate) context: Global<Context>,
+    pub(crate) buffers: CallBuffers,
+    pub(crate) kept: invoke::Roots<Global<::v8::Value>, Global<Function>>,
+}
 
 /// Continues with what a step gave, or ends with what it threw.
 macro_rules! step {
@@ -73,6 +81,10 @@ pub(super) fn build(
         kept: invoke::Roots::new(hooks),
     })
 }
+
+/// The globals that the language does not have: a script that gives a function of the natives
+/// `encode(string) -> Uint8Array` and `decode(bytes, fatal) -> string`, which returns nothing (spec 04 §2).
+const PRELUDE: &str = include_str!("prelude.js");
 
 /// What is taken away: memory that no limit would see.
 const RESTRICT: &str = include_str!("restrict.js");

@@ -8,7 +8,10 @@
 //! | `realm`, `scope` | what calls need of an engine ([`crate::instance`], [`crate::invoke`]) |
 //! | `imports` | the host functions, in their general form |
 //! | `fast` | the same, called by optimized code without leaving it |
+//! | `host_calls` | what both of them do |
+//! | `failures` | what they throw |
 //! | `values` | checks of arguments |
+//! | `state`, `call_buffers` | what host functions work on, what the host writes calls to |
 //! | `exception` | what was thrown, in words and frames |
 //! | `memory` | limits on the heap and on array buffers |
 //! | `watchdog` | what stops endless loops |
@@ -30,14 +33,18 @@
 //! of a process decides). So an isolate is used by that thread only: an instance
 //! makes its isolate when a thread calls it first ([`ModuleInstance::prepare`]), and makes a new one if it moves.
 
+mod call_buffers;
 mod exception;
+mod failures;
 mod fast;
+mod host_calls;
 mod imports;
 mod isolate;
 mod loading;
 mod memory;
 mod realm;
 mod scope;
+mod state;
 mod strings;
 mod values;
 mod watchdog;
@@ -50,8 +57,8 @@ use lightcone_host::{
 };
 
 use crate::instance::JsInstance;
+use crate::options::JsEngineOptions;
 use crate::program::ProgramText;
-use crate::JsEngineOptions;
 use isolate::Isolate;
 use realm::V8Realm;
 

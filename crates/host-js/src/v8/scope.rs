@@ -4,9 +4,10 @@ use ::v8::{
     BigInt, DataView, Function, Global, HandleScope, Local, Message, Object, PinnedRef, TryCatch,
 };
 
+use super::call_buffers::{self, CallBuffers};
 use super::exception::uncaught;
+use super::failures::fail;
 use super::imports;
-use super::isolate::{self, CallBuffers};
 use super::values::{array_bytes, uint8_array, Value};
 use crate::program::ProgramText;
 use crate::scope::{CallBuffer, Scope, Thrown};
@@ -36,13 +37,13 @@ impl<'a, 't, 'c, 's, 'i> CallScope<'a, 't, 'c, 's, 'i> {
     /// If there is no room, the exception is pending.
     fn fresh_array(&mut self, content: &[u8]) -> Result<Local<'s, ::v8::Uint8Array>, Thrown> {
         uint8_array(self.scope, content).map_err(|failure| {
-            imports::fail(self.scope, failure);
+            fail(self.scope, failure);
             Thrown
         })
     }
 
     #[inline]
-    fn buffer(&self, buffer: CallBuffer) -> &'a isolate::CallBuffer {
+    fn buffer(&self, buffer: CallBuffer) -> &'a call_buffers::CallBuffer {
         match buffer {
             CallBuffer::Arguments => &self.buffers.arguments,
             CallBuffer::Direct => &self.buffers.direct,

@@ -2,7 +2,8 @@
 
 use ::v8::{PinScope, ValueView, ValueViewData};
 
-use super::values::{buffer_of, room_for, room_for_text, BufferKind, Failure, Value};
+use super::state::Failure;
+use super::values::{buffer_of, room_for, room_for_text, BufferKind, Value};
 use crate::messages;
 
 /// `text_read`: the string in a part of a buffer (docs/js-abi.md).

@@ -1,29 +1,7 @@
 //! Checks of the arguments of host functions (spec 04 §4.1).
 
-use lightcone_host::AbiError;
-
-use super::isolate::State;
+use super::state::{Failure, State};
 use crate::messages;
-
-/// Why a host function does not return.
-pub(crate) enum Failure {
-    Abi(AbiError),
-    Type(String),
-    Range(&'static str),
-    /// An outbound request failed, with this text: errno 21.
-    Http(String),
-    /// `row_iter_bsatn_advance` needs so many bytes.
-    TooSmall(usize),
-    /// An exception is pending already, or the call is being ended.
-    Thrown,
-}
-
-impl From<AbiError> for Failure {
-    #[inline]
-    fn from(error: AbiError) -> Failure {
-        Failure::Abi(error)
-    }
-}
 
 pub(crate) type Value<'s> = ::v8::Local<'s, ::v8::Value>;
 
@@ -247,27 +225,4 @@ fn fresh_buffer<'s, 'b>(
         _ => &mut [],
     };
     Ok((buffer, place))
-}
-
-/// Runs one host function on the state of the running isolate. A panic is kept and ends the call: it must not cross V8.
-#[inline]
-pub(crate) fn with_state<R>(
-    body: impl FnOnce(&mut State) -> Result<R, Failure>,
-) -> Result<R, Failure> {
-    let state = State::current();
-    // SAFETY: `current` is set by the call that is running on this thread, and no other reference to the state is alive
-    // while a host function does its work.
-    let state = unsafe { &mut *state };
-    if state.doomed.is_some() {
-        return Err(Failure::Thrown);
-    }
-    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(state))) {
-        Ok(result) => result,
-        Err(panic) => {
-            state.panic = Some(panic);
-            Err(Failure::Abi(
-                lightcone_host::HostTrap::Internal("a host function panicked".into()).into(),
-            ))
-        }
-    }
 }

@@ -6,7 +6,8 @@ use std::io::{Read, Write};
 use serde::Deserialize;
 
 use super::{Call, Dialect, Outcome, Received};
-use crate::http::{self, Address, Response};
+use crate::address::Address;
+use crate::http::{self, Response};
 use crate::incoming::{Incoming, Progress};
 use crate::Error;
 

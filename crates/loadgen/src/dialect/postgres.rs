@@ -263,7 +263,7 @@ fn function_outcome(answer: Answer) -> Result<Outcome, Error> {
         return Ok(error_outcome(error));
     }
     let value = match answer.rows.as_slice() {
-        [row] => column(row, 0),
+        [row] => value_of_row(row, 0),
         _ => None,
     };
     match value.map(|bytes| {
@@ -280,7 +280,7 @@ fn function_outcome(answer: Answer) -> Result<Outcome, Error> {
 }
 
 /// The n-th value of a row: each is its length, four bytes, and as many bytes.
-pub(crate) fn column(mut row: &[u8], number: usize) -> Option<&[u8]> {
+pub(crate) fn value_of_row(mut row: &[u8], number: usize) -> Option<&[u8]> {
     for at in 0..=number {
         let (length, rest) = row.split_first_chunk()?;
         let length = usize::try_from(i32::from_be_bytes(*length)).ok()?;
@@ -294,7 +294,7 @@ pub(crate) fn column(mut row: &[u8], number: usize) -> Option<&[u8]> {
 }
 
 fn bigint(row: &[u8], number: usize) -> Result<i64, Error> {
-    let value = column(row, number).and_then(|value| value.try_into().ok());
+    let value = value_of_row(row, number).and_then(|value| value.try_into().ok());
     value
         .map(i64::from_be_bytes)
         .ok_or_else(|| Error::Protocol("it sent a row without balance".into()))

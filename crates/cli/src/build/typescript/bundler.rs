@@ -9,7 +9,7 @@ use rolldown::{
     ResolveOptions, SourceMapType, TsConfig, TypeScriptOptions,
 };
 
-use super::Bundled;
+use super::imports::Bundled;
 use crate::error::{Error, Result};
 
 /// Bundles `src/index.ts`.

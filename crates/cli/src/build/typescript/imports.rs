@@ -4,6 +4,13 @@ use std::collections::BTreeSet;
 
 use crate::error::{Error, Result};
 
+/// A bundle, and what it asks of its host and offers it.
+pub struct Bundled {
+    pub code: String,
+    pub imports: Vec<String>,
+    pub exports: Vec<String>,
+}
+
 /// `imports` are the specifiers that stayed outside the bundle.
 pub fn check(imports: &[String], exports: &[String]) -> Result<()> {
     let mut majors = BTreeSet::new();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::process::{Child, Command};
 
-use super::Session;
+use super::session::Session;
 use crate::error::{Error, Result};
 
 /// A command that fails so soon was mistyped, or is not installed.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{DevTarget, Session};
+use super::session::{DevTarget, Session};
 use crate::build::{self, typescript, Built, Language};
 use crate::commands::init::environment_variables;
 use crate::commands::{generate, publish, Context};
@@ -28,7 +28,7 @@ pub async fn run(context: &mut Context, session: &Session) -> Result<()> {
         // Reading the schema out of the module and publishing it have nothing to do with each other.
         let bindings = write_bindings(target, &path, host_type);
         if !session.skip_publish {
-            let source = publish::BuiltModule { path, host_type };
+            let source = Built { path, host_type };
             publish::publish_for_dev(
                 context,
                 &target.database,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Session;
+use super::session::Session;
 use crate::commands::{logs, Auth, Context};
 use crate::error::Result;
 use crate::http::Client;

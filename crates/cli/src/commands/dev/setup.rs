@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{json, Value};
 
-use super::{Args, DevTarget, Session};
+use super::session::{Args, DevTarget, Session};
+use crate::address::{is_loopback, origin, ACCOUNT_HOST, ACCOUNT_SERVER};
 use crate::build;
 use crate::commands::generate::{self, Job, Lang, Source};
 use crate::commands::publish::DevConsent;
-use crate::commands::{init, list, login, Context};
-use crate::config::{is_loopback, origin, ACCOUNT_HOST, ACCOUNT_SERVER};
+use crate::commands::{init, list, Auth, Context};
 use crate::error::{Error, Result};
 use crate::http::Client;
 use crate::output::{remark, Stream};
@@ -78,7 +78,7 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
     if needs_account(context, &args, &server_url) {
         if credentials::wants_web_login() {
             let config = &mut context.config;
-            login::web_login(
+            credentials::web_login(
                 config,
                 Some(&server_url),
                 ACCOUNT_HOST,
@@ -100,7 +100,7 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
     }
     if !args.skip_publish {
         // A login that is missing is better asked for before the build than after it.
-        let auth = super::super::Auth::new(false, args.yes || crate::http::is_local(&server_url));
+        let auth = Auth::new(false, args.yes || crate::http::is_local(&server_url));
         context.client(server.as_deref(), auth).await?;
     }
     let client_command = client_command(&args, project.as_ref(), &directory)?;

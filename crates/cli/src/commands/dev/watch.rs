@@ -8,7 +8,7 @@ use notify::event::ModifyKind;
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc;
 
-use super::Session;
+use super::session::Session;
 use crate::error::{Error, Result};
 
 /// Editors write a file in several steps: a change counts when nothing more has come for so long.

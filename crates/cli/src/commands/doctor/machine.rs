@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{config_or_initial, Report, State};
+use super::report::{Report, State};
 use crate::config::Config;
 use crate::paths::Paths;
 
@@ -55,7 +55,7 @@ fn check_config(report: &mut Report, path: &Path) -> Config {
             );
         }
     }
-    config_or_initial(read)
+    read.ok().flatten().unwrap_or_else(Config::initial)
 }
 
 /// Files with secrets are their owner's alone.

@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::project::Needs;
+use super::report::{Report, State};
 use super::run::{first_line, version_in, Outcome};
-use super::{Report, State};
 use crate::build::cpp;
-use crate::build::rust::{self, Target};
-use crate::commands::start::beside_this_program;
+use crate::build::rust_toolchain::{self, Target};
+use crate::paths::beside_this_program;
 
 /// Below this, npm's packages for clients do not run.
 const NODE_MAJOR_MIN: u64 = 18;
@@ -134,7 +134,7 @@ fn missing(needed: bool) -> State {
 
 async fn check_rust(report: &mut Report, module: Option<&Path>) {
     let directory = module.unwrap_or(Path::new("."));
-    let cargo: OsString = rust::program("CARGO", "cargo");
+    let cargo: OsString = rust_toolchain::program("CARGO", "cargo");
     match first_line(&cargo, &["--version"], directory).await {
         Outcome::Line(line) => report.ok("cargo", line),
         Outcome::Missing => {
@@ -152,20 +152,21 @@ async fn check_rust(report: &mut Report, module: Option<&Path>) {
             return;
         }
     }
-    let found = tokio::task::spawn_blocking(rust::target);
+    let found = tokio::task::spawn_blocking(rust_toolchain::target);
     match tokio::time::timeout(std::time::Duration::from_secs(10), found).await {
-        Ok(Ok(Target::Installed)) => report.ok(rust::TARGET, "installed"),
-        Ok(Ok(Target::BuiltByCargo)) => {
-            report.ok(rust::TARGET, "cargo builds it (CARGO_UNSTABLE_BUILD_STD)")
-        }
+        Ok(Ok(Target::Installed)) => report.ok(rust_toolchain::TARGET, "installed"),
+        Ok(Ok(Target::BuiltByCargo)) => report.ok(
+            rust_toolchain::TARGET,
+            "cargo builds it (CARGO_UNSTABLE_BUILD_STD)",
+        ),
         Ok(Ok(Target::Missing(sysroot))) => report.bad(
-            rust::TARGET,
+            rust_toolchain::TARGET,
             missing(module.is_some()),
             format!("not in {}", sysroot.display()),
-            rust::how_to_get_target(),
+            rust_toolchain::how_to_get_target(),
         ),
         Ok(Ok(Target::NoCompiler)) | Ok(Err(_)) | Err(_) => report.bad(
-            rust::TARGET,
+            rust_toolchain::TARGET,
             missing(module.is_some()),
             "rustc does not say where it is installed",
             "Does `rustc --print sysroot` work in this directory?",

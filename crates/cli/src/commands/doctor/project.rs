@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::report::{Report, State};
 use super::run::version_in;
-use super::{Report, State};
 use crate::build::{self, Language};
 use crate::error::Result;
 use crate::project::{Project, Target};

@@ -4,8 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use reqwest::{Response, StatusCode};
 
-use super::{Report, State};
-use crate::config::{is_loopback, Config};
+use super::report::{Report, State};
+use crate::address::is_loopback;
+use crate::claims::{end_of, identity_of};
+use crate::config::Config;
 use crate::credentials::{self, Found};
 use crate::http::{self, Client};
 use crate::project::{NamedDatabase, Project};
@@ -221,7 +223,7 @@ async fn check_login(report: &mut Report, config: &Config, url: &str) -> bool {
             return false;
         }
     };
-    let identity = match credentials::identity_of(&token) {
+    let identity = match identity_of(&token) {
         Ok(identity) => identity.to_hex(),
         Err(error) => {
             let advice = "`spacetime logout`, then `spacetime login`.";
@@ -272,7 +274,7 @@ async fn check_login(report: &mut Report, config: &Config, url: &str) -> bool {
 fn ends_within_a_day(token: &str) -> bool {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let now = now.unwrap_or_default().as_secs();
-    credentials::end_of(token).is_some_and(|end| end < now + LOGIN_NOTICE_SECONDS)
+    end_of(token).is_some_and(|end| end < now + LOGIN_NOTICE_SECONDS)
 }
 
 /// The project's databases on this server.

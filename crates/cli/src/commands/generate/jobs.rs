@@ -1,16 +1,80 @@
 //! Which bindings the command line and `spacetime.json` ask for.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
+use clap::{ArgAction, ValueEnum};
 
-use super::{unsupported_language, Args, Job, Lang, Source};
+use super::job::{unsupported_language, Job, Lang, Source};
 use crate::error::{Error, Result};
 use crate::paths::absolute;
 use crate::project::{glob_matches, GenerateEntry, Project, Target};
 
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The databases of spacetime.json whose bindings to generate; a pattern with `*` and `?`
+    #[arg(value_name = "DATABASE")]
+    database: Option<String>,
+    /// The language; found out from the project's files if it is left out
+    #[arg(short, long, value_enum, value_name = "LANGUAGE")]
+    lang: Option<Lang>,
+    /// Where the files go
+    #[arg(short, long, value_name = "DIR")]
+    out_dir: Option<PathBuf>,
+    /// The directory of the module
+    #[arg(short = 'p', long, value_name = "DIR", conflicts_with_all = ["bin_path", "js_path", "module_def"])]
+    module_path: Option<PathBuf>,
+    /// Use this WebAssembly file without building anything
+    #[arg(short = 'b', long, value_name = "FILE", conflicts_with_all = ["js_path", "module_def"])]
+    bin_path: Option<PathBuf>,
+    /// Use this JavaScript file without building anything
+    #[arg(short = 'j', long, value_name = "FILE", conflicts_with = "module_def")]
+    js_path: Option<PathBuf>,
+    /// Use the definition in this JSON file, or on stdin, instead of a module
+    #[arg(long, hide = true, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    module_def: Option<PathBuf>,
+    /// TypeScript: the npm package to import from; what package.json depends on if it is left out
+    #[arg(long, value_name = "PACKAGE", value_parser = ["spacetimedb", "lightcone"])]
+    client_package: Option<String>,
+    /// Private tables and functions too
+    #[arg(long)]
+    include_private: bool,
+    /// C# only: the namespace
+    #[arg(long, value_name = "NAME")]
+    namespace: Option<String>,
+    /// Unreal only: the directory of the .uproject file
+    #[arg(long, value_name = "DIR")]
+    uproject_dir: Option<PathBuf>,
+    /// Unreal only: the module to write to
+    #[arg(long, alias = "module-name", value_name = "NAME")]
+    unreal_module_name: Option<String>,
+    /// Unreal only: a prefix for types
+    #[arg(long, value_name = "PREFIX")]
+    module_prefix: Option<String>,
+    /// Options for the build, as one text
+    #[arg(
+        long,
+        alias = "build-opts",
+        value_name = "OPTIONS",
+        allow_hyphen_values = true
+    )]
+    build_options: Option<String>,
+    /// C# only: the version of .NET
+    #[arg(long, value_name = "8|10", value_parser = ["8", "10"])]
+    dotnet_version: Option<String>,
+    /// Delete files that are generated no more without asking
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    yes: bool,
+    /// Do not look at spacetime.json
+    #[arg(long)]
+    pub(super) no_config: bool,
+    /// The environment layer of spacetime.json
+    #[arg(long, value_name = "ENV")]
+    pub(super) env: Option<String>,
+}
+
 /// What the command line and the project ask for.
 pub fn jobs(args: &Args, project: Option<&Project>) -> Result<Vec<Job>> {
+    check_languages_options(args)?;
     let Some(project) = project else {
         return Ok(vec![plain_job(args, Path::new("."), None)?]);
     };
@@ -261,6 +325,45 @@ pub fn detect_language(directory: &Path) -> Option<Lang> {
             .any(|e| e.path().extension().is_some_and(|x| x == "csproj"));
         has_csproj.then_some(Lang::Csharp)
     }
+}
+
+fn check_languages_options(args: &Args) -> Result<()> {
+    let unless = |given: bool, option: &str, wanted: Lang, language: &str| {
+        if given && args.lang.is_some_and(|lang| lang != wanted) {
+            return Err(Error::Usage(format!("{option} is for {language} only")));
+        }
+        Ok(())
+    };
+    unless(
+        args.namespace.is_some(),
+        "--namespace",
+        Lang::Csharp,
+        "csharp",
+    )?;
+    unless(
+        args.uproject_dir.is_some(),
+        "--uproject-dir",
+        Lang::Unrealcpp,
+        "unrealcpp",
+    )?;
+    unless(
+        args.unreal_module_name.is_some(),
+        "--unreal-module-name",
+        Lang::Unrealcpp,
+        "unrealcpp",
+    )?;
+    unless(
+        args.module_prefix.is_some(),
+        "--module-prefix",
+        Lang::Unrealcpp,
+        "unrealcpp",
+    )?;
+    unless(
+        args.client_package.is_some(),
+        "--client-package",
+        Lang::Typescript,
+        "typescript",
+    )
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use lightcone_schema::ModuleDef;
 
-use super::Source;
+use super::job::Source;
 use crate::build::{self, HostType};
 use crate::definition::{of_program, parse};
 use crate::error::{Error, Result};

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use lightcone_codegen::{GeneratedFile, PREFIX};
 
-use super::{Job, Lang};
+use super::job::{Job, Lang};
 use crate::error::{Error, Result};
 use crate::output::remark;
 use crate::prompt;

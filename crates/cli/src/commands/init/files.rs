@@ -1,10 +1,12 @@
-//! What `spacetime init` writes beside a template: names and versions, configuration, rules for assistants.
+//! What `spacetime init` writes: a template, and beside it names and versions, configuration, rules for assistants.
 
 use std::path::Path;
+use std::process::Command;
 
+use include_dir::Dir;
 use serde_json::{json, Value};
 
-use super::{kebab, Plan};
+use super::plan::{kebab, Plan, Source};
 use crate::error::{Error, Result};
 
 /// What assistants that write code should know of such a project.
@@ -14,6 +16,12 @@ const RULES: &str = include_str!("rules.md");
 const IGNORED: &str = "node_modules/\ndist/\ntarget/\nspacetime.local.json\n.env.local\n";
 
 pub fn write(plan: &Plan) -> Result<()> {
+    match &plan.source {
+        Source::Template(template) => {
+            write_directory(template.directory, template.directory.path(), plan)?;
+        }
+        Source::Git(url) => clone(url, plan)?,
+    }
     let root = &plan.directory;
     npm_package(&root.join("package.json"), Some(&kebab(&plan.name)), plan)?;
     npm_package(&root.join("spacetimedb/package.json"), None, plan)?;
@@ -54,6 +62,60 @@ pub fn write(plan: &Plan) -> Result<()> {
         "---\ndescription: Rules for this project\nglobs: **/*\nalwaysApply: true\n---\n\n{RULES}"
     );
     write_new(&root.join(".cursor/rules/spacetimedb.mdc"), &cursor)
+}
+
+fn write_directory(directory: &Dir<'_>, root: &Path, plan: &Plan) -> Result<()> {
+    for file in directory.files() {
+        let relative = file.path().strip_prefix(root).unwrap_or(file.path());
+        if plan.server_only && !relative.starts_with("spacetimedb") {
+            continue;
+        }
+        // Names that git or cargo would act on where the templates are.
+        let name = match relative.file_name().and_then(|n| n.to_str()) {
+            Some("_gitignore") => ".gitignore",
+            Some("Cargo.toml.template") => "Cargo.toml",
+            Some(name) => name,
+            None => continue,
+        };
+        let path = plan.directory.join(relative.with_file_name(name));
+        let contents = match file.contents_utf8() {
+            Some(text) => text.replace("{{database}}", &plan.database).into_bytes(),
+            None => file.contents().to_vec(),
+        };
+        let write = || {
+            path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+            std::fs::write(&path, contents)
+        };
+        write().map_err(|e| Error::file("write", &path, e))?;
+    }
+    for below in directory.dirs() {
+        write_directory(below, root, plan)?;
+    }
+    Ok(())
+}
+
+/// Clones a repository without its history.
+fn clone(url: &str, plan: &Plan) -> Result<()> {
+    let status = Command::new("git")
+        .args(["clone", "--depth", "1", "--", url])
+        .arg(&plan.directory)
+        .stdout(crate::output::of_children())
+        .status()
+        .map_err(|e| {
+            Error::caused(
+                "LC0637",
+                "cannot run git, which templates from repositories need",
+                e,
+            )
+        })?;
+    if !status.success() {
+        return Err(Error::coded(
+            "LC0637",
+            format!("git could not clone {url}; its message is above"),
+        ));
+    }
+    let history = plan.directory.join(".git");
+    std::fs::remove_dir_all(&history).map_err(|e| Error::file("delete", &history, e))
 }
 
 fn pretty(value: &Value) -> String {

@@ -3,9 +3,8 @@
 use reqwest::StatusCode;
 use serde_json::Value;
 
+use super::plan::{declined, DeleteData, Upload, Yes};
 use super::rows;
-use super::upload::{declined, Upload};
-use super::{DeleteData, Yes};
 use crate::error::{Error, Result};
 use crate::http::{self, encode};
 use crate::output::{remark, result, Stream};

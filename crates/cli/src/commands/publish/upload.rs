@@ -2,10 +2,11 @@
 
 use super::backfill;
 use super::check::Checked;
-use super::{DeleteData, Plan, Source, Yes};
+use super::plan::{declined, DeleteData, Plan, Source, Upload, Yes};
 use crate::build::{self, HostType};
+use crate::claims::identity_of;
 use crate::commands::{Auth, Context};
-use crate::credentials::{self, WhenMissing};
+use crate::credentials::WhenMissing;
 use crate::error::{Error, Result};
 use crate::http::{self, encode, Client};
 use crate::output::{remark, result};
@@ -89,14 +90,6 @@ pub(super) async fn publish(context: &mut Context, plan: &Plan) -> Result<()> {
     }
     remark!("Publishing module...");
     upload.send(&query).await
-}
-
-/// A question was answered no, or by nobody: a script must not take that for a success.
-pub(super) fn declined(answer: &str) -> Error {
-    Error::coded(
-        "LC0864",
-        format!("nothing was published: the question above was not answered yes. {answer} answers it beforehand."),
-    )
 }
 
 /// `parent/child` is a parent and a name.
@@ -186,14 +179,6 @@ fn program(plan: &Plan) -> Result<(Vec<u8>, HostType)> {
     Ok((bytes, host_type))
 }
 
-pub(super) struct Upload<'a> {
-    pub client: &'a Client,
-    pub plan: &'a Plan,
-    name: Option<&'a str>,
-    pub program: Vec<u8>,
-    pub host_type: HostType,
-}
-
 impl Upload<'_> {
     async fn send(self, query: &[(&str, String)]) -> Result<()> {
         let query: Vec<String> = query
@@ -213,10 +198,7 @@ impl Upload<'_> {
         let answer = http::parse_json(&http::json_text(response).await?)?;
         if let Some(denied) = answer.get("PermissionDenied") {
             let name = denied["name"].as_str().or(self.name).unwrap_or("that name");
-            let mine = self
-                .client
-                .token()
-                .and_then(|t| credentials::identity_of(t).ok());
+            let mine = self.client.token().and_then(|t| identity_of(t).ok());
             let prefix = mine.map_or_else(|| "my".to_owned(), |me| me.to_hex()[..12].to_owned());
             return Err(Error::coded(
                 "LC0626",

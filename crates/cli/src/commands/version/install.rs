@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{directory_of, numbers_of};
+use super::installed::{directory_of, numbers_of};
 use crate::error::{Error, Result};
 use crate::output::{remark, result};
-use crate::paths::Paths;
+use crate::paths::{this_program, Paths};
 use crate::prompt;
 
 /// The command and the server program, as they are called in the directory of a version.
@@ -104,9 +104,7 @@ fn not_this(version: &str, own: &str) -> Error {
 }
 
 fn directory_of_this_program() -> Result<PathBuf> {
-    let this = std::env::current_exe()
-        .and_then(std::fs::canonicalize)
-        .map_err(|e| Error::caused("LC0620", "cannot find out where this program is", e))?;
+    let this = this_program()?;
     Ok(this.parent().unwrap_or(Path::new(".")).to_owned())
 }
 

@@ -1,0 +1,56 @@
+//! Bindings to write: in which language, of which module, and where.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use crate::error::Error;
+
+/// The languages of the reference's generator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Lang {
+    #[value(alias = "ts")]
+    Typescript,
+    #[value(alias = "c#", alias = "cs")]
+    Csharp,
+    #[value(alias = "rs")]
+    Rust,
+    /// Not supported (LC0601)
+    #[value(alias = "uecpp", alias = "ue5cpp", alias = "unreal")]
+    Unrealcpp,
+}
+
+/// Where a module's definition comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    Project {
+        directory: PathBuf,
+        build_options: Option<String>,
+    },
+    Wasm(PathBuf),
+    Js(PathBuf),
+    /// JSON in a file; `-` is stdin.
+    Definition(PathBuf),
+}
+
+/// Bindings to write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    pub lang: Lang,
+    pub source: Source,
+    pub out_dir: PathBuf,
+    pub include_private: bool,
+    /// The npm package, if the user says which.
+    pub client_package: Option<String>,
+    /// C#: the namespace, if the user says which.
+    pub namespace: Option<String>,
+    /// Delete without asking.
+    pub yes: bool,
+}
+
+pub(super) fn unsupported_language() -> Error {
+    Error::later(
+        "Generating Unreal bindings",
+        "The reference's generator can: give it `spacetimedb-standalone extract-schema` of this installation in SPACETIMEDB_SCHEMA_EXTRACTOR.",
+    )
+}

@@ -1,0 +1,97 @@
+//! The versions that are installed.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+
+/// The directory of an installed version.
+pub(super) fn directory_of(bin_dir: &Path, version: &str) -> Result<PathBuf> {
+    let versions = installed(bin_dir);
+    if versions.iter().any(|(known, _)| known == version) {
+        return Ok(bin_dir.join(version));
+    }
+    let known: Vec<&str> = versions
+        .iter()
+        .map(|(version, _)| version.as_str())
+        .collect();
+    let known = match known.is_empty() {
+        true => "none".to_owned(),
+        false => known.join(", "),
+    };
+    Err(Error::coded(
+        "LC0882",
+        format!("version `{version}` is not installed. Installed: {known}. `spacetime version install` installs one."),
+    ))
+}
+
+/// Where a version is that `link` has made.
+pub(super) fn linked_to(bin_dir: &Path, version: &str) -> Option<PathBuf> {
+    std::fs::read_link(bin_dir.join(version)).ok()
+}
+
+/// The version that `current` points to.
+pub(super) fn current(bin_dir: &Path) -> Option<String> {
+    let target = std::fs::read_link(bin_dir.join("current")).ok()?;
+    Some(target.file_name()?.to_string_lossy().into_owned())
+}
+
+/// The numbers at the beginning of a version: three at least, or it is none.
+pub(super) fn numbers_of(version: &str) -> Option<Vec<u64>> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+');
+    let parts = version.split(['.', '-', '+']);
+    let numbers: Vec<u64> = parts.map_while(|part| part.parse().ok()).collect();
+    (numbers.len() >= 3 && version.chars().all(is_word)).then_some(numbers)
+}
+
+/// The version directories, newest first, and which of them `current` points to.
+pub(super) fn installed(bin_dir: &Path) -> Vec<(String, bool)> {
+    let current = current(bin_dir);
+    let entries = std::fs::read_dir(bin_dir).into_iter().flatten().flatten();
+    let mut versions: Vec<(Vec<u64>, String)> = entries
+        .filter(|entry| {
+            let kind = entry.file_type();
+            kind.is_ok_and(|kind| kind.is_dir() || kind.is_symlink())
+        })
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter_map(|name| Some((numbers_of(&name)?, name)))
+        .collect();
+    versions.sort();
+    versions
+        .into_iter()
+        .rev()
+        .map(|(_, name)| (current.as_deref() == Some(name.as_str()), name))
+        .map(|(is_current, name)| (name, is_current))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{installed, numbers_of};
+
+    #[test]
+    fn newest_first_with_the_current_one_marked() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        for name in ["2.9.0", "2.10.1", "notes"] {
+            std::fs::create_dir(directory.path().join(name)).expect("created");
+        }
+        std::os::unix::fs::symlink("2.9.0", directory.path().join("current")).expect("linked");
+        let linked = directory.path().join("2.10.2-mine");
+        std::os::unix::fs::symlink("notes", linked).expect("linked");
+        assert_eq!(
+            installed(directory.path()),
+            [
+                ("2.10.2-mine".to_owned(), false),
+                ("2.10.1".to_owned(), false),
+                ("2.9.0".to_owned(), true)
+            ]
+        );
+    }
+
+    #[test]
+    fn versions_are_no_paths() {
+        assert_eq!(numbers_of("2.10.1-rc.1"), Some(vec![2, 10, 1]));
+        for version in ["", "2.10", "current", "../1.2.3", "1.2.3/x", "1.2.3 "] {
+            assert_eq!(numbers_of(version), None, "{version}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The login with the account web site.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::logins::{end_web_session, replace};
+use crate::address::ACCOUNT_HOST;
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::http::{self, Client};
+use crate::output::{remark, Stream};
+use crate::{oidc, page};
+
+/// The login through a web browser: a request token, the user's approval, then a token for `server`, or for the one that
+/// the token itself is for.
+pub async fn web_login(
+    config: &mut Config,
+    server: Option<&str>,
+    auth_host: &str,
+    open_browser: bool,
+    to: Stream,
+) -> Result<String> {
+    let host = auth_host.trim_end_matches('/');
+    let client = Client::new(host.to_owned(), None)?;
+    let request = client.post("/api/auth/cli/login/request-token");
+    let begun = match answer(&client, request).await {
+        Err(_) if host != ACCOUNT_HOST && oidc::is_provider(host).await => {
+            let text = format!(
+                "{host} is an OpenID Connect provider: name this program as it knows it, with --client-id <id>"
+            );
+            return Err(Error::coded("LC0874", text));
+        }
+        begun => begun?,
+    };
+    let request = text_of(&begun, &["data", "token"])?;
+    let address = format!("{host}/login/cli?token={}", http::encode(&request));
+    remark!("Log in on this page: {address}");
+    if open_browser {
+        page::open(&address);
+    }
+    remark!("Waiting for the login to be approved…");
+    let session = loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let path = format!("/api/auth/cli/status?token={}", http::encode(&request));
+        let status = answer(&client, client.get(&path)).await?;
+        if status["data"]["approved"] == Value::Bool(true) {
+            break text_of(&status, &["data", "sessionToken"])?;
+        }
+    };
+    let session_client = Client::new(host.to_owned(), Some(session.clone()))?;
+    let issued = answer(
+        &session_client,
+        session_client.post("/api/spacetimedb-token"),
+    )
+    .await?;
+    let token = text_of(&issued, &["data", "token"])?;
+    let url = match server {
+        Some(url) => url.to_owned(),
+        None => match config.server_of_token(&token) {
+            Some(url) => url,
+            None => config.server_url(None)?,
+        },
+    };
+    end_web_session(config, host).await?;
+    let session = Some((&*session, host));
+    config.update(|now| now.set_web_session(session)).await?;
+    replace(config, &url, &token, None, to).await?;
+    Ok(token)
+}
+
+/// A JSON answer of the web site, which tells success and failure inside.
+async fn answer(client: &Client, request: reqwest::RequestBuilder) -> Result<Value> {
+    let response = client.send(request).await?;
+    let status = response.status();
+    let text = http::body_text(response).await?;
+    let value = match http::parse_json(&text) {
+        Ok(value) => value,
+        Err(_) if !status.is_success() => return Err(http::refusal(status, &text)),
+        Err(error) => return Err(error),
+    };
+    if value["success"] == Value::Bool(true) {
+        Ok(value)
+    } else {
+        let why = value["error"].as_str().unwrap_or("no reason given");
+        Err(Error::coded(
+            "LC0614",
+            format!("the login was refused: {why}. Try `spacetime login` again."),
+        ))
+    }
+}
+
+fn text_of(value: &Value, path: &[&str]) -> Result<String> {
+    let found = path
+        .iter()
+        .try_fold(value, |value, key| value.get(key))
+        .and_then(Value::as_str);
+    found.map(str::to_owned).ok_or_else(|| {
+        Error::coded(
+            "LC0616",
+            format!("the web site's answer has no `{}`", path.join(".")),
+        )
+    })
+}

@@ -1,0 +1,73 @@
+//! How Rust is written: the beginning of a file, and names.
+
+use std::collections::BTreeSet;
+
+use lightcone_schema::case::{to_pascal, to_snake};
+use lightcone_types::TypeRef;
+
+use crate::error::{Error, Result};
+use crate::module::{file_stem, Level};
+use crate::text::{Text, HEADER};
+
+/// A file up to its imports.
+pub(super) fn start() -> Text {
+    let mut text = Text::new("    ");
+    text.lines(HEADER).blank();
+    text.line("#![allow(unused, clippy::all)]");
+    text.line("use spacetimedb_sdk::__codegen::{self as __sdk, __lib, __sats, __ws};");
+    text
+}
+
+/// Words that a field cannot be called without `r#`.
+const KEYWORDS: [&str; 47] = [
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn",
+    "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let",
+    "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return",
+    "static", "struct", "trait", "true", "try", "type", "typeof", "unsafe", "unsized", "use",
+    "virtual", "where", "while",
+];
+
+fn no_name(name: &str) -> Error {
+    Error::Name {
+        name: name.to_owned(),
+        language: "Rust",
+    }
+}
+
+/// A field, method or parameter.
+pub(super) fn snake(name: &str) -> Result<String> {
+    let snake = to_snake(name);
+    match snake.as_str() {
+        "self" | "super" | "crate" | "_" | "" => Err(no_name(name)),
+        word if word.starts_with(|c: char| c.is_ascii_digit()) => Ok(format!("_{word}")),
+        word if word == "yield" || KEYWORDS.contains(&word) => Ok(format!("r#{word}")),
+        _ => Ok(snake),
+    }
+}
+
+/// A type or variant.
+pub(super) fn pascal(name: &str) -> Result<String> {
+    let pascal = to_pascal(name);
+    match pascal.as_str() {
+        "Self" | "" => Err(no_name(name)),
+        _ => Ok(pascal),
+    }
+}
+
+/// The name of the row type of a table.
+pub(super) fn row_type(level: &Level, reference: TypeRef, table: &str) -> Result<String> {
+    level
+        .types
+        .name(reference)
+        .map(str::to_owned)
+        .ok_or_else(|| Error::Unnamed {
+            place: format!("table `{table}`"),
+        })
+}
+
+/// `use super::x_type::X;` for each type.
+pub(super) fn import_types(text: &mut Text, types: &BTreeSet<&str>) {
+    for name in types {
+        text.line(format!("use super::{}::{name};", file_stem(name, "type")));
+    }
+}

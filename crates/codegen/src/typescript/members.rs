@@ -1,0 +1,94 @@
+//! Types as builders, and fields, variants and parameters that have such a type.
+
+use std::collections::BTreeSet;
+
+use lightcone_types::AlgebraicType;
+
+use super::style::property;
+use crate::error::Result;
+use crate::module::{Shape, Types};
+use crate::text::Text;
+
+/// The builder of a type.
+pub(super) fn builder(types: &Types, ty: &AlgebraicType, place: &str) -> Result<String> {
+    Ok(match types.shape(ty, place)? {
+        Shape::Unit => "__t.unit()".into(),
+        Shape::Never => "__t.never()".into(),
+        Shape::Identity => "__t.identity()".into(),
+        Shape::ConnectionId => "__t.connectionId()".into(),
+        Shape::Timestamp => "__t.timestamp()".into(),
+        Shape::TimeDuration => "__t.timeDuration()".into(),
+        Shape::ScheduleAt => "__t.scheduleAt()".into(),
+        Shape::Uuid => "__t.uuid()".into(),
+        Shape::Option(some) => format!("__t.option({})", builder(types, some, place)?),
+        Shape::Result(ok, err) => {
+            let (ok, err) = (builder(types, ok, place)?, builder(types, err, place)?);
+            format!("__t.result({ok}, {err})")
+        }
+        Shape::Bytes => "__t.byteArray()".into(),
+        Shape::Array(element) => format!("__t.array({})", builder(types, element, place)?),
+        Shape::Named(name) => name.to_owned(),
+        Shape::Primitive(primitive) => format!("__t.{}()", primitive_name(primitive)),
+    })
+}
+
+fn primitive_name(ty: &AlgebraicType) -> &'static str {
+    match ty {
+        AlgebraicType::Bool => "bool",
+        AlgebraicType::I8 => "i8",
+        AlgebraicType::U8 => "u8",
+        AlgebraicType::I16 => "i16",
+        AlgebraicType::U16 => "u16",
+        AlgebraicType::I32 => "i32",
+        AlgebraicType::U32 => "u32",
+        AlgebraicType::I64 => "i64",
+        AlgebraicType::U64 => "u64",
+        AlgebraicType::I128 => "i128",
+        AlgebraicType::U128 => "u128",
+        AlgebraicType::I256 => "i256",
+        AlgebraicType::U256 => "u256",
+        AlgebraicType::F32 => "f32",
+        AlgebraicType::F64 => "f64",
+        // Everything else has a shape of its own.
+        _ => "string",
+    }
+}
+
+/// A field, variant or parameter: its name and builder, and whether it must be a getter.
+pub(super) struct Member {
+    pub key: String,
+    pub builder: String,
+    /// The builder mentions a named type, which may be defined further down.
+    mentions: bool,
+    /// The type leads back to the one being defined; the compiler cannot infer it then.
+    pub recursive: bool,
+}
+
+impl Member {
+    pub fn new(types: &Types, key: String, ty: &AlgebraicType, place: &str) -> Result<Self> {
+        let mut mentioned = BTreeSet::new();
+        types.mentioned(ty, &mut mentioned);
+        Ok(Self {
+            builder: builder(types, ty, place)?,
+            mentions: !mentioned.is_empty(),
+            recursive: false,
+            key,
+        })
+    }
+
+    pub fn write(&self, text: &mut Text) {
+        let key = property(&self.key);
+        let annotation = if self.recursive {
+            ": __TypeBuilder<any, __AlgebraicTypeType>"
+        } else {
+            ""
+        };
+        if self.mentions {
+            text.block(format!("get {key}(){annotation} {{"), "},", |text| {
+                text.line(format!("return {};", self.builder));
+            });
+        } else {
+            text.line(format!("{key}: {},", self.builder));
+        }
+    }
+}

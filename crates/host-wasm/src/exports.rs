@@ -1,0 +1,143 @@
+//! The exports that are called (spec 03 §11): their names and parameters, and what it means if they do not return.
+
+use lightcone_host::{
+    CallHandles, HandlerResponse, HostEnv, HostError, HostLimits, HostTrap, LimitKind,
+    ProcedureOutcome, ReducerCall,
+};
+use wasmtime::{Store, TypedFunc};
+
+use crate::state::{with_refused_memory, State};
+use crate::trap::{end_call, explain, GuestFailure};
+
+pub(crate) const CALL_VIEW: &str = "__call_view__";
+pub(crate) const CALL_VIEW_ANON: &str = "__call_view_anon__";
+pub(crate) const CALL_PROCEDURE: &str = "__call_procedure__";
+pub(crate) const CALL_HTTP_HANDLER: &str = "__call_http_handler__";
+
+/// id, sender, connection id, timestamp, args, sink for the error text or the result.
+pub(crate) type CallFunction = TypedFunc<(u32, u64, u64, u64, u64, u64, u64, i64, u32, u32), i32>;
+
+/// id, sender, args, sink for the rows.
+pub(crate) type ViewFunction = TypedFunc<(u32, u64, u64, u64, u64, u32, u32), i32>;
+
+/// id, args, sink for the rows.
+pub(crate) type AnonymousViewFunction = TypedFunc<(u32, u32, u32), i32>;
+
+/// id, timestamp, request, its body, sink for the response, sink for its body.
+pub(crate) type HandlerFunction = TypedFunc<(u32, i64, u32, u32, u32, u32), i32>;
+
+/// What `__call_reducer__` and `__call_procedure__` are called with (§11.2).
+#[inline]
+pub(crate) fn params(
+    call: &ReducerCall<'_>,
+    handles: CallHandles,
+) -> (u32, u64, u64, u64, u64, u64, u64, i64, u32, u32) {
+    let sender = call.sender.to_words();
+    let connection = call.connection_id.0;
+    (
+        call.id,
+        sender[0],
+        sender[1],
+        sender[2],
+        sender[3],
+        connection as u64,
+        (connection >> 64) as u64,
+        call.timestamp.0,
+        handles.args,
+        handles.sink,
+    )
+}
+
+/// What a handler wrote.
+pub(crate) fn response(
+    env: &mut HostEnv,
+    head_sink: u32,
+    body_sink: u32,
+) -> wasmtime::Result<HandlerResponse> {
+    Ok(HandlerResponse {
+        head: env.take_sink(head_sink).map_err(end_call)?,
+        body: env.take_sink(body_sink).map_err(end_call)?,
+    })
+}
+
+#[cold]
+pub(crate) fn not_exported<R>(
+    kind: &str,
+    call: &ReducerCall<'_>,
+    export: &str,
+) -> ProcedureOutcome<R> {
+    ProcedureOutcome::Failed {
+        message: format!(
+            "Module defines {kind} {} but does not export `{export}`",
+            call.name
+        ),
+    }
+}
+
+/// A procedure or handler that returned another code than 0.
+#[cold]
+pub(crate) fn unexpected_code<R>(name: &str, code: i32) -> ProcedureOutcome<R> {
+    ProcedureOutcome::Failed {
+        message: format!(
+            "`{name}` returned unexpected code {code}. Procedures should return code 0 or trap."
+        ),
+    }
+}
+
+/// Why an export did not return.
+pub(crate) enum Failure {
+    Fatal(String),
+    TimedOut(String),
+}
+
+impl Failure {
+    pub(crate) fn of(error: &wasmtime::Error, state: &State, stack_bytes_max: usize) -> Failure {
+        match explain(error, stack_bytes_max) {
+            GuestFailure::TimedOut => {
+                let limit = HostTrap::Limit {
+                    kind: LimitKind::CallTime,
+                    limit: state.env.limits().call_ms_max,
+                };
+                Failure::TimedOut(limit.to_string())
+            }
+            GuestFailure::Limit(limit) => Failure::Fatal(limit.to_string()),
+            GuestFailure::Trapped(message) => Failure::Fatal(with_refused_memory(message, state)),
+        }
+    }
+
+    pub(crate) fn outcome<R>(self) -> ProcedureOutcome<R> {
+        match self {
+            Failure::TimedOut(message) => ProcedureOutcome::TimedOut { message },
+            Failure::Fatal(message) => ProcedureOutcome::Failed { message },
+        }
+    }
+}
+
+#[cold]
+pub(crate) fn load_error(
+    store: &Store<State>,
+    export: &str,
+    error: wasmtime::Error,
+    stack_bytes_max: usize,
+    limits: &HostLimits,
+) -> HostError {
+    let export = export.to_owned();
+    match explain(&error, stack_bytes_max) {
+        GuestFailure::TimedOut => HostError::LoadLimit {
+            export,
+            trap: HostTrap::Limit {
+                kind: LimitKind::LoadTime,
+                limit: limits.load_ms_max,
+            },
+        },
+        GuestFailure::Limit(trap) => HostError::LoadLimit { export, trap },
+        GuestFailure::Trapped(message) => {
+            let message = with_refused_memory(message, store.data());
+            match store.data().memory {
+                // Before the memory is known there is no telling a failed instantiation from a failed start function.
+                None => HostError::Instantiate(message),
+                Some(_) => HostError::LoadTrap { export, message },
+            }
+        }
+    }
+}

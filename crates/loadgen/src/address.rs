@@ -1,0 +1,115 @@
+//! Where a server is, and the TCP connection to it.
+
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use crate::Error;
+
+const CONNECT_SECONDS_MAX: u64 = 5;
+const ANSWER_SECONDS_MAX: u64 = 60;
+
+/// A server and the path before its routes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// `host:port`
+    pub host: String,
+    /// Without slash at its end.
+    pub prefix: String,
+}
+
+impl Address {
+    /// Of a URL `http://host[:port][/prefix]`; `ws://` means the same.
+    pub fn parse(url: &str) -> Result<Self, Error> {
+        let refuse = |why: &str| {
+            Err(Error::Options(format!(
+                "--url {url} {why}; write ws://host:port or http://host:port"
+            )))
+        };
+        let rest = match url.split_once("://") {
+            Some(("ws" | "http", rest)) => rest,
+            Some(("wss" | "https", _)) => return refuse("asks for TLS, which is not supported"),
+            _ => return refuse("is not a WebSocket or HTTP URL"),
+        };
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let is_plain = rest.bytes().all(|byte| byte.is_ascii_graphic());
+        if authority.is_empty() || !is_plain || path.contains(['?', '#']) {
+            return refuse("has an unusable host or path");
+        }
+        let has_port = authority
+            .rsplit_once(':')
+            .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        Ok(Self {
+            host: match has_port {
+                true => authority.to_owned(),
+                false => format!("{authority}:80"),
+            },
+            prefix: match path.trim_end_matches('/') {
+                "" => String::new(),
+                path => format!("/{path}"),
+            },
+        })
+    }
+}
+
+/// A TCP connection with timeouts, so that no run hangs before it begins.
+pub(crate) fn connect(address: &str) -> Result<TcpStream, Error> {
+    let unreachable = |source| Error::Unreachable {
+        address: address.to_owned(),
+        source,
+    };
+    let mut last = std::io::Error::other("the host name has no address");
+    for socket_address in address.to_socket_addrs().map_err(unreachable)? {
+        let timeout = Duration::from_secs(CONNECT_SECONDS_MAX);
+        match TcpStream::connect_timeout(&socket_address, timeout) {
+            Ok(stream) => {
+                let waits = Some(Duration::from_secs(ANSWER_SECONDS_MAX));
+                stream
+                    .set_nodelay(true)
+                    .and_then(|()| stream.set_read_timeout(waits))
+                    .and_then(|()| stream.set_write_timeout(waits))
+                    .map_err(Error::io("setting up a socket"))?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(unreachable(last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls() {
+        let parts = |url| {
+            let address = Address::parse(url).unwrap();
+            (address.host, address.prefix)
+        };
+        assert_eq!(parts("ws://h:3000"), ("h:3000".into(), "".into()));
+        assert_eq!(parts("http://h/"), ("h:80".into(), "".into()));
+        assert_eq!(
+            parts("ws://[::1]:8/a/b/"),
+            ("[::1]:8".into(), "/a/b".into())
+        );
+        for (url, text) in [
+            ("wss://h", "TLS"),
+            ("h:3000", "not a WebSocket or HTTP URL"),
+            ("ws://", "unusable host"),
+            ("ws://h/a?b", "unusable host or path"),
+            ("ws://h h", "unusable host"),
+        ] {
+            let error = Address::parse(url).unwrap_err().to_string();
+            assert!(error.contains(text), "{error}");
+        }
+    }
+
+    #[test]
+    fn nobody_listens() {
+        let error = connect("127.0.0.1:1").unwrap_err().to_string();
+        assert!(
+            error.starts_with("cannot reach the server at 127.0.0.1:1: "),
+            "{error}"
+        );
+    }
+}
