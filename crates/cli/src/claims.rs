@@ -1,5 +1,7 @@
 //! What a token says of itself. Its signature is the server's business.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use base64::Engine;
 use lightcone_types::Identity;
@@ -65,6 +67,12 @@ pub fn end_of(token: &str) -> Option<u64> {
 /// When a token was made, likewise.
 pub fn beginning_of(token: &str) -> Option<u64> {
     claims_of(token).ok()?.get("iat")?.as_u64()
+}
+
+/// Now, as tokens tell the time.
+pub fn now_seconds() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |since| since.as_secs())
 }
 
 /// A token that nobody has signed.

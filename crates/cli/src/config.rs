@@ -263,6 +263,11 @@ impl Config {
         self.document.get("server_configs")?.as_array_of_tables()
     }
 
+    fn tables_mut(&mut self) -> Option<&mut ArrayOfTables> {
+        let servers = self.document.get_mut("server_configs")?;
+        servers.as_array_of_tables_mut()
+    }
+
     pub fn servers(&self) -> Vec<ServerConfig> {
         let text =
             |table: &Table, key: &str| table.get(key).and_then(Item::as_str).map(str::to_owned);
@@ -324,11 +329,7 @@ impl Config {
     pub fn add_server(&mut self, server: &ServerConfig) {
         let mut table = Table::new();
         write_server(&mut table, server);
-        match self
-            .document
-            .get_mut("server_configs")
-            .and_then(Item::as_array_of_tables_mut)
-        {
+        match self.tables_mut() {
             Some(tables) => tables.push(table),
             None => {
                 let mut tables = ArrayOfTables::new();
@@ -342,11 +343,7 @@ impl Config {
     /// Replaces the entry of `old`; other keys of that entry stay.
     pub fn replace_server(&mut self, old: &ServerConfig, new: &ServerConfig) {
         let position = self.servers().iter().position(|s| s == old);
-        let tables = self
-            .document
-            .get_mut("server_configs")
-            .and_then(Item::as_array_of_tables_mut);
-        if let Some(table) = position.and_then(|p| tables?.get_mut(p)) {
+        if let Some(table) = position.and_then(|p| self.tables_mut()?.get_mut(p)) {
             write_server(table, new);
         }
     }
@@ -359,11 +356,7 @@ impl Config {
             self.set_default_server(None);
         }
         let position = self.servers().iter().position(|s| s == server);
-        let tables = self
-            .document
-            .get_mut("server_configs")
-            .and_then(Item::as_array_of_tables_mut);
-        if let (Some(position), Some(tables)) = (position, tables) {
+        if let (Some(position), Some(tables)) = (position, self.tables_mut()) {
             tables.remove(position);
         }
     }

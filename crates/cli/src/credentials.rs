@@ -34,6 +34,11 @@ pub fn wants_web_login() -> bool {
     prompt::confirm(LOGIN_QUESTION, false)
 }
 
+/// Does so, for this server.
+pub async fn account_login(config: &mut Config, url: &str) -> Result<String> {
+    web_login(config, Some(url), ACCOUNT_HOST, true, Stream::Remark).await
+}
+
 /// The token for the server of this client, or a new one from it.
 pub async fn require(config: &mut Config, client: &Client, missing: WhenMissing) -> Result<String> {
     if let Some(token) = find(config, client).await? {
@@ -42,7 +47,7 @@ pub async fn require(config: &mut Config, client: &Client, missing: WhenMissing)
     let url = client.base();
     // A server on this machine knows nobody from that site, and asks nothing for an identity of its own.
     if missing == WhenMissing::Ask && !is_loopback(url) && wants_web_login() {
-        return web_login(config, Some(url), ACCOUNT_HOST, true, Stream::Remark).await;
+        return account_login(config, url).await;
     }
     let token = direct_login(url).await?;
     let identity = identity_of(&token)?;

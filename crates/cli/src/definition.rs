@@ -24,15 +24,8 @@ pub fn of_program(path: &Path, host_type: HostType) -> Result<ModuleDef> {
             None => Command::new(beside_this_program("spacetimedb-standalone")?),
         };
     command.arg("extract-schema").arg(path);
-    command.args([
-        "--host-type",
-        if host_type == HostType::Wasm {
-            "wasm"
-        } else {
-            "js"
-        },
-    ]);
     let output = command
+        .args(["--host-type", &host_type.as_str().to_lowercase()])
         .stdin(Stdio::null())
         .stderr(Stdio::piped())
         .output()

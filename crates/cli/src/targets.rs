@@ -1,7 +1,7 @@
 //! Which database a command means: its positional arguments against the project's databases (07 §5.0).
 
 use crate::error::{Error, Result};
-use crate::project::Project;
+use crate::project::{glob_matches, Project, Target};
 
 /// A database name with the server it lives on, if the project or the user says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +47,20 @@ pub fn known(no_config: bool) -> Result<Vec<Database>> {
         }
     }
     Ok(databases)
+}
+
+/// The targets of a project whose databases have names like this.
+pub fn matching(pattern: &str, targets: &[Target]) -> Result<Vec<Target>> {
+    let is_wanted = |name: &str| glob_matches(pattern, name);
+    let mut wanted = targets.to_vec();
+    wanted.retain(|target| target.database.as_deref().is_some_and(is_wanted));
+    if !wanted.is_empty() {
+        return Ok(wanted);
+    }
+    let known = targets.iter().filter_map(|t| t.database.as_deref());
+    let known = known.collect::<Vec<_>>().join(", ");
+    let text = format!("No database target matches '{pattern}'. Available databases: {known}");
+    Err(Error::coded("LC0608", text))
 }
 
 /// What the arguments after the database are for.

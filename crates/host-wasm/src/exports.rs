@@ -1,8 +1,8 @@
 //! The exports that are called (spec 03 §11): their names and parameters, and what it means if they do not return.
 
 use lightcone_host::{
-    CallHandles, HandlerResponse, HostEnv, HostError, HostLimits, HostTrap, LimitKind,
-    ProcedureOutcome, ReducerCall,
+    CallHandles, HandlerResponse, HostEnv, HostError, HostTrap, LimitKind, ProcedureOutcome,
+    ReducerCall,
 };
 use wasmtime::{Store, TypedFunc};
 
@@ -119,7 +119,6 @@ pub(crate) fn load_error(
     export: &str,
     error: wasmtime::Error,
     stack_bytes_max: usize,
-    limits: &HostLimits,
 ) -> HostError {
     let export = export.to_owned();
     match explain(&error, stack_bytes_max) {
@@ -127,7 +126,7 @@ pub(crate) fn load_error(
             export,
             trap: HostTrap::Limit {
                 kind: LimitKind::LoadTime,
-                limit: limits.load_ms_max,
+                limit: store.data().env.limits().load_ms_max,
             },
         },
         GuestFailure::Limit(trap) => HostError::LoadLimit { export, trap },

@@ -137,21 +137,18 @@ impl WasmInstance {
         mappings: &Mappings,
         env: HostEnv,
     ) -> Result<(WasmInstance, Vec<u8>), HostError> {
-        let limits = env.limits().clone();
+        let (load_ticks, call_ticks) = (
+            ticks(env.limits().load_ms_max),
+            ticks(env.limits().call_ms_max),
+        );
         let mappings = mappings.take()?;
         let mut store = Store::new(linked.module().engine(), State::new(env));
         store.limiter(|state| &mut state.limiter);
         // One budget for everything up to the description.
-        store.set_epoch_deadline(ticks(limits.load_ms_max));
-        let instance = linked.instantiate(&mut store).map_err(|error| {
-            load_error(
-                &store,
-                "the start function",
-                error,
-                stack_bytes_max,
-                &limits,
-            )
-        })?;
+        store.set_epoch_deadline(load_ticks);
+        let instance = linked
+            .instantiate(&mut store)
+            .map_err(|error| load_error(&store, "the start function", error, stack_bytes_max))?;
         let memory = instance
             .get_memory(&mut store, "memory")
             .ok_or(HostError::NoMemory)?;
@@ -161,7 +158,6 @@ impl WasmInstance {
             store,
             instance,
             stack_bytes_max,
-            limits,
         };
         if steps.initialize {
             phase.call::<(), ()>("_initialize", ())?;
@@ -176,7 +172,6 @@ impl WasmInstance {
         let LoadPhase {
             mut store,
             instance,
-            limits,
             ..
         } = phase;
         let call_reducer = instance
@@ -187,7 +182,6 @@ impl WasmInstance {
         let call_http_handler = instance.get_typed_func(&mut store, CALL_HTTP_HANDLER).ok();
         let call_view = instance.get_typed_func(&mut store, CALL_VIEW).ok();
         let call_view_anon = instance.get_typed_func(&mut store, CALL_VIEW_ANON).ok();
-        let call_ticks = ticks(limits.call_ms_max);
         Ok((
             WasmInstance {
                 store,
@@ -440,7 +434,6 @@ struct LoadPhase {
     store: Store<State>,
     instance: Instance,
     stack_bytes_max: usize,
-    limits: HostLimits,
 }
 
 impl LoadPhase {
@@ -453,15 +446,9 @@ impl LoadPhase {
             .instance
             .get_typed_func::<P, R>(&mut self.store, export)
             .map_err(|error| HostError::Instantiate(error.to_string()))?;
-        function.call(&mut self.store, params).map_err(|error| {
-            load_error(
-                &self.store,
-                export,
-                error,
-                self.stack_bytes_max,
-                &self.limits,
-            )
-        })
+        function
+            .call(&mut self.store, params)
+            .map_err(|error| load_error(&self.store, export, error, self.stack_bytes_max))
     }
 
     fn setup(&mut self) -> Result<(), HostError> {

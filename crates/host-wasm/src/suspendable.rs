@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use lightcone_host::clock::ticks;
 use lightcone_host::{
-    trap_of, CallHandles, HostEnv, HostError, HostLimits, Interrupt, ProcedureCall,
-    ProcedureOutcome, ProcedureResult, Reservation, SuspendableInstance, Suspended, Transactions,
+    trap_of, CallHandles, HostEnv, HostError, Interrupt, ProcedureCall, ProcedureOutcome,
+    ProcedureResult, Reservation, SuspendableInstance, Suspended, Transactions,
 };
 use wasmtime::{
     Instance, InstancePre, Store, Trap, TypedFunc, UpdateDeadline, WasmParams, WasmResults,
@@ -47,7 +47,10 @@ impl SuspendableWasm {
         mappings: &Mappings,
         env: HostEnv,
     ) -> Result<SuspendableWasm, HostError> {
-        let limits = env.limits().clone();
+        let (load_ticks, call_ticks) = (
+            ticks(env.limits().load_ms_max),
+            ticks(env.limits().call_ms_max),
+        );
         let mappings = mappings.take_suspendable()?;
         let counted = env
             .account()
@@ -58,19 +61,12 @@ impl SuspendableWasm {
             })?;
         let mut store = Store::new(linked.module().engine(), State::new(env));
         store.limiter(|state| &mut state.limiter);
-        store.data_mut().ticks_left = ticks(limits.load_ms_max);
+        store.data_mut().ticks_left = load_ticks;
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(|mut context| tick(context.data_mut()));
         let instance = linked.instantiate_async(&mut store).await;
-        let instance = instance.map_err(|error| {
-            load_error(
-                &store,
-                "the start function",
-                error,
-                stack_bytes_max,
-                &limits,
-            )
-        })?;
+        let instance = instance
+            .map_err(|error| load_error(&store, "the start function", error, stack_bytes_max))?;
         let memory = instance
             .get_memory(&mut store, "memory")
             .ok_or(HostError::NoMemory)?;
@@ -79,13 +75,11 @@ impl SuspendableWasm {
             store,
             instance,
             stack_bytes_max,
-            limits,
         };
         phase.run(steps).await?;
         let Phase {
             mut store,
             instance,
-            limits,
             ..
         } = phase;
         // Their types were checked when the module was compiled.
@@ -97,7 +91,7 @@ impl SuspendableWasm {
             _mappings: mappings,
             call_procedure,
             call_http_handler,
-            call_ticks: ticks(limits.call_ms_max),
+            call_ticks,
             stack_bytes_max,
             poisoned: false,
         })
@@ -222,7 +216,6 @@ struct Phase {
     store: Store<State>,
     instance: Instance,
     stack_bytes_max: usize,
-    limits: HostLimits,
 }
 
 impl Phase {
@@ -261,14 +254,6 @@ impl Phase {
             .get_typed_func(&mut self.store, export)
             .map_err(|error| HostError::Instantiate(error.to_string()))?;
         let result = function.call_async(&mut self.store, params).await;
-        result.map_err(|error| {
-            load_error(
-                &self.store,
-                export,
-                error,
-                self.stack_bytes_max,
-                &self.limits,
-            )
-        })
+        result.map_err(|error| load_error(&self.store, export, error, self.stack_bytes_max))
     }
 }

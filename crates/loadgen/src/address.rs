@@ -35,19 +35,21 @@ impl Address {
         if authority.is_empty() || !is_plain || path.contains(['?', '#']) {
             return refuse("has an unusable host or path");
         }
-        let has_port = authority
-            .rsplit_once(':')
-            .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         Ok(Self {
-            host: match has_port {
-                true => authority.to_owned(),
-                false => format!("{authority}:80"),
-            },
+            host: with_port(authority, 80),
             prefix: match path.trim_end_matches('/') {
                 "" => String::new(),
                 path => format!("/{path}"),
             },
         })
+    }
+}
+
+/// A host with the port that is usual, if it has none.
+pub(crate) fn with_port(host: &str, usual: u16) -> String {
+    match host.rsplit_once(':') {
+        Some((_, port)) if port.parse::<u16>().is_ok() => host.to_owned(),
+        _ => format!("{host}:{usual}"),
     }
 }
 
@@ -74,6 +76,14 @@ pub(crate) fn connect(address: &str) -> Result<TcpStream, Error> {
         }
     }
     Err(unreachable(last))
+}
+
+/// A socket that does not block, for an event loop.
+pub(crate) fn for_event_loop(stream: TcpStream) -> Result<TcpStream, Error> {
+    stream
+        .set_nonblocking(true)
+        .map_err(Error::io("setting up a socket"))?;
+    Ok(stream)
 }
 
 #[cfg(test)]

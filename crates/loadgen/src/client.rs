@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use lightcone_types::{Encode, Identity};
 use lightcone_wire::{payload, ClientMessage, Protocol, ServerMessage};
 
-use crate::address::{connect, Address};
+use crate::address::{connect, for_event_loop, Address};
 use crate::handshake::Handshake;
 use crate::incoming::Progress;
 use crate::websocket::{
@@ -212,10 +212,7 @@ impl Client {
     /// The socket, now non-blocking, and what was read of an incomplete frame; for an event loop.
     /// Messages that were received but not asked for are dropped.
     pub fn into_event_loop(self) -> Result<(TcpStream, WebSocketState), Error> {
-        self.stream
-            .set_nonblocking(true)
-            .map_err(Error::io("setting up a socket"))?;
-        Ok((self.stream, (self.frames, self.masks)))
+        Ok((for_event_loop(self.stream)?, (self.frames, self.masks)))
     }
 }
 

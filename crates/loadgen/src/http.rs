@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::net::TcpStream;
 
-use crate::address::{connect, Address};
+use crate::address::{connect, for_event_loop, Address};
 use crate::incoming::{Incoming, Progress};
 use crate::Error;
 
@@ -188,10 +188,7 @@ impl HttpClient {
 
     /// The socket, non-blocking, for an event loop.
     pub fn into_event_loop(self) -> Result<TcpStream, Error> {
-        self.stream
-            .set_nonblocking(true)
-            .map_err(Error::io("setting up a socket"))?;
-        Ok(self.stream)
+        for_event_loop(self.stream)
     }
 }
 

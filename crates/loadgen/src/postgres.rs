@@ -10,7 +10,7 @@ use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256, SCRAM
 use postgres_protocol::message::backend::Message;
 use postgres_protocol::message::frontend;
 
-use crate::address::connect;
+use crate::address::{connect, for_event_loop, with_port};
 use crate::dialect::postgres::{error_of, value_of_row};
 use crate::Error;
 
@@ -60,18 +60,12 @@ impl Database {
                 _ => return refuse("has a parameter besides options and sslmode"),
             }
         }
-        let has_port = host
-            .rsplit_once(':')
-            .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         let user = match user.is_empty() {
             true => "postgres".to_owned(),
             false => user,
         };
         Ok(Self {
-            host: match has_port {
-                true => host.to_owned(),
-                false => format!("{host}:{PORT}"),
-            },
+            host: with_port(host, PORT),
             name: match name.is_empty() {
                 true => user.clone(),
                 false => name,
@@ -256,10 +250,7 @@ impl PostgresClient {
 
     /// The socket, non-blocking, for an event loop.
     pub fn into_event_loop(self) -> Result<TcpStream, Error> {
-        self.stream
-            .set_nonblocking(true)
-            .map_err(Error::io("setting up a socket"))?;
-        Ok(self.stream)
+        for_event_loop(self.stream)
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use serde_json::{json, Value};
 
-use crate::address::{connect, Address};
+use crate::address::{connect, for_event_loop, Address};
 use crate::client::{Client, Endpoint};
 use crate::dialect::batched::Batched;
 use crate::dialect::http::{Http, RequestTemplate};
@@ -175,11 +175,11 @@ impl Target {
                 if !early.is_empty() {
                     return Err(Error::Protocol("it spoke before it was asked".into()));
                 }
-                stream
-                    .set_nonblocking(true)
-                    .map_err(Error::io("setting up a socket"))?;
                 let state = (FrameReader::default(), Masks::new(number + 1));
-                Ok((stream, Box::new(Batched::new(state, self.amount))))
+                Ok((
+                    for_event_loop(stream)?,
+                    Box::new(Batched::new(state, self.amount)),
+                ))
             }
             System::Postgres { database, transfer } => {
                 let mut client = PostgresClient::open(database)?;

@@ -9,12 +9,9 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use super::Context;
-use crate::address::ACCOUNT_HOST;
 use crate::build::Language;
 use crate::error::{Error, Result};
-use crate::output::{
-    self, print_json, remark, remark_text, result, result_text, FormatOption, Stream,
-};
+use crate::output::{self, print_json, remark, remark_text, result, result_text, FormatOption};
 use crate::{credentials, prompt};
 pub use files::environment as environment_variables;
 use plan::{kebab, Plan, Source};
@@ -127,8 +124,7 @@ async fn offer_login(context: &mut Context, args: &Args) -> Result<()> {
     let is_maincloud = !args.local && context.config.default_server() == Some("maincloud");
     let url = context.config.server_url(None).unwrap_or_default();
     if is_maincloud && context.config.token(&url).is_none() && credentials::wants_web_login() {
-        let config = &mut context.config;
-        credentials::web_login(config, Some(&url), ACCOUNT_HOST, true, Stream::Remark).await?;
+        credentials::account_login(&mut context.config, &url).await?;
     }
     Ok(())
 }

@@ -14,7 +14,8 @@ use super::Context;
 use crate::build::Built;
 use crate::error::{Error, Result};
 use crate::output::remark;
-use crate::project::{glob_matches, Project, Target};
+use crate::project::{Project, Target};
+use crate::targets::matching;
 use plan::{Plan, Source, Yes};
 
 pub use plan::DeleteData;
@@ -208,33 +209,14 @@ fn select(args: &Args, targets: Vec<Target>) -> Result<Vec<Target>> {
     let Some(wanted) = &args.name else {
         return one_module_option_one_target(args, targets);
     };
-    let is_wanted = |target: &Target| {
-        target
-            .database
-            .as_deref()
-            .is_some_and(|name| glob_matches(wanted, name))
-    };
-    let matching: Vec<Target> = targets.iter().filter(|t| is_wanted(t)).cloned().collect();
-    if !matching.is_empty() {
-        return one_module_option_one_target(args, matching);
-    }
-    if let [only] = targets.as_slice() {
-        return Ok(vec![Target {
+    match (matching(wanted, &targets), &targets[..]) {
+        (Ok(matching), _) => one_module_option_one_target(args, matching),
+        (Err(_), [only]) => Ok(vec![Target {
             database: Some(wanted.clone()),
             ..only.clone()
-        }]);
+        }]),
+        (Err(error), _) => Err(error),
     }
-    let names: Vec<&str> = targets
-        .iter()
-        .filter_map(|t| t.database.as_deref())
-        .collect();
-    Err(Error::coded(
-        "LC0608",
-        format!(
-            "No database target matches '{wanted}'. Available databases: {}",
-            names.join(", ")
-        ),
-    ))
 }
 
 /// Options that describe one module make no sense for several.

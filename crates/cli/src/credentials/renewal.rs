@@ -1,9 +1,7 @@
 //! Logins that their providers renew: before they end, by one command at a time.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use crate::address::origin;
-use crate::claims::{beginning_of, end_of};
+use crate::claims::{beginning_of, end_of, now_seconds};
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::oidc::{self, Renewal};
@@ -87,11 +85,6 @@ fn is_due(token: &str, now: u64) -> bool {
     };
     let life = end.saturating_sub(beginning_of(token).unwrap_or(0));
     end <= now.saturating_add(RENEW_BEFORE_SECONDS.min(life / 2))
-}
-
-fn now_seconds() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |since| since.as_secs())
 }
 
 #[cfg(test)]

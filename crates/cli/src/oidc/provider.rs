@@ -11,6 +11,7 @@ use reqwest::{RequestBuilder, StatusCode, Url};
 use serde_json::Value;
 
 use crate::address::is_loopback;
+use crate::claims::now_seconds;
 use crate::error::{Error, Result};
 use crate::http::encode;
 
@@ -170,17 +171,12 @@ impl Provider {
         if nonce.is_some_and(|nonce| claims["nonce"].as_str() != Some(nonce)) {
             return Err(refused("its ID token is not the answer to this login"));
         }
-        let ends = claims["exp"].as_i64();
-        if ends.is_none_or(|ends| ends < now_seconds() - LEEWAY_SECONDS) {
+        let (ends, now) = (claims["exp"].as_i64(), now_seconds() as i64);
+        if ends.is_none_or(|ends| ends < now - LEEWAY_SECONDS) {
             return Err(refused("its ID token has ended already"));
         }
         Ok(())
     }
-}
-
-pub(super) fn now_seconds() -> i64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    now.map_or(0, |since| since.as_secs() as i64)
 }
 
 /// Codes and tokens are sent there: encrypted, or without leaving this machine.

@@ -10,8 +10,8 @@ use crate::scope::CALL_BUFFER_BYTES;
 use super::arguments::host_function;
 use super::host_calls;
 use super::natives::{
-    define_class, define_getter, define_method, define_value, filled, instance, plain_function,
-    ClassDefinition,
+    define_class, define_getter, define_method, define_value, done, filled, instance,
+    plain_function, ClassDefinition, HIDDEN,
 };
 use super::state::{state, Failure};
 use super::strings;
@@ -111,10 +111,7 @@ unsafe fn remove(context: *mut JSContext, object: &Owned, name: &CStr) -> Result
         let atom = qjs::JS_NewAtom(context, name.as_ptr());
         let removed = qjs::JS_DeleteProperty(context, object.raw(), atom, 0);
         qjs::JS_FreeAtom(context, atom);
-        match removed {
-            0.. => Ok(()),
-            _ => Err(Thrown),
-        }
+        done(removed)
     }
 }
 
@@ -167,7 +164,7 @@ unsafe fn console(context: *mut JSContext, global: &Owned) -> Result<(), Thrown>
         for name in METHODS {
             define_method(context, &console, name, nothing, 0)?;
         }
-        define_value(context, global, c"console", console)
+        define_value(context, global, c"console", console, HIDDEN)
     }
 }
 
@@ -185,44 +182,28 @@ unsafe fn extras(context: *mut JSContext, global: &Owned) -> Result<(), Thrown> 
     unsafe {
         let object = Owned::checked(context, qjs::JS_NewObject(context))?;
         let version = Owned::new(context, value::number(1));
-        define_constant(context, &object, c"version", version)?;
+        define_value(context, &object, c"version", version, CONSTANT)?;
         for (name, function, arity) in host_calls::EXTRAS {
             let function = plain_function(context, name, function, arity)?;
-            define_constant(context, &object, name, function)?;
+            define_value(context, &object, name, function, CONSTANT)?;
         }
         let buffer = call_buffer(context)?;
         state(context).values.direct = Some(Owned::share(context, buffer.raw()));
-        define_constant(context, &object, c"callBuffer", buffer)?;
+        define_value(context, &object, c"callBuffer", buffer, CONSTANT)?;
         let symbol = qjs::JS_NewSymbol(context, EXTRAS.as_ptr(), true);
         let symbol = Owned::checked(context, symbol)?;
         let atom = qjs::JS_ValueToAtom(context, symbol.raw());
         let defined =
             qjs::JS_DefinePropertyValue(context, global.raw(), atom, object.into_raw(), 0);
         qjs::JS_FreeAtom(context, atom);
-        match defined {
-            0.. => Ok(()),
-            _ => Err(Thrown),
-        }
+        done(defined)
     }
 }
 
 /// [`crate::sys::EXTRAS`] for C.
 const EXTRAS: &CStr = c"lightcone.sys.1";
-/// Defines an enumerable property that cannot be changed.
-unsafe fn define_constant(
-    context: *mut JSContext,
-    object: &Owned,
-    name: &CStr,
-    value: Owned,
-) -> Result<(), Thrown> {
-    let (raw, flags) = (value.into_raw(), qjs::JS_PROP_ENUMERABLE as c_int);
-    let defined =
-        unsafe { qjs::JS_DefinePropertyValueStr(context, object.raw(), name.as_ptr(), raw, flags) };
-    match defined {
-        0.. => Ok(()),
-        _ => Err(Thrown),
-    }
-}
+/// Enumerable, and not to be changed.
+const CONSTANT: u32 = qjs::JS_PROP_ENUMERABLE;
 
 /// A `FinalizationRegistry` that never calls back. The language allows that, and host handles are closed at the end of
 /// each call anyway; a late callback could only hit a handle that is another one by then.

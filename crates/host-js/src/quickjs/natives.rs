@@ -9,7 +9,10 @@ use super::arguments::RawFunction;
 use super::state::{state, Classes};
 use super::value::{undefined, Owned, Thrown};
 
-/// Defines a property that is not enumerable.
+/// What a property is that is not enumerable.
+pub(crate) const HIDDEN: u32 = qjs::JS_PROP_CONFIGURABLE | qjs::JS_PROP_WRITABLE;
+
+/// Defines a property.
 ///
 /// # Safety
 /// The context is alive.
@@ -18,18 +21,15 @@ pub(crate) unsafe fn define_value(
     object: &Owned,
     name: &CStr,
     value: Owned,
+    flags: u32,
 ) -> Result<(), Thrown> {
-    let flags = (qjs::JS_PROP_CONFIGURABLE | qjs::JS_PROP_WRITABLE) as c_int;
-    let defined = unsafe {
-        qjs::JS_DefinePropertyValueStr(
-            context,
-            object.raw(),
-            name.as_ptr(),
-            value.into_raw(),
-            flags,
-        )
-    };
-    match defined {
+    let (object, name, value) = (object.raw(), name.as_ptr(), value.into_raw());
+    done(unsafe { qjs::JS_DefinePropertyValueStr(context, object, name, value, flags as c_int) })
+}
+
+/// What a function of the engine says that gives no value.
+pub(crate) fn done(result: c_int) -> Result<(), Thrown> {
+    match result {
         0.. => Ok(()),
         _ => Err(Thrown),
     }
@@ -83,7 +83,7 @@ pub(crate) unsafe fn define_method(
 ) -> Result<(), Thrown> {
     unsafe {
         let function = plain_function(context, name, function, arity)?;
-        define_value(context, prototype, name, function)
+        define_value(context, prototype, name, function, HIDDEN)
     }
 }
 
@@ -109,10 +109,7 @@ pub(crate) unsafe fn define_getter(
             qjs::JS_PROP_CONFIGURABLE as c_int,
         );
         qjs::JS_FreeAtom(context, atom);
-        match defined {
-            0.. => Ok(()),
-            _ => Err(Thrown),
-        }
+        done(defined)
     }
 }
 
@@ -160,7 +157,7 @@ pub(crate) unsafe fn define_class(
         qjs::JS_SetConstructor(context, constructor.raw(), prototype.raw());
         qjs::JS_SetClassProto(context, class, qjs::JS_DupValue(context, prototype.raw()));
         let global = Owned::new(context, qjs::JS_GetGlobalObject(context));
-        define_value(context, &global, definition.name, constructor)?;
+        define_value(context, &global, definition.name, constructor, HIDDEN)?;
         Ok(prototype)
     }
 }

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use serde_json::{json, Value};
 
 use super::session::{Args, DevTarget, Session};
-use crate::address::{is_loopback, origin, ACCOUNT_HOST, ACCOUNT_SERVER};
+use crate::address::{is_loopback, origin, ACCOUNT_SERVER};
 use crate::build;
 use crate::commands::generate::{self, Job, Lang, Source};
 use crate::commands::publish::DevConsent;
 use crate::commands::{init, list, Auth, Context};
 use crate::error::{Error, Result};
 use crate::http::Client;
-use crate::output::{remark, Stream};
+use crate::output::remark;
 use crate::project::{edit, glob_matches, parse_json5, Project, Target};
 use crate::{credentials, prompt};
 
@@ -77,15 +77,7 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
     let mut server_url = server_url.map_err(|error| error.said_at(place.as_deref()))?;
     if needs_account(context, &args, &server_url) {
         if credentials::wants_web_login() {
-            let config = &mut context.config;
-            credentials::web_login(
-                config,
-                Some(&server_url),
-                ACCOUNT_HOST,
-                true,
-                Stream::Remark,
-            )
-            .await?;
+            credentials::account_login(&mut context.config, &server_url).await?;
         } else if args.server.is_some() {
             return Err(Error::coded(
                 "LC0866",

@@ -6,7 +6,7 @@ use reqwest::{Response, StatusCode};
 
 use super::report::{Report, State};
 use crate::address::is_loopback;
-use crate::claims::{end_of, identity_of};
+use crate::claims::{end_of, identity_of, now_seconds};
 use crate::config::Config;
 use crate::credentials::{self, Found};
 use crate::http::{self, Client};
@@ -272,9 +272,7 @@ async fn check_login(report: &mut Report, config: &Config, url: &str) -> bool {
 }
 
 fn ends_within_a_day(token: &str) -> bool {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let now = now.unwrap_or_default().as_secs();
-    end_of(token).is_some_and(|end| end < now + LOGIN_NOTICE_SECONDS)
+    end_of(token).is_some_and(|end| end < now_seconds() + LOGIN_NOTICE_SECONDS)
 }
 
 /// The project's databases on this server.

@@ -7,9 +7,10 @@ use clap::{ArgAction, ValueEnum};
 use super::job::{unsupported_language, Job, Lang, Source};
 use crate::error::{Error, Result};
 use crate::paths::absolute;
-use crate::project::{glob_matches, GenerateEntry, Project, Target};
+use crate::project::{GenerateEntry, Project, Target};
+use crate::targets::matching;
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub struct Args {
     /// The databases of spacetime.json whose bindings to generate; a pattern with `*` and `?`
     #[arg(value_name = "DATABASE")]
@@ -80,21 +81,7 @@ pub fn jobs(args: &Args, project: Option<&Project>) -> Result<Vec<Job>> {
     };
     let mut targets = project.targets()?;
     if let Some(pattern) = &args.database {
-        let names: Vec<String> = targets.iter().filter_map(|t| t.database.clone()).collect();
-        targets.retain(|t| {
-            t.database
-                .as_deref()
-                .is_some_and(|name| glob_matches(pattern, name))
-        });
-        if targets.is_empty() {
-            return Err(Error::coded(
-                "LC0608",
-                format!(
-                    "No database target matches '{pattern}'. Available databases: {}",
-                    names.join(", ")
-                ),
-            ));
-        }
+        targets = matching(pattern, &targets)?;
     }
     let mut entries: Vec<(&Target, &GenerateEntry)> = Vec::new();
     for target in &targets {
@@ -138,7 +125,10 @@ pub fn jobs(args: &Args, project: Option<&Project>) -> Result<Vec<Job>> {
 
 /// The same jobs for `spacetime dev`, which has built the target's module itself.
 pub fn jobs_of_target(project: &Project, target: &Target) -> Result<Vec<Job>> {
-    let args = Args::empty();
+    let args = Args {
+        yes: true,
+        ..Args::default()
+    };
     target
         .generate
         .iter()
@@ -147,29 +137,6 @@ pub fn jobs_of_target(project: &Project, target: &Target) -> Result<Vec<Job>> {
 }
 
 impl Args {
-    fn empty() -> Self {
-        Self {
-            database: None,
-            lang: None,
-            out_dir: None,
-            module_path: None,
-            bin_path: None,
-            js_path: None,
-            module_def: None,
-            client_package: None,
-            include_private: false,
-            namespace: None,
-            uproject_dir: None,
-            unreal_module_name: None,
-            module_prefix: None,
-            build_options: None,
-            dotnet_version: None,
-            yes: true,
-            no_config: false,
-            env: None,
-        }
-    }
-
     /// The module that the command line names, if it names one.
     fn source(&self) -> Option<Source> {
         if let Some(path) = &self.module_def {
@@ -328,42 +295,24 @@ pub fn detect_language(directory: &Path) -> Option<Lang> {
 }
 
 fn check_languages_options(args: &Args) -> Result<()> {
-    let unless = |given: bool, option: &str, wanted: Lang, language: &str| {
-        if given && args.lang.is_some_and(|lang| lang != wanted) {
+    use Lang::{Csharp, Typescript, Unrealcpp};
+    let module_name = args.unreal_module_name.is_some();
+    let package = args.client_package.is_some();
+    let given = [
+        (args.namespace.is_some(), "--namespace", Csharp),
+        (args.uproject_dir.is_some(), "--uproject-dir", Unrealcpp),
+        (module_name, "--unreal-module-name", Unrealcpp),
+        (args.module_prefix.is_some(), "--module-prefix", Unrealcpp),
+        (package, "--client-package", Typescript),
+    ];
+    for (is_given, option, wanted) in given {
+        if is_given && args.lang.is_some_and(|lang| lang != wanted) {
+            let language = wanted.to_possible_value().expect("no language is hidden");
+            let language = language.get_name();
             return Err(Error::Usage(format!("{option} is for {language} only")));
         }
-        Ok(())
-    };
-    unless(
-        args.namespace.is_some(),
-        "--namespace",
-        Lang::Csharp,
-        "csharp",
-    )?;
-    unless(
-        args.uproject_dir.is_some(),
-        "--uproject-dir",
-        Lang::Unrealcpp,
-        "unrealcpp",
-    )?;
-    unless(
-        args.unreal_module_name.is_some(),
-        "--unreal-module-name",
-        Lang::Unrealcpp,
-        "unrealcpp",
-    )?;
-    unless(
-        args.module_prefix.is_some(),
-        "--module-prefix",
-        Lang::Unrealcpp,
-        "unrealcpp",
-    )?;
-    unless(
-        args.client_package.is_some(),
-        "--client-package",
-        Lang::Typescript,
-        "typescript",
-    )
+    }
+    Ok(())
 }
 
 #[cfg(test)]

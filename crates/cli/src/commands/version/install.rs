@@ -17,7 +17,10 @@ pub(super) fn install(paths: &Paths, version: &str, from: Option<&Path>, yes: bo
     let own = env!("CARGO_PKG_VERSION");
     let source = match from {
         Some(directory) => directory.to_owned(),
-        None if version == own => directory_of_this_program()?,
+        None if version == own => {
+            let this = this_program()?;
+            this.parent().unwrap_or(Path::new(".")).to_owned()
+        }
         None => return Err(not_this(version, own)),
     };
     let programs = find_programs(&source)?;
@@ -101,11 +104,6 @@ fn not_this(version: &str, own: &str) -> Error {
              programs, then `spacetime version install {version} --from DIR`."
         ),
     )
-}
-
-fn directory_of_this_program() -> Result<PathBuf> {
-    let this = this_program()?;
-    Ok(this.parent().unwrap_or(Path::new(".")).to_owned())
 }
 
 /// The files to copy, with their names there. Other builds call the command `spacetimedb-cli`.
