@@ -219,7 +219,9 @@ impl RequestSender {
             let ticket = || spare_ticket.take().or_else(try_ticket);
             decoder.piece(&payload, start, ticket)
         };
+        let turn = self.shared.options.commons.decoding.acquire().await;
         let decoded = self.shared.elsewhere(decode).await;
+        drop(turn);
         decoded.ok_or(SubmitError::Closed)
     }
 

@@ -64,6 +64,8 @@ pub struct MemoryMax {
 
 /// An account takes parts of this size from those of the whole process.
 const STEP_BYTES: usize = 1 << 20;
+/// Long payloads that are decoded at a time in a server: what comes of one may take several times its bytes for a moment.
+const LONG_PAYLOADS_DECODED_MAX: usize = 2;
 
 /// What all databases of a server have together.
 pub struct Commons {
@@ -77,6 +79,8 @@ pub struct Commons {
     pub(crate) environment: Arc<dyn Environment>,
     /// For requests of procedures; without it they make none.
     pub(crate) outbound: Option<Arc<Outbound>>,
+    /// The turns of connections whose long payloads are decoded.
+    pub(crate) decoding: Arc<Semaphore>,
     /// The turns of databases that write snapshots.
     pub(crate) snapshots: Arc<Semaphore>,
     /// What owners have of outbound requests, each for all of his databases.
@@ -129,6 +133,7 @@ impl Commons {
             reads: ReadPool::new(environment.clone(), read_threads),
             environment,
             request_shares: Mutex::default(),
+            decoding: Arc::new(Semaphore::new(LONG_PAYLOADS_DECODED_MAX)),
             snapshots: Arc::new(Semaphore::new(SNAPSHOTS_AT_ONCE_MAX)),
             databases: AtomicU64::new(0),
             tracer: OnceLock::new(),

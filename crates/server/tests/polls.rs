@@ -3,6 +3,11 @@
 mod common;
 
 use common::{answer, config, TestServer};
+use futures_util::{SinkExt as _, StreamExt as _};
+use lightcone_types::bsatn::Encode as _;
+use lightcone_wire::ClientMessage;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::Message;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn large_things_are_made_elsewhere() {
@@ -74,4 +79,54 @@ async fn large_things_are_made_elsewhere() {
     let (_, text) = server.ask("GET", "/v1/metrics").await;
     assert!(text.contains("\nlightcone_network_polls_slow_total 0\n"));
     assert!(text.contains("\nlightcone_network_poll_longest_seconds 0.00"));
+}
+
+/// Messages of WebSocket, however many texts they name, and what comes back, however large.
+#[tokio::test(flavor = "multi_thread")]
+async fn long_messages_are_decoded_and_compressed_elsewhere() {
+    let server = TestServer::start_with(config("")).await;
+    let user = server.user().await;
+    let request = server.request("PUT", "/v1/database/a");
+    let request = request.bearer_auth(&user.token).body("module");
+    assert_eq!(answer(request).await.0, 200);
+    let url = format!("ws://{}/v1/database/a/subscribe", server.address);
+    let mut request = url.into_client_request().expect("request");
+    let protocol = "v2.bsatn.spacetimedb".parse().expect("header");
+    let headers = request.headers_mut();
+    headers.insert("sec-websocket-protocol", protocol);
+    let connected = tokio_tungstenite::connect_async(request).await;
+    let (mut socket, _) = connected.expect("connected");
+    let encoded = |message: ClientMessage<'_>| {
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes);
+        Message::Binary(bytes.into())
+    };
+    let mut args = 1_u32.to_vec();
+    "a long name ".repeat(400_000).encode(&mut args);
+    for message in [
+        ClientMessage::Subscribe {
+            request_id: 1,
+            query_set_id: 1,
+            query_strings: vec![""; 4_000_000],
+        },
+        ClientMessage::CallReducer {
+            request_id: 2,
+            reducer: "add",
+            args: &args,
+        },
+        ClientMessage::OneOffQuery {
+            request_id: 3,
+            query_string: "SELECT * FROM person",
+        },
+    ] {
+        socket.send(encoded(message)).await.expect("sent");
+    }
+    // The greeting, a refusal, a result, and all rows, compressed.
+    for _ in 0..4 {
+        let message = socket.next().await.expect("a message").expect("no error");
+        assert!(message.is_binary(), "{message}");
+        server.assert_short_polls();
+    }
+    let (_, text) = server.ask("GET", "/v1/metrics").await;
+    assert!(text.contains("\nlightcone_network_polls_slow_total 0\n"));
 }
