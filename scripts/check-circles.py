@@ -10,7 +10,7 @@ import sys
 from checks.repository import ROOT, name_of
 from checks.rust_modules import Module
 
-KNOWN = set("database engine limits log outbound query schema server snapshot storage table types wire".split())
+KNOWN = {"database"}
 
 
 def imports_of(source):
