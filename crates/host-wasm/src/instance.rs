@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lightcone_host::clock::ticks;
 use lightcone_host::{
-    lend, on_own_stack, CallHandles, HandlerResponse, HoldsEnv, HostEnv, HostError, HostLimits,
+    lend, on_own_stack, CallHandles, HandlerResponse, HoldsEnv, HostEnv, HostError,
     InstanceOptions, Interrupt, Lent, LoadedModule, ModuleInstance, OpenTransaction,
     ProcedureOutcome, ReadSet, ReadView, ReducerCall, ReducerOutcome, Reservation,
     SuspendableInstance, Suspended, Transactions, ViewCall, ViewOutcome,

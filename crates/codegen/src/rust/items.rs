@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use lightcone_schema::case::to_snake;
 
-use super::style::{import_types, pascal, row_type, snake, start};
+use super::style::{self, import_types, row_type, snake, start};
 use super::types::rust_type;
 use crate::error::Result;
 use crate::module::{Column, Function, Level, Table};
@@ -13,7 +13,7 @@ use crate::text::Text;
 /// `<snake>_table.rs`: the handle of a table in the client's cache.
 pub(super) fn table(level: &Level, table: &Table, writes_columns: bool) -> Result<String> {
     let row = row_type(level, table.row_type, &table.name)?;
-    let pascal = pascal(&table.accessor)?;
+    let pascal = style::pascal(&table.accessor)?;
     let method = snake(&table.accessor)?;
     let name = &table.name;
     let mut mentioned = BTreeSet::from([row.as_str()]);
@@ -73,7 +73,7 @@ pub(super) fn table(level: &Level, table: &Table, writes_columns: bool) -> Resul
         );
     }
     for (column, ty) in &unique {
-        let (column, field) = (pascal(&column.accessor)?, snake(&column.accessor)?);
+        let (column, field) = (style::pascal(&column.accessor)?, snake(&column.accessor)?);
         text.blank().lines(&format!(
             "/// The unique index on `{field}` of `{name}`.\n\
              pub struct {pascal}{column}Unique<'ctx> {{\n    imp: __sdk::UniqueConstraintHandle<{row}, {ty}>,\n    phantom: std::marker::PhantomData<&'ctx super::RemoteTables>,\n}}\n\
@@ -262,7 +262,7 @@ pub(super) fn reducer(level: &Level, reducer: &Function) -> Result<String> {
         .params
         .iter()
         .for_each(|(_, ty)| level.types.mentioned(ty, &mut mentioned));
-    let pascal = pascal(&reducer.accessor)?;
+    let pascal = style::pascal(&reducer.accessor)?;
     let args = format!("{pascal}Args");
     let (method, declared, names) = (
         snake(&reducer.accessor)?,
@@ -318,7 +318,7 @@ pub(super) fn procedure(level: &Level, procedure: &Function) -> Result<String> {
         .mentioned(&procedure.return_type, &mut mentioned);
     let place = format!("the result of `{}`", procedure.name);
     let returned = rust_type(&level.types, &procedure.return_type, &place)?;
-    let args = format!("{}Args", pascal(&procedure.accessor)?);
+    let args = format!("{}Args", style::pascal(&procedure.accessor)?);
     let (method, declared, names) = (
         snake(&procedure.accessor)?,
         parameters.declared(),

@@ -27,7 +27,7 @@ impl State {
 struct Check {
     group: &'static str,
     name: String,
-    state: State,
+    pub state: State,
     message: String,
     /// What to do.
     advice: Option<String>,
@@ -36,7 +36,7 @@ struct Check {
 /// What has been found, in the order in which it is shown.
 #[derive(Debug, Default)]
 pub(super) struct Report {
-    checks: Vec<Check>,
+    pub checks: Vec<Check>,
     group: &'static str,
 }
 

@@ -8,7 +8,7 @@ use crate::claims::identity_of;
 use crate::commands::{Auth, Context};
 use crate::credentials::WhenMissing;
 use crate::error::{Error, Result};
-use crate::http::{self, encode, Client};
+use crate::http::{self, encode};
 use crate::output::{remark, result};
 use crate::prompt;
 use lightcone_types::Identity;
