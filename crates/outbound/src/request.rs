@@ -27,7 +27,7 @@ pub struct Response {
     /// The status.
     pub status: u16,
     /// `HTTP/1.1` and so on.
-    pub version: crate::Version,
+    pub version: reqwest::Version,
     /// In order.
     pub headers: Vec<(String, Vec<u8>)>,
     /// The whole body.
