@@ -24,7 +24,7 @@ impl State {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Check {
+pub(super) struct Check {
     group: &'static str,
     name: String,
     pub state: State,
