@@ -208,7 +208,11 @@ impl RequestSender {
     ) -> Result<(Vec<Request>, usize, PieceEnd), SubmitError> {
         let (peer, budget) = (self.peer, self.queue.budget().clone());
         let (reads, of_database) = (self.reads.clone(), self.shared.reads.clone());
+        let turn = self.shared.options.commons.decoding.clone();
+        let turn = turn.acquire_owned().await;
         let decode = move || {
+            // It lasts as long as the work, also if the connection is gone.
+            let _turn = turn;
             let decoder = Decoder {
                 module: &module,
                 peer: &peer,
@@ -219,9 +223,7 @@ impl RequestSender {
             let ticket = || spare_ticket.take().or_else(try_ticket);
             decoder.piece(&payload, start, ticket)
         };
-        let turn = self.shared.options.commons.decoding.acquire().await;
         let decoded = self.shared.elsewhere(decode).await;
-        drop(turn);
         decoded.ok_or(SubmitError::Closed)
     }
 

@@ -14,6 +14,9 @@ const READY_KEPT_MAX: usize = 16_384;
 pub trait Outlet: Send + Sync {
     /// Takes what is in the queue to the socket. Never waits: what would have to, is left to the connection's own task.
     fn deliver(&self);
+
+    /// The same where it costs no more than waking another thread. False: it would, and is left to the courier.
+    fn deliver_at_once(&self) -> bool;
 }
 
 type Outlets = Vec<Arc<dyn Outlet>>;
@@ -98,16 +101,16 @@ impl Ready {
         }
     }
 
-    /// Has them deliver here, on the thread of whoever calls, if they are at most `count_max`: waking another for one or two would cost
-    /// more than what they have to do. Otherwise hands them to their couriers.
+    /// Has them deliver here, on the thread that calls, if they are at most `count_max` and have little to do: waking another for that
+    /// would cost more. Otherwise hands them to their couriers.
     pub fn deliver_or_hand_over(&mut self, count_max: usize) {
         if self.count > count_max {
             return self.hand_over();
         }
-        self.count = 0;
         for (_, outlets) in &mut self.of_couriers {
-            outlets.drain(..).for_each(|outlet| outlet.deliver());
+            outlets.retain(|outlet| !outlet.deliver_at_once());
         }
+        self.hand_over();
     }
 }
 
@@ -129,6 +132,14 @@ mod tests {
     impl Outlet for Counting {
         fn deliver(&self) {
             self.0.fetch_add(1, Relaxed);
+        }
+
+        fn deliver_at_once(&self) -> bool {
+            let is_little = self.0.load(Relaxed) % 3 > 0;
+            if is_little {
+                self.deliver();
+            }
+            is_little
         }
     }
 

@@ -30,6 +30,15 @@ pub struct SharedBody {
 }
 
 impl SharedBody {
+    /// Whether it has been compressed so already.
+    pub fn is_compressed(&self, compression: Compression) -> bool {
+        match compression {
+            Compression::None => true,
+            Compression::Brotli => self.compressed[0].get().is_some(),
+            Compression::Gzip => self.compressed[1].get().is_some(),
+        }
+    }
+
     /// The message as `compress` makes it, which is asked once for each algorithm.
     pub fn compressed(
         &self,
@@ -402,6 +411,11 @@ impl OutletPlace {
 pub struct CutSignal(Arc<OutgoingQueue>);
 
 impl CutSignal {
+    /// Cuts the connection.
+    pub fn cut(&self) {
+        self.0.cut();
+    }
+
     /// Ends when the connection is cut: whatever was not sent yet is gone. For one waiter.
     ///
     /// Cancel safe.

@@ -6,18 +6,17 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::address_counts;
-use crate::database::Courier;
-use crate::network::Stage;
+use crate::network::{Place, Stage};
 use crate::state::ServerState;
 
 /// Counts a TCP connection from its acceptance to its end, upgraded or not.
 #[derive(Clone)]
 pub(crate) struct ConnectionSlot {
     pub _counted: Arc<(Counted, address_counts::Counted)>,
+    /// On a network thread.
+    pub place: Arc<Place>,
     /// How far the server is with its end.
     pub stopping: watch::Receiver<Stage>,
-    /// Of the connection's thread.
-    pub courier: Arc<Courier>,
 }
 
 /// Counts an open connection of the server until it is dropped.

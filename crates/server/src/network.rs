@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::Arc;
+use std::sync::{mpsc, Arc};
 
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -12,9 +12,6 @@ use tokio::sync::watch;
 
 use crate::database::Courier;
 use crate::polls::{timed, Polls};
-
-/// Threads that wait for disks and others, for all network threads together.
-const BLOCKING_THREADS_MAX: usize = 512;
 
 /// How far a server is with its end.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,7 +22,7 @@ pub(crate) enum Stage {
     Stopped,
 }
 
-/// The network threads of a server. They end when it has stopped, or is gone.
+/// The network threads of a server. They end when its handle is gone.
 pub(crate) struct Network {
     threads: Vec<Thread>,
     polls: Arc<Polls>,
@@ -38,12 +35,16 @@ struct Thread {
     connections: Arc<AtomicUsize>,
 }
 
-/// Counts a connection until it is dropped.
-struct Served(Arc<AtomicUsize>);
+/// The place of a connection on its thread. It counts there until this is dropped.
+pub(crate) struct Place {
+    connections: Arc<AtomicUsize>,
+    /// Of the thread.
+    pub courier: Arc<Courier>,
+}
 
-impl Drop for Served {
+impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
+        self.connections.fetch_sub(1, Relaxed);
     }
 }
 
@@ -58,19 +59,23 @@ impl Network {
         stopping: &watch::Receiver<Stage>,
     ) -> io::Result<Network> {
         let start = |_| {
-            let runtime = Builder::new_current_thread()
-                .enable_all()
-                .max_blocking_threads(BLOCKING_THREADS_MAX.div_ceil(count))
-                .build()?;
-            let handle = runtime.handle().clone();
             let courier = Arc::new(Courier::default());
             let (of_thread, polls) = (courier.clone(), polls.clone());
             let stopping = stopping.clone();
-            std::thread::Builder::new()
-                .name("network".to_owned())
-                .spawn(move || run(runtime, of_thread, polls, stopping))?;
+            let (started, starting) = mpsc::sync_channel(1);
+            // A runtime must not be dropped where this is called, so the thread makes its own.
+            let work = move || match Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => {
+                    let _ = started.send(Ok(runtime.handle().clone()));
+                    run(runtime, of_thread, polls, stopping);
+                }
+                Err(error) => drop(started.send(Err(error))),
+            };
+            let thread = std::thread::Builder::new().name("network".to_owned());
+            thread.spawn(work)?;
+            let runtime = starting.recv().map_err(io::Error::other)??;
             Ok(Thread {
-                runtime: handle,
+                runtime,
                 courier,
                 connections: Arc::default(),
             })
@@ -82,11 +87,11 @@ impl Network {
         })
     }
 
-    /// Serves an accepted connection on the thread that has the fewest, with its courier.
+    /// Serves an accepted connection on the thread that has the fewest. It counts there as long as its place is kept.
     pub fn serve<F>(
         &self,
         stream: TcpStream,
-        serve: impl FnOnce(TcpStream, Arc<Courier>) -> F + Send + 'static,
+        serve: impl FnOnce(TcpStream, Place) -> F + Send + 'static,
     ) where
         F: Future<Output = ()> + Send,
     {
@@ -96,13 +101,14 @@ impl Network {
             .min_by_key(|thread| thread.connections.load(Relaxed))
             .expect("there is at least one thread");
         thread.connections.fetch_add(1, Relaxed);
-        let served = Served(thread.connections.clone());
-        let courier = thread.courier.clone();
+        let place = Place {
+            connections: thread.connections.clone(),
+            courier: thread.courier.clone(),
+        };
         let task = async move {
-            let _served = served;
             // The socket leaves the runtime that has accepted it.
             match stream.into_std().and_then(TcpStream::from_std) {
-                Ok(stream) => serve(stream, courier).await,
+                Ok(stream) => serve(stream, place).await,
                 Err(error) => tracing::warn!(%error, "an accepted connection is lost"),
             }
         };
@@ -110,7 +116,7 @@ impl Network {
     }
 }
 
-/// A network thread, until the server has stopped.
+/// A network thread, until the handle of the server has gone: what has to be ended after its connections still runs here.
 fn run(
     runtime: Runtime,
     courier: Arc<Courier>,
@@ -120,9 +126,41 @@ fn run(
     runtime.block_on(async {
         tokio::select! {
             () = timed(polls, courier.run()) => {}
-            _ = stopping.wait_for(|stage| *stage == Stage::Stopped) => {}
+            _ = stopping.wait_for(|_| false) => {}
         }
     });
     // What still blocks a thread, like a disk, is not waited for here: whoever stops the server looks at what is open.
     runtime.shutdown_background();
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+
+    /// Also when the task that was started for it has ended, as that of a WebSocket's HTTP connection does.
+    #[tokio::test]
+    async fn connections_are_shared_out_as_long_as_they_last() {
+        let (_running, stopping) = watch::channel(Stage::Running);
+        let network = Network::start(2, &Arc::default(), &stopping).expect("threads");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a listener");
+        let address = listener.local_addr().expect("an address");
+        let (places, mut served) = unbounded_channel();
+        let mut kept = Vec::new();
+        for _ in 0..10 {
+            let _client = TcpStream::connect(address).await.expect("connected");
+            let (stream, _) = listener.accept().await.expect("accepted");
+            let places = places.clone();
+            network.serve(stream, |_, place| async move {
+                let _ = places.send(place);
+            });
+            kept.push(served.recv().await.expect("served"));
+        }
+        let counts = || network.threads.iter().map(|t| t.connections.load(Relaxed));
+        assert_eq!(counts().collect::<Vec<_>>(), [5, 5]);
+        kept.clear();
+        assert_eq!(counts().sum::<usize>(), 0);
+    }
 }

@@ -42,7 +42,7 @@ const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The server. [`Server::bind`] starts it: what accepts connections on the current tokio runtime, what serves them on threads of its own.
 pub struct Server;
 
-/// A running server. Dropping the handle does not stop it.
+/// A running server. [`ServerHandle::shutdown`] stops it in order; dropping the handle only ends its connections.
 pub struct ServerHandle {
     local_addr: SocketAddr,
     metrics_addr: Option<SocketAddr>,
@@ -292,10 +292,10 @@ async fn accept(
         };
         add(&state.counters.connections_accepted, 1);
         let (counted, stopping) = (Arc::new((counted, of_address)), stopping.clone());
-        let slot = |courier| ConnectionSlot {
+        let slot = |place| ConnectionSlot {
             _counted: counted,
+            place: Arc::new(place),
             stopping,
-            courier,
         };
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY");
@@ -303,14 +303,14 @@ async fn accept(
         match &protocol {
             Protocol::Http(router) => {
                 let (router, state) = (router.clone(), state.clone());
-                network.serve(stream, move |stream, courier| {
-                    serve_connection(stream, router, state, slot(courier), peer)
+                network.serve(stream, move |stream, place| {
+                    serve_connection(stream, router, state, slot(place), peer)
                 });
             }
             Protocol::Postgres => {
                 let state = state.clone();
-                network.serve(stream, move |stream, courier| {
-                    serve_postgres(stream, state, slot(courier))
+                network.serve(stream, move |stream, place| {
+                    serve_postgres(stream, state, slot(place))
                 });
             }
         }

@@ -107,7 +107,7 @@ async fn long_messages_are_decoded_and_compressed_elsewhere() {
         ClientMessage::Subscribe {
             request_id: 1,
             query_set_id: 1,
-            query_strings: vec![""; 4_000_000],
+            query_strings: vec![""; 1_000_000],
         },
         ClientMessage::CallReducer {
             request_id: 2,
@@ -122,9 +122,11 @@ async fn long_messages_are_decoded_and_compressed_elsewhere() {
         socket.send(encoded(message)).await.expect("sent");
     }
     // The greeting, a refusal, a result, and all rows, compressed.
-    for _ in 0..4 {
+    let mut received = 0;
+    while received < 4 {
         let message = socket.next().await.expect("a message").expect("no error");
-        assert!(message.is_binary(), "{message}");
+        assert!(!message.is_close(), "{message}");
+        received += usize::from(message.is_binary());
         server.assert_short_polls();
     }
     let (_, text) = server.ask("GET", "/v1/metrics").await;

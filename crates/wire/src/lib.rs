@@ -26,7 +26,7 @@ pub mod server;
 mod skip;
 
 pub use client::{ClientMessage, ClientPayload};
-pub use compress::{Compression, CompressionPolicy};
+pub use compress::{Compression, CompressionPolicy, COMPRESS_ABOVE_BYTES};
 pub use error::Error;
 pub use message::{
     ProcedureStatus, QueryRows, QuerySetUpdate, ReducerOutcome, ServerMessage, SingleTableRows,

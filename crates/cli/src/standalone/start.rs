@@ -20,6 +20,8 @@ use crate::prompt;
 
 /// How long threads that still work may take after everything is on the disk.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+/// Threads for what is not a connection's: accepting, alarms, modules' requests.
+const BACKGROUND_THREADS: usize = 2;
 /// Where the server listens unless told otherwise: on this machine only.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:3000";
 
@@ -108,8 +110,10 @@ pub fn run(args: Args) -> Result<()> {
         owners: std::env::var(PUBLISH_OWNERS_VARIABLE).ok(),
     };
 
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .worker_threads(BACKGROUND_THREADS)
+        .thread_name("background")
         .build()
         .map_err(|e| Error::caused("LC0620", "cannot start the asynchronous runtime", e))?;
     let result: Result<()> = runtime.block_on(async {

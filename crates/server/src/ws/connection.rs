@@ -121,8 +121,9 @@ pub(super) async fn serve(state: Arc<ServerState>, client: Client, upgrade: OnUp
         out: Vec::new(),
         held: Vec::new(),
         sizes: SizesSeen::default(),
+        compressing: state.making.clone(),
     };
-    let writer = SharedWriter::new(writer, slot.courier.clone());
+    let writer = SharedWriter::new(writer, slot.place.courier.clone());
     let stopped = async {
         tokio::select! {
             // The writer would not notice while it waits for a client that does not read.

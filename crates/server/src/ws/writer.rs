@@ -7,16 +7,20 @@
 
 use std::io::IoSlice;
 use std::ops::Range;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lightcone_wire::payload::{body_ranges, encode_payload};
-use lightcone_wire::{Compression, CompressionPolicy, Protocol};
+use lightcone_wire::{Compression, CompressionPolicy, Protocol, COMPRESS_ABOVE_BYTES};
 use tokio::net::tcp::OwnedWriteHalf;
+use tokio::sync::Semaphore;
 
 use super::frame::{self, ClosePayload};
 use super::signals::{ConnectionEnd, Signals};
-use crate::database::{Body, Courier, MessageBatch, Outgoing, OutgoingReceiver, Outlet, Small};
+use crate::database::{
+    Body, Courier, CutSignal, MessageBatch, Outgoing, OutgoingReceiver, Outlet, Small,
+};
 use crate::metrics::{add, DatabaseCounters, SizesSeen};
 
 /// Most messages that are taken from the database's queue at once.
@@ -35,6 +39,8 @@ const COPY_BYTES_MAX: usize = 16 * 1024;
 const COURIER_BYTES_MAX: usize = 64 * 1024;
 /// The same for a client who asks for compression.
 const COURIER_COMPRESSED_BYTES_MAX: usize = 8 * 1024;
+/// What a thread that is not the connection's takes to its socket.
+const BYTES_AT_ONCE_MAX: usize = 16 * 1024;
 
 /// The tag of a payload that is not compressed.
 const NOT_COMPRESSED: [u8; 1] = [0];
@@ -54,6 +60,8 @@ pub(super) struct Writer {
     pub held: Vec<MessageBatch>,
     /// Of payloads that were framed since the last flush.
     pub sizes: SizesSeen,
+    /// The turns of those who compress large payloads.
+    pub compressing: Arc<Semaphore>,
 }
 
 /// A connection's writer, for whoever is to write.
@@ -61,6 +69,7 @@ pub(super) struct SharedWriter {
     /// None while the connection's task writes.
     writer: Mutex<Option<Writer>>,
     signals: Arc<Signals>,
+    cut: CutSignal,
 }
 
 /// What a drain of the queue ended with.
@@ -72,14 +81,15 @@ enum Then {
 
 impl Outlet for SharedWriter {
     fn deliver(&self) {
-        let mut writer = self.lock();
-        // If it is taken, the connection's task looks at the queue before it gives it back.
-        let Some(holder) = writer.as_mut() else {
-            return;
-        };
-        if !holder.deliver() {
-            drop(writer);
+        if !self.deliver_by(self.lock(), Writer::courier_bytes_max) {
             self.signals.wake_writer.notify_one();
+        }
+    }
+
+    fn deliver_at_once(&self) -> bool {
+        match self.writer.try_lock() {
+            Ok(writer) => self.deliver_by(writer, Writer::bytes_max_at_once),
+            Err(_) => false,
         }
     }
 }
@@ -88,10 +98,10 @@ impl SharedWriter {
     /// Has the writer told of messages that come, for as long as the connection lives.
     pub fn new(writer: Writer, courier: Arc<Courier>) -> Arc<SharedWriter> {
         let place = writer.outgoing.outlet_place();
-        let signals = writer.signals.clone();
         let shared = Arc::new(SharedWriter {
+            signals: writer.signals.clone(),
+            cut: writer.outgoing.cut_signal(),
             writer: Mutex::new(Some(writer)),
-            signals,
         });
         place.put(shared.clone(), courier);
         // What is there already.
@@ -101,6 +111,27 @@ impl SharedWriter {
 
     fn lock(&self) -> MutexGuard<'_, Option<Writer>> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes so many bytes to the socket. False: there is more. A panic costs the connection, not the thread, which serves others too.
+    fn deliver_by(
+        &self,
+        mut writer: MutexGuard<'_, Option<Writer>>,
+        bytes_max: fn(&Writer) -> usize,
+    ) -> bool {
+        // If it is taken, the connection's task looks at the queue before it gives it back.
+        let Some(holder) = writer.as_mut() else {
+            return true;
+        };
+        let bytes_max = bytes_max(holder);
+        let delivered = catch_unwind(AssertUnwindSafe(|| holder.deliver(bytes_max)));
+        delivered.unwrap_or_else(|_| {
+            *writer = None;
+            drop(writer);
+            tracing::error!("a panic while messages were written: the connection is cut [LC0308]");
+            self.cut.cut();
+            true
+        })
     }
 
     /// The connection's own part of the writing.
@@ -126,15 +157,27 @@ impl SharedWriter {
 }
 
 impl Writer {
-    /// Takes small messages to the socket without waiting. False: there is more, for the connection's task.
-    fn deliver(&mut self) -> bool {
+    /// What a courier takes to the socket.
+    fn courier_bytes_max(&self) -> usize {
+        match self.policy.choose(self.asked, COURIER_BYTES_MAX) {
+            Compression::None => COURIER_BYTES_MAX,
+            _ => COURIER_COMPRESSED_BYTES_MAX,
+        }
+    }
+
+    /// What another thread takes there in place of waking a courier. Nothing of it is compressed.
+    fn bytes_max_at_once(&self) -> usize {
+        match self.policy.choose(self.asked, BYTES_AT_ONCE_MAX) {
+            Compression::None => BYTES_AT_ONCE_MAX,
+            _ => COMPRESS_ABOVE_BYTES,
+        }
+    }
+
+    /// Takes small messages to the socket without waiting. False: there is more, for others.
+    fn deliver(&mut self, mut bytes_left: usize) -> bool {
         if !self.out.is_empty() {
             return false;
         }
-        let mut bytes_left = match self.policy.choose(self.asked, COURIER_BYTES_MAX) {
-            Compression::None => COURIER_BYTES_MAX,
-            _ => COURIER_COMPRESSED_BYTES_MAX,
-        };
         let mut last: Option<MessageBatch> = None;
         let (mut is_written, mut is_all) = (true, false);
         while is_written && !is_all {
@@ -191,6 +234,7 @@ impl Writer {
         add(&self.counters.sent_bytes, written as u64);
         if written == all {
             self.out.clear();
+            self.held.clear();
             return true;
         }
         // Short: couriers take no more than that to a socket.
@@ -278,11 +322,20 @@ impl Writer {
         range: Range<usize>,
     ) -> Result<Payload<'b>, ConnectionEnd> {
         let compression = self.policy.choose(self.asked, range.len());
-        if compression == Compression::None {
-            return Ok(Payload::Plain(&batch.bytes[range]));
+        let is_made = || match &batch.bytes {
+            Body::Shared(shared) => shared.is_compressed(compression),
+            Body::Own(_) => compression == Compression::None,
+        };
+        if is_made() {
+            return Ok(Payload::of(&batch.bytes, range, compression));
+        }
+        let turn = self.compressing.clone().acquire_owned().await;
+        if is_made() {
+            return Ok(Payload::of(&batch.bytes, range, compression));
         }
         let (held, part) = (batch.clone(), range.clone());
         let compressing = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
             match Payload::of(&held.bytes, part, compression) {
                 Payload::Compressed(payload) => Some(payload),
                 // It stays with the body.
