@@ -56,7 +56,7 @@ impl Courier {
                 continue;
             }
             for (number, outlet) in taken.drain(..).enumerate() {
-                if number > 0 && number % DELIVERIES_MAX == 0 {
+                if number > 0 && number.is_multiple_of(DELIVERIES_MAX) {
                     tokio::task::yield_now().await;
                 }
                 outlet.deliver();
@@ -135,7 +135,7 @@ mod tests {
         }
 
         fn deliver_at_once(&self) -> bool {
-            let is_little = self.0.load(Relaxed) % 3 > 0;
+            let is_little = !self.0.load(Relaxed).is_multiple_of(3);
             if is_little {
                 self.deliver();
             }
