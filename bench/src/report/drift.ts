@@ -51,7 +51,7 @@ export function driftOf(gates: readonly RecordedGate[]): DriftLine[] {
 
 const width = 774;
 const height = 340;
-const margin = { top: 52, right: 190, bottom: 44, left: 52 };
+const margin = { top: 52, right: 215, bottom: 44, left: 52 };
 const plotWidth = width - margin.left - margin.right;
 const plotHeight = height - margin.top - margin.bottom;
 const labelHeight = 15;
