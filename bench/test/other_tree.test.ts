@@ -139,9 +139,10 @@ describe("the build of another tree", () => {
     copyFileSync(join(scripts, "js-engine.sh"), join(repository, "scripts/js-engine.sh"));
     const target = join(cacheDirectory, "lightcone/gate-target");
     const build = "build --release --package lightcone-cli";
+    const engine = "--no-default-features --features lightcone-cli/v8,lightcone-cli/bundler";
     expect(await buildOf(repository, { RUSTY_V8_ARCHIVE: "/somewhere/v8.a.gz" })).toEqual({
       ...{ printed: join(target, "release"), workingDirectory: repository, target },
-      ...{ archive: "/somewhere/v8.a.gz", words: `${build} --features lightcone-cli/v8` },
+      ...{ archive: "/somewhere/v8.a.gz", words: `${build} ${engine}` },
     });
     expect(await buildOf(repository, { LIGHTCONE_JS_ENGINE: "quickjs", RUSTY_V8_ARCHIVE: "" })).toMatchObject(
       {
