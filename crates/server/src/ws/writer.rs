@@ -128,7 +128,7 @@ impl SharedWriter {
         delivered.unwrap_or_else(|_| {
             *writer = None;
             drop(writer);
-            tracing::error!("a panic while messages were written: the connection is cut [LC0308]");
+            tracing::error!("a panic while messages were written: the connection is cut");
             self.cut.cut();
             true
         })
