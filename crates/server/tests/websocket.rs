@@ -643,24 +643,24 @@ async fn large_answers_come_in_fragments_and_many_clients_work() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn keep_alive() {
-    let text = "[websocket]\nping-interval = \"100ms\"\nidle-timeout = \"400ms\"";
+    let text = "[websocket]\nping-interval = \"100ms\"\nidle-timeout = \"3s\"";
     let server = TestServer::start_with(config(text)).await;
     publish(&server, "module").await;
-    // A client that answers Pings lives on.
+    // A client that answers Pings lives on. The test itself may be held up for longer than a few Pings on a busy machine.
     let mut socket = connect(&server, "", V2).await.expect("connected");
     let mut pings = 0;
     let lives = async {
         while let Some(Ok(message)) = socket.next().await {
             pings += usize::from(message.is_ping());
-            if pings == 10 {
+            if pings == 40 {
                 break;
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(5), lives)
+    tokio::time::timeout(Duration::from_secs(30), lives)
         .await
         .expect("pings keep coming");
-    assert_eq!(pings, 10);
+    assert_eq!(pings, 40);
     // Its own Pings are answered with their payload.
     socket
         .send(Message::Ping(vec![1, 2].into()))
@@ -674,7 +674,7 @@ async fn keep_alive() {
         }
         false
     };
-    assert!(tokio::time::timeout(Duration::from_secs(5), pong)
+    assert!(tokio::time::timeout(Duration::from_secs(30), pong)
         .await
         .expect("in time"));
     // One that is silent is dropped, without a Close.
@@ -683,7 +683,7 @@ async fn keep_alive() {
         panic!("no TLS here")
     };
     let mut bytes = Vec::new();
-    let end = tokio::time::timeout(Duration::from_secs(5), stream.read_to_end(&mut bytes)).await;
+    let end = tokio::time::timeout(Duration::from_secs(30), stream.read_to_end(&mut bytes)).await;
     end.expect("dropped").ok();
     let pings = bytes.windows(2).filter(|frame| *frame == [0x89, 0]).count();
     assert_eq!(pings, 1, "no second Ping before the first is answered");
