@@ -9,12 +9,12 @@ use lightcone_types::Encode;
 use lightcone_wire::{server, RowListSize, SizedRowList};
 use tokio::sync::oneshot;
 
-use crate::asked::Asked;
 use crate::budget::{Charge, ClientBudget, Exceeded};
 use crate::evaluate::{Cursor, Source};
 use crate::metrics::Metrics;
 use crate::outgoing::{MessageBatch, ReadTicket};
 use crate::reads::{Job, Progress, Slice};
+use lightcone_live::BoundQuery;
 
 /// Which message the rows are for.
 #[derive(Clone, Copy, Debug)]
@@ -101,7 +101,7 @@ impl Reply {
 }
 
 /// The name that an entry has.
-fn table_name(asked: &Asked) -> &str {
+fn table_name(asked: &BoundQuery) -> &str {
     let table = asked.table();
     &table
         .expect("only queries for rows of a table have such answers")
@@ -120,7 +120,7 @@ struct Place {
 
 /// An answer under construction.
 pub(crate) struct Answering {
-    sources: Vec<(Asked, Source)>,
+    sources: Vec<(BoundQuery, Source)>,
     reply: Reply,
     place: Place,
     /// One for each source that has been walked, or is.
@@ -145,7 +145,7 @@ impl Writing {
 }
 
 impl Answering {
-    pub fn new(sources: Vec<(Asked, Source)>, reply: Reply) -> Answering {
+    pub fn new(sources: Vec<(BoundQuery, Source)>, reply: Reply) -> Answering {
         let sources: Vec<_> = sources
             .into_iter()
             .filter(|(_, source)| reply.keeps_empty() || !source.table_is_empty())
@@ -187,10 +187,12 @@ impl Answering {
         let hidden = asked.hidden_bytes();
         let known = match asked {
             // No need to look at the rows.
-            Asked::Plan(plan) if plan.predicate.is_none() => rows.whole_table().and_then(|table| {
-                let rows = table.rows();
-                Some((rows.row_count() as usize, rows.row_bytes()?))
-            }),
+            BoundQuery::Table(plan) if plan.predicate.is_none() => {
+                rows.whole_table().and_then(|table| {
+                    let rows = table.rows();
+                    Some((rows.row_count() as usize, rows.row_bytes()?))
+                })
+            }
             _ => None,
         };
         let has_more = match known {
@@ -357,10 +359,10 @@ impl Job for DeferredAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::asked::Asked;
     use crate::budget::MemoryBudget;
     use crate::evaluate::Rows;
     use crate::testing::{machine, Items};
+    use lightcone_live::BoundQuery;
 
     /// 100 rows of 10 KB that were found on the writer.
     fn answering() -> Answering {
@@ -374,7 +376,7 @@ mod tests {
             table_is_empty: false,
             limit: Default::default(),
         };
-        let plan = Asked::Plan(Arc::new(items.plan("id = 1")));
+        let plan = BoundQuery::Table(Arc::new(items.plan("id = 1")));
         Answering::new(vec![(plan, source)], Reply::OneOff { request_id: 1 })
     }
 

@@ -8,10 +8,7 @@ use lightcone_schema::{ModuleDef, TableSchema};
 use lightcone_types::{Identity, TableId};
 use rustc_hash::FxHashMap;
 
-use crate::held_indexes::RuleColumns;
-use crate::joins::JoinShapes;
-use crate::live_query::LiveQuery;
-use crate::windows::WindowShapes;
+use lightcone_live::{LiveQuery, RuleColumns, Shapes};
 
 /// What callers see of system tables who may not read all rows: their own, and none where rows are about nobody in particular.
 /// `st_module` has the whole program, and in it may be keys.
@@ -31,10 +28,8 @@ pub(crate) struct CatalogView {
     rules: FxHashMap<TableId, Vec<String>>,
     /// Columns that these look rows up by in live queries.
     pub rule_columns: RuleColumns,
-    /// Of the live joins that were compiled against it.
-    pub joins: JoinShapes,
-    /// The same of live windows.
-    pub windows: WindowShapes,
+    /// Of the live queries that were compiled against it.
+    pub shapes: Shapes,
 }
 
 impl CatalogView {
@@ -56,8 +51,7 @@ impl CatalogView {
             by_name,
             rules: FxHashMap::default(),
             rule_columns: RuleColumns::default(),
-            joins: JoinShapes::default(),
-            windows: WindowShapes::default(),
+            shapes: Shapes::default(),
         };
         let of_module = def.row_level_security.iter().map(String::as_str);
         for rule in SYSTEM_RULES.into_iter().chain(of_module) {
@@ -85,7 +79,7 @@ impl CatalogView {
                 continue;
             };
             let live = query.fragments.iter().filter_map(|fragment| {
-                LiveQuery::of_fragment(&query, fragment, &nobody.identity, self).ok()
+                LiveQuery::of_fragment(&query, fragment, &nobody.identity, &self.shapes).ok()
             });
             for live in live {
                 let looked_up = live.joins().flat_map(|(shape, _)| shape.looked_up_by());

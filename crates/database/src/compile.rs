@@ -13,15 +13,15 @@ use lightcone_query::{
 use lightcone_wire::{ClientMessage, ClientPayload};
 use tokio::sync::oneshot;
 
-use crate::asked::Asked;
 use crate::budget::{Charge, ClientBudget};
 use crate::catalog::CatalogView;
-use crate::live_query::LiveQuery;
 use crate::module::Module;
 use crate::outgoing::ReadTicket;
 use crate::peer::Peer;
 use crate::reads::{Job, Progress, Slice};
 use crate::request::{CompiledSet, OtherRequest, Request};
+use lightcone_live::BoundQuery;
+use lightcone_live::LiveQuery;
 
 /// Memory of a registered query beside what was made of its text: its places in the maps of the writer and of fan-out.
 const QUERY_BYTES: usize = 1024;
@@ -29,9 +29,9 @@ const QUERY_BYTES: usize = 1024;
 const TEXTS_FACTOR: usize = 4;
 
 /// A query that is run once.
-pub(crate) fn compile_one(module: &Module, peer: &Peer, text: &str) -> Result<Asked, String> {
+pub(crate) fn compile_one(module: &Module, peer: &Peer, text: &str) -> Result<BoundQuery, String> {
     compile_subscription(text, &module.catalog, &peer.caller())
-        .map(|query| Asked::new(query, peer.identity))
+        .map(|query| BoundQuery::new(query, peer.identity))
         .map_err(|error| error.to_string())
 }
 
@@ -133,10 +133,15 @@ impl SetCompiler {
     fn add_fragments(&mut self, query: &Query, catalog: &CatalogView) -> Result<(), String> {
         let caller = self.peer.identity;
         if query.is_window() {
-            return self.add_live(LiveQuery::of_window(query, &caller, catalog)?);
+            return self.add_live(LiveQuery::of_window(query, &caller, &catalog.shapes)?);
         }
         for fragment in &query.fragments {
-            self.add_live(LiveQuery::of_fragment(query, fragment, &caller, catalog)?)?;
+            self.add_live(LiveQuery::of_fragment(
+                query,
+                fragment,
+                &caller,
+                &catalog.shapes,
+            )?)?;
         }
         Ok(())
     }

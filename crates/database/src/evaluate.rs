@@ -10,11 +10,12 @@ use lightcone_types::ColId;
 use lightcone_wire::rows::RowSize;
 
 use crate::answer::ReadError;
-use crate::asked::{Asked, Running, WindowRows};
 use crate::budget::{Charge, ClientBudget};
 use crate::frozen::{FrozenTable, FrozenTables};
 use crate::row_limit::FoundRows;
-use crate::windows::{Entry, Windows};
+use crate::running_query::RunningQuery;
+use lightcone_live::{BoundQuery, BoundWindow};
+use lightcone_live::{Entry, Windows};
 
 /// A table with at most so many rows is scanned on the writer; freezing it would cost more.
 const SCAN_ON_WRITER_ROWS_MAX: u64 = 256;
@@ -40,7 +41,7 @@ pub(crate) enum Source {
     Shared(SharedRows),
     View(View),
     /// A query on several tables. What was found is kept until all is, as far as it has to be counted first.
-    Running(Box<Running>, Found),
+    Running(Box<RunningQuery>, Found),
 }
 
 /// Rows that were found so far, with their memory.
@@ -175,17 +176,17 @@ impl<'d> Finder<'d> {
     ///
     /// The plan's table may be gone or replaced since it was compiled; the result is empty then. None: it would have to be
     /// frozen, and may not.
-    pub fn find(&mut self, asked: &Asked) -> Option<Source> {
+    pub fn find(&mut self, asked: &BoundQuery) -> Option<Source> {
         match asked {
-            Asked::Plan(plan) => self.find_plan(plan),
-            Asked::Query(query, sender) if self.may_freeze => {
+            BoundQuery::Table(plan) => self.find_plan(plan),
+            BoundQuery::Tables(query, sender) if self.may_freeze => {
                 let max = self.row_limit.filter(|_| query.has_rules());
                 let (datastore, frozen) = (&mut *self.datastore, &mut *self.frozen);
-                let running = Running::new(datastore, frozen, query, *sender, max);
+                let running = RunningQuery::new(datastore, frozen, query, *sender, max);
                 Some(Source::Running(Box::new(running), Found::default()))
             }
-            Asked::Query(..) => None,
-            Asked::Window(_) => unreachable!("only subscriptions are made windows"),
+            BoundQuery::Tables(..) => None,
+            BoundQuery::Window(_) => unreachable!("only subscriptions are made windows"),
         }
     }
 
@@ -207,7 +208,7 @@ impl<'d> Finder<'d> {
     /// They are more.
     pub fn find_window(
         &mut self,
-        asked: &WindowRows,
+        asked: &BoundWindow,
         budget: &Arc<ClientBudget>,
     ) -> Result<Source, ReadError> {
         let entries = self.windows.entries(asked);
@@ -363,7 +364,7 @@ impl Source {
     /// The table was frozen too long ago, or there are more rows than the caller's queries may find.
     pub fn step(
         &self,
-        asked: &Asked,
+        asked: &BoundQuery,
         cursor: &mut Cursor,
         mut visit: impl FnMut(&[u8]),
     ) -> Result<bool, ReadError> {
@@ -381,7 +382,7 @@ impl Source {
 
     fn visit(
         &self,
-        asked: &Asked,
+        asked: &BoundQuery,
         cursor: &mut Cursor,
         mut visit: impl FnMut(&[u8]),
     ) -> Result<bool, ReadError> {
@@ -396,7 +397,7 @@ impl Source {
                 Ok(false)
             }
             (Source::View(view), _) if view.table.is_ended() => Err(ReadError::Ended),
-            (Source::View(view), Asked::Plan(plan)) => {
+            (Source::View(view), BoundQuery::Table(plan)) => {
                 let layout = view.table.layout();
                 Ok(view.step(cursor, |row| match &plan.predicate {
                     Some(predicate) if !predicate.matches(layout, row) => {}
@@ -487,7 +488,7 @@ mod tests {
     use super::*;
     use crate::budget::MemoryBudget;
     use crate::testing::{machine, Items};
-    use crate::windows::WindowLimits;
+    use lightcone_live::WindowLimits;
 
     fn is_deferred(found: Option<Source>) -> bool {
         found.expect("it may be frozen").is_deferred()
@@ -519,8 +520,8 @@ mod tests {
         let mut items = Items::new(300, 1000);
         let mut windows = Windows::default();
         let window = items.live_window("ORDER BY id LIMIT 300");
-        let asked = match &window.asked {
-            Asked::Window(asked) => asked.clone(),
+        let asked = match &window.query {
+            BoundQuery::Window(asked) => asked.clone(),
             _ => panic!("it is a window"),
         };
         let now = std::time::Instant::now();
@@ -541,7 +542,7 @@ mod tests {
         let second = find().expect("there is room");
         assert!(second.is_deferred(), "together more than a MiB");
         let (mut cursor, mut rows) = (Cursor::default(), 0);
-        let asked_window = Asked::Window(asked.clone());
+        let asked_window = BoundQuery::Window(asked.clone());
         while second
             .step(&asked_window, &mut cursor, |_| rows += 1)
             .expect("it is there")

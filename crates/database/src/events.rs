@@ -4,16 +4,16 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use lightcone_engine::DeltaBatch;
 use lightcone_host::FATAL_ERROR_TEXT;
 use lightcone_log::{LogError, LogOffset};
+use lightcone_table::DeltaBatch;
 use lightcone_types::{ConnectionId, Identity, Timestamp};
 use lightcone_wire::server;
 use tokio::sync::oneshot;
 
-use crate::live_query::LiveQuery;
 use crate::outgoing::{MessageBatch, OutgoingQueue};
 use crate::peer::ConnectionNumber;
+use lightcone_live::LiveQuery;
 
 /// How a reducer call ended, as the caller sees it.
 pub(crate) enum CallResult {

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::Arc;
 
-use lightcone_engine::DeltaBatch;
 use lightcone_log::LogError;
+use lightcone_table::DeltaBatch;
 use lightcone_types::Timestamp;
 use lightcone_wire::server;
 use rustc_hash::FxHashMap;

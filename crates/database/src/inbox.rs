@@ -13,7 +13,6 @@ use lightcone_schema::ModuleDef;
 use lightcone_types::{ConnectionId, Identity, Timestamp};
 use tokio::sync::{mpsc, oneshot, OwnedSemaphorePermit, Semaphore};
 
-use crate::asked::Asked;
 use crate::calls::{CallError, CallOutcome, Caller, HandlerAnswer, HandlerRequest};
 use crate::error::{ConnectError, SqlError, SubmitError, UpdateError};
 use crate::evaluate::Source;
@@ -28,6 +27,7 @@ use crate::request::Decoded;
 use crate::rights::Rights;
 use crate::sql::SqlStats;
 use crate::trace::TraceContext;
+use lightcone_live::BoundQuery;
 
 /// Bytes that one permit of the inbox's byte bound stands for.
 const PERMIT_BYTES: usize = 1024;
@@ -176,7 +176,7 @@ pub(crate) struct HttpCall {
 pub(crate) struct HttpQuery {
     pub caller: Caller,
     pub connection_id: ConnectionId,
-    pub plan: Result<Asked, SqlError>,
+    pub plan: Result<BoundQuery, SqlError>,
     pub turn: QueryTurn,
 }
 
@@ -198,7 +198,7 @@ pub(crate) enum QueryTurn {
 }
 
 /// None: the writer did not find the rows, and may not freeze their table without a permit.
-pub(crate) type FoundQuery = (Asked, Option<Source>);
+pub(crate) type FoundQuery = (BoundQuery, Option<Source>);
 
 /// Clients are told code and reason, and whoever asked when all is done.
 pub(crate) struct Stop {

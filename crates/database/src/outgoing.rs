@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use lightcone_wire::Compression;
+use smallvec::{smallvec, SmallVec};
 use tokio::sync::{oneshot, Notify, OwnedSemaphorePermit};
 
 use crate::budget::{Charge, ClientBudget};
 use crate::courier::{hand_over, Courier, Outlet, Ready};
-use crate::few::Few;
 
 /// The bytes of messages.
 #[derive(Debug)]
@@ -117,7 +117,7 @@ impl Body {
 pub struct MessageBatch {
     pub bytes: Body,
     /// End of each message in `bytes`.
-    pub ends: Few<usize>,
+    pub ends: SmallVec<[usize; 1]>,
     /// What is reserved for them, until the batch is dropped.
     pub(crate) charge: Charge,
     /// A read whose answer this is.
@@ -133,7 +133,7 @@ impl MessageBatch {
 
     pub(crate) fn of(message: Vec<u8>) -> MessageBatch {
         MessageBatch {
-            ends: Few::One(message.len()),
+            ends: smallvec![message.len()],
             bytes: message.into(),
             ..MessageBatch::default()
         }
@@ -141,7 +141,7 @@ impl MessageBatch {
 
     pub(crate) fn of_shared(body: Arc<SharedBody>) -> MessageBatch {
         MessageBatch {
-            ends: Few::One(body.bytes.len()),
+            ends: smallvec![body.bytes.len()],
             bytes: Body::Shared(body),
             ..MessageBatch::default()
         }
@@ -162,7 +162,11 @@ impl MessageBatch {
 
     /// Bytes of memory that the batch takes.
     fn memory_bytes(&self) -> usize {
-        self.bytes.memory_bytes() + self.ends.heap_bytes()
+        let ends = match self.ends.spilled() {
+            true => self.ends.capacity() * size_of::<usize>(),
+            false => 0,
+        };
+        self.bytes.memory_bytes() + ends
     }
 
     /// Reserves what the batch takes. False if that is too much for the client.

@@ -8,11 +8,11 @@ use bytes::Bytes;
 use lightcone_types::Timestamp;
 use tokio::sync::oneshot;
 
-use crate::asked::Asked;
 use crate::budget::Charge;
-use crate::live_query::LiveQuery;
 use crate::outgoing::{GivenBack, ReadTicket};
 use crate::trace::TraceContext;
+use lightcone_live::BoundQuery;
+use lightcone_live::LiveQuery;
 
 /// One client message, resolved against a version of the module.
 pub(crate) enum Request {
@@ -54,7 +54,7 @@ pub(crate) enum OtherRequest {
     },
     OneOff {
         request_id: u32,
-        plan: Result<Asked, String>,
+        plan: Result<BoundQuery, String>,
         ticket: ReadTicket,
     },
     RejectedProcedure {

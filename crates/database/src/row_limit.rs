@@ -2,12 +2,10 @@
 //! into which rules are drawn have no estimate, which would tell of rows that the rules hide; the rows that they find are counted.
 
 use lightcone_engine::{Datastore, ST_VAR_ID};
-use lightcone_query::Tables;
-use lightcone_table::TableView;
-use lightcone_types::{Reader, TableId};
+use lightcone_types::Reader;
 
-use crate::asked::Asked;
 use crate::rights::Rights;
+use lightcone_live::BoundQuery;
 
 /// U64 among the variants of a variable's value (08 §12.5).
 const U64_TAG: u8 = 8;
@@ -19,7 +17,7 @@ const U64_TAG: u8 = 8;
 pub(crate) fn check<'p>(
     datastore: &Datastore,
     rights: Rights,
-    queries: impl IntoIterator<Item = &'p Asked>,
+    queries: impl IntoIterator<Item = &'p BoundQuery>,
 ) -> Result<(), String> {
     let Some(limit) = of(datastore, rights) else {
         return Ok(());
@@ -68,28 +66,18 @@ impl FoundRows {
     }
 }
 
-fn estimate_asked(datastore: &Datastore, asked: &Asked) -> u64 {
-    let tables = Current(datastore);
+fn estimate_asked(datastore: &Datastore, asked: &BoundQuery) -> u64 {
     match asked {
-        Asked::Plan(plan) => plan.estimated_rows(&tables),
-        Asked::Query(query, sender) => query.estimated_rows(sender, &tables),
-        Asked::Window(asked) if asked.query.has_rules() => 0,
-        Asked::Window(asked) => {
-            let rows = asked.query.estimated_rows(&asked.sender, &tables);
+        BoundQuery::Table(plan) => plan.estimated_rows(datastore),
+        BoundQuery::Tables(query, sender) => query.estimated_rows(sender, datastore),
+        BoundQuery::Window(asked) if asked.query.has_rules() => 0,
+        BoundQuery::Window(asked) => {
+            let rows = asked.query.estimated_rows(&asked.sender, datastore);
             match asked.shape.is_walked_in_order() {
                 true => rows.min(asked.shape.extent.end as u64),
                 false => rows,
             }
         }
-    }
-}
-
-/// The tables as they are now.
-pub(crate) struct Current<'d>(pub &'d Datastore);
-
-impl Tables for Current<'_> {
-    fn table(&self, id: TableId) -> Option<&TableView> {
-        self.0.table(id).map(|table| &**table)
     }
 }
 

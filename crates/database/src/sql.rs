@@ -12,7 +12,6 @@ use tokio::sync::{oneshot, OwnedSemaphorePermit};
 
 use self::rows::{RowsJob, RowsOf};
 use crate::answer::ReadError;
-use crate::asked::Asked;
 use crate::budget::{ClientBudget, Exceeded, HeldBytes, Holder};
 use crate::calls::Caller;
 use crate::decode::COMPILED_HERE_BYTES_MAX;
@@ -21,6 +20,7 @@ use crate::handle::DatabaseHandle;
 use crate::inbox::{Command, FoundQuery, HttpQuery, HttpWrite, QueryTurn};
 use crate::reads::Once;
 use crate::rights::Rights;
+use lightcone_live::BoundQuery;
 
 pub use self::describe::Described;
 pub use self::json::JsonRows;
@@ -213,14 +213,14 @@ fn permitted(
 
 /// A checked statement, to be shared with the writer.
 enum Compiled {
-    Read(Asked),
+    Read(BoundQuery),
     Write(Arc<WritePlan>),
 }
 
 impl Compiled {
     fn new(statement: Statement, sender: Identity) -> Compiled {
         match statement {
-            Statement::Select(query) => Compiled::Read(Asked::new(query, sender)),
+            Statement::Select(query) => Compiled::Read(BoundQuery::new(query, sender)),
             Statement::Write(plan) => Compiled::Write(Arc::new(plan)),
         }
     }
@@ -269,7 +269,7 @@ impl DatabaseHandle {
     async fn find(
         &self,
         caller: Caller,
-        plan: Result<Asked, SqlError>,
+        plan: Result<BoundQuery, SqlError>,
         confirmed: bool,
         bytes: usize,
     ) -> Result<(FoundQuery, Option<OwnedSemaphorePermit>), SqlError> {
@@ -293,7 +293,7 @@ impl DatabaseHandle {
     async fn ask(
         &self,
         caller: Caller,
-        plan: Result<Asked, SqlError>,
+        plan: Result<BoundQuery, SqlError>,
         turn: QueryTurn,
         confirmed: bool,
         bytes: usize,

@@ -3,20 +3,20 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use lightcone_engine::{DeltaBatch, DeltaKind, DeltaOp};
 use lightcone_query::Predicate;
 use lightcone_schema::TableSchema;
 use lightcone_table::RowLayout;
+use lightcone_table::{DeltaBatch, DeltaKind, DeltaOp};
 use lightcone_types::TableId;
 use lightcone_wire::rows::RowSize;
 use lightcone_wire::server::{event_rows, persistent_rows};
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use crate::evaluate::row_size;
-use crate::few::Few;
-use crate::live_query::{LiveQuery, QueryKey};
 use crate::peer::ConnectionNumber;
-use crate::router::{Places, QueryIndex, Router};
+use lightcone_live::{LiveQuery, QueryKey};
+use lightcone_live::{Places, QueryIndex, Router};
 
 /// One live query set's reference to a query.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ struct Query {
     residual: Option<Predicate>,
     /// Where its table's router has it.
     places: Places,
-    subscribers: Few<Subscriber>,
+    subscribers: SmallVec<[Subscriber; 1]>,
     /// Position in `Transaction::hits` if the present transaction concerns this query.
     hit: Option<u32>,
 }
@@ -248,7 +248,7 @@ impl Subscriptions {
             table: live.group.table,
             live,
             places,
-            subscribers: Few::None,
+            subscribers: SmallVec::new(),
             hit: None,
         };
         match self.queries.get_mut(index as usize) {

@@ -41,18 +41,18 @@ use crate::events::{Batch, Event, FanoutItem};
 use crate::frozen::FrozenTables;
 use crate::held::{Held, Waiting};
 use crate::inbox::{Command, InboxItem, InboxPermit, Notice, Stop};
-use crate::joins::SubscribedJoins;
 use crate::metrics::QueryKind;
 use crate::module::Module;
 use crate::outgoing::OutgoingQueue;
 use crate::peer::{ConnectionNumber, Peer};
 use crate::procedures::Origin;
-use crate::query_load::QueryLoad;
 use crate::request::CompiledSet;
 use crate::shared::Shared;
 use crate::trace::Traced;
 use crate::views::Views;
-use crate::windows::Windows;
+use lightcone_live::QueryLoad;
+use lightcone_live::SubscribedJoins;
+use lightcone_live::Windows;
 
 /// Items taken from the inbox at a time.
 const ITEMS_PER_ROUND_MAX: usize = 1024;
@@ -72,7 +72,7 @@ struct Client {
     queries: usize,
     /// How many of them are windows.
     windows: usize,
-    /// [`LiveQuery::steps_of_connection`](crate::live_query::LiveQuery::steps_of_connection) of all of them.
+    /// [`LiveQuery::steps_of_connection`](lightcone_live::LiveQuery::steps_of_connection) of all of them.
     query_steps: usize,
 }
 

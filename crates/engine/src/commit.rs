@@ -1,12 +1,11 @@
 //! Commit: from the undo log to the net change, its log record and its deltas.
 
-use lightcone_table::{RowId, Table};
+use lightcone_table::{DeltaBatch, DeltaKind, RowId, Table};
 use lightcone_types::TableId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::catalog::sequence_row;
 use crate::datastore::Datastore;
-use crate::delta::{DeltaBatch, DeltaKind};
 use crate::error::DatastoreError;
 use crate::record::{put_group, put_group_head, put_varint, GroupKind, TRANSACTION};
 use crate::schedule::ScheduleChange;

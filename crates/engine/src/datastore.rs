@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lightcone_schema::{ModuleDef, TableSchema};
-use lightcone_table::{Index, IndexBuild, IndexChanges, Table};
+use lightcone_table::{CurrentTables, Index, IndexBuild, IndexChanges, Table, TableView, Tables};
 use lightcone_types::{ColId, IndexId, TableId, Timestamp};
 use rustc_hash::FxHashSet;
 
@@ -249,20 +249,6 @@ impl Datastore {
         }
     }
 
-    /// Makes sure that a column has an index to look rows up by, as [`Table::hold_index`].
-    pub fn hold_index(&mut self, table: TableId, column: ColId) {
-        if let Ok(slot) = self.slot(table) {
-            self.at_mut(slot).table.hold_index(column);
-        }
-    }
-
-    /// Undoes one [`hold_index`](Self::hold_index).
-    pub fn release_index(&mut self, table: TableId, column: ColId) {
-        if let Ok(slot) = self.slot(table) {
-            self.at_mut(slot).table.release_index(column);
-        }
-    }
-
     /// From now on, what changes in a column is noted for an index that is built elsewhere, as [`Table::begin_index`].
     pub fn begin_index(&mut self, table: TableId, column: ColId, changes_bytes_max: usize) {
         if let Ok(slot) = self.slot(table) {
@@ -371,6 +357,30 @@ impl Datastore {
     /// Memory of all tables in bytes; ordered indexes are estimated.
     pub fn heap_bytes(&self) -> usize {
         self.states().map(|state| state.table.heap_bytes()).sum()
+    }
+}
+
+impl Tables for Datastore {
+    fn table(&self, id: TableId) -> Option<&TableView> {
+        self.current(id).map(|table| &**table)
+    }
+}
+
+impl CurrentTables for Datastore {
+    fn current(&self, id: TableId) -> Option<&Table> {
+        Datastore::table(self, id)
+    }
+
+    fn hold_index(&mut self, table: TableId, column: ColId) {
+        if let Ok(slot) = self.slot(table) {
+            self.at_mut(slot).table.hold_index(column);
+        }
+    }
+
+    fn release_index(&mut self, table: TableId, column: ColId) {
+        if let Ok(slot) = self.slot(table) {
+            self.at_mut(slot).table.release_index(column);
+        }
     }
 }
 

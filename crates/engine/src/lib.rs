@@ -2,7 +2,7 @@
 //!
 //! One [`Datastore`] belongs to one writer thread. A transaction changes rows in place and keeps an undo log; rollback
 //! replays it backwards, commit turns it into the net change: a log record ([`record`]) and, for watched tables, the
-//! rows that subscribers must see ([`DeltaBatch`]).
+//! rows that subscribers must see ([`DeltaBatch`](lightcone_table::DeltaBatch)).
 
 #![forbid(unsafe_code)]
 
@@ -13,7 +13,6 @@ mod catalog;
 mod commit;
 mod counters;
 mod datastore;
-mod delta;
 mod error;
 pub mod fuzzing;
 mod hidden;
@@ -21,7 +20,6 @@ mod making;
 mod migration;
 mod names;
 mod old_names;
-mod read_set;
 pub mod record;
 mod recovery;
 mod rollback;
@@ -43,12 +41,10 @@ pub use catalog::ModuleRecord;
 pub use commit::CommitOutput;
 pub use counters::{Counter, TableCounters};
 pub use datastore::{Clock, Datastore};
-pub use delta::{DeltaBatch, DeltaKind, DeltaOp, RowAt};
 pub use error::{DatastoreError, RecoveryError, SchemaError};
 pub use hidden::is_hidden;
 pub use lightcone_table::RangeBounds;
 pub use migration::{MigrationError, MigrationWork};
-pub use read_set::{ReadSet, TableReads, READS_MAX};
 pub use recovery::{RecoveryReport, Replayer};
 pub use row_buffer::RowBuffer;
 pub use scan::Scan;

@@ -8,10 +8,9 @@ mod writes;
 use std::sync::Arc;
 
 use lightcone_accounts::{Account, Counted, Kind, Terms};
-use lightcone_engine::{
-    DatastoreError, RangeBounds, ReadSet, RowBuffer, ST_CONNECTION_CREDENTIALS_ID,
-};
+use lightcone_engine::{DatastoreError, RangeBounds, RowBuffer, ST_CONNECTION_CREDENTIALS_ID};
 use lightcone_limits::HostLimits;
+use lightcone_table::ReadSet;
 use lightcone_types::bsatn::Reader;
 use lightcone_types::{ConnectionId, Identity};
 

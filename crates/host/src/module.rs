@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use lightcone_engine::ReadSet;
+use lightcone_table::ReadSet;
 
 use crate::{
     HandlerResponse, HostEnv, HostError, InstanceOptions, Interrupt, OpenTransaction,

@@ -6,7 +6,7 @@
 //! Where row-level security rules are drawn in nothing is estimated: the sizes of tables, and of keys that the text names, would
 //! tell of rows that they hide. What such a query finds is counted when it is run ([`crate::Run::limit_matches`]).
 
-use lightcone_table::TableView;
+use lightcone_table::{TableView, Tables};
 use lightcone_types::{ColId, Identity};
 
 use crate::admission::probe_index;
@@ -16,7 +16,6 @@ use crate::condition::{
 use crate::lexer::Comparison;
 use crate::planner::{leading_subquery, Planned, Samples};
 use crate::query::{Fragment, JoinOn, Query};
-use crate::results::Tables;
 use crate::select_plan::{Projection, SelectPlan};
 
 /// Indexes of more columns are not looked up in by the reference.

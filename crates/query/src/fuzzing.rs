@@ -5,12 +5,10 @@ use std::sync::Arc;
 use lightcone_schema::{
     ColumnSchema, IndexAlgorithm, IndexSchema, TableAccess, TableKind, TableSchema,
 };
-use lightcone_table::{RowLayout, Table, TableView};
+use lightcone_table::{RowLayout, Table, TableView, Tables};
 use lightcone_types::{AlgebraicType, ColId, Identity, IndexId, TableId};
 
-use crate::{
-    compile_statement, compile_subscription, Caller, Catalog, Progress, Run, Statement, Tables,
-};
+use crate::{compile_statement, compile_subscription, Caller, Catalog, Progress, Run, Statement};
 
 struct OneTable(Arc<TableSchema>);
 

@@ -75,7 +75,7 @@ pub use plan::{
 };
 pub use predicate::{Predicate, Tuple};
 pub use query::{Fragment, Output, Query};
-pub use results::{Run, Tables};
+pub use results::Run;
 pub use routing::{ColumnOrder, ColumnRange, Routing};
 pub use rules::FRAGMENTS_MAX;
 pub use select_plan::{Projection, SelectPlan};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use lightcone_table::{RowLayout, TableView};
-use lightcone_types::{Identity, TableId};
+use lightcone_table::{RowLayout, Tables};
+use lightcone_types::Identity;
 
 use crate::collect::{Groups, Memory, Seen, Sorter};
 use crate::condition::ColumnAt;
@@ -17,12 +17,6 @@ use crate::sort_key::{push_sort_key, sort_key, FirstWord};
 
 /// Steps for each row that is sorted, grouped or compared with those that came already.
 const KEPT_STEPS: usize = 16;
-
-/// The tables that a query reads, in one state.
-pub trait Tables {
-    /// None if the table is gone; then nothing matches.
-    fn table(&self, id: TableId) -> Option<&TableView>;
-}
 
 /// The evaluation of a query for one caller, a bounded piece of work at a time.
 pub struct Run {

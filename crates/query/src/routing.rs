@@ -35,8 +35,8 @@ pub struct Routing {
 pub struct ColumnRange {
     pub column: ColId,
     pub order: ColumnOrder,
-    pub low: u64,
-    pub high: u64,
+    pub low: u128,
+    pub high: u128,
 }
 
 /// Gives the values of a column numbers in their order. Different values may have one number.
@@ -46,7 +46,7 @@ pub struct ColumnOrder(Scalar);
 impl ColumnOrder {
     /// The number of a value in BSATN. 0 if it is too short for one.
     #[inline]
-    pub fn number(self, value: &[u8]) -> u64 {
+    pub fn number(self, value: &[u8]) -> u128 {
         self.0.number(value).unwrap_or(0)
     }
 }
@@ -154,7 +154,7 @@ fn add_range(condition: &Condition, conjunct: NodeId, ranges: &mut Vec<ColumnRan
     };
     let (low, high) = match comparison {
         Comparison::Less | Comparison::LessOrEqual => (0, number),
-        Comparison::Greater | Comparison::GreaterOrEqual => (number, u64::MAX),
+        Comparison::Greater | Comparison::GreaterOrEqual => (number, u128::MAX),
         Comparison::Equal => (number, number),
         Comparison::NotEqual => return,
     };
@@ -175,39 +175,35 @@ fn add_range(condition: &Condition, conjunct: NodeId, ranges: &mut Vec<ColumnRan
 
 impl Scalar {
     /// The number of a value in BSATN: never less for a value that is not less. `None` if the bytes are too short.
-    fn number(self, bytes: &[u8]) -> Option<u64> {
-        const SIGN: u64 = 1 << 63;
-        let start = |of: usize| -> Option<u64> {
-            // Little endian: the last eight bytes are the greatest part.
-            let part = bytes.get(of.checked_sub(8)?..of)?;
-            part.first_chunk().map(|part| u64::from_le_bytes(*part))
-        };
-        let small = |of: usize| -> Option<u64> {
-            let mut part = [0; 8];
-            part[8 - of..].copy_from_slice(bytes.get(..of)?);
-            Some(u64::from_le_bytes(part))
+    fn number(self, bytes: &[u8]) -> Option<u128> {
+        const SIGN: u128 = 1 << 127;
+        // Little endian: the last bytes are the greatest part.
+        let greatest = |of: usize| -> Option<u128> {
+            let (mut part, count) = ([0; 16], of.min(16));
+            part[16 - count..].copy_from_slice(bytes.get(of - count..of)?);
+            Some(u128::from_le_bytes(part))
         };
         Some(match self {
-            Scalar::U8 => small(1)?,
-            Scalar::U16 => small(2)?,
-            Scalar::U32 => small(4)?,
-            Scalar::U64 => small(8)?,
-            Scalar::U128 => start(16)?,
-            Scalar::U256 => start(32)?,
-            Scalar::I8 => small(1)? ^ SIGN,
-            Scalar::I16 => small(2)? ^ SIGN,
-            Scalar::I32 => small(4)? ^ SIGN,
-            Scalar::I64 => small(8)? ^ SIGN,
-            Scalar::I128 => start(16)? ^ SIGN,
-            Scalar::I256 => start(32)? ^ SIGN,
-            Scalar::F32 => float_number(crate::scalar::f32_at(bytes)?.into()),
-            Scalar::F64 => float_number(crate::scalar::f64_at(bytes)?),
+            Scalar::U8 => greatest(1)?,
+            Scalar::U16 => greatest(2)?,
+            Scalar::U32 => greatest(4)?,
+            Scalar::U64 => greatest(8)?,
+            Scalar::U128 => greatest(16)?,
+            Scalar::U256 => greatest(32)?,
+            Scalar::I8 => greatest(1)? ^ SIGN,
+            Scalar::I16 => greatest(2)? ^ SIGN,
+            Scalar::I32 => greatest(4)? ^ SIGN,
+            Scalar::I64 => greatest(8)? ^ SIGN,
+            Scalar::I128 => greatest(16)? ^ SIGN,
+            Scalar::I256 => greatest(32)? ^ SIGN,
+            Scalar::F32 => float_number(crate::scalar::f32_at(bytes)?.into()).into(),
+            Scalar::F64 => float_number(crate::scalar::f64_at(bytes)?).into(),
             Scalar::Bytes => {
                 let content = crate::scalar::content(bytes)?;
-                let mut first = [0; 8];
-                let count = content.len().min(8);
+                let mut first = [0; 16];
+                let count = content.len().min(16);
                 first[..count].copy_from_slice(&content[..count]);
-                u64::from_be_bytes(first)
+                u128::from_be_bytes(first)
             }
         })
     }

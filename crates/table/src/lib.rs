@@ -9,6 +9,7 @@
 
 #![deny(unsafe_code)]
 
+mod delta;
 mod error;
 mod id_table;
 mod index;
@@ -16,21 +17,26 @@ pub mod key;
 mod layout;
 #[allow(unsafe_code)]
 mod page;
+mod read_set;
 mod row_id;
 mod rows;
 mod seed;
 mod table;
+mod tables;
 #[allow(unsafe_code)]
 mod words;
 
+pub use delta::{DeltaBatch, DeltaKind, DeltaOp, RowAt};
 pub use error::Error;
 pub use index::{Index, PointKey, RangeBounds};
 pub use key::KeyRange;
 pub use layout::RowLayout;
 pub use page::{FrozenPage, PageHash};
+pub use read_set::{ReadSet, TableReads, READS_MAX};
 pub use row_id::RowId;
 pub use rows::RowStore;
 pub use table::alter::{AlterError, Altered, Clashes, Tick, CLASHES_MAX};
 pub use table::held::IndexChanges;
 pub use table::hold::IndexBuild;
 pub use table::{InsertError, Inserted, Table, TableSnapshot, TableView};
+pub use tables::{CurrentTables, Tables};

@@ -9,11 +9,11 @@ use lightcone_types::{AlgebraicType, Encode};
 use tokio::sync::oneshot;
 
 use crate::answer::ReadError;
-use crate::asked::Asked;
 use crate::budget::{Charge, ClientBudget, Exceeded, HeldBytes};
 use crate::evaluate::{Cursor, Source};
 use crate::metrics::Metrics;
 use crate::reads::{Job, Progress, Slice};
+use lightcone_live::BoundQuery;
 
 /// Answers are made, and given to the socket, in pieces of about this size.
 const PIECE_BYTES: usize = 256 << 10;
@@ -102,7 +102,7 @@ pub trait RowEncoder: Send {
 
 /// The rows of a statement on their way to the encoder.
 pub(super) struct RowsOf<E: RowEncoder> {
-    asked: Asked,
+    asked: BoundQuery,
     source: Source,
     layout: RowLayout,
     columns: Vec<usize>,
@@ -121,7 +121,7 @@ pub(super) struct RowsOf<E: RowEncoder> {
 
 impl<E: RowEncoder> RowsOf<E> {
     pub fn new(
-        asked: Asked,
+        asked: BoundQuery,
         source: Source,
         mut encoder: E,
         budget: &Arc<ClientBudget>,
@@ -152,7 +152,7 @@ impl<E: RowEncoder> RowsOf<E> {
             return Ok(false);
         }
         let asked = self.asked.clone();
-        let Asked::Plan(plan) = &asked else {
+        let BoundQuery::Table(plan) = &asked else {
             return self.running_rows();
         };
         let source = std::mem::replace(&mut self.source, Source::Count(0));
@@ -229,10 +229,10 @@ impl<E: RowEncoder> RowsOf<E> {
     /// Is what was counted a row that is still to be written?
     fn ends_with_count(&self) -> bool {
         match &self.asked {
-            Asked::Plan(plan) => {
+            BoundQuery::Table(plan) => {
                 matches!(plan.projection, Projection::Count(_)) && plan.limit != Some(0)
             }
-            Asked::Query(..) | Asked::Window(_) => false,
+            BoundQuery::Tables(..) | BoundQuery::Window(_) => false,
         }
     }
 
@@ -265,10 +265,10 @@ impl<E: RowEncoder> RowsOf<E> {
 }
 
 /// Types of a row as it is found, and which of its columns come out.
-fn columns_of(asked: &Asked) -> (Vec<AlgebraicType>, Vec<usize>) {
+fn columns_of(asked: &BoundQuery) -> (Vec<AlgebraicType>, Vec<usize>) {
     let plan = match asked {
-        Asked::Plan(plan) => plan,
-        Asked::Query(..) | Asked::Window(_) => {
+        BoundQuery::Table(plan) => plan,
+        BoundQuery::Tables(..) | BoundQuery::Window(_) => {
             let output = asked.output_type().elements;
             let columns = (0..output.len()).collect();
             let types = output.into_iter().map(|element| element.algebraic_type);

@@ -6,8 +6,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use lightcone_engine::{Datastore, DeltaBatch, DeltaKind};
+use lightcone_engine::Datastore;
 use lightcone_query::Query;
+use lightcone_table::{DeltaBatch, DeltaKind};
 use lightcone_types::{Identity, TableId};
 use rustc_hash::FxHashSet;
 
@@ -15,8 +16,8 @@ use super::failures::ViewError;
 use super::joined_groups::JoinedGroups;
 use super::query::{check_bytes, Rows};
 use super::{Row, ViewHost};
-use crate::held_indexes::Asker;
-use crate::joins::{JoinShape, JoinShapes, Joins};
+use lightcone_live::Asker;
+use lightcone_live::{JoinShape, JoinShapes, Joins};
 
 /// Memory above this is not kept for the next transaction.
 const KEPT_BYTES_MAX: usize = 64 << 10;

@@ -11,7 +11,7 @@ use lightcone_types::{ColId, Identity};
 use super::failures::ViewError;
 use super::query::{find_rows, matches, replace, Deadline, Rows};
 use super::{Row, ViewHost};
-use crate::windows::OwnWindow;
+use lightcone_live::OwnWindow;
 
 /// The query of a view, with what is known of its result.
 pub(super) struct Kept {
@@ -93,9 +93,9 @@ impl Kept {
         host: ViewHost<'_>,
         datastore: &Datastore,
     ) -> Result<OwnWindow, ViewError> {
-        let windows = &host.module.catalog.windows;
+        let windows = &host.module.catalog.shapes.windows;
         let window = self.query.live_window(&self.sender);
-        let joins = &host.module.catalog.joins;
+        let joins = &host.module.catalog.shapes.joins;
         let shape = window.and_then(|window| windows.shape_of(&window, joins));
         let Some((shape, key)) = shape else {
             return Err("the first column of its ORDER BY has an index without an order, which is of the kind `hash`: make it `btree`".to_owned().into());

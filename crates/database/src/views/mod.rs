@@ -11,10 +11,7 @@
 //!
 //! **Unused instances** are not evaluated: a change to what they have read makes their rows go. Those that nothing changes are
 //! kept for a while, so that whoever comes back finds them.
-
-mod dependents;
 mod failures;
-mod intervals;
 mod joined_groups;
 mod joins;
 mod kept;
@@ -29,23 +26,24 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use lightcone_engine::{ReadSet, ViewInstance};
+use lightcone_engine::ViewInstance;
 use lightcone_schema::ViewSchema;
+use lightcone_table::ReadSet;
 use lightcone_types::{Identity, TableId, Timestamp};
 use rustc_hash::FxHashMap;
 
-use self::dependents::{Dependents, Looked};
 use self::failures::{Failures, ViewError};
 use self::joins::ViewJoins;
 use self::query::{RowChanges, ViewQuery};
 use self::runner::Runner;
 use self::uses::Unused;
-use crate::held_indexes::IndexBuilding;
 use crate::metrics::{Failure, FunctionKind};
 use crate::module::Module;
 use crate::peer::ConnectionNumber;
 use crate::shared::Shared;
 use crate::trace::{SpanName, Traced};
+use lightcone_live::IndexBuilding;
+use lightcone_live::{Dependents, Looked};
 
 /// No rows, as a BSATN array.
 const NO_ROWS: &[u8] = &[0; 4];

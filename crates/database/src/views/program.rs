@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use lightcone_engine::Datastore;
+use lightcone_table::CurrentTables;
 
 use super::query::ViewQuery;
 use super::runner::Runner;

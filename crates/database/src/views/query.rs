@@ -4,12 +4,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lightcone_engine::{Datastore, ReadSet, ViewInstance};
+use lightcone_engine::{Datastore, ViewInstance};
 use lightcone_query::{
     admit_subscription, compile_aggregate, compile_subscription, Caller, Fragment, Progress, Query,
-    Run, SelectPlan, Tables,
+    Run, SelectPlan,
 };
-use lightcone_table::TableView;
+use lightcone_table::ReadSet;
+use lightcone_table::{TableView, Tables};
 use lightcone_types::{AlgebraicType, ColId, Identity, TableId};
 
 use super::failures::ViewError;
@@ -17,9 +18,9 @@ use super::joins::{JoinResult, ViewJoin};
 use super::kept::Kept;
 use super::runner::Returned;
 use super::{Row, ViewHost, NO_ROWS};
-use crate::asked::Asked;
 use crate::evaluate::usable_index;
-use crate::held_indexes::{Asker, IndexBuilding};
+use lightcone_live::BoundQuery;
+use lightcone_live::{Asker, IndexBuilding};
 
 /// Changed rows of one transaction that are listed for queries, counted once for each query. With more, queries run again.
 const LISTED_ROWS_MAX: usize = 65_536;
@@ -36,7 +37,7 @@ pub(super) type Rows<'a> = (TableId, &'a ViewInstance);
 
 /// A query that a view returned.
 pub(super) struct ViewQuery {
-    asked: Asked,
+    asked: BoundQuery,
     /// The join that it is, if it is kept up to date as one.
     join: Option<ViewJoin>,
     /// What it knows of its result, if that is one of aggregates of one table, or the first rows of an order.
@@ -93,7 +94,7 @@ fn compile(
     table: TableId,
     sender: Option<Identity>,
     text: &str,
-) -> Result<Asked, String> {
+) -> Result<BoundQuery, String> {
     let caller = Caller {
         identity: sender.unwrap_or(host.shared.options.owner),
         is_owner: true,
@@ -134,8 +135,8 @@ fn compile(
     if is_same {
         let identity = caller.identity;
         return Ok(match query.returned_table() {
-            Some(_) => Asked::new(query, identity),
-            None => Asked::Query(Arc::new(query), identity),
+            Some(_) => BoundQuery::new(query, identity),
+            None => BoundQuery::Tables(Arc::new(query), identity),
         });
     }
     let declared = declared.iter().map(|column| (&*column.name, &column.ty));
@@ -154,12 +155,12 @@ fn shown_columns<'c>(columns: impl Iterator<Item = (&'c str, &'c AlgebraicType)>
 }
 
 /// What a query reads: the rows of a key if it is on one table with an index for it, else whole tables.
-fn reads_of(datastore: &Datastore, asked: &Asked) -> ReadSet {
+fn reads_of(datastore: &Datastore, asked: &BoundQuery) -> ReadSet {
     let mut reads = ReadSet::default();
     match asked {
-        Asked::Plan(plan) => return reads_of_plan(datastore, plan),
-        Asked::Query(query, _) => query.read_tables().for_each(|table| reads.table(table.id)),
-        Asked::Window(asked) => reads.table(asked.shape.table.id),
+        BoundQuery::Table(plan) => return reads_of_plan(datastore, plan),
+        BoundQuery::Tables(query, _) => query.read_tables().for_each(|table| reads.table(table.id)),
+        BoundQuery::Window(asked) => reads.table(asked.shape.table.id),
     }
     reads
 }
@@ -168,7 +169,10 @@ fn reads_of_plan(datastore: &Datastore, plan: &SelectPlan) -> ReadSet {
     let mut reads = ReadSet::default();
     match usable_index(plan, &plan.table.indexes) {
         Some((position, point)) => {
-            reads.point(datastore, plan.table.indexes[position].id, &point);
+            let index = plan.table.indexes[position].id;
+            if let Some(found) = datastore.index_of(index) {
+                reads.point(found, index, &point);
+            }
         }
         None => reads.table(plan.table.id),
     }
@@ -186,13 +190,13 @@ impl Tables for Open<'_> {
 }
 
 impl ViewQuery {
-    fn new(host: ViewHost<'_>, datastore: &Datastore, asked: Asked) -> ViewQuery {
+    fn new(host: ViewHost<'_>, datastore: &Datastore, asked: BoundQuery) -> ViewQuery {
         let (mut join, mut kept) = (None, None);
-        if let Asked::Query(query, sender) = &asked {
+        if let BoundQuery::Tables(query, sender) = &asked {
             kept = Kept::new(query, *sender);
             join = match &kept {
                 Some(_) => None,
-                None => ViewJoin::new(query, sender, &host.module.catalog.joins),
+                None => ViewJoin::new(query, sender, &host.module.catalog.shapes.joins),
             };
         }
         let reads = match (&join, &kept) {
@@ -284,9 +288,9 @@ impl ViewQuery {
             found.len() <= bytes_max
         };
         match &self.asked {
-            Asked::Plan(plan) => find_rows(host, datastore, plan, take)?,
-            Asked::Window(_) => unreachable!("only subscriptions are made windows"),
-            Asked::Query(query, sender) => {
+            BoundQuery::Table(plan) => find_rows(host, datastore, plan, take)?,
+            BoundQuery::Window(_) => unreachable!("only subscriptions are made windows"),
+            BoundQuery::Tables(query, sender) => {
                 find_matches(host, datastore, (query, *sender), &mut take)?;
             }
         }
@@ -311,7 +315,7 @@ impl ViewQuery {
         if let Some(kept) = &mut self.kept {
             return kept.change(host, datastore, (view, instance), changes);
         }
-        let Asked::Plan(plan) = &self.asked else {
+        let BoundQuery::Table(plan) = &self.asked else {
             return self.evaluate(host, datastore, (view, instance));
         };
         let Some(table) = datastore.table(plan.table.id) else {

@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
-use lightcone_engine::{Datastore, ReadSet};
+use lightcone_engine::Datastore;
 use lightcone_host::ConsoleLevel;
+use lightcone_table::{CurrentTables, ReadSet};
 
-use super::dependents::Dependent;
 use super::failures::ViewError;
 use super::query::{self, RowChanges, ViewQuery};
 use super::{Queued, Row, ViewHost, ViewMessage, Views};
+use lightcone_live::Dependent;
 
 impl Views {
     /// Before the open transaction is committed: brings what its changes concern up to date.

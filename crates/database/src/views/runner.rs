@@ -1,7 +1,8 @@
 //! Calling the functions of views.
 
-use lightcone_engine::{Datastore, ReadSet};
+use lightcone_engine::Datastore;
 use lightcone_host::{HostEnv, ModuleInstance, ReadView, ViewCall, ViewOutcome};
+use lightcone_table::ReadSet;
 use lightcone_types::{Identity, TableId};
 
 use super::failures::ViewError;

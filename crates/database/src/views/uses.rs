@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use lightcone_engine::{Datastore, ReadSet};
+use lightcone_engine::Datastore;
 use lightcone_query::view_instance;
+use lightcone_table::ReadSet;
 use lightcone_types::Identity;
 use rustc_hash::FxHashMap;
 

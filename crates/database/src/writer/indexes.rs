@@ -5,18 +5,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lightcone_schema::TableSchema;
-use lightcone_table::IndexChanges;
+use lightcone_table::{CurrentTables, IndexChanges};
 use lightcone_types::{ColId, Identity, TableId};
 use tokio::sync::oneshot;
 
 use super::Writer;
 use crate::budget::ClientBudget;
-use crate::held_indexes::{no_index, Takers};
 use crate::index_build::{BuildRound, Built};
 use crate::outgoing::ReadTicket;
 use crate::peer::ConnectionNumber;
 use crate::reads::Once;
 use crate::request::CompiledSet;
+use lightcone_live::{no_index, Takers};
 
 /// An index on a table with at most so many rows is built where it is needed: that takes the writer less than a millisecond.
 const BUILT_ON_WRITER_ROWS_MAX: u64 = 2048;

@@ -7,7 +7,7 @@ use lightcone_schema::TableSchema;
 use lightcone_types::cut;
 use rustc_hash::FxHashMap;
 
-use crate::live_query::LiveQuery;
+use lightcone_live::LiveQuery;
 
 /// The most of a query that its error repeats.
 const SHOWN_QUERY_BYTES_MAX: usize = 4096;
@@ -38,11 +38,11 @@ struct Meaning<'a> {
 fn tables_by_text(queries: &[Arc<LiveQuery>]) -> FxHashMap<&str, Meaning<'_>> {
     let mut by_text: FxHashMap<&str, Meaning<'_>> = FxHashMap::default();
     for query in queries {
-        let meaning = by_text.entry(query.asked.text()).or_default();
-        meaning.named = query.asked.named_tables();
+        let meaning = by_text.entry(query.query.text()).or_default();
+        meaning.named = query.query.named_tables();
         let read = match query.window() {
             Some(window) => window.query.read_tables().collect(),
-            None => query.asked.read_tables(),
+            None => query.query.read_tables(),
         };
         let read = read.into_iter().map(|table| table.name.as_str());
         meaning.read.extend(read);

@@ -18,7 +18,6 @@ use crate::catalog::CatalogView;
 use crate::compile::SetCompiler;
 use crate::error::UpdateError;
 use crate::events::Event;
-use crate::live_query::LiveQuery;
 use crate::metrics::{ModuleCounters, SeriesMax};
 use crate::migration::{cancelled, log_text, take_steps, Planned, Surroundings};
 use crate::migration_progress::MigrationOutcome;
@@ -26,6 +25,7 @@ use crate::module::{Module, Program};
 use crate::peer::ConnectionNumber;
 use crate::planned;
 use crate::request::CompiledSet;
+use lightcone_live::LiveQuery;
 
 /// What clients are told that have to go.
 const CLOSE_CODE: u16 = 1001;
@@ -336,7 +336,7 @@ impl Writer {
         let client = self.state.clients.get(&connection)?;
         let set = &client.query_sets.get(&query_set_id)?.set;
         let mut compiler = SetCompiler::new(&client.peer, client.queue.budget());
-        let mut texts = set.queries.iter().map(|query| query.asked.text());
+        let mut texts = set.queries.iter().map(|query| query.query.text());
         let compiled = texts.try_for_each(|text| compiler.add_again(catalog, text));
         Some(compiled.and_then(|()| {
             let new = compiler.finish();

@@ -13,18 +13,18 @@ use super::views::{views_of, views_of_set};
 use super::windows::windows_of;
 use super::{QuerySet, Writer};
 use crate::answer::{Answering, DeferredAnswer, Reply};
-use crate::asked::Asked;
 use crate::error::SqlError;
 use crate::evaluate::{Finder, Source};
 use crate::events::{Answer, Event};
-use crate::held_indexes::Asker;
 use crate::inbox::{FoundQuery, HttpQuery, Notice, QueryTurn};
-use crate::live_query::LiveQuery;
 use crate::outgoing::ReadTicket;
 use crate::peer::ConnectionNumber;
 use crate::request::CompiledSet;
 use crate::rights::Rights;
 use crate::row_limit;
+use lightcone_live::Asker;
+use lightcone_live::BoundQuery;
+use lightcone_live::LiveQuery;
 
 /// A connection with so few queries, and this part of the steps it may have, is let in however many steps others have: a few
 /// connections must not keep everybody else from a table.
@@ -136,7 +136,7 @@ impl Writer {
             .queries
             .iter()
             .filter(|query| !self.state.query_load.has(query));
-        row_limit::check(&self.datastore, rights, new.map(|query| &query.asked))?;
+        row_limit::check(&self.datastore, rights, new.map(|query| &query.query))?;
         Ok(set)
     }
 
@@ -359,7 +359,7 @@ impl Writer {
         &mut self,
         connection: ConnectionNumber,
         request_id: u32,
-        plan: Result<Asked, String>,
+        plan: Result<BoundQuery, String>,
         ticket: ReadTicket,
     ) {
         let reply = Reply::OneOff { request_id };
@@ -396,7 +396,7 @@ impl Writer {
     fn evaluate(
         &mut self,
         connection: ConnectionNumber,
-        plans: Vec<Asked>,
+        plans: Vec<BoundQuery>,
         reply: Reply,
         ticket: ReadTicket,
         failed: Option<Box<dyn FnOnce() + Send>>,
@@ -419,9 +419,9 @@ impl Writer {
         let may_freeze = ticket.first_try.is_none();
         let mut finder = Finder::new(datastore, frozen, windows, may_freeze, row_limit);
         let mut exceeded = None;
-        let find = |plan: Asked| {
+        let find = |plan: BoundQuery| {
             let source = match &plan {
-                Asked::Window(window) => match finder.find_window(window, &budget) {
+                BoundQuery::Window(window) => match finder.find_window(window, &budget) {
                     Ok(source) => source,
                     Err(error) => {
                         exceeded = Some(error);
@@ -576,7 +576,7 @@ impl Writer {
         let windows = &self.state.windows;
         let found = plan.map(|plan| {
             let source = match &plan {
-                Asked::Plan(plan) if is_row_count(plan) => {
+                BoundQuery::Table(plan) if is_row_count(plan) => {
                     let table = datastore.table(plan.table.id);
                     let count = table.map_or(0, |table| table.rows().row_count());
                     Some(Source::Count(count))
@@ -600,10 +600,10 @@ fn is_row_count(plan: &SelectPlan) -> bool {
     matches!(plan.projection, Projection::Count(_)) && plan.predicate.is_none()
 }
 
-fn plans_of(set: &CompiledSet) -> Vec<Asked> {
+fn plans_of(set: &CompiledSet) -> Vec<BoundQuery> {
     set.queries
         .iter()
-        .map(|query| query.asked.clone())
+        .map(|query| query.query.clone())
         .collect()
 }
 

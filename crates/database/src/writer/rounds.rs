@@ -13,7 +13,7 @@ use crate::commit::{commit, Committed};
 use crate::environment::Environment;
 use crate::events::{Event, FanoutItem};
 use crate::views::ViewHost;
-use crate::windows::WindowLimits;
+use lightcone_live::WindowLimits;
 
 impl Writer {
     pub(super) fn round_is_full(&self) -> bool {

@@ -12,12 +12,11 @@ use lightcone_types::text::format_value;
 use lightcone_types::{ColId, Identity, Reader, TableId, Typespace};
 
 use super::Writer;
-use crate::asked::QUERY_MEMORY_BYTES_MAX;
 use crate::environment::Environment;
 use crate::error::SqlError;
 use crate::evaluate::usable_index;
 use crate::inbox::HttpWrite;
-use crate::row_limit::Current;
+use crate::running_query::QUERY_MEMORY_BYTES_MAX;
 use crate::sql::SqlStats;
 
 /// So many rows are looked at, deleted or inserted before the time is looked at.
@@ -151,12 +150,17 @@ impl Statement<'_> {
                 return Err(Failure::TableChanged(read.name.clone()));
             }
         }
-        let tables = Current(self.datastore);
         let mut in_time = Ok(());
-        let found = find_targets(query, &self.sender, &tables, QUERY_MEMORY_BYTES_MAX, || {
-            in_time = self.look_at_time();
-            in_time.is_ok()
-        })?;
+        let found = find_targets(
+            query,
+            &self.sender,
+            self.datastore,
+            QUERY_MEMORY_BYTES_MAX,
+            || {
+                in_time = self.look_at_time();
+                in_time.is_ok()
+            },
+        )?;
         in_time?;
         Ok(found)
     }

@@ -10,15 +10,15 @@ use lightcone_types::Identity;
 use super::answers::ready;
 use super::rounds::RoundTransactions;
 use super::Writer;
-use crate::asked::Asked;
 use crate::environment::Alarm;
 use crate::error::UpdateError;
 use crate::events::Event;
 use crate::inbox::Notice;
-use crate::live_query::LiveQuery;
 use crate::module::Module;
 use crate::peer::ConnectionNumber;
 use crate::views::{ViewHost, ViewMessage, ViewRead};
+use lightcone_live::BoundQuery;
+use lightcone_live::LiveQuery;
 
 /// Failing views are tried again for so long between two looks at the inbox.
 const RETRY_ROUND_MAX: Duration = Duration::from_millis(10);
@@ -30,7 +30,7 @@ pub(super) struct ViewAlarm {
 }
 
 /// The views that a query reads, each once.
-pub(super) fn views_of(asked: &Asked) -> Vec<ViewRead> {
+pub(super) fn views_of(asked: &BoundQuery) -> Vec<ViewRead> {
     let mut reads: Vec<ViewRead> = Vec::new();
     let mut read = |table: &TableSchema| {
         let is_new = reads.iter().all(|read| read.table != table.id);
@@ -42,9 +42,9 @@ pub(super) fn views_of(asked: &Asked) -> Vec<ViewRead> {
         }
     };
     match asked {
-        Asked::Plan(plan) => read(&plan.table),
-        Asked::Query(query, _) => query.read_tables().for_each(|table| read(table)),
-        Asked::Window(rows) => rows.query.read_tables().for_each(|table| read(table)),
+        BoundQuery::Table(plan) => read(&plan.table),
+        BoundQuery::Tables(query, _) => query.read_tables().for_each(|table| read(table)),
+        BoundQuery::Window(rows) => rows.query.read_tables().for_each(|table| read(table)),
     }
     reads
 }
@@ -53,7 +53,7 @@ pub(super) fn views_of(asked: &Asked) -> Vec<ViewRead> {
 pub(super) fn views_of_set(queries: &[Arc<LiveQuery>]) -> Vec<ViewRead> {
     queries
         .iter()
-        .flat_map(|query| views_of(&query.asked))
+        .flat_map(|query| views_of(&query.query))
         .collect()
 }
 

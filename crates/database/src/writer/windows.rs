@@ -5,9 +5,9 @@ use std::sync::Arc;
 use lightcone_limits::DatabaseLimits;
 
 use super::Writer;
-use crate::live_query::LiveQuery;
 use crate::peer::ConnectionNumber;
-use crate::windows::WindowLimits;
+use lightcone_live::LiveQuery;
+use lightcone_live::WindowLimits;
 
 /// A connection with so many windows may open them although others have half of all there may be, unless they are large
 /// (`windows::MODEST_PART`).

@@ -109,8 +109,8 @@ impl HostEnv {
     #[cold]
     fn note_point(&mut self, index: IndexId, point: &[u8]) -> Result<(), AbiError> {
         let datastore = self.access.read()?;
-        if let Some(reads) = &mut self.reads {
-            reads.point(datastore, index, point);
+        if let (Some(reads), Some(found)) = (&mut self.reads, datastore.index_of(index)) {
+            reads.point(found, index, point);
         }
         Ok(())
     }
@@ -118,8 +118,8 @@ impl HostEnv {
     #[cold]
     fn note_range(&mut self, index: IndexId, range: RangeBounds<'_>) -> Result<(), AbiError> {
         let datastore = self.access.read()?;
-        if let Some(reads) = &mut self.reads {
-            reads.range(datastore, index, range);
+        if let (Some(reads), Some(found)) = (&mut self.reads, datastore.index_of(index)) {
+            reads.range(found, index, range);
         }
         Ok(())
     }

@@ -1,12 +1,11 @@
 //! Finding the rows that a statement with subqueries changes.
 
-use lightcone_table::RowId;
+use lightcone_table::{RowId, Tables};
 use lightcone_types::Identity;
 
 use crate::execute::{ExecuteError, Execution, Progress};
 use crate::planner::Samples;
 use crate::query::Query;
-use crate::results::Tables;
 
 /// Steps between two looks at the clock: less than a millisecond.
 const PIECE_STEPS: usize = 1 << 17;

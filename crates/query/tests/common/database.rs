@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lightcone_query::{
-    compile_statement, Caller, Catalog, ExecuteError, Progress, Query, Run, Tables,
-};
+use lightcone_query::{compile_statement, Caller, Catalog, ExecuteError, Progress, Query, Run};
 use lightcone_schema::TableSchema;
 use lightcone_table::{Table, TableView};
 use lightcone_types::{Identity, TableId};

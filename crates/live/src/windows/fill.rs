@@ -10,7 +10,6 @@ use super::common::Common;
 use super::shape::{Access, WindowShape};
 use super::window::Entry;
 use crate::joins::{Reading, STEPS_PER_ROW};
-use crate::row_limit::Current;
 
 /// Rows are put in order when there are so many more than twice those that are wanted.
 const SPARE_ROWS: usize = 64;
@@ -77,7 +76,7 @@ impl Wanted<'_> {
         access: &Access,
         is_late: &mut dyn FnMut() -> bool,
     ) -> Option<Found> {
-        let Some(table) = reading.datastore.table(self.shape.table.id) else {
+        let Some(table) = reading.tables.table(self.shape.table.id) else {
             return Some(Found {
                 entries: Vec::new(),
                 is_complete: true,
@@ -166,7 +165,7 @@ impl Wanted<'_> {
             let steps_max = reading.rows_left.saturating_mul(STEPS_PER_ROW);
             let steps_max = steps_max.min(PIECE_STEPS);
             let mut steps = steps_max;
-            let progress = run.run(&Current(reading.datastore), &mut steps, |row| {
+            let progress = run.run(reading.tables, &mut steps, |row| {
                 rows += 1;
                 let key_len = self.shape.write_entry(row, &mut entry);
                 let is_behind = |after: &Entry| entry[..] > *after.bytes();

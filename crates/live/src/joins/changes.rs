@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use lightcone_engine::{Datastore, DeltaBatch, DeltaKind, DeltaOp};
 use lightcone_query::ColumnAt;
+use lightcone_table::{DeltaBatch, DeltaKind, DeltaOp, Tables};
 use lightcone_types::TableId;
 
 use super::shape::{place_of, JoinShape, Relation};
@@ -124,7 +124,7 @@ impl Changes {
     pub fn list_by_value(
         &mut self,
         shape: &JoinShape,
-        datastore: &Datastore,
+        tables: &dyn Tables,
         ops: Ops<'_>,
     ) -> Option<()> {
         for (number, relation) in shape.relations.iter().enumerate() {
@@ -134,7 +134,7 @@ impl Changes {
             if is_few || is_all {
                 continue;
             }
-            let table = datastore.table(relation.table.id)?;
+            let table = tables.table(relation.table.id)?;
             for &column in &relation.looked_up_by {
                 let index = table.index_on(column)?;
                 let mut by_value = ByValue::new();

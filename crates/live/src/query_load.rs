@@ -10,7 +10,7 @@ use crate::live_query::{Group, LiveQuery, QueryKey};
 
 /// The live queries of a database.
 #[derive(Default)]
-pub(crate) struct QueryLoad {
+pub struct QueryLoad {
     /// How many query sets hold a query.
     holders: HashMap<Arc<QueryKey>, usize>,
     /// Steps of the different queries of a group, together.
@@ -165,7 +165,7 @@ impl QueryLoad {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Items;
+    use crate::items::Items;
     use lightcone_types::Identity;
 
     fn queries(items: &Items, conditions: &[&str]) -> Vec<Arc<LiveQuery>> {
@@ -183,7 +183,7 @@ mod tests {
         assert!(load.add(&two, steps_max).is_ok());
         assert!(load.add(&two, steps_max).is_ok(), "the same cost no more");
         let refused = load.add(&third, steps_max).err();
-        assert!(refused.is_some_and(|query| query.asked.text().ends_with("id <> 3")));
+        assert!(refused.is_some_and(|query| query.query.text().ends_with("id <> 3")));
         // Different values never meet in a row; the same ones do.
         for id in 0..100 {
             let found = queries(&items, &[&format!("id = {id}")]);

@@ -14,7 +14,7 @@ const FIRST_SHAPE_ID: u32 = 1 << 31;
 
 /// The shapes of all live joins of one version of a module.
 #[derive(Default)]
-pub(crate) struct JoinShapes(Mutex<Registry>);
+pub struct JoinShapes(Mutex<Registry>);
 
 #[derive(Default)]
 struct Registry {
@@ -81,7 +81,7 @@ impl JoinShapes {
 static FREE_IDS: Mutex<(Vec<u32>, u32)> = Mutex::new((Vec::new(), FIRST_SHAPE_ID));
 
 /// The id of one shape. When that is gone, writer and fan-out have forgotten it: both hold it as long as somebody uses it.
-pub(crate) struct ShapeId(u32);
+pub struct ShapeId(u32);
 
 impl ShapeId {
     pub fn take() -> ShapeId {

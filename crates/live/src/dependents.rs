@@ -1,15 +1,14 @@
-//! Who depends on what: from changed rows to the results that they can change. Costs what is concerned, however much there is.
+//! What depends on which reads: from changed rows to the results that they can change. Costs what is concerned, however much there is.
 
-use lightcone_engine::{ReadSet, TableReads};
-use lightcone_table::Table;
+use lightcone_table::{KeyRange, ReadSet, Table, TableReads};
 use lightcone_types::{IndexId, TableId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::intervals::IntervalMap;
+use crate::boxes::{BoxMap, Extent};
 
 /// What depends on reads: an instance's call, or its query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Dependent(u32);
+pub struct Dependent(u32);
 
 impl Dependent {
     /// The instance of this number; numbers stay below 2³¹.
@@ -29,13 +28,13 @@ impl Dependent {
 
 /// All dependents, by what they have read.
 #[derive(Default)]
-pub(super) struct Dependents {
+pub struct Dependents {
     tables: FxHashMap<TableId, TableDependents>,
 }
 
 /// What is known of a transaction while its changes are looked at. Reused.
 #[derive(Default)]
-pub(super) struct Looked {
+pub struct Looked {
     key: Vec<u8>,
     /// Rows that came less those that went, by table.
     growth: FxHashMap<TableId, i64>,
@@ -52,7 +51,73 @@ struct IndexDependents {
     index: IndexId,
     /// Modules choose the keys, so they are hashed with a secret.
     points: hashbrown::HashMap<Box<[u8]>, FxHashSet<Dependent>>,
-    ranges: IntervalMap<Dependent>,
+    ranges: Ranges,
+}
+
+/// Ranges of keys, found by the first bytes of their bounds; where these cannot tell, the keys are compared.
+#[derive(Default)]
+struct Ranges {
+    places: BoxMap<u32, 1>,
+    ranges: Vec<Option<(KeyRange, Dependent)>>,
+    free: Vec<u32>,
+}
+
+/// The first bytes of a key as a number in the order of keys.
+fn number_of(key: &[u8]) -> u128 {
+    let (mut first, count) = ([0; 16], key.len().min(16));
+    first[..count].copy_from_slice(&key[..count]);
+    u128::from_be_bytes(first)
+}
+
+fn extent_of(range: &KeyRange) -> Extent<1> {
+    let end = range.end.as_ref();
+    Extent {
+        low: [number_of(&range.start)],
+        high: [end.map_or(u128::MAX, |end| number_of(end))],
+    }
+}
+
+impl Ranges {
+    fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    fn insert(&mut self, range: &KeyRange, dependent: Dependent) {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.ranges.push(None);
+            (self.ranges.len() - 1) as u32
+        });
+        self.ranges[place as usize] = Some((range.clone(), dependent));
+        self.places.insert(extent_of(range), place);
+    }
+
+    fn remove(&mut self, range: &KeyRange, dependent: Dependent) {
+        let (extent, mut found) = (extent_of(range), None);
+        self.places.containing(&extent.low, |place| {
+            let known = self.ranges[place as usize].as_ref();
+            if known.is_some_and(|known| known.0 == *range && known.1 == dependent) {
+                found = Some(place);
+            }
+        });
+        if let Some(place) = found {
+            self.places.remove(&extent, place);
+            self.ranges[place as usize] = None;
+            self.free.push(place);
+        }
+    }
+
+    /// Calls `visit` with those whose range has a key.
+    fn containing(&self, key: &[u8], mut visit: impl FnMut(Dependent)) {
+        self.places.containing(&[number_of(key)], |place| {
+            let Some((range, dependent)) = &self.ranges[place as usize] else {
+                return;
+            };
+            let is_before_end = range.end.as_ref().is_none_or(|end| *key < **end);
+            if *range.start <= *key && is_before_end {
+                visit(*dependent);
+            }
+        });
+    }
 }
 
 impl Dependents {
@@ -151,7 +216,7 @@ impl TableDependents {
         }
         for (index, range) in &reads.ranges {
             let ranges = &mut self.index(*index).ranges;
-            ranges.insert(&range.start, range.end.as_deref(), dependent);
+            ranges.insert(range, dependent);
         }
     }
 
@@ -169,7 +234,7 @@ impl TableDependents {
         }
         for (index, range) in &reads.ranges {
             let ranges = &mut self.index(*index).ranges;
-            ranges.remove(&range.start, range.end.as_deref(), dependent);
+            ranges.remove(range, dependent);
         }
         self.indexes
             .retain(|index| !index.points.is_empty() || !index.ranges.is_empty());
@@ -181,7 +246,7 @@ impl TableDependents {
             self.indexes.push(IndexDependents {
                 index,
                 points: hashbrown::HashMap::default(),
-                ranges: IntervalMap::default(),
+                ranges: Ranges::default(),
             });
             self.indexes.len() - 1
         });
@@ -392,11 +457,16 @@ mod tests {
                 Read::Count => reads.count(table),
                 Read::Point(index, point) => {
                     let index = datastore.index_id_from_name(index).expect("it is there");
-                    reads.point(datastore, index, point);
+                    reads.point(
+                        datastore.index_of(index).expect("it is there"),
+                        index,
+                        point,
+                    );
                 }
                 Read::Range { index, .. } => {
                     let index = datastore.index_id_from_name(index).expect("it is there");
-                    reads.range(datastore, index, self.bounds());
+                    let found = datastore.index_of(index).expect("it is there");
+                    reads.range(found, index, self.bounds());
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use std::hash::BuildHasher;
 
-use lightcone_engine::Datastore;
+use lightcone_table::Tables;
 use rustc_hash::FxBuildHasher;
 
 use super::common::Common;
@@ -29,7 +29,7 @@ impl OfShape {
     /// Looks for the rows that the touched windows are short of. Those that take too much are `greedy`.
     pub fn fill_touched(
         &mut self,
-        datastore: &Datastore,
+        tables: &dyn Tables,
         scratch: &mut Scratch,
         allowance: &mut Allowance,
         greedy: &mut Vec<Spent>,
@@ -46,7 +46,7 @@ impl OfShape {
                 continue;
             }
             let mut refill = Refill {
-                datastore,
+                tables,
                 answers: &mut scratch.answers,
                 allowance,
                 common: is_shared.then_some(&mut common),
@@ -102,7 +102,7 @@ impl OfShape {
 
 /// The rows that one of the windows is short of are looked for.
 struct Refill<'r> {
-    datastore: &'r Datastore,
+    tables: &'r dyn Tables,
     answers: &'r mut Answers,
     allowance: &'r mut Allowance,
     /// Several windows may be short of the same ones.
@@ -157,7 +157,7 @@ impl Refill<'_> {
     ) -> Option<(Found, usize)> {
         let granted = self.allowance.left().min(rows_max);
         let mut reading = Reading {
-            datastore: self.datastore,
+            tables: self.tables,
             answers: self.answers,
             rows_left: granted,
         };

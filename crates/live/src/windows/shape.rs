@@ -24,7 +24,7 @@ const MOVED_ROWS_PER_STEP: usize = 8;
 pub(super) const SOURCES_PER_ROW: usize = 8;
 
 /// A window over one table, but for the values of its parameters.
-pub(crate) struct WindowShape {
+pub struct WindowShape {
     /// Stands in the place of a table: changes of the window's rows are those of this "table".
     pub id: TableId,
     _id: ShapeId,
@@ -45,7 +45,7 @@ pub(crate) struct WindowShape {
 
 /// A way of finding the rows of a window.
 #[derive(Clone, Debug)]
-pub(crate) enum Access {
+pub enum Access {
     /// An index whose first columns are parameters, and the next one is the first of the order. Without a position, it is held.
     Ordered {
         index: Option<usize>,
@@ -298,7 +298,7 @@ fn accesses(table: &TableSchema, parameters: &[ColId], first: ColId) -> Option<V
 
 /// The shapes of all live windows of one version of a module.
 #[derive(Default)]
-pub(crate) struct WindowShapes(Mutex<Registry>);
+pub struct WindowShapes(Mutex<Registry>);
 
 #[derive(Default)]
 struct Registry {

@@ -2,11 +2,10 @@
 
 use std::collections::hash_map::Entry;
 
-use lightcone_table::{KeyRange, RangeBounds};
 use lightcone_types::{IndexId, TableId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::datastore::Datastore;
+use crate::{Index, KeyRange, RangeBounds, Table};
 
 /// More keys and ranges of one table than this are kept as a read of the whole table.
 pub const READS_MAX: usize = 4096;
@@ -24,7 +23,7 @@ pub struct TableReads {
     pub whole: bool,
     /// How many there are.
     pub count: bool,
-    /// The rows with these keys in these indexes ([`Index::key_of_row`](lightcone_table::Index::key_of_row)).
+    /// The rows with these keys in these indexes ([`Index::key_of_row`]).
     pub points: FxHashSet<(IndexId, Box<[u8]>)>,
     /// The rows with keys in these ranges.
     pub ranges: Vec<(IndexId, KeyRange)>,
@@ -66,11 +65,8 @@ impl ReadSet {
         reads.count |= !reads.whole;
     }
 
-    /// Notes a point scan. One that fails reads nothing.
-    pub fn point(&mut self, datastore: &Datastore, index: IndexId, point: &[u8]) {
-        let Some((table, found)) = datastore.index_of(index) else {
-            return;
-        };
+    /// Notes a point scan of a table by one of its indexes. One that fails reads nothing.
+    pub fn point(&mut self, (table, found): (&Table, &Index), index: IndexId, point: &[u8]) {
         let mut key = Vec::new();
         if found.key_of_point(table.layout(), point, &mut key).is_err() {
             return;
@@ -83,10 +79,12 @@ impl ReadSet {
     }
 
     /// Notes a range scan. One that fails reads nothing, and neither does one over no keys.
-    pub fn range(&mut self, datastore: &Datastore, index: IndexId, range: RangeBounds<'_>) {
-        let Some((table, found)) = datastore.index_of(index) else {
-            return;
-        };
+    pub fn range(
+        &mut self,
+        (table, found): (&Table, &Index),
+        index: IndexId,
+        range: RangeBounds<'_>,
+    ) {
         let Ok(range) = found.key_range(range) else {
             return;
         };

@@ -1,4 +1,4 @@
-//! Boxes in up to three dimensions, and which of them hold a point.
+//! Boxes in a few dimensions, and which of them hold a point. An interval is a box in one dimension.
 //!
 //! A treap in the order of the boxes' low corners along a Z-curve, so that what is near each other in space is near each other in the
 //! tree. Every node knows what its branch encloses, so branches that do not hold the point are left out. Boxes of similar sizes cost
@@ -7,53 +7,50 @@
 use std::cmp::Ordering;
 use std::hash::{BuildHasher, RandomState};
 
-/// Dimensions of a box; those that a query does not name are unbounded.
-pub(crate) const DIMENSIONS: usize = 3;
-
-pub(crate) type Point = [u64; DIMENSIONS];
+pub(crate) type Point<const D: usize> = [u128; D];
 
 /// The points from `low` to `high`, both included, in each dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Extent {
-    pub low: Point,
-    pub high: Point,
+pub(crate) struct Extent<const D: usize> {
+    pub low: Point<D>,
+    pub high: Point<D>,
 }
 
 type NodeIndex = u32;
 const NONE: NodeIndex = NodeIndex::MAX;
 
 /// Boxes with values. The same box with the same value may be there several times.
-pub(crate) struct BoxMap<V> {
-    nodes: Vec<Node<V>>,
+pub(crate) struct BoxMap<V, const D: usize> {
+    nodes: Vec<Node<V, D>>,
     free: Vec<NodeIndex>,
     root: NodeIndex,
     random: u64,
 }
 
-struct Node<V> {
-    extent: Extent,
+struct Node<V, const D: usize> {
+    extent: Extent<D>,
     value: V,
     priority: u64,
     left: NodeIndex,
     right: NodeIndex,
     /// What the boxes of this branch are in.
-    hull: Extent,
+    hull: Extent<D>,
 }
 
-impl Extent {
+impl<const D: usize> Extent<D> {
     /// All points.
-    pub const ALL: Extent = Extent {
-        low: [0; DIMENSIONS],
-        high: [u64::MAX; DIMENSIONS],
+    pub const ALL: Extent<D> = Extent {
+        low: [0; D],
+        high: [u128::MAX; D],
     };
 
     #[inline]
-    fn holds(&self, point: &Point) -> bool {
-        (0..DIMENSIONS).all(|d| self.low[d] <= point[d] && point[d] <= self.high[d])
+    fn holds(&self, point: &Point<D>) -> bool {
+        (0..D).all(|d| self.low[d] <= point[d] && point[d] <= self.high[d])
     }
 
-    fn join(&mut self, other: &Extent) {
-        for d in 0..DIMENSIONS {
+    fn join(&mut self, other: &Extent<D>) {
+        for d in 0..D {
             self.low[d] = self.low[d].min(other.low[d]);
             self.high[d] = self.high[d].max(other.high[d]);
         }
@@ -61,9 +58,9 @@ impl Extent {
 }
 
 /// The order of points along the Z-curve: the dimension in which the highest bit differs decides.
-fn compare_points(one: &Point, other: &Point) -> Ordering {
+fn compare_points<const D: usize>(one: &Point<D>, other: &Point<D>) -> Ordering {
     let (mut deciding, mut difference) = (0, 0);
-    for d in 0..DIMENSIONS {
+    for d in 0..D {
         let here = one[d] ^ other[d];
         // Whether its highest bit is above that of the difference so far.
         if difference < here && difference < (difference ^ here) {
@@ -73,7 +70,7 @@ fn compare_points(one: &Point, other: &Point) -> Ordering {
     one[deciding].cmp(&other[deciding])
 }
 
-impl<V: Copy + Ord> Default for BoxMap<V> {
+impl<V: Copy + Ord, const D: usize> Default for BoxMap<V, D> {
     fn default() -> Self {
         BoxMap {
             nodes: Vec::new(),
@@ -85,12 +82,12 @@ impl<V: Copy + Ord> Default for BoxMap<V> {
     }
 }
 
-impl<V: Copy + Ord> BoxMap<V> {
+impl<V: Copy + Ord, const D: usize> BoxMap<V, D> {
     pub fn is_empty(&self) -> bool {
         self.root == NONE
     }
 
-    pub fn insert(&mut self, extent: Extent, value: V) {
+    pub fn insert(&mut self, extent: Extent<D>, value: V) {
         let node = Node {
             extent,
             value,
@@ -115,7 +112,7 @@ impl<V: Copy + Ord> BoxMap<V> {
     }
 
     /// Removes the box with this value once, if it is there.
-    pub fn remove(&mut self, extent: &Extent, value: V) {
+    pub fn remove(&mut self, extent: &Extent<D>, value: V) {
         let mut path = Vec::new();
         let mut at = self.root;
         while at != NONE {
@@ -150,7 +147,7 @@ impl<V: Copy + Ord> BoxMap<V> {
     }
 
     /// Calls `visit` with the values of the boxes that hold a point. Gives how many nodes were looked at.
-    pub fn containing(&self, point: &Point, mut visit: impl FnMut(V)) -> usize {
+    pub fn containing(&self, point: &Point<D>, mut visit: impl FnMut(V)) -> usize {
         let mut looked_at = 0;
         // A branch is left for later at each level only, and the tree is not deep.
         let mut pending = Vec::with_capacity(64);
@@ -238,7 +235,7 @@ impl<V: Copy + Ord> BoxMap<V> {
 }
 
 /// The order of nodes.
-fn compare<V: Ord>(one: (&Extent, &V), other: (&Extent, &V)) -> Ordering {
+fn compare<V: Ord, const D: usize>(one: (&Extent<D>, &V), other: (&Extent<D>, &V)) -> Ordering {
     compare_points(&one.0.low, &other.0.low)
         .then_with(|| one.0.high.cmp(&other.0.high))
         .then_with(|| one.1.cmp(other.1))
@@ -250,8 +247,8 @@ mod tests {
 
     use super::*;
 
-    fn extent() -> impl Strategy<Value = Extent> {
-        let side = || prop_oneof![4 => (0_u64..8, 0_u64..8), 1 => Just((0, u64::MAX)), 1 => (0_u64..8).prop_map(|low| (low, u64::MAX))];
+    fn extent() -> impl Strategy<Value = Extent<3>> {
+        let side = || prop_oneof![4 => (0_u128..8, 0_u128..8), 1 => Just((0, u128::MAX)), 1 => (0_u128..8).prop_map(|low| (low, u128::MAX))];
         (side(), side(), side()).prop_map(|(x, y, z)| Extent {
             low: [x.0, y.0, z.0],
             high: [x.1, y.1, z.1],
@@ -262,10 +259,10 @@ mod tests {
         #[test]
         fn finds_what_a_list_finds(
             steps in prop::collection::vec((extent(), 0_u32..4, any::<bool>()), 0..60),
-            asked in prop::collection::vec((0_u64..9, 0_u64..9, 0_u64..9), 1..10),
+            asked in prop::collection::vec((0_u128..9, 0_u128..9, 0_u128..9), 1..10),
         ) {
             let mut map = BoxMap::default();
-            let mut list: Vec<(Extent, u32)> = Vec::new();
+            let mut list: Vec<(Extent<3>, u32)> = Vec::new();
             for (extent, value, is_removal) in steps {
                 // Something that is there, if there is something.
                 let known = list.get(value as usize * list.len() / 4).copied();
@@ -299,12 +296,12 @@ mod tests {
     #[test]
     fn a_point_costs_what_it_concerns() {
         let mut looked_at = Vec::new();
-        for side in [32_u64, 100, 316] {
+        for side in [32_u128, 100, 316] {
             let mut map = BoxMap::default();
             for (x, y) in (0..side * side).map(|n| (n % side, n / side)) {
                 let (low, high) = (
                     [x * 100, y * 100, 0],
-                    [x * 100 + 99, y * 100 + 99, u64::MAX],
+                    [x * 100 + 99, y * 100 + 99, u128::MAX],
                 );
                 map.insert(Extent { low, high }, x);
             }
@@ -326,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_removed_place_is_used_again() {
-        let mut map = BoxMap::default();
+        let mut map = BoxMap::<_, 3>::default();
         for round in 0..1000_u32 {
             map.insert(Extent::ALL, round);
             map.remove(&Extent::ALL, round);

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use lightcone_engine::Datastore;
 use lightcone_schema::TableSchema;
+use lightcone_table::CurrentTables;
 use lightcone_types::{ColId, Identity, TableId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -21,11 +21,11 @@ const HELD_INDEXES_MAX: usize = 8;
 const HELD_INDEXES_OF_MODULE_MAX: usize = 12;
 
 /// Columns that the module's own rules look rows up by, with their tables.
-pub(crate) type RuleColumns = FxHashSet<(TableId, ColId)>;
+pub type RuleColumns = FxHashSet<(TableId, ColId)>;
 
 /// Who asks for an index.
 #[derive(Clone, Copy)]
-pub(crate) enum Asker<'r> {
+pub enum Asker<'r> {
     /// Through a query, into which the module's rules may be drawn.
     Client(&'r RuleColumns),
     /// For a view.
@@ -42,14 +42,14 @@ impl Asker<'_> {
 }
 
 /// What a client is told.
-pub(crate) fn no_index(schema: &TableSchema, column: ColId) -> String {
+pub fn no_index(schema: &TableSchema, column: ColId) -> String {
     let name = schema.column(column).map_or("", |column| &column.name);
     format!("the subscription needs an index on the column `{name}` of `{}`, which has none; building it would take too long now, or the table has as many for you as are left for others: add an index to the module, or try again later [LC0716]", schema.name)
 }
 
 /// Which client was the first to ask for an index that is held, or is being built.
 #[derive(Default)]
-pub(crate) struct Takers(FxHashMap<(TableId, ColId), Identity>);
+pub struct Takers(FxHashMap<(TableId, ColId), Identity>);
 
 impl Takers {
     /// Notes that a client asks for an index that is not there. `building` are those that are being built.
@@ -58,17 +58,17 @@ impl Takers {
     /// What it is told if it has as many on the table as are left for others.
     pub fn take(
         &mut self,
-        datastore: &Datastore,
+        tables: &dyn CurrentTables,
         building: &[(TableId, ColId)],
         (schema, column): (&TableSchema, ColId),
         client: Identity,
     ) -> Result<(), String> {
-        let Some(table) = datastore.table(schema.id) else {
+        let Some(table) = tables.current(schema.id) else {
             return Ok(());
         };
         let known = &mut self.0;
         known.retain(|taken, _| {
-            let table = datastore.table(taken.0);
+            let table = tables.current(taken.0);
             building.contains(taken) || table.is_some_and(|table| table.holds_index(taken.1))
         });
         let of_table = known.iter().filter(|((of, _), _)| *of == schema.id);
@@ -85,7 +85,7 @@ impl Takers {
 
 /// What building indexes has taken.
 #[derive(Default)]
-pub(crate) struct IndexBuilding {
+pub struct IndexBuilding {
     /// Rows that indexes were built for, less what has been forgiven since.
     rows: u64,
     forgiven_at: Option<Instant>,
@@ -98,7 +98,7 @@ impl IndexBuilding {
     /// What the client is told who asked for what needs them.
     pub fn check<'s>(
         &mut self,
-        datastore: &Datastore,
+        tables: &dyn CurrentTables,
         columns: impl Iterator<Item = (&'s Arc<TableSchema>, ColId)>,
         asker: Asker<'_>,
         now: Instant,
@@ -107,7 +107,7 @@ impl IndexBuilding {
         let mut rows = self.rows;
         let mut built = Vec::new();
         for (schema, column) in columns {
-            let Some(table) = datastore.table(schema.id) else {
+            let Some(table) = tables.current(schema.id) else {
                 continue;
             };
             if table.index_on(column).is_some() || built.contains(&(schema.id, column)) {
@@ -125,11 +125,11 @@ impl IndexBuilding {
     }
 
     /// Holds an index on a column, and counts what building it takes, if it is not there.
-    pub fn hold(&mut self, datastore: &mut Datastore, table: TableId, column: ColId) {
-        let missing = datastore.table(table);
+    pub fn hold(&mut self, tables: &mut dyn CurrentTables, table: TableId, column: ColId) {
+        let missing = tables.current(table);
         let missing = missing.filter(|table| table.index_on(column).is_none());
         self.rows += missing.map_or(0, |table| table.rows().row_count());
-        datastore.hold_index(table, column);
+        tables.hold_index(table, column);
     }
 
     fn forgive(&mut self, now: Instant) {

@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use lightcone_engine::Datastore;
 use lightcone_query::Predicate;
-use lightcone_table::{Index, TableView};
+use lightcone_table::{Index, TableView, Tables};
 use lightcone_types::ColId;
 
 use super::path::{Hop, Known, Path};
@@ -13,7 +12,7 @@ use super::shape::{place_of, JoinShape, Relation, Rows};
 /// What looking up the rows of one more relation counts for, beside the rows.
 const LOOK_UP_ROWS: usize = 1;
 /// Steps of a condition that count as much as looking a row up.
-pub(crate) const STEPS_PER_ROW: usize = 32;
+pub const STEPS_PER_ROW: usize = 32;
 /// Of several indexes, the one is taken that has fewer rows. So many of each are counted at a time, for as much as looking at one.
 const COUNTED_TOGETHER: usize = 32;
 /// So many answers are kept at a time, of questions that are so long.
@@ -23,8 +22,8 @@ const QUESTION_BYTES_MAX: usize = 256;
 const ANSWERS_KEPT_MAX: usize = 4096;
 
 /// The tables, what may still be looked at in them, and what is known of them so far.
-pub(crate) struct Reading<'r> {
-    pub datastore: &'r Datastore,
+pub struct Reading<'r> {
+    pub tables: &'r dyn Tables,
     pub answers: &'r mut Answers,
     pub rows_left: usize,
 }
@@ -47,7 +46,7 @@ impl Reading<'_> {
 /// What is known of rows and their matches, as long as the tables stay as they are. Values come from clients: they are hashed with
 /// a secret.
 #[derive(Default)]
-pub(crate) struct Answers {
+pub struct Answers {
     known: HashMap<Vec<u8>, bool>,
     question: Vec<u8>,
 }
@@ -112,7 +111,7 @@ impl JoinShape {
     fn find_match(&self, reading: &mut Reading<'_>, row: &[u8], key: &[u8]) -> Option<bool> {
         let mut search = Search {
             shape: self,
-            datastore: reading.datastore,
+            tables: reading.tables,
             wanted: key,
             key: Vec::new(),
             reading,
@@ -139,7 +138,7 @@ impl Relation {
 
 struct Search<'s, 'r> {
     shape: &'s JoinShape,
-    datastore: &'s Datastore,
+    tables: &'s dyn Tables,
     wanted: &'s [u8],
     /// Of the match that is looked for.
     key: Vec<u8>,
@@ -182,7 +181,7 @@ impl<'s> Search<'s, '_> {
         };
         let place = place_of(hop.to);
         let relation = &self.shape.relations[place];
-        let Some(table) = self.datastore.table(relation.table.id) else {
+        let Some(table) = self.tables.table(relation.table.id) else {
             return Some(false);
         };
         self.reading.spend(LOOK_UP_ROWS)?;

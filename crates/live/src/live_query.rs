@@ -7,13 +7,19 @@ use lightcone_query::{Fragment, Predicate, Query, Routing, SelectPlan, SqlError}
 use lightcone_schema::TableSchema;
 use lightcone_types::{ColId, Identity, TableId};
 
-use crate::asked::Asked;
-use crate::asked::WindowRows;
-use crate::catalog::CatalogView;
-use crate::joins::JoinShape;
+use crate::bound_query::{BoundQuery, BoundWindow};
+use crate::joins::{JoinShape, JoinShapes};
+use crate::windows::WindowShapes;
+
+/// The shapes of all live queries that were compiled for one version of a module.
+#[derive(Default)]
+pub struct Shapes {
+    pub joins: JoinShapes,
+    pub windows: WindowShapes,
+}
 
 /// Stands in the place of a column for the key of a changed row of a join or window.
-pub(crate) const KEY_COLUMN: ColId = ColId(u16::MAX);
+pub const KEY_COLUMN: ColId = ColId(u16::MAX);
 
 /// Steps of a query for each row that it is checked against, before those of its predicate: finding it, and noting that it
 /// matched.
@@ -22,9 +28,9 @@ const QUERY_STEPS: usize = 8;
 const ROW_BYTES: usize = 512;
 
 /// A query of a query set.
-pub(crate) struct LiveQuery {
+pub struct LiveQuery {
     /// What its rows are found with.
-    pub asked: Asked,
+    pub query: BoundQuery,
     /// Whose rows come out.
     pub table: Arc<TableSchema>,
     /// The join that it is, if it is one: with its parameters' values as the group's.
@@ -41,7 +47,7 @@ pub(crate) struct LiveQuery {
 /// Queries with the same key match the same rows: the text, the rules that are drawn in, and the caller where these depend on
 /// him. All callers but the owner have the same rules.
 #[derive(PartialEq, Eq)]
-pub(crate) struct QueryKey {
+pub struct QueryKey {
     hash: u64,
     text: String,
     table: TableId,
@@ -55,7 +61,7 @@ pub(crate) struct QueryKey {
 /// Queries that a changed row is checked against together: those of a table, join or window that need one value in a column, found by
 /// it, or those without such a value.
 #[derive(PartialEq, Eq)]
-pub(crate) struct Group {
+pub struct Group {
     hash: u64,
     pub table: TableId,
     pub equality: Option<(ColId, Box<[u8]>)>,
@@ -141,7 +147,7 @@ impl LiveQuery {
             route: is_more.then(|| Box::new(routing)),
             table: plan.table.clone(),
             join: None,
-            asked: Asked::Plan(Arc::new(plan)),
+            query: BoundQuery::Table(Arc::new(plan)),
         }
     }
 
@@ -153,9 +159,9 @@ impl LiveQuery {
         query: &Query,
         fragment: &Fragment,
         caller: &Identity,
-        catalog: &CatalogView,
+        shapes: &Shapes,
     ) -> Result<LiveQuery, String> {
-        let live = LiveQuery::of_rows(query, fragment, caller, catalog);
+        let live = LiveQuery::of_rows(query, fragment, caller, shapes);
         live.ok_or_else(|| "the query is not admissible".to_owned())
     }
 
@@ -166,10 +172,10 @@ impl LiveQuery {
     pub fn of_window(
         query: &Query,
         caller: &Identity,
-        catalog: &CatalogView,
+        shapes: &Shapes,
     ) -> Result<LiveQuery, String> {
         let window = query.live_window(caller);
-        let shape = window.and_then(|window| catalog.windows.shape_of(&window, &catalog.joins));
+        let shape = window.and_then(|window| shapes.windows.shape_of(&window, &shapes.joins));
         let Some((shape, key)) = shape else {
             return Err(SqlError::Window("the first column of ORDER BY has an index without an order, which is of the kind `hash`: make it `btree`").to_string());
         };
@@ -182,7 +188,7 @@ impl LiveQuery {
             query.reads_sender(),
             caller,
         );
-        let rows = WindowRows {
+        let rows = BoundWindow {
             query: query.clone(),
             sender: *caller,
             shape: shape.clone(),
@@ -195,7 +201,7 @@ impl LiveQuery {
             route: None,
             table,
             join: None,
-            asked: Asked::Window(Arc::new(rows)),
+            query: BoundQuery::Window(Arc::new(rows)),
         })
     }
 
@@ -203,13 +209,12 @@ impl LiveQuery {
         query: &Query,
         fragment: &Fragment,
         caller: &Identity,
-        catalog: &CatalogView,
+        shapes: &Shapes,
     ) -> Option<LiveQuery> {
-        let shapes = &catalog.joins;
         if let Some(plan) = query.select_plan(fragment, caller) {
             return Some(LiveQuery::new(plan, caller));
         }
-        let (shape, key) = shapes.shape_of(&query.live_join(fragment, caller)?);
+        let (shape, key) = shapes.joins.shape_of(&query.live_join(fragment, caller)?);
         let table = shape.returned_table().clone();
         let number = fragment.number;
         let reads_sender = fragment.reads_sender();
@@ -229,7 +234,7 @@ impl LiveQuery {
             route: None,
             table,
             join: Some(shape),
-            asked: Asked::Query(Arc::new(query.of_fragment(fragment)), *caller),
+            query: BoundQuery::Tables(Arc::new(query.of_fragment(fragment)), *caller),
         })
     }
 
@@ -249,7 +254,7 @@ impl LiveQuery {
 
     /// The keys of its sources, with their table, if it is a window with sources.
     pub fn window_keys(&self) -> impl Iterator<Item = (TableId, Box<[u8]>)> + '_ {
-        let keys = |window: &'_ Arc<WindowRows>| -> Vec<Box<[u8]>> {
+        let keys = |window: &'_ Arc<BoundWindow>| -> Vec<Box<[u8]>> {
             let keys = window.shape.source_keys(&window.key);
             keys.map(Box::from).collect()
         };
@@ -259,7 +264,7 @@ impl LiveQuery {
 
     /// All tables that it reads.
     pub fn read_tables(&self) -> Vec<TableId> {
-        let asked = self.asked.read_tables().into_iter().map(|table| table.id);
+        let asked = self.query.read_tables().into_iter().map(|table| table.id);
         self.tables().chain(asked).collect()
     }
 
@@ -270,9 +275,9 @@ impl LiveQuery {
     }
 
     /// The window that it is.
-    pub fn window(&self) -> Option<&Arc<WindowRows>> {
-        match &self.asked {
-            Asked::Window(rows) => Some(rows),
+    pub fn window(&self) -> Option<&Arc<BoundWindow>> {
+        match &self.query {
+            BoundQuery::Window(rows) => Some(rows),
             _ => None,
         }
     }
@@ -325,7 +330,7 @@ impl LiveQuery {
         size_of::<LiveQuery>()
             + size_of::<QueryKey>()
             + size_of::<Group>()
-            + self.asked.memory_bytes()
+            + self.query.memory_bytes()
             + self.join.as_ref().map_or(0, |shape| shape.memory_bytes())
             + self
                 .window()
@@ -342,7 +347,7 @@ mod tests {
     use std::hash::{BuildHasherDefault, DefaultHasher};
 
     use super::*;
-    use crate::testing::Items;
+    use crate::items::Items;
 
     #[test]
     fn texts_and_values_are_hashed_with_a_secret() {

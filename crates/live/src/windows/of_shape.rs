@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lightcone_engine::{Datastore, DeltaBatch, DeltaKind, DeltaOp, RowAt};
+use lightcone_table::{CurrentTables, DeltaBatch, DeltaKind, DeltaOp, RowAt};
+use smallvec::SmallVec;
 
 use super::fill::{Found, Wanted};
 use super::refill::Short;
@@ -11,9 +12,9 @@ use super::shape::WindowShape;
 use super::source::Source;
 use super::window::{Changes, Entry, Extent, Window};
 use super::{Allowance, Concerned, Room, Spent, WindowLimits};
-use crate::asked::WindowRows;
-use crate::few::{Few, Key};
+use crate::bound_query::BoundWindow;
 use crate::joins::{Answers, Reading};
+use crate::Key;
 
 /// What a window takes beside its rows and its key.
 const WINDOW_BYTES: usize = 256;
@@ -23,7 +24,7 @@ const BYTES_KEPT_MAX: usize = 1 << 20;
 /// A window with subscribers.
 pub(super) struct Live {
     /// As who subscribed first has asked for it.
-    pub asked: Arc<WindowRows>,
+    pub asked: Arc<BoundWindow>,
     pub extent: Extent,
     pub window: Window,
     /// Which of the shape's ways finds its rows.
@@ -57,7 +58,7 @@ pub(super) struct OfShape {
     /// By key. Clients choose keys: they are hashed with a secret.
     by_key: hashbrown::HashMap<Box<[u8]>, u32>,
     /// By source, and its key.
-    by_source: Vec<hashbrown::HashMap<Key, Few<u32>>>,
+    by_source: Vec<hashbrown::HashMap<Key, SmallVec<[u32; 1]>>>,
     pub windows: Vec<Option<Live>>,
     free: Vec<u32>,
 }
@@ -65,7 +66,7 @@ pub(super) struct OfShape {
 /// The changes of a transaction, and the tables that it has left.
 #[derive(Clone, Copy)]
 pub(super) struct Applied<'a> {
-    pub datastore: &'a Datastore,
+    pub tables: &'a dyn CurrentTables,
     pub deltas: &'a DeltaBatch,
 }
 
@@ -121,13 +122,13 @@ impl OfShape {
     /// What the client is told: finding its rows would take too much, or there are too many bytes.
     pub fn add_window(
         &mut self,
-        datastore: &Datastore,
-        asked: &Arc<WindowRows>,
+        tables: &dyn CurrentTables,
+        asked: &Arc<BoundWindow>,
         limits: WindowLimits,
         (room, bytes_of_others): (&mut Room, usize),
     ) -> Result<usize, String> {
         let mut reading = Reading {
-            datastore,
+            tables,
             answers: &mut room.answers,
             rows_left: room.rows_left,
         };
@@ -202,7 +203,7 @@ impl OfShape {
     }
 
     /// All rows of a window, and the way by which they were found.
-    fn find_all(&self, reading: &mut Reading<'_>, asked: &WindowRows) -> Option<(Window, usize)> {
+    fn find_all(&self, reading: &mut Reading<'_>, asked: &BoundWindow) -> Option<(Window, usize)> {
         let shape = &*self.shape;
         let mut window = Window::default();
         let wanted = Wanted {
@@ -276,7 +277,7 @@ impl OfShape {
     /// their bytes.
     pub fn rebuild(
         &mut self,
-        datastore: &Datastore,
+        tables: &dyn CurrentTables,
         rows_left: &mut usize,
         limits: WindowLimits,
     ) -> usize {
@@ -288,7 +289,7 @@ impl OfShape {
             };
             let granted = limits.rows_read_max.min(*rows_left);
             let mut reading = Reading {
-                datastore,
+                tables,
                 answers: &mut answers,
                 rows_left: granted,
             };
@@ -330,7 +331,7 @@ impl OfShape {
     /// A source gives a row now, or gives it less often than before.
     fn apply_source(
         &mut self,
-        Applied { datastore, deltas }: Applied<'_>,
+        Applied { tables, deltas }: Applied<'_>,
         source: usize,
         op: &DeltaOp,
         scratch: &mut Scratch,
@@ -369,11 +370,11 @@ impl OfShape {
                 // Another source may give it, or another match.
                 DeltaKind::Delete if is_join => {
                     let mut reading = Reading {
-                        datastore,
+                        tables,
                         answers: &mut scratch.answers,
                         rows_left: allowance.left(),
                     };
-                    let stays = match is_there(shape, datastore, row) {
+                    let stays = match is_there(shape, tables, row) {
                         true => shape.has(&mut reading, &live.asked.key, row),
                         false => Some(false),
                     };
@@ -508,7 +509,7 @@ pub(super) fn give_up(
 }
 
 /// Whether the table has this row.
-fn is_there(shape: &WindowShape, datastore: &Datastore, row: &[u8]) -> bool {
-    let table = datastore.table(shape.table.id);
+fn is_there(shape: &WindowShape, tables: &dyn CurrentTables, row: &[u8]) -> bool {
+    let table = tables.current(shape.table.id);
     table.is_some_and(|table| table.find_equal(row).is_some())
 }

@@ -13,7 +13,7 @@ const SPARE_ROWS_MAX: usize = 256;
 
 /// Which positions of the order come out.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Extent {
+pub struct Extent {
     pub start: usize,
     pub end: usize,
     /// Rows that are kept behind these.
@@ -51,7 +51,7 @@ impl Extent {
 
 /// A row behind its sort key: the bytes of both sort as the rows do.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Entry {
+pub struct Entry {
     bytes: Arc<[u8]>,
     key_len: usize,
 }
@@ -80,7 +80,7 @@ impl Entry {
 
 /// Rows that came out, or went, with how often. Counted together, these are what a client is to be told.
 #[derive(Default)]
-pub(crate) struct Changes(Vec<(Entry, isize)>);
+pub struct Changes(Vec<(Entry, isize)>);
 
 impl Changes {
     fn push(&mut self, entry: &Entry, weight: isize, extent: Extent) {
@@ -114,7 +114,7 @@ impl Changes {
 
 /// The first rows of an order: all rows up to its last one are in it.
 #[derive(Default)]
-pub(crate) struct Window {
+pub struct Window {
     entries: Vec<Entry>,
     /// There are no rows behind the last one.
     is_complete: bool,

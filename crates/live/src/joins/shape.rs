@@ -22,7 +22,7 @@ const LOOK_UP_STEPS: usize = 32;
 const STEPS_PER_ROW: usize = 32;
 
 /// A join, but for the values of its parameters.
-pub(crate) struct JoinShape {
+pub struct JoinShape {
     /// Stands in the place of a table: changes of the join's rows are those of this "table".
     pub id: TableId,
     _id: ShapeId,
@@ -76,7 +76,7 @@ impl Parameters {
 }
 
 /// One of the relations.
-pub(crate) struct Relation {
+pub struct Relation {
     pub table: Arc<TableSchema>,
     pub layout: RowLayout,
     /// The subquery that it is of.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use lightcone_engine::Datastore;
 use lightcone_schema::TableSchema;
+use lightcone_table::Tables;
 use lightcone_types::ColId;
 
 use super::fill::{Found, Wanted};
@@ -12,7 +12,7 @@ use super::window::{Changes, Entry, Window};
 use crate::joins::{Answers, Reading};
 
 /// The window of one view.
-pub(crate) struct OwnWindow {
+pub struct OwnWindow {
     shape: Arc<WindowShape>,
     key: Box<[u8]>,
     window: Window,
@@ -65,7 +65,7 @@ impl OwnWindow {
     #[must_use]
     pub fn fill(
         &mut self,
-        datastore: &Datastore,
+        tables: &dyn Tables,
         rows_read_max: usize,
         is_late: &mut dyn FnMut() -> bool,
     ) -> bool {
@@ -85,7 +85,7 @@ impl OwnWindow {
         };
         let mut find = |access: &Access, rows_left: usize| {
             let mut reading = Reading {
-                datastore,
+                tables,
                 answers: &mut Answers::default(),
                 rows_left,
             };

@@ -22,16 +22,16 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use lightcone_engine::{Datastore, DeltaBatch};
+use lightcone_table::{CurrentTables, DeltaBatch};
 use lightcone_types::TableId;
 use rustc_hash::FxHashMap;
 
 use self::of_shape::{Applied, OfShape, Scratch};
 
-pub(crate) use self::own::OwnWindow;
-pub(crate) use self::shape::{WindowShape, WindowShapes};
-pub(crate) use self::window::Entry;
-use crate::asked::WindowRows;
+pub use self::own::OwnWindow;
+pub use self::shape::{WindowShape, WindowShapes};
+pub use self::window::Entry;
+use crate::bound_query::BoundWindow;
 use crate::held_indexes::{Asker, IndexBuilding, RuleColumns};
 use crate::joins::Answers;
 use crate::live_query::LiveQuery;
@@ -44,7 +44,7 @@ const ROWS_READ_PER_WINDOW: usize = 16;
 
 /// Bounds, of which each is a limit.
 #[derive(Clone, Copy)]
-pub(crate) struct WindowLimits {
+pub struct WindowLimits {
     pub rows_max: usize,
     pub windows_max: usize,
     pub bytes_max: usize,
@@ -77,7 +77,7 @@ impl Room {
 
 /// The live windows of a database.
 #[derive(Default)]
-pub(crate) struct Windows {
+pub struct Windows {
     shapes: FxHashMap<TableId, OfShape>,
     /// Shapes, and which of their sources, by the table or join that they read.
     by_table: FxHashMap<TableId, Vec<(TableId, usize)>>,
@@ -179,7 +179,7 @@ impl Windows {
     /// What the client is told: one of them is too much. None is counted then.
     pub fn add(
         &mut self,
-        datastore: &mut Datastore,
+        tables: &mut dyn CurrentTables,
         queries: &[Arc<LiveQuery>],
         limits: WindowLimits,
         is_modest: bool,
@@ -194,9 +194,9 @@ impl Windows {
             let Some(window) = query.window() else {
                 continue;
             };
-            let added = self.add_one(datastore, window, limits, &mut room, now);
+            let added = self.add_one(tables, window, limits, &mut room, now);
             if let Err(error) = added {
-                self.remove(datastore, &queries[..position]);
+                self.remove(tables, &queries[..position]);
                 return Err(error);
             }
         }
@@ -205,8 +205,8 @@ impl Windows {
 
     fn add_one(
         &mut self,
-        datastore: &mut Datastore,
-        window: &Arc<WindowRows>,
+        tables: &mut dyn CurrentTables,
+        window: &Arc<BoundWindow>,
         limits: WindowLimits,
         room: &mut Room,
         now: Instant,
@@ -226,21 +226,21 @@ impl Windows {
         if !room.is_modest && self.count >= limits.windows_max.div_ceil(2) {
             return Err(format!("clients are subscribed to {} different windows (ORDER BY … LIMIT), half of the {} that limits.windows-max allows: the others are for connections with few of them [LC0727]", self.count, limits.windows_max));
         }
-        self.hold(datastore, shape, now)?;
+        self.hold(tables, shape, now)?;
         let of_shape = self.shapes.get_mut(&shape.id).expect("it is held");
-        let added = of_shape.add_window(datastore, window, limits, (room, self.bytes));
+        let added = of_shape.add_window(tables, window, limits, (room, self.bytes));
         match &added {
             Ok(bytes) => {
                 self.bytes += bytes;
                 self.count += 1;
             }
-            Err(_) => self.let_go_if_unused(datastore, shape),
+            Err(_) => self.let_go_if_unused(tables, shape),
         }
         added.map(drop)
     }
 
     /// Undoes one [`add`](Self::add).
-    pub fn remove(&mut self, datastore: &mut Datastore, queries: &[Arc<LiveQuery>]) {
+    pub fn remove(&mut self, tables: &mut dyn CurrentTables, queries: &[Arc<LiveQuery>]) {
         for window in queries.iter().filter_map(|query| query.window()) {
             let Some(of_shape) = self.shapes.get_mut(&window.shape.id) else {
                 continue;
@@ -248,7 +248,7 @@ impl Windows {
             if let Some(bytes) = of_shape.remove_subscriber(&window.key) {
                 self.bytes -= bytes;
                 self.count -= 1;
-                self.let_go_if_unused(datastore, &window.shape);
+                self.let_go_if_unused(tables, &window.shape);
             }
         }
     }
@@ -256,7 +256,7 @@ impl Windows {
     /// Makes a place for the windows of a shape, and the indexes that they need.
     fn hold(
         &mut self,
-        datastore: &mut Datastore,
+        tables: &mut dyn CurrentTables,
         shape: &Arc<WindowShape>,
         now: Instant,
     ) -> Result<(), String> {
@@ -266,9 +266,9 @@ impl Windows {
         let none = RuleColumns::default();
         let columns = shape.held_columns();
         self.building
-            .check(datastore, columns, Asker::Client(&none), now)?;
+            .check(tables, columns, Asker::Client(&none), now)?;
         for (table, column) in shape.held_columns() {
-            self.building.hold(datastore, table.id, column);
+            self.building.hold(tables, table.id, column);
         }
         self.shapes.insert(shape.id, OfShape::new(shape.clone()));
         for (source, table) in shape.read_by_sources().enumerate() {
@@ -278,13 +278,13 @@ impl Windows {
         Ok(())
     }
 
-    fn let_go_if_unused(&mut self, datastore: &mut Datastore, shape: &WindowShape) {
+    fn let_go_if_unused(&mut self, tables: &mut dyn CurrentTables, shape: &WindowShape) {
         if self.shapes.get(&shape.id).is_none_or(|of| !of.is_empty()) {
             return;
         }
         self.shapes.remove(&shape.id);
         for (table, column) in shape.held_columns() {
-            datastore.release_index(table.id, column);
+            tables.release_index(table.id, column);
         }
         for table in shape.read_by_sources() {
             if let Some(of_table) = self.by_table.get_mut(&table) {
@@ -297,19 +297,19 @@ impl Windows {
     }
 
     /// The rows of a window.
-    pub fn entries(&self, window: &WindowRows) -> &[Entry] {
+    pub fn entries(&self, window: &BoundWindow) -> &[Entry] {
         let of_shape = self.shapes.get(&window.shape.id);
         of_shape.map_or(&[], |of_shape| of_shape.entries(&window.key))
     }
 
     /// Whether the rows of a window are known.
-    pub fn has(&self, window: &WindowRows) -> bool {
+    pub fn has(&self, window: &BoundWindow) -> bool {
         let of_shape = self.shapes.get(&window.shape.id);
         of_shape.is_some_and(|of_shape| of_shape.has(&window.key))
     }
 
     /// Whether a window is kept up to date no more.
-    pub fn has_failed(&self, window: &WindowRows) -> bool {
+    pub fn has_failed(&self, window: &BoundWindow) -> bool {
         let of_shape = self.shapes.get(&window.shape.id);
         of_shape.is_some_and(|of_shape| of_shape.has_failed(&window.key))
     }
@@ -317,7 +317,7 @@ impl Windows {
     /// Makes all windows anew, over tables that took the place of others. Nobody is told what has changed. Each may look at as many
     /// rows as when it was made, and all together at no more than in a transaction with as many changes as they keep rows. Gives
     /// whether some have failed.
-    pub fn rebuild(&mut self, datastore: &mut Datastore, limits: WindowLimits) -> bool {
+    pub fn rebuild(&mut self, tables: &mut dyn CurrentTables, limits: WindowLimits) -> bool {
         let of_shapes = self.shapes.values();
         let kept_rows = of_shapes.map(OfShape::kept_rows);
         let mut allowance = Allowance::of(kept_rows.sum(), limits);
@@ -325,9 +325,9 @@ impl Windows {
         let mut some_failed = false;
         for of_shape in self.shapes.values_mut() {
             for (table, column) in of_shape.shape.held_columns() {
-                datastore.hold_index(table.id, column);
+                tables.hold_index(table.id, column);
             }
-            self.bytes += of_shape.rebuild(datastore, &mut allowance.rows_in_all, limits);
+            self.bytes += of_shape.rebuild(tables, &mut allowance.rows_in_all, limits);
             some_failed |= of_shape.some_failed();
         }
         some_failed
@@ -349,7 +349,7 @@ impl Windows {
     /// whether some windows have failed: they took too much to be filled again, or all together have too many bytes.
     pub fn evaluate(
         &mut self,
-        datastore: &Datastore,
+        tables: &dyn CurrentTables,
         deltas: &mut DeltaBatch,
         ops: Range<usize>,
         limits: WindowLimits,
@@ -368,9 +368,9 @@ impl Windows {
                 continue;
             };
             let scratch = &mut self.scratch;
-            let applied = Applied { datastore, deltas };
+            let applied = Applied { tables, deltas };
             of_shape.apply(applied, concerned, scratch, (&mut allowance, &mut greedy));
-            of_shape.fill_touched(datastore, scratch, &mut allowance, &mut greedy);
+            of_shape.fill_touched(tables, scratch, &mut allowance, &mut greedy);
             let change = of_shape.count_bytes(scratch);
             self.bytes = self.bytes.saturating_add_signed(change);
             // Before each of very many windows says what it has.

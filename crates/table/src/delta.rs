@@ -99,7 +99,8 @@ impl DeltaBatch {
         self.bytes.len()
     }
 
-    pub(crate) fn push(&mut self, table: TableId, kind: DeltaKind, row: &[u8]) {
+    /// Adds a change of a row of a table.
+    pub fn push(&mut self, table: TableId, kind: DeltaKind, row: &[u8]) {
         let row = self.write_row(row);
         self.push_written(table, kind, RowAt::NOTHING, row);
     }

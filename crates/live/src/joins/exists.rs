@@ -278,7 +278,7 @@ impl<'s, K> Search<'s, K> {
         };
         let place = place_of(probe.to);
         let relation = &self.shape.relations[place];
-        let Some(table) = self.datastore.table(relation.table.id) else {
+        let Some(table) = self.tables.table(relation.table.id) else {
             return Some(true);
         };
         let (index, point) = self.best_index(table, probe, sub.whose, rows)?;

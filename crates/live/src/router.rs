@@ -6,16 +6,20 @@
 use lightcone_query::ColumnOrder;
 use lightcone_table::RowLayout;
 use lightcone_types::ColId;
+use smallvec::{smallvec, SmallVec};
 
-use crate::boxes::{BoxMap, Extent, Point, DIMENSIONS};
-use crate::few::{Few, Key};
+use crate::boxes::{BoxMap, Extent};
 use crate::live_query::{LiveQuery, KEY_COLUMN};
+use crate::Key;
 
 /// Position of a query in the registry; reused after the last subscriber leaves.
-pub(crate) type QueryIndex = u32;
+pub type QueryIndex = u32;
 
 /// Patterns of one table. Queries of another one are found by the first of their columns alone.
 const PATTERNS_MAX: usize = 32;
+
+/// So many columns with ranges tell queries apart; more are checked row by row.
+const DIMENSIONS: usize = 3;
 
 /// Queries by the BSATN that their columns must have. Clients choose these values: hashed without a secret, they could all be made
 /// to meet in one place.
@@ -25,17 +29,17 @@ type ByValues<Q> = hashbrown::HashMap<Key, Q>;
 #[derive(Clone, PartialEq, Eq)]
 struct Columns {
     /// Those that must have a value; none for queries that each changed row is checked against.
-    equal: Few<ColId>,
+    equal: SmallVec<[ColId; 1]>,
     /// Those that must be in a range.
-    between: Few<(ColId, ColumnOrder)>,
+    between: SmallVec<[(ColId, ColumnOrder); 1]>,
 }
 
 /// The queries that are found by the same columns.
 struct Pattern {
     columns: Columns,
-    lists: ByValues<Few<Entry>>,
+    lists: ByValues<SmallVec<[Entry; 1]>>,
     /// Those with ranges.
-    boxes: ByValues<BoxMap<QueryIndex>>,
+    boxes: ByValues<BoxMap<QueryIndex, DIMENSIONS>>,
 }
 
 /// A query in a list, and the so manieth of its places that this is.
@@ -46,19 +50,19 @@ struct Entry {
 }
 
 /// Where a query is.
-pub(crate) struct Places {
+pub struct Places {
     columns: Columns,
     /// The values, for each of its places.
-    keys: Few<Key>,
+    keys: SmallVec<[Key; 1]>,
     /// By key, for those in lists.
-    positions: Few<u32>,
-    extent: Extent,
+    positions: SmallVec<[u32; 1]>,
+    extent: Extent<DIMENSIONS>,
     /// Whether what is left to check is that of the query's route.
     pub is_routed: bool,
 }
 
 /// A query that stands elsewhere in a list now.
-pub(crate) struct Moved {
+pub struct Moved {
     pub query: QueryIndex,
     number: u32,
     position: u32,
@@ -66,7 +70,7 @@ pub(crate) struct Moved {
 
 /// All queries of a table, or joins or windows of one shape.
 #[derive(Default)]
-pub(crate) struct Router {
+pub struct Router {
     patterns: Vec<Pattern>,
 }
 
@@ -109,12 +113,12 @@ impl Router {
         };
         let pattern = &mut self.patterns[position];
         for (number, key) in places.keys.iter().enumerate() {
-            if let Some(boxes) = pattern.boxes.get_mut(key.bytes()) {
+            if let Some(boxes) = pattern.boxes.get_mut(&key[..]) {
                 boxes.remove(&places.extent, query);
                 if boxes.is_empty() {
-                    pattern.boxes.remove(key.bytes());
+                    pattern.boxes.remove(&key[..]);
                 }
-            } else if let Some(list) = pattern.lists.get_mut(key.bytes()) {
+            } else if let Some(list) = pattern.lists.get_mut(&key[..]) {
                 let position = places.positions[number];
                 list.swap_remove(position as usize);
                 match list.get(position as usize) {
@@ -123,7 +127,7 @@ impl Router {
                         number,
                         position,
                     }),
-                    None if list.is_empty() => drop(pattern.lists.remove(key.bytes())),
+                    None if list.is_empty() => drop(pattern.lists.remove(&key[..])),
                     None => {}
                 }
             }
@@ -162,7 +166,7 @@ impl Router {
                     out.extend(list.iter().map(|entry| entry.query));
                 }
             } else if let Some(boxes) = pattern.boxes.get(key) {
-                let mut point = Point::default();
+                let mut point = [0; DIMENSIONS];
                 for (place, (column, order)) in point.iter_mut().zip(&pattern.columns.between) {
                     *place = order.number(value(*column));
                 }
@@ -184,16 +188,16 @@ impl Router {
             }
         }
         let (equal, key) = match &live.group.equality {
-            Some((column, value)) => (Few::One(*column), &value[..]),
-            None => (Few::None, &[][..]),
+            Some((column, value)) => (smallvec![*column], &value[..]),
+            None => (SmallVec::new(), &[][..]),
         };
         Places {
             columns: Columns {
                 equal,
-                between: Few::None,
+                between: SmallVec::new(),
             },
-            keys: Few::One(Key::from(key)),
-            positions: Few::None,
+            keys: smallvec![Key::from(key)],
+            positions: SmallVec::new(),
             extent: Extent::ALL,
             is_routed: false,
         }
@@ -210,7 +214,7 @@ impl Places {
 /// Where a query with a route is found.
 fn routed(live: &LiveQuery) -> Option<Places> {
     let route = live.route.as_ref()?;
-    let mut equal = Few::None;
+    let mut equal = SmallVec::new();
     let mut keys = vec![Vec::new()];
     for (column, values) in &route.equal {
         equal.push(*column);
@@ -220,19 +224,19 @@ fn routed(live: &LiveQuery) -> Option<Places> {
         };
         keys = keys.iter().flat_map(longer).collect();
     }
-    let (mut between, mut extent) = (Few::None, Extent::ALL);
+    let (mut between, mut extent) = (SmallVec::new(), Extent::ALL);
     for (dimension, range) in route.between.iter().take(DIMENSIONS).enumerate() {
         between.push((range.column, range.order));
         extent.low[dimension] = range.low;
         extent.high[dimension] = range.high;
     }
-    let mut of_keys = Few::None;
+    let mut of_keys = SmallVec::new();
     keys.iter()
         .for_each(|key| of_keys.push(Key::from(&key[..])));
     Some(Places {
         columns: Columns { equal, between },
         keys: of_keys,
-        positions: Few::None,
+        positions: SmallVec::new(),
         extent,
         is_routed: true,
     })
@@ -247,8 +251,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::asked::Asked;
-    use crate::testing::Items;
+    use crate::bound_query::BoundQuery;
+    use crate::items::Items;
 
     fn layout() -> RowLayout {
         RowLayout::new(&[T::U32, T::U128, T::String, T::String])
@@ -349,7 +353,7 @@ mod tests {
                 let row = row(id, key, &one, &two);
                 let whole = |query: &Option<(LiveQuery, Places)>| {
                     let (live, _) = query.as_ref()?;
-                    let Asked::Plan(plan) = &live.asked else {
+                    let BoundQuery::Table(plan) = &live.query else {
                         return None;
                     };
                     let matches = plan.predicate.as_ref().is_none_or(|p| p.matches(&layout(), &row));

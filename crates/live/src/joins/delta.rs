@@ -13,7 +13,7 @@ use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use lightcone_engine::{Datastore, DeltaBatch, DeltaKind, RowAt};
+use lightcone_table::{DeltaBatch, DeltaKind, RowAt, Tables};
 use lightcone_types::TableId;
 
 use super::changes::{Changed, Changes, Ops, Partners};
@@ -64,7 +64,7 @@ impl Delta {
     pub fn find<K>(
         &mut self,
         shape: &JoinShape,
-        datastore: &Datastore,
+        tables: &dyn Tables,
         ops: Ops<'_>,
         keys: &Keys<K>,
         left: &mut Allowance,
@@ -75,10 +75,10 @@ impl Delta {
         if changes.are_none() {
             return Some(());
         }
-        changes.list_by_value(shape, datastore, ops)?;
+        changes.list_by_value(shape, tables, ops)?;
         let mut search = Search {
             shape,
-            datastore,
+            tables,
             changes,
             ops,
             keys,
@@ -130,7 +130,7 @@ impl Delta {
 /// Looking for the matches that changed rows are part of.
 pub(super) struct Search<'s, K> {
     pub shape: &'s JoinShape,
-    pub datastore: &'s Datastore,
+    pub tables: &'s dyn Tables,
     pub changes: &'s Changes,
     pub ops: Ops<'s>,
     pub keys: &'s Keys<K>,
@@ -212,7 +212,7 @@ impl<'s, K> Search<'s, K> {
         };
         let place = place_of(hop.to);
         let relation = &self.shape.relations[place];
-        let Some(table) = self.datastore.table(relation.table.id) else {
+        let Some(table) = self.tables.table(relation.table.id) else {
             return Some(());
         };
         if depth > 0 {

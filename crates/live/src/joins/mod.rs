@@ -18,18 +18,18 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use lightcone_engine::{Datastore, DeltaBatch};
+use lightcone_table::{CurrentTables, DeltaBatch};
 use lightcone_types::TableId;
 use rustc_hash::FxHashMap;
 
 use self::changes::Ops;
 use self::delta::Delta;
 
-pub(crate) use self::matches::{Answers, Reading, STEPS_PER_ROW};
-pub(crate) use self::shape::JoinShape;
-pub(crate) use self::shapes::{JoinShapes, ShapeId};
-use crate::few::Key;
+pub use self::matches::{Answers, Reading, STEPS_PER_ROW};
+pub use self::shape::JoinShape;
+pub use self::shapes::{JoinShapes, ShapeId};
 use crate::held_indexes::{Asker, IndexBuilding};
+use crate::Key;
 
 /// What is kept for the keys that somebody has asked for. Clients choose them: they are hashed with a secret.
 type Keys<K> = hashbrown::HashMap<Key, K>;
@@ -43,7 +43,7 @@ struct Live<K> {
 }
 
 /// The live joins of a database, with what their users keep for each key: those of subscriptions, or those of views.
-pub(crate) struct Joins<K> {
+pub struct Joins<K> {
     shapes: FxHashMap<TableId, Live<K>>,
     /// Shapes by the tables that they read.
     by_table: FxHashMap<TableId, Vec<TableId>>,
@@ -55,7 +55,7 @@ pub(crate) struct Joins<K> {
 }
 
 /// How many subscriptions there are for each key.
-pub(crate) type SubscribedJoins = Joins<usize>;
+pub type SubscribedJoins = Joins<usize>;
 
 impl<K> Default for Joins<K> {
     fn default() -> Joins<K> {
@@ -86,26 +86,26 @@ impl<K: Default> Joins<K> {
     /// What the client is told otherwise.
     pub fn may_add<'j>(
         &mut self,
-        datastore: &Datastore,
+        tables: &dyn CurrentTables,
         shapes: impl Iterator<Item = &'j JoinShape>,
         asker: Asker<'_>,
         now: Instant,
     ) -> Result<(), String> {
         let columns = shapes.flat_map(JoinShape::looked_up_by);
-        self.building.check(datastore, columns, asker, now)
+        self.building.check(tables, columns, asker, now)
     }
 
     /// What is kept for a key of a shape, which is live from now on. Builds the indexes that are missing.
     pub fn key_mut(
         &mut self,
-        datastore: &mut Datastore,
+        tables: &mut dyn CurrentTables,
         shape: &Arc<JoinShape>,
         key: &[u8],
     ) -> &mut K {
         let building = &mut self.building;
         let live = self.shapes.entry(shape.id).or_insert_with(|| {
             for (schema, column) in shape.looked_up_by() {
-                building.hold(datastore, schema.id, column);
+                building.hold(tables, schema.id, column);
             }
             for table in shape.tables() {
                 let of_table = self.by_table.entry(table).or_default();
@@ -128,7 +128,7 @@ impl<K: Default> Joins<K> {
     /// Changes what is kept for a key; false says that nobody asks for it any more.
     pub fn release(
         &mut self,
-        datastore: &mut Datastore,
+        tables: &mut dyn CurrentTables,
         shape: &JoinShape,
         key: &[u8],
         change: impl FnOnce(&mut K) -> bool,
@@ -148,7 +148,7 @@ impl<K: Default> Joins<K> {
         }
         self.shapes.remove(&shape.id);
         for (schema, column) in shape.looked_up_by() {
-            datastore.release_index(schema.id, column);
+            tables.release_index(schema.id, column);
         }
         for table in shape.tables() {
             if let Some(of_table) = self.by_table.get_mut(&table) {
@@ -166,10 +166,10 @@ impl<K: Default> Joins<K> {
     }
 
     /// Holds all indexes again, in tables that took the place of others.
-    pub fn hold_all_indexes(&self, datastore: &mut Datastore) {
+    pub fn hold_all_indexes(&self, tables: &mut dyn CurrentTables) {
         let shapes = self.shapes.values().map(|live| &live.shape);
         for (schema, column) in shapes.flat_map(|shape| shape.looked_up_by()) {
-            datastore.hold_index(schema.id, column);
+            tables.hold_index(schema.id, column);
         }
     }
 
@@ -178,7 +178,7 @@ impl<K: Default> Joins<K> {
     /// many, those with most have failed: gives whether some have. What is a fair share of it is always granted.
     pub fn evaluate(
         &mut self,
-        datastore: &Datastore,
+        tables: &dyn CurrentTables,
         deltas: &mut DeltaBatch,
         ops: Range<usize>,
         partners_max: usize,
@@ -225,7 +225,7 @@ impl<K: Default> Joins<K> {
             let keys = &live.keys;
             let found = self
                 .delta
-                .find(&live.shape, datastore, changed, keys, &mut unused);
+                .find(&live.shape, tables, changed, keys, &mut unused);
             let spent = granted.minus(unused);
             left_in_all = left_in_all.minus(spent);
             if found.is_none() {
@@ -276,13 +276,13 @@ impl<K: Default> Joins<K> {
 
 impl SubscribedJoins {
     /// One more subscription has this shape with this key.
-    pub fn add(&mut self, datastore: &mut Datastore, shape: &Arc<JoinShape>, key: &[u8]) {
-        *self.key_mut(datastore, shape, key) += 1;
+    pub fn add(&mut self, tables: &mut dyn CurrentTables, shape: &Arc<JoinShape>, key: &[u8]) {
+        *self.key_mut(tables, shape, key) += 1;
     }
 
     /// Undoes one [`add`](Self::add).
-    pub fn remove(&mut self, datastore: &mut Datastore, shape: &JoinShape, key: &[u8]) {
-        self.release(datastore, shape, key, |count| {
+    pub fn remove(&mut self, tables: &mut dyn CurrentTables, shape: &JoinShape, key: &[u8]) {
+        self.release(tables, shape, key, |count| {
             *count -= 1;
             *count > 0
         });

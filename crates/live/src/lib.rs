@@ -1,0 +1,42 @@
+//! Live queries: from the changes of tables to the changes of results (08 §13, §14).
+//!
+//! A query becomes a [`LiveQuery`]. Queries that differ only in constants, or in the caller, are one *shape*; the values are their
+//! *key*. The writer keeps [joins](Joins) and [windows](Windows) up to date after each transaction: what comes out are changes like
+//! those of a table, with a key. A [`Router`] finds the queries that a changed row concerns, at a cost that does not depend on queries
+//! for other values, and [`Dependents`] the results of functions that have read a row.
+//!
+//! The crate has no thread, clock, file or lock of a caller: time and tables are given.
+
+#![forbid(unsafe_code)]
+
+mod bound_query;
+mod boxes;
+mod dependents;
+mod held_indexes;
+mod joins;
+mod live_query;
+mod query_load;
+mod router;
+mod windows;
+
+/// Shared with the tests of the crates above this one.
+#[cfg(test)]
+#[path = "../tests/items/mod.rs"]
+mod items;
+
+#[cfg(test)]
+extern crate self as lightcone_live;
+
+use smallvec::SmallVec;
+
+pub use bound_query::{BoundQuery, BoundWindow};
+pub use dependents::{Dependent, Dependents, Looked};
+pub use held_indexes::{no_index, Asker, IndexBuilding, RuleColumns, Takers};
+pub use joins::{JoinShape, JoinShapes, Joins, SubscribedJoins};
+pub use live_query::{LiveQuery, QueryKey, Shapes};
+pub use query_load::QueryLoad;
+pub use router::{Places, QueryIndex, Router};
+pub use windows::{Entry, OwnWindow, WindowLimits, WindowShape, Windows};
+
+/// What a map finds something by. An identity, with something beside it, needs no memory elsewhere.
+pub(crate) type Key = SmallVec<[u8; 40]>;
