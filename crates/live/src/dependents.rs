@@ -4,7 +4,7 @@ use lightcone_table::{KeyRange, ReadSet, Table, TableReads};
 use lightcone_types::{IndexId, TableId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::boxes::{BoxMap, Extent};
+use crate::area_tree::{AreaTree, Interval};
 
 /// What depends on reads: an instance's call, or its query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,72 +51,13 @@ struct IndexDependents {
     index: IndexId,
     /// Modules choose the keys, so they are hashed with a secret.
     points: hashbrown::HashMap<Box<[u8]>, FxHashSet<Dependent>>,
-    ranges: Ranges,
+    ranges: AreaTree<Interval, Dependent>,
 }
 
-/// Ranges of keys, found by the first bytes of their bounds; where these cannot tell, the keys are compared.
-#[derive(Default)]
-struct Ranges {
-    places: BoxMap<u32, 1>,
-    ranges: Vec<Option<(KeyRange, Dependent)>>,
-    free: Vec<u32>,
-}
-
-/// The first bytes of a key as a number in the order of keys.
-fn number_of(key: &[u8]) -> u128 {
-    let (mut first, count) = ([0; 16], key.len().min(16));
-    first[..count].copy_from_slice(&key[..count]);
-    u128::from_be_bytes(first)
-}
-
-fn extent_of(range: &KeyRange) -> Extent<1> {
-    let end = range.end.as_ref();
-    Extent {
-        low: [number_of(&range.start)],
-        high: [end.map_or(u128::MAX, |end| number_of(end))],
-    }
-}
-
-impl Ranges {
-    fn is_empty(&self) -> bool {
-        self.places.is_empty()
-    }
-
-    fn insert(&mut self, range: &KeyRange, dependent: Dependent) {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.ranges.push(None);
-            (self.ranges.len() - 1) as u32
-        });
-        self.ranges[place as usize] = Some((range.clone(), dependent));
-        self.places.insert(extent_of(range), place);
-    }
-
-    fn remove(&mut self, range: &KeyRange, dependent: Dependent) {
-        let (extent, mut found) = (extent_of(range), None);
-        self.places.containing(&extent.low, |place| {
-            let known = self.ranges[place as usize].as_ref();
-            if known.is_some_and(|known| known.0 == *range && known.1 == dependent) {
-                found = Some(place);
-            }
-        });
-        if let Some(place) = found {
-            self.places.remove(&extent, place);
-            self.ranges[place as usize] = None;
-            self.free.push(place);
-        }
-    }
-
-    /// Calls `visit` with those whose range has a key.
-    fn containing(&self, key: &[u8], mut visit: impl FnMut(Dependent)) {
-        self.places.containing(&[number_of(key)], |place| {
-            let Some((range, dependent)) = &self.ranges[place as usize] else {
-                return;
-            };
-            let is_before_end = range.end.as_ref().is_none_or(|end| *key < **end);
-            if *range.start <= *key && is_before_end {
-                visit(*dependent);
-            }
-        });
+fn interval(range: &KeyRange) -> Interval {
+    Interval {
+        start: range.start[..].into(),
+        end: range.end.as_deref().map(Into::into),
     }
 }
 
@@ -216,7 +157,7 @@ impl TableDependents {
         }
         for (index, range) in &reads.ranges {
             let ranges = &mut self.index(*index).ranges;
-            ranges.insert(range, dependent);
+            ranges.insert(interval(range), dependent);
         }
     }
 
@@ -234,7 +175,7 @@ impl TableDependents {
         }
         for (index, range) in &reads.ranges {
             let ranges = &mut self.index(*index).ranges;
-            ranges.remove(range, dependent);
+            ranges.remove(&interval(range), dependent);
         }
         self.indexes
             .retain(|index| !index.points.is_empty() || !index.ranges.is_empty());
@@ -246,7 +187,7 @@ impl TableDependents {
             self.indexes.push(IndexDependents {
                 index,
                 points: hashbrown::HashMap::default(),
-                ranges: Ranges::default(),
+                ranges: AreaTree::default(),
             });
             self.indexes.len() - 1
         });

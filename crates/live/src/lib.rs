@@ -9,11 +9,12 @@
 
 #![forbid(unsafe_code)]
 
+mod area_tree;
 mod bound_query;
-mod boxes;
 mod dependents;
 mod held_indexes;
 mod joins;
+mod key;
 mod live_query;
 mod query_load;
 mod router;
@@ -27,8 +28,6 @@ mod items;
 #[cfg(test)]
 extern crate self as lightcone_live;
 
-use smallvec::SmallVec;
-
 pub use bound_query::{BoundQuery, BoundWindow};
 pub use dependents::{Dependent, Dependents, Looked};
 pub use held_indexes::{no_index, Asker, IndexBuilding, RuleColumns, Takers};
@@ -37,6 +36,3 @@ pub use live_query::{LiveQuery, QueryKey, Shapes};
 pub use query_load::QueryLoad;
 pub use router::{Places, QueryIndex, Router};
 pub use windows::{Entry, OwnWindow, WindowLimits, WindowShape, Windows};
-
-/// What a map finds something by. An identity, with something beside it, needs no memory elsewhere.
-pub(crate) type Key = SmallVec<[u8; 40]>;

@@ -8,9 +8,9 @@ use lightcone_table::RowLayout;
 use lightcone_types::ColId;
 use smallvec::{smallvec, SmallVec};
 
-use crate::boxes::{BoxMap, Extent};
+use crate::area_tree::{AreaTree, Extent};
+use crate::key::Key;
 use crate::live_query::{LiveQuery, KEY_COLUMN};
-use crate::Key;
 
 /// Position of a query in the registry; reused after the last subscriber leaves.
 pub type QueryIndex = u32;
@@ -39,7 +39,7 @@ struct Pattern {
     columns: Columns,
     lists: ByValues<SmallVec<[Entry; 1]>>,
     /// Those with ranges.
-    boxes: ByValues<BoxMap<QueryIndex, DIMENSIONS>>,
+    boxes: ByValues<AreaTree<Extent<DIMENSIONS>, QueryIndex>>,
 }
 
 /// A query in a list, and the so manieth of its places that this is.

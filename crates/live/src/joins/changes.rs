@@ -6,7 +6,8 @@ use lightcone_query::ColumnAt;
 use lightcone_table::{DeltaBatch, DeltaKind, DeltaOp, Tables};
 use lightcone_types::TableId;
 
-use super::shape::{place_of, JoinShape, Relation};
+use super::parts::{place_of, Relation};
+use super::shape::JoinShape;
 
 /// Up to so many changed rows of a relation are compared one by one with a row that they may be joined with.
 pub(super) const COMPARED_MAX: usize = 16;

@@ -16,10 +16,12 @@ use std::ops::Range;
 use lightcone_table::{DeltaBatch, DeltaKind, RowAt, Tables};
 use lightcone_types::TableId;
 
+use super::allowance::Allowance;
 use super::changes::{Changed, Changes, Ops, Partners};
+use super::parts::{place_of, Rows};
 use super::path::{Hop, Known, Path};
-use super::shape::{place_of, JoinShape, Rows};
-use super::{Allowance, Keys};
+use super::shape::JoinShape;
+use crate::key::Key;
 
 /// Memory above this is not kept for the next transaction.
 const BYTES_KEPT_MAX: usize = 1 << 20;
@@ -29,6 +31,9 @@ const LOOK_UP_STEPS: usize = 4;
 
 /// Memory of a match that was asked for, beside where its rows are.
 const ASKED_BYTES: usize = 64;
+
+/// What is kept for the keys that queries in use have. Clients choose them: they are hashed with a secret.
+pub(super) type Keys<K> = hashbrown::HashMap<Key, K>;
 
 /// Rows that came or went, with their keys. Its memory is reused.
 #[derive(Default)]

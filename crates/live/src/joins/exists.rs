@@ -11,8 +11,8 @@ use lightcone_table::{Index, TableView};
 
 use super::changes::COMPARED_MAX;
 use super::delta::Search;
+use super::parts::{place_of, Rows};
 use super::path::Path;
-use super::shape::{place_of, Rows};
 use super::subquery::{Driver, Probe, Sought};
 
 /// So many answers about subqueries are kept at a time, of questions that are so long.

@@ -6,8 +6,9 @@ use lightcone_query::Predicate;
 use lightcone_table::{Index, TableView, Tables};
 use lightcone_types::ColId;
 
+use super::parts::{place_of, Relation, Rows};
 use super::path::{Hop, Known, Path};
-use super::shape::{place_of, JoinShape, Relation, Rows};
+use super::shape::JoinShape;
 
 /// What looking up the rows of one more relation counts for, beside the rows.
 const LOOK_UP_ROWS: usize = 1;

@@ -5,12 +5,15 @@
 //! table, with a key that says whose parameters they are; fan-out finds the subscribers by it, and views their instances. So a
 //! change costs what it concerns, however many have subscribed.
 
+mod allowance;
 mod changes;
 mod delta;
 mod exists;
 mod matches;
+mod parts;
 mod path;
 mod shape;
+mod shape_id;
 mod shapes;
 mod subquery;
 
@@ -22,17 +25,27 @@ use lightcone_table::{CurrentTables, DeltaBatch};
 use lightcone_types::TableId;
 use rustc_hash::FxHashMap;
 
+use self::allowance::Allowance;
 use self::changes::Ops;
-use self::delta::Delta;
+use self::delta::{Delta, Keys};
 
 pub use self::matches::{Answers, Reading, STEPS_PER_ROW};
 pub use self::shape::JoinShape;
-pub use self::shapes::{JoinShapes, ShapeId};
+pub use self::shape_id::ShapeId;
+pub use self::shapes::JoinShapes;
 use crate::held_indexes::{Asker, IndexBuilding};
-use crate::Key;
 
-/// What is kept for the keys that somebody has asked for. Clients choose them: they are hashed with a secret.
-type Keys<K> = hashbrown::HashMap<Key, K>;
+/// Rows that the joins of one transaction look at, however many rows it has changed: less than a second of the writer's time.
+const STEPS_MAX: usize = 1 << 24;
+/// Bytes that the changes of joins in one transaction take before equal rows are counted together.
+const BYTES_MAX: usize = 256 << 20;
+/// Bytes of all changes of a round, with those of its joins.
+const DELTA_BYTES_MAX: usize = 2 << 30;
+
+/// Joins that are too much give back what they have taken, but only until all of them have taken so many times what is allowed.
+const ALLOWANCES_MAX: usize = 4;
+/// The same of bytes.
+const BYTES_MAX_IN_ALL: usize = 512 << 20;
 
 /// A shape that somebody uses.
 struct Live<K> {
@@ -286,68 +299,5 @@ impl SubscribedJoins {
             *count -= 1;
             *count > 0
         });
-    }
-}
-
-/// Rows that the joins of one transaction look at, however many rows it has changed: less than a second of the writer's time.
-const STEPS_MAX: usize = 1 << 24;
-/// Bytes that the changes of joins in one transaction take before equal rows are counted together.
-const BYTES_MAX: usize = 256 << 20;
-/// Bytes of all changes of a round, with those of its joins.
-const DELTA_BYTES_MAX: usize = 2 << 30;
-
-/// Joins that are too much give back what they have taken, but only until all of them have taken so many times what is allowed.
-const ALLOWANCES_MAX: usize = 4;
-/// The same of bytes.
-const BYTES_MAX_IN_ALL: usize = 512 << 20;
-
-/// What finding the changes of joins in one transaction may still take, or has taken.
-#[derive(Clone, Copy)]
-struct Allowance {
-    steps: usize,
-    bytes: usize,
-}
-
-impl Allowance {
-    fn at_most(self, other: Allowance) -> Allowance {
-        Allowance {
-            steps: self.steps.min(other.steps),
-            bytes: self.bytes.min(other.bytes),
-        }
-    }
-
-    fn with_bytes(self, bytes_max: usize) -> Allowance {
-        Allowance {
-            bytes: self.bytes.min(bytes_max),
-            ..self
-        }
-    }
-
-    fn at_least(self, other: Allowance) -> Allowance {
-        Allowance {
-            steps: self.steps.max(other.steps),
-            bytes: self.bytes.max(other.bytes),
-        }
-    }
-
-    fn divided_by(self, count: usize) -> Allowance {
-        Allowance {
-            steps: self.steps.div_ceil(count),
-            bytes: self.bytes.div_ceil(count),
-        }
-    }
-
-    fn plus(self, other: Allowance) -> Allowance {
-        Allowance {
-            steps: self.steps.saturating_add(other.steps),
-            bytes: self.bytes.saturating_add(other.bytes),
-        }
-    }
-
-    fn minus(self, other: Allowance) -> Allowance {
-        Allowance {
-            steps: self.steps.saturating_sub(other.steps),
-            bytes: self.bytes.saturating_sub(other.bytes),
-        }
     }
 }

@@ -2,7 +2,7 @@
 
 use lightcone_query::ColumnAt;
 
-use super::shape::{place_of, JoinShape};
+use super::parts::{place_of, promise, Parts};
 
 /// From a row of one relation to the matches that it is part of; from a row of a subquery to all around it that it may concern.
 pub(super) struct Path {
@@ -44,18 +44,18 @@ pub(super) struct Members {
 
 impl Members {
     /// Those of a query or subquery, and of all around that.
-    pub fn of(shape: &JoinShape, subquery: Option<usize>) -> Members {
+    pub fn of(parts: &Parts, subquery: Option<usize>) -> Members {
         let mut subqueries = Vec::new();
         let mut next = subquery;
         while let Some(subquery) = next {
             subqueries.push(subquery);
-            next = shape.parents[subquery];
+            next = parts.parents[subquery];
         }
         let is_member = |relation: &usize| {
-            let subquery = shape.relations[*relation].subquery;
+            let subquery = parts.relations[*relation].subquery;
             subquery.is_none_or(|subquery| subqueries.contains(&subquery))
         };
-        let relations = (0..shape.relations.len()).filter(is_member).collect();
+        let relations = (0..parts.relations.len()).filter(is_member).collect();
         Members {
             subqueries,
             relations,
@@ -77,8 +77,8 @@ impl Members {
     }
 
     /// Where the values of a key are in rows of these relations, if all of them are.
-    pub fn key_of(&self, shape: &JoinShape) -> Option<Vec<ColumnAt>> {
-        let parameters = &shape.parameters;
+    pub fn key_of(&self, parts: &Parts) -> Option<Vec<ColumnAt>> {
+        let parameters = &parts.parameters;
         // By parameter: one that is known and equals it.
         let mut known = vec![None; parameters.columns.len()];
         for (at, first) in parameters.columns.iter().zip(&parameters.first_equal) {
@@ -97,33 +97,33 @@ impl Members {
 
 impl Path {
     /// The way from the rows of `start`.
-    pub fn new(shape: &JoinShape, start: usize) -> Path {
-        let subquery = shape.relations[start].subquery;
-        let all = Members::of(shape, subquery);
+    pub fn new(parts: &Parts, start: usize) -> Path {
+        let subquery = parts.relations[start].subquery;
+        let all = Members::of(parts, subquery);
         if subquery.is_none() {
-            return Path::over(shape, start, all);
+            return Path::over(parts, start, all);
         }
         // The rows around a subquery are wanted, and for whom they are: what else the subquery reads leads to the same rows
         // more often.
-        let path = Path::over(shape, start, all.clone());
-        let short = Path::over(shape, start, all.without(path.side_ways(shape, false)));
+        let path = Path::over(parts, start, all.clone());
+        let short = Path::over(parts, start, all.without(path.side_ways(parts, false)));
         match short.has_key || !path.has_key {
             true => short,
-            false => Path::over(shape, start, all.without(path.side_ways(shape, true))),
+            false => Path::over(parts, start, all.without(path.side_ways(parts, true))),
         }
     }
 
-    fn over(shape: &JoinShape, start: usize, members: Members) -> Path {
+    fn over(parts: &Parts, start: usize, members: Members) -> Path {
         let mut progress = Progress {
-            shape,
+            parts,
             members: &members,
-            key: members.key_of(shape),
-            is_bound: vec![false; shape.relations.len()],
-            checked: vec![false; shape.residuals.len()],
+            key: members.key_of(parts),
+            is_bound: vec![false; parts.relations.len()],
+            checked: vec![false; parts.residuals.len()],
         };
         let has_key = progress.key.is_some();
         let first = progress.bind(start);
-        let mut hops = Vec::with_capacity(shape.relations.len() - 1);
+        let mut hops = Vec::with_capacity(parts.relations.len() - 1);
         while let Some((edge, from, to)) = progress.best_edge() {
             let known = progress.bind(place_of(to));
             hops.push(Hop {
@@ -133,19 +133,19 @@ impl Path {
                 known,
             });
         }
-        let parameters = shape.parameters.columns.iter().copied().enumerate();
+        let parameters = parts.parameters.columns.iter().copied().enumerate();
         let parameters = parameters.filter(|(_, at)| members.has(*at));
         Path {
             start: first,
             hops,
             has_key,
-            is_of_subquery: shape.relations[start].subquery.is_some(),
+            is_of_subquery: parts.relations[start].subquery.is_some(),
             parameters: parameters.collect(),
         }
     }
 
     /// Relations of subqueries that lead to no others; those with parameters are none, if they are wanted.
-    fn side_ways(&self, shape: &JoinShape, wants_parameters: bool) -> Vec<usize> {
+    fn side_ways(&self, parts: &Parts, wants_parameters: bool) -> Vec<usize> {
         let mut side_ways = Vec::new();
         for (number, hop) in self.hops.iter().enumerate().rev() {
             let relation = place_of(hop.to);
@@ -153,9 +153,9 @@ impl Path {
             let leads_on = behind.any(|next| {
                 place_of(next.from) == relation && !side_ways.contains(&place_of(next.to))
             });
-            let mut parameters = shape.parameters.of_relation(relation);
+            let mut parameters = parts.parameters.of_relation(relation);
             let is_wanted = wants_parameters && parameters.next().is_some();
-            if shape.relations[relation].subquery.is_some() && !leads_on && !is_wanted {
+            if parts.relations[relation].subquery.is_some() && !leads_on && !is_wanted {
                 side_ways.push(relation);
             }
         }
@@ -164,7 +164,7 @@ impl Path {
 }
 
 struct Progress<'s> {
-    shape: &'s JoinShape,
+    parts: &'s Parts,
     members: &'s Members,
     /// Where the key is, until it is known.
     key: Option<Vec<ColumnAt>>,
@@ -181,7 +181,7 @@ impl Progress<'_> {
     fn bind(&mut self, relation: usize) -> Known {
         self.is_bound[relation] = true;
         let mut residuals = Vec::new();
-        for (number, (subquery, residual)) in self.shape.residuals.iter().enumerate() {
+        for (number, (subquery, residual)) in self.parts.residuals.iter().enumerate() {
             let is_known = residual.columns.iter().all(|at| self.is_bound(*at));
             if is_known && !self.checked[number] && self.members.has_residuals_of(*subquery) {
                 residuals.push(number);
@@ -189,7 +189,7 @@ impl Progress<'_> {
             }
         }
         // Parameters that are known by an equal one are not waited for; all others are, as they have to fit.
-        let mut parameters = self.shape.parameters.columns.iter();
+        let mut parameters = self.parts.parameters.columns.iter();
         let has_key = parameters.all(|at| self.is_bound(*at) || !self.members.has(*at));
         let key = if has_key { self.key.take() } else { None };
         Known { residuals, key }
@@ -205,21 +205,13 @@ impl Progress<'_> {
             (false, true) => Some((edge, right, left)),
             _ => None,
         };
-        let joins = self.shape.edges.len();
-        let edges = self.shape.edges.iter().map(|edge| edge.ends);
-        let edges = edges.chain(self.shape.links.iter().copied());
+        let joins = self.parts.edges.len();
+        let edges = self.parts.edges.iter().map(|edge| edge.ends);
+        let edges = edges.chain(self.parts.links.iter().copied());
         let of_members = |(_, _, to): &(usize, ColumnAt, ColumnAt)| self.members.has(*to);
         let next = edges.enumerate().filter_map(leads_on).filter(of_members);
         let best =
-            next.max_by_key(|(edge, _, to)| (promise(self.shape, *to), std::cmp::Reverse(*edge)));
+            next.max_by_key(|(edge, _, to)| (promise(self.parts, *to), std::cmp::Reverse(*edge)));
         best.map(|(edge, from, to)| ((edge < joins).then_some(edge), from, to))
     }
-}
-
-/// How few rows are expected to be found by a column.
-pub(super) fn promise(shape: &JoinShape, to: ColumnAt) -> (bool, bool, bool) {
-    let relation = &shape.relations[place_of(to)];
-    let mut indexes = relation.table.indexes.iter();
-    let is_unique = indexes.any(|index| index.unique && *index.algorithm.columns() == [to.column]);
-    (is_unique, relation.has_parameter, relation.has_predicate())
 }

@@ -5,12 +5,10 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
 use lightcone_query::{ColumnAt, LiveJoin};
-use lightcone_types::TableId;
 
-use super::shape::{first_equal, JoinShape};
-
-/// Ids from here on are those of shapes: tables never have so many.
-const FIRST_SHAPE_ID: u32 = 1 << 31;
+use super::parts::first_equal;
+use super::shape::JoinShape;
+use super::shape_id::ShapeId;
 
 /// The shapes of all live joins of one version of a module.
 #[derive(Default)]
@@ -74,33 +72,5 @@ impl JoinShapes {
         ));
         shapes.insert(hash, Arc::downgrade(&shape));
         (shape, key.into())
-    }
-}
-
-/// Ids of shapes that are gone, and the first that was never used.
-static FREE_IDS: Mutex<(Vec<u32>, u32)> = Mutex::new((Vec::new(), FIRST_SHAPE_ID));
-
-/// The id of one shape. When that is gone, writer and fan-out have forgotten it: both hold it as long as somebody uses it.
-pub struct ShapeId(u32);
-
-impl ShapeId {
-    pub fn take() -> ShapeId {
-        let mut free = FREE_IDS.lock().unwrap_or_else(PoisonError::into_inner);
-        let (free, next) = &mut *free;
-        ShapeId(free.pop().unwrap_or_else(|| {
-            *next += 1;
-            *next - 1
-        }))
-    }
-
-    pub fn as_table(&self) -> TableId {
-        TableId(self.0)
-    }
-}
-
-impl Drop for ShapeId {
-    fn drop(&mut self) {
-        let mut free = FREE_IDS.lock().unwrap_or_else(PoisonError::into_inner);
-        free.0.push(self.0);
     }
 }

@@ -3,8 +3,8 @@
 use lightcone_query::{ColumnAt, Guard, GuardSays, LiveJoin};
 use lightcone_types::ColId;
 
-use super::path::{promise, Members};
-use super::shape::{place_of, JoinShape};
+use super::parts::{place_of, promise, Parts};
+use super::path::Members;
 
 /// Of the indexes by which the rows of a relation may be found, so many are compared beside the first.
 const OTHERS_MAX: usize = 4;
@@ -52,9 +52,9 @@ pub(super) struct Driver {
 }
 
 /// One that must have a match is better: it says for whom. The other one leaves all others.
-pub(super) fn driver_of(shape: &JoinShape) -> Option<Driver> {
+pub(super) fn driver_of(parts: &Parts) -> Option<Driver> {
     let find = |says: GuardSays| {
-        let guards = shape.guards.iter().enumerate();
+        let guards = parts.guards.iter().enumerate();
         let mut guards = guards.filter(|(_, guard)| guard.says == says);
         guards.find_map(|(number, guard)| {
             let subquery = guard.subqueries[0];
@@ -62,7 +62,7 @@ pub(super) fn driver_of(shape: &JoinShape) -> Option<Driver> {
                 subquery,
                 guard: number,
                 is_negated: says == GuardSays::NoMatch,
-                key: Members::of(shape, Some(subquery)).key_of(shape)?,
+                key: Members::of(parts, Some(subquery)).key_of(parts)?,
             })
         })
     };
@@ -70,16 +70,16 @@ pub(super) fn driver_of(shape: &JoinShape) -> Option<Driver> {
 }
 
 impl Subquery {
-    /// The shape has its relations, links, residuals and parameters.
-    pub fn new(shape: &JoinShape, join: &LiveJoin, number: usize) -> Subquery {
+    /// The parts have its relations, links, residuals and parameters.
+    pub fn new(parts: &Parts, join: &LiveJoin, number: usize) -> Subquery {
         let of = &join.subqueries[number];
         let relations: Vec<usize> = of.relations.iter().map(|r| usize::from(*r)).collect();
         let mut progress = Progress {
-            shape,
+            parts,
             number,
-            members: Members::of(shape, Some(number)),
+            members: Members::of(parts, Some(number)),
             missing: relations.clone(),
-            checked: vec![false; shape.residuals.len()],
+            checked: vec![false; parts.residuals.len()],
         };
         let start = progress.residuals();
         let mut probes = Vec::with_capacity(relations.len());
@@ -121,7 +121,7 @@ fn reads(join: &LiveJoin, number: usize) -> Vec<ColumnAt> {
 }
 
 struct Progress<'s> {
-    shape: &'s JoinShape,
+    parts: &'s Parts,
     number: usize,
     members: Members,
     /// Relations that are not looked for yet.
@@ -136,10 +136,10 @@ impl Progress<'_> {
 
     /// The conditions that can be said now, and could not be said before.
     fn residuals(&mut self) -> Vec<usize> {
-        let all = self.shape.residuals.iter().enumerate();
+        let all = self.parts.residuals.iter().enumerate();
         let own = all.filter(|(_, (subquery, _))| *subquery == Some(self.number));
         let is_new = |number: &usize| {
-            let (_, residual) = &self.shape.residuals[*number];
+            let (_, residual) = &self.parts.residuals[*number];
             !self.checked[*number] && residual.columns.iter().all(|at| self.is_known(*at))
         };
         let new: Vec<usize> = own.map(|(number, _)| number).filter(is_new).collect();
@@ -151,7 +151,7 @@ impl Progress<'_> {
 
     /// The links that lead to a relation that is missing, from and to.
     fn links(&self) -> impl Iterator<Item = (ColumnAt, ColumnAt)> + '_ {
-        self.shape.links.iter().filter_map(|[left, right]| {
+        self.parts.links.iter().filter_map(|[left, right]| {
             let is_missing = |at: ColumnAt| self.missing.contains(&place_of(at));
             let is_around = |at: ColumnAt| self.members.has(at) && !is_missing(at);
             if is_missing(*left) && is_around(*right) {
@@ -164,16 +164,16 @@ impl Progress<'_> {
     fn next(&mut self) -> Option<Probe> {
         let (from, to) = self
             .links()
-            .max_by_key(|(_, to)| promise(self.shape, *to))?;
+            .max_by_key(|(_, to)| promise(self.parts, *to))?;
         let relation = place_of(to);
         let others = self.links().filter(|link| place_of(link.1) == relation);
         let others = others.filter(|link| *link != (from, to));
         let others = others.map(|(from, to)| (to.column, Sought::Column(from)));
-        let parameters: Vec<_> = self.shape.parameters.of_relation(relation).collect();
+        let parameters: Vec<_> = self.parts.parameters.of_relation(relation).collect();
         let by_parameter = parameters.iter();
         let by_parameter =
             by_parameter.map(|(number, column)| (*column, Sought::Parameter(*number)));
-        let table = &self.shape.relations[relation].table;
+        let table = &self.parts.relations[relation].table;
         let has_index = |(column, _): &(ColId, Sought)| {
             let mut indexes = table.indexes.iter();
             indexes.any(|index| *index.algorithm.columns() == [*column])

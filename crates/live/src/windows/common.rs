@@ -4,7 +4,7 @@
 //! time. What comes behind is walked once, and each of them takes what its sources give.
 
 use super::fill::{Found, Wanted};
-use super::shape::SOURCES_PER_ROW;
+use super::shape::{Access, SOURCES_PER_ROW};
 use super::window::Entry;
 use crate::joins::Reading;
 
@@ -159,5 +159,30 @@ impl Common {
         });
         self.rows.extend(rows);
         Some(())
+    }
+}
+
+impl Wanted<'_> {
+    /// Finds them by the first of these ways that does not look at too many rows, the first one together with other windows, if
+    /// there are some. Gives which it was.
+    pub fn find_by_any(
+        &self,
+        reading: &mut Reading<'_>,
+        ways: &[usize],
+        mut common: Option<&mut Common>,
+    ) -> Option<(Found, usize)> {
+        let mut found = ways.iter().enumerate().filter_map(|(tried, &number)| {
+            // What comes next has something left, if this is not the way.
+            let is_last = tried + 1 == ways.len();
+            let kept_back = if is_last { 0 } else { reading.rows_left / 2 };
+            reading.rows_left -= kept_back;
+            let access = &self.shape.accesses[number];
+            let common = common.take().filter(|_| !matches!(access, Access::Query));
+            let together = common.and_then(|common| common.find(self, number, reading));
+            let found = together.or_else(|| self.find(reading, access, &mut || false));
+            reading.rows_left += kept_back;
+            Some((found?, number))
+        });
+        found.next()
     }
 }

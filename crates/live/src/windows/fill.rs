@@ -6,7 +6,6 @@ use lightcone_query::{Progress, Query, RowOrder, Run};
 use lightcone_table::{Index, RangeBounds, TableView};
 use lightcone_types::{ColId, Identity};
 
-use super::common::Common;
 use super::shape::{Access, WindowShape};
 use super::window::Entry;
 use crate::joins::{Reading, STEPS_PER_ROW};
@@ -46,29 +45,6 @@ pub(super) struct Found {
 }
 
 impl Wanted<'_> {
-    /// Finds them by the first of these ways that does not look at too many rows, the first one together with other windows, if
-    /// there are some. Gives which it was.
-    pub fn find_by_any(
-        &self,
-        reading: &mut Reading<'_>,
-        ways: &[usize],
-        mut common: Option<&mut Common>,
-    ) -> Option<(Found, usize)> {
-        let mut found = ways.iter().enumerate().filter_map(|(tried, &number)| {
-            // What comes next has something left, if this is not the way.
-            let is_last = tried + 1 == ways.len();
-            let kept_back = if is_last { 0 } else { reading.rows_left / 2 };
-            reading.rows_left -= kept_back;
-            let access = &self.shape.accesses[number];
-            let common = common.take().filter(|_| !matches!(access, Access::Query));
-            let together = common.and_then(|common| common.find(self, number, reading));
-            let found = together.or_else(|| self.find(reading, access, &mut || false));
-            reading.rows_left += kept_back;
-            Some((found?, number))
-        });
-        found.next()
-    }
-
     /// Finds them, asking `is_late` now and then. None: there would be more to look at than may be.
     pub fn find(
         &self,

@@ -9,8 +9,10 @@
 //! row is in it once if one of them gives it. What changes of a source is a change of the table, or of a live join
 //! ([`crate::joins`]); a source's key leads to the windows.
 
+mod allowance;
 mod common;
 mod fill;
+mod limits;
 mod of_shape;
 mod own;
 mod refill;
@@ -26,8 +28,11 @@ use lightcone_table::{CurrentTables, DeltaBatch};
 use lightcone_types::TableId;
 use rustc_hash::FxHashMap;
 
-use self::of_shape::{Applied, OfShape, Scratch};
+use self::allowance::{Allowance, Spent};
+use self::limits::Room;
+use self::of_shape::{Applied, Concerned, OfShape, Scratch};
 
+pub use self::limits::WindowLimits;
 pub use self::own::OwnWindow;
 pub use self::shape::{WindowShape, WindowShapes};
 pub use self::window::Entry;
@@ -36,44 +41,8 @@ use crate::held_indexes::{Asker, IndexBuilding, RuleColumns};
 use crate::joins::Answers;
 use crate::live_query::LiveQuery;
 
-/// Rows that may be looked at to fill windows again for each changed row of a transaction, beside `limits.window-rows-read-max`.
-const ROWS_READ_PER_CHANGE: usize = 16;
-
-/// The same for each window that is short of rows because of it.
-const ROWS_READ_PER_WINDOW: usize = 16;
-
-/// Bounds, of which each is a limit.
-#[derive(Clone, Copy)]
-pub struct WindowLimits {
-    pub rows_max: usize,
-    pub windows_max: usize,
-    pub bytes_max: usize,
-    pub rows_read_max: usize,
-}
-
-/// A window with this part of all bytes is none of the few small ones that a modest connection may always have.
-const MODEST_PART: usize = 64;
-
 /// Within a transaction, windows may have more bytes than there may be by such a part, until all of them are up to date.
 const EXCESS_PART: usize = 4;
-
-/// What the windows of a new query set may take.
-struct Room {
-    rows_left: usize,
-    answers: Answers,
-    /// Its connection has few windows: the half that is kept back is for it.
-    is_modest: bool,
-}
-
-impl Room {
-    /// How many bytes there may be in all with a window that has these.
-    fn bytes_max(&self, limits: WindowLimits, bytes: usize) -> usize {
-        match self.is_modest && bytes <= limits.bytes_max / MODEST_PART {
-            true => limits.bytes_max,
-            false => limits.bytes_max / 2,
-        }
-    }
-}
 
 /// The live windows of a database.
 #[derive(Default)]
@@ -86,85 +55,6 @@ pub struct Windows {
     building: IndexBuilding,
     concerned: Vec<Concerned>,
     scratch: Scratch,
-}
-
-/// A shape that a transaction concerns.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Concerned {
-    shape: TableId,
-    /// By which of its sources; 0 if it has none.
-    source: usize,
-    /// The changes of the source's table or join.
-    ops: (usize, usize),
-}
-
-/// Windows that take too much give back what they have taken, but only until all of them have taken so many times what is allowed.
-const ALLOWANCES_MAX: usize = 4;
-
-/// What filling windows in one transaction may still take, and the window that has taken most.
-struct Allowance {
-    rows: usize,
-    /// Nothing of this is given back.
-    rows_in_all: usize,
-    most: Option<Spent>,
-}
-
-impl Allowance {
-    fn of(changes: usize, limits: WindowLimits) -> Allowance {
-        let spare = changes.saturating_mul(ROWS_READ_PER_CHANGE);
-        let rows = limits.rows_read_max.saturating_add(spare);
-        Allowance {
-            rows,
-            rows_in_all: rows.saturating_mul(ALLOWANCES_MAX),
-            most: None,
-        }
-    }
-
-    fn left(&self) -> usize {
-        self.rows.min(self.rows_in_all)
-    }
-
-    /// So many windows are short of rows.
-    fn grant(&mut self, windows: usize) {
-        let rows = windows.saturating_mul(ROWS_READ_PER_WINDOW);
-        self.rows = self.rows.saturating_add(rows);
-        self.rows_in_all = self.rows_in_all.saturating_add(rows);
-    }
-
-    fn spend(&mut self, rows: usize) {
-        self.rows -= rows;
-        self.rows_in_all -= rows;
-    }
-
-    /// A window is up to date, and has taken so much for it so far.
-    fn note(&mut self, spent: Spent) {
-        if self.most.is_none_or(|most| spent.rows > most.rows) {
-            self.most = Some(spent);
-        }
-    }
-
-    /// A window was too much. Gives who has taken more: it fails too, so that others have something left.
-    fn fail(&mut self, spent: Spent) -> Option<Spent> {
-        self.rows += spent.rows;
-        self.most.take_if(|most| most.is_of(spent));
-        let greedier = self.most.take_if(|most| most.rows > spent.rows);
-        self.rows += greedier.map_or(0, |greedier| greedier.rows);
-        greedier
-    }
-}
-
-/// What a window has taken of the allowance.
-#[derive(Clone, Copy)]
-struct Spent {
-    rows: usize,
-    shape: TableId,
-    window: u32,
-}
-
-impl Spent {
-    fn is_of(self, other: Spent) -> bool {
-        (self.shape, self.window) == (other.shape, other.window)
-    }
 }
 
 impl Windows {

@@ -4,17 +4,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use lightcone_table::{CurrentTables, DeltaBatch, DeltaKind, DeltaOp, RowAt};
+use lightcone_types::TableId;
 use smallvec::SmallVec;
 
+use super::allowance::{Allowance, Spent};
 use super::fill::{Found, Wanted};
-use super::refill::Short;
+use super::limits::{Room, WindowLimits};
 use super::shape::WindowShape;
 use super::source::Source;
 use super::window::{Changes, Entry, Extent, Window};
-use super::{Allowance, Concerned, Room, Spent, WindowLimits};
 use crate::bound_query::BoundWindow;
 use crate::joins::{Answers, Reading};
-use crate::Key;
+use crate::key::Key;
 
 /// What a window takes beside its rows and its key.
 const WINDOW_BYTES: usize = 256;
@@ -68,6 +69,24 @@ pub(super) struct OfShape {
 pub(super) struct Applied<'a> {
     pub tables: &'a dyn CurrentTables,
     pub deltas: &'a DeltaBatch,
+}
+
+/// A shape that a transaction concerns.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Concerned {
+    pub shape: TableId,
+    /// By which of its sources; 0 if it has none.
+    pub source: usize,
+    /// The changes of the source's table or join.
+    pub ops: (usize, usize),
+}
+
+/// A window that is short of rows. Those that miss much the same rows come one behind the other.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Short {
+    /// A hash of its own parameters, and how its last sort key begins.
+    pub like: (u64, u128),
+    pub window: u32,
 }
 
 /// Reused from transaction to transaction.

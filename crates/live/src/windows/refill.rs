@@ -5,25 +5,17 @@ use std::hash::BuildHasher;
 use lightcone_table::Tables;
 use rustc_hash::FxBuildHasher;
 
+use super::allowance::{Allowance, Spent};
 use super::common::Common;
 use super::fill::{Found, Wanted};
-use super::of_shape::{give_up, Live, OfShape, Scratch};
+use super::of_shape::{give_up, Live, OfShape, Scratch, Short};
 use super::shape::WindowShape;
 use super::window::Entry;
-use super::{Allowance, Spent};
 use crate::joins::{Answers, Reading};
 
 /// When many windows are short of rows, each is expected to look at so many for one that it finds, and looks for no more spare ones
 /// than its share allows.
 const ROWS_READ_PER_FOUND: usize = 8;
-
-/// A window that is short of rows. Those that miss much the same rows come one behind the other.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Short {
-    /// A hash of its own parameters, and how its last sort key begins.
-    like: (u64, u128),
-    window: u32,
-}
 
 impl OfShape {
     /// Looks for the rows that the touched windows are short of. Those that take too much are `greedy`.

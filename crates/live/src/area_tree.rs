@@ -1,40 +1,31 @@
-//! Boxes in a few dimensions, and which of them hold a point. An interval is a box in one dimension.
+//! Areas, which are intervals or boxes, and which of them hold a point.
 //!
-//! A treap in the order of the boxes' low corners along a Z-curve, so that what is near each other in space is near each other in the
-//! tree. Every node knows what its branch encloses, so branches that do not hold the point are left out. Boxes of similar sizes cost
-//! as many steps as there are answers, and the logarithm of how many boxes there are; in one dimension any ranges do.
+//! A treap in an order of areas in which those near each other stand near each other. Every node knows what its branch encloses, so
+//! branches that do not hold the point are left out. A point costs as many steps as there are answers, and the logarithm of how many
+//! areas there are: in one dimension always, in several if the areas have similar sizes.
 
 use std::cmp::Ordering;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 
-pub(crate) type Point<const D: usize> = [u128; D];
+/// A part of a space.
+pub(crate) trait Area: Clone {
+    type Point: ?Sized;
 
-/// The points from `low` to `high`, both included, in each dimension.
+    fn holds(&self, point: &Self::Point) -> bool;
+
+    /// Grows until it encloses another one.
+    fn enclose(&mut self, other: &Self);
+
+    /// Equal areas alone are equal. The nearer two are in space, the nearer they should be in this order.
+    fn order(&self, other: &Self) -> Ordering;
+}
+
+/// A box: the points from `low` to `high`, both included, in each dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent<const D: usize> {
-    pub low: Point<D>,
-    pub high: Point<D>,
-}
-
-type NodeIndex = u32;
-const NONE: NodeIndex = NodeIndex::MAX;
-
-/// Boxes with values. The same box with the same value may be there several times.
-pub(crate) struct BoxMap<V, const D: usize> {
-    nodes: Vec<Node<V, D>>,
-    free: Vec<NodeIndex>,
-    root: NodeIndex,
-    random: u64,
-}
-
-struct Node<V, const D: usize> {
-    extent: Extent<D>,
-    value: V,
-    priority: u64,
-    left: NodeIndex,
-    right: NodeIndex,
-    /// What the boxes of this branch are in.
-    hull: Extent<D>,
+    pub low: [u128; D],
+    pub high: [u128; D],
 }
 
 impl<const D: usize> Extent<D> {
@@ -43,22 +34,91 @@ impl<const D: usize> Extent<D> {
         low: [0; D],
         high: [u128::MAX; D],
     };
+}
+
+impl<const D: usize> Area for Extent<D> {
+    type Point = [u128; D];
 
     #[inline]
-    fn holds(&self, point: &Point<D>) -> bool {
+    fn holds(&self, point: &[u128; D]) -> bool {
         (0..D).all(|d| self.low[d] <= point[d] && point[d] <= self.high[d])
     }
 
-    fn join(&mut self, other: &Extent<D>) {
+    fn enclose(&mut self, other: &Self) {
         for d in 0..D {
             self.low[d] = self.low[d].min(other.low[d]);
             self.high[d] = self.high[d].max(other.high[d]);
         }
     }
+
+    /// By the low corners along a Z-curve.
+    fn order(&self, other: &Self) -> Ordering {
+        compare_points(&self.low, &other.low).then_with(|| self.high.cmp(&other.high))
+    }
+}
+
+/// A half-open interval of byte strings. Without an end, it holds all from its start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Interval {
+    pub start: Arc<[u8]>,
+    pub end: Option<Arc<[u8]>>,
+}
+
+impl Area for Interval {
+    type Point = [u8];
+
+    fn holds(&self, point: &[u8]) -> bool {
+        *self.start <= *point && self.end.as_ref().is_none_or(|end| *point < **end)
+    }
+
+    fn enclose(&mut self, other: &Self) {
+        if other.start < self.start {
+            self.start = other.start.clone();
+        }
+        if compare_ends(other, self) == Ordering::Greater {
+            self.end = other.end.clone();
+        }
+    }
+
+    fn order(&self, other: &Self) -> Ordering {
+        let by_start = self.start.cmp(&other.start);
+        by_start.then_with(|| compare_ends(self, other))
+    }
+}
+
+/// An interval without an end ends last.
+fn compare_ends(one: &Interval, other: &Interval) -> Ordering {
+    match (&one.end, &other.end) {
+        (None, None) => Ordering::Equal,
+        (None, _) => Ordering::Greater,
+        (_, None) => Ordering::Less,
+        (Some(one), Some(other)) => one.cmp(other),
+    }
+}
+
+type NodeIndex = u32;
+const NONE: NodeIndex = NodeIndex::MAX;
+
+/// Areas with values. The same area with the same value may be there several times.
+pub(crate) struct AreaTree<A, V> {
+    nodes: Vec<Node<A, V>>,
+    free: Vec<NodeIndex>,
+    root: NodeIndex,
+    random: u64,
+}
+
+struct Node<A, V> {
+    area: A,
+    value: V,
+    priority: u64,
+    left: NodeIndex,
+    right: NodeIndex,
+    /// What encloses the areas of this branch.
+    hull: A,
 }
 
 /// The order of points along the Z-curve: the dimension in which the highest bit differs decides.
-fn compare_points<const D: usize>(one: &Point<D>, other: &Point<D>) -> Ordering {
+fn compare_points<const D: usize>(one: &[u128; D], other: &[u128; D]) -> Ordering {
     let (mut deciding, mut difference) = (0, 0);
     for d in 0..D {
         let here = one[d] ^ other[d];
@@ -70,9 +130,9 @@ fn compare_points<const D: usize>(one: &Point<D>, other: &Point<D>) -> Ordering 
     one[deciding].cmp(&other[deciding])
 }
 
-impl<V: Copy + Ord, const D: usize> Default for BoxMap<V, D> {
+impl<A: Area, V: Copy + Ord> Default for AreaTree<A, V> {
     fn default() -> Self {
-        BoxMap {
+        AreaTree {
             nodes: Vec::new(),
             free: Vec::new(),
             root: NONE,
@@ -82,19 +142,19 @@ impl<V: Copy + Ord, const D: usize> Default for BoxMap<V, D> {
     }
 }
 
-impl<V: Copy + Ord, const D: usize> BoxMap<V, D> {
+impl<A: Area, V: Copy + Ord> AreaTree<A, V> {
     pub fn is_empty(&self) -> bool {
         self.root == NONE
     }
 
-    pub fn insert(&mut self, extent: Extent<D>, value: V) {
+    pub fn insert(&mut self, area: A, value: V) {
         let node = Node {
-            extent,
+            hull: area.clone(),
+            area,
             value,
             priority: self.next_random(),
             left: NONE,
             right: NONE,
-            hull: extent,
         };
         let index = match self.free.pop() {
             Some(index) => {
@@ -111,13 +171,13 @@ impl<V: Copy + Ord, const D: usize> BoxMap<V, D> {
         self.root = self.merge(before, behind);
     }
 
-    /// Removes the box with this value once, if it is there.
-    pub fn remove(&mut self, extent: &Extent<D>, value: V) {
+    /// Removes the area with this value once, if it is there.
+    pub fn remove(&mut self, area: &A, value: V) {
         let mut path = Vec::new();
         let mut at = self.root;
         while at != NONE {
             let node = &self.nodes[at as usize];
-            let next = match compare((extent, &value), (&node.extent, &node.value)) {
+            let next = match compare((area, &value), (&node.area, &node.value)) {
                 Ordering::Equal => break,
                 Ordering::Less => node.left,
                 Ordering::Greater => node.right,
@@ -146,8 +206,8 @@ impl<V: Copy + Ord, const D: usize> BoxMap<V, D> {
         self.free.push(at);
     }
 
-    /// Calls `visit` with the values of the boxes that hold a point. Gives how many nodes were looked at.
-    pub fn containing(&self, point: &Point<D>, mut visit: impl FnMut(V)) -> usize {
+    /// Calls `visit` with the values of the areas that hold a point. Gives how many nodes were looked at.
+    pub fn containing(&self, point: &A::Point, mut visit: impl FnMut(V)) -> usize {
         let mut looked_at = 0;
         // A branch is left for later at each level only, and the tree is not deep.
         let mut pending = Vec::with_capacity(64);
@@ -166,7 +226,7 @@ impl<V: Copy + Ord, const D: usize> BoxMap<V, D> {
                 at = NONE;
                 continue;
             }
-            if node.extent.holds(point) {
+            if node.area.holds(point) {
                 visit(node.value);
             }
             pending.push(node.right);
@@ -184,7 +244,7 @@ impl<V: Copy + Ord, const D: usize> BoxMap<V, D> {
     /// Whether one node stands before another.
     fn is_before(&self, a: NodeIndex, b: NodeIndex) -> bool {
         let (a, b) = (&self.nodes[a as usize], &self.nodes[b as usize]);
-        compare((&a.extent, &a.value), (&b.extent, &b.value)) == Ordering::Less
+        compare((&a.area, &a.value), (&b.area, &b.value)) == Ordering::Less
     }
 
     /// A branch as what stands before `at` and the rest.
@@ -224,10 +284,10 @@ impl<V: Copy + Ord, const D: usize> BoxMap<V, D> {
 
     fn update(&mut self, at: NodeIndex) {
         let node = &self.nodes[at as usize];
-        let mut hull = node.extent;
+        let mut hull = node.area.clone();
         for branch in [node.left, node.right] {
             if branch != NONE {
-                hull.join(&self.nodes[branch as usize].hull);
+                hull.enclose(&self.nodes[branch as usize].hull);
             }
         }
         self.nodes[at as usize].hull = hull;
@@ -235,10 +295,8 @@ impl<V: Copy + Ord, const D: usize> BoxMap<V, D> {
 }
 
 /// The order of nodes.
-fn compare<V: Ord, const D: usize>(one: (&Extent<D>, &V), other: (&Extent<D>, &V)) -> Ordering {
-    compare_points(&one.0.low, &other.0.low)
-        .then_with(|| one.0.high.cmp(&other.0.high))
-        .then_with(|| one.1.cmp(other.1))
+fn compare<A: Area, V: Ord>(one: (&A, &V), other: (&A, &V)) -> Ordering {
+    one.0.order(other.0).then_with(|| one.1.cmp(other.1))
 }
 
 #[cfg(test)]
@@ -255,41 +313,58 @@ mod tests {
         })
     }
 
+    fn interval() -> impl Strategy<Value = Interval> {
+        let key = || prop::collection::vec(0_u8..4, 0..3);
+        (key(), prop::option::of(key())).prop_map(|(start, end)| Interval {
+            start: start.into(),
+            end: end.map(Into::into),
+        })
+    }
+
+    /// Areas that come and go in a tree and in a list, and whether both find the same.
+    fn check<A: Area>(steps: Vec<(A, u32, bool)>, points: &[&A::Point]) {
+        let mut tree = AreaTree::default();
+        let mut list: Vec<(A, u32)> = Vec::new();
+        for (area, value, is_removal) in steps {
+            // Something that is there, if there is something.
+            let known = list.get(value as usize * list.len() / 4).cloned();
+            match known {
+                Some((area, value)) if is_removal => {
+                    tree.remove(&area, value);
+                    let is_it = |other: &(A, u32)| {
+                        compare((&other.0, &other.1), (&area, &value)) == Ordering::Equal
+                    };
+                    list.swap_remove(list.iter().position(is_it).expect("it is there"));
+                }
+                _ if is_removal => tree.remove(&area, value),
+                _ => {
+                    tree.insert(area.clone(), value);
+                    list.push((area, value));
+                }
+            }
+        }
+        assert_eq!(tree.is_empty(), list.is_empty());
+        for point in points {
+            let mut found = Vec::new();
+            tree.containing(point, |value| found.push(value));
+            let holding = list.iter().filter(|(area, _)| area.holds(point));
+            let mut expected: Vec<u32> = holding.map(|(_, value)| *value).collect();
+            found.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(found, expected);
+        }
+    }
+
     proptest! {
         #[test]
         fn finds_what_a_list_finds(
-            steps in prop::collection::vec((extent(), 0_u32..4, any::<bool>()), 0..60),
-            asked in prop::collection::vec((0_u128..9, 0_u128..9, 0_u128..9), 1..10),
+            boxes in prop::collection::vec((extent(), 0_u32..4, any::<bool>()), 0..60),
+            intervals in prop::collection::vec((interval(), 0_u32..4, any::<bool>()), 0..60),
+            points in prop::collection::vec([0_u128..9, 0_u128..9, 0_u128..9], 1..10),
+            keys in prop::collection::vec(prop::collection::vec(0_u8..4, 0..3), 1..10),
         ) {
-            let mut map = BoxMap::default();
-            let mut list: Vec<(Extent<3>, u32)> = Vec::new();
-            for (extent, value, is_removal) in steps {
-                // Something that is there, if there is something.
-                let known = list.get(value as usize * list.len() / 4).copied();
-                match known {
-                    Some((extent, value)) if is_removal => {
-                        map.remove(&extent, value);
-                        let at = list.iter().position(|other| *other == (extent, value));
-                        list.swap_remove(at.expect("it is there"));
-                    }
-                    _ if is_removal => map.remove(&extent, value),
-                    _ => {
-                        map.insert(extent, value);
-                        list.push((extent, value));
-                    }
-                }
-            }
-            prop_assert_eq!(map.is_empty(), list.is_empty());
-            for (x, y, z) in asked {
-                let point = [x, y, z];
-                let mut found = Vec::new();
-                map.containing(&point, |value| found.push(value));
-                let mut expected: Vec<u32> =
-                    list.iter().filter(|(extent, _)| extent.holds(&point)).map(|(_, value)| *value).collect();
-                found.sort_unstable();
-                expected.sort_unstable();
-                prop_assert_eq!(found, expected);
-            }
+            check(boxes, &points.iter().collect::<Vec<_>>());
+            check(intervals, &keys.iter().map(Vec::as_slice).collect::<Vec<_>>());
         }
     }
 
@@ -297,7 +372,7 @@ mod tests {
     fn a_point_costs_what_it_concerns() {
         let mut looked_at = Vec::new();
         for side in [32_u128, 100, 316] {
-            let mut map = BoxMap::default();
+            let mut map = AreaTree::default();
             for (x, y) in (0..side * side).map(|n| (n % side, n / side)) {
                 let (low, high) = (
                     [x * 100, y * 100, 0],
@@ -323,7 +398,7 @@ mod tests {
 
     #[test]
     fn a_removed_place_is_used_again() {
-        let mut map = BoxMap::<_, 3>::default();
+        let mut map = AreaTree::<Extent<3>, _>::default();
         for round in 0..1000_u32 {
             map.insert(Extent::ALL, round);
             map.remove(&Extent::ALL, round);
