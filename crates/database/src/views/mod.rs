@@ -11,10 +11,12 @@
 //!
 //! **Unused instances** are not evaluated: a change to what they have read makes their rows go. Those that nothing changes are
 //! kept for a while, so that whoever comes back finds them.
+mod changes;
 mod failures;
-mod joined_groups;
+mod find;
+mod host;
 mod joins;
-mod kept;
+mod known;
 mod program;
 mod query;
 mod refresh;
@@ -23,87 +25,22 @@ mod runner;
 mod uses;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Instant;
 
 use lightcone_engine::ViewInstance;
-use lightcone_schema::ViewSchema;
+use lightcone_live::{Dependents, IndexBuilding, Looked};
 use lightcone_table::ReadSet;
-use lightcone_types::{Identity, TableId, Timestamp};
+use lightcone_types::{Identity, TableId};
 use rustc_hash::FxHashMap;
 
-use self::failures::{Failures, ViewError};
+use self::changes::RowChanges;
+use self::failures::Failures;
 use self::joins::ViewJoins;
-use self::query::{RowChanges, ViewQuery};
+use self::query::ViewQuery;
 use self::runner::Runner;
-use self::uses::Unused;
-use crate::metrics::{Failure, FunctionKind};
-use crate::module::Module;
 use crate::peer::ConnectionNumber;
-use crate::shared::Shared;
-use crate::trace::{SpanName, Traced};
-use lightcone_live::IndexBuilding;
-use lightcone_live::{Dependents, Looked};
 
-/// No rows, as a BSATN array.
-const NO_ROWS: &[u8] = &[0; 4];
-
-/// What evaluating a view needs beside the tables.
-#[derive(Clone, Copy)]
-pub(crate) struct ViewHost<'a> {
-    pub shared: &'a Shared,
-    pub module: &'a Arc<Module>,
-    /// The call inside of which views are evaluated.
-    pub traced: Option<&'a Traced>,
-}
-
-impl ViewHost<'_> {
-    /// An instance of a view was evaluated, or brought up to date.
-    fn count(&self, table: TableId, started: Instant, result: &Result<(), ViewError>) {
-        let Some(function) = self.module.views.get(&table) else {
-            return;
-        };
-        let failure = result.as_ref().err().map(|error| match error.ran_too_long {
-            true => Failure::Time,
-            false => Failure::Trap,
-        });
-        let took = self.instant().saturating_duration_since(started);
-        let counters = &self.module.counters;
-        counters.view(function.position).note(took, failure);
-        if let Some(traced) = self.traced {
-            let name = SpanName::Function {
-                kind: FunctionKind::View,
-                name: function.name.clone(),
-            };
-            let ended = self.shared.environment().now();
-            let started = Timestamp(ended.0.saturating_sub(took.as_micros() as i64));
-            let error = result.as_ref().err().map(|error| error.reason.clone());
-            traced.tell(name, (started, ended), error);
-        }
-    }
-
-    fn instant(&self) -> Instant {
-        self.shared.environment().instant()
-    }
-
-    fn name(&self, table: TableId) -> Arc<str> {
-        match self.module.views.get(&table) {
-            Some(function) => function.name.clone(),
-            None => "".into(),
-        }
-    }
-}
-
-/// A view that a query reads.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ViewRead {
-    /// Where its rows are.
-    pub table: TableId,
-    pub view: ViewSchema,
-}
-
-/// A message for a client about a view.
-pub(crate) type ViewMessage = (ConnectionNumber, Vec<u8>);
+pub(crate) use self::host::{ViewHost, ViewMessage, ViewRead};
 
 /// The instance of a view for who looks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -154,6 +91,13 @@ enum Queued {
     Call,
 }
 
+/// An instance that nobody uses since then.
+struct Unused {
+    number: u32,
+    turn: u64,
+    since: Instant,
+}
+
 /// All instances of all views of a database.
 #[derive(Default)]
 pub(crate) struct Views {
@@ -189,11 +133,4 @@ impl Views {
         let instance = self.instances[number as usize].as_mut();
         instance.expect("numbers are of instances that are there")
     }
-}
-
-/// A changed row, as it was and as it is.
-#[derive(Clone, Copy)]
-struct Row<'r> {
-    old: Option<&'r [u8]>,
-    new: Option<&'r [u8]>,
 }

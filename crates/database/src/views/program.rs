@@ -5,9 +5,10 @@ use std::time::Duration;
 use lightcone_engine::Datastore;
 use lightcone_table::CurrentTables;
 
+use super::host::{ViewHost, ViewMessage};
 use super::query::ViewQuery;
 use super::runner::Runner;
-use super::{ViewHost, ViewMessage, Views};
+use super::Views;
 
 /// A new program's views are evaluated for so long for those who have looked lately and are not subscribed. The writer does that.
 const UNUSED_CHECK_MAX: Duration = Duration::from_secs(1);

@@ -6,9 +6,11 @@ use lightcone_engine::Datastore;
 use lightcone_host::ConsoleLevel;
 use lightcone_table::{CurrentTables, ReadSet};
 
+use super::changes::Row;
 use super::failures::ViewError;
-use super::query::{self, RowChanges, ViewQuery};
-use super::{Queued, Row, ViewHost, ViewMessage, Views};
+use super::host::{ViewHost, ViewMessage};
+use super::query::{self, ViewQuery};
+use super::{Queued, Views};
 use lightcone_live::Dependent;
 
 impl Views {
@@ -47,7 +49,6 @@ impl Views {
         self.concerned = concerned;
         self.concerned.clear();
         self.changes.clear();
-        self.joins.clear();
         self.failures.end_refresh();
     }
 
@@ -61,47 +62,9 @@ impl Views {
             changes,
             ..
         } = self;
-        let mut queue = |dependent: Dependent, rows: Option<(&mut RowChanges, Row<'_>)>| {
-            let number = dependent.instance();
+        let mut queue = |number: u32, how: Queued| {
             let instance = instances[number as usize].as_mut();
-            let instance = instance.expect("dependents are live instances");
-            if instance.queued == Queued::No {
-                concerned.push(number);
-            }
-            let queued = match (dependent.is_query(), rows) {
-                (true, _) if instance.queued >= Queued::Query => instance.queued,
-                (true, Some((changes, row))) => match changes.note(number, row) {
-                    true => Queued::Rows,
-                    false => Queued::Query,
-                },
-                (true, None) => Queued::Query,
-                (false, _) => Queued::Call,
-            };
-            instance.queued = queued;
-        };
-        let mut noted = joins.begin();
-        datastore.for_each_net_change(
-            |table| dependents.has_table(table) || joins.has_table(table),
-            |table, old, new| {
-                // Their rows are gone when the transaction ends: views see them empty (02 §10.2).
-                if table.schema.is_event {
-                    return;
-                }
-                let id = table.schema.id;
-                if joins.has_table(id) {
-                    noted.note(id, Row { old, new });
-                }
-                changes.next_row();
-                dependents.concerned_by(looked, table, old, new, |dependent| {
-                    queue(dependent, Some((changes, Row { old, new })));
-                });
-            },
-        );
-        dependents.concerned_by_counts(looked, |dependent| queue(dependent, None));
-        changes.sort();
-        let mut queue_join = |number: u32, how: Queued| {
-            let instance = instances[number as usize].as_mut();
-            let instance = instance.expect("joins are those of live instances");
+            let instance = instance.expect("dependents, and those with a join, are live instances");
             if instance.queued == Queued::No {
                 concerned.push(number);
             }
@@ -109,13 +72,52 @@ impl Views {
                 instance.queued = how;
             }
         };
-        let partners_max = host.shared.options.limits.join_partners_max;
-        joins.evaluate(datastore, noted, partners_max, |number| {
-            queue_join(number, Queued::TooMuch);
+        datastore.for_each_net_change(
+            |table| dependents.has_table(table) || joins.has_table(table),
+            |table, old, new| {
+                // Their rows are gone when the transaction ends: views see them empty (02 §10.2).
+                if table.schema.is_event {
+                    return;
+                }
+                let (id, row) = (table.schema.id, Row { old, new });
+                changes.next_row();
+                if joins.has_table(id) {
+                    changes.note(id, row);
+                }
+                dependents.concerned_by(looked, table, old, new, |dependent| {
+                    let number = dependent.instance();
+                    let how = match dependent.is_query() {
+                        false => Queued::Call,
+                        true => {
+                            changes.note(id, row);
+                            match changes.list(number) {
+                                true => Queued::Rows,
+                                false => Queued::Query,
+                            }
+                        }
+                    };
+                    queue(number, how);
+                });
+            },
+        );
+        dependents.concerned_by_counts(looked, |dependent| {
+            let how = match dependent.is_query() {
+                true => Queued::Query,
+                false => Queued::Call,
+            };
+            queue(dependent.instance(), how);
         });
-        joins
-            .concerned()
-            .for_each(|number| queue_join(number, Queued::Rows));
+        let partners_max = host.shared.options.limits.join_partners_max;
+        joins.evaluate(datastore, changes, partners_max, |number, is_too_much| {
+            queue(
+                number,
+                match is_too_much {
+                    true => Queued::TooMuch,
+                    false => Queued::Rows,
+                },
+            );
+        });
+        changes.sort();
     }
 
     /// Evaluates an instance by calling its function, in the open transaction. Says why that failed, if it did.
@@ -169,9 +171,8 @@ impl Views {
         };
         let key = instance.key;
         let rows = (key.table, &key.instance);
-        let result = match (queued, query.join_mut()) {
-            (Queued::Rows, Some(join)) => join.change(host, datastore, rows, self.joins.of(number)),
-            (Queued::Rows, None) => query.change(host, datastore, rows, self.changes.of(number)),
+        let result = match queued {
+            Queued::Rows => query.change(host, datastore, rows, self.changes.of(number)),
             _ => query.evaluate(host, datastore, rows),
         };
         self.evaluated(host, number, started, result, messages);
@@ -237,7 +238,7 @@ impl Views {
         if let Some(join) = new.join() {
             let added = self.joins.add(datastore, join, number, host.instant());
             if added.is_err() {
-                new.give_up_join(datastore);
+                new.give_up_join();
             }
         }
         new.hold_index(datastore, &mut self.building, host.instant());

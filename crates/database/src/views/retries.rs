@@ -5,7 +5,8 @@ use std::time::Instant;
 use lightcone_engine::Datastore;
 use lightcone_wire::server;
 
-use super::{ViewHost, ViewMessage, Views};
+use super::host::{ViewHost, ViewMessage};
+use super::Views;
 use crate::peer::ConnectionNumber;
 
 impl Views {

@@ -6,7 +6,7 @@ use lightcone_table::ReadSet;
 use lightcone_types::{Identity, TableId};
 
 use super::failures::ViewError;
-use super::ViewHost;
+use super::host::ViewHost;
 
 /// What a view returned.
 pub(super) enum Returned {

@@ -8,23 +8,15 @@ use lightcone_table::ReadSet;
 use lightcone_types::Identity;
 use rustc_hash::FxHashMap;
 
+use super::host::{ViewHost, ViewMessage, ViewRead, NO_ROWS};
 use super::retries::{error_message, failed_text};
-use super::{
-    Instance, InstanceKey, Queued, Subscriber, ViewHost, ViewMessage, ViewRead, Views, NO_ROWS,
-};
+use super::{Instance, InstanceKey, Queued, Subscriber, Unused, Views};
 use crate::peer::ConnectionNumber;
 
 /// Instances that nobody uses and that are kept for who comes back; the oldest go first.
 const UNUSED_INSTANCES_MAX: usize = 1024;
 /// Those that nobody has used for so long go too.
 const UNUSED_TIME_MAX: Duration = Duration::from_secs(600);
-
-/// An instance that nobody uses since then.
-pub(super) struct Unused {
-    number: u32,
-    turn: u64,
-    since: Instant,
-}
 
 impl Views {
     /// Makes sure that the rows of these views are there for who looks at them, in the open transaction.
