@@ -15,8 +15,11 @@ mod queries;
 mod recovery;
 mod rest;
 mod rounds;
+mod running_backfill;
 mod schedule;
+mod schedules;
 mod spans;
+mod state;
 mod statements;
 mod views;
 mod windows;
@@ -25,34 +28,24 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::Arc;
-use std::time::Instant;
 
-use lightcone_engine::{CommitOutput, Datastore};
+use lightcone_engine::Datastore;
 use lightcone_host::ModuleInstance;
 use lightcone_log::{Committer, LogOffset};
-use lightcone_types::{ConnectionId, TableId, Timestamp};
-use rustc_hash::FxHashMap;
+use lightcone_types::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
-use self::backfill::RunningBackfill;
-use crate::courier::Ready;
+pub(crate) use self::state::WriterState;
+use self::state::{Client, QuerySet};
 use crate::error::{ConnectError, NotDurable};
 use crate::events::{Batch, Event, FanoutItem};
-use crate::frozen::FrozenTables;
-use crate::held::{Held, Waiting};
-use crate::inbox::{Command, InboxItem, InboxPermit, Notice, Stop};
+use crate::held::Held;
+use crate::inbox::{Command, InboxItem, InboxPermit, Notice};
 use crate::metrics::QueryKind;
 use crate::module::Module;
-use crate::outgoing::OutgoingQueue;
-use crate::peer::{ConnectionNumber, Peer};
 use crate::procedures::Origin;
-use crate::request::CompiledSet;
 use crate::shared::Shared;
 use crate::trace::Traced;
-use crate::views::Views;
-use lightcone_live::QueryLoad;
-use lightcone_live::SubscribedJoins;
-use lightcone_live::Windows;
 
 /// Items taken from the inbox at a time.
 const ITEMS_PER_ROUND_MAX: usize = 1024;
@@ -60,28 +53,6 @@ const ITEMS_PER_ROUND_MAX: usize = 1024;
 const ROUND_RECORD_BYTES_MAX: usize = 1 << 20;
 const ROUND_DELTA_BYTES_MAX: usize = 16 << 20;
 const ROUND_EVENTS_MAX: usize = 4096;
-
-struct Client {
-    peer: Peer,
-    connection_id: ConnectionId,
-    queue: Arc<OutgoingQueue>,
-    /// Answers wait until they are durable.
-    confirmed: bool,
-    query_sets: FxHashMap<u32, QuerySet>,
-    /// In all query sets.
-    queries: usize,
-    /// How many of them are windows.
-    windows: usize,
-    /// [`LiveQuery::steps_of_connection`](lightcone_live::LiveQuery::steps_of_connection) of all of them.
-    query_steps: usize,
-}
-
-/// A live query set.
-struct QuerySet {
-    /// Never given to another.
-    number: u64,
-    set: CompiledSet,
-}
 
 pub(crate) struct Writer {
     pub shared: Arc<Shared>,
@@ -102,61 +73,6 @@ pub(crate) struct Writer {
     pub state: WriterState,
     /// The call that is under way, if it is traced.
     pub traced: Option<Traced>,
-}
-
-#[derive(Default)]
-pub(crate) struct WriterState {
-    output: CommitOutput,
-    batch: Box<Batch>,
-    /// Where the record of each transaction of the round ends in `output.records`.
-    record_ends: Vec<usize>,
-    /// How many of these are of reducers.
-    round_reducer_records: u64,
-    clients: FxHashMap<ConnectionNumber, Client>,
-    /// Live queries per table.
-    watchers: FxHashMap<TableId, usize>,
-    query_load: QueryLoad,
-    frozen: FrozenTables,
-    joins: SubscribedJoins,
-    /// Some of these were too much for a transaction of the round.
-    has_failed_joins: bool,
-    /// Indexes that these and joins look rows up by.
-    indexes: indexes::ClientIndexes,
-    windows: Windows,
-    /// The same of these.
-    has_failed_windows: bool,
-    /// Query sets so far.
-    query_sets: u64,
-    /// When the writer last took something from its inbox; None while it waits for more.
-    round_started: Option<Instant>,
-    /// The last reading of the clock, if nothing but the calls of `run` was done since.
-    last_reading: Option<Instant>,
-    run: measure::Run,
-    /// Batches given to fan-out.
-    sent_batches: u64,
-    /// Answers of the round that are to wait for the disk, while they are made.
-    answers: Vec<Waiting>,
-    /// Outlets of clients that need not wait for the disk. Empty between rounds.
-    ready: Ready,
-    log_bytes_at_snapshot: u64,
-    snapshot_running: bool,
-    /// Rows are migrated one by one.
-    backfill: Option<Box<RunningBackfill>>,
-    schedules: schedule::Schedules,
-    views: Views,
-    view_alarm: views::ViewAlarm,
-    rest: rest::Rest,
-    /// The log failed, and what of the tables was not durable is taken back.
-    is_reverted: bool,
-    /// A thread of the database ended because of a bug: this one is to end too.
-    failed: bool,
-    stop: Option<Stop>,
-    /// Taken from the inbox and not done yet.
-    pending: VecDeque<InboxItem>,
-    /// In the place of the tables while they are lent.
-    spare: Option<Datastore>,
-    /// A call on the writer waits, and the writer serves others meanwhile.
-    serves_others: bool,
 }
 
 impl Writer {

@@ -4,66 +4,20 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lightcone_engine::{BackfillRecord, Datastore, DatastoreError, MigrationWork};
+use lightcone_engine::{BackfillRecord, MigrationWork};
 use lightcone_host::ConsoleLevel;
-use tokio::sync::oneshot;
 
+use super::running_backfill::{Ended, RunningBackfill};
 use super::Writer;
 use crate::backfill::{Backfill, Failure, Resumed};
-use crate::environment::{Alarm, Environment};
 use crate::error::UpdateError;
 use crate::inbox::Notice;
 use crate::migration::{cancelled, Planned};
 use crate::migration_progress::MigrationOutcome;
 use crate::module::Program;
 
-type Ended = oneshot::Sender<Result<(), UpdateError>>;
-
 /// Whoever publishes the same program again waits too: so many at a time.
 const WAITING_MAX: usize = 64;
-
-/// The backfill that goes on.
-pub(crate) struct RunningBackfill {
-    work: Backfill,
-    program: Program,
-    planned: Planned,
-    /// Who waits for its end.
-    waiting: Vec<Ended>,
-    /// A transaction could not be followed: it has noted that the backfill has ended.
-    failure: Option<Failure>,
-    next_batch: Instant,
-    alarm: Option<Alarm>,
-}
-
-impl RunningBackfill {
-    /// Before the open transaction is committed: has the new tables follow its changes. If they cannot, the transaction is committed
-    /// all the same, and the backfill is at its end.
-    #[cold]
-    pub(super) fn follow(&mut self, datastore: &mut Datastore, environment: &dyn Environment) {
-        if self.failure.is_some() {
-            return;
-        }
-        let point = datastore.backfill_point();
-        if let Err(failure) = self.work.follow(datastore, environment) {
-            datastore.undo_backfill_to(&point);
-            datastore.end_backfill();
-            self.failure = Some(failure);
-        }
-    }
-}
-
-impl RunningBackfill {
-    /// The transaction that it has followed was taken back.
-    #[cold]
-    pub(super) fn has_lost_its_place(&mut self, error: &DatastoreError) {
-        let lost = || {
-            Failure::other(format!(
-                "a transaction that it followed was refused: {error}"
-            ))
-        };
-        self.failure.get_or_insert_with(lost);
-    }
-}
 
 impl Writer {
     // ---- Beginning ------------------------------------------------------------------------------------------------------

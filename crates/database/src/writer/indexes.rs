@@ -2,13 +2,14 @@
 //! and taken over here when they have caught up.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lightcone_schema::TableSchema;
 use lightcone_table::{CurrentTables, IndexChanges};
 use lightcone_types::{ColId, Identity, TableId};
 use tokio::sync::oneshot;
 
+use super::state::{Build, ClientIndexes};
 use super::Writer;
 use crate::budget::ClientBudget;
 use crate::index_build::{BuildRound, Built};
@@ -16,7 +17,7 @@ use crate::outgoing::ReadTicket;
 use crate::peer::ConnectionNumber;
 use crate::reads::Once;
 use crate::request::CompiledSet;
-use lightcone_live::{no_index, Takers};
+use lightcone_live::no_index;
 
 /// An index on a table with at most so many rows is built where it is needed: that takes the writer less than a millisecond.
 const BUILT_ON_WRITER_ROWS_MAX: u64 = 2048;
@@ -32,33 +33,6 @@ const ROUNDS_MAX: usize = 64;
 const WAITS_MAX: u32 = 8;
 /// A new index is held so long for those who have waited for it.
 const HELD_FOR_WAITERS: Duration = Duration::from_secs(2);
-
-/// Indexes for clients.
-#[derive(Default)]
-pub(super) struct ClientIndexes {
-    takers: Takers,
-    builds: Vec<Build>,
-    builds_so_far: u64,
-    /// Held for those who have waited for them, since when.
-    ready: Vec<(TableId, ColId, Instant)>,
-}
-
-/// An index that is being built.
-struct Build {
-    table: TableId,
-    column: ColId,
-    number: u64,
-    client: Identity,
-    rounds: usize,
-    /// Closed when it ends.
-    waiting: Vec<oneshot::Sender<()>>,
-}
-
-impl Build {
-    fn is_of(&self, place: (TableId, ColId)) -> bool {
-        (self.table, self.column) == place
-    }
-}
 
 impl Writer {
     /// Makes sure that the indexes are there that a set needs, or may be built at once when it is made a live one. Otherwise gives the

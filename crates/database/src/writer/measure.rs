@@ -24,27 +24,6 @@ impl Measured {
     }
 }
 
-/// Calls of one reducer that have ended, and that nothing else came between.
-pub(super) struct Run {
-    reducer: u32,
-    calls: u32,
-    /// How many of them have a record.
-    records: u64,
-    /// What one of them took when this was last looked at.
-    usual_ns: u64,
-}
-
-impl Default for Run {
-    fn default() -> Run {
-        Run {
-            reducer: 0,
-            calls: 0,
-            records: 0,
-            usual_ns: u64::MAX,
-        }
-    }
-}
-
 impl Writer {
     /// From now on others wait for the writer.
     pub(super) fn begin_round(&mut self) {

@@ -2,26 +2,12 @@
 
 use std::time::Duration;
 
+use super::state::Rest;
 use super::Writer;
-use crate::environment::Alarm;
 use crate::inbox::Notice;
 
 /// Without any work for so long, the instance of the module rests. Work in between costs one alarm in this time.
 const REST_AFTER: Duration = Duration::from_secs(10);
-
-#[derive(Default)]
-pub(super) struct Rest {
-    /// There was work since the alarm was set.
-    has_worked: bool,
-    alarm: Option<Alarm>,
-}
-
-impl Rest {
-    #[inline]
-    pub(super) fn note_work(&mut self) {
-        self.has_worked = true;
-    }
-}
 
 impl Writer {
     /// Sets the alarm, if there was work and none is set.

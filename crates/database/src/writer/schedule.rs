@@ -5,14 +5,12 @@ use std::time::Duration;
 use lightcone_engine::{DatastoreError, ScheduleAt, ScheduleChange, ScheduleKey};
 use lightcone_host::ConsoleLevel;
 use lightcone_types::{ConnectionId, TableId, Timestamp};
-use rustc_hash::FxHashMap;
 
+use super::schedules::Alarm;
 use super::{Origin, Writer};
-use crate::environment;
 use crate::events::Event;
 use crate::inbox::Notice;
 use crate::procedures::Asker;
-use crate::schedule_queue::ScheduleQueue;
 
 /// Scheduled calls, and calls that modules ask for, between two looks at the inbox: so many, or for so long. More that are due wait for the next round.
 pub(super) const CALLS_PER_ROUND_MAX: usize = 64;
@@ -23,68 +21,6 @@ const SLEEP_MAX: Duration = Duration::from_secs(60);
 const CLOCK_STEP_BACK_US_MAX: i64 = 1_000_000;
 /// A procedure for which there is no place is tried again after this time.
 const NO_PLACE_US: i64 = 100_000;
-
-#[derive(Default)]
-pub(super) struct Schedules {
-    queue: ScheduleQueue,
-    under_way: UnderWay,
-    /// The latest time at which the clock was read.
-    latest: Option<Timestamp>,
-    alarm: Option<Alarm>,
-    /// Counts alarms; what an earlier one sends is ignored.
-    alarms: u64,
-}
-
-/// Rows whose procedure is under way: it runs once at a time. Bounded as the procedures of the database are.
-#[derive(Default)]
-struct UnderWay {
-    /// With the number of the call, and the time for which it was due again meanwhile.
-    rows: FxHashMap<ScheduleKey, (u64, Option<Timestamp>)>,
-    /// Where the row of a call is now.
-    keys: FxHashMap<u64, ScheduleKey>,
-    /// Counts calls.
-    last: u64,
-}
-
-impl UnderWay {
-    /// A call of the row begins. Returns its number.
-    fn begin(&mut self, key: ScheduleKey) -> u64 {
-        self.last += 1;
-        self.rows.insert(key, (self.last, None));
-        self.keys.insert(self.last, key);
-        self.last
-    }
-
-    /// The row is due. True if its call is under way: it is called again when that has ended.
-    fn is_due_again(&mut self, key: ScheduleKey, intended: Timestamp) -> bool {
-        let row = self.rows.get_mut(&key);
-        row.map(|(_, again)| *again = Some(intended)).is_some()
-    }
-
-    /// Rows have moved to another table.
-    fn move_table(&mut self, from: TableId, to: TableId) {
-        for key in self.keys.values_mut().filter(|key| key.table == from) {
-            if let Some(row) = self.rows.remove(key) {
-                key.table = to;
-                self.rows.insert(*key, row);
-            }
-        }
-    }
-
-    /// A call has ended: its row, and when it was due again.
-    fn end(&mut self, number: u64) -> Option<(ScheduleKey, Option<Timestamp>)> {
-        let key = self.keys.remove(&number)?;
-        let (_, again) = self.rows.remove(&key)?;
-        Some((key, again))
-    }
-}
-
-/// Wakes the writer with one [`Notice::SchedulesDue`], unless it is dropped before.
-struct Alarm {
-    at: Timestamp,
-    number: u64,
-    _alarm: environment::Alarm,
-}
 
 /// What a row calls: positions in the module's definition.
 enum Function {

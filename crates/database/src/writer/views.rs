@@ -9,8 +9,8 @@ use lightcone_types::Identity;
 
 use super::answers::ready;
 use super::rounds::RoundTransactions;
+use super::state::ViewAlarm;
 use super::Writer;
-use crate::environment::Alarm;
 use crate::error::UpdateError;
 use crate::events::Event;
 use crate::inbox::Notice;
@@ -22,12 +22,6 @@ use lightcone_live::LiveQuery;
 
 /// Failing views are tried again for so long between two looks at the inbox.
 const RETRY_ROUND_MAX: Duration = Duration::from_millis(10);
-
-/// Wakes the writer for views that fail, with one [`Notice::ViewsDue`].
-#[derive(Default)]
-pub(super) struct ViewAlarm {
-    _alarm: Option<Alarm>,
-}
 
 /// The views that a query reads, each once.
 pub(super) fn views_of(asked: &BoundQuery) -> Vec<ViewRead> {

@@ -1,0 +1,55 @@
+//! What is known of a backfill that goes on behind the running module.
+
+use std::time::Instant;
+
+use lightcone_engine::{Datastore, DatastoreError};
+use tokio::sync::oneshot;
+
+use crate::backfill::{Backfill, Failure};
+use crate::environment::{Alarm, Environment};
+use crate::error::UpdateError;
+use crate::migration::Planned;
+use crate::module::Program;
+
+pub(super) type Ended = oneshot::Sender<Result<(), UpdateError>>;
+
+/// The backfill that goes on.
+pub(crate) struct RunningBackfill {
+    pub work: Backfill,
+    pub program: Program,
+    pub planned: Planned,
+    /// Who waits for its end.
+    pub waiting: Vec<Ended>,
+    /// A transaction could not be followed: it has noted that the backfill has ended.
+    pub failure: Option<Failure>,
+    pub next_batch: Instant,
+    pub alarm: Option<Alarm>,
+}
+
+impl RunningBackfill {
+    /// Before the open transaction is committed: has the new tables follow its changes. If they cannot, the transaction is committed
+    /// all the same, and the backfill is at its end.
+    #[cold]
+    pub fn follow(&mut self, datastore: &mut Datastore, environment: &dyn Environment) {
+        if self.failure.is_some() {
+            return;
+        }
+        let point = datastore.backfill_point();
+        if let Err(failure) = self.work.follow(datastore, environment) {
+            datastore.undo_backfill_to(&point);
+            datastore.end_backfill();
+            self.failure = Some(failure);
+        }
+    }
+
+    /// The transaction that it has followed was taken back.
+    #[cold]
+    pub fn has_lost_its_place(&mut self, error: &DatastoreError) {
+        let lost = || {
+            Failure::other(format!(
+                "a transaction that it followed was refused: {error}"
+            ))
+        };
+        self.failure.get_or_insert_with(lost);
+    }
+}

@@ -1,0 +1,169 @@
+//! What the writer knows beside the tables.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use lightcone_engine::{CommitOutput, Datastore};
+use lightcone_live::{QueryLoad, SubscribedJoins, Takers, Windows};
+use lightcone_types::{ColId, ConnectionId, Identity, TableId};
+use rustc_hash::FxHashMap;
+use tokio::sync::oneshot;
+
+use super::running_backfill::RunningBackfill;
+use super::schedules::Schedules;
+use crate::courier::Ready;
+use crate::environment::Alarm;
+use crate::events::Batch;
+use crate::frozen::FrozenTables;
+use crate::held::Waiting;
+use crate::inbox::{InboxItem, Stop};
+use crate::outgoing::OutgoingQueue;
+use crate::peer::{ConnectionNumber, Peer};
+use crate::request::CompiledSet;
+use crate::views::Views;
+
+pub(super) struct Client {
+    pub peer: Peer,
+    pub connection_id: ConnectionId,
+    pub queue: Arc<OutgoingQueue>,
+    /// Answers wait until they are durable.
+    pub confirmed: bool,
+    pub query_sets: FxHashMap<u32, QuerySet>,
+    /// In all query sets.
+    pub queries: usize,
+    /// How many of them are windows.
+    pub windows: usize,
+    /// [`LiveQuery::steps_of_connection`](lightcone_live::LiveQuery::steps_of_connection) of all of them.
+    pub query_steps: usize,
+}
+
+/// A live query set.
+pub(super) struct QuerySet {
+    /// Never given to another.
+    pub number: u64,
+    pub set: CompiledSet,
+}
+
+#[derive(Default)]
+pub(crate) struct WriterState {
+    pub(super) output: CommitOutput,
+    pub(super) batch: Box<Batch>,
+    /// Where the record of each transaction of the round ends in `output.records`.
+    pub(super) record_ends: Vec<usize>,
+    /// How many of these are of reducers.
+    pub(super) round_reducer_records: u64,
+    pub(super) clients: FxHashMap<ConnectionNumber, Client>,
+    /// Live queries per table.
+    pub(super) watchers: FxHashMap<TableId, usize>,
+    pub(super) query_load: QueryLoad,
+    pub(super) frozen: FrozenTables,
+    pub(super) joins: SubscribedJoins,
+    /// Some of these were too much for a transaction of the round.
+    pub(super) has_failed_joins: bool,
+    /// Indexes that these and joins look rows up by.
+    pub(super) indexes: ClientIndexes,
+    pub(super) windows: Windows,
+    /// The same of these.
+    pub(super) has_failed_windows: bool,
+    /// Query sets so far.
+    pub(super) query_sets: u64,
+    /// When the writer last took something from its inbox; None while it waits for more.
+    pub(super) round_started: Option<Instant>,
+    /// The last reading of the clock, if nothing but the calls of `run` was done since.
+    pub(super) last_reading: Option<Instant>,
+    pub(super) run: Run,
+    /// Batches given to fan-out.
+    pub(super) sent_batches: u64,
+    /// Answers of the round that are to wait for the disk, while they are made.
+    pub(super) answers: Vec<Waiting>,
+    /// Outlets of clients that need not wait for the disk. Empty between rounds.
+    pub(super) ready: Ready,
+    pub(super) log_bytes_at_snapshot: u64,
+    pub(super) snapshot_running: bool,
+    /// Rows are migrated one by one.
+    pub(super) backfill: Option<Box<RunningBackfill>>,
+    pub(super) schedules: Schedules,
+    pub(super) views: Views,
+    pub(super) view_alarm: ViewAlarm,
+    pub(super) rest: Rest,
+    /// The log failed, and what of the tables was not durable is taken back.
+    pub(super) is_reverted: bool,
+    /// A thread of the database ended because of a bug: this one is to end too.
+    pub(super) failed: bool,
+    pub(super) stop: Option<Stop>,
+    /// Taken from the inbox and not done yet.
+    pub(super) pending: VecDeque<InboxItem>,
+    /// In the place of the tables while they are lent.
+    pub(super) spare: Option<Datastore>,
+    /// A call on the writer waits, and the writer serves others meanwhile.
+    pub(super) serves_others: bool,
+}
+
+/// Indexes for clients.
+#[derive(Default)]
+pub(super) struct ClientIndexes {
+    pub takers: Takers,
+    pub builds: Vec<Build>,
+    pub builds_so_far: u64,
+    /// Held for those who have waited for them, since when.
+    pub ready: Vec<(TableId, ColId, Instant)>,
+}
+
+/// An index that is being built.
+pub(super) struct Build {
+    pub table: TableId,
+    pub column: ColId,
+    pub number: u64,
+    pub client: Identity,
+    pub rounds: usize,
+    /// Closed when it ends.
+    pub waiting: Vec<oneshot::Sender<()>>,
+}
+
+impl Build {
+    pub fn is_of(&self, place: (TableId, ColId)) -> bool {
+        (self.table, self.column) == place
+    }
+}
+
+/// Calls of one reducer that have ended, and that nothing else came between.
+pub(super) struct Run {
+    pub reducer: u32,
+    pub calls: u32,
+    /// How many of them have a record.
+    pub records: u64,
+    /// What one of them took when this was last looked at.
+    pub usual_ns: u64,
+}
+
+impl Default for Run {
+    fn default() -> Run {
+        Run {
+            reducer: 0,
+            calls: 0,
+            records: 0,
+            usual_ns: u64::MAX,
+        }
+    }
+}
+
+/// Wakes the writer for views that fail, with one [`Notice::ViewsDue`].
+#[derive(Default)]
+pub(super) struct ViewAlarm {
+    pub _alarm: Option<Alarm>,
+}
+
+#[derive(Default)]
+pub(super) struct Rest {
+    /// There was work since the alarm was set.
+    pub has_worked: bool,
+    pub alarm: Option<Alarm>,
+}
+
+impl Rest {
+    #[inline]
+    pub fn note_work(&mut self) {
+        self.has_worked = true;
+    }
+}
