@@ -202,7 +202,7 @@ section! {
             query_steps_per_table_max: usize = 524_288;
                 bounds "the same of the different queries of all connections that one changed row of a table meets \
                     together: those that need the same value in a column, and those that need none. Each window that a source \
-                    of its rows shares with others, by `WINDOW_STEPS` (`crates/database/src/query_load.rs`), is 16";
+                    of its rows shares with others, by `WINDOW_STEPS` (`crates/live/src/query_load.rs`), is 16";
                 reached "refuse: `SubscriptionError`, LC0711; not a connection that has little: see `MODEST_QUERIES_MAX`";
 
             /// Most instances of views that are kept up to date: one of each anonymous view, one for each identity that looks at another.
@@ -337,7 +337,7 @@ section! {
                     subscribed to, and as many in those that views are, on average over a transaction; looking rows of a \
                     third table up counts for four more, asking whether a subquery has a match for one, and trying eight \
                     subscribers for one; a row counts once more for each 32 steps of the conditions it is looked at with. \
-                    However many rows a transaction changes, it is no more than `STEPS_MAX` (`crates/database/src/joins/mod.rs`) in all";
+                    However many rows a transaction changes, it is no more than `STEPS_MAX` (`crates/live/src/joins/mod.rs`) in all";
                 reached "the query sets that have the joins with most of them end: `SubscriptionError`, LC0714; views fail until \
                     they are evaluated again, LC0331; the transaction is not affected";
 
@@ -354,12 +354,12 @@ section! {
             /// Most bytes of rows that are kept for all windows together.
             windows_bytes_max: usize = 256 << 20;
                 bounds "rows of all live windows of a database, with those that are kept behind them";
-                reached "a new one: refuse, LC0727; of half of them already, unless a connection has few. When rows change: the query sets with the largest windows end, LC0728, and hear of nothing more where there are more bytes by `EXCESS_PART` (`crates/database/src/windows/mod.rs`), a quarter";
+                reached "a new one: refuse, LC0727; of half of them already, unless a connection has few. When rows change: the query sets with the largest windows end, LC0728, and hear of nothing more where there are more bytes by `EXCESS_PART` (`crates/live/src/windows/mod.rs`), a quarter";
 
             /// Most rows that are looked at to fill the windows of a query set, or windows again in one transaction.
             window_rows_read_max: usize = 65_536;
                 bounds "rows of tables that are looked at to find those of the new windows of one query set; and, with \
-                    `ROWS_READ_PER_CHANGE` and `ROWS_READ_PER_WINDOW` (`crates/database/src/windows/mod.rs`), 16 more for each \
+                    `ROWS_READ_PER_CHANGE` and `ROWS_READ_PER_WINDOW` (`crates/live/src/windows/allowance.rs`), 16 more for each \
                     changed row and 16 for each window that is short of rows, those that are looked at in one \
                     transaction because rows have gone from windows. Windows that are short of the same rows look \
                     at them once, and eight rows that are shown to one of them count as one. Those that row-level security \
