@@ -341,6 +341,15 @@ section! {
                 reached "the query sets that have the joins with most of them end: `SubscriptionError`, LC0714; views fail until \
                     they are evaluated again, LC0331; the transaction is not affected";
 
+            /// Rows that subscribed joins and windows may look at in each second; beyond it, the one that is dearest for each of its
+            /// clients ends.
+            live_rows_per_second: u64 = 4_000_000;
+                bounds "rows that are looked at to keep subscribed joins and windows (`ORDER BY … LIMIT`) up to date, over time: \
+                    so many more in each second, and `ROWS_PER_CHANGE` for each changed row, for `SECONDS_SAVED_MAX` (`crates/live/src/work.rs`), \
+                    4 seconds, at most. Some 100 ns each: this keeps queries of clients from taking the time of reducers";
+                reached "the query sets with the join or window end that has looked at most rows lately for each connection that has it: \
+                    `SubscriptionError`, LC0730; the transaction is not affected";
+
             /// Most rows of one subscription with `ORDER BY … LIMIT`, those before it (`OFFSET`) counted.
             window_rows_max: usize = 10_000;
                 bounds "rows of one live window (a subscription with `ORDER BY … LIMIT`), those that `OFFSET` leaves out counted";

@@ -19,6 +19,7 @@ mod live_query;
 mod query_load;
 mod router;
 mod windows;
+mod work;
 
 /// Shared with the tests of the crates above this one.
 #[cfg(test)]
@@ -36,3 +37,4 @@ pub use live_query::{LiveQuery, QueryKey, Shapes};
 pub use query_load::QueryLoad;
 pub use router::{Places, QueryIndex, Router};
 pub use windows::{Entry, OwnWindow, WindowLimits, WindowShape, Windows};
+pub use work::WorkBudget;

@@ -13,7 +13,7 @@ use crate::commit::{commit, Committed};
 use crate::environment::Environment;
 use crate::events::{Event, FanoutItem};
 use crate::views::ViewHost;
-use lightcone_live::WindowLimits;
+use lightcone_live::{WindowLimits, WorkBudget};
 
 impl Writer {
     pub(super) fn round_is_full(&self) -> bool {
@@ -178,7 +178,8 @@ impl RoundTransactions<'_> {
             backfill.has_lost_its_place(error);
         }
         let mut committed = committed?;
-        let is_change = !committed.changes.is_empty();
+        let changed_rows = committed.changes.len();
+        let is_change = changed_rows > 0;
         if !state.joins.is_empty() && is_change {
             let (deltas, changes) = (&mut state.output.deltas, &mut committed.changes);
             let joins = &mut state.joins;
@@ -198,11 +199,32 @@ impl RoundTransactions<'_> {
             state.has_failed_windows |= windows.evaluate(self.datastore, deltas, changes, limits);
             committed.changes.end = deltas.position();
         }
+        let rows = state.joins.rows_looked_at() + state.windows.rows_looked_at();
+        if is_change && WorkBudget::counts(rows, changed_rows) {
+            self.count_live_work(rows, changed_rows);
+        }
+        let state = &mut *self.state;
         if committed.has_record {
             state.record_ends.push(state.output.records.len());
             *self.next_offset += 1;
         }
         Ok(committed)
+    }
+
+    /// Joins and windows have looked at more rows than the changes of the transaction pay for.
+    #[cold]
+    fn count_live_work(&mut self, rows: usize, changed_rows: usize) {
+        let now = self.environment.instant();
+        let state = &mut *self.state;
+        let halvings = state.live_work.halvings(now);
+        if halvings > 0 {
+            state.joins.halve_rows_lately(halvings);
+            state.windows.halve_rows_lately(halvings);
+        }
+        let limits = &self.views_host.shared.options.limits;
+        let rate = limits.live_rows_per_second;
+        let is_within = state.live_work.spend(rows, changed_rows, rate, now);
+        state.has_too_much_live_work |= !is_within;
     }
 
     /// Bytes of records and changes in the round.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use lightcone_engine::{CommitOutput, Datastore};
-use lightcone_live::{QueryLoad, SubscribedJoins, Takers, Windows};
+use lightcone_live::{QueryLoad, SubscribedJoins, Takers, Windows, WorkBudget};
 use lightcone_types::{ColId, ConnectionId, Identity, TableId};
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
@@ -66,6 +66,10 @@ pub(crate) struct WriterState {
     pub(super) windows: Windows,
     /// The same of these.
     pub(super) has_failed_windows: bool,
+    /// What joins and windows may take over time.
+    pub(super) live_work: WorkBudget,
+    /// They have taken more.
+    pub(super) has_too_much_live_work: bool,
     /// Query sets so far.
     pub(super) query_sets: u64,
     /// When the writer last took something from its inbox; None while it waits for more.

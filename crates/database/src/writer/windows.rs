@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use lightcone_limits::DatabaseLimits;
 
+use lightcone_types::TableId;
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use super::Writer;
 use crate::peer::ConnectionNumber;
 use lightcone_live::LiveQuery;
-use lightcone_live::WindowLimits;
+use lightcone_live::{WindowLimits, WorkBudget};
 
 /// A connection with so many windows may open them although others have half of all there may be, unless they are large
 /// (`windows::MODEST_PART`).
@@ -20,6 +23,12 @@ pub(super) fn window_limits(limits: &DatabaseLimits) -> WindowLimits {
         bytes_max: limits.windows_bytes_max,
         rows_read_max: limits.window_rows_read_max,
     }
+}
+
+/// The shapes that are kept up to date for a query.
+fn shapes_of(query: &LiveQuery) -> impl Iterator<Item = TableId> + '_ {
+    let joins = query.joins().map(|(join, _)| join.id);
+    joins.chain(query.shape_id())
 }
 
 /// How many of these queries are windows.
@@ -66,6 +75,40 @@ impl Writer {
         if self.state.has_failed_windows {
             self.drop_failed_windows();
         }
+        if self.state.has_too_much_live_work {
+            self.end_dearest();
+        }
+    }
+
+    /// Joins and windows have taken more time than they may: ends the query sets with the one that has looked at most rows lately for
+    /// each connection that has it. Their clients are told.
+    #[cold]
+    fn end_dearest(&mut self) {
+        self.state.has_too_much_live_work = false;
+        let rate = self.shared.options.limits.live_rows_per_second;
+        let (joins, windows) = (&self.state.joins, &self.state.windows);
+        let all = joins.rows_lately().chain(windows.rows_lately());
+        let dear_rows = WorkBudget::dear_rows(rate);
+        let dear: FxHashMap<TableId, u64> = all.filter(|(_, rows)| *rows > dear_rows).collect();
+        let mut connections: FxHashMap<TableId, u64> = FxHashMap::default();
+        for client in self.state.clients.values() {
+            let sets = client.query_sets.values();
+            let queries = sets.flat_map(|set| set.set.queries.iter());
+            let shapes = queries.flat_map(|query| shapes_of(query));
+            let own: FxHashSet<TableId> = shapes.filter(|id| dear.contains_key(id)).collect();
+            own.iter()
+                .for_each(|shape| *connections.entry(*shape).or_default() += 1);
+        }
+        let dearest = connections
+            .iter()
+            .max_by_key(|(shape, count)| (dear[*shape] / **count, **shape));
+        let Some((&dearest, _)) = dearest else {
+            return;
+        };
+        self.state.live_work.forgive(rate);
+        let error = format!("joins and windows (ORDER BY … LIMIT) took more of the database's time than limits.live-rows-per-second allows ({rate} rows looked at), and one of this subscription took most of it: the subscription has ended [LC0730]");
+        let sets = self.sets_with(|query| shapes_of(query).any(|shape| shape == dearest));
+        self.end_sets(sets, &error);
     }
 
     /// Ends the query sets with windows that were too much for a transaction. Their clients are told.

@@ -34,6 +34,7 @@ pub use self::shape::JoinShape;
 pub use self::shape_id::ShapeId;
 pub use self::shapes::JoinShapes;
 use crate::held_indexes::{Asker, IndexBuilding};
+use crate::work::RowsLately;
 
 /// Rows that the joins of one transaction look at, however many rows it has changed: less than a second of the writer's time.
 const STEPS_MAX: usize = 1 << 24;
@@ -53,6 +54,8 @@ struct Live<K> {
     keys: Keys<K>,
     /// It was too much for a transaction, and is not evaluated any more.
     has_failed: bool,
+    /// What was looked at for it.
+    lately: RowsLately,
 }
 
 /// The live joins of a database, with what their users keep for each key: those of subscriptions, or those of views.
@@ -64,6 +67,8 @@ pub struct Joins<K> {
     concerned: Vec<TableId>,
     /// What has failed in the last transaction that was evaluated.
     just_failed: Vec<TableId>,
+    /// Rows that it has looked at.
+    rows_looked_at: usize,
     building: IndexBuilding,
 }
 
@@ -78,6 +83,7 @@ impl<K> Default for Joins<K> {
             delta: Delta::default(),
             concerned: Vec::new(),
             just_failed: Vec::new(),
+            rows_looked_at: 0,
             building: IndexBuilding::default(),
         }
     }
@@ -130,6 +136,7 @@ impl<K: Default> Joins<K> {
                 shape: shape.clone(),
                 keys: Keys::default(),
                 has_failed: false,
+                lately: RowsLately::default(),
             }
         });
         if !live.keys.contains_key(key) {
@@ -198,6 +205,7 @@ impl<K: Default> Joins<K> {
     ) -> bool {
         self.concerned.clear();
         self.just_failed.clear();
+        self.rows_looked_at = 0;
         let changed = deltas.ops(ops.clone());
         for of_table in changed.chunk_by(|a, b| a.table == b.table) {
             if let Some(shapes) = self.by_table.get(&of_table[0].table) {
@@ -241,6 +249,8 @@ impl<K: Default> Joins<K> {
                 .find(&live.shape, tables, changed, keys, &mut unused);
             let spent = granted.minus(unused);
             left_in_all = left_in_all.minus(spent);
+            live.lately.add(spent.steps);
+            self.rows_looked_at += spent.steps;
             if found.is_none() {
                 live.has_failed = true;
                 some_failed = true;
@@ -264,6 +274,23 @@ impl<K: Default> Joins<K> {
         }
         self.delta.clear();
         some_failed
+    }
+
+    /// Rows that the last transaction that was [evaluated](Self::evaluate) has looked at.
+    pub fn rows_looked_at(&self) -> usize {
+        self.rows_looked_at
+    }
+
+    /// See [`WorkBudget::halvings`](crate::WorkBudget::halvings).
+    pub fn halve_rows_lately(&mut self, times: u32) {
+        let shapes = self.shapes.values_mut();
+        shapes.for_each(|live| live.lately.halve(times));
+    }
+
+    /// Shapes, and how many rows were looked at for each lately.
+    pub fn rows_lately(&self) -> impl Iterator<Item = (TableId, u64)> + '_ {
+        let shapes = self.shapes.iter();
+        shapes.map(|(id, live)| (*id, live.lately.rows()))
     }
 
     /// The shapes that have failed in the last transaction that was [evaluated](Self::evaluate).

@@ -19,6 +19,8 @@ pub(super) struct Allowance {
     /// Nothing of this is given back.
     pub rows_in_all: usize,
     pub most: Option<Spent>,
+    /// Rows that were looked at.
+    pub spent: usize,
 }
 
 impl Allowance {
@@ -29,6 +31,7 @@ impl Allowance {
             rows,
             rows_in_all: rows.saturating_mul(ALLOWANCES_MAX),
             most: None,
+            spent: 0,
         }
     }
 
@@ -46,6 +49,7 @@ impl Allowance {
     pub fn spend(&mut self, rows: usize) {
         self.rows -= rows;
         self.rows_in_all -= rows;
+        self.spent += rows;
     }
 
     /// A window is up to date, and has taken so much for it so far.

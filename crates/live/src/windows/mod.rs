@@ -54,6 +54,8 @@ pub struct Windows {
     bytes: usize,
     building: IndexBuilding,
     concerned: Vec<Concerned>,
+    /// Rows that were looked at for the last transaction that was evaluated.
+    rows_looked_at: usize,
     scratch: Scratch,
 }
 
@@ -244,6 +246,7 @@ impl Windows {
         ops: Range<usize>,
         limits: WindowLimits,
     ) -> bool {
+        self.rows_looked_at = 0;
         self.find_concerned(deltas, ops.clone());
         if self.concerned.is_empty() {
             return false;
@@ -261,6 +264,8 @@ impl Windows {
             let applied = Applied { tables, deltas };
             of_shape.apply(applied, concerned, scratch, (&mut allowance, &mut greedy));
             of_shape.fill_touched(tables, scratch, &mut allowance, &mut greedy);
+            of_shape.lately.add(allowance.spent - self.rows_looked_at);
+            self.rows_looked_at = allowance.spent;
             let change = of_shape.count_bytes(scratch);
             self.bytes = self.bytes.saturating_add_signed(change);
             // Before each of very many windows says what it has.
@@ -283,6 +288,23 @@ impl Windows {
             some_failed = true;
         }
         some_failed
+    }
+
+    /// Rows that were looked at for the last transaction that was [evaluated](Self::evaluate).
+    pub fn rows_looked_at(&self) -> usize {
+        self.rows_looked_at
+    }
+
+    /// See [`WorkBudget::halvings`](crate::WorkBudget::halvings).
+    pub fn halve_rows_lately(&mut self, times: u32) {
+        let shapes = self.shapes.values_mut();
+        shapes.for_each(|of_shape| of_shape.lately.halve(times));
+    }
+
+    /// Shapes, and how many rows were looked at for each lately.
+    pub fn rows_lately(&self) -> impl Iterator<Item = (TableId, u64)> + '_ {
+        let shapes = self.shapes.iter();
+        shapes.map(|(id, of_shape)| (*id, of_shape.lately.rows()))
     }
 
     /// Those of one shape come one behind the other.

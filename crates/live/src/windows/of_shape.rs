@@ -16,6 +16,7 @@ use super::window::{Changes, Entry, Extent, Window};
 use crate::bound_query::BoundWindow;
 use crate::joins::{Answers, Reading};
 use crate::key::Key;
+use crate::work::RowsLately;
 
 /// What a window takes beside its rows and its key.
 const WINDOW_BYTES: usize = 256;
@@ -62,6 +63,8 @@ pub(super) struct OfShape {
     by_source: Vec<hashbrown::HashMap<Key, SmallVec<[u32; 1]>>>,
     pub windows: Vec<Option<Live>>,
     free: Vec<u32>,
+    /// What was looked at for them.
+    pub lately: RowsLately,
 }
 
 /// The changes of a transaction, and the tables that it has left.
@@ -109,6 +112,7 @@ impl OfShape {
             by_key: hashbrown::HashMap::default(),
             windows: Vec::new(),
             free: Vec::new(),
+            lately: RowsLately::default(),
         }
     }
 
