@@ -380,6 +380,56 @@ async fn a_join_with_too_many_partners_ends_and_nothing_else_does() {
     assert_eq!(watcher.rows(1, "m"), expected);
 }
 
+/// What each transaction allows must not slow down all of them: the join ends that is dearest for each of its connections.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_join_that_takes_much_for_one_client_ends_in_time() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut options = table_options(directory.path());
+    options.limits.live_rows_per_second = 1_000;
+    let database = create_tables(options, &program()).await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let member = identity_of(1).to_hex().to_string();
+    let row = |id: u32| json!([id, 1, 0.0, member, true]);
+    let rows: Vec<Value> = (0..200).map(row).collect();
+    change(&mut writer, &json!({ "x": { "inserts": rows } })).await;
+    // Two joins that cost the same, and one that costs next to nothing.
+    let popular = "SELECT m.* FROM m JOIN x ON m.room = x.room WHERE x.id <> 900";
+    let mut members = Vec::new();
+    for number in 2..5 {
+        let mut watcher = Watcher::connect(&database, identity_of(1), number).await;
+        subscribe(&mut watcher, 1, popular).await;
+        members.push(watcher);
+    }
+    let cheap = "SELECT m.* FROM m JOIN x ON m.id = x.id";
+    subscribe(&mut members[0], 2, cheap).await;
+    let mut stranger = Watcher::connect(&database, identity_of(2), 9).await;
+    let text = "SELECT m.* FROM m JOIN x ON m.room = x.room WHERE x.id <> 901";
+    subscribe(&mut stranger, 1, text).await;
+    let mut errors = Vec::new();
+    for id in 0..200 {
+        let message = json!({ "m": { "inserts": [[id, 1, 0.0, member]] } });
+        change(&mut writer, &message).await;
+        stranger.settle().await;
+        errors = stranger.take_errors();
+        if !errors.is_empty() {
+            assert!(id > 5, "some seconds' worth is saved up");
+            break;
+        }
+    }
+    assert!(
+        matches!(&errors[..], [(1, text)] if text.ends_with("[LC0730]")),
+        "{errors:?}"
+    );
+    for watcher in &mut members {
+        watcher.settle().await;
+        assert_eq!(watcher.take_errors(), []);
+        let expected = watcher.ask(popular).await;
+        assert_eq!(watcher.rows(1, "m"), expected);
+    }
+    let expected = members[0].ask(cheap).await;
+    assert_eq!(members[0].rows(2, "m"), expected);
+}
+
 /// Also when each of very many joins would take all that is allowed.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_transaction_looks_up_is_bounded_whoever_fails() {
