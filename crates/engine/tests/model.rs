@@ -7,11 +7,12 @@ use std::path::Path;
 
 use common::*;
 use lightcone_engine::{
-    CommitOutput, Datastore, DatastoreError, DeltaKind, RangeBounds, Replayer, RowBuffer, Scan,
+    CommitOutput, Datastore, DatastoreError, RangeBounds, Replayer, RowBuffer, Scan,
 };
 use lightcone_log::{Epoch, Frame, Log, LogOffset, MemoryLog};
 use lightcone_schema::ModuleDef;
 use lightcone_snapshot::SnapshotStore;
+use lightcone_table::DeltaKind;
 use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, TableId};
 use proptest::prelude::*;
 use proptest::sample::Index as Pick;

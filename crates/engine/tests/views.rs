@@ -3,10 +3,9 @@
 mod common;
 
 use common::{module, row, table};
-use lightcone_engine::{
-    CommitOutput, Datastore, DatastoreError, DeltaKind, RowBuffer, ViewInstance,
-};
+use lightcone_engine::{CommitOutput, Datastore, DatastoreError, RowBuffer, ViewInstance};
 use lightcone_schema::{ColumnDef, ModuleDef, TableSchema, ViewDef};
+use lightcone_table::DeltaKind;
 use lightcone_types::{
     AlgebraicType as T, AlgebraicValue as V, ColId, Encode, ProductType, TypeRef,
 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lightcone_query::{compile_statement, Caller, Catalog, ExecuteError, Progress, Query, Run};
 use lightcone_schema::TableSchema;
-use lightcone_table::{Table, TableView};
+use lightcone_table::{Table, TableView, Tables};
 use lightcone_types::{Identity, TableId};
 
 #[derive(Default)]
