@@ -27,6 +27,11 @@
 //! | memory that no limit sees | taken away (`restrict.js`); who gets it all the same loses the call and the isolate |
 //! | use of the host that no errno covers | the call ends; no code of the module runs any more in it (§5.3) |
 //!
+//! # Without `deno_core`
+//!
+//! The crate `v8` is used as it is. A module needs no event loop, ops or extensions, a call is synchronous, and `deno_core` would add
+//! scopes, queues and a tokio runtime to each isolate. A call pays for entering the isolate, one handle scope and the call itself.
+//!
 //! # Threads
 //!
 //! V8 takes the stack limit of an isolate from the thread that made it and from a flag of the process (so the first engine
