@@ -44,7 +44,6 @@ KNOWN = set(
     docs/migrations.md
     docs/on-disk-formats.md
     docs/operations.md
-    docs/track-record.md
     modules
     scripts
     sdk-ts
