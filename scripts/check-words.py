@@ -17,7 +17,6 @@ KNOWN = set(
     CHANGELOG.md
     README.md
     bench
-    crates/accounts
     crates/cli
     crates/codegen
     crates/database
