@@ -15,38 +15,15 @@ from checks.words import riddles_in
 KNOWN = set(
     """
     CHANGELOG.md
-    README.md
     bench
     crates/cli
-    crates/codegen
     crates/database
     crates/engine
-    crates/host
-    crates/host-js
-    crates/host-wasm
-    crates/limits
-    crates/loadgen
-    crates/log
-    crates/outbound
     crates/query
-    crates/schema
     crates/server
-    crates/storage
-    crates/table
-    docs/benchmarks.md
     docs/compat.md
-    docs/cpp-modules.md
-    docs/design
     docs/errors
-    docs/fuzzing.md
-    docs/limits.md
-    docs/migrations.md
-    docs/on-disk-formats.md
     docs/operations.md
-    modules
-    scripts
-    sdk-ts
-    templates
     tests
     """.split()
 )

@@ -106,7 +106,7 @@ impl<R: Realm> JsInstance<R> {
 }
 
 impl<R: Realm> JsInstance<R> {
-    /// What a call returned counts as its instance's until somebody else's account has it.
+    /// What a call returned is in its instance's account until another account takes it.
     fn count(&mut self, bytes: Vec<u8>) -> Result<Counted<Vec<u8>>, HostTrap> {
         Counted::of(bytes, self.realm.env().account()).map_err(trap_of)
     }

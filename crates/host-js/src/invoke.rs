@@ -27,7 +27,7 @@ pub(crate) enum HookOutcome {
     Answered(Vec<u8>, Vec<u8>),
     /// With a `SenderError` of this text.
     Refused(String),
-    /// With an exception that nobody caught, or a result of the wrong type.
+    /// With an uncaught exception, or a result of the wrong type.
     Uncaught(Exception),
     /// In a way that the module's log gets no record of.
     Failed(String),

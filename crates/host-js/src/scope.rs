@@ -102,6 +102,6 @@ pub(crate) trait Scope {
     /// The string that the property is or is made into; `None` if that throws.
     fn text_of(&mut self, object: &Self::Value, property: &str) -> Option<String>;
 
-    /// An exception that nobody caught, in words and frames.
+    /// An uncaught exception, in words and frames.
     fn uncaught(&mut self, exception: Self::Exception) -> Exception;
 }

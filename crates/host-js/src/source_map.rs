@@ -1,6 +1,6 @@
 //! Source maps: what maps positions in a program to positions in the sources that it was built from (spec 04 §9).
 //!
-//! A map is part of a program that anybody may have uploaded, so nothing of it is read before a trace needs it, what is read
+//! A map is part of a program of any user, so nothing of it is read before a trace needs it, what is read
 //! is bounded, and what was read is kept for the last programs only.
 
 use std::borrow::Cow;

@@ -2,7 +2,7 @@
 //!
 //! What is loaded from a file of native code is run without any further check. So each file carries a hash that only this
 //! server can make (keyed with a secret of its data directory), over the code and over what it was compiled from and with. A
-//! file whose hash is wrong, by a flipped bit or because somebody else wrote it, is named in the log, removed, and the program
+//! file whose hash is wrong, by a flipped bit or because another program wrote it, is named in the log, removed, and the program
 //! is compiled again. The format is in `docs/on-disk-formats.md`.
 
 use std::fs::{self, File, OpenOptions};
@@ -18,7 +18,7 @@ use wasmtime::{Engine, Module};
 /// Where compiled code is kept between runs.
 #[derive(Clone, Debug)]
 pub struct CodeCacheOptions {
-    /// The files of code. Whoever can write to it can make the server compile again, and nothing else.
+    /// The files of code. A program that can write to it can make the server compile again, and nothing else.
     pub directory: PathBuf,
     /// The secret; made if it is missing. Outside of `directory`, for the server only.
     pub key_file: PathBuf,
@@ -35,7 +35,7 @@ const HASH_BYTES: usize = 32;
 const HEADER_BYTES: usize = MAGIC.len() + HASH_BYTES;
 /// Files of a server that ended while it wrote them.
 const TEMPORARY: &str = ".tmp";
-/// A temporary file that is older belongs to nobody any more.
+/// An older temporary file belongs to a server that has ended.
 const TEMPORARY_AGE: Duration = Duration::from_secs(3600);
 
 pub(crate) struct CodeCache {
@@ -144,7 +144,7 @@ impl CodeCache {
         if file.metadata()?.len() > self.bytes_max {
             return Err(Unusable::Format);
         }
-        // Into memory of our own: nobody can change what was checked before it is used.
+        // Into memory of our own: what was checked cannot change before it is used.
         let mut content = Vec::new();
         file.read_to_end(&mut content)?;
         let Some((header, code)) = content.split_at_checked(HEADER_BYTES) else {

@@ -95,7 +95,7 @@ impl Drop for Group {
 
 impl Compilers {
     fn groups(&self) -> MutexGuard<'_, Groups> {
-        // Whoever panicked has left a list that is still one.
+        // A panic leaves the list intact.
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -89,7 +89,7 @@ impl Limiter {
         }
     }
 
-    /// What the instance has counts as somebody else's from now on.
+    /// Moves what the instance holds to the account of `env`.
     pub(crate) fn adopt(&mut self, env: &HostEnv) {
         let before = std::mem::replace(self, Limiter::new(env));
         self.memory.hold_anyway(before.memory.bytes());

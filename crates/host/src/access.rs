@@ -111,7 +111,7 @@ impl Access {
     #[inline]
     pub(crate) fn read(&self) -> Result<&Datastore, AbiError> {
         match &self.open {
-            // SAFETY: what is lent is borrowed until the loan ends, which sets `open` back; nobody else has a reference, and
+            // SAFETY: what is lent is borrowed until the loan ends, which sets `open` back; no other code has a reference, and
             // `self` is borrowed like the result.
             Open::Read(datastore) | Open::Write(datastore) => Ok(unsafe { datastore.as_ref() }),
             Open::Making(_) => Err(not_for_rows()),

@@ -513,7 +513,7 @@ mod tests {
         let taken = sinks.take(id).expect("it counts already");
         assert_eq!(taken.len(), 150 << 10);
         sinks.clear();
-        assert!(account.used() >= 214 << 10, "whoever has it, it counts");
+        assert!(account.used() >= 214 << 10, "it counts for its new owner");
         drop((taken, timers, sinks, sources));
         assert_eq!(account.used(), 0);
     }

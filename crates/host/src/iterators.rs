@@ -190,7 +190,7 @@ impl RowIterators {
         self.check_bytes(iterator_bytes_max)
     }
 
-    /// Whether anybody reads a table whose rows are not all fetched.
+    /// Whether an iterator has rows left to fetch.
     #[inline]
     pub(crate) fn has_unfinished(&self) -> bool {
         self.unfinished > 0

@@ -43,7 +43,7 @@ pub enum InterruptReason {
     ProcedureTime = 2,
     /// The database stops.
     Stopping = 3,
-    /// Somebody who may has asked for it.
+    /// A caller with the right to do so has cancelled it.
     Cancelled = 4,
 }
 

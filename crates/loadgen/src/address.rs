@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_listens() {
+    fn an_unused_port_is_named() {
         let error = connect("127.0.0.1:1").unwrap_err().to_string();
         assert!(
             error.starts_with("cannot reach the server at 127.0.0.1:1: "),

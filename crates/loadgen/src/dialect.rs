@@ -32,7 +32,7 @@ pub enum Outcome {
     Refused(String),
     /// Nothing was done, for another reason.
     Failed(String),
-    /// It failed, and nobody knows whether it was done.
+    /// It failed, and it is unknown whether it was done.
     Unknown(String),
     /// It gave way to another transaction and may be tried again.
     Conflict(String),

@@ -126,7 +126,7 @@ mod tests {
         ledger.check(&before, &[95, 100, 105]).unwrap();
         for wrong in [
             [100, 100, 100], // the acknowledged transfer is missing
-            [90, 105, 105],  // a transfer that nobody made
+            [90, 105, 105],  // a transfer that was never made
             [95, 105, 105],  // money from nowhere
             [95, 95, 110],   // the unknown transfer twice
         ] {

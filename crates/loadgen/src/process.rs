@@ -12,7 +12,7 @@ const SECTOR_BYTES: u64 = 512;
 pub struct Usage {
     /// User and system CPU time of all threads; the kernel counts it in steps of mostly 10 ms.
     pub cpu: Duration,
-    /// Bytes that the block device below the process's files has written, whoever asked for it; `None`
+    /// Bytes that the block device below the process's files has written, for any process; `None`
     /// where there is no such device (memory, overlays) or the files are not ours to see.
     /// `/proc/<pid>/io` counts whole folios, many times of what reaches the device.
     pub device_written_bytes: Option<u64>,

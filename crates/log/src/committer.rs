@@ -393,7 +393,7 @@ struct Worker {
     end: EndMark,
 }
 
-/// Tells everybody that the thread has ended, however that came about.
+/// On drop, tells all waiters that the thread has ended, also after a panic.
 struct EndMark(Arc<Shared>);
 
 impl Drop for EndMark {

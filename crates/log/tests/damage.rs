@@ -76,7 +76,7 @@ fn every_flipped_bit_is_found_and_named() {
                         _ => HEADER + (byte - HEADER) / frame * frame,
                     };
                     if last && frame_start + frame >= whole.len() {
-                        // The last frame, or the closing mark: a torn tail as far as anybody can tell.
+                        // The last frame, or the closing mark: as good as a torn tail.
                         let kept = if close { 11 } else { 10 };
                         assert_eq!(result.unwrap(), kept, "byte {byte} bit {bit}");
                         continue;

@@ -1,4 +1,4 @@
-//! Which addresses a request may go to when its target was chosen by somebody else.
+//! Which addresses a request may go to when its target was chosen by a module or a token.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

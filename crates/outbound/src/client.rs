@@ -145,7 +145,7 @@ impl Outbound {
             };
             return Err(OutboundError::Status { status, hint });
         }
-        // What is the server's own counts as nobody's.
+        // The server's own requests count nowhere.
         let body = Counted::constant(Vec::new());
         let body = read_body(response, bytes_max, bytes_max, body).await?;
         Ok(body.into_inner())

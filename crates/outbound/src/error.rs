@@ -56,7 +56,7 @@ pub enum OutboundError {
         /// What it may have.
         bytes_max: usize,
     },
-    /// Whoever asked may have no more memory.
+    /// The account of the caller is exhausted.
     #[error("there is no memory left for the answer: {0}")]
     Memory(lightcone_accounts::Exceeded),
     /// More redirects than are followed.

@@ -46,7 +46,7 @@ impl Filter {
             let host = host.to_owned();
             return Err(OutboundError::Refused { host });
         }
-        // What this process serves may trust whoever comes from this machine, and the request would.
+        // What this process serves may trust requests from this machine, and this would be one.
         let is_own_port = port.is_none_or(|port| self.own_ports.has(port));
         match is_own_port && self.own.is_here(address) {
             true => Err(OutboundError::OwnPort {

@@ -1,6 +1,6 @@
 //! HTTP requests that the server makes.
 //!
-//! Where they go was chosen by somebody else: a module, or an issuer that a token names. So a name is looked up once, its
+//! Their target was chosen by a module, or by an issuer that a token names. So a name is looked up once, its
 //! addresses are checked, and the connection goes to one of these very addresses; each redirect is checked like a first
 //! request; no proxy of the environment is asked; time and bytes are bounded.
 

@@ -8,7 +8,7 @@ pub trait Lookup: Send + Sync {
     /// The addresses of a host.
     ///
     /// # Errors
-    /// There are none, or nobody knows.
+    /// There are none, or no name server answers.
     fn addresses(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 
     /// The addresses of this machine's network interfaces.

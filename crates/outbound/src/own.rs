@@ -1,4 +1,4 @@
-//! The addresses of this machine. What listens on them may trust whoever comes from here, also where they are public.
+//! The addresses of this machine. What listens on them may trust requests from here, also where they are public.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};

@@ -42,7 +42,7 @@ impl RequestShare {
         }
     }
 
-    /// Has somebody else a clone of it?
+    /// Whether there is another clone of it.
     pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.lookups) > 1
     }

@@ -110,7 +110,7 @@ pub struct TableSchema {
 pub struct ViewSchema {
     /// The id in `st_view`.
     pub id: u32,
-    /// It has one instance for everybody; others have one for each identity.
+    /// It has one instance for all callers; others have one for each identity.
     pub is_anonymous: bool,
 }
 

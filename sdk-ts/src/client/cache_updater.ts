@@ -9,7 +9,7 @@ import type { Steps } from "./scheduling";
 import type { PreparedChange, TableCacheImpl } from "./table_cache";
 import type { TableRows } from "./wire";
 
-/** Commits all tables and brings every view up to date before anybody is told. */
+/** Commits all tables and brings every view up to date before any callback runs. */
 function makeVisible(prepared: readonly PreparedChange[]): VisibleChanges {
   const changedViews: RowView[] = [];
   for (const change of prepared) change.commit(changedViews);

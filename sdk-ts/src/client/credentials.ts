@@ -51,7 +51,7 @@ export class Credentials {
       throw new ClientError("LC0855", `the application's token is not a string but ${typeof token}`);
     }
     // An answer that comes too late is not that of the attempt which runs now.
-    if (signal.aborted) throw new ClientError("LC0831", "nobody waits for this token any more");
+    if (signal.aborted) throw new ClientError("LC0831", "this token is no longer needed");
     this.#refusal = undefined;
     this.current = token || undefined;
     return this.current;

@@ -12,7 +12,7 @@ export interface Outgoing {
 }
 
 export interface LinkHandlers {
-  /** Opens a socket, unless the signal says that nobody wants it any more. */
+  /** Opens a socket, unless the signal says that it is no longer wanted. */
   open(signal: AbortSignal): Promise<WebSocketAdapter>;
   /** The socket is open; what is put in front of the queue now is sent first. */
   onOpen(): void;

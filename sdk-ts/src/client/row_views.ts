@@ -64,7 +64,7 @@ export class RowView {
   }
 
   get rows(): readonly Row[] {
-    // Somebody who is attached was told of every commit.
+    // An attached view was told of every commit.
     if (this.#version !== this.#source.version) this.#compute();
     this.#rows ??= this.#snapshot();
     return this.#rows;

@@ -40,7 +40,7 @@ export interface WebSocketArgs {
   compression: Compression;
   confirmedReads?: boolean;
   lightMode: boolean;
-  /** Aborted when nobody waits for the socket any more. */
+  /** Aborted when the socket is no longer wanted. */
   signal?: AbortSignal;
 }
 
@@ -149,7 +149,7 @@ function parseRetryAfter(value: string | null): number | undefined {
   return Number.isFinite(waitMs) ? Math.max(0, waitMs) : undefined;
 }
 
-/** Waits, but not longer than somebody is interested. */
+/** Waits, until the signal aborts at most. */
 function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(done, ms);
@@ -178,7 +178,7 @@ export async function openWebSocket(args: WebSocketArgs): Promise<WebSocket> {
   if (args.lightMode) url.searchParams.set("light", "true");
   if (args.confirmedReads !== undefined) url.searchParams.set("confirmed", String(args.confirmedReads));
   const Socket = await findWebSocket();
-  if (args.signal?.aborted) throw new ClientError("LC0831", "nobody waits for this connection any more");
+  if (args.signal?.aborted) throw new ClientError("LC0831", "this connection is no longer wanted");
   const socket = new Socket(url.href, args.wsProtocol);
   socket.binaryType = "arraybuffer";
   return socket;

@@ -232,7 +232,7 @@ export class TableCacheImpl implements RowSource {
     return { table: this, changes, commit };
   }
 
-  /** Applies the operations of a message to another store, which nobody sees yet. */
+  /** Applies the operations of a message to another store, which is not visible yet. */
   *applyTo(store: RowStore, { inserts, deletes }: DecodedRows): Steps {
     const operations = yield* operationsOf(inserts, deletes, this.#primaryKey !== undefined);
     yield* store.apply(operations, new Changes());

@@ -22,7 +22,7 @@ interface UselessDefault<Columns extends string> {
 }
 
 /**
- * One more argument of `table()`, which nobody can give, if columns exclude what they say themselves. Asked in this way, the
+ * One more argument of `table()`, which cannot be given, if columns exclude what they say themselves. Asked in this way, the
  * compiler answers no where it does not know the columns, as in a function that adds some of its own to those of its caller.
  */
 type ColumnErrors<Row extends RowObj> = HasUselessDefault<Row> extends true

@@ -1,5 +1,5 @@
-// Connections that components share: one for each session, which is a server, a database and a token; closed when nobody
-// uses it any more, and replaced when it is dead.
+// Connections that components share: one for each session, which is a server, a database and a token; closed when it
+// is unused, and replaced when it is dead.
 
 import { ConnectionId, type Identity, type TokenSource } from "../client";
 import type { AnyConnectionBuilder } from "../client/db_connection_builder";

@@ -161,7 +161,7 @@ export class ReducerCtxImpl {
 
 /**
  * What is known of a call on a host that leaves it in a buffer (docs/js-abi.md): who called, when, and through what is read
- * from there if somebody asks. The buffer holds until the next call.
+ * from there on demand. The buffer holds until the next call.
  */
 class DirectCallCtx {
   readonly #view: DataView;

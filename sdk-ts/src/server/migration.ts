@@ -16,7 +16,7 @@ export type OldTables = Record<string, AnyTableSchema>;
 
 /** What a migration function gets: the new tables in `db`, and the old ones in `old`. */
 export type MigrationCtx<S extends AnySchema, Old extends OldTables> = ReducerCtx<S> & {
-  /** The tables as they were, with their rows. Nobody changes them any more. */
+  /** The tables as they were, with their rows. They do not change any more. */
   readonly old: ReadonlyDbView<SchemaOf<Old>>;
 };
 

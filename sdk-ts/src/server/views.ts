@@ -59,7 +59,7 @@ interface SecondPrimaryKey<Columns> {
 /** Whether there are several names; of names that are not known, nothing is known. */
 type IsOneOfSeveral<Name, All = Name> = Name extends unknown ? ([All] extends [Name] ? false : true) : never;
 
-/** The compiler asks for one more argument, which nobody can give, where the rows of a view have two primary keys. */
+/** The compiler asks for one more argument, which cannot be given, where the rows of a view have two primary keys. */
 export type KeyErrors<
   Result extends ViewResult,
   Keys = KeyColumns<ColumnsOfView<Result>>,

@@ -51,7 +51,7 @@ pub(super) fn property(name: &str) -> String {
     }
 }
 
-/// A string literal. Names are identifiers with dots at most; the escapes are for what nobody should write.
+/// A string literal. Names are identifiers with dots at most; all else is escaped.
 pub(super) fn quoted(text: &str) -> String {
     format!(
         "\"{}\"",

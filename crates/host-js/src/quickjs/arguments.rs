@@ -67,7 +67,7 @@ impl Call {
     #[inline]
     #[allow(clippy::mut_from_ref)]
     pub(crate) fn env(&self) -> &mut HostEnv {
-        // SAFETY: the state lives as long as the context, and nobody else borrows it while a host function runs.
+        // SAFETY: the state lives as long as the context, and no other code borrows it while a host function runs.
         unsafe { &mut (*self.state).env }
     }
 

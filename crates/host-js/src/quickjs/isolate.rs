@@ -28,7 +28,7 @@ unsafe impl Send for Isolate {}
 impl Drop for Isolate {
     fn drop(&mut self) {
         // SAFETY: the state was made by `Box::into_raw`. Runtime, context and values are blocks of its heap and go with
-        // it; nobody uses them any more.
+        // it; they are not used any more.
         drop(unsafe { Box::from_raw(self.state) });
     }
 }
@@ -181,7 +181,7 @@ impl Isolate {
 
 /// Asked by QuickJS every few thousand jumps and calls.
 unsafe extern "C" fn interrupt(_runtime: *mut JSRuntime, opaque: *mut c_void) -> c_int {
-    // SAFETY: the state outlives the runtime, and nobody borrows it while JavaScript runs.
+    // SAFETY: the state outlives the runtime, and no code borrows it while JavaScript runs.
     let state = unsafe { &mut *opaque.cast::<State>() };
     c_int::from(!state.may_go_on())
 }

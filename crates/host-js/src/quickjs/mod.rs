@@ -17,7 +17,7 @@
 //!
 //! # Unsafe code
 //! QuickJS is used through its C interface, so most functions here are `unsafe`: they rely on a live context of `isolate.rs`,
-//! on values being owned by [`value::Owned`] or by their caller, and on nobody borrowing the state while JavaScript runs.
+//! on values being owned by [`value::Owned`] or by their caller, and on the state not being borrowed while JavaScript runs.
 //! What a block needs beyond that stands at the block.
 
 mod arguments;

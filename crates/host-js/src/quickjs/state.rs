@@ -13,7 +13,7 @@ use super::value::{self, Hook, Owned, Thrown};
 
 /// The state of one isolate on the host's side.
 ///
-/// JavaScript reaches it again through any host function, so nobody may hold a Rust reference to it while JavaScript
+/// JavaScript reaches it again through any host function, so no code may hold a Rust reference to it while JavaScript
 /// runs. Everything goes through [`state`] and short borrows.
 pub(crate) struct State {
     pub(crate) env: HostEnv,

@@ -9,7 +9,7 @@ use crate::trace::Exception;
 /// Frames that are kept of a trace.
 pub(crate) const FRAMES_MAX: usize = 1024;
 
-/// An exception that nobody caught.
+/// The text and frames of an uncaught exception.
 pub(crate) fn uncaught(
     scope: &mut PinScope<'_, '_>,
     value: Local<'_, Value>,

@@ -362,7 +362,7 @@ impl Drop for Entered<'_> {
     #[inline]
     fn drop(&mut self) {
         if !self.ended {
-            // A panic of the host. Whatever the isolate is left with, nobody may use it.
+            // A panic of the host. The isolate may be in any state, and is not used again.
             self.host.state.tainted = true;
             if self.host.watch.end() {
                 self.host.isolate.cancel_terminate_execution();
@@ -493,7 +493,7 @@ mod tests {
         assert_eq!(held(&mut host), before);
     }
 
-    /// A panic inside of an isolate leaves the thread as it was: nobody's state is current and no isolate is entered.
+    /// A panic inside of an isolate leaves the thread as it was: no state is current and no isolate is entered.
     #[test]
     fn a_panic_leaves_the_isolate() {
         for stays in [false, true] {

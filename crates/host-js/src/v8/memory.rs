@@ -102,7 +102,7 @@ impl MemoryGuard {
         self.raised.store(false, Ordering::Relaxed);
         let grown = self.grown.swap(false, Ordering::Relaxed);
         if let Some(share) = &self.share {
-            // What the call has left behind would be kept for as long as the isolate lives, which nobody ends while it is idle.
+            // What the call has left behind would be kept for as long as the isolate lives, which is not ended while it is idle.
             // Once for a call that has grown: this takes a while.
             if grown && share.taken_bytes.load(Ordering::Relaxed) >= COLLECTED_BYTES_MIN {
                 isolate.low_memory_notification();

@@ -218,7 +218,7 @@ fn fresh_buffer<'s, 'b>(
     let made = State::buffers().make(scope, length);
     let buffer = made.ok_or(Failure::Range(messages::NO_ROOM_FOR_BUFFER))?;
     let place: &mut [u8] = match buffer.data() {
-        // SAFETY: the buffer was made with this length, nobody else knows it yet, and its handle lives as long as the scope.
+        // SAFETY: the buffer was made with this length, no other code knows it yet, and its handle lives as long as the scope.
         Some(data) if length > 0 => unsafe {
             std::slice::from_raw_parts_mut(data.as_ptr().cast(), length)
         },

@@ -267,10 +267,10 @@ mod tests {
         OpenTransaction,
     };
 
-    /// Keeps what is asked.
-    struct Asked(Arc<Mutex<Vec<Ask>>>);
+    /// Keeps the requests that it gets.
+    struct Requests(Arc<Mutex<Vec<Ask>>>);
 
-    impl Transactions for Asked {
+    impl Transactions for Requests {
         fn ask(&mut self, ask: Ask) -> Option<Waiting> {
             self.0.lock().expect("no panic").push(ask);
             None
@@ -306,7 +306,7 @@ mod tests {
         config.accounts = InstanceAccounts::of(account.clone());
         let mut env = HostEnv::new(config);
         let asked = Arc::<Mutex<Vec<Ask>>>::default();
-        env.own(Box::new(Asked(asked.clone())));
+        env.own(Box::new(Requests(asked.clone())));
         let request = |uri_bytes: usize| HttpRequest {
             method: HttpMethod::Post,
             headers: Vec::new(),
@@ -333,7 +333,7 @@ mod tests {
         // The next one is not that one.
         env.ask_http(request(10), b"small").expect("room");
         let HttpOutcome::Failed(text) = env.http_answer().expect("an answer") else {
-            panic!("nobody answers");
+            panic!("there is no answer");
         };
         assert_eq!(text, crate::HTTP_DISABLED_TEXT);
     }

@@ -71,7 +71,7 @@ impl Tree {
     }
 }
 
-/// Names as everybody sees them, and as the disk has them.
+/// Names as processes see them, and as the disk has them.
 #[derive(Default)]
 pub(super) struct Names {
     pub cached: Tree,
@@ -124,7 +124,7 @@ impl Names {
         assert_eq!(
             from.parent(),
             to.parent(),
-            "nobody renames from one directory into another"
+            "no rename leads into another directory"
         );
         let id = self.file(from)?;
         self.change(NameChange::Rename(from.to_owned(), to.to_owned(), id));
@@ -179,7 +179,7 @@ impl Names {
     }
 
     /// The changes stay and wait for the next sync, as with a journal; or a first part of them reaches the disk and the
-    /// others are forgotten while everybody still sees them, as without one.
+    /// others are forgotten while processes still see them, as without one.
     pub fn fail_sync(&mut self, directory: &Path, random: &mut u64) {
         if below(random, 2) == 0 {
             return;

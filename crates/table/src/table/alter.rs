@@ -324,7 +324,7 @@ impl Table {
             RowSetBefore::Gone(set) if !rows_changed => self.row_set = Some(set),
             RowSetBefore::Gone(_) => {
                 let set = build_row_set(rows, &mut |_| true);
-                self.row_set = Some(set.expect("nobody stops it"));
+                self.row_set = Some(set.expect("it is never stopped"));
             }
         }
         self.view.indexes = indexes;
