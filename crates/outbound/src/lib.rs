@@ -1,8 +1,8 @@
 //! HTTP requests that the server makes.
 //!
-//! Their target was chosen by a module, or by an issuer that a token names. So a name is looked up once, its
-//! addresses are checked, and the connection goes to one of these very addresses; each redirect is checked like a first
-//! request; no proxy of the environment is asked; time and bytes are bounded.
+//! Their target was chosen by a module, or by an issuer that a token names. So a name is looked up once, its addresses are checked,
+//! and the connection goes to one of these addresses. Each redirect is checked like a first request; no proxy of the environment is
+//! used; time and bytes are bounded.
 
 mod address;
 mod allow;

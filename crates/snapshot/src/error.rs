@@ -37,16 +37,11 @@ pub enum SnapshotError {
 
     /// The wanted object is not part of the snapshot.
     #[error("the snapshot at transaction {offset} holds no object {hash} [LC0523]")]
-    NoSuchObject {
-        offset: LogOffset,
-        hash: ObjectHash,
-    },
+    NoSuchObject { offset: LogOffset, hash: ObjectHash },
 
     /// A call that does not fit the state of the store.
     #[error("the snapshot store cannot do this now: {reason} [LC0524]")]
-    Misuse {
-        reason: String,
-    },
+    Misuse { reason: String },
 }
 
 /// A snapshot that cannot be used, and why.
