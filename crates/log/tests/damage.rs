@@ -176,8 +176,8 @@ fn missing_segments() {
     let log = open(&trimmed, options(), EPOCH).0;
     assert!(matches!(
         log.read(at(3)),
-        Err(LogError::OutOfRange { asked, oldest, next })
-            if [asked, oldest, next] == [3, 4, 11].map(at)
+        Err(LogError::OutOfRange { wanted, oldest, next })
+            if [wanted, oldest, next] == [3, 4, 11].map(at)
     ));
     assert!(matches!(log.read(at(12)), Err(LogError::OutOfRange { .. })));
     assert_eq!(read_from(&log, at(11)), []);
