@@ -4,7 +4,7 @@ use std::panic::resume_unwind;
 
 use crate::HostError;
 
-/// What compiling and the host's side of a call may need besides the module's own stack.
+/// For compiling and the host's side of a call, besides the module's own stack.
 const HOST_STACK_BYTES: usize = 4 << 20;
 
 /// Runs the load phase of a module on a thread with enough stack. A panic goes on in the caller.

@@ -2,7 +2,8 @@
 //!
 //! While a sync runs, submissions queue up; when it ends, all of them go out together. So alone a transaction waits for one sync,
 //! and under load thousands share one.
-//! || When a few transactions have gathered during a sync, several slow clients are at work. Then the next sync waits as long as
+//!
+//! When a few transactions have gathered during a sync, several slow clients are at work. Then the next sync waits as long as
 //! the last one took, at most [`CommitterOptions::gather_us_max`]: syncs without a pause would take the processor from the clients
 //! who could fill the batch. Alone, a transaction never waits.
 

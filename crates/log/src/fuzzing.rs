@@ -13,7 +13,8 @@ use crate::{repair_on, Epoch, Frame, LocalLog, Log, LogError, LogOptions};
 const EPOCH: Epoch = Epoch::new(u64::MAX);
 
 /// Takes `data` as the only segment of a log: opens, reads, repairs it, opens again and appends.
-/// || # Panics
+///
+/// # Panics
 /// If damage remains after a repair, or the log takes nothing after it.
 pub fn fuzz_segment(data: &[u8]) {
     let directory = Path::new("log");

@@ -1,8 +1,11 @@
 //! The log of one database: the effects of its transactions, in order, durable.
-//! || The engine hands batches of records to the [`Committer`]. Its thread writes all that has gathered as one frame, syncs once,
+//!
+//! The engine hands batches of records to the [`Committer`]. Its thread writes all that has gathered as one frame, syncs once,
 //! and reports the durable [offset](LogOffset). The log sees bytes and a count; only the engine knows what is in them.
-//! || An *offset* counts transactions, a *position* counts bytes of a file, a *place* is a position with the hash and offset there.
-//! || [`LocalLog`] keeps the frames in segment files (byte layout: `docs/on-disk-formats.md`), behind the trait [`Log`].
+//!
+//! An *offset* counts transactions, a *position* counts bytes of a file, a *place* is a position with the hash and offset there.
+//!
+//! [`LocalLog`] keeps the frames in segment files (byte layout: `docs/on-disk-formats.md`), behind the trait [`Log`].
 //! [`MemoryLog`] serves databases that live in memory only.
 //!
 //! Rules that hold everywhere here:

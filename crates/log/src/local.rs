@@ -87,7 +87,8 @@ pub struct LocalLog {
 impl LocalLog {
     /// Opens the log in `directory` as the writer of `epoch`, or begins one. An epoch older than the log's is [`LogError::Fenced`];
     /// a newer one is made durable.
-    /// || A torn tail is cut; any other damage is an error. What is not proven to be on the disk is written again: after a failed
+    ///
+    /// A torn tail is cut; any other damage is an error. What is not proven to be on the disk is written again: after a failed
     /// sync, reads may have come from the cache.
     pub fn open(
         directory: &Path,

@@ -1,5 +1,6 @@
 //! Making sure that what was read from a log is on the disk.
-//! || Reading proves nothing: after a failed sync Linux counts the pages as clean, shows them to every process until it needs the
+//!
+//! Reading proves nothing: after a failed sync Linux counts the pages as clean, shows them to every process until it needs the
 //! memory, and lets the next sync succeed without writing them. Names of files may behave so too. Only what some process synced
 //! before it went on is on the disk for sure: a frame says how much before it was unsynced when it was written, and nothing is
 //! written to a segment before its name is durable. All else is written again.

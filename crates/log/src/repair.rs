@@ -51,7 +51,8 @@ pub fn owner_of(directory: &Path) -> Result<Option<[u8; 32]>, LogError> {
 
 /// Reads the log in `directory` and cuts it at the first damage: the good part before it stays, the bytes behind it in that segment
 /// are saved as `*.removed-<byte>`, and later segments are renamed to `*.removed`. A torn tail counts as damage here.
-/// || Transactions in the removed part are lost: this is for databases without a backup of them.
+///
+/// Transactions in the removed part are lost: this is for databases without a backup of them.
 pub fn repair(directory: &Path, options: &LogOptions) -> Result<RepairReport, LogError> {
     repair_on(disk(), directory, options)
 }

@@ -10,7 +10,8 @@ use crate::format::{manifest_name, pack_header, pack_name, Manifest};
 use crate::SnapshotStore;
 
 /// Takes `data` as a manifest, as it is and with a correct checksum, beside one pack.
-/// || # Panics
+///
+/// # Panics
 /// If a manifest does not survive its own encoding, or a damaged snapshot is found again.
 pub fn fuzz_snapshot_manifest(data: &[u8]) {
     let mut mended = data.to_vec();

@@ -1,5 +1,6 @@
 //! Snapshots of a database: content-addressed objects (page images), and the engine's own bytes.
-//! || A snapshot writes only the objects that the last snapshot but one does not have. So one of an almost unchanged database
+//!
+//! A snapshot writes only the objects that the last snapshot but one does not have. So one of an almost unchanged database
 //! writes almost nothing, and two in a row share no pack: one that rots cannot spoil both. A part of the objects that it takes over
 //! is read back from the disk and compared, each time another part. New objects go into one *pack* file. The *manifest* lists every
 //! object with its place, and a rename publishes it, so a snapshot is complete or absent. Byte layouts: `docs/on-disk-formats.md`.

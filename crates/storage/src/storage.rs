@@ -18,7 +18,8 @@ pub enum OpenMode {
 
 pub trait Storage: Send + Sync + 'static {
     /// Creates `directory` and its missing parents, durably.
-    /// || Each name is synced before anything is made below it. So of the directories that exist, only the last may have been left
+    ///
+    /// Each name is synced before anything is made below it. So of the directories that exist, only the last may have been left
     /// unsynced, by a process that died; its name is synced again.
     fn create_directory(&self, directory: &Path) -> io::Result<()> {
         let parent = parent_of(directory);

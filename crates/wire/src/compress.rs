@@ -103,7 +103,8 @@ impl Compression {
 }
 
 /// When the server compresses.
-/// || The TypeScript client 2.10.1 asks for gzip by default. It inflates each payload asynchronously and handles it when *that*
+///
+/// The TypeScript client 2.10.1 asks for gzip by default. It inflates each payload asynchronously and handles it when *that*
 /// payload is ready, so small payloads behind a large compressed one overtake it, and the client loses row changes. The server can
 /// prevent this only by not compressing for such clients; an uncompressed payload is always legal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
