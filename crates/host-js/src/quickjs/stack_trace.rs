@@ -106,7 +106,7 @@ fn parse_line(line: &str) -> Option<Frame> {
     })
 }
 
-/// What to say of an exception that no code of the program caught. Runs getters of the program.
+/// Text and frames of an uncaught exception. Runs getters of the program.
 ///
 /// # Safety
 /// The context is alive and its state is not borrowed.
