@@ -196,7 +196,9 @@ impl Dialect for Http {
                 return Ok(0);
             };
             let Some(request_id) = waiting.take() else {
-                return Err(Error::Protocol("it sent an answer without a request".into()));
+                return Err(Error::Protocol(
+                    "it sent an answer without a request".into(),
+                ));
             };
             is_last = !response.keeps_alive;
             on_received(Received::Answer(request_id, template.outcome(&response)))?;
