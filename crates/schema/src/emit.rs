@@ -144,7 +144,7 @@ fn view_primary_keys_v10(level: &ModuleLevel) -> Vec<RawViewPrimaryKeyDefV10> {
 /// The names by which sections refer to objects of other sections.
 struct ShownNames<'a> {
     level: &'a ModuleLevel,
-    /// How a reader makes canonical names of what is shown.
+    /// The rules by which readers derive canonical names.
     readers_rules: NameRules,
 }
 

@@ -1,4 +1,4 @@
-//! What can be wrong with a module definition (02 §8.12).
+//! Errors in a module definition (02 §8.12).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -28,7 +28,7 @@ pub struct ValidationErrors {
     pub not_shown: usize,
 }
 
-/// So many errors are kept; a hostile definition could have millions.
+/// More errors are dropped; a hostile definition could have millions.
 pub(crate) const ERRORS_MAX: usize = 256;
 
 impl fmt::Display for ValidationErrors {
@@ -44,7 +44,7 @@ impl fmt::Display for ValidationErrors {
     }
 }
 
-/// One thing that is wrong. Names are cut to a readable length where they come from unchecked input.
+/// One error. Names from unchecked input are cut to a readable length.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValidationError {
     #[error("module contains invalid identifier: {0}")]

@@ -46,7 +46,7 @@ pub struct SumType {
     pub variants: Vec<SumTypeVariant>,
 }
 
-/// One variant of a sum: exactly one payload type, unit when it carries nothing.
+/// A variant of a sum. A variant without payload has the unit type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SumTypeVariant {
     pub name: Option<Box<str>>,

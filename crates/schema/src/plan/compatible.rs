@@ -17,7 +17,7 @@ pub struct Incompatible {
     pub why: Mismatch,
 }
 
-/// How two types differ at one place.
+/// The difference of two types at one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mismatch {
     /// As text, cut to a readable length.

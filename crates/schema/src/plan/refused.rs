@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::compatible::Incompatible;
 
-/// So many reasons are kept; a definition may have thousands of tables.
+/// More reasons are dropped; a definition may have thousands of tables.
 const REASONS_MAX: usize = 256;
 
 /// The new definition cannot take over the data of the old one by itself: all reasons, up to a limit.
@@ -39,7 +39,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// One change that no step can make.
+/// A change that no step can make.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("The migration function reads table {table} as {declared}, which does not fit the table: {difference}. Declare {declared} \

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::def::ModuleDef;
 
-/// One step. Names are canonical, with namespace; everything else about the object is in the old and new definition.
+/// One step. Names are canonical, with namespace; the definitions have everything else about the object.
 ///
 /// `table` may be the name of a view in [`Step::ChangeColumns`], [`Step::ChangeTableAccessorName`],
 /// [`Step::ChangeColumnAccessorName`] and [`Step::ChangeAccess`]: the table that holds its rows is meant then.
@@ -35,7 +35,7 @@ pub enum Step {
     RemoveView {
         view: String,
     },
-    /// Of every rule of the old definition.
+    /// For every rule of the old definition.
     RemoveRowLevelSecurity {
         sql: String,
     },
@@ -91,7 +91,7 @@ pub enum Step {
     AddView {
         view: String,
     },
-    /// Of every rule of the new definition.
+    /// For every rule of the new definition.
     AddRowLevelSecurity {
         sql: String,
     },
@@ -101,13 +101,13 @@ pub enum Step {
     ChangePrimaryKey {
         table: String,
     },
-    /// Of every view that stays: its live instances are evaluated again.
+    /// For every view that stays: its live instances are evaluated again.
     UpdateView {
         view: String,
     },
-    /// Of the new definition, when all but the old tables is as it says.
+    /// Of the new definition, when all but the old tables is in its new form.
     RunMigration,
-    /// In its place if rows are migrated one by one: they have been, and the tables that took them in get their names.
+    /// Instead, if rows were migrated one by one: the new tables get their names.
     Backfill,
     /// With its rows, as it was set aside. `table` is the name that it has then.
     RemoveOldTable {
@@ -116,7 +116,7 @@ pub enum Step {
     DisconnectAllUsers,
 }
 
-/// What a step does. In the order in which steps are taken.
+/// The kinds of steps, in the order in which they are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StepKind {
     SetAsideTable,
@@ -291,7 +291,7 @@ impl Step {
         }
     }
 
-    /// What of the table it concerns, if not all of it: an index, a constraint, a sequence or a column; or the rule.
+    /// The part of the table that changes: an index, constraint, sequence or column; or the rule.
     pub fn part(&self) -> Option<&str> {
         match self {
             Step::RemoveIndex { index: part, .. }
@@ -326,7 +326,7 @@ impl Step {
             .then_with(|| self.name().cmp(&other.name()))
     }
 
-    /// What it is sorted by among its kind. Columns have no names of their own.
+    /// The order among steps of one kind. Columns have no names of their own.
     fn name(&self) -> (Option<&str>, Option<&str>) {
         match self {
             Step::ChangeColumnAccessorName { table, column } => (Some(table), Some(column)),

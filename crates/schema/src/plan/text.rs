@@ -12,7 +12,7 @@ use super::tables::{column_name, column_names};
 use crate::def::*;
 use crate::table::{IndexAlgorithm, TableAccess};
 
-/// How a plan is printed.
+/// The output format of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PlanStyle {
     #[default]

@@ -1,4 +1,4 @@
-//! What changed in the views (02 §14.4).
+//! The changes of views (02 §14.4).
 
 use lightcone_types::{AlgebraicType, ProductType};
 

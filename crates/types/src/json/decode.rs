@@ -8,7 +8,7 @@ use crate::bsatn::encode_value;
 use crate::hex;
 use crate::typespace::Typespace;
 
-/// What a product is called in error texts (01 §1.7.8).
+/// The word for a product in error texts (01 §1.7.8).
 #[derive(Clone, Copy, Debug)]
 pub enum ProductRole<'a> {
     /// A record or tuple.
