@@ -10,8 +10,8 @@
 //!
 //! Rules that hold everywhere here:
 //! - The first failed write or sync poisons the log for good; a sync is never retried.
-//! Opening takes nothing for durable because it can be read: what no later sync proves is written again.
-//! A torn tail is cut on opening. Damage anywhere else is refused with file, byte and advice; only [`repair`] cuts it.
+//! - Opening takes nothing for durable because it can be read: what no later sync proves is written again.
+//! - A torn tail is cut on opening. Damage anywhere else is refused with file, byte and advice; only [`repair`] cuts it.
 //! - A writer with an older epoch than the log's is [`Fenced`](LogError::Fenced).
 
 #![forbid(unsafe_code)]
