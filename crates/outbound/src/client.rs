@@ -16,8 +16,8 @@ use tokio::sync::{oneshot, Semaphore};
 
 use crate::error::hide_query;
 use crate::filter::Filter;
-use crate::own::{OwnAddresses, OwnPorts};
 use crate::resolver::{to_port, Resolver};
+use crate::this_machine::{OwnAddresses, OwnPorts};
 use crate::{AllowList, Bounds, Lookup, OutboundError, Reach, Request};
 use crate::{RequestShare, Response, SystemLookup};
 

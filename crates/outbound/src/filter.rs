@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::address::is_public;
-use crate::own::{OwnAddresses, OwnPorts};
+use crate::this_machine::{OwnAddresses, OwnPorts};
 use crate::{AllowList, OutboundError};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 mod lines;
 mod names;
-mod old;
+mod removal;
 mod tail;
 
 use std::fs::{File, OpenOptions};
