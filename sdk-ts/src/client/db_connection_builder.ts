@@ -13,7 +13,7 @@ import type { AnyModule } from "./remote_module";
 import type { KeepAliveOptions } from "./silence_watch";
 import { type Compression, OrderedSocket, type WebSocketFactory } from "./socket";
 
-/** What `build` hands to the connection, but for what it must be told. */
+/** The optional part of the configuration of a connection. */
 type Settings = Omit<DbConnectionConfig<AnyModule>, "uri" | "nameOrAddress" | "remoteModule" | "reconnect">;
 
 /** Where and how to connect. `DbConnection.builder()` of the generated bindings makes one. */
@@ -29,7 +29,7 @@ export class DbConnectionBuilder<DbConnection extends AnyConnection> {
   };
   #uri: URL | undefined;
   #nameOrAddress = "";
-  /** What was asked for; if nothing was, it depends on who handles the loss of a connection. */
+  /** Set by `withReconnect`; otherwise it depends on `onDisconnect`. */
   #reconnect: DbConnectionConfig<AnyModule>["reconnect"] | false;
 
   /** Not for applications: use `DbConnection.builder()` of the generated bindings. */

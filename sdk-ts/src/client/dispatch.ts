@@ -1,4 +1,4 @@
-// What the server sends: decoded, applied to the cache, and told to whom it concerns, in this order.
+// Messages of the server: decoded, applied to the cache, and reported to callbacks and promises, in this order.
 
 import { BinaryReader, InternalError, SenderError, Timestamp } from "../core";
 import type { CacheUpdater } from "./cache_updater";

@@ -1,4 +1,4 @@
-// What callbacks get: the connection's parts, and why they are called.
+// The contexts of callbacks: the connection's parts, and the event.
 
 import type { ConnectionId, Identity, InferTypeOfParams, Timestamp } from "../core";
 import type { ClientDbView } from "./client_table";

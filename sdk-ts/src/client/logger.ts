@@ -1,4 +1,4 @@
-// What the client says on the console.
+// The client's messages on the console.
 
 /** How important a line is. */
 export type LogLevel = "info" | "warn" | "error" | "debug" | "trace";

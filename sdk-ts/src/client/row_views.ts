@@ -7,7 +7,7 @@ import { callSafely } from "./event_emitter";
 import { Changes, ROWS_BETWEEN_YIELDS, type Row } from "./row_store";
 import type { Steps } from "./scheduling";
 
-/** What a view needs of its table. */
+/** The table of a view. */
 export interface RowSource {
   rows(): Iterable<Row>;
   /** Another number after each commit that changed rows. */
@@ -149,7 +149,7 @@ function isSameList(a: readonly Row[], b: readonly Row[]): boolean {
   return true;
 }
 
-/** What a commit means for each view that was there when it was prepared. */
+/** The changes of a commit for each view that existed when it was prepared. */
 export interface ViewChanges {
   readonly byView: ReadonlyMap<RowView, Changes>;
   /** Views with a later number came afterwards. */
