@@ -33,7 +33,7 @@ const COMMIT_OPERATIONS = 8192;
 /** The same where a copy of the table would be more work: some 20 ms. */
 const COMMIT_OPERATIONS_MAX = 131_072;
 
-/** What the inserts and deletes of a message come to for one key. */
+/** The net change of a message for one key. */
 interface Net {
   difference: number;
   /** The last row that was inserted. */
@@ -177,7 +177,7 @@ export class RowStore {
   }
 
   /**
-   * What leads from `before` to this store. Rows that did not change keep their identity: this store takes over the
+   * The changes from `before` to this store. Rows that did not change keep their identity: this store takes over the
    * objects of `before`.
    */
   *differenceFrom(before: RowStore, isKeyed: boolean, changes: Changes): Steps {

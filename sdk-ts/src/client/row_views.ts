@@ -21,7 +21,7 @@ const NO_ROWS: readonly never[] = Object.freeze([]) as readonly never[];
 /** A result is put together anew when this part of its places is empty. */
 const EMPTY_PLACES_MAX = 0.5;
 
-/** So many views look at all rows of a table, before the next one has these put into groups. */
+/** Views that look at all rows of a table; one more has the rows put into groups. */
 const SEARCHES_MAX = 4;
 
 /** After a commit of more rows, groups are made anew when they are needed. */

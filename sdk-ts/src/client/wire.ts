@@ -17,7 +17,7 @@ export interface TableRows {
   readonly deletes: RowList[];
 }
 
-/** How a call of a reducer ended. */
+/** The outcome of a reducer. */
 export type ReducerOutcome =
   | { tag: "Ok"; value: { retValue: Uint8Array; transactionUpdate: { querySets: TableRows[] } } }
   | { tag: "OkEmpty" }

@@ -15,7 +15,7 @@ import type { AnyRow } from "../core/untyped";
 /** Rows, whether they have arrived, and why they will not. */
 export type ResultSnapshot = [rows: readonly AnyRow[], isReady: boolean] & { readonly error?: Error };
 
-/** What a component reads and listens to. */
+/** The query result of a component. */
 export interface ResultStore {
   /** Returns how to stop; the result is kept for `keepMs` after the last one has. */
   subscribe(listener: () => void, keepMs: number): () => void;
