@@ -19,7 +19,7 @@ export interface ResponseInit extends MessageInit {
   statusText?: string;
 }
 
-/** The target of a request. */
+/** The content of a request. */
 interface RequestContent {
   /** `GET` unless told otherwise. */
   method?: string;
