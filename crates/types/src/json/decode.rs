@@ -17,7 +17,6 @@ pub enum ProductRole<'a> {
     Arguments(&'a str),
 }
 
-/// Parses `text` as a value of type `ty`.
 pub fn value_from_json(
     typespace: &Typespace,
     ty: &AlgebraicType,
@@ -43,7 +42,6 @@ pub fn args_from_json(
     Ok(bsatn)
 }
 
-/// A value of type `ty` from parsed JSON.
 pub fn value_from_node(
     typespace: &Typespace,
     ty: &AlgebraicType,
