@@ -165,7 +165,6 @@ impl Client {
         self.identity
     }
 
-    /// A new request id.
     pub fn request_id(&mut self) -> u32 {
         self.next_request_id += 1;
         self.next_request_id

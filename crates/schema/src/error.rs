@@ -9,13 +9,11 @@ use lightcone_types::{ColId, TypeError, TypeRef};
 use crate::name::{IdentifierError, NAMESPACE_BYTES_MAX};
 use crate::raw::Lifecycle;
 
-/// Why a module definition cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The bytes are not a module definition.
     #[error("invalid bsatn module def: {0}")]
     Decode(#[from] DecodeError),
-    /// They are one, but it makes no sense.
+    /// They are one, but an invalid one.
     #[error("{0}")]
     Invalid(#[from] ValidationErrors),
 }
@@ -24,7 +22,7 @@ pub enum Error {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ValidationErrors {
     pub errors: Vec<ValidationError>,
-    /// Errors found beyond the limit, counted but not kept.
+    /// Errors beyond the limit.
     pub not_shown: usize,
 }
 
@@ -284,7 +282,7 @@ pub enum TypeUseError {
     TooManyVariants(usize),
 }
 
-/// A name as it goes into a message: cut to a readable length.
+/// A name for a message, cut to a readable length.
 pub(crate) fn clip(name: &str) -> String {
     const BYTES_MAX: usize = 200;
     if name.len() <= BYTES_MAX {

@@ -149,7 +149,6 @@ fn all<'t>(
 }
 
 impl Table {
-    /// An empty table.
     pub fn new(schema: Arc<TableSchema>) -> Table {
         let layout = Arc::new(RowLayout::of(&schema.columns));
         let rows = RowStore::new(&layout);

@@ -38,7 +38,6 @@ impl Compression {
         }
     }
 
-    /// The tag.
     #[inline]
     pub fn tag(self) -> u8 {
         match self {

@@ -113,7 +113,6 @@ pub(crate) fn undefined() -> JSValue {
     qjs::JS_UNDEFINED
 }
 
-/// A number.
 #[inline]
 pub(crate) fn number(value: u32) -> JSValue {
     match i32::try_from(value) {

@@ -6,7 +6,7 @@ use super::refused::{Refusal, Refused};
 use super::step::{MigrationPlan, Step};
 use crate::def::{MigrationDef, ModuleDef, TableDef};
 
-/// The tables that are set aside, with what the function knows of them.
+/// The tables that are set aside, with their old definitions in the function.
 type SetAside<'a> = BTreeMap<&'a str, &'a TableDef>;
 
 /// A plan in the making.

@@ -7,12 +7,12 @@ use super::compatible::Incompatible;
 /// More reasons are dropped; a definition may have thousands of tables.
 const REASONS_MAX: usize = 256;
 
-/// The new definition cannot take over the data of the old one by itself: all reasons, up to a limit.
+/// The new definition cannot take over the data of the old one: all reasons, up to a limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 pub struct Refused {
     /// By table, in order of their names.
     pub reasons: Vec<Refusal>,
-    /// Found beyond the limit, counted but not kept.
+    /// Reasons beyond the limit.
     pub not_shown: usize,
 }
 

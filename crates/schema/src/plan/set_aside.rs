@@ -25,7 +25,7 @@ enum Change {
 }
 
 impl<'a> Planner<'a> {
-    /// Which tables the function is to replace. If there is none, it does not run.
+    /// Finds the tables that the function is to replace. Without any, it does not run.
     pub(super) fn find_set_aside(&mut self) {
         let (old, new) = (self.old, self.new);
         let Some(migration) = &new.migration else {
@@ -79,7 +79,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Rows that call functions at their times, or that are there for one transaction only, cannot be migrated one by one.
+    /// Rows of schedule tables and of event tables cannot be migrated one by one.
     fn refuse_by_rows(&mut self, table: &TableDef) {
         let migration = self.new.migration.as_ref();
         if !migration.is_some_and(MigrationDef::is_by_rows) {

@@ -11,8 +11,8 @@ use crate::def::ModuleDef;
 /// [`Step::ChangeColumnAccessorName`] and [`Step::ChangeAccess`]: the table that holds its rows is meant then.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// The table gets the name `old`, under which the migration function reads it; it is not written any more. What calls its rows
-    /// planned is forgotten.
+    /// The table gets the name `old`, under which the migration function reads it; it is not written any more. Planned calls of a
+    /// schedule table are dropped.
     SetAsideTable {
         table: String,
         old: String,
@@ -150,7 +150,7 @@ pub enum StepKind {
 }
 
 impl StepKind {
-    /// Whether a table is not what code of the old definition knows. What is only added beside it does no harm to such code.
+    /// Whether code of the old definition could not use the table any more. Additions do no harm to it.
     pub(super) fn changes_tables(self) -> bool {
         match self {
             StepKind::SetAsideTable
@@ -177,7 +177,7 @@ impl StepKind {
             | StepKind::AddRowLevelSecurity
             | StepKind::RemoveRowLevelSecurity
             | StepKind::ChangeAccess
-            // Code finds columns by their positions.
+            // Code finds columns by position.
             | StepKind::ChangeColumnAccessorName
             // They come with a table that was set aside.
             | StepKind::RunMigration
@@ -187,7 +187,7 @@ impl StepKind {
         }
     }
 
-    /// The name as answers and reports spell it.
+    /// For answers and reports.
     pub fn as_str(self) -> &'static str {
         match self {
             StepKind::SetAsideTable => "SetAsideTable",
@@ -223,7 +223,6 @@ impl StepKind {
 }
 
 impl Step {
-    /// What it does.
     pub fn kind(&self) -> StepKind {
         match self {
             Step::SetAsideTable { .. } => StepKind::SetAsideTable,
@@ -257,7 +256,6 @@ impl Step {
         }
     }
 
-    /// The table or view that it concerns.
     pub fn table(&self) -> Option<&str> {
         match self {
             Step::SetAsideTable { table, .. }
@@ -349,7 +347,7 @@ pub struct MigrationPlan {
 }
 
 impl MigrationPlan {
-    /// True if nothing that is stored changes but the program.
+    /// Whether nothing that is stored changes but the program.
     pub fn keeps_schema(&self, old: &ModuleDef, new: &ModuleDef) -> bool {
         let rules_stay = old.row_level_security == new.row_level_security;
         self.steps.iter().all(|step| match step {
@@ -359,12 +357,12 @@ impl MigrationPlan {
         })
     }
 
-    /// True if clients cannot go on: they are disconnected when the plan has been carried out.
+    /// Whether clients are disconnected after the plan.
     pub fn breaks_clients(&self) -> bool {
         self.steps.last() == Some(&Step::DisconnectAllUsers)
     }
 
-    /// The tables that the migration function replaces, each with the name that it has while the function runs.
+    /// The tables that the migration function replaces, with their names while it runs.
     pub fn set_aside(&self) -> impl Iterator<Item = (&str, &str)> {
         self.steps.iter().filter_map(|step| match step {
             Step::SetAsideTable { table, old } => Some((table.as_str(), old.as_str())),
@@ -372,12 +370,11 @@ impl MigrationPlan {
         })
     }
 
-    /// True if rows are migrated one by one behind the running module, before the steps are taken.
+    /// Whether rows are migrated one by one behind the running module, before the steps.
     pub fn is_backfill(&self) -> bool {
         self.steps.contains(&Step::Backfill)
     }
 
-    /// The tables that the plan makes.
     pub fn added_tables(&self) -> BTreeSet<&str> {
         let added = self.steps.iter().filter_map(|step| match step {
             Step::AddTable { table } => Some(table.as_str()),
@@ -386,7 +383,7 @@ impl MigrationPlan {
         added.collect()
     }
 
-    /// True if code of the old definition may not go on with the tables: they have other rows, names or keys than it knows.
+    /// Whether code of the old definition could not use the tables: their rows, names or keys differ.
     pub fn changes_tables(&self) -> bool {
         let mut steps = self.steps.iter();
         steps.any(|step| step.kind().changes_tables())

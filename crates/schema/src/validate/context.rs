@@ -49,7 +49,6 @@ impl Context {
         }
     }
 
-    /// Checks that a name is an identifier.
     pub fn check_identifier(&mut self, name: &str) {
         self.check(check_identifier(name).map_err(ValidationError::Identifier));
     }
