@@ -22,7 +22,7 @@ export CARGO_TARGET_DIR=${LIGHTCONE_MODULES_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/
 name=$(sed -n 's/^name *= *"\(.*\)"/\1/p' "$module/Cargo.toml" | head -n 1 | tr - _)
 built=$CARGO_TARGET_DIR/wasm32-unknown-unknown/release/$name.wasm
 mkdir -p "$(dirname "$out")"
-# Under another name first, so that nobody reads half of it.
+# Under another name first, so that no reader sees half of it.
 if command -v wasm-opt >/dev/null 2>&1 && wasm-opt -all -g -O2 "$built" -o "$out.tmp"; then :; else cp "$built" "$out.tmp"; fi
 mv "$out.tmp" "$out"
 echo "$out: $(stat -c %s "$out") bytes"

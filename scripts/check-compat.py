@@ -7,6 +7,8 @@ compat.md
 limits.md
   - every constant that is named `NAME` in a row that names a source file is in that file, and has the value of the row.
     (Its keys come from the table of the limits: crates/limits/tests/page.rs.)
+track-record.md
+  - every test in Rust that guards against a bug, `file.rs: test`, is in its file.
 architecture.md
   - the picture of the dependencies is that of the manifests.
 README.md and every page in docs/
@@ -26,18 +28,21 @@ if sys.version_info < (3, 11):
     sys.exit("error: Python 3.11 or newer is needed, for tomllib")
 
 from checks import rust_packages
+from checks.repository import name_of
 
 ROOT = Path(__file__).resolve().parent.parent
 INTERFACE = ROOT / "docs" / "interface"
 COMPAT = ROOT / "docs" / "compat.md"
 LIMITS = ROOT / "docs" / "limits.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
+TRACK_RECORD = ROOT / "docs" / "track-record.md"
 
 STATES = {"works", "partly", "not yet"}
 PATH = re.compile(r"`((?:bench|crates|docs|fuzz|modules|scripts|sdk-ts|templates|tests)/[\w./-]+?)(?:::(\w+))?`")
 PATH_IN_CRATE = re.compile(r"`(([\w-]+)/(?:src|tests|benches|examples)/[\w./-]+?)`")
 # Directories that are named, and that only a run or a user makes.
 MADE = {"bench/runs", "spacetimedb/src/index.ts"}
+GUARD = re.compile(r"([\w./-]+\.rs): (.*)")
 CODE = re.compile(r"\bLC\d{4}\b")
 CHAPTER = re.compile(r"^## Chapter (\d\d)\b")
 NUMBER = re.compile(r"^#+ (\d+(?:\.\d+)*[a-z]?)\.? ")
@@ -86,6 +91,21 @@ def check_references(document):
         for code in CODE.findall(line):
             if not (ROOT / "docs" / "errors" / f"{code}.md").exists():
                 wrong(document, number, f"{code} has no page in docs/errors")
+
+
+def check_guards():
+    """Tests that are named behind their file, `file.rs: one, two`, or behind that in backticks of their own."""
+    for number, line in lines_of(TRACK_RECORD):
+        file, last = None, cells(line)[-1] if line.startswith("| ") else ""
+        for quote in re.findall(r"`([^`]*)`", last):
+            named = GUARD.fullmatch(quote)
+            if named:
+                file, quote = next((p for p in (ROOT / named[1], ROOT / "crates" / named[1]) if p.exists()), None), named[2]
+                if file is None:
+                    wrong(TRACK_RECORD, number, f"{named[1]} does not exist")
+            for test in re.findall(r"\b[a-z]\w*_\w+\b", quote) if file and "." not in quote else ():
+                if not re.search(rf"\bfn {test}\b", file.read_text(encoding="utf-8")):
+                    wrong(TRACK_RECORD, number, f"{name_of(file)} has no test {test}")
 
 
 def check_rows():
@@ -253,6 +273,7 @@ def main():
     for document in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         check_references(document)
     check_limits()
+    check_guards()
     check_picture()
     for document in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         check_links(document)

@@ -78,7 +78,7 @@ def check_programs(workspace, deny, allowed):
     listed = set(deny["licenses"]["allow"])
     exceptions = {entry["crate"]: entry["allow"] for entry in deny["licenses"]["exceptions"]}
     found = list(licences.unsatisfied(shipped, listed, exceptions))
-    # Nobody gets from us what only tests use, but a licence it must have, or a line that says why not.
+    # What only tests use is not shipped. It must still have a licence, or a line that says why not.
     oracles = allowed["rust"]["test-licences"]
     found += licences.unsatisfied([pair for pair in tests_only if pair[0] not in oracles], listed)
     if are_all_there:

@@ -157,7 +157,7 @@ def main(arguments):
     if not missing:
         for entry in needless:
             print(f"{name_of(ALLOWED)}: nothing in {entry['file']} needs `{entry['has']}`", file=sys.stderr)
-    # With --all, whoever calls knows that cargo has them.
+    # With --all, cargo must have all of them.
     is_incomplete = bool(missing) and "--all" in arguments
     return 1 if left or is_incomplete or (needless and not missing) else 0
 

@@ -86,7 +86,7 @@ for _ in $(seq 300); do
 done
 [ -n "$address" ] || die "the server did not start within 30 seconds"
 url=http://$address
-# With a configuration of the demo's own, so that it touches nobody's login.
+# With a configuration of the demo's own, so that it touches no user's login.
 spacetime() { "$bin/spacetime" --config-path "$work/cli.toml" "$@"; }
 # Shows what a command writes to stderr only if it fails.
 quietly() { "$@" 2>"$work/stderr" || { cat "$work/stderr" >&2; return 1; }; }

@@ -32,7 +32,7 @@ bundle() {
     shift 2
     [ "$target" -nt "$source" ] && [ "$target" -nt "$tools/package.json" ] && return 0
     say "bundling $name"
-    # Under another name first, so that nobody reads half of it: tests may run this script at the same time.
+    # Under another name first, so that no reader sees half of it: tests may run this script at the same time.
     NODE_PATH=$tools/node_modules:$legacy/node_modules "$tools/node_modules/.bin/esbuild" "$source" --bundle --format=esm --platform=browser \
         --target=esnext --sourcemap=inline --external:'spacetime:sys*' --conditions=production,import \
         --define:process.env.NODE_ENV='"production"' --log-level=warning "$@" --outfile="$target.$$"

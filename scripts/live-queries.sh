@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$root"
 module=${1:-rust}
 [ $# -gt 0 ] && shift
-shapes="nobody room two-conditions one-of-two range square anonymous-view join view-join rule rule-for-all"
+shapes="unsubscribed room two-conditions one-of-two range square anonymous-view join view-join rule rule-for-all"
 # shellcheck disable=SC2086
 [ $# -gt 0 ] || [ "$module" != fanout ] || set -- $shapes
 [ $# -gt 0 ] || set -- join join-view exists view query-view window-outside window-inside first-rows scans unrelated
@@ -73,7 +73,7 @@ for name in "$@"; do
     unrelated)
         for _ in 1 2 3; do
             start
-            echo "unrelated: nobody subscribed"
+            echo "unrelated: no subscribers"
             transfers --in-flight 40 | grep -iE 'transfers|p50|cpu' || true
             mkfifo "$directory/hold"
             queries --case hold --subscribers 1000 <"$directory/hold" >"$directory/held" &
@@ -88,7 +88,7 @@ for name in "$@"; do
     scans)
         start
         queries --case first-rows >/dev/null
-        echo "scans: nobody scans"
+        echo "scans: no scans"
         transfers --in-flight 1
         queries --case scans --subscribers 1 --seconds 14 >"$directory/scans" &
         scanning=$!

@@ -21,6 +21,9 @@ done
 say "documents"
 scripts/check-compat.py
 
+say "words"
+scripts/check-words.py
+
 say "the checks themselves"
 python3 -m unittest discover --quiet --start-directory scripts/checks/tests --top-level-directory scripts
 

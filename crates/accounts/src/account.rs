@@ -1,29 +1,29 @@
-//! The accounts, and bytes that are reserved in them.
+//! Accounts and reservations.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// Whose bytes an account counts.
+/// What an account counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Everybody's.
+    /// All memory that is counted.
     Process,
-    /// What clients have asked for and not yet taken.
+    /// What clients have requested and not yet received.
     Clients,
-    /// One client's part of it.
+    /// One client's part of `Clients`.
     Client,
     /// Half-received requests and messages.
     Requests,
     /// Modules that are received, or wait to be published.
     Uploads,
-    /// The instances of a database that its writer has.
+    /// The instances that the writer of a database uses.
     Instances,
     /// Calls beside the writers, of all databases.
     AllProcedures,
-    /// The same of one owner.
+    /// Calls beside the writers, of one owner's databases.
     Owner,
-    /// The same of one database.
+    /// Calls beside the writer of one database.
     Procedures,
     /// One instance, with the call that it runs.
     Instance,
@@ -33,26 +33,24 @@ pub enum Kind {
     Mappings,
 }
 
-/// What an account may have, and how it takes it from the one above.
+/// The bound of an account, and how it takes bytes from its parent.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
-    /// The most that it may have.
     pub bytes_max: usize,
-    /// It takes parts of this size from the account above.
+    /// The account takes multiples of this from its parent.
     pub step_bytes: usize,
-    /// So much it may have without taking it from the account above.
+    /// The first bytes, which are not taken from the parent.
     pub floor_bytes: usize,
-    /// It may take no more than is left above for all others: so a few that hold on to theirs cannot use up everything.
+    /// The account takes at most half of what its parent has left, so that a few holders cannot use up everything.
     pub leaves_as_much: bool,
 }
 
 impl Terms {
-    /// Everything that it has is taken from the account above, byte by byte.
+    /// Every byte is taken from the parent.
     pub const fn exact(bytes_max: usize) -> Terms {
         Terms::in_steps(bytes_max, 1)
     }
 
-    /// The same in steps.
     pub const fn in_steps(bytes_max: usize, step_bytes: usize) -> Terms {
         Terms {
             bytes_max,
@@ -63,26 +61,25 @@ impl Terms {
     }
 }
 
-/// What is done when an account is used up, with what would have been the part of the one who asked.
+/// Called when an account is exhausted, with the share that the caller would have had.
 type Relief = Box<dyn Fn(usize) + Send + Sync>;
 
-/// Memory that somebody holds. Part of the account above it.
+/// A node in the tree of counted memory.
 pub struct Account {
     kind: Kind,
     terms: Terms,
-    above: Option<Arc<Account>>,
+    parent: Option<Arc<Account>>,
     used: AtomicUsize,
-    /// What it has taken from the account above.
+    /// Taken from the parent.
     share: AtomicUsize,
     relief: Option<Relief>,
 }
 
-/// An account has no more.
+/// An account is exhausted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exceeded {
-    /// Whose account.
     pub kind: Kind,
-    /// What it may have.
+    /// The bound of that account.
     pub bytes_max: usize,
 }
 
@@ -105,17 +102,16 @@ impl fmt::Debug for Account {
 }
 
 impl Account {
-    /// An account above all others.
+    /// The root of a tree.
     pub fn root(kind: Kind, bytes_max: usize) -> Arc<Account> {
         Arc::new(Account::new(kind, Terms::exact(bytes_max), None, None))
     }
 
-    /// An account below this one.
     pub fn open(self: &Arc<Self>, kind: Kind, terms: Terms) -> Arc<Account> {
         Arc::new(Account::new(kind, terms, Some(self.clone()), None))
     }
 
-    /// The same, which does something about it when it is used up.
+    /// An account below this one that calls `relief` when it is exhausted.
     pub fn open_with_relief(
         self: &Arc<Self>,
         kind: Kind,
@@ -129,98 +125,89 @@ impl Account {
     fn new(
         kind: Kind,
         terms: Terms,
-        above: Option<Arc<Account>>,
+        parent: Option<Arc<Account>>,
         relief: Option<Relief>,
     ) -> Account {
         Account {
             kind,
             terms,
-            above,
+            parent,
             used: AtomicUsize::new(0),
             share: AtomicUsize::new(0),
             relief,
         }
     }
 
-    /// What is held in it now.
     pub fn used(&self) -> usize {
         self.used.load(Relaxed)
     }
 
-    /// What it has taken from the account above.
+    /// Bytes taken from the parent.
     pub fn share(&self) -> usize {
         self.share.load(Relaxed)
     }
 
-    /// The most that it may have.
     pub fn bytes_max(&self) -> usize {
         self.terms.bytes_max
     }
 
-    /// Whether it has more than it may: something was taken that nobody could refuse.
+    /// Whether it holds more than its bound, after [`Account::take_anyway`].
     pub fn is_overdrawn(&self) -> bool {
         self.used() > self.bytes_max()
     }
 
-    /// Whether any bytes would be refused, in it or in one above: it has a bound.
+    /// Whether this account or one above it has a bound.
     pub fn is_bounded(&self) -> bool {
-        let above = self.above.as_ref();
-        self.bytes_max() < usize::MAX || above.is_some_and(|above| above.is_bounded())
+        let parent = self.parent.as_ref();
+        self.bytes_max() < usize::MAX || parent.is_some_and(|parent| parent.is_bounded())
     }
 
-    /// About how many more bytes it may have now.
+    /// About how many more bytes can be reserved now.
     pub fn free_bytes(&self) -> usize {
         let own = self.bytes_max().saturating_sub(self.used());
-        let Some(above) = &self.above else {
+        let Some(parent) = &self.parent else {
             return own;
         };
-        let mut left = above.free_bytes();
+        let mut left = parent.free_bytes();
         if self.terms.leaves_as_much {
-            // Half of it is what it may take and still leave as much.
+            // It may take half of the remainder, and leaves the other half.
             left = left.saturating_sub(self.share()) / 2;
         }
         own.min(left.max(self.terms.floor_bytes))
     }
 
-    /// Reserves bytes.
-    ///
-    /// # Errors
-    /// This account, or one above, would have too many; nothing is reserved then.
+    /// Reserves bytes, or nothing if this account or one above it is exhausted.
     pub fn reserve(self: &Arc<Self>, bytes: usize) -> Result<Reservation, Exceeded> {
         let mut reservation = Reservation::none(self);
         reservation.grow(bytes)?;
         Ok(reservation)
     }
 
-    /// Counts bytes if there is room for them, for memory that something else keeps: whoever takes them gives them back.
-    ///
-    /// # Errors
-    /// As [`Account::reserve`].
+    /// Counts bytes without a [`Reservation`]; the caller gives them back.
     pub fn take(&self, bytes: usize) -> Result<(), Exceeded> {
         self.take_share(bytes, 0)
     }
 
-    /// Counts bytes that nobody can refuse any more: they are held already.
+    /// Counts bytes that are already allocated, beyond the bound if need be.
     pub fn take_anyway(&self, bytes: usize) {
         let used = self.used.fetch_add(bytes, Relaxed).saturating_add(bytes);
-        let Some(above) = &self.above else {
+        let Some(parent) = &self.parent else {
             return;
         };
         self.raise_share(used, |more, _| {
-            above.take_anyway(more);
+            parent.take_anyway(more);
             Ok(())
         })
         .expect("it is taken anyway");
     }
 
-    /// Gives taken bytes back.
     pub fn give_back(&self, bytes: usize) {
         let used = self.used.fetch_sub(bytes, Relaxed) - bytes;
-        let Some(above) = &self.above else {
+        let Some(parent) = &self.parent else {
             return;
         };
         let (share, wanted) = (self.share(), self.share_of(used));
-        // One step is kept while there is something, so that what is about the size of a step does not go back and forth.
+        // One step is kept while anything is used, so that a use of about one step does not take and give back all the time.
         let step_bytes = match self.terms.step_bytes {
             1 => 0,
             step_bytes => step_bytes,
@@ -228,14 +215,14 @@ impl Account {
         if share > wanted.saturating_add(step_bytes) || (wanted == 0 && share > 0) {
             let set = self.share.compare_exchange(share, wanted, Relaxed, Relaxed);
             if set.is_ok() {
-                above.give_back(share - wanted);
+                parent.give_back(share - wanted);
             }
         }
     }
 
-    /// `share`: what the one who asks would have of this account then, if it is to leave as much for others.
+    /// `share`: what the child would have taken from this account; as much must be left. 0: no such rule.
     fn take_share(&self, bytes: usize, share: usize) -> Result<(), Exceeded> {
-        // What is refused is never in the sum, not even for a moment: others would be refused with it.
+        // A refused amount is never in the sum, not even for a moment: it would cause other refusals.
         let more = |used: usize| {
             let used = used.checked_add(bytes)?;
             let left = self.terms.bytes_max.checked_sub(used)?;
@@ -250,18 +237,18 @@ impl Account {
                 bytes_max: self.terms.bytes_max,
             });
         };
-        let Some(above) = &self.above else {
+        let Some(parent) = &self.parent else {
             return Ok(());
         };
         let leaves_as_much = self.terms.leaves_as_much;
         let raised = self.raise_share(before + bytes, |more, wanted| {
             let share = if leaves_as_much { wanted } else { 0 };
-            above.take_share(more, share)
+            parent.take_share(more, share)
         });
         raised.inspect_err(|_| self.give_back(bytes))
     }
 
-    /// Takes what it lacks for so many used bytes from the account above: so much more, to have so much.
+    /// Raises the share to what `used` bytes need. `take(more, share)` takes it from the parent.
     #[inline]
     fn raise_share(
         &self,
@@ -276,14 +263,14 @@ impl Account {
             }
             take(wanted - share, wanted)?;
             let set = self.share.compare_exchange(share, wanted, Relaxed, Relaxed);
-            match (set, &self.above) {
-                (Err(_), Some(above)) => above.give_back(wanted - share),
+            match (set, &self.parent) {
+                (Err(_), Some(parent)) => parent.give_back(wanted - share),
                 _ => return Ok(()),
             }
         }
     }
 
-    /// What an account with so many bytes takes from the one above.
+    /// What an account that uses so many bytes takes from its parent.
     fn share_of(&self, used: usize) -> usize {
         let beyond = used.saturating_sub(self.terms.floor_bytes);
         match self.terms.step_bytes {
@@ -295,15 +282,13 @@ impl Account {
 
 impl Drop for Account {
     fn drop(&mut self) {
-        if let Some(above) = &self.above {
-            above.give_back(*self.share.get_mut());
+        if let Some(parent) = &self.parent {
+            parent.give_back(*self.share.get_mut());
         }
     }
 }
 
-/// Reserved bytes of one holder; given back when dropped.
-///
-/// Without an account it holds what is nobody's: the default.
+/// Reserved bytes, given back on drop. The default has no account and counts nowhere.
 #[derive(Debug, Default)]
 pub struct Reservation {
     account: Option<Arc<Account>>,
@@ -311,7 +296,6 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Nothing yet, of an account.
     pub fn none(account: &Arc<Account>) -> Reservation {
         Reservation {
             account: Some(account.clone()),
@@ -319,20 +303,15 @@ impl Reservation {
         }
     }
 
-    /// The account that it is of, if it is of one.
     pub fn account(&self) -> Option<&Arc<Account>> {
         self.account.as_ref()
     }
 
-    /// What is reserved.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Reserves more.
-    ///
-    /// # Errors
-    /// As [`Account::reserve`]; what was reserved stays so.
+    /// Reserves more bytes. On an error the old reservation stays.
     pub fn grow(&mut self, bytes: usize) -> Result<(), Exceeded> {
         if let Some(account) = &self.account {
             account.take(bytes)?;
@@ -341,10 +320,7 @@ impl Reservation {
         Ok(())
     }
 
-    /// Has just so many bytes reserved.
-    ///
-    /// # Errors
-    /// As [`Reservation::grow`].
+    /// Reserves exactly so many bytes.
     #[inline]
     pub fn hold(&mut self, bytes: usize) -> Result<(), Exceeded> {
         if bytes > self.bytes {
@@ -356,7 +332,7 @@ impl Reservation {
         Ok(())
     }
 
-    /// The same for bytes that are held already, so that nobody can refuse them.
+    /// As `hold`, for bytes that are already allocated.
     pub fn hold_anyway(&mut self, bytes: usize) {
         match &self.account {
             Some(account) if bytes > self.bytes => {
@@ -367,7 +343,7 @@ impl Reservation {
         }
     }
 
-    /// Gives all back but so many bytes.
+    /// Gives back all but so many bytes.
     pub fn shrink(&mut self, bytes: usize) {
         let over = self.bytes.saturating_sub(bytes);
         if let Some(account) = self.account.as_ref().filter(|_| over > 0) {
@@ -376,7 +352,7 @@ impl Reservation {
         }
     }
 
-    /// Takes over what the other has; both are of the same account, or this one is of none.
+    /// Takes over the other reservation. Both have the same account, or this one has none.
     pub fn merge(&mut self, mut other: Reservation) {
         if self.account.is_none() {
             *self = other;
@@ -472,7 +448,7 @@ mod tests {
             }
         });
         assert_eq!(call.used(), 0);
-        // Whoever was last saw nothing left, or one of the others did.
+        // The last thread saw nothing left, or one of the others did.
         drop(call.reserve(STEP).expect("room"));
         drop(call);
         assert_eq!(middle.used(), 0);

@@ -1,4 +1,4 @@
-//! Values that count as somebody's for as long as they are there.
+//! Values with the bytes that are reserved for them.
 
 use std::fmt;
 use std::ops::Deref;
@@ -8,10 +8,8 @@ use crate::{Account, Exceeded, Reservation};
 
 /// What a buffer costs beside its content: the allocation, and its place in a list.
 const BUFFER_BYTES: usize = 128;
-/// The least that a buffer is made for.
 const CAPACITY_MIN: usize = 64;
 
-/// A value with the bytes that are reserved for it.
 #[derive(Default)]
 pub struct Counted<T> {
     value: T,
@@ -19,12 +17,12 @@ pub struct Counted<T> {
 }
 
 impl<T> Counted<T> {
-    /// A value that is there, and takes so many bytes.
+    /// A value that takes as many bytes as are reserved.
     pub fn new(value: T, reservation: Reservation) -> Counted<T> {
         Counted { value, reservation }
     }
 
-    /// A value of a bounded size that is nobody's: a fixed text, a result that a test has made.
+    /// A value of bounded size that counts nowhere: a constant text, a result of a test.
     pub fn constant(value: T) -> Counted<T> {
         Counted {
             value,
@@ -32,12 +30,12 @@ impl<T> Counted<T> {
         }
     }
 
-    /// The value, which does not count any more: whoever takes it counts it anew.
+    /// The value without its reservation. The caller counts it anew.
     pub fn into_inner(self) -> T {
         self.value
     }
 
-    /// Another value in the place of this one that takes as many bytes at most.
+    /// Replaces the value by one that takes no more bytes.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Counted<U> {
         Counted {
             value: change(self.value),
@@ -45,22 +43,17 @@ impl<T> Counted<T> {
         }
     }
 
-    /// Counts so many bytes more, of what belongs to the value.
-    ///
-    /// # Errors
-    /// The account has no more.
+    /// Reserves more bytes for what belongs to the value.
     pub fn add(&mut self, bytes: usize) -> Result<(), Exceeded> {
         self.reservation.grow(bytes)
     }
 
-    /// Bytes that are reserved.
     pub fn counted_bytes(&self) -> usize {
         self.reservation.bytes()
     }
 }
 
 impl Counted<Vec<u8>> {
-    /// A buffer without content.
     pub fn empty(account: &Arc<Account>) -> Counted<Vec<u8>> {
         Counted {
             value: Vec::new(),
@@ -68,10 +61,7 @@ impl Counted<Vec<u8>> {
         }
     }
 
-    /// Bytes that were made elsewhere.
-    ///
-    /// # Errors
-    /// The account has no more.
+    /// Counts bytes that are already allocated.
     pub fn of(bytes: Vec<u8>, account: &Arc<Account>) -> Result<Counted<Vec<u8>>, Exceeded> {
         Ok(Counted {
             reservation: account.reserve(bytes.capacity().saturating_add(BUFFER_BYTES))?,
@@ -79,10 +69,7 @@ impl Counted<Vec<u8>> {
         })
     }
 
-    /// A copy, reserved before it is made.
-    ///
-    /// # Errors
-    /// The account has no more.
+    /// A copy. Its bytes are reserved before it is made.
     pub fn copy_of(bytes: &[u8], account: &Arc<Account>) -> Result<Counted<Vec<u8>>, Exceeded> {
         let reservation = account.reserve(bytes.len().saturating_add(BUFFER_BYTES))?;
         Ok(Counted {
@@ -91,10 +78,7 @@ impl Counted<Vec<u8>> {
         })
     }
 
-    /// Appends bytes; room for them is reserved before it is made.
-    ///
-    /// # Errors
-    /// The account has no more; the buffer is as it was.
+    /// Appends bytes. Room is reserved before it is made; on an error the buffer is unchanged.
     #[inline]
     pub fn extend(&mut self, bytes: &[u8]) -> Result<(), Exceeded> {
         if bytes.len() > self.value.capacity() - self.value.len() {
@@ -116,7 +100,7 @@ impl Counted<Vec<u8>> {
         Ok(())
     }
 
-    /// Takes the content away and keeps the buffer.
+    /// Removes the content and keeps the buffer.
     pub fn clear(&mut self) {
         self.value.clear();
     }

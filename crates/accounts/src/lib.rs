@@ -1,7 +1,7 @@
-//! Memory that is held on somebody's behalf, counted where it is held.
+//! Memory that is held for callers, counted where it is held.
 //!
-//! The accounts of a process are one tree. Whoever holds memory for a caller has an account in it, and the leaves of the tree are the
-//! buffers: a [`Counted`] value cannot be without its [`Reservation`], and gives the bytes back when it is dropped.
+//! The accounts of a process are one tree. Its leaves are buffers: a [`Counted`] value has a [`Reservation`], and gives the bytes
+//! back on drop.
 //!
 //! ```text
 //! process ─┬─ clients ─────────────── connection, or request over HTTP ── answers, messages, queries
@@ -11,8 +11,8 @@
 //!          └─ procedures ── owner ── database's procedures ── instance ──── the same, stacks, request bodies, answers
 //! ```
 //!
-//! What an account holds it takes from the one above, in steps, so that small things touch only counters of the one who holds them.
-//! A refusal says which account had no more.
+//! An account takes bytes from its parent in steps, so small reservations touch one counter. A refusal names the account that is
+//! exhausted.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,5 @@
-//! What is asked for, and what comes out.
+//! Options and results of a generation.
 
-/// The languages that bindings can be written in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Language {
     TypeScript {
@@ -9,20 +8,17 @@ pub enum Language {
     },
     Rust,
     Csharp {
-        /// Of all types.
         namespace: String,
     },
 }
 
-/// What to generate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     pub language: Language,
-    /// Private tables and functions too.
+    /// Also private tables and functions.
     pub include_private: bool,
-    /// The version of the command line, which the bindings carry.
+    /// Of the command line; bindings carry it.
     pub cli_version: String,
-    /// The commit it was built from.
     pub commit: String,
 }
 
@@ -33,11 +29,10 @@ pub struct GeneratedFile {
     pub text: String,
 }
 
-/// The bindings, and what was left out of them.
+/// The bindings, and the private tables that were left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bindings {
     /// Sorted by path.
     pub files: Vec<GeneratedFile>,
-    /// Private tables that are not shown.
     pub skipped_tables: Vec<String>,
 }

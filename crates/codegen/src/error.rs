@@ -1,9 +1,8 @@
 //! Why bindings cannot be written.
 
-/// An error of this crate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A product or sum that is not special must have a name before a client can speak of it.
+    /// Only special products and sums have no name.
     #[error("{place} has a structured type without a name; give the type a name in the module")]
     Unnamed { place: String },
     #[error("{place} refers to a type that the module does not define")]
@@ -12,7 +11,7 @@ pub enum Error {
     UnnamedField { place: String },
     #[error("two things of the module would both be written to {0}; rename one of them")]
     SameFile(String),
-    /// Where all levels of a module share their names.
+    /// Names clash when all levels are one.
     #[error(
         "two things of the module and its submodules would both be called `{0}`; rename one of them"
     )]
@@ -34,5 +33,4 @@ pub enum Error {
     CsharpNamespace(String),
 }
 
-/// The result of generating.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,7 +1,7 @@
 //! Client bindings for a module (07 §8): from a validated module definition to the texts of source files.
 //!
-//! [`module`] gathers what bindings show of a definition, with the names as clients write them; [`typescript`], [`rust`]
-//! and [`csharp`] turn that into files. Nothing here touches a disk: the command line compares and writes.
+//! [`module`] selects what bindings show of a definition, with the names for clients; [`typescript`], [`rust`] and [`csharp`] make
+//! files of it. Nothing here touches a disk: the command line compares and writes.
 
 #![forbid(unsafe_code)]
 
@@ -19,7 +19,6 @@ pub use bindings::{Bindings, GeneratedFile, Language, Options};
 pub use error::{Error, Result};
 pub use text::PREFIX;
 
-/// Writes the bindings of a module.
 pub fn generate(def: &ModuleDef, options: &Options) -> Result<Bindings> {
     let mut module = module::Module::new(def, options.include_private)?;
     let skipped_tables = std::mem::take(&mut module.skipped_tables);

@@ -1,4 +1,4 @@
-//! What bindings show of a module definition, level by level, sorted as files list it.
+//! The visible part of a module definition, level by level, sorted as in files.
 
 mod flat;
 
@@ -15,7 +15,7 @@ use lightcone_types::{
 
 use crate::error::{Error, Result};
 
-/// A module as clients see it.
+/// A module for clients.
 #[derive(Debug)]
 pub(crate) struct Module {
     /// The root first, then the submodules depth first.
@@ -29,7 +29,7 @@ pub(crate) struct Level {
     /// The namespaces from the root down; empty for the root.
     pub path: Vec<String>,
     pub types: Types,
-    /// Sorted by name; views stand after the tables.
+    /// Sorted by name; views after tables.
     pub tables: Vec<Table>,
     pub reducers: Vec<Function>,
     pub procedures: Vec<Function>,
@@ -38,9 +38,9 @@ pub(crate) struct Level {
 /// A table or view.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// The name in the module's source.
+    /// In the module's source.
     pub accessor: String,
-    /// The name in the database, with namespaces.
+    /// In the database, with namespaces.
     pub name: String,
     pub row_type: TypeRef,
     pub columns: Vec<Column>,
@@ -62,7 +62,7 @@ pub(crate) struct Column {
 pub(crate) struct Index {
     pub accessor: String,
     pub name: String,
-    /// Positions in the columns.
+    /// Indexes of columns.
     pub columns: Vec<usize>,
 }
 
@@ -72,11 +72,10 @@ pub(crate) struct Constraint {
     pub columns: Vec<usize>,
 }
 
-/// A reducer or procedure.
 #[derive(Debug)]
 pub(crate) struct Function {
     pub accessor: String,
-    /// The name that calls carry.
+    /// For calls.
     pub name: String,
     pub params: Vec<(String, AlgebraicType)>,
     /// Unit for reducers.
@@ -157,7 +156,6 @@ impl Module {
         Ok(())
     }
 
-    /// All tables and views of all levels.
     pub fn tables(&self) -> impl Iterator<Item = (&Level, &Table)> {
         self.levels
             .iter()
@@ -183,7 +181,7 @@ impl Level {
         self.path.iter().map(|ns| format!("{ns}/")).collect()
     }
 
-    /// What stands before the names of a submodule's things where all levels meet.
+    /// The prefix of a submodule's names when all levels are one.
     pub fn pascal_prefix(&self) -> String {
         self.path.iter().map(|ns| to_pascal(ns)).collect()
     }
@@ -265,7 +263,7 @@ impl Table {
     }
 }
 
-/// The columns, with the types as the row type spells them: a column's own type has its refs replaced.
+/// The columns, with their types as in the row type: a column's own type has its refs resolved.
 fn columns(
     level: &ModuleLevel,
     row_type: TypeRef,
@@ -289,7 +287,6 @@ fn columns(
         .collect())
 }
 
-/// The named types of a level.
 #[derive(Debug)]
 pub(crate) struct Types {
     typespace: Arc<Typespace>,
@@ -298,7 +295,7 @@ pub(crate) struct Types {
     pub sorted: BTreeMap<String, TypeRef>,
 }
 
-/// What a type is, seen from outside: the special shapes are told apart here, once.
+/// A type with its special shapes told apart, once for all languages.
 #[derive(Debug)]
 pub(crate) enum Shape<'a> {
     Unit,
@@ -347,7 +344,7 @@ impl Types {
         self.names.get(&ty).map(String::as_str)
     }
 
-    /// `place` says in errors whose type this is.
+    /// `place` names the type in errors.
     pub fn shape<'a>(&'a self, ty: &'a AlgebraicType, place: &str) -> Result<Shape<'a>> {
         let unnamed = || Error::Unnamed {
             place: place.to_owned(),
@@ -362,7 +359,7 @@ impl Types {
                             .ok_or_else(|| Error::MissingType {
                                 place: place.to_owned(),
                             })?;
-                    // A ref to a ref to itself would never end; no validated module has one.
+                    // A ref to itself would never end; no validated module has one.
                     if matches!(target, AlgebraicType::Ref(_)) {
                         return Err(unnamed());
                     }
@@ -394,7 +391,7 @@ impl Types {
         })
     }
 
-    /// The named types that a type mentions itself, not through others.
+    /// The named types that a type mentions directly.
     pub fn mentioned<'a>(&'a self, ty: &'a AlgebraicType, out: &mut BTreeSet<&'a str>) {
         match self.shape(ty, "") {
             Ok(Shape::Named(name)) => {
@@ -409,7 +406,7 @@ impl Types {
         }
     }
 
-    /// The types that the fields or variants of a named type mention.
+    /// The types in the fields or variants of a named type.
     fn mentioned_by_definition<'a>(&'a self, name: &str, out: &mut BTreeSet<&'a str>) {
         match self.sorted.get(name).and_then(|r| self.get(*r)) {
             Some(AlgebraicType::Product(p)) => {
@@ -426,7 +423,7 @@ impl Types {
         }
     }
 
-    /// True if the definition of `from` leads to `to`.
+    /// Whether the definition of `from` leads to `to`.
     pub fn reaches(&self, from: &str, to: &str) -> bool {
         let mut seen = BTreeSet::new();
         let mut frontier = BTreeSet::new();
@@ -442,7 +439,7 @@ impl Types {
         false
     }
 
-    /// True if a table, function or type of the level needs `name` to be there.
+    /// Whether a table, function or type of the level needs `name`.
     pub fn is_needed(&self, name: &str, level: &Level) -> bool {
         let mut mentioned = BTreeSet::new();
         for column in level.tables.iter().flat_map(|t| &t.columns) {

@@ -2,22 +2,20 @@
 
 use lightcone_host::ConsoleFrame;
 
-/// One stack frame, innermost first.
+/// Innermost first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// Nameless functions have none.
+    /// None for anonymous functions.
     pub function: Option<String>,
-    /// Code of `eval` has none.
+    /// None for code of `eval`.
     pub script: Option<String>,
     /// From 1.
     pub line: u32,
     /// From 1.
     pub column: u32,
-    /// What kind of code it is.
     pub kind: FrameKind,
 }
 
-/// What kind of code a frame is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum FrameKind {
@@ -38,7 +36,7 @@ impl Frame {
     }
 }
 
-/// Frames in the form of the module's log.
+/// Frames in the form of the module log.
 pub fn console_frames(frames: &[Frame]) -> Vec<ConsoleFrame> {
     frames
         .iter()

@@ -1,27 +1,27 @@
-//! The hooks that a program hands over: how they are found and what describes the module (spec 04 §6.1).
+//! The hooks of a program: how they are found, and the description of the module (spec 04 §6.1).
 
 use crate::scope::{Scope, Thrown};
 use crate::{messages, sys};
 
 /// The functions of a program that the host calls.
 pub(crate) struct Hooks<K, H> {
-    /// `this` of all of them.
+    /// `this` for all of them.
     pub(crate) receiver: K,
     pub(crate) describe: H,
-    /// The class of what a reducer throws for its caller.
+    /// The class of errors for the caller of a reducer.
     pub(crate) sender_error: K,
     pub(crate) call_reducer: H,
     pub(crate) call_procedure: H,
-    /// Older packages do not have it.
+    /// None in older packages.
     pub(crate) call_http_handler: Option<H>,
     pub(crate) call_view: H,
     pub(crate) call_view_anon: H,
-    /// In place of `call_reducer` and `call_procedure`, if there are any (docs/js-abi.md).
+    /// Replaces `call_reducer` and `call_procedure` if there is one (docs/js-abi.md).
     pub(crate) call_reducer_direct: Option<H>,
     pub(crate) call_procedure_direct: Option<H>,
 }
 
-/// The hooks of an isolate, and apart from them the one that makes exceptions of errnos.
+/// The hooks of an isolate, and the function that makes exceptions of errnos.
 pub(crate) struct Found<K, H> {
     pub(crate) hooks: Hooks<K, H>,
     pub(crate) error_constructor: H,
@@ -29,9 +29,7 @@ pub(crate) struct Found<K, H> {
 
 /// Why a program is no module.
 pub(crate) enum Refused {
-    /// For this reason.
     Text(String),
-    /// It threw.
     Thrown,
 }
 
@@ -45,8 +43,8 @@ fn type_error(text: String) -> Refused {
     Refused::Text(format!("Uncaught TypeError: {text}"))
 }
 
-/// The hooks of an evaluated program: those that it registered with a version 1.x (§10), if `legacy` has any, or those that
-/// its default export gives.
+/// The hooks of an evaluated program: those that it registered with a version 1.x (§10), if `legacy` has any, or those of its
+/// default export.
 pub(crate) fn find<S: Scope>(
     scope: &mut S,
     namespace: &S::Value,
@@ -69,7 +67,7 @@ pub(crate) fn find<S: Scope>(
     ask(scope, legacy)
 }
 
-/// Asks the default export for its hooks.
+/// Calls the hook function of the default export.
 fn ask<S: Scope>(scope: &mut S, namespace: &S::Value) -> Result<Found<S::Kept, S::Hook>, Refused> {
     let schema = scope.property(namespace, "default")?;
     if scope.is_nullish(&schema) {
@@ -91,7 +89,7 @@ fn ask<S: Scope>(scope: &mut S, namespace: &S::Value) -> Result<Found<S::Kept, S
     read(scope, &object)
 }
 
-/// Reads all hooks, in the order of the chapter.
+/// In the order of the chapter.
 fn read<S: Scope>(scope: &mut S, object: &S::Value) -> Result<Found<S::Kept, S::Hook>, Refused> {
     let describe = required(scope, object, sys::HOOK_DESCRIBE)?.1;
     let error_constructor = required(scope, object, sys::HOOK_ERROR_CONSTRUCTOR)?.1;
@@ -131,7 +129,6 @@ fn required<S: Scope>(
     }
 }
 
-/// A hook that may be undefined or null.
 fn optional<S: Scope>(
     scope: &mut S,
     object: &S::Value,
@@ -144,7 +141,7 @@ fn optional<S: Scope>(
     }
 }
 
-/// A hook of this host alone: what is no function is none (docs/js-abi.md).
+/// A hook of this host alone: anything but a function is ignored (docs/js-abi.md).
 fn extra<S: Scope>(
     scope: &mut S,
     object: &S::Value,
@@ -159,7 +156,7 @@ fn no_function<S: Scope>(scope: &mut S, value: &S::Value, name: &str) -> Refused
     type_error(messages::expected_hook(name, &got))
 }
 
-/// The BSATN of the module's definition.
+/// The BSATN of the module definition.
 pub(crate) fn describe<S: Scope>(
     scope: &mut S,
     hooks: &Hooks<S::Kept, S::Hook>,

@@ -1,4 +1,4 @@
-//! What the database calls: an instance, whichever engine runs it.
+//! An instance, in either engine, as the database calls it.
 
 use std::any::Any;
 use std::panic::resume_unwind;
@@ -13,36 +13,35 @@ use lightcone_host::{
 use crate::invoke::{HookOutcome, Target};
 use crate::trace::Exception;
 
-/// The isolate of an instance: how an engine enters and leaves it, and what stops it meanwhile.
+/// The isolate of an instance: how an engine enters, leaves and stops it.
 pub(crate) trait Realm: HoldsEnv + Send {
-    /// Makes sure that the current thread can call. Says why it cannot.
+    /// Makes the isolate usable on this thread, or says why it cannot.
     fn make_ready(&mut self) -> Result<(), String>;
 
-    /// All calls will come from the current thread.
+    /// All calls will come from this thread.
     fn stay(&mut self) {}
 
-    /// Whether [`rest`](Self::rest) may have something to do.
+    /// Whether [`rest`](Self::rest) may ever free memory.
     fn rests(&self) -> bool {
         false
     }
 
-    /// Gives back what only the next call would use.
+    /// Frees memory that only the next call would use.
     fn rest(&mut self) {}
 
-    /// Calls a hook and runs what its promises wait for, under the time limit of calls. Says why it was ended, if it was: then
-    /// the call has no other end.
+    /// Calls a hook and runs its micro-tasks, under the time limit of calls. Says why the call was ended, if it was; it has no
+    /// other end then.
     fn call(
         &mut self,
         call: &ReducerCall<'_>,
         target: Target<'_>,
     ) -> (HookOutcome, Option<HostTrap>);
 
-    /// The next calls have another time limit. After [`make_ready`](Self::make_ready).
+    /// The time limit of later calls. After [`make_ready`](Self::make_ready).
     fn limit_calls(&mut self, call_ms_max: u64) {
         self.env().limit_calls(call_ms_max);
     }
 
-    /// What ends calls from outside.
     fn interrupt(&mut self) -> Arc<Interrupt> {
         self.env().interrupt().clone()
     }
@@ -50,14 +49,13 @@ pub(crate) trait Realm: HoldsEnv + Send {
     /// Whether no further call may run.
     fn is_tainted(&self) -> bool;
 
-    /// The panic of a host function in the last call, which could not go through the engine.
+    /// A panic of a host function in the last call, which could not unwind through the engine.
     fn take_panic(&mut self) -> Option<Box<dyn Any + Send>>;
 }
 
-/// A running module.
 pub(crate) struct JsInstance<R> {
     realm: R,
-    /// What the view that ran has read.
+    /// Of the last view.
     reads: ReadSet,
 }
 
@@ -106,7 +104,7 @@ impl<R: Realm> JsInstance<R> {
 }
 
 impl<R: Realm> JsInstance<R> {
-    /// What a call returned counts as its instance's until somebody else's account has it.
+    /// What a call returned is in its instance's account until another account takes it.
     fn count(&mut self, bytes: Vec<u8>) -> Result<Counted<Vec<u8>>, HostTrap> {
         Counted::of(bytes, self.realm.env().account()).map_err(trap_of)
     }
@@ -184,7 +182,7 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
         call: &ViewCall<'_>,
         reads: &mut ReadSet,
     ) -> ViewOutcome {
-        // Reading begins when there is an isolate to begin in.
+        // Reads are noted once there is an isolate.
         let target = Target::View {
             is_anonymous: call.sender.is_none(),
         };
@@ -205,7 +203,7 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
     fn prepare(&mut self) {
         match self.realm.make_ready() {
             Ok(()) => self.realm.stay(),
-            // It shows again, and is reported, at the first call.
+            // The first call fails too, and reports it.
             Err(message) => tracing::warn!(%message, "a JavaScript module was not ready"),
         }
     }
@@ -215,7 +213,7 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
     }
 
     fn limit_calls(&mut self, call_ms_max: u64) {
-        // Without an isolate there is no call: it shows then.
+        // Without an isolate the call reports it.
         if self.realm.make_ready().is_ok() {
             self.realm.limit_calls(call_ms_max);
         }
@@ -235,13 +233,12 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
     }
 }
 
-/// How a call ended.
 enum CallOutcome {
-    /// With this result, which is empty for reducers.
+    /// Empty for reducers.
     Returned(Vec<u8>),
-    /// With head and body of the response of an HTTP handler.
+    /// Head and body of the response of an HTTP handler.
     Answered(Vec<u8>, Vec<u8>),
-    /// With a `SenderError` of this text.
+    /// With the text of a `SenderError`.
     Refused(String),
     Fatal(String),
     TimedOut(String),
@@ -265,7 +262,7 @@ impl CallOutcome {
         returned: impl FnOnce(CallOutcome) -> Option<Result<R, HostTrap>>,
     ) -> ProcedureOutcome<R> {
         match self {
-            // Neither has an answer for refusals: they are failures with another text (§5.2).
+            // For these, refusals are failures with another text (§5.2).
             CallOutcome::Refused(message) | CallOutcome::Fatal(message) => {
                 ProcedureOutcome::Failed { message }
             }

@@ -1,4 +1,4 @@
-//! One call of a hook: its arguments, its result, what it threw (spec 04 §5.2, §6.2).
+//! One call of a hook: arguments, result, exception (spec 04 §5.2, §6.2).
 
 use lightcone_host::ReducerCall;
 
@@ -7,36 +7,31 @@ use crate::messages;
 use crate::scope::{CallBuffer, Scope, Thrown, CALL_BUFFER_BYTES};
 use crate::trace::Exception;
 
-/// Which hook is called.
 #[derive(Clone, Copy)]
 pub(crate) enum Target<'a> {
     Reducer,
     Procedure,
-    /// With the body of the request.
     HttpHandler(&'a [u8]),
-    View {
-        is_anonymous: bool,
-    },
+    View { is_anonymous: bool },
 }
 
-/// How a hook ended.
 pub(crate) enum HookOutcome {
-    /// With this result, which is empty for reducers.
+    /// Empty for reducers.
     Returned(Vec<u8>),
-    /// With head and body of the response of an HTTP handler.
+    /// Head and body of the response of an HTTP handler.
     Answered(Vec<u8>, Vec<u8>),
-    /// With a `SenderError` of this text.
+    /// With the text of a `SenderError`.
     Refused(String),
-    /// With an exception that nobody caught, or a result of the wrong type.
+    /// An uncaught exception, or a result of the wrong type.
     Uncaught(Exception),
-    /// In a way that the module's log gets no record of.
+    /// Without a record in the module's log.
     Failed(String),
 }
 
-/// What an isolate keeps between calls.
+/// Values that an isolate keeps between calls.
 pub(crate) struct Roots<K, H> {
     pub(crate) hooks: Hooks<K, H>,
-    /// Views of the arguments by length, made when first needed.
+    /// Views of the arguments by length, made on demand.
     views: Vec<Option<K>>,
     senders: BigInts<K, 4>,
     connections: BigInts<K, 2>,
@@ -53,17 +48,16 @@ impl<K, H> Roots<K, H> {
     }
 }
 
-/// Where the arguments start in the buffer of a direct call.
+/// Of a direct call's buffer, before its arguments.
 const DIRECT_HEAD_BYTES: usize = 64;
-/// Views up to this length are kept.
+/// Longer views are not kept.
 const KEPT_VIEW_BYTES_MAX: usize = 512;
-/// Big integers that are kept of each kind; a power of two.
+/// Of each kind; a power of two.
 const BIG_INTS_KEPT: usize = 256;
 
-/// Why a hook has no result.
 enum Failure {
     Thrown,
-    /// A TypeError of the host's, with this text.
+    /// A TypeError of the host.
     Type(String),
 }
 
@@ -74,7 +68,6 @@ impl From<Thrown> for Failure {
     }
 }
 
-/// Calls the hook.
 #[inline]
 pub(crate) fn invoke<S: Scope>(
     scope: &mut S,
@@ -157,7 +150,7 @@ fn words(number: u128) -> [u64; 2] {
     [number as u64, (number >> 64) as u64]
 }
 
-/// Writes a call to its buffer (docs/js-abi.md), if it fits and the buffer is whole.
+/// Writes a call to its buffer (docs/js-abi.md), if it fits and the buffer is intact.
 #[inline]
 fn write_direct<S: Scope>(scope: &mut S, call: &ReducerCall<'_>) -> bool {
     if call.args.len() > CALL_BUFFER_BYTES - DIRECT_HEAD_BYTES {
@@ -170,7 +163,7 @@ fn write_direct<S: Scope>(scope: &mut S, call: &ReducerCall<'_>) -> bool {
     scope.write(CallBuffer::Direct, [&head, call.args])
 }
 
-/// The arguments in the one buffer for them, or in a buffer of their own.
+/// The arguments in their shared buffer, or in one of their own.
 #[inline]
 fn arguments_view<S: Scope>(
     scope: &mut S,
@@ -195,7 +188,6 @@ fn arguments_view<S: Scope>(
     Ok(view)
 }
 
-/// What the result of a hook means.
 #[inline]
 fn returned<S: Scope>(
     scope: &mut S,
@@ -230,7 +222,7 @@ fn returned<S: Scope>(
 
 type HeadAndBody = (Vec<u8>, Vec<u8>);
 
-/// The head and the body of a response, from an array of the two.
+/// Head and body of a response, from an array of the two.
 fn answered<S: Scope>(scope: &mut S, value: &S::Value) -> Result<Option<HeadAndBody>, Thrown> {
     let Some([head, body]) = scope.pair(value)? else {
         return Ok(None);
@@ -250,7 +242,7 @@ fn threw<S: Scope>(scope: &mut S, roots: &Roots<S::Kept, S::Hook>) -> HookOutcom
     }
 }
 
-/// The text of a user error, if that is what was thrown (§5.2). Runs module code, whose own failures count as a no.
+/// The text of a user error, if that was thrown (§5.2). Runs module code; its exceptions count as a no.
 fn user_error<S: Scope>(scope: &mut S, value: &S::Value, class: &S::Kept) -> Option<String> {
     if !scope.is_object(value) || !scope.is_instance(value, class) {
         return None;
@@ -258,7 +250,7 @@ fn user_error<S: Scope>(scope: &mut S, value: &S::Value, class: &S::Kept) -> Opt
     scope.text_of(value, "message")
 }
 
-/// The big integers of the last callers: making one costs more than finding it.
+/// The big integers of the last callers: a look-up is cheaper than making one.
 struct BigInts<K, const WORDS: usize>(Vec<Option<([u64; WORDS], K)>>);
 
 impl<K, const WORDS: usize> BigInts<K, WORDS> {

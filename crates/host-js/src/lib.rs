@@ -1,12 +1,12 @@
 //! The JavaScript adapter of the module host (spec 04).
 //!
-//! A program is one ES module. It imports the host's functions from virtual modules ([`specifier`]) and hands over its
-//! hooks; this crate evaluates it, finds the hooks and calls them. What the host functions mean lives in
-//! `lightcone-host`, for WebAssembly and JavaScript alike.
+//! A program is one ES module. It imports the host's functions from virtual modules ([`specifier`]) and hands over its hooks; this
+//! crate evaluates it, finds the hooks and calls them. `lightcone-host` carries out the host functions, for WebAssembly and
+//! JavaScript alike.
 //!
-//! Two engines exist, chosen by cargo features: `v8` (fast, the default wherever its library can be had) and `quickjs`
-//! (small, builds everywhere with a C compiler). An engine brings two things: a `Realm`, how its isolate is entered, left and
-//! stopped, and a `Scope`, the operations of the language. All else is the same for both:
+//! Cargo features choose one of two engines: `v8` (fast, the default where its library is available) and `quickjs` (small, builds
+//! everywhere with a C compiler). An engine brings a `Realm`, how its isolate is entered, left and stopped, and a `Scope`, the
+//! operations of the language. All else is shared:
 //!
 //! | module | what |
 //! |---|---|
@@ -21,7 +21,7 @@
 //! | [`program`] | the program's text and its source map (§1) |
 //! | `legacy.js` | version 1 of the host functions, made of version 2 (§10) |
 
-// Without an engine, for fuzz targets, what both engines share has no user.
+// Without an engine, for fuzz targets, the shared code is unused.
 #![cfg_attr(not(any(feature = "v8", feature = "quickjs")), allow(dead_code))]
 
 pub mod frame;
@@ -50,7 +50,7 @@ use lightcone_host::{HostError, ModuleEngine};
 
 pub use options::JsEngineOptions;
 
-/// The engine that runs JavaScript modules in this build, with its version; `None` if it has none.
+/// The engine of this build with its version, if it has one.
 pub fn engine_name() -> Option<String> {
     #[cfg(feature = "v8")]
     return Some(v8::name());
@@ -60,10 +60,7 @@ pub fn engine_name() -> Option<String> {
     None
 }
 
-/// The engine that runs JavaScript modules in this build.
-///
-/// # Errors
-/// The build has none, or it can't be set up.
+/// The engine of this build. Fails without one.
 #[cfg_attr(not(any(feature = "v8", feature = "quickjs")), allow(unused_variables))]
 pub fn engine(options: JsEngineOptions) -> Result<Arc<dyn ModuleEngine>, HostError> {
     #[cfg(feature = "v8")]

@@ -1,28 +1,23 @@
 //! Texts that programs and their authors see: argument checks (§4.1), hook lookup (§6.1), results (§6.2).
 
-/// The program hands hooks over in both ways (§10).
+/// The program uses both ways (§10).
 pub const TWO_VERSIONS_OF_HOOKS: &str = "cannot call `register_hooks` from different versions";
-/// What the program's default export must be.
 pub const NO_DEFAULT_EXPORT: &str = "must export schema as default export";
-/// What the program's default export must be.
 pub const DEFAULT_EXPORT_NO_OBJECT: &str = "default export is not a Schema object";
-/// A reducer returned something.
 pub const REDUCER_RETURNED: &str = "Reducer returned a value other than `undefined`";
-/// The request of a procedure that cannot be read (spec 04 §4.2).
+/// A request of a procedure that cannot be read (spec 04 §4.2).
 pub fn bad_http_request(error: impl std::fmt::Display) -> String {
     format!("failed to decode http request: {error}")
 }
 
-/// A procedure returned something else.
 pub const PROCEDURE_RETURNED: &str = "Expected `Uint8Array` return from `__call_procedure__`";
-/// A view returned something else.
 pub const VIEW_RETURNED: &str =
     "Expected an object with `data: Uint8Array` from the hook of a view";
-/// A module of an older package is asked for an HTTP handler.
+/// For modules of older packages.
 pub const NO_HTTP_HANDLER_HOOK: &str = "the module has no hook `__call_http_handler__`";
-/// A length argument beyond the buffer; a RangeError.
+/// A RangeError.
 pub const LENGTH_OUT_OF_BOUNDS: &str = "length argument was out of bounds for `ArrayBuffer`";
-/// There is no memory for a buffer that the host makes; a RangeError, in the words of the engine's own.
+/// A RangeError, in the engine's own words.
 pub const NO_ROOM_FOR_BUFFER: &str = "Array buffer allocation failed";
 /// Top-level `await` that did not settle.
 pub const PENDING: &str = "module has top-level await and is pending";
@@ -38,52 +33,46 @@ pub fn expected_number(abi_type: &str, got: &str) -> String {
     format!("Expected number for `{abi_type}`, got {got}")
 }
 
-/// See [`expected_number`].
 pub fn expected_bigint(abi_type: &str, got: &str) -> String {
     format!("Expected bigint for `{abi_type}`, got {got}")
 }
 
-/// A value of the right type that is too large, too small, or not integral.
+/// Of the right type, but too large, too small, or not integral.
 pub fn overflowed(abi_type: &str) -> String {
     format!("Value overflowed `{abi_type}`")
 }
 
-/// See [`expected_number`].
 pub fn expected_string(got: &str) -> String {
     format!("Expected `string`, got {got}")
 }
 
-/// The hook that describes the module returned something else.
 pub fn describe_returned(got: &str) -> String {
     format!("Expected `Uint8Array` return from `__describe_module__`, got {got}")
 }
 
-/// An HTTP handler returned something else than an array of two `Uint8Array`.
+/// An array of two `Uint8Array` is expected.
 pub fn handler_returned(got: &str) -> String {
     format!("Expected tuple return from `__call_http_handler__`, got {got}")
 }
 
-/// A row, relation or point buffer of the wrong kind.
+/// Of a row, relation or point.
 pub fn expected_buffer(got: &str) -> String {
     format!("Expected buffer, got {got}")
 }
 
-/// The buffer of a scan or iterator function of the wrong kind.
+/// Of a scan or iterator function.
 pub fn expected_array_buffer(got: &str) -> String {
     format!("Expected `ArrayBuffer`, got {got}")
 }
 
-/// The hook function is not one.
 pub fn expected_hooks_function(got: &str) -> String {
     format!("Expected hooks function, got {got}")
 }
 
-/// The hook function returned no object.
 pub fn expected_hooks_object(got: &str) -> String {
     format!("Expected hooks object, got {got}")
 }
 
-/// One of the hooks is not a function.
 pub fn expected_hook(name: &str, got: &str) -> String {
     format!("Expected module function hook `{name}`, got {got}")
 }

@@ -1,13 +1,12 @@
-//! How an engine is made.
+//! The options of an engine.
 
 use lightcone_host::HostLimits;
 
-/// How an engine is made.
 #[derive(Clone, Debug)]
 pub struct JsEngineOptions {
-    /// Stack for module code, in bytes (`HostLimits::stack_bytes_max`). The same for all instances of the engine.
+    /// Stack for module code (`HostLimits::stack_bytes_max`), the same for all instances.
     pub stack_bytes_max: usize,
-    /// Memory of an instance, in the place of `HostLimits::memory_bytes_max`.
+    /// Replaces `HostLimits::memory_bytes_max`.
     pub memory_bytes_max: Option<usize>,
 }
 

@@ -4,16 +4,15 @@ use lightcone_host::HostError;
 
 use crate::source_map::SourceMap;
 
-/// A program's text and what maps its positions back to its sources.
 pub struct ProgramText {
     /// One ES module, without its source map.
     pub text: String,
-    /// From an inline data URL at the end of the text, if there is one.
+    /// From an inline data URL at the end of the text.
     pub source_map: Option<SourceMap>,
 }
 
 impl ProgramText {
-    /// Reads a program. Its source map is read when it is needed; a broken one is none.
+    /// Reads a program. Its source map is parsed on demand; a broken one is ignored.
     pub fn read(program: &[u8]) -> Result<ProgramText, HostError> {
         let text = std::str::from_utf8(program).map_err(|error| {
             HostError::Compile(format!(

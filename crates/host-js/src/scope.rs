@@ -1,12 +1,12 @@
-//! What a call needs of an engine, in the terms of the language: make values, call functions, read what came back.
+//! The operations of the language that a call needs: make values, call functions, read results.
 
 use crate::trace::Exception;
 
-/// What was thrown is pending in the engine, or the call is being ended.
+/// An exception is pending in the engine, or the call is being ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Thrown;
 
-/// The buffers of an isolate that the host writes calls to.
+/// The buffers that the host writes calls to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum CallBuffer {
     /// Arguments of `__call_reducer__`.
@@ -18,15 +18,14 @@ pub(crate) enum CallBuffer {
 /// Bytes of each [`CallBuffer`] (spec 04 §6.2).
 pub(crate) const CALL_BUFFER_BYTES: usize = 4096;
 
-/// An isolate that is entered. What runs code of the module can throw.
+/// An entered isolate. Operations that run module code can throw.
 pub(crate) trait Scope {
-    /// A value, for as long as the scope is there.
+    /// Valid as long as the scope.
     type Value;
-    /// A value that the isolate keeps between calls.
+    /// Kept by the isolate between calls.
     type Kept;
-    /// The same of a function.
+    /// A function that the isolate keeps.
     type Hook;
-    /// What was thrown.
     type Exception;
 
     // ---- Values --------------------------------------------------------------------------------------------------------
@@ -48,8 +47,7 @@ pub(crate) trait Scope {
     /// A `DataView` of the first bytes of [`CallBuffer::Arguments`].
     fn arguments_view(&mut self, length: usize) -> Result<Self::Value, Thrown>;
 
-    /// Writes one part behind the other to the start of a buffer. False, and nothing is written, if the module has taken the
-    /// buffer apart.
+    /// Writes the parts, back to back, to the start of a buffer. False, without a write, if the module has changed the buffer.
     fn write(&mut self, buffer: CallBuffer, parts: [&[u8]; 2]) -> bool;
 
     fn keep(&mut self, value: &Self::Value) -> Self::Kept;
@@ -65,7 +63,7 @@ pub(crate) trait Scope {
 
     fn is_object(&self, value: &Self::Value) -> bool;
 
-    /// The value's type as error texts name it.
+    /// As error texts name it.
     fn type_name(&mut self, value: &Self::Value) -> String;
 
     /// Keeps a function; `None` for any other value.
@@ -91,17 +89,16 @@ pub(crate) trait Scope {
         arguments: &[Self::Value],
     ) -> Result<Self::Value, Thrown>;
 
-    /// What was thrown, which is pending no more. `None` if the call is being ended.
+    /// Takes the pending exception. `None` if the call is being ended.
     fn take_exception(&mut self) -> Option<Self::Exception>;
 
     fn thrown_value(&mut self, exception: &Self::Exception) -> Self::Value;
 
-    /// `value instanceof class`; no if that throws.
+    /// `value instanceof class`; false if that throws.
     fn is_instance(&mut self, value: &Self::Value, class: &Self::Kept) -> bool;
 
-    /// The string that the property is or is made into; `None` if that throws.
+    /// The property as a string; `None` if that throws.
     fn text_of(&mut self, object: &Self::Value, property: &str) -> Option<String>;
 
-    /// An exception that nobody caught, in words and frames.
     fn uncaught(&mut self, exception: Self::Exception) -> Exception;
 }

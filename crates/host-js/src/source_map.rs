@@ -1,7 +1,7 @@
-//! Source maps: what maps positions in a program to positions in the sources that it was built from (spec 04 §9).
+//! Source maps, from positions in a program to positions in its sources (spec 04 §9).
 //!
-//! A map is part of a program that anybody may have uploaded, so nothing of it is read before a trace needs it, what is read
-//! is bounded, and what was read is kept for the last programs only.
+//! A map is part of a program of any user. So it is parsed only when a trace needs it, within bounds, and kept for the last
+//! programs only.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -15,32 +15,30 @@ use serde::{Deserialize, Deserializer};
 
 use crate::frame::Frame;
 
-/// A larger map, as it stands in the program, is none.
+/// A larger map is ignored.
 pub const TEXT_BYTES_MAX: usize = 32 << 20;
-/// A map with more positions and lines together is none.
+/// A map with more positions and lines is ignored.
 const ENTRIES_MAX: usize = 2 << 20;
-/// A map with more sources is none.
+/// A map with more sources is ignored.
 const SOURCES_MAX: usize = 1 << 16;
-/// A source with a longer name, with the root of the map, is not named.
+/// A source with a longer name, including the root, has none.
 const NAME_BYTES_MAX: usize = 4096;
-/// What the maps that were read may hold together, for all programs of the process; then the oldest go.
+/// For the parsed maps of all programs; beyond it, the oldest are dropped.
 const READ_BYTES_MAX: usize = 64 << 20;
 
 const COMMENT: &str = "//# sourceMappingURL=";
 
-/// The source map of one program.
 pub struct SourceMap {
-    /// The map's JSON in Base64.
+    /// JSON in Base64.
     encoded: Box<str>,
     read: Arc<Mutex<Read>>,
 }
 
-/// What is known of a map.
 #[derive(Default)]
 enum Read {
     #[default]
     NotYet,
-    /// It is not one, or it is too large.
+    /// Invalid, or too large.
     Unusable,
     Map(Arc<Positions>),
 }
@@ -54,8 +52,8 @@ impl SourceMap {
         let rest = &program[at + COMMENT.len()..];
         let url = rest.lines().next().unwrap_or_default().trim();
         let map = data_of_url(url).and_then(SourceMap::new);
-        // The comment has no meaning for the engine and may be most of the program. It is left out where it is the end of the
-        // program and surely a comment: no string or template that began before could end in it.
+        // The comment means nothing to the engine and may be most of the program. It is removed where it is the end of the program
+        // and certainly a comment: no string or template that began before could end in it.
         let is_last = rest.trim_end().len() <= url.len();
         let is_own_line = program[..at].ends_with('\n') || at == 0;
         match data_of_url(url).is_some_and(|data| data.bytes().all(is_base64)) {
@@ -79,7 +77,7 @@ impl SourceMap {
         })
     }
 
-    /// Replaces scripts and positions of the program by those of the sources. Positions that the map does not know stay.
+    /// Replaces scripts and positions of the program by those of its sources. Positions that the map does not know stay.
     pub fn apply(&self, frames: &mut [Frame]) {
         if !frames.iter().any(is_of_program) {
             return;
@@ -110,7 +108,7 @@ impl SourceMap {
             return None;
         };
         *read = Read::Map(positions.clone());
-        // Others may be forgotten now, which takes their locks.
+        // Others may be dropped now, which takes their locks.
         drop(read);
         keep(&self.read, positions.bytes());
         Some(positions)
@@ -121,7 +119,7 @@ fn is_of_program(frame: &Frame) -> bool {
     frame.script.as_deref() == Some(crate::messages::RESOURCE_NAME) && frame.line > 0
 }
 
-/// What is behind `;base64,` in a data URL of JSON.
+/// The data behind `;base64,` in a data URL of JSON.
 fn data_of_url(url: &str) -> Option<&str> {
     let rest = url.strip_prefix("data:application/json")?;
     let (parameters, data) = rest.split_once(";base64,")?;
@@ -136,10 +134,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The maps that were read, oldest first, with their sizes.
+/// The parsed maps, oldest first, with their sizes.
 static KEPT: Mutex<VecDeque<(Weak<Mutex<Read>>, usize)>> = Mutex::new(VecDeque::new());
 
-/// Notes that a map was read, and forgets the oldest ones if all together are too large.
+/// Notes a parsed map, and drops the oldest ones if all are too large.
 fn keep(map: &Arc<Mutex<Read>>, bytes: usize) {
     let mut forgotten = Vec::new();
     {
@@ -158,10 +156,10 @@ fn keep(map: &Arc<Mutex<Read>>, bytes: usize) {
     }
 }
 
-/// No source: the position belongs to generated code.
+/// For generated code.
 const NO_SOURCE: u32 = u32::MAX;
 
-/// One position of the program and what it was built from. All count from 0.
+/// A position of the program and its source. All count from 0.
 #[derive(Clone, Copy)]
 struct Segment {
     column: u32,
@@ -170,18 +168,18 @@ struct Segment {
     source_column: u32,
 }
 
-/// A map that was read.
+/// A parsed map.
 struct Positions {
-    /// What stands before the names of the sources.
+    /// Before the names of the sources.
     root: Box<str>,
     sources: Vec<Box<str>>,
-    /// Where the segments of each line begin.
+    /// The first segment of each line.
     lines: Vec<u32>,
-    /// In the order of the program; within a line sorted by column.
+    /// In the order of the program; within a line by column.
     segments: Vec<Segment>,
 }
 
-/// What is read of a map's JSON; the rest (names, contents of sources) is skipped.
+/// Other keys (names, contents of sources) are skipped.
 #[derive(Deserialize)]
 struct RawMap<'a> {
     #[serde(borrow, default)]
@@ -228,7 +226,7 @@ impl Positions {
     }
 
     fn read_mappings(&mut self, mappings: &str) -> Option<()> {
-        // Source, line and column of the source: each segment gives differences to the one before, across lines.
+        // Each segment has the differences to the one before, across lines.
         let mut last = [0_i64; 3];
         for line in mappings.split(';') {
             let start = self.segments.len();
@@ -260,7 +258,7 @@ impl Positions {
         Some(())
     }
 
-    /// Source, line and column that a position was built from.
+    /// Source, line and column of a position.
     fn find(&self, line: u32, column: u32) -> Option<(String, u32, u32)> {
         let line = line as usize;
         let start = *self.lines.get(line)? as usize;
@@ -299,8 +297,8 @@ fn join(root: &str, source: &str) -> String {
     }
 }
 
-/// Reads the numbers of one segment: Base64 digits of five bits each, the lowest first, the sign in the lowest bit of all.
-/// `None` unless there are 1, 4 or 5.
+/// The numbers of one segment: Base64 digits of five bits, the lowest first, the sign in the lowest bit of all. `None` unless there
+/// are 1, 4 or 5.
 fn read_values(segment: &str, values: &mut [i64; 5]) -> Option<usize> {
     /// Differences are of 32-bit numbers.
     const SHIFT_MAX: u32 = 30;

@@ -4,28 +4,21 @@ use thiserror::Error;
 
 use crate::sys::{SysVersion, VERSIONS};
 
-/// Why an import does not resolve. Thrown as a TypeError; the text is the message.
+/// Thrown as a TypeError with this text.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SpecifierError {
-    /// Not a virtual module at all.
     #[error("Could not find module \"{0}\"")]
     NotFound(String),
-    /// The part behind `@` is no version.
     #[error("Invalid version in module spec \"{0}\"")]
     Version(String),
-    /// A version that this host does not have.
     #[error("Could not import \"{specifier}\", likely because this module was built for a newer version of SpacetimeDB.\nIt requires sys module v{major}.{minor}, but that version is not supported by the database.")]
     Unsupported {
-        /// As written.
         specifier: String,
-        /// Asked for.
         major: u16,
-        /// Asked for.
         minor: u16,
     },
 }
 
-/// Resolves an import.
 pub fn resolve(specifier: &str) -> Result<SysVersion, SpecifierError> {
     let not_found = || SpecifierError::NotFound(specifier.to_owned());
     let rest = specifier.strip_prefix("spacetime:").ok_or_else(not_found)?;

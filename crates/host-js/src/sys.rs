@@ -6,20 +6,17 @@ pub const MODULE_HOOKS: &str = "SpacetimeDB.moduleHooks.v2";
 /// The version of a virtual module `spacetime:sys@<major>.<minor>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SysVersion {
-    /// Versions with another major number are not compatible.
     pub major: u16,
-    /// A minor version holds only what it added.
+    /// A minor version has only what it added.
     pub minor: u16,
 }
 
 impl SysVersion {
-    /// The specifier that imports it.
     pub fn specifier(self) -> String {
         format!("spacetime:sys@{}.{}", self.major, self.minor)
     }
 }
 
-/// The versions that can be imported.
 pub const VERSIONS: &[SysVersion] = &[
     SysVersion { major: 1, minor: 0 },
     SysVersion { major: 1, minor: 1 },
@@ -29,7 +26,6 @@ pub const VERSIONS: &[SysVersion] = &[
     SysVersion { major: 2, minor: 1 },
 ];
 
-/// A host function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Function {
@@ -98,27 +94,21 @@ pub const SYS_2_0: &[(&str, Function)] = &[
 /// What version 2.1 added.
 pub const SYS_2_1: &[(&str, Function)] = &[("datastore_clear", Function::Clear)];
 
-/// What a virtual module exports.
+/// The exports of a virtual module.
 #[derive(Clone, Copy, Debug)]
 pub enum Exports {
-    /// Functions of the host, and the symbol `moduleHooks` with them or not.
     Host {
-        /// Whether `moduleHooks` is there.
         module_hooks: bool,
-        /// Names and what they do.
         functions: &'static [(&'static str, Function)],
     },
-    /// What [`LEGACY`] has under this key, by these names.
+    /// The exports of [`LEGACY`] under this key.
     Legacy {
-        /// The version as text.
         version: &'static str,
-        /// The names.
         names: &'static [&'static str],
     },
 }
 
 impl Exports {
-    /// Those of a version of [`VERSIONS`].
     pub fn of(version: SysVersion) -> Option<Exports> {
         let legacy = |version, names| Some(Exports::Legacy { version, names });
         let host = |module_hooks, functions| {
@@ -138,7 +128,6 @@ impl Exports {
         }
     }
 
-    /// All names.
     pub fn names(self) -> Vec<&'static str> {
         match self {
             Exports::Legacy { names, .. } => names.to_vec(),
@@ -154,7 +143,6 @@ impl Exports {
     }
 }
 
-/// All functions of version 2.
 pub fn functions() -> impl Iterator<Item = (&'static str, Function)> {
     SYS_2_0.iter().chain(SYS_2_1).copied()
 }
@@ -204,15 +192,15 @@ pub const HOOK_DESCRIBE: &str = "__describe_module__";
 pub const HOOK_ERROR_CONSTRUCTOR: &str = "__get_error_constructor__";
 /// The class of what is thrown for the caller; not called.
 pub const HOOK_SENDER_ERROR: &str = "__sender_error_class__";
-/// See §6.2.
+/// §6.2
 pub const HOOK_CALL_REDUCER: &str = "__call_reducer__";
-/// See §6.2.
+/// §6.2
 pub const HOOK_CALL_VIEW: &str = "__call_view__";
-/// See §6.2.
+/// §6.2
 pub const HOOK_CALL_VIEW_ANON: &str = "__call_view_anon__";
-/// See §6.2.
+/// §6.2
 pub const HOOK_CALL_PROCEDURE: &str = "__call_procedure__";
-/// The hook that older packages do not have.
+/// Missing in older packages.
 pub const HOOK_CALL_HTTP_HANDLER: &str = "__call_http_handler__";
 
 /// The optional hook that gets calls in a buffer (docs/js-abi.md).

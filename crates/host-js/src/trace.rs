@@ -1,4 +1,4 @@
-//! What was thrown: the text of an exception, with its stack trace (spec 04 §9).
+//! Exceptions with their stack traces (spec 04 §9).
 
 use std::fmt::Write;
 
@@ -8,17 +8,17 @@ use crate::frame::{console_frames, Frame, FrameKind};
 use crate::messages::END_SHORT_BACKTRACE;
 use crate::source_map::SourceMap;
 
-/// An exception that no code of the program caught.
+/// An uncaught exception.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exception {
-    /// `Uncaught <Name>: <message>`, or what else was thrown.
+    /// `Uncaught <Name>: <message>`, or the value that was thrown.
     pub message: String,
-    /// Where it was thrown, mapped to the sources and cut to the author's own functions.
+    /// Mapped to the sources, without the library's frames below the author's functions.
     pub frames: Vec<Frame>,
 }
 
 impl Exception {
-    /// Maps the positions and leaves out the frames of the library below the author's functions.
+    /// Maps the positions, and removes the frames of the library below the author's functions.
     pub fn new(message: String, frames: Vec<Frame>, source_map: Option<&SourceMap>) -> Exception {
         let mut frames = cut(frames);
         if let Some(map) = source_map {
@@ -27,7 +27,7 @@ impl Exception {
         Exception { message, frames }
     }
 
-    /// The message and one line for each frame.
+    /// The message, and a line for each frame.
     pub fn text(&self) -> String {
         let mut text = self.message.clone();
         for frame in &self.frames {
@@ -45,20 +45,20 @@ impl Exception {
         text
     }
 
-    /// File and line of the innermost frame, for the record in the module's log.
+    /// File and line of the innermost frame, for the module log.
     pub fn location(&self) -> Option<(&str, u32)> {
         let frame = self.frames.first()?;
         let script = frame.script.as_deref().unwrap_or("<unknown location>");
         Some((script, frame.line))
     }
 
-    /// The frames in the form of the module's log.
+    /// In the form of the module log.
     pub fn console_frames(&self) -> Vec<ConsoleFrame> {
         console_frames(&self.frames)
     }
 }
 
-/// Leaves out the library's frames: those from the function on that wraps every function of the author.
+/// Removes the library's frames: those from the function on that wraps every function of the author.
 pub fn cut(mut frames: Vec<Frame>) -> Vec<Frame> {
     if let Some(end) = frames
         .iter()

@@ -44,7 +44,7 @@ fn another_library_is_refused() {
     std::fs::remove_dir_all(&directory).expect("removed");
 }
 
-/// Whoever raises the version of V8 pins its library.
+/// A new version of V8 needs the checksum of its library.
 #[test]
 fn the_version_of_the_lock_file_is_pinned() {
     let read = |path: &str| std::fs::read_to_string(root().join(path)).expect("a file");

@@ -1,4 +1,4 @@
-//! What is checked of a program before it may run: ABI version, imports, exports (spec 03 §3.2, §3.3).
+//! Checks of a program before it may run: ABI version, imports, exports (spec 03 §3.2, §3.3).
 
 use lightcone_host::HostError;
 use wasmtime::{ExternType, FuncType, Module};
@@ -11,7 +11,7 @@ const PREINIT_PREFIX: &str = "__preinit__";
 
 const REDUCER_TYPE: &str = "(i32, i64, i64, i64, i64, i64, i64, i64, i32, i32) -> i32";
 
-/// Exports with a fixed type, and whether they must be there.
+/// Exports with a fixed type, and whether they are required.
 const EXPORTS: &[(&str, &str, bool)] = &[
     ("__describe_module__", "(i32) -> ()", true),
     ("__call_reducer__", REDUCER_TYPE, true),
@@ -31,7 +31,7 @@ const EXPORTS: &[(&str, &str, bool)] = &[
     ),
 ];
 
-/// What the load phase has to call.
+/// The functions of the load phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LoadSteps {
     pub(crate) initialize: bool,
@@ -40,7 +40,7 @@ pub(crate) struct LoadSteps {
     pub(crate) setup: bool,
 }
 
-/// The version rule over the import-module names of the imported functions.
+/// The version rule over the import-module names of imported functions.
 pub(crate) fn abi_version<'a>(
     import_modules: impl Iterator<Item = &'a str>,
 ) -> Result<(), HostError> {
@@ -81,7 +81,6 @@ fn parse_version(suffix: &str) -> Option<(u16, u16)> {
     Some((number(major)?, number(minor)?))
 }
 
-/// The import-module names of the functions that a program imports.
 pub(crate) fn function_import_modules(module: &Module) -> Vec<String> {
     let functions = module
         .imports()

@@ -1,9 +1,8 @@
-//! Native code that is kept between runs.
+//! A cache of native code between runs.
 //!
-//! What is loaded from a file of native code is run without any further check. So each file carries a hash that only this
-//! server can make (keyed with a secret of its data directory), over the code and over what it was compiled from and with. A
-//! file whose hash is wrong, by a flipped bit or because somebody else wrote it, is named in the log, removed, and the program
-//! is compiled again. The format is in `docs/on-disk-formats.md`.
+//! Loaded native code runs without further checks. So each file has a hash, keyed with a secret of the data directory, over the
+//! code, its program and the settings of its compilation. A file with a wrong hash, by a flipped bit or from another program, is
+//! logged and removed, and the program is compiled again. The format is in `docs/on-disk-formats.md`.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::Hash as _;
@@ -15,27 +14,25 @@ use lightcone_host::HostError;
 use rand::TryRng;
 use wasmtime::{Engine, Module};
 
-/// Where compiled code is kept between runs.
 #[derive(Clone, Debug)]
 pub struct CodeCacheOptions {
-    /// The files of code. Whoever can write to it can make the server compile again, and nothing else.
+    /// A program that can write here can cause compilations, and nothing else.
     pub directory: PathBuf,
-    /// The secret; made if it is missing. Outside of `directory`, for the server only.
+    /// The secret, made if missing. Outside of `directory`, for the server only.
     pub key_file: PathBuf,
-    /// What the files may take together; the ones that were not used for the longest time go.
+    /// For all files; the least recently used ones are removed.
     pub bytes_max: u64,
 }
 
-/// The usual [`CodeCacheOptions::bytes_max`].
 pub const CODE_CACHE_BYTES_MAX: u64 = 1 << 30;
 
 const MAGIC: &[u8; 8] = b"LCCODE01";
 const KEY_BYTES: usize = 32;
 const HASH_BYTES: usize = 32;
 const HEADER_BYTES: usize = MAGIC.len() + HASH_BYTES;
-/// Files of a server that ended while it wrote them.
+/// Left by a server that ended while it wrote.
 const TEMPORARY: &str = ".tmp";
-/// A temporary file that is older belongs to nobody any more.
+/// An older temporary file belongs to a server that has ended.
 const TEMPORARY_AGE: Duration = Duration::from_secs(3600);
 
 pub(crate) struct CodeCache {
@@ -44,12 +41,12 @@ pub(crate) struct CodeCache {
     key: [u8; KEY_BYTES],
 }
 
-/// What a program is compiled to is the same for the same program, compiler and settings.
+/// The same for the same program, compiler and settings.
 pub(crate) struct CodeId(blake3::Hash);
 
 impl CodeId {
     pub(crate) fn new(engine: &Engine, program: &[u8]) -> CodeId {
-        /// Gives all that is hashed to a hash without collisions.
+        /// Feeds a `Hash` into a hash without collisions.
         struct All(blake3::Hasher);
         impl std::hash::Hasher for All {
             fn write(&mut self, bytes: &[u8]) {
@@ -60,7 +57,7 @@ impl CodeId {
             }
         }
         let mut settings = All(blake3::Hasher::new());
-        // With the versions of the compiler and of the format, and what the processor can do.
+        // With the versions of the compiler and the format, and the CPU's features.
         engine.precompile_compatibility_hash().hash(&mut settings);
         let mut id = blake3::Hasher::new_derive_key("lightcone 2026 native code of a program");
         id.update(settings.0.finalize().as_bytes());
@@ -69,7 +66,6 @@ impl CodeId {
     }
 }
 
-/// Why a file is not used.
 #[derive(Debug, thiserror::Error)]
 enum Unusable {
     #[error("it is not a whole file of native code")]
@@ -102,7 +98,7 @@ impl CodeCache {
 
     /// Removes what no server of this version uses.
     fn clean(&self) {
-        // Earlier versions kept code here that nothing can check.
+        // Earlier versions kept unchecked code here.
         let unchecked = self.directory.join("modules");
         if unchecked.is_dir() {
             if let Err(error) = fs::remove_dir_all(&unchecked) {
@@ -122,7 +118,6 @@ impl CodeCache {
         self.directory.join(id.0.to_hex().as_str())
     }
 
-    /// The code of a program that was compiled before.
     pub(crate) fn load(&self, engine: &Engine, id: &CodeId) -> Option<Module> {
         let path = self.path(id);
         match self.read(engine, id, &path) {
@@ -144,7 +139,7 @@ impl CodeCache {
         if file.metadata()?.len() > self.bytes_max {
             return Err(Unusable::Format);
         }
-        // Into memory of our own: nobody can change what was checked before it is used.
+        // Into memory of our own: what was checked cannot change before it is used.
         let mut content = Vec::new();
         file.read_to_end(&mut content)?;
         let Some((header, code)) = content.split_at_checked(HEADER_BYTES) else {
@@ -163,7 +158,7 @@ impl CodeCache {
         // server has, and covers program, compiler version and settings.
         let module = unsafe { Module::deserialize(engine, code) };
         let module = module.map_err(|error| Unusable::Engine(error.to_string()))?;
-        // The order in which files go. If it cannot be noted, this one goes earlier.
+        // Orders the files by use. A failure only makes this one go earlier.
         let _ = file.set_modified(SystemTime::now());
         Ok(Some(module))
     }
@@ -174,7 +169,7 @@ impl CodeCache {
         hasher.finalize()
     }
 
-    /// Keeps the code of a program. A failure costs time at the next start and nothing else.
+    /// A failure costs only time at the next start.
     pub(crate) fn store(&self, id: &CodeId, module: &Module) {
         let stored = module
             .serialize()
@@ -198,7 +193,7 @@ impl CodeCache {
         write_and_rename(&path, &[&header, code], false)
     }
 
-    /// Removes the files that were not used for the longest time until so much more fits.
+    /// Removes the least recently used files until so much more fits.
     fn make_room(&self, bytes: u64) {
         let mut entries = self.entries();
         entries.sort_by_key(|entry| entry.used);
@@ -230,7 +225,6 @@ impl CodeCache {
     }
 }
 
-/// A file in the directory.
 struct Entry {
     path: PathBuf,
     bytes: u64,
@@ -246,7 +240,7 @@ fn remove(path: &Path) {
     }
 }
 
-/// The file is there with all its content, or as it was.
+/// Leaves the whole new file, or the old one.
 fn write_and_rename(path: &Path, parts: &[&[u8]], sync: bool) -> io::Result<()> {
     let mut random = [0; 8];
     fill_random(&mut random)?;

@@ -1,19 +1,19 @@
-//! The threads that compile programs: started once for the process.
+//! Threads for compilation, started once for the process.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use lightcone_host::HostError;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// Programs that are compiled at a time; more wait. One that takes long holds up no other one as long as there are fewer.
+/// Compiled at a time; others wait. A slow program holds up no other as long as there are fewer.
 const PROGRAMS_MAX: usize = 4;
-/// Stack of a thread that compiles, in bytes.
+/// Of a compiling thread.
 const STACK_BYTES: usize = 8 << 20;
 
-/// Groups of threads, each as many as there are processors. A group works on one program, and is kept for the next one.
+/// Groups of threads, each with one thread per CPU. A group compiles one program, and is kept for the next one.
 struct Compilers {
     groups: Mutex<Groups>,
-    /// A group is free, or may be started.
+    /// Signalled when a group is free, or may be started.
     freed: Condvar,
 }
 
@@ -31,21 +31,18 @@ static COMPILERS: Compilers = Compilers {
     freed: Condvar::new(),
 };
 
-/// How many threads work on one program.
+/// Threads for one program.
 pub(crate) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Runs `work` on threads for compiling.
-///
-/// # Errors
-/// The system has no threads.
+/// Runs `work` on the threads of a group. Fails if the system has none.
 pub(crate) fn run<R: Send>(work: impl FnOnce() -> R + Send) -> Result<R, HostError> {
     let group = Group::take()?;
     Ok(group.pool().install(work))
 }
 
-/// A group in use. It is free again when this goes, whatever happens to the work.
+/// A group in use. On drop it is free, also after a panic.
 struct Group(Option<ThreadPool>);
 
 impl Group {
@@ -63,7 +60,7 @@ impl Group {
             groups = waited.unwrap_or_else(PoisonError::into_inner);
         }
         drop(groups);
-        // It counts as started until it turns out that it cannot be.
+        // Counts as started until that fails.
         let mut group = Group(None);
         let pool = ThreadPoolBuilder::new()
             .num_threads(threads())
@@ -95,7 +92,7 @@ impl Drop for Group {
 
 impl Compilers {
     fn groups(&self) -> MutexGuard<'_, Groups> {
-        // Whoever panicked has left a list that is still one.
+        // A panic leaves the list intact.
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! The engine: how programs are compiled, and what all instances share.
+//! The engine: compilation, and what all instances share.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
@@ -14,9 +14,8 @@ use crate::mappings::Mappings;
 use crate::state::State;
 use crate::{check, compilers, estimate, imports};
 
-/// What programs may use: all that the stable Rust compiler emits, by default or when it is told to, and so do clang and the
-/// compilers of C#. Anything else only adds code that a hostile program can reach. A second memory would take four more gigabytes of
-/// addresses and its mappings for each instance.
+/// All that stable Rust, clang and the compilers of C# emit. Other features only add code that a hostile program can reach; a
+/// second memory would cost four more gigabytes of addresses and its mappings for each instance.
 const FEATURES: WasmFeatures = WasmFeatures::empty()
     .union(WasmFeatures::FLOATS)
     .union(WasmFeatures::MUTABLE_GLOBAL)
@@ -31,12 +30,11 @@ const FEATURES: WasmFeatures = WasmFeatures::empty()
     .union(WasmFeatures::RELAXED_SIMD)
     .union(WasmFeatures::TAIL_CALL);
 
-/// How a [`WasmEngine`] is made.
 #[derive(Clone, Debug)]
 pub struct WasmEngineOptions {
-    /// Stack for guest code, in bytes (`HostLimits::stack_bytes_max`). The same for all instances of the engine.
+    /// Stack for guest code (`HostLimits::stack_bytes_max`), the same for all instances.
     pub stack_bytes_max: usize,
-    /// Where compiled code is kept between runs; `None` compiles a program each time that it is loaded.
+    /// `None` compiles a program each time that it is loaded.
     pub code_cache: Option<CodeCacheOptions>,
 }
 
@@ -61,7 +59,6 @@ pub struct WasmEngine {
 }
 
 impl WasmEngine {
-    /// Sets up the compiler and the clock.
     pub fn new(options: WasmEngineOptions) -> Result<WasmEngine, HostError> {
         let failed = |error: wasmtime::Error| HostError::Engine(format!("{error:#}"));
         let mut config = Config::new();
@@ -71,9 +68,9 @@ impl WasmEngine {
             .parallel_compilation(true)
             .epoch_interruption(true)
             .max_wasm_stack(options.stack_bytes_max)
-            // Of a call that may be suspended: with what host calls need of it.
+            // Of a suspendable call: guest and host calls.
             .async_stack_size(options.stack_bytes_max + SUSPENDABLE_HOST_STACK_BYTES)
-            // All that a 32-bit pointer can reach is reserved, with a guard behind for constant offsets: no bounds checks.
+            // All that a 32-bit pointer can reach, with a guard behind it for constant offsets: no bounds checks.
             .memory_reservation(4 << 30)
             .memory_guard_size(32 << 20)
             .memory_may_move(false)
@@ -100,7 +97,7 @@ impl WasmEngine {
         })
     }
 
-    /// The program's code, from the cache if it is there.
+    /// The code of the program, cached or compiled.
     fn code(&self, program: &[u8]) -> Result<Module, HostError> {
         let Some(cache) = &self.code_cache else {
             return self.compile(program);
@@ -116,7 +113,7 @@ impl WasmEngine {
 
     fn compile(&self, program: &[u8]) -> Result<Module, HostError> {
         estimate::check(program, compilers::threads())?;
-        // The compiler is not ours and programs are anyone's: should it panic, that is one refused program.
+        // The compiler is foreign code and a program is any user's: a panic refuses one program.
         let compiled = catch_unwind(AssertUnwindSafe(|| {
             compilers::run(|| Module::from_binary(&self.engine, program))
         }));
@@ -139,7 +136,7 @@ impl ModuleEngine for WasmEngine {
         program: &[u8],
         options: &InstanceOptions,
     ) -> Result<Box<dyn LoadedModule>, HostError> {
-        // The threads that call the module were sized for this limit.
+        // The threads that call the module have stacks for this limit.
         if options.limits.stack_bytes_max < self.stack_bytes_max {
             return Err(HostError::Engine(format!(
                 "it was made for stacks of {} bytes, and an instance may have {} only",
@@ -177,10 +174,10 @@ impl ModuleEngine for WasmEngine {
     }
 }
 
-/// What the stack of a call that may be suspended has for host calls, in bytes.
+/// Of a suspendable call, for host calls.
 const SUSPENDABLE_HOST_STACK_BYTES: usize = 1 << 20;
 
-/// Counts up the engine's epoch from now on, for as long as the engine lives. A call sets its deadline in ticks from now.
+/// Counts the engine's epoch while the engine lives. A call sets its deadline in ticks.
 fn count_epochs(engine: &Engine) {
     let engine = engine.weak();
     clock::every_tick(move |tick| match engine.upgrade() {

@@ -1,33 +1,30 @@
-//! What compiling a program would take, found in one pass over it.
+//! The memory that compiling a program would take, estimated in one pass over it.
 //!
-//! The compiler needs memory that is far from linear in the size of a program: for each local of a function it keeps what the
-//! local holds in each of the function's blocks. A program of a few megabytes that is made for it takes all the memory of the
-//! machine, and nothing stops a compiler that runs. So programs are looked at before. The figures below were measured with
-//! programs that consist of little else than what they are for (Wasmtime 48).
+//! For each local of a function, the compiler keeps what it holds in each block: far more than linear in the size of the program. A
+//! hostile program of a few megabytes could take all memory of the machine, and a running compiler cannot be stopped. So programs
+//! are estimated first. The figures were measured with programs that consist almost entirely of one construct (Wasmtime 48).
 
 use lightcone_host::HostError;
 use wasmparser::{CompositeInnerType, FunctionBody, Operator, Parser, Payload};
 
-/// What compiling may take by the estimate.
 pub(crate) const COMPILE_BYTES_MAX: u64 = 2 << 30;
 
-/// What stays of an instruction in the compiled program and in what is written to the cache.
+/// Of an instruction, in the compiled program and in the cache file.
 const OUTPUT_BYTES_PER_OPERATOR: u64 = 32;
-/// What an instruction takes while its function is compiled.
+/// Of an instruction, while its function is compiled.
 const BYTES_PER_OPERATOR: u64 = 300;
-/// What a local takes in each block of its function.
 const BYTES_PER_LOCAL_AND_BLOCK: u64 = 50;
-/// What a local takes in each loop, whose begin gets every local that may change in it as a parameter.
+/// The beginning of a loop gets every local that may change in it as a parameter.
 const BYTES_PER_LOCAL_AND_LOOP: u64 = 1600;
-/// What a function takes beyond its instructions.
+/// Beyond its instructions.
 const BYTES_PER_FUNCTION: u64 = 4 << 10;
 
-/// The size of one function, as far as the compiler's memory depends on it.
+/// The size of a function, as far as the compiler's memory depends on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Shape {
     locals: u64,
     operators: u64,
-    /// Places where control flow parts or meets.
+    /// Places where control flow splits or joins.
     blocks: u64,
     loops: u64,
 }
@@ -43,7 +40,7 @@ impl Shape {
     }
 }
 
-/// Refuses programs that would take too much memory to compile with so many threads.
+/// Refuses programs that would take too much memory with so many threads.
 pub(crate) fn check(program: &[u8], threads: usize) -> Result<(), HostError> {
     let estimate =
         estimate(program, threads).map_err(|error| HostError::Compile(error.to_string()))?;
@@ -70,17 +67,17 @@ struct Estimate {
     bytes: u64,
     operators: u64,
     largest: Shape,
-    /// With the imported ones counted first, as the format does.
+    /// Imported ones come first, as in the format.
     largest_index: u64,
 }
 
 fn estimate(program: &[u8], threads: usize) -> Result<Estimate, wasmparser::BinaryReaderError> {
     let mut found = Estimate::default();
-    // Parameters of each type, type of each function.
+    // Parameters of each type; type of each function.
     let mut parameters: Vec<u32> = Vec::new();
     let mut functions: Vec<u32> = Vec::new();
     let (mut imported, mut index) = (0_u64, 0_usize);
-    // The functions that may be compiled at the same time: the most expensive ones.
+    // The most expensive functions, which may be compiled at the same time.
     let mut most: Vec<u64> = vec![0; threads.max(1)];
     for payload in Parser::new(0).parse_all(program) {
         match payload? {

@@ -1,4 +1,4 @@
-//! The exports that are called (spec 03 §11): their names and parameters, and what it means if they do not return.
+//! The exports that are called (spec 03 §11): names, parameters, and errors.
 
 use lightcone_host::{
     CallHandles, HandlerResponse, HostEnv, HostError, HostTrap, LimitKind, ProcedureOutcome,
@@ -26,7 +26,7 @@ pub(crate) type AnonymousViewFunction = TypedFunc<(u32, u32, u32), i32>;
 /// id, timestamp, request, its body, sink for the response, sink for its body.
 pub(crate) type HandlerFunction = TypedFunc<(u32, i64, u32, u32, u32, u32), i32>;
 
-/// What `__call_reducer__` and `__call_procedure__` are called with (§11.2).
+/// The parameters of `__call_reducer__` and `__call_procedure__` (§11.2).
 #[inline]
 pub(crate) fn params(
     call: &ReducerCall<'_>,
@@ -48,7 +48,6 @@ pub(crate) fn params(
     )
 }
 
-/// What a handler wrote.
 pub(crate) fn response(
     env: &mut HostEnv,
     head_sink: u32,
@@ -74,7 +73,7 @@ pub(crate) fn not_exported<R>(
     }
 }
 
-/// A procedure or handler that returned another code than 0.
+/// For a procedure or handler that returned a code other than 0.
 #[cold]
 pub(crate) fn unexpected_code<R>(name: &str, code: i32) -> ProcedureOutcome<R> {
     ProcedureOutcome::Failed {
@@ -84,7 +83,6 @@ pub(crate) fn unexpected_code<R>(name: &str, code: i32) -> ProcedureOutcome<R> {
     }
 }
 
-/// Why an export did not return.
 pub(crate) enum Failure {
     Fatal(String),
     TimedOut(String),
@@ -133,7 +131,7 @@ pub(crate) fn load_error(
         GuestFailure::Trapped(message) => {
             let message = with_refused_memory(message, store.data());
             match store.data().memory {
-                // Before the memory is known there is no telling a failed instantiation from a failed start function.
+                // Without a memory, a failed instantiation looks like a failed start function.
                 None => HostError::Instantiate(message),
                 Some(_) => HostError::LoadTrap { export, message },
             }

@@ -1,7 +1,5 @@
-//! The functions that a module can import (spec 03 §6), as thin wrappers around `HostEnv`.
-//!
-//! A wrapper checks pointers, calls one method, writes the `out` parameters. All of them are typed at compile time, so a
-//! host call costs a few nanoseconds above the work that it does.
+//! The functions that a module can import (spec 03 §6), as thin wrappers around `HostEnv`: check pointers, call one method, write
+//! the `out` parameters. They are typed at compile time, so a host call costs a few nanoseconds above its work.
 
 use lightcone_host::{Advance, ConsoleLevel, Errno, HostTrap, ReadProgress};
 use lightcone_types::{ConnectionId, IndexId, TableId};
@@ -11,19 +9,16 @@ use crate::memory::{read_u32, slice, slice_mut, text, write, write_u32};
 use crate::state::{host_call, State};
 use crate::{trap, waits};
 
-/// What a host call returns to the module when there is nothing more to read.
+/// The answer when there is nothing more to read.
 const FINISHED: u32 = -1i32 as u32;
 
-/// What a host call does that takes its time.
+/// How a host call waits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waits {
-    /// It blocks the thread.
     Blocking,
-    /// It suspends the instance.
     Suspending,
 }
 
-/// Gives every import its function.
 pub(crate) fn define(linker: &mut Linker<State>, waits: Waits) -> wasmtime::Result<()> {
     define_lookups(linker)?;
     define_scans(linker)?;
@@ -39,7 +34,7 @@ pub(crate) fn define(linker: &mut Linker<State>, waits: Waits) -> wasmtime::Resu
     }
 }
 
-/// The parameters of a range scan that point into guest memory, as (pointer, length).
+/// The parameters of a range scan in guest memory, as (pointer, length).
 struct RangeArgs {
     prefix: (u32, u32),
     prefix_elems: u32,
@@ -47,7 +42,6 @@ struct RangeArgs {
     rend: (u32, u32),
 }
 
-/// The same, read.
 struct Range<'a> {
     prefix: &'a [u8],
     prefix_elems: u16,
@@ -74,7 +68,6 @@ impl RangeArgs {
     }
 }
 
-/// The functions that answer at once.
 fn define_lookups(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.func_wrap(
         "spacetime_10.0",
@@ -112,7 +105,6 @@ fn define_lookups(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// The functions that begin an iterator.
 fn define_scans(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.func_wrap(
         "spacetime_10.0",
@@ -178,7 +170,6 @@ fn define_scans(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// The functions on iterators.
 fn define_iterators(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.func_wrap(
         "spacetime_10.0",
@@ -243,7 +234,6 @@ fn define_writes(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// The functions that delete rows.
 fn define_deletes(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.func_wrap(
         "spacetime_10.4",
@@ -363,7 +353,7 @@ fn define_bytes(linker: &mut Linker<State>) -> wasmtime::Result<()> {
                 env.sink_exists(sink)?;
                 let size = read_u32(memory, len)?;
                 env.sink_write(sink, slice(memory, buffer, size)?)?;
-                // Everything was taken, so the number at `len` is right as it is; it still must be writable.
+                // All rows fitted, so the number at `len` is right; it still must be writable.
                 write_u32(memory, len, size)?;
                 Ok(0)
             })
@@ -415,7 +405,7 @@ fn define_console(linker: &mut Linker<State>) -> wasmtime::Result<()> {
                 _ => Vec::new(),
             };
             host_call(&mut caller, |memory, env| {
-                // A record with a bad pointer is dropped, as by the reference; every other function traps.
+                // As in the reference, a record with a bad pointer is dropped; every other function traps.
                 let optional = |pointer, len| match pointer {
                     0 => Ok(None),
                     _ => slice(memory, pointer, len).map(Some),
@@ -453,7 +443,7 @@ fn define_console(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// The functions of procedures. Reducers have no use for them, and get what spec 03 §6.1 says.
+/// For procedures. What reducers get for them says spec 03 §6.1.
 fn define_procedures(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.func_wrap(
         "spacetime_10.3",

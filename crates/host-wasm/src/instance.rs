@@ -1,4 +1,4 @@
-//! Instances: the load phase and the calls (spec 03 §3.1, §11).
+//! Instances: load phase and calls (spec 03 §3.1, §11).
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,16 +24,15 @@ use crate::state::State;
 use crate::suspendable::SuspendableWasm;
 use crate::trap::end_call;
 
-/// A program that loaded.
 pub(crate) struct WasmModule {
     linked: InstancePre<State>,
-    /// The same with host calls that suspend their instance.
+    /// As `instances`, with host calls that suspend.
     suspending: InstancePre<State>,
     steps: LoadSteps,
     stack_bytes_max: usize,
     mappings: Mappings,
     description: Vec<u8>,
-    /// The instance of the load, until someone wants it.
+    /// The instance of the load phase, until it is taken.
     first: Mutex<Option<WasmInstance>>,
 }
 
@@ -114,22 +113,22 @@ pub(crate) struct WasmInstance {
     store: Store<State>,
     _mappings: Reservation,
     call_reducer: CallFunction,
-    /// Modules without procedures lack it.
+    /// None in modules without procedures.
     call_procedure: Option<CallFunction>,
-    /// Modules without HTTP handlers lack it.
+    /// None in modules without HTTP handlers.
     call_http_handler: Option<HandlerFunction>,
-    /// Modules without views lack them.
+    /// None in modules without views.
     call_view: Option<ViewFunction>,
     call_view_anon: Option<AnonymousViewFunction>,
     call_ticks: u64,
-    /// Calls may be ended from outside: the clock looks at each tick.
+    /// The clock checks at each tick whether the call is to end.
     is_watched: bool,
     stack_bytes_max: usize,
     poisoned: bool,
 }
 
 impl WasmInstance {
-    /// Instantiates and runs the load phase; the description is in the second part.
+    /// Instantiates and runs the load phase. The description is the second part of the result.
     fn start(
         linked: &InstancePre<State>,
         steps: &LoadSteps,
@@ -144,7 +143,7 @@ impl WasmInstance {
         let mappings = mappings.take()?;
         let mut store = Store::new(linked.module().engine(), State::new(env));
         store.limiter(|state| &mut state.limiter);
-        // One budget for everything up to the description.
+        // One time limit for everything up to the description.
         store.set_epoch_deadline(load_ticks);
         let instance = linked
             .instantiate(&mut store)
@@ -177,7 +176,7 @@ impl WasmInstance {
         let call_reducer = instance
             .get_typed_func(&mut store, "__call_reducer__")
             .map_err(|error| HostError::Instantiate(error.to_string()))?;
-        // Their types were checked when the module was compiled.
+        // Their types were checked at compilation.
         let call_procedure = instance.get_typed_func(&mut store, CALL_PROCEDURE).ok();
         let call_http_handler = instance.get_typed_func(&mut store, CALL_HTTP_HANDLER).ok();
         let call_view = instance.get_typed_func(&mut store, CALL_VIEW).ok();
@@ -200,7 +199,7 @@ impl WasmInstance {
         ))
     }
 
-    /// Gives the instance of the load its place in a running database.
+    /// Moves the instance of the load phase into a running database.
     fn adopt(&mut self, env: HostEnv) {
         let state = self.store.data_mut();
         self.call_ticks = ticks(env.limits().call_ms_max);
@@ -208,7 +207,7 @@ impl WasmInstance {
         state.env = env;
     }
 
-    /// Calls an export with what is lent to it; gives the code that it returned, and what it wrote.
+    /// Calls an export with what is lent to it. Returns its code and what it wrote.
     #[inline]
     fn run<R>(
         &mut self,
@@ -234,7 +233,7 @@ impl WasmInstance {
         })
     }
 
-    /// The clock looks once, at the end of the call's time; or at each tick, if the call may be ended from outside.
+    /// The clock checks once, at the end of the call's time; or at each tick, if the call may be ended from outside.
     #[inline]
     fn set_deadline(&mut self) {
         if self.is_watched {
@@ -244,7 +243,6 @@ impl WasmInstance {
         self.store.set_epoch_deadline(self.call_ticks);
     }
 
-    /// Runs a function that opens its own transactions.
     fn run_procedure<R>(
         &mut self,
         transactions: &mut dyn Transactions,
@@ -276,7 +274,7 @@ impl HoldsEnv for WasmInstance {
     }
 }
 
-/// At each tick of a call that may be ended from outside: whether it may go on.
+/// At each tick of a watched call: whether it may go on.
 fn watch(state: &mut State) -> wasmtime::Result<UpdateDeadline> {
     if let Some(trap) = state.env.interrupted() {
         return Err(wasmtime::Error::new(trap));
@@ -429,7 +427,6 @@ impl WasmInstance {
     }
 }
 
-/// An instance that is not ready for calls yet.
 struct LoadPhase {
     store: Store<State>,
     instance: Instance,

@@ -1,7 +1,7 @@
 //! The WebAssembly adapter of the module host, on Wasmtime.
 //!
-//! [`WasmEngine`] loads a program in the order of spec 03 §3.1; the meaning of every host call lives in
-//! `lightcone-host`. This crate only turns guest pointers into slices and errors into errnos or traps.
+//! [`WasmEngine`] loads a program in the order of spec 03 §3.1. `lightcone-host` carries out host calls; this crate turns guest
+//! pointers into slices and errors into errnos or traps.
 //!
 //! # How a faulty module is contained
 //!
@@ -17,8 +17,8 @@
 //!
 //! After a trap the instance is poisoned and must be replaced: its memory may be half changed.
 //!
-//! Compiled code is kept between runs and checked before it is used ([`CodeCacheOptions`]); loading it is the only `unsafe`
-//! block of the crate.
+//! Compiled code is kept between runs and checked before use ([`CodeCacheOptions`]); loading it is the only `unsafe` block of the
+//! crate.
 
 #![deny(unsafe_code)]
 

@@ -1,19 +1,17 @@
-//! The memory mappings of the process, of which the system has a bound: each instance takes some, and so does each thread that is
-//! started anywhere. Without a count of them, instances that sleep would leave none for the next thread, which ends the server.
+//! Memory mappings of the process. The system bounds them; each instance and each new thread takes some. Uncounted, sleeping
+//! instances would leave none for the next thread, whose start would then end the server.
 
 use std::sync::Arc;
 
 use lightcone_host::{Account, HostError, Kind, Reservation, Terms};
 
-/// Where Linux says how many a process may have.
 const MAX_MAP_COUNT: &str = "/proc/sys/vm/max_map_count";
 
-/// Mappings of a linear memory: the guard before it, what is in use with what is still the program's file, and what it may grow to.
+/// Of a linear memory: the guard before it, the part in use with the program's data, and the part that it may grow into.
 const MAPPINGS_PER_INSTANCE: usize = 5;
-/// Mappings of the stack of an instance that may be suspended: itself and its guard.
+/// Of the stack of an instance that may be suspended: the stack and its guard.
 const MAPPINGS_PER_STACK: usize = 2;
 
-/// What instances have of them.
 #[derive(Clone)]
 pub(crate) struct Mappings {
     all: Arc<Account>,
@@ -21,14 +19,14 @@ pub(crate) struct Mappings {
 }
 
 impl Mappings {
-    /// Of this machine. Where there is no such bound, there is none here.
+    /// Without a bound of the system there is none here.
     pub(crate) fn of_process() -> Mappings {
         let text = std::fs::read_to_string(MAX_MAP_COUNT).ok();
         let count_max = text.and_then(|text| text.trim().parse().ok());
         Mappings::new(count_max.unwrap_or(usize::MAX))
     }
 
-    /// Three quarters are for instances, half for those that sleep: a writer always finds some for its own.
+    /// Three quarters are for instances, half for suspended ones, so that a writer always finds some.
     pub(crate) fn new(count_max: usize) -> Mappings {
         let all = Account::root(Kind::Mappings, count_max / 4 * 3);
         Mappings {
@@ -37,7 +35,7 @@ impl Mappings {
         }
     }
 
-    /// For an instance that has the stack of its thread.
+    /// For an instance on the stack of its thread.
     pub(crate) fn take(&self) -> Result<Reservation, HostError> {
         of(&self.all, MAPPINGS_PER_INSTANCE)
     }

@@ -1,8 +1,8 @@
-//! Guest memory as the host sees it: every pointer is checked (spec 03 §4).
+//! Guest memory: every pointer is checked (spec 03 §4).
 
 use lightcone_host::HostTrap;
 
-/// The bytes at `pointer`, which must not be null even if `len` is 0.
+/// `pointer` must not be null even if `len` is 0.
 #[inline]
 pub(crate) fn slice(memory: &[u8], pointer: u32, len: u32) -> Result<&[u8], HostTrap> {
     if pointer == 0 {
@@ -26,12 +26,10 @@ pub(crate) fn slice_mut(memory: &mut [u8], pointer: u32, len: u32) -> Result<&mu
         .ok_or(HostTrap::OutOfBounds)
 }
 
-/// A name.
 pub(crate) fn text(memory: &[u8], pointer: u32, len: u32) -> Result<&str, HostTrap> {
     std::str::from_utf8(slice(memory, pointer, len)?).map_err(|_| HostTrap::InvalidUtf8)
 }
 
-/// A little-endian number.
 #[inline]
 pub(crate) fn read_u32(memory: &[u8], pointer: u32) -> Result<u32, HostTrap> {
     let bytes = slice(memory, pointer, 4)?;
@@ -40,14 +38,12 @@ pub(crate) fn read_u32(memory: &[u8], pointer: u32) -> Result<u32, HostTrap> {
     ))
 }
 
-/// Writes bytes to an `out` parameter.
 #[inline]
 pub(crate) fn write(memory: &mut [u8], pointer: u32, bytes: &[u8]) -> Result<(), HostTrap> {
     slice_mut(memory, pointer, bytes.len() as u32)?.copy_from_slice(bytes);
     Ok(())
 }
 
-/// Writes a little-endian number.
 #[inline]
 pub(crate) fn write_u32(memory: &mut [u8], pointer: u32, value: u32) -> Result<(), HostTrap> {
     write(memory, pointer, &value.to_le_bytes())

@@ -1,18 +1,17 @@
-//! What belongs to one instance, whichever way it is called: the host's side of it, its memory, and what it may still take.
+//! The state of one instance: the host's side of it, its memory, and its remaining limits.
 
 use lightcone_host::{trap_of, AbiError, HostEnv, HostTrap, LimitKind, Reservation};
 use wasmtime::{Caller, Memory, ResourceLimiter};
 
 use crate::trap::end_call;
 
-/// What belongs to one instance.
 pub(crate) struct State {
-    /// Ticks that the call may still compute, if it is one that may be suspended or ended from outside.
+    /// Ticks of computing that are left, for a call that may be suspended or ended from outside.
     pub(crate) ticks_left: u64,
-    /// Ticks since others last had their turn.
+    /// Ticks since the thread last served other calls.
     pub(crate) kept_ticks: u64,
     pub(crate) env: HostEnv,
-    /// Known once the instance exists; a start function runs before.
+    /// Set once the instance exists; a start function runs before.
     pub(crate) memory: Option<Memory>,
     pub(crate) limiter: Limiter,
 }
@@ -29,7 +28,7 @@ impl State {
     }
 }
 
-/// Runs `body` on the guest's memory and the host's state, and turns its error into an errno or a trap.
+/// Runs `body` on the guest's memory and the host's state. Its error becomes an errno or a trap.
 #[inline]
 pub(crate) fn host_call(
     caller: &mut Caller<'_, State>,
@@ -57,9 +56,9 @@ fn no_memory() -> wasmtime::Error {
 pub(crate) struct Limiter {
     memory: Reservation,
     memory_bytes_max: usize,
-    /// Why the memory could not grow.
+    /// Why the memory did not grow.
     refused: Option<Refused>,
-    /// What the last growth added, in case that the system refuses it.
+    /// Bytes of the last growth, in case the system refuses it.
     growing_bytes: usize,
     tables: Reservation,
     table_elements: usize,
@@ -67,12 +66,12 @@ pub(crate) struct Limiter {
 }
 
 struct Refused {
-    /// How large the memory would have been.
+    /// The size that was refused.
     bytes: usize,
     limit: HostTrap,
 }
 
-/// What the engine keeps of a table for each of its elements: a pointer.
+/// A pointer.
 const TABLE_ELEMENT_BYTES: usize = size_of::<usize>();
 
 impl Limiter {
@@ -89,7 +88,7 @@ impl Limiter {
         }
     }
 
-    /// What the instance has counts as somebody else's from now on.
+    /// Moves what the instance holds to the account of `env`.
     pub(crate) fn adopt(&mut self, env: &HostEnv) {
         let before = std::mem::replace(self, Limiter::new(env));
         self.memory.hold_anyway(before.memory.bytes());
@@ -97,7 +96,6 @@ impl Limiter {
         self.table_elements = before.table_elements;
     }
 
-    /// A new call begins.
     pub(crate) fn forget_refusal(&mut self) {
         self.refused = None;
     }
@@ -159,7 +157,7 @@ impl ResourceLimiter for Limiter {
     }
 }
 
-/// Languages report a failed allocation in their own way or not at all; the limit is what explains it.
+/// Languages report a failed allocation in their own way or not at all; the limit explains it.
 pub(crate) fn with_refused_memory(message: String, state: &State) -> String {
     match &state.limiter.refused {
         None => message,

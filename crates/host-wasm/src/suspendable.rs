@@ -1,5 +1,5 @@
-//! Instances for procedures and HTTP handlers, which leave their thread to others while they wait. The stack of a call stays
-//! with it (a fiber of the engine).
+//! Instances for procedures and HTTP handlers. The stack of a call is a fiber of the engine, so a call that waits leaves its thread
+//! to others.
 
 use std::sync::Arc;
 
@@ -21,14 +21,12 @@ use crate::mappings::Mappings;
 use crate::state::State;
 use crate::trap::end_call;
 
-/// What an instance that can be suspended takes beside its memory, its tables and the stack of its own code: the stack that host
-/// calls use, and what the engine knows of it.
+/// Of an instance beside its memory, tables and guest stack: the stack of host calls, and the engine's own data.
 const INSTANCE_BYTES: usize = 64 << 10;
 
-/// An instance that can be suspended.
 pub(crate) struct SuspendableWasm {
     store: Store<State>,
-    /// Its stack, and what the engine keeps for it.
+    /// For its stack and the engine's data.
     _counted: Reservation,
     _mappings: Reservation,
     call_procedure: Option<CallFunction>,
@@ -39,7 +37,7 @@ pub(crate) struct SuspendableWasm {
 }
 
 impl SuspendableWasm {
-    /// Instantiates and runs the load phase; the description is thrown away.
+    /// Instantiates, and runs the load phase without keeping the description.
     pub(crate) async fn start(
         linked: &InstancePre<State>,
         steps: &LoadSteps,
@@ -82,7 +80,7 @@ impl SuspendableWasm {
             instance,
             ..
         } = phase;
-        // Their types were checked when the module was compiled.
+        // Their types were checked at compilation.
         let call_procedure = instance.get_typed_func(&mut store, CALL_PROCEDURE).ok();
         let call_http_handler = instance.get_typed_func(&mut store, CALL_HTTP_HANDLER).ok();
         Ok(SuspendableWasm {
@@ -178,7 +176,7 @@ impl SuspendableInstance for SuspendableWasm {
         Box::pin(async move {
             let outcome = self.run(call).await;
             let env = &mut self.store.data_mut().env;
-            // A transaction that is left open is undone here.
+            // Rolls back a transaction that is left open.
             env.end_call();
             env.disown();
             outcome
@@ -190,11 +188,11 @@ impl SuspendableInstance for SuspendableWasm {
     }
 }
 
-/// So many ticks a guest with an open transaction keeps its thread, before others have their turn.
+/// A guest with an open transaction keeps its thread for so many ticks before other calls run.
 const TRANSACTION_TICKS_MAX: u64 = 5;
 
-/// At each tick while the guest computes: whether it may go on. Others have their turn first, but that a brief transaction
-/// ends before: its writer waits for it. A long one holds up its own writer only, and the threads are those of all databases.
+/// At each tick of a computing guest: whether it may go on, after other calls ran. A brief transaction ends first, as its writer
+/// waits for it. A long one holds up only its own writer, and all databases share the threads.
 fn tick(state: &mut State) -> wasmtime::Result<UpdateDeadline> {
     if let Some(trap) = state.env.interrupted() {
         return Err(wasmtime::Error::new(trap));
@@ -211,7 +209,6 @@ fn tick(state: &mut State) -> wasmtime::Result<UpdateDeadline> {
     Ok(UpdateDeadline::Yield(1))
 }
 
-/// An instance that is not ready for calls yet.
 struct Phase {
     store: Store<State>,
     instance: Instance,

@@ -1,21 +1,19 @@
-//! Why guest code stopped: for the engine, and in words.
+//! Why guest code stopped, and how that reads.
 
 use std::fmt::Write;
 
 use lightcone_host::{ConsoleFrame, HostTrap, LimitKind};
 use wasmtime::{Trap, WasmBacktrace};
 
-/// How guest code ended when it did not return.
 pub(crate) enum GuestFailure {
-    /// The deadline passed.
     TimedOut,
     /// A limit other than time.
     Limit(HostTrap),
-    /// Anything else; the text has the backtrace.
+    /// With the backtrace.
     Trapped(String),
 }
 
-/// Most frames of a backtrace that are put into words.
+/// More frames of a backtrace are left out.
 const FRAMES_MAX: usize = 32;
 
 pub(crate) fn explain(error: &wasmtime::Error, stack_bytes_max: usize) -> GuestFailure {
@@ -44,13 +42,12 @@ pub(crate) fn explain(error: &wasmtime::Error, stack_bytes_max: usize) -> GuestF
     GuestFailure::Trapped(text)
 }
 
-/// Ends the running call.
 #[cold]
 pub(crate) fn end_call(trap: HostTrap) -> wasmtime::Error {
     wasmtime::Error::new(trap)
 }
 
-/// The frames of a backtrace, innermost first, demangled.
+/// Innermost first, demangled.
 pub(crate) fn frames(backtrace: &WasmBacktrace) -> Vec<ConsoleFrame> {
     let frame = |frame: &wasmtime::FrameInfo| ConsoleFrame {
         module_name: None,

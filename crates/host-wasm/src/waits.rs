@@ -1,5 +1,4 @@
-//! The host calls that take their time (spec 03 §10, §13), for instances that block their thread and for those that are
-//! suspended.
+//! Host calls that wait (spec 03 §10, §13), for instances that block their thread and for those that are suspended.
 
 use lightcone_host::clock::ticks;
 use lightcone_host::{AbiError, Errno, HostEnv, HostTrap, HttpRequest, HttpSources, Waiting};
@@ -15,7 +14,7 @@ const START: &str = "procedure_start_mut_tx";
 const SLEEP: &str = "procedure_sleep_until";
 const REQUEST: &str = "procedure_http_request";
 
-/// Where a request and its body are in the guest's memory, and where its answer goes.
+/// Places in guest memory: the request, its body, and its answer.
 #[derive(Clone, Copy)]
 struct RequestPlace {
     request: (u32, u32),
@@ -136,7 +135,7 @@ pub(crate) fn define_suspending(linker: &mut Linker<State>) -> wasmtime::Result<
     Ok(())
 }
 
-/// Blocks the thread. The time does not count against the call.
+/// The time does not count against the call.
 fn block(caller: &mut Caller<'_, State>, waiting: Option<Waiting>) {
     if waiting.is_none() {
         return;
@@ -147,7 +146,6 @@ fn block(caller: &mut Caller<'_, State>, waiting: Option<Waiting>) {
     caller.as_context_mut().set_epoch_deadline(call_ticks);
 }
 
-/// Leaves the thread to others.
 async fn suspend(waiting: Option<Waiting>) {
     if let Some(waiting) = waiting {
         // Dropped or sent: the wait is over.
@@ -155,7 +153,7 @@ async fn suspend(waiting: Option<Waiting>) {
     }
 }
 
-/// After a wait a call may compute as long as at its beginning.
+/// After a wait a call has its whole time again.
 fn go_on(caller: &mut Caller<'_, State>) {
     let state = caller.data_mut();
     state.ticks_left = ticks(state.env.limits().call_ms_max);
@@ -168,7 +166,7 @@ fn started(memory: &mut [u8], env: &mut HostEnv, out: u32) -> Result<u32, AbiErr
 }
 
 fn ask(memory: &[u8], env: &mut HostEnv, place: RequestPlace) -> Result<Option<Waiting>, AbiError> {
-    // A reducer has a transaction as well, but no errno for this (03 §6.1).
+    // A reducer has a transaction too, but no errno for this (03 §6.1).
     if !env.is_procedure() {
         return Err(HostTrap::AsyncOnly(REQUEST).into());
     }

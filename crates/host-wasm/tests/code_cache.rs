@@ -104,7 +104,7 @@ fn flipped_bits_are_noticed() {
     }
 }
 
-/// Code that somebody wrote who can write to the cache, but cannot read the key.
+/// Code by a program that can write to the cache, but cannot read the key.
 #[test]
 fn planted_code_is_not_run() {
     let directories = [(); 2].map(|()| tempfile::tempdir().unwrap());
@@ -208,7 +208,7 @@ fn the_cache_is_bounded() {
 }
 
 #[test]
-fn what_nobody_uses_any_more_is_removed() {
+fn unused_files_are_removed() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     let cache = directory.join("code-cache");

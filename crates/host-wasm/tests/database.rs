@@ -16,7 +16,7 @@ use script::Script;
 fn unknown_names_and_ids() {
     let (mut running, ids) = start();
     let mut script = Script::default();
-    let out = script.lookup("table_id_from_name", "nobody");
+    let out = script.lookup("table_id_from_name", "missing");
     script.lookup("index_id_from_name", "person");
     let buffer = script.put(&[7; 8]);
     script.call(

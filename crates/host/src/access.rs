@@ -1,4 +1,4 @@
-//! Which host call may touch what (spec 03 §6.1), and the only way to it.
+//! Which host call may touch what (spec 03 §6.1), and the only access to it.
 //!
 //! | host calls | asked here | load phase | reducer | view | procedure | its transaction |
 //! |---|---|---|---|---|---|---|
@@ -9,11 +9,11 @@
 //! | `procedure_http_request` | [`Access::may_request`] | trap | errno 17 | errno 17 | yes | errno 17 |
 //! | `procedure_sleep_until` | [`Access::may_sleep`] | trap | trap | trap | yes | trap |
 //!
-//! All others need nothing. A function for rows (02 §14.9) is a reducer that looks names up and inserts ([`Access::making`]), and gets a
-//! trap for all else. A reducer in WebAssembly gets a trap for HTTP, which its adapter sees to.
+//! All others need nothing. A function for rows (02 §14.9) is a reducer that looks up names and inserts ([`Access::making`]); all
+//! else is a trap. A reducer in WebAssembly gets a trap for HTTP, by its adapter.
 //!
-//! Engines keep the state of host calls for ever, so the borrow of a call cannot reach them as one: [`lend`] leaves a pointer,
-//! and takes it back before the borrow ends.
+//! Engines keep the state of host calls for ever, so it cannot hold the borrow of a call: [`lend`] leaves a pointer, and takes it
+//! back before the borrow ends.
 
 use std::ptr::NonNull;
 
@@ -23,23 +23,22 @@ use lightcone_types::Timestamp;
 use crate::lent::{Lent, Transactions};
 use crate::{AbiError, Ask, Errno, HostTrap, LimitKind, Waiting};
 
-/// What the running call may touch.
 pub(crate) struct Access {
     open: Open,
-    /// Where the transactions of a procedure come from. Not used while one is open.
+    /// Of a procedure. Not used while a transaction is open.
     transactions: Option<NonNull<dyn Transactions>>,
-    /// They are the call's own, which has no stack of a caller to borrow from.
+    /// Of a call that may be suspended, which has no caller's stack to borrow from.
     owned: Option<OwnedTransactions>,
-    /// Address of the loan that all this is from; 0 if nothing is lent.
+    /// Address of the loan of all this; 0 without one.
     loan: usize,
 }
 
-/// A box whose content is reached through [`Access::transactions`].
+/// A leaked box, reached through [`Access::transactions`].
 struct OwnedTransactions(NonNull<dyn Transactions>);
 
 impl Drop for OwnedTransactions {
     fn drop(&mut self) {
-        // SAFETY: it was leaked from a box by `own`, and the copy of the pointer goes with it.
+        // SAFETY: `own` leaked it from a box, and the copy of the pointer is dropped with it.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
@@ -49,11 +48,11 @@ enum Open {
     Nothing,
     Read(NonNull<Datastore>),
     Write(NonNull<Datastore>),
-    /// Rows are made of one row.
+    /// For a function for rows.
     Making(NonNull<Datastore>),
 }
 
-// SAFETY: the pointers stand for the references in a `Lent`, which may all go to another thread (checked below).
+// SAFETY: the pointers stand for the references in a `Lent`, which may be sent to another thread (checked below).
 unsafe impl Send for Access {}
 
 const _: () = {
@@ -69,7 +68,7 @@ impl Access {
         loan: 0,
     };
 
-    /// Pointers to what is lent; the lifetime is lost here.
+    /// Pointers to what is lent, without its lifetime.
     ///
     /// # Safety
     /// They are used within that lifetime.
@@ -101,17 +100,16 @@ impl Access {
         }
     }
 
-    /// Whether it is from this loan.
     #[inline]
     pub(crate) fn is_of(&self, loan: usize) -> bool {
         self.loan == loan
     }
 
-    /// The tables, for host calls that read.
+    /// The tables, to read.
     #[inline]
     pub(crate) fn read(&self) -> Result<&Datastore, AbiError> {
         match &self.open {
-            // SAFETY: what is lent is borrowed until the loan ends, which sets `open` back; nobody else has a reference, and
+            // SAFETY: what is lent is borrowed until the loan ends, which sets `open` back; no other code has a reference, and
             // `self` is borrowed like the result.
             Open::Read(datastore) | Open::Write(datastore) => Ok(unsafe { datastore.as_ref() }),
             Open::Making(_) => Err(not_for_rows()),
@@ -119,7 +117,7 @@ impl Access {
         }
     }
 
-    /// The tables, where rows are made of one row, for host calls that may do that.
+    /// The tables, for a function for rows.
     #[cold]
     pub(crate) fn making(&self) -> Option<&Datastore> {
         match &self.open {
@@ -129,7 +127,7 @@ impl Access {
         }
     }
 
-    /// The same, to write.
+    /// As above, to write.
     #[cold]
     pub(crate) fn making_mut(&mut self) -> Option<&mut Datastore> {
         match &mut self.open {
@@ -139,7 +137,7 @@ impl Access {
         }
     }
 
-    /// The transaction, for host calls that write.
+    /// The tables, to write.
     #[inline]
     pub(crate) fn write(&mut self) -> Result<&mut Datastore, AbiError> {
         match &mut self.open {
@@ -151,7 +149,7 @@ impl Access {
         }
     }
 
-    /// Asks for a transaction of a procedure that has committed less than `bytes_max`.
+    /// Requests a transaction for a procedure that has committed less than `bytes_max`.
     pub(crate) fn ask_transaction(
         &mut self,
         bytes_max: usize,
@@ -174,7 +172,7 @@ impl Access {
         Ok(transactions.ask(Ask::Transaction))
     }
 
-    /// Opens the transaction that was asked for. Gives its time.
+    /// Opens the requested transaction. Returns its time.
     pub(crate) fn begin(&mut self) -> Result<Timestamp, AbiError> {
         let (Open::Nothing, Some(transactions)) = (&self.open, &mut self.transactions) else {
             return Err(HostTrap::AsyncOnly("procedure_start_mut_tx").into());
@@ -186,7 +184,7 @@ impl Access {
         Ok(now)
     }
 
-    /// Where a procedure without an open transaction waits.
+    /// Of a procedure without an open transaction.
     pub(crate) fn waits(&mut self) -> Option<&mut dyn Transactions> {
         match (&self.open, &mut self.transactions) {
             // SAFETY: lent for longer than `self` is borrowed, and no transaction that came from it is open.
@@ -195,10 +193,10 @@ impl Access {
         }
     }
 
-    /// Takes what a call touches that may be suspended: it has it until [`Access::disown`].
+    /// Takes the transactions of a call that may be suspended, until [`Access::disown`].
     ///
     /// # Panics
-    /// If something is lent already.
+    /// If something is lent.
     pub(crate) fn own(&mut self, transactions: Box<dyn Transactions>) {
         assert!(
             self.transactions.is_none() && matches!(self.open, Open::Nothing),
@@ -209,20 +207,20 @@ impl Access {
         self.owned = Some(owned);
     }
 
-    /// Gives back what [`Access::own`] took; none of its transactions is open any more.
+    /// Drops what [`Access::own`] took.
     pub(crate) fn disown(&mut self) {
-        // Without one there is nothing to undo.
+        // Without an open transaction there is nothing to undo.
         let _ = self.rollback();
         self.transactions = None;
         self.owned = None;
     }
 
-    /// Commits what [`Access::begin`] opened. A reducer's transaction is not the module's to end.
+    /// Commits what [`Access::begin`] opened. A module cannot end a reducer's transaction.
     pub(crate) fn commit(&mut self) -> Result<(), AbiError> {
         Ok(self.close()?.commit()?)
     }
 
-    /// Undoes what [`Access::begin`] opened.
+    /// Rolls back what [`Access::begin`] opened.
     #[inline]
     pub(crate) fn rollback(&mut self) -> Result<(), AbiError> {
         self.close()?.rollback();
@@ -241,17 +239,15 @@ impl Access {
         }
     }
 
-    /// Whether a transaction is open.
     pub(crate) fn has_transaction(&self) -> bool {
         matches!(self.open, Open::Write(_))
     }
 
-    /// Whether a procedure or HTTP handler runs.
     pub(crate) fn is_procedure(&self) -> bool {
         self.transactions.is_some()
     }
 
-    /// HTTP requests are for procedures, and must not hold up a transaction (spec 03 §13).
+    /// Requests are for procedures, and not inside of a transaction (spec 03 §13).
     pub(crate) fn may_request(&self) -> Result<(), AbiError> {
         match (&self.open, self.is_procedure()) {
             (Open::Nothing, true) => Ok(()),
@@ -260,7 +256,7 @@ impl Access {
         }
     }
 
-    /// So is sleeping, which has no errno. Gives the time.
+    /// As for requests, but without an errno. Returns the time.
     pub(crate) fn may_sleep(&self) -> Result<Timestamp, HostTrap> {
         match (&self.open, &self.transactions) {
             // SAFETY: lent for longer than `self` is borrowed, and no transaction that came from it is open.

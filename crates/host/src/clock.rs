@@ -1,17 +1,17 @@
 //! The clock that stops endless loops.
 //!
-//! One thread for the whole process counts ticks, for the engines of all languages. A call notes the tick at which it has to
-//! end, so that neither starting nor ending a call reads a clock; the engines look at what is overdue once per tick.
+//! One thread of the process counts ticks for all engines. A call notes the tick at which it has to end, so no call reads a clock;
+//! engines look for overdue calls once per tick.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time between two ticks, in milliseconds.
+/// Milliseconds between two ticks.
 pub const TICK_MS: u64 = 10;
 
-/// After the thread was held up it catches up with at most so many ticks, so that a pause of the whole machine does not
-/// end the calls that it interrupted.
+/// After a pause the thread catches up with at most so many ticks, so that a pause of the whole machine does not end the calls that
+/// it interrupted.
 const CATCH_UP_TICKS_MAX: u32 = 100;
 
 static NOW: AtomicU64 = AtomicU64::new(1);
@@ -19,16 +19,15 @@ static LISTENERS: Mutex<Vec<Listener>> = Mutex::new(Vec::new());
 
 type Listener = Box<dyn FnMut(Tick) -> bool + Send>;
 
-/// What listeners are told.
 #[derive(Clone, Copy, Debug)]
 pub struct Tick {
-    /// How many ticks there have been.
+    /// Ticks since the start.
     pub now: u64,
-    /// How many of them since the last time: one, or more if the clock was held up.
+    /// Ticks since the last call: more than one after a pause.
     pub passed: u32,
 }
 
-/// Starts the clock, once for the process.
+/// Once for the process.
 pub fn start() -> std::io::Result<()> {
     static STARTED: Mutex<bool> = Mutex::new(false);
     let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,7 +40,7 @@ pub fn start() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Calls `listener` at every tick until it answers false. It must be quick: all engines hear of the tick one after the other.
+/// Calls `listener` at every tick until it answers false. It must be quick, as engines are called one after the other.
 pub fn every_tick(listener: impl FnMut(Tick) -> bool + Send + 'static) {
     LISTENERS
         .lock()
@@ -49,15 +48,14 @@ pub fn every_tick(listener: impl FnMut(Tick) -> bool + Send + 'static) {
         .push(Box::new(listener));
 }
 
-/// How many ticks there have been.
 #[inline]
 pub fn now() -> u64 {
     NOW.load(Ordering::Relaxed)
 }
 
-/// How many ticks a call of so many milliseconds may last. The tick that is under way does not count.
+/// The ticks of so many milliseconds, without the present one.
 pub fn ticks(ms: u64) -> u64 {
-    // Far below the overflow of "now + ticks", and far above any sensible limit.
+    // Far from an overflow of "now + ticks", and above any sensible limit.
     const TICKS_MAX: u64 = 1 << 40;
     (ms.div_ceil(TICK_MS) + 1).min(TICKS_MAX)
 }

@@ -1,4 +1,4 @@
-//! Console records: what a module logs, and its form in the module log (spec 03 §9).
+//! Console records of modules, and their form in the module log (spec 03 §9).
 
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ pub enum ConsoleLevel {
     Warn,
     /// 2
     Info,
-    /// 3, and any number without a meaning
+    /// 3, and any unknown number
     Debug,
     /// 4
     Trace,
@@ -22,10 +22,9 @@ pub enum ConsoleLevel {
 }
 
 impl ConsoleLevel {
-    /// The number of [`ConsoleLevel::Panic`].
     pub const PANIC_NUMBER: u8 = 101;
 
-    /// The level that a module meant by this number. Only the low 8 bits count.
+    /// Only the low 8 bits count.
     pub fn from_number(number: u32) -> ConsoleLevel {
         match number as u8 {
             0 => ConsoleLevel::Error,
@@ -38,40 +37,35 @@ impl ConsoleLevel {
     }
 }
 
-/// One stack frame of a Panic record, innermost first.
+/// A stack frame of a Panic record. The innermost comes first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ConsoleFrame {
-    /// The script or library the function is in (JavaScript only).
+    /// The script or library of the function (JavaScript only).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub module_name: Option<String>,
-    /// The function, demangled.
+    /// Demangled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub func_name: Option<String>,
 }
 
-/// One record of the module log. The order of the fields is the order of the keys.
+/// A record of the module log. The order of the fields is the order of the keys.
 #[derive(Clone, Debug, Serialize)]
 pub struct ConsoleRecord<'a> {
-    /// How bad it is.
     pub level: ConsoleLevel,
-    /// When it was logged.
     #[serde(serialize_with = "micros")]
     pub ts: Timestamp,
-    /// The module path, as the library passes it.
+    /// As the library passes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<&'a str>,
-    /// The source file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filename: Option<&'a str>,
-    /// The line in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line_number: Option<u32>,
     /// The canonical name of the function that runs, or ran last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<&'a str>,
-    /// The text.
     pub message: &'a str,
-    /// Present in every Panic record, and only there.
+    /// Only in Panic records, and in all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<&'a [ConsoleFrame]>,
 }
@@ -81,7 +75,7 @@ fn micros<S: serde::Serializer>(ts: &Timestamp, serializer: S) -> Result<S::Ok, 
 }
 
 impl ConsoleRecord<'_> {
-    /// Appends the record as one line of JSON, line feed included.
+    /// Appends one line of JSON with its line feed.
     pub fn write_json_line(&self, out: &mut Vec<u8>) {
         serde_json::to_writer(&mut *out, self)
             .expect("strings and numbers always serialize into a vector");
@@ -89,13 +83,11 @@ impl ConsoleRecord<'_> {
     }
 }
 
-/// Where console records go. Called on the thread that runs the module, so it must not wait for slow things.
+/// The target of console records. It is called on the module's thread, so it must not wait.
 pub trait ConsoleSink: Send + Sync {
-    /// Takes one record.
     fn log(&self, record: ConsoleRecord<'_>);
 }
 
-/// A sink that drops everything.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullConsole;
 

@@ -1,4 +1,4 @@
-//! The state of one module instance on the host's side, with one method per host call.
+//! The host's side of one module instance, with a method for each host call.
 
 mod console;
 pub(crate) mod procedures;
@@ -19,32 +19,28 @@ use crate::handles::{ByteSinks, ByteSources, ConsoleTimers};
 use crate::iterators::RowIterators;
 use crate::{AbiError, ConsoleSink, Errno, HostTrap, Interrupt, ReadProgress};
 
-/// What an instance is made with.
+/// The configuration of an instance.
 #[derive(Clone)]
 pub struct HostConfig {
-    /// The identity of the database, which modules can ask for.
+    /// Modules can read it.
     pub database_identity: Identity,
-    /// Where console records go.
     pub console: Arc<dyn ConsoleSink>,
-    /// What the instance may use.
     pub limits: HostLimits,
-    /// Where calls go that are to run right away; without a database there is none.
+    /// For calls that are to run right away; none without a database.
     pub immediate: Option<Arc<dyn ImmediateCalls>>,
-    /// What instances count as.
     pub accounts: InstanceAccounts,
 }
 
-/// The accounts of instances that have something together: those of a writer, or those for the procedures of a database.
+/// The accounts of instances that share memory: those of a writer, or those for the procedures of a database.
 #[derive(Clone, Debug)]
 pub struct InstanceAccounts {
-    /// All that they hold. If it has a bound, a heap asks before it grows.
+    /// All memory. If the account has a bound, a heap reserves before it grows.
     pub all: Arc<Account>,
-    /// Linear memory, as part of it. JavaScript has none.
+    /// Linear memory, a part of `all`. JavaScript has none.
     pub memory: Arc<Account>,
 }
 
 impl InstanceAccounts {
-    /// Below the account of all that they hold.
     pub fn of(all: Arc<Account>) -> InstanceAccounts {
         InstanceAccounts {
             memory: all.open(Kind::Memory, Terms::exact(usize::MAX)),
@@ -53,11 +49,10 @@ impl InstanceAccounts {
     }
 }
 
-/// An instance takes parts of this size of what several have together.
+/// An instance takes multiples of this from the shared account.
 const INSTANCE_STEP_BYTES: usize = 64 << 10;
 
 impl HostConfig {
-    /// For an instance that stands alone.
     pub fn new(
         database_identity: Identity,
         console: Arc<dyn ConsoleSink>,
@@ -75,56 +70,52 @@ impl HostConfig {
 
 /// Takes calls that are to run right away, outside of any transaction (spec 03 §8.9).
 pub trait ImmediateCalls: Send + Sync {
-    /// Queues a call.
-    ///
-    /// # Errors
-    /// Too many wait already.
+    /// Queues a call, or ends the caller if too many wait.
     fn schedule(&self, name: &str, args: &[u8]) -> Result<(), HostTrap>;
 }
 
-/// Most that an instance keeps of each buffer that only a single host call uses.
+/// The largest buffer that is kept between host calls.
 const SCRATCH_BYTES_MAX: usize = 64 << 10;
 
-/// What a program is loaded with: the configuration of its first instance.
+/// The configuration of the first instance of a program.
 pub type InstanceOptions = HostConfig;
 
-/// The handles that a call starts with.
+/// The handles at the start of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallHandles {
-    /// Source of the arguments; 0 if there are none.
+    /// Source of the arguments; 0 without any.
     pub args: u32,
-    /// Sink for the error text.
     pub sink: u32,
 }
 
-/// What [`HostEnv::point_read`] did.
+/// The result of [`HostEnv::point_read`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PointRead {
-    /// So many bytes of rows are at the start of the buffer.
+    /// Bytes of rows, at the start of the buffer.
     Rows(usize),
-    /// So many bytes are needed; the buffer is unchanged.
+    /// Bytes that are needed; the buffer is unchanged.
     TooSmall(usize),
 }
 
-/// The host's side of one module instance. See the crate's page for how it is used.
+/// See the crate's page.
 pub struct HostEnv {
     config: HostConfig,
-    /// All that this instance holds, but its linear memory.
+    /// All memory of the instance but its linear memory.
     account: Arc<Account>,
-    /// What host calls may touch. Changed by [`crate::lend`], and by the procedure functions.
+    /// Changed by [`crate::lend`], and by the procedure functions.
     pub(crate) access: Access,
     function: Option<Arc<str>>,
     sources: ByteSources,
     sinks: ByteSinks,
     iterators: RowIterators,
     timers: ConsoleTimers,
-    /// Generated column values of the insert or update that runs.
+    /// Column values that the running insert or update generates.
     generated: Vec<u8>,
-    /// The row that `get_jwt` found.
+    /// For `get_jwt`.
     credentials: RowBuffer,
-    /// What `point_read` found.
+    /// For `point_read`.
     point_rows: RowBuffer,
-    /// What the running view has read.
+    /// Of the running view.
     reads: Option<Box<ReadSet>>,
     console_bytes: usize,
     /// Why the last request was not made.
@@ -133,7 +124,6 @@ pub struct HostEnv {
 }
 
 impl HostEnv {
-    /// The environment of a fresh instance.
     pub fn new(config: HostConfig) -> HostEnv {
         let terms = Terms::in_steps(usize::MAX, INSTANCE_STEP_BYTES);
         let account = config.accounts.all.open(Kind::Instance, terms);
@@ -156,7 +146,7 @@ impl HostEnv {
         }
     }
 
-    /// The same, for an instance that takes the place of another one: what ends its calls stays.
+    /// For an instance that replaces another one: the interrupt stays.
     pub fn with_interrupt(config: HostConfig, interrupt: Arc<Interrupt>) -> HostEnv {
         HostEnv {
             interrupt,
@@ -164,27 +154,24 @@ impl HostEnv {
         }
     }
 
-    /// What the instance holds is counted here.
     pub fn account(&self) -> &Arc<Account> {
         &self.account
     }
 
-    /// What the instance was made with.
     pub fn config(&self) -> &HostConfig {
         &self.config
     }
 
-    /// The limits of the instance.
     pub fn limits(&self) -> &HostLimits {
         &self.config.limits
     }
 
-    /// The next calls have another time limit.
+    /// The time limit of later calls.
     pub fn limit_calls(&mut self, call_ms_max: u64) {
         self.config.limits.call_ms_max = call_ms_max;
     }
 
-    /// Makes the limit on the instance's memory another one. Before the instance is made.
+    /// Changes the memory limit, before the instance is made.
     #[must_use]
     pub fn with_memory_max(mut self, bytes_max: Option<usize>) -> HostEnv {
         if let Some(bytes_max) = bytes_max {
@@ -193,22 +180,20 @@ impl HostEnv {
         self
     }
 
-    /// From here on, notes what is read: a view runs.
+    /// Notes reads from here on, for a view.
     pub fn begin_reads(&mut self) {
         self.reads = Some(Box::default());
     }
 
-    /// What was read since [`HostEnv::begin_reads`].
+    /// The reads since [`HostEnv::begin_reads`].
     pub fn end_reads(&mut self) -> ReadSet {
         *self.reads.take().unwrap_or_default()
     }
 
     // ---- The frame of a call -------------------------------------------------------------------------------------
 
-    /// Starts a call: console records name `function` from now on. What it may touch is lent around it ([`crate::lend`]).
-    ///
-    /// # Errors
-    /// There is no memory for the arguments.
+    /// Starts a call: console records name `function` from now on. [`crate::lend`] lends what it may touch. Fails without memory
+    /// for the arguments.
     #[inline]
     pub fn begin_call(
         &mut self,
@@ -222,7 +207,7 @@ impl HostEnv {
         })
     }
 
-    /// Like [`HostEnv::begin_call`] for a script, which gets its arguments without handles.
+    /// As [`HostEnv::begin_call`], for a script, which gets its arguments without handles.
     #[inline]
     pub fn begin_script_call(&mut self, function: &Arc<str>) {
         if !self
@@ -234,8 +219,8 @@ impl HostEnv {
         }
     }
 
-    /// Ends a call or a step of the load phase: all handles but console timers are gone, and so is a transaction that a
-    /// procedure left open.
+    /// Ends a call or a step of the load phase: drops all handles but console timers, and rolls back a transaction that a procedure
+    /// left open.
     #[inline]
     pub fn end_call(&mut self) {
         self.abort_dangling_transaction();
@@ -246,7 +231,7 @@ impl HostEnv {
         self.console_bytes = 0;
     }
 
-    /// Like [`HostEnv::end_call`] for a script, whose console timers end with the call (spec 04 §7).
+    /// As [`HostEnv::end_call`], for a script, whose console timers end with the call (spec 04 §7).
     #[inline]
     pub fn end_script_call(&mut self) {
         self.abort_dangling_transaction();
@@ -256,7 +241,7 @@ impl HostEnv {
         self.console_bytes = 0;
     }
 
-    /// What an instance keeps of these between host calls of a procedure, and between calls, is bounded.
+    /// Frees buffers beyond the size that an instance keeps between host calls and between calls.
     #[inline]
     pub(crate) fn forget_scratch(&mut self) {
         if self.generated.capacity() > SCRATCH_BYTES_MAX {
@@ -269,28 +254,21 @@ impl HostEnv {
         }
     }
 
-    /// One more source of a call; 0 if it would be empty.
-    ///
-    /// # Errors
-    /// There is no memory for it.
+    /// Another source of a call; 0 for empty content. Fails without memory for it.
     pub fn open_source(&mut self, content: &[u8]) -> Result<u32, HostTrap> {
         self.sources.open(content, usize::MAX)
     }
 
-    /// One more sink of a call, or one for the load phase, where no function of the definition runs.
+    /// Another sink of a call, or one for the load phase.
     pub fn open_sink(&mut self) -> u32 {
         self.sinks.open()
     }
 
-    /// What the module wrote into a sink.
     pub fn sink_content(&self, sink: u32) -> &[u8] {
         self.sinks.content(sink)
     }
 
-    /// The same to keep, counted for as long as it is kept.
-    ///
-    /// # Errors
-    /// There is no memory for a copy.
+    /// The content of a sink, counted. Fails without memory for a copy.
     pub fn take_sink(&mut self, sink: u32) -> Result<Counted<Vec<u8>>, HostTrap> {
         self.sinks.take(sink)
     }
@@ -313,7 +291,7 @@ impl HostEnv {
         Ok(self.sources.read(source, buffer)?)
     }
 
-    /// Whether the sink is there. Checked before guest memory is touched.
+    /// Checked before guest memory is touched.
     pub fn sink_exists(&self, sink: u32) -> Result<(), AbiError> {
         if self.sinks.exists(sink) {
             Ok(())
@@ -335,7 +313,7 @@ impl HostEnv {
         self.config.database_identity
     }
 
-    /// `get_jwt`: a source with the payload (JSON text) of the token that a connection came with, or 0 if there is none.
+    /// `get_jwt`: a source with the token's payload (JSON text) of a connection, or 0 without a token.
     pub fn jwt_source(&mut self, connection: ConnectionId) -> Result<u32, AbiError> {
         self.find_credentials(connection)?;
         let payload = jwt_payload(&self.credentials);
@@ -343,7 +321,7 @@ impl HostEnv {
         Ok(self.sources.open(payload.as_bytes(), sources_max)?)
     }
 
-    /// `get_jwt_payload`: the same as text for scripts; empty if there is none.
+    /// `get_jwt_payload`: the same as text for scripts; empty without a token.
     pub fn jwt_payload(&mut self, connection: ConnectionId) -> Result<&str, AbiError> {
         self.find_credentials(connection)?;
         Ok(jwt_payload(&self.credentials))

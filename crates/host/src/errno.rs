@@ -1,9 +1,9 @@
-//! The error numbers that host calls return to a module (spec 03 §5).
+//! Errnos, which host calls return to a module (spec 03 §5).
 
 use std::fmt;
 use std::num::NonZeroU16;
 
-/// An error that a host call answers with a number. The call had no effect and the transaction stays usable.
+/// The answer of a host call that had no effect. The transaction stays usable.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Errno(NonZeroU16);
 
@@ -15,10 +15,10 @@ macro_rules! errnos {
                 pub const $name: Errno = Errno(NonZeroU16::new($number).expect("the table has no zero"));
             )*
 
-            /// All errnos of the table, in order.
+            /// In order.
             pub const ALL: &'static [Errno] = &[$(Errno::$name),*];
 
-            /// The constant's name, as module libraries print it.
+            /// As module libraries print it.
             pub fn name(self) -> &'static str {
                 match self.number() {
                     $($number => stringify!($name),)*
@@ -26,7 +26,7 @@ macro_rules! errnos {
                 }
             }
 
-            /// The text that a JavaScript module sees as `message`.
+            /// The `message` in JavaScript.
             pub fn text(self) -> &'static str {
                 match self.number() {
                     $($number => $text,)*
@@ -62,7 +62,6 @@ errnos! {
 }
 
 impl Errno {
-    /// The errno with this number, if the table has one.
     pub fn from_number(number: u16) -> Option<Errno> {
         Errno::ALL
             .iter()
@@ -70,7 +69,6 @@ impl Errno {
             .find(|errno| errno.number() == number)
     }
 
-    /// The number that the module gets.
     pub fn number(self) -> u16 {
         self.0.get()
     }

@@ -1,10 +1,10 @@
-//! The errors of this crate: what a host call answers ([`AbiError`]), and why a module can't be loaded ([`HostError`]).
+//! The errors of this crate: [`AbiError`] of a host call, [`HostError`] of loading a module.
 
 use thiserror::Error;
 
 use crate::Errno;
 
-/// Why a host call failed: an ordinary answer, or the end of the call.
+/// Why a host call failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AbiError {
     /// The module gets this number and goes on.
@@ -38,7 +38,6 @@ pub enum HostTrap {
     /// A pointer and its length reach outside the memory.
     #[error("out of bounds pointer passed to a spacetime function")]
     OutOfBounds,
-    /// A name is not UTF-8.
     #[error("invalid utf8 passed to a spacetime function")]
     InvalidUtf8,
     /// `prefix_elems` does not fit 16 bits.
@@ -50,30 +49,29 @@ pub enum HostTrap {
     /// The database stops, and the call with it.
     #[error("the database stops, and the call was ended [LC0332]")]
     Stopping,
-    /// An update is cancelled, and its migration function with it.
+    /// The update is cancelled, and its migration function with it.
     #[error("the migration was cancelled")]
     Cancelled,
-    /// The module got hold of something that modules may not have.
+    /// The module got an object that modules may not have.
     #[error("{0} is not available in modules [LC0341]")]
     Forbidden(&'static str),
-    /// A migration function asked for a call outside of its transaction, which may be taken back.
+    /// A migration function asked for a call outside of its transaction, which may be rolled back.
     #[error("a migration function cannot schedule a call with volatile_nonatomic_schedule_immediate: write a row that is due at once into a scheduled table, so that the call is made when the update is committed, and only then [LC0256]")]
     ImmediateInMigration,
-    /// One of [`crate::HostLimits`] was passed.
+    /// A limit was exceeded.
     #[error("{kind}: {name} = {limit} [{code}]", name = kind.name(), code = kind.code())]
     Limit {
-        /// Which one.
         kind: LimitKind,
         /// Its value.
         limit: u64,
     },
-    /// A write to a system table, which is the host's alone.
+    /// Only the host writes system tables.
     #[error("a module may read the system table `{0}`, but not write to it [LC0326]")]
     SystemTable(Box<str>),
-    /// The datastore refused in a way that no errno expresses; the text is its own.
+    /// A refusal by the datastore without an errno, with its text.
     #[error("{0}")]
     Datastore(Box<str>),
-    /// Something that can't happen did.
+    /// A bug of the host.
     #[error("internal error of the host: {0}")]
     Internal(Box<str>),
 }
@@ -171,16 +169,14 @@ impl LimitKind {
     }
 }
 
-/// Why a program can't be loaded or instantiated. The text is the body of the answer to a publish request.
+/// Why a program cannot be loaded or instantiated. The text is the body of the answer to a publish.
 #[derive(Debug, Error)]
 pub enum HostError {
-    /// The engine itself could not be set up.
     #[error("the module engine could not be set up: {0} [LC0320]")]
     Engine(String),
     /// The bytes are not a program of this kind.
     #[error("the module could not be compiled: {0} [LC0321]")]
     Compile(String),
-    /// Compiling the program would take too much.
     #[error("compiling the module would take {0} [LC0726]")]
     CompileCost(String),
     /// An import-module name starts with `spacetime_` but no version follows (spec 03 §3.2).
@@ -192,40 +188,35 @@ pub enum HostError {
     /// Imports of two major versions.
     #[error("module cannot depend on both major version {0} and major version {1}")]
     MixedAbi(u16, u16),
-    /// A version that we do not implement.
     #[error(
         "abi version {major}.{minor} is not supported (host implements {host_major}.{host_minor})"
     )]
     UnsupportedAbi {
-        /// Asked for.
+        /// Of the module.
         major: u16,
-        /// Asked for.
+        /// Of the module.
         minor: u16,
-        /// What this host has.
+        /// Of this host.
         host_major: u16,
-        /// What this host has.
+        /// Of this host.
         host_minor: u16,
     },
     /// An import that the host does not have, or has with another type. The text is the engine's.
     #[error("{0}")]
     Link(String),
-    /// The module has no memory.
     #[error("there should be a memory export called \"memory\" but it does not exist")]
     NoMemory,
     /// An export is missing or has the wrong type.
     #[error("the module should export `{name}` as {expected}, but it {found} [LC0322]")]
     Export {
-        /// The export's name.
         name: String,
-        /// The type that it must have.
         expected: &'static str,
-        /// What was found instead.
         found: String,
     },
-    /// The instance could not be made (its memory is larger than allowed, or its data does not fit).
+    /// Its memory is larger than allowed, or its data does not fit.
     #[error("the module could not be instantiated: {0} [LC0323]")]
     Instantiate(String),
-    /// Instances have as many memory mappings as they may.
+    /// The process has no memory mappings left for instances.
     #[error(
         "the server has no memory mappings left for one more instance: those that run and wait have {0}, which is their part of \
          vm.max_map_count; try again when some calls have ended, or raise it [LC0729]"
@@ -234,26 +225,18 @@ pub enum HostError {
     /// Code of the load phase trapped.
     #[error("the module failed while loading, in `{export}`: {message} [LC0324]")]
     LoadTrap {
-        /// The function that was called.
         export: String,
-        /// The trap and where it was.
+        /// The trap and its place.
         message: String,
     },
-    /// Code of the load phase ran out of a limit.
+    /// The load phase exceeded a limit.
     #[error("{trap} (in `{export}`)")]
-    LoadLimit {
-        /// The function that was called.
-        export: String,
-        /// Which limit.
-        trap: HostTrap,
-    },
-    /// A script failed while it was evaluated or asked for its hooks; the text has the exception and its stack.
+    LoadLimit { export: String, trap: HostTrap },
+    /// A script failed while it was evaluated, or while its hooks were read; the text has the exception and its stack.
     #[error("{0}")]
     Script(String),
-    /// `__setup__` reported a failure.
     #[error("setup function returned an error: {0}")]
     Setup(String),
-    /// `__setup__` returned a code that means nothing.
     #[error("setup function returned the unknown code {0} [LC0325]")]
     SetupCode(i32),
 }

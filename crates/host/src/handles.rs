@@ -1,8 +1,7 @@
-//! The handles that a module holds during a call (spec 03 §7): byte sources, byte sinks, console timers. Row iterators have
-//! a file of their own.
+//! The handles of a call (spec 03 §7): byte sources, byte sinks, console timers. Row iterators have a file of their own.
 //!
-//! All of them reuse their buffers, so that a warm instance makes and drops handles without allocating. What the buffers hold counts
-//! in the account of the instance, for as long as they are there.
+//! They reuse their buffers, so that a warm instance makes and drops handles without allocating. The buffers count in the
+//! account of the instance.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,28 +14,28 @@ use crate::{AbiError, Errno, HostTrap, LimitKind};
 /// Whether a byte source still has content after a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadProgress {
-    /// There is more; the host call answers 0.
+    /// The host call answers 0.
     More,
-    /// That was the end and the source is gone; the host call answers -1.
+    /// The source is gone; the host call answers -1.
     Finished,
 }
 
-/// Byte sources: content that the host passes to the module. Ids count up from 1 within a call and are never reused.
+/// Content that the host passes to the module. Ids count up from 1 within a call and are never reused.
 pub(crate) struct ByteSources {
-    /// The sources from id `first + 1` on. Finished ones at the front are dropped.
+    /// From id `first + 1` on. Finished ones at the front are dropped.
     window: VecDeque<Source>,
-    /// How many ids were dropped from the front.
+    /// Ids that were dropped from the front.
     first: u32,
-    /// Buffers of finished sources.
+    /// Of finished sources.
     spare: Vec<Buffer>,
-    /// What the sources that are not finished hold.
+    /// By unfinished sources.
     held_bytes: usize,
     account: Arc<Account>,
-    /// The list itself.
+    /// Of the list itself.
     list: Reservation,
 }
 
-/// Bytes that count as the instance's.
+/// In the account of the instance.
 type Buffer = Counted<Vec<u8>>;
 
 struct Source {
@@ -44,7 +43,7 @@ struct Source {
     position: usize,
 }
 
-/// How many spare source buffers are kept, and how large each may be.
+/// Spare buffers of sources, and their largest size.
 const SPARE_SOURCES_MAX: usize = 4;
 const SPARE_SOURCE_BYTES_MAX: usize = 64 << 10;
 
@@ -60,7 +59,7 @@ impl ByteSources {
         }
     }
 
-    /// A source with this content. Nothing is made for an empty content: the handle is 0 then.
+    /// An empty content has no source: the handle is 0.
     #[inline]
     pub(crate) fn open(&mut self, content: &[u8], sources_max: usize) -> Result<u32, HostTrap> {
         if content.is_empty() {
@@ -72,7 +71,7 @@ impl ByteSources {
         self.push(bytes, sources_max)
     }
 
-    /// A source with content that is counted already.
+    /// As `open`, with counted content.
     pub(crate) fn open_counted(
         &mut self,
         content: Buffer,
@@ -135,7 +134,7 @@ impl ByteSources {
             .map(|source| source.bytes.len() - source.position)
     }
 
-    /// Copies what fits. A source that becomes empty is gone.
+    /// Copies what fits. A source that becomes empty is dropped.
     #[inline]
     pub(crate) fn read(
         &mut self,
@@ -173,7 +172,7 @@ impl ByteSources {
         }
     }
 
-    /// Drops all sources; the next one has id 1.
+    /// The next source has id 1 again.
     #[inline]
     pub(crate) fn clear(&mut self) {
         while let Some(source) = self.window.pop_front() {
@@ -184,14 +183,14 @@ impl ByteSources {
     }
 }
 
-/// Byte sinks: content that the module passes to the host. Only the host opens them.
+/// Content that the module passes to the host. Only the host opens sinks.
 pub(crate) struct ByteSinks {
     sinks: Vec<Buffer>,
     open: usize,
     account: Arc<Account>,
 }
 
-/// A sink's buffer is kept for the next call up to this size.
+/// A larger buffer is not kept for the next call.
 const SPARE_SINK_BYTES_MAX: usize = 64 << 10;
 
 impl ByteSinks {
@@ -240,7 +239,7 @@ impl ByteSinks {
             .map_or(&[], |sink| sink)
     }
 
-    /// The content, which goes on to count. A small one is copied, so that the sink keeps its buffer.
+    /// The content, still counted. A small one is copied, so that the sink keeps its buffer.
     pub(crate) fn take(&mut self, id: u32) -> Result<Buffer, HostTrap> {
         let empty = Counted::empty(&self.account);
         let account = self.account.clone();
@@ -265,12 +264,12 @@ impl ByteSinks {
     }
 }
 
-/// Console timers. They live until they are ended, also beyond the call (spec 03 §7).
+/// They live until they are ended, also beyond the call (spec 03 §7).
 pub(crate) struct ConsoleTimers {
     slots: Vec<Option<(Counted<String>, Instant)>>,
     running: usize,
     account: Arc<Account>,
-    /// The list itself.
+    /// Of the list itself.
     list: Reservation,
 }
 
@@ -284,7 +283,7 @@ impl ConsoleTimers {
         }
     }
 
-    /// Ends all of them without a record.
+    /// Without records.
     #[inline]
     pub(crate) fn clear(&mut self) {
         if self.running > 0 {
@@ -339,13 +338,13 @@ impl ConsoleTimers {
     }
 }
 
-/// The call ends: its account has no more.
+/// The call ends: its account is exhausted.
 #[cold]
 pub(crate) fn out_of_memory(exceeded: Exceeded) -> AbiError {
     trap_of(exceeded).into()
 }
 
-/// What a call ends with that would hold more than its account has.
+/// The trap of a call whose account is exhausted.
 #[cold]
 pub fn trap_of(exceeded: Exceeded) -> HostTrap {
     let kind = match exceeded.kind {
@@ -440,7 +439,7 @@ mod tests {
                 limit: 200
             }
         ));
-        // Read, it holds nothing, also behind another one.
+        // A source that was read holds nothing, also behind another one.
         sources.read(large, &mut [0; 100]).unwrap();
         assert!(sources.may_hold(199, 200).is_ok());
         assert!(sources.may_hold(200, 200).is_err());
@@ -507,13 +506,13 @@ mod tests {
         ));
         let opened = sources.open(&[1; 64 << 10], 10);
         assert!(refused(opened.map_err(AbiError::from)));
-        // What is given up is there for others.
+        // What is given back is free for others.
         sources.clear();
         sinks.write(id, &[2; 150 << 10], 1 << 30).unwrap();
         let taken = sinks.take(id).expect("it counts already");
         assert_eq!(taken.len(), 150 << 10);
         sinks.clear();
-        assert!(account.used() >= 214 << 10, "whoever has it, it counts");
+        assert!(account.used() >= 214 << 10, "it counts for its new owner");
         drop((taken, timers, sinks, sources));
         assert_eq!(account.used(), 0);
     }

@@ -1,34 +1,31 @@
-//! Requests and responses as modules and their host exchange them (spec 03 §13.1). Bodies travel beside them.
+//! Requests and responses of modules (spec 03 §13.1). Bodies travel beside them.
 
 pub use lightcone_schema::raw::HttpMethod;
 use lightcone_types::bsatn::{Decode, DecodeError, Encode, Reader};
 use lightcone_types::TimeDuration;
 
-/// The head of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpRequest {
     pub method: HttpMethod,
     pub headers: Vec<HttpHeader>,
-    /// For requests that a module makes.
+    /// Of a module's own request.
     pub timeout: Option<TimeDuration>,
     pub uri: String,
     pub version: HttpVersion,
 }
 
-/// The head of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpResponse {
     pub headers: Vec<HttpHeader>,
     pub version: HttpVersion,
-    /// The status. Any number: who sends it on has to check it.
+    /// Unchecked: any number.
     pub code: u16,
 }
 
-/// One header. Of a repeated one there are several.
+/// A repeated header has several entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpHeader {
     pub name: String,
-    /// Not always text.
     pub value: Vec<u8>,
 }
 
@@ -50,7 +47,7 @@ const VERSIONS: [HttpVersion; 5] = [
 ];
 
 impl HttpRequest {
-    /// What it has without its body, as it is sent.
+    /// As sent, without the body.
     pub fn bytes(&self) -> usize {
         let method = match &self.method {
             HttpMethod::Extension(name) => name.len(),
@@ -62,7 +59,6 @@ impl HttpRequest {
     }
 }
 
-/// The longest method that has a number.
 const METHOD_BYTES_MAX: usize = 7;
 
 impl Encode for HttpRequest {

@@ -1,4 +1,4 @@
-//! Row iterators (spec 03 §7.4): what a scan found, given out in chunks.
+//! Row iterators (spec 03 §7.4): the rows of a scan, in chunks.
 
 use std::sync::Arc;
 
@@ -8,61 +8,59 @@ use lightcone_engine::{RowBuffer, Scan};
 use crate::handles::out_of_memory;
 use crate::{AbiError, Errno, HostTrap, LimitKind};
 
-/// What one `row_iter_bsatn_advance` did (spec 03 §7.4).
+/// The result of `row_iter_bsatn_advance` (spec 03 §7.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advance {
-    /// So many bytes were copied and more rows follow; the host call answers 0.
+    /// Bytes were copied, and more rows follow; the host call answers 0.
     More(usize),
-    /// So many bytes were copied and the iterator is gone; the host call answers -1.
+    /// Bytes were copied, and the iterator is gone; the host call answers -1.
     Finished(usize),
     /// Nothing was copied: the next chunk has this size. The host call answers errno 11.
     TooSmall(usize),
 }
 
-/// Row iterators: the rows that a scan found, given out in whole chunks.
+/// The rows of scans, in whole chunks.
 ///
-/// A scan runs in parts, each when the one before is given out; what is left of it is fetched before its table changes, so
-/// that the module sees the rows as they were when it began (spec 03 §8.2). All buffers count as the instance's, also those that are
-/// kept for the next scan.
+/// A scan runs in parts, each when the one before is used up. The remainder is fetched before its table changes, so that the module
+/// sees the rows as they were at the beginning (spec 03 §8.2). All buffers count in the account of the instance, also spare ones.
 pub(crate) struct RowIterators {
     slots: Vec<Slot>,
-    /// Open iterators whose scan has not come to its end.
+    /// Open iterators with rows left to fetch.
     unfinished: usize,
-    /// Closed slots, the one used last on top: its buffer is warm.
+    /// Closed slots, the last one on top: its buffer is warm.
     free: Vec<u32>,
-    /// Bytes of rows in all open iterators.
+    /// Of rows in open iterators.
     open_bytes: usize,
     /// Capacity of the buffers of closed slots.
     spare_bytes: usize,
-    /// Capacity of all buffers, and the list of slots.
+    /// For all buffers and the list of slots.
     held: Reservation,
     held_bytes: usize,
 }
 
 #[derive(Default)]
 struct Slot {
-    /// The part that is being given out.
+    /// The part that is given out.
     buffer: RowBuffer,
-    /// The capacity of it that is in `held_bytes`.
+    /// The capacity that is counted in `held`.
     counted_bytes: usize,
     scan: Scan,
-    /// Most bytes of the next part.
+    /// Of the next part.
     part_bytes: usize,
-    /// Bytes given out so far, and the first chunk after them.
+    /// Bytes given out, and the chunk behind them.
     position: usize,
     chunk: usize,
     open: bool,
 }
 
-/// The first part of a scan has about so many bytes, for the many modules that read one row or a page of them; each one
-/// after it has twice as many as the one before, up to the largest.
+/// Most modules read one row or a page of them, so the first part of a scan is small. Each later part is twice as large as the one
+/// before, up to the largest.
 const PART_BYTES_FIRST: usize = 4 << 10;
 const PART_BYTES_MAX: usize = 256 << 10;
 
-/// How many bytes of row buffers an instance keeps between scans.
+/// Kept by an instance between scans.
 const SPARE_ROW_BYTES_MAX: usize = 64 << 20;
 
-/// What a buffer takes.
 #[inline]
 fn capacity_bytes(buffer: &RowBuffer) -> usize {
     buffer.bytes.capacity() + buffer.chunk_ends.capacity() * size_of::<usize>()
@@ -81,7 +79,7 @@ impl RowIterators {
         }
     }
 
-    /// Counts what the buffer of a slot has got.
+    /// Counts the capacity of a slot's buffer.
     #[inline]
     fn count(&mut self, index: usize) -> Result<(), AbiError> {
         let slot = &mut self.slots[index];
@@ -98,14 +96,14 @@ impl RowIterators {
         self.held_bytes = self.held_bytes - before + bytes;
         let list_bytes = self.slots.capacity() * size_of::<Slot>();
         let bytes = self.held_bytes + list_bytes;
-        // The rows are there already; if they are too many, the call ends and the instance goes.
+        // The rows are there already; if they are too many, the call ends and its instance is dropped.
         self.held.hold(bytes).map_err(|exceeded| {
             self.held.hold_anyway(bytes);
             out_of_memory(exceeded)
         })
     }
 
-    /// Begins a scan in a fresh iterator. If the scan fails there is no iterator.
+    /// Begins a scan in a new iterator. If the scan fails there is none.
     #[inline]
     pub(crate) fn open(
         &mut self,
@@ -161,7 +159,7 @@ impl RowIterators {
         Ok(())
     }
 
-    /// Whether the scan of an iterator must be continued before it can give out more rows.
+    /// Whether the scan must go on before there are more rows to give out.
     #[inline]
     pub(crate) fn is_used_up(&self, id: u32) -> bool {
         let slot = self.slots.get(id.wrapping_sub(1) as usize);
@@ -170,7 +168,7 @@ impl RowIterators {
         })
     }
 
-    /// Fetches the next part of a scan that is used up.
+    /// Fetches the next part of a scan.
     pub(crate) fn refill(
         &mut self,
         id: u32,
@@ -190,13 +188,13 @@ impl RowIterators {
         self.check_bytes(iterator_bytes_max)
     }
 
-    /// Whether anybody reads a table whose rows are not all fetched.
+    /// Whether an iterator has rows left to fetch.
     #[inline]
     pub(crate) fn has_unfinished(&self) -> bool {
         self.unfinished > 0
     }
 
-    /// Fetches all that is left of the scans for which `is_meant` holds.
+    /// Fetches the remainder of the scans for which `is_meant` holds.
     pub(crate) fn finish(
         &mut self,
         iterator_bytes_max: usize,
@@ -275,7 +273,7 @@ impl RowIterators {
         let capacity = slot.buffer.bytes.capacity();
         if self.spare_bytes + capacity > SPARE_ROW_BYTES_MAX {
             slot.buffer = RowBuffer::default();
-            // Less than before.
+            // It is smaller than before.
             let _ = self.count(index as usize);
         } else {
             self.spare_bytes += capacity;
@@ -283,7 +281,7 @@ impl RowIterators {
         self.free.push(index);
     }
 
-    /// Closes what the module left open.
+    /// Closes all iterators.
     #[inline]
     pub(crate) fn clear(&mut self) {
         if self.free.len() == self.slots.len() {
@@ -429,7 +427,7 @@ mod tests {
     proptest::proptest! {
         #![proptest_config(proptest::test_runner::Config::with_cases(64))]
 
-        /// Whatever the chunks and the buffer sizes are, the module gets every byte once, in whole chunks.
+        /// The module gets every byte once, in whole chunks, for all sizes of chunks and buffers.
         #[test]
         fn every_byte_comes_once(lengths in proptest::collection::vec(1usize..50, 0..12), capacity in 0usize..120) {
             let mut iterators = RowIterators::new(&account());

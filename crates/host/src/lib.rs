@@ -1,16 +1,16 @@
-//! What a module may ask of its host, whatever language it is written in.
+//! The host side of modules, whatever their language.
 //!
-//! The functions that a module imports ("host calls", spec 03 §6) mean the same to a WebAssembly and to a JavaScript
-//! module. This crate holds that meaning once, on plain slices: [`HostEnv`] is the state of one module instance (row
-//! iterators, byte sources and sinks, console timers) with one method per host call. An adapter
-//! (`host-wasm`, `host-js`) turns guest pointers into slices, calls the method, and turns an [`AbiError`] into an errno or a trap.
+//! A host call (spec 03 §6) does the same for a WebAssembly and a JavaScript module. This crate has it once, on plain slices:
+//! [`HostEnv`] is the state of one module instance (row iterators, byte sources and sinks, console timers) with a method for each
+//! host call. An adapter (`host-wasm`, `host-js`) turns guest pointers into slices, calls the method, and turns an [`AbiError`]
+//! into an errno or a trap.
 //!
-//! What a call may touch is [`Lent`] to the environment while it runs: nothing, a read view, an open transaction, or
-//! [`Transactions`] that it opens itself. Which host call needs what stands in one place, `access.rs`.
+//! A call may touch what is [`Lent`] to the environment while it runs: nothing, a read view, an open transaction, or
+//! [`Transactions`] that it opens itself. `access.rs` has the table of host calls and what each needs.
 //!
 //! The traits [`ModuleEngine`], [`LoadedModule`] and [`ModuleInstance`] are what the database sees of an adapter.
 //!
-//! The way of one reducer call:
+//! A reducer call:
 //!
 //! ```text
 //! writer thread ──▶ ModuleInstance::call_reducer(transaction, call)
@@ -22,7 +22,7 @@
 //!                   ReducerOutcome
 //! ```
 //!
-//! Nothing on this way allocates once an instance is warm: iterator slots, byte buffers and scratch space are reused.
+//! A warm instance allocates nothing on this way: iterator slots, byte buffers and scratch space are reused.
 
 #![deny(unsafe_code)]
 

@@ -1,18 +1,16 @@
-//! Lending an environment what a call may touch, for as long as the call runs.
+//! Lending an environment what a call may touch, while the call runs.
 
 use crate::access::Access;
 use crate::env::HostEnv;
 use crate::lent::Lent;
 
-/// What has the environment of host calls somewhere inside, where `env` always finds it.
+/// Contains the environment of host calls, where `env` always finds the same one.
 pub trait HoldsEnv {
-    /// The environment.
     fn env(&mut self) -> &mut HostEnv;
 }
 
-/// Lends what a call may touch to the environment of `host` while `body` runs: the call.
-///
-/// The process ends if the environment is another one afterwards, as what was lent would then outlive its loan.
+/// Lends what a call may touch to the environment of `host` while `body` runs. The process ends if `host` has another environment
+/// afterwards, as the loan would outlive what was lent.
 #[inline]
 pub fn lend<H: HoldsEnv, R>(host: &mut H, lent: Lent<'_>, body: impl FnOnce(&mut H) -> R) -> R {
     let mut loan = Loan {
@@ -25,15 +23,14 @@ pub fn lend<H: HoldsEnv, R>(host: &mut H, lent: Lent<'_>, body: impl FnOnce(&mut
     body(loan.host)
 }
 
-/// Takes back what was lent, also when the call panics.
+/// Takes back what was lent, also after a panic.
 struct Loan<'h, H: HoldsEnv> {
     host: &'h mut H,
-    /// What the environment had: one call can come inside of another one (spec 03 §11.8).
+    /// What the environment had before: a call can run inside of another one (spec 03 §11.8).
     before: Access,
 }
 
 impl<H: HoldsEnv> Loan<'_, H> {
-    /// No other loan has it while this one is there.
     #[inline]
     fn address(&self) -> usize {
         (&raw const *self).addr()

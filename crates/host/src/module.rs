@@ -1,4 +1,4 @@
-//! What the database sees of a module, whichever engine runs it.
+//! What the database sees of a module, in any engine.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,13 +12,12 @@ use crate::{
     Transactions, ViewCall, ViewOutcome,
 };
 
-/// Compiles programs of one kind.
 pub trait ModuleEngine: Send + Sync {
-    /// The engine's name, for logs and `spacetime version`.
+    /// For logs and `spacetime version`.
     fn name(&self) -> &'static str;
 
-    /// Compiles and checks a program and runs its load phase in a first instance (spec 03 §3.1). Runs guest code, under
-    /// the limits of `options`; blocks for as long as compiling takes. Any bytes are allowed.
+    /// Compiles and checks a program, and runs its load phase in a first instance (spec 03 §3.1) under the limits of `options`.
+    /// Blocks for as long as that takes. Any bytes are allowed.
     fn load(
         &self,
         program: &[u8],
@@ -26,22 +25,18 @@ pub trait ModuleEngine: Send + Sync {
     ) -> Result<Box<dyn LoadedModule>, HostError>;
 }
 
-/// A program that loaded.
 pub trait LoadedModule: Send + Sync {
     /// The BSATN of the raw module definition, as the first instance gave it.
     fn describe(&self) -> &[u8];
 
-    /// An instance that is ready for calls. The first one is the instance that `load` made; later ones run the load phase
-    /// again and throw the description away.
+    /// An instance that is ready for calls. The first one is that of `load`; later ones run the load phase again.
     fn instantiate(&self, env: HostEnv) -> Result<Box<dyn ModuleInstance>, HostError>;
 
-    /// Whether there are instances whose procedures are suspended while they wait, so that none of them has a thread. If not,
-    /// a procedure that waits blocks the thread that called it.
+    /// Whether there are instances whose procedures are suspended while they wait. If not, a waiting procedure blocks its thread.
     fn suspends(&self) -> bool {
         false
     }
 
-    /// Such an instance, if there are any.
     fn instantiate_suspendable(
         &self,
         env: HostEnv,
@@ -51,12 +46,11 @@ pub trait LoadedModule: Send + Sync {
     }
 }
 
-/// Work that leaves its thread to others while it waits.
 pub type Suspended<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// An instance for procedures and HTTP handlers only. One call at a time.
+/// For procedures and HTTP handlers only. One call at a time.
 pub trait SuspendableInstance: Send {
-    /// Runs a call, which has its transactions until it ends: none of them is open then.
+    /// Runs a call with its transactions; none is open at its end.
     fn call<'a>(
         &'a mut self,
         transactions: Box<dyn Transactions>,
@@ -69,23 +63,22 @@ pub trait SuspendableInstance: Send {
 
 /// A running module. One call at a time.
 pub trait ModuleInstance: Send {
-    /// Runs a reducer in this transaction, which stays open: the caller commits or rolls back.
+    /// Runs a reducer in this transaction, which the caller commits or rolls back.
     fn call_reducer(
         &mut self,
         transaction: OpenTransaction<'_>,
         call: &ReducerCall<'_>,
     ) -> ReducerOutcome;
 
-    /// Runs a procedure, which opens its own transactions, one after the other. None is open afterwards, whatever the
-    /// outcome; what it committed stays committed.
+    /// Runs a procedure, which opens its transactions one after the other. None is open afterwards; what it committed stays.
     fn call_procedure(
         &mut self,
         transactions: &mut dyn Transactions,
         call: &ReducerCall<'_>,
     ) -> ProcedureOutcome;
 
-    /// Runs an HTTP handler, with the transactions of a procedure. The arguments of `call` are the BSATN of the request
-    /// (spec 03 §13.1), whose body comes beside it; there is no sender and no connection.
+    /// Runs an HTTP handler, with the transactions of a procedure. `call` has the BSATN of the request as its arguments (spec 03
+    /// §13.1), and no sender or connection.
     fn call_http_handler(
         &mut self,
         transactions: &mut dyn Transactions,
@@ -93,7 +86,7 @@ pub trait ModuleInstance: Send {
         body: &[u8],
     ) -> ProcedureOutcome<HandlerResponse>;
 
-    /// Runs a view, which reads and does nothing else (spec 03 §14). What it reads is added to `reads`, also if it fails.
+    /// Runs a view, which only reads (spec 03 §14). Its reads are added to `reads`, also if it fails.
     fn call_view(
         &mut self,
         view: ReadView<'_>,
@@ -106,22 +99,21 @@ pub trait ModuleInstance: Send {
         }
     }
 
-    /// Makes the instance ready for calls from the current thread, on which it will stay. Engines that need this do it at
-    /// the first call otherwise, which makes that call slow; after a failure the first call tries again and reports it.
+    /// Makes the instance ready for calls from this thread, on which it will stay. Otherwise the first call does so, and is slow;
+    /// it also does so again after a failure, and reports it.
     fn prepare(&mut self) {}
 
-    /// What ends the calls of this instance from outside, if the engine looks at it.
+    /// Ends the calls of this instance from outside, if the engine can.
     fn interrupt(&mut self) -> Option<Arc<Interrupt>> {
         None
     }
 
-    /// Calls take no more than so many milliseconds from the next one on, in the place of [`crate::HostLimits::call_ms_max`]. Engines
-    /// without time limits have nothing to do.
+    /// Bounds later calls by so many milliseconds, instead of [`crate::HostLimits::call_ms_max`]. Engines without time limits
+    /// ignore it.
     fn limit_calls(&mut self, call_ms_max: u64) {
         let _ = call_ms_max;
     }
 
-    /// Runs a procedure or an HTTP handler.
     fn call_either(
         &mut self,
         transactions: &mut dyn Transactions,
@@ -137,15 +129,14 @@ pub trait ModuleInstance: Send {
         }
     }
 
-    /// Whether [`rest`](Self::rest) may have something to do, now or after later calls.
+    /// Whether [`rest`](Self::rest) may ever free memory.
     fn rests(&self) -> bool {
         false
     }
 
-    /// Gives back memory that only the next call would use, as none has come for a while. May take as long as collecting all garbage
-    /// does.
+    /// Frees memory after a while without calls. May take as long as a full garbage collection.
     fn rest(&mut self) {}
 
-    /// Whether the instance trapped. It must be replaced before the next call; calling it again is refused.
+    /// Whether the instance trapped. It refuses calls, and must be replaced.
     fn is_poisoned(&self) -> bool;
 }

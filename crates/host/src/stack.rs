@@ -4,10 +4,10 @@ use std::panic::resume_unwind;
 
 use crate::HostError;
 
-/// What compiling and the host's side of a call may need besides the module's own stack.
+/// For compiling and the host's side of a call, besides the module's own stack.
 const HOST_STACK_BYTES: usize = 4 << 20;
 
-/// Runs code of a module that loads, on a thread that has the stack for it, whoever asked for it. A panic goes on here.
+/// Runs the load phase of a module on a thread with enough stack. A panic goes on in the caller.
 pub fn on_own_stack<R: Send>(
     stack_bytes_max: usize,
     body: impl FnOnce() -> Result<R, HostError> + Send,

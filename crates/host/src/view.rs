@@ -1,4 +1,4 @@
-//! Calls of views (spec 03 §11.7, §14): what they are called with, and what they return.
+//! Calls of views and their outcomes (spec 03 §11.7, §14).
 
 use std::sync::Arc;
 
@@ -7,19 +7,18 @@ use lightcone_types::{ConnectionId, Identity, Timestamp};
 
 use crate::ReducerCall;
 
-/// One call of a view. It has no arguments, no connection and no time.
+/// A call of a view. It has no arguments, connection or time.
 #[derive(Clone, Copy, Debug)]
 pub struct ViewCall<'a> {
-    /// The view's position among those of its kind (spec 02 §9.3).
+    /// Its position among the views of its kind (spec 02 §9.3).
     pub id: u32,
-    /// Its canonical name, for console records.
+    /// The canonical name, for console records.
     pub name: &'a Arc<str>,
-    /// Who looks; none for an anonymous view.
+    /// None for an anonymous view.
     pub sender: Option<Identity>,
 }
 
 impl<'a> ViewCall<'a> {
-    /// The same as calls of all kinds are made.
     pub fn as_call(&self) -> ReducerCall<'a> {
         ReducerCall {
             id: self.id,
@@ -32,19 +31,14 @@ impl<'a> ViewCall<'a> {
     }
 }
 
-/// How the call of a view ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ViewOutcome {
-    /// With rows: a BSATN array. Not checked yet.
+    /// A BSATN array, unchecked.
     Rows(Vec<u8>),
-    /// With the text of a query that has the rows. Not checked yet.
+    /// The text of a query for the rows, unchecked.
     Query(String),
-    /// It threw, trapped, refused, or returned a senseless result.
-    Failed {
-        /// What happened.
-        message: String,
-    },
-    /// It ran longer than allowed and was stopped.
+    /// It threw, trapped, refused, or returned an invalid result.
+    Failed { message: String },
     TimedOut {
         /// Names the limit.
         message: String,

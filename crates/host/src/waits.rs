@@ -1,7 +1,7 @@
 //! What a procedure waits for, and what ends a call from outside.
 //!
-//! An engine that can suspend a call asks, gets a [`Waiting`], leaves the thread to others and goes on when that is ready. One
-//! that cannot blocks its thread.
+//! An engine that can suspend a call gets a [`Waiting`], leaves the thread to others and goes on when it is ready. Other engines
+//! block their thread.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -12,21 +12,20 @@ use tokio::sync::oneshot;
 
 use crate::{HostTrap, HttpRequest, HttpResponse, LimitKind};
 
-/// What takes its time.
+/// What a call may wait for.
 #[derive(Debug)]
 pub enum Ask {
-    /// A transaction: the procedure's turn to write.
+    /// The tables, to write in.
     Transaction,
-    /// A time of day.
     Until(Timestamp),
     /// The answer to a request, with its body.
     Http(Box<(HttpRequest, Counted<Vec<u8>>)>),
 }
 
-/// Ready, or dropped, when there is no need to wait any more. What came of it says the next call of the transactions.
+/// Ready, or dropped, at the end of the wait. The next call of the transactions has the result.
 pub type Waiting = oneshot::Receiver<()>;
 
-/// What came of a request: head and body of the response, or why there is none.
+/// Head and body of the response, or why there is none.
 pub type HttpAnswer = Result<(HttpResponse, Counted<Vec<u8>>), String>;
 
 /// Ends the running call of an instance from another thread, at the next tick of the clock.
@@ -43,7 +42,7 @@ pub enum InterruptReason {
     ProcedureTime = 2,
     /// The database stops.
     Stopping = 3,
-    /// Somebody who may has asked for it.
+    /// A caller with the right to do so has cancelled it.
     Cancelled = 4,
 }
 
@@ -55,12 +54,11 @@ impl Interrupt {
             .compare_exchange(0, reason as u8, Ordering::AcqRel, Ordering::Relaxed);
     }
 
-    /// A new call begins.
     pub fn clear(&self) {
         self.0.store(0, Ordering::Release);
     }
 
-    /// Why the running call is to end, if it is.
+    /// Why the running call has to end, if it has.
     #[inline]
     pub fn reason(&self) -> Option<InterruptReason> {
         match self.0.load(Ordering::Acquire) {
@@ -74,7 +72,6 @@ impl Interrupt {
 }
 
 impl InterruptReason {
-    /// What the call ends with.
     pub fn trap(self, limits: &HostLimits) -> HostTrap {
         match self {
             InterruptReason::TransactionTime => HostTrap::Limit {

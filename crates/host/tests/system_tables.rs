@@ -56,7 +56,7 @@ fn no_way_of_writing_reaches_a_system_table() {
 }
 
 #[test]
-fn ids_that_nobody_has_are_no_such_table() {
+fn unused_ids_are_no_such_table() {
     in_transaction(|env| {
         for id in [0, 21, 4095, u32::MAX] {
             let error = env.clear(TableId(id)).expect_err("no such table");

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer};
 
-/// Whether messages to clients are compressed. Uncompressed ones are legal whatever a client asked for.
+/// Uncompressed messages are legal whatever a client asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CompressionChoice {
     /// Never: the least work and latency.

@@ -1,9 +1,9 @@
-//! The table of limits, and what is made of it.
+//! The table of limits.
 //!
-//! Each limit that can be configured stands once, in `table.rs`: key, type, default, what it bounds, what happens there. From
-//! that come [`Limits`] and [`WebSocket`], as they are read from `config.toml`; [`HostLimits`] and [`DatabaseLimits`], the parts
-//! of [`Limits`] that a module instance and a database are made with; the text of both sections in the `config.toml` that the
-//! first start writes; and the tables in `docs/limits.md`, which the test `tests/page.rs` compares and rewrites.
+//! Each configurable limit stands once, in `table.rs`: key, type, default, what it bounds, what happens there. The macro makes
+//! of it [`Limits`] and [`WebSocket`], as serde reads them; [`HostLimits`] and [`DatabaseLimits`], the parts that a module instance
+//! and a database get; the text of both sections in the `config.toml` that the first start writes; and the tables in
+//! `docs/limits.md`, which the test `tests/page.rs` compares and rewrites.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! A limit as people read of it: a row of the table.
+//! A row of the table of limits, for people.
 
 /// The tables of `docs/limits.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,11 +12,10 @@ pub enum Subject {
     Watching,
 }
 
-/// A limit, as people read of it.
 pub struct Row {
     pub(crate) section: &'static str,
     pub(crate) field: &'static str,
-    /// The lines above the key in `config.toml`, each with a space before it.
+    /// Above the key in `config.toml`, each with a space before it.
     pub(crate) comment: &'static [&'static str],
     /// As TOML writes it.
     pub default: String,
@@ -26,7 +25,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// The key with its section, like `limits.call-ms-max`.
+    /// Such as `limits.call-ms-max`.
     pub fn key(&self) -> String {
         key(self.section, self.field)
     }

@@ -1,10 +1,9 @@
-//! What the macro of the table makes of a section.
+//! The structs that the macro makes of a section of the table.
 
 use std::time::Duration;
 
 use crate::compression::CompressionChoice;
 
-/// The value of a key.
 pub(crate) trait Value {
     /// As TOML writes it.
     fn toml(&self) -> String;
@@ -31,7 +30,7 @@ macro_rules! numbers {
 
 numbers! { u8 u64 usize }
 
-/// A number that the server chooses if the file does not; it may be zero.
+/// The server chooses it if the file does not; it may be zero.
 impl Value for Option<u64> {
     fn toml(&self) -> String {
         self.map_or_else(String::new, |number| number.to_string())
@@ -65,7 +64,7 @@ impl Value for CompressionChoice {
     }
 }
 
-/// The struct of a section of `config.toml`, as serde reads it, with its defaults and rows; and the structs of its parts.
+/// The struct of a section of `config.toml` for serde, with defaults and rows, and the structs of its parts.
 macro_rules! section {
     (
         $(#[$meta:meta])*
@@ -101,7 +100,7 @@ macro_rules! section {
         }
 
         impl $Section {
-            /// The rows of the section, in the order of the table.
+            /// In the order of the table.
             pub fn rows() -> Vec<$crate::row::Row> {
                 let default = Self::default();
                 vec![$($($($crate::row::Row {
@@ -135,7 +134,7 @@ macro_rules! section {
     };
 }
 
-/// The struct of a part of a section, with what it has besides: that is filled in by code that knows the other sections.
+/// The struct of a part of a section. Its other fields are filled in by code that knows the other sections.
 macro_rules! part {
     (server of $Section:ident {} { $($fields:tt)+ }) => {};
     (

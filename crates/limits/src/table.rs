@@ -78,7 +78,7 @@ section! {
                 bounds "changes of the transactions of one procedure call, looked at when it opens another one";
                 reached "end the call, what was committed stays: LC0724";
 
-            // Somebody else's calls wait meanwhile. The time that a commit takes is not counted.
+            // Calls of others wait meanwhile. The time of the commit is not counted.
             /// Longest time that one transaction of a procedure may hold up the writer, in milliseconds.
             procedure_transaction_ms_max: u64 = 10_000;
                 bounds "time of one transaction of a procedure that runs beside the writer";
@@ -208,7 +208,7 @@ section! {
             /// Most instances of views that are kept up to date: one of each anonymous view, one for each identity that looks at another.
             view_instances_max: usize = 100_000;
                 bounds "instances of views whose rows are kept";
-                reached "one that nobody uses goes; if all are used, refuse: LC0715";
+                reached "an unused one goes; if all are used, refuse: LC0715";
 
             /// Longest time that evaluating one instance of a view may take, in milliseconds.
             view_ms_max: u64 = 1000;
@@ -313,7 +313,7 @@ section! {
 
             /// Most queries that one client has under way, until it has taken the answers; beyond it, it is read no further.
             reads_per_client_max: usize = 8;
-                bounds "queries of one connection under way, until it has taken their answers, whoever finds them";
+                bounds "queries of one connection under way, until it has taken their answers, on whichever thread they are found";
                 reached "wait: the connection is read no further";
 
             /// Most queries of one database that are under way, until there is an answer; beyond it, clients take turns.
@@ -333,8 +333,8 @@ section! {
             /// Most rows that one changed row of a table is joined with for subscriptions, and as many for views, on average over a
             /// transaction; beyond it, the joins with most are ended, or their views evaluated again.
             join_partners_max: usize = 65_536;
-                bounds "rows of other tables that are looked at for one changed row, in all joins that somebody has \
-                    subscribed to, and as many in those that views are, on average over a transaction; looking rows of a \
+                bounds "rows of other tables that are looked at for one changed row, in all joins of \
+                    subscriptions, and as many in those that views are, on average over a transaction; looking rows of a \
                     third table up counts for four more, asking whether a subquery has a match for one, and trying eight \
                     subscribers for one; a row counts once more for each 32 steps of the conditions it is looked at with. \
                     However many rows a transaction changes, it is no more than `STEPS_MAX` (`crates/live/src/joins/mod.rs`) in all";

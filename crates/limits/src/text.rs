@@ -1,4 +1,4 @@
-//! The table as text: for `config.toml`, and for `docs/limits.md`.
+//! The table as text, for `config.toml` and `docs/limits.md`.
 
 use std::fmt::Write as _;
 

@@ -1,13 +1,11 @@
-//! Keys of the configuration whose value is one of some words. The error for another word lists them.
+//! Configuration values that are one of some words.
 
 use std::fmt;
 
 use serde::de::{Error, Unexpected, Visitor};
 use serde::Deserializer;
 
-/// Reads one of these words.
-///
-/// # Errors
+/// Reads one of these words; the error names them all.
 /// It is another one, or no word at all; the text names all that there are.
 pub fn one_of<'de, D: Deserializer<'de>, T: Copy>(
     deserializer: D,

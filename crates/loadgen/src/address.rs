@@ -1,4 +1,4 @@
-//! Where a server is, and the TCP connection to it.
+//! The address of a server, and the TCP connection to it.
 
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
@@ -13,7 +13,7 @@ const ANSWER_SECONDS_MAX: u64 = 60;
 pub struct Address {
     /// `host:port`
     pub host: String,
-    /// Without slash at its end.
+    /// Without a slash at its end.
     pub prefix: String,
 }
 
@@ -45,7 +45,7 @@ impl Address {
     }
 }
 
-/// A host with the port that is usual, if it has none.
+/// A host with the default port, if it has none.
 pub(crate) fn with_port(host: &str, usual: u16) -> String {
     match host.rsplit_once(':') {
         Some((_, port)) if port.parse::<u16>().is_ok() => host.to_owned(),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_listens() {
+    fn an_unused_port_is_named() {
         let error = connect("127.0.0.1:1").unwrap_err().to_string();
         assert!(
             error.starts_with("cannot reach the server at 127.0.0.1:1: "),

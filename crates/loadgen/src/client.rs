@@ -15,10 +15,9 @@ use crate::websocket::{
 };
 use crate::Error;
 
-/// Longest payload accepted: initial rows of a whole table come in one.
+/// The initial rows of a whole table come in one payload.
 const BODY_BYTES_MAX: usize = 1 << 30;
 
-/// Where and how to connect.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     pub address: Address,
@@ -28,7 +27,6 @@ pub struct Endpoint {
     pub protocol: Protocol,
     /// Answers only after the transaction is durable.
     pub confirmed: bool,
-    /// Token to present.
     pub token: Option<String>,
 }
 
@@ -61,7 +59,7 @@ impl Endpoint {
     }
 }
 
-/// A connection whose calls wait.
+/// A connection with blocking calls.
 #[derive(Debug)]
 pub struct Client {
     stream: TcpStream,
@@ -162,12 +160,11 @@ impl Client {
         sent.map_err(Error::io("sending"))
     }
 
-    /// Who the server takes the client for.
+    /// The identity that the server gave the client.
     pub fn identity(&self) -> Identity {
         self.identity
     }
 
-    /// A request id that this client has not used yet.
     pub fn request_id(&mut self) -> u32 {
         self.next_request_id += 1;
         self.next_request_id
@@ -192,7 +189,6 @@ impl Client {
         self.flush()
     }
 
-    /// The next message from the server.
     pub fn receive(&mut self) -> Result<ServerMessage, Error> {
         loop {
             if let Some(message) = self.received.pop_front() {
@@ -202,7 +198,6 @@ impl Client {
         }
     }
 
-    /// Ends the connection.
     pub fn close(mut self) {
         append_close(&mut self.out, &mut self.masks);
         // The server also notices when the socket closes.

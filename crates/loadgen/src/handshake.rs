@@ -12,7 +12,7 @@ const HEAD_BYTES_MAX: usize = 64 * 1024;
 const REFUSAL_BYTES_MAX: usize = 4096;
 const REFUSAL_WAIT: Duration = Duration::from_millis(500);
 
-/// What to ask for.
+/// The request.
 #[derive(Clone, Copy, Debug)]
 pub struct Handshake<'a> {
     pub address: &'a Address,
@@ -20,7 +20,7 @@ pub struct Handshake<'a> {
     pub path: &'a str,
     pub protocol: Option<&'a str>,
     pub token: Option<&'a str>,
-    /// For errors: what is opened.
+    /// For errors.
     pub what: &'a str,
 }
 
@@ -41,7 +41,7 @@ impl Handshake<'_> {
         )
     }
 
-    /// Asks, and returns what came behind the answer: the first frames.
+    /// Sends the request, and returns the bytes behind the answer: the first frames.
     pub fn shake(&self, stream: &mut TcpStream) -> Result<Vec<u8>, Error> {
         stream
             .write_all(self.request().as_bytes())
@@ -99,12 +99,12 @@ fn read_some(stream: &mut TcpStream, into: &mut Vec<u8>) -> Result<usize, Error>
     Ok(read)
 }
 
-/// The body of an error answer, as far as it comes.
+/// The body of an error answer, as far as it arrives.
 fn read_body(stream: &mut TcpStream, mut body: Vec<u8>, body_bytes: Option<usize>) -> String {
     let wanted = body_bytes
         .unwrap_or(REFUSAL_BYTES_MAX)
         .min(REFUSAL_BYTES_MAX);
-    // The connection is of no use any more, so a timeout that cannot be set does no harm.
+    // The connection is not used any more, so a timeout that cannot be set does no harm.
     let _ = stream.set_read_timeout(Some(REFUSAL_WAIT));
     while body.len() < wanted && matches!(read_some(stream, &mut body), Ok(1..)) {}
     String::from_utf8_lossy(&body).trim().to_owned()

@@ -13,7 +13,7 @@ const HEADERS_MAX: usize = 64;
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// Longest body accepted; a page of balances is the largest.
 const BODY_BYTES_MAX: usize = 64 << 20;
-/// How much of a body that nobody expected is shown.
+/// How much of an unexpected body is shown.
 const SHOWN_CHARACTERS_MAX: usize = 200;
 
 /// An answer.

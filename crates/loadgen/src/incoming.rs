@@ -1,17 +1,16 @@
-//! Reading from a socket, whole pieces at a time. Between reads only an incomplete piece is kept, so
-//! that thousands of idle connections cost no memory.
+//! Reading from a socket, a piece at a time. Only an incomplete piece is kept between reads, so thousands of idle connections cost
+//! no memory.
 
 use std::io::{ErrorKind, Read};
 
 use crate::Error;
 
-/// Room for a read beyond what is kept.
+/// Room for a read beyond the kept bytes.
 const READ_BYTES_MIN: usize = 4096;
 
-/// What a read left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The socket had nothing more.
+    /// Nothing more for now.
     Drained,
     /// There may be more.
     More,
@@ -19,21 +18,19 @@ pub enum Progress {
     End,
 }
 
-/// The beginning of a piece whose rest has not arrived.
+/// The beginning of an incomplete piece.
 #[derive(Debug, Default)]
 pub struct Incoming {
     partial: Vec<u8>,
 }
 
 impl Incoming {
-    /// What is kept.
     pub fn partial(&self) -> &[u8] {
         &self.partial
     }
 
-    /// Reads once. `take` gets what was kept and what arrived, and returns how many bytes it used up.
-    /// `buffer` is scratch space that connections share; it grows when a piece of `piece_bytes`, as
-    /// far as that is known, does not fit.
+    /// Reads once. `take` gets the kept and the new bytes, and returns how many it used. Connections share `buffer`; it grows if a
+    /// piece of `piece_bytes`, where that is known, does not fit.
     pub fn read(
         &mut self,
         stream: &mut dyn Read,

@@ -1,4 +1,4 @@
-//! What the server has acknowledged, account by account: the strict check of a run (spec 09 §5.8).
+//! The acknowledged transfers of each account: the strict check of a run (spec 09 §5.8).
 //!
 //! An acknowledged transfer must be in the balances, a refused one must not; one without answer may
 //! be either. So after a run, also one in which the server was killed and started again, every
@@ -25,14 +25,12 @@ impl Ledger {
         }
     }
 
-    /// Notes a transfer that was acknowledged.
     #[inline]
     pub fn acknowledge(&mut self, (from, to): (u32, u32)) {
         self.acknowledged[from as usize] -= 1;
         self.acknowledged[to as usize] += 1;
     }
 
-    /// Notes a transfer whose answer never came.
     pub fn lose(&mut self, (from, to): (u32, u32)) {
         self.unknown[from as usize] += 1;
         self.unknown[to as usize] += 1;
@@ -126,7 +124,7 @@ mod tests {
         ledger.check(&before, &[95, 100, 105]).unwrap();
         for wrong in [
             [100, 100, 100], // the acknowledged transfer is missing
-            [90, 105, 105],  // a transfer that nobody made
+            [90, 105, 105],  // a transfer that was never made
             [95, 105, 105],  // money from nowhere
             [95, 95, 110],   // the unknown transfer twice
         ] {

@@ -1,9 +1,7 @@
-//! Which accounts take part in a transfer (spec 09 §4.3 – 4.5). The sequence is the same as that of
-//! the TypeScript benchmark, so that runs of both can be compared.
+//! The accounts of a transfer (spec 09 §4.3 – 4.5). The sequence is that of the TypeScript benchmark, so that runs are comparable.
 
 use crate::Error;
 
-/// Seed of the sequence.
 const SEED: u32 = 0x1234_5678;
 
 /// Redraws of the second account while it equals the first.
@@ -17,14 +15,12 @@ pub struct Mulberry32 {
 }
 
 impl Mulberry32 {
-    /// A generator with this seed.
     pub fn new(seed: u32) -> Self {
         Self {
             state: f64::from(seed),
         }
     }
 
-    /// The next 32 bits.
     #[inline]
     pub fn next_u32(&mut self) -> u32 {
         self.state += f64::from(0x6D2B_79F5u32);
@@ -65,7 +61,6 @@ impl Sampler {
         sampler
     }
 
-    /// The next id.
     #[inline]
     pub fn pick(&mut self) -> u32 {
         let u = self.random.next_unit();

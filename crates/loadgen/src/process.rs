@@ -4,24 +4,23 @@ use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
-/// What a sector of a block device's statistics is, whatever the device's own size.
+/// The unit of block device statistics, whatever the device's sector size.
 const SECTOR_BYTES: u64 = 512;
 
-/// What a process has used since its start.
+/// Since the start of a process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
     /// User and system CPU time of all threads; the kernel counts it in steps of mostly 10 ms.
     pub cpu: Duration,
-    /// Bytes that the block device below the process's files has written, whoever asked for it; `None`
+    /// Bytes that the block device below the process's files has written, for any process; `None`
     /// where there is no such device (memory, overlays) or the files are not ours to see.
     /// `/proc/<pid>/io` counts whole folios, many times of what reaches the device.
     pub device_written_bytes: Option<u64>,
-    /// Memory in use now.
     pub resident_bytes: u64,
 }
 
 impl Usage {
-    /// Of the process with this id. The text of an error says which file is missing or odd.
+    /// An error names the file that is missing or odd.
     pub fn of(pid: u32) -> Result<Self, String> {
         let read = |file: &str| {
             let path = format!("/proc/{pid}/{file}");
@@ -39,12 +38,12 @@ impl Usage {
     }
 }
 
-/// The processor time of each thread of a process, exact to the nanosecond.
+/// The CPU time of each thread, exact to the nanosecond.
 #[derive(Clone, Debug, Default)]
 pub struct Threads(BTreeMap<u32, (String, Duration)>);
 
 impl Threads {
-    /// Of the process with this id. The text of an error says which file is missing or odd.
+    /// An error names the file that is missing or odd.
     pub fn of(pid: u32) -> Result<Self, String> {
         let directory = format!("/proc/{pid}/task");
         let tasks =
@@ -72,7 +71,7 @@ impl Threads {
         Ok(Self(threads))
     }
 
-    /// What they have used since `before`, threads of one name together, the busiest first.
+    /// Used since `before`, by thread name, the busiest first.
     pub fn since(&self, before: &Threads) -> Vec<(String, Duration)> {
         let mut by_name = BTreeMap::<&str, Duration>::new();
         for (number, (name, cpu)) in &self.0 {

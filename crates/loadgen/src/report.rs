@@ -159,8 +159,8 @@ impl Report {
         })
     }
 
-    /// Latencies in microseconds with the number of calls that had them: whoever reads them can add
-    /// up runs.
+    /// Latencies in microseconds with the number of calls that had them, so that runs can be
+    /// added up.
     pub fn histogram(&self) -> Vec<(u64, u64)> {
         let recorded = self.total.latency_us.iter_recorded();
         recorded

@@ -1,4 +1,4 @@
-//! WebSocket (RFC 6455), as much as a client needs that sends binary messages in single frames.
+//! The client side of WebSocket (RFC 6455), for binary messages in single frames.
 
 use std::io::Read;
 
@@ -106,7 +106,6 @@ fn apply_mask(payload: &mut [u8], mask: [u8; 4]) {
     }
 }
 
-/// What arrived.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A whole binary message.
@@ -117,15 +116,15 @@ pub enum Event<'a> {
     Close(Option<String>),
 }
 
-/// Cuts what a socket delivers into messages.
+/// Cuts the bytes of a socket into messages.
 #[derive(Debug, Default)]
 pub struct FrameReader {
     incoming: Incoming,
-    /// The fragments so far of an incomplete message.
+    /// Fragments of an incomplete message.
     message: Option<Vec<u8>>,
 }
 
-/// What remains of a blocking connection's WebSocket when an event loop takes it over.
+/// The WebSocket of a blocking connection that an event loop takes over.
 pub type WebSocketState = (FrameReader, Masks);
 
 struct Frame {

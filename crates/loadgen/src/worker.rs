@@ -80,7 +80,7 @@ pub fn run(
         }
         Err(error) => Update::Done(Err(error), None),
     };
-    // Nobody listens when the run was given up.
+    // The receiver is gone when the run was given up.
     let _ = updates.send(done);
 }
 

@@ -1,11 +1,11 @@
 //! Group commit: one thread, one write and one sync for all that has gathered.
 //!
-//! While a sync runs, submissions queue up; when it ends, all of them go out together. So the batch grows
-//! with the load by itself: alone, a transaction waits for one sync, and under load thousands share one.
+//! While a sync runs, submissions queue up; when it ends, all of them go out together. So alone a transaction waits for one sync,
+//! and under load thousands share one.
 //!
-//! When a few transactions have gathered during a sync, several clients are at work, but slowly. Then the next sync waits as
-//! long as the last one took, but at most [`CommitterOptions::gather_us_max`]: syncing all the time would take the processor
-//! from those who could fill the batch. Alone, a transaction never waits.
+//! When a few transactions have gathered during a sync, several slow clients are at work. Then the next sync waits as long as
+//! the last one took, at most [`CommitterOptions::gather_us_max`]: syncs without a pause would take the processor from the clients
+//! who could fill the batch. Alone, a transaction never waits.
 
 use std::any::Any;
 use std::mem;
@@ -21,15 +21,14 @@ use crate::error::LogError;
 use crate::format::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX};
 use crate::log::{Frame, Log};
 
-/// So many transactions are not worth a sync of their own if others are about to come.
+/// So few transactions wait for others before a sync.
 const GATHERED_MAX: u64 = 4;
 
-/// The limits of a [`Committer`].
 #[derive(Clone, Debug)]
 pub struct CommitterOptions {
-    /// How many payload bytes may wait or be on their way to the disk; a submission beyond that blocks.
+    /// Payload bytes in the queue and on their way to the disk; a submission beyond that blocks.
     pub queue_bytes_max: usize,
-    /// Submissions are put together into one frame up to this size. A single larger one is a frame of its own.
+    /// Submissions share a frame up to this size. A larger one is a frame of its own.
     pub frame_bytes_max: usize,
     /// How many used buffers are kept for [`Committer::take_buffer`].
     pub buffers_kept_max: usize,
@@ -51,7 +50,7 @@ impl Default for CommitterOptions {
     }
 }
 
-/// What the committer reports, in order, from its own thread.
+/// Reported in order, from the committer's thread.
 #[derive(Clone, Debug)]
 pub enum CommitEvent {
     /// All transactions before this one are durable.
@@ -59,20 +58,14 @@ pub enum CommitEvent {
         /// The first transaction that is not durable yet.
         next_offset: LogOffset,
     },
-    /// The log failed and takes no more, be it that the disk refused or that the thread panicked. Comes at most once, and
-    /// no `Durable` comes after it. A thread that ends without having been asked to has always said this.
-    Poisoned {
-        /// The first failure.
-        error: Arc<LogError>,
-    },
-    /// Old segments could not be removed. The log itself goes on.
-    TrimFailed {
-        /// Why.
-        error: Arc<LogError>,
-    },
+    /// The log failed and takes no more: the disk refused, or the thread panicked. Reported at most once, with no `Durable` after
+    /// it, and always if the thread ends without a shutdown.
+    Poisoned { error: Arc<LogError> },
+    /// Old segments could not be removed. The log goes on.
+    TrimFailed { error: Arc<LogError> },
 }
 
-/// Why a submission was not taken.
+/// Why a submission was refused.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SubmitError {
     /// The log failed earlier.
@@ -81,40 +74,32 @@ pub enum SubmitError {
     /// [`Committer::shutdown`] was called, or the commit thread has ended.
     #[error("the log has been shut down [LC0510]")]
     Closed,
-    /// The submission is not the next one, is empty, or is too large. A mistake of the caller.
+    /// The submission is not the next one, is empty, or is too large: a bug of the caller.
     #[error("the log expected transaction {expected} next, in at most {PAYLOAD_BYTES_MAX} bytes, but got {count} from {first_offset} on in {bytes} bytes [LC0509]")]
     Unfit {
-        /// What was to come.
         expected: LogOffset,
-        /// What came.
         first_offset: LogOffset,
-        /// How many transactions came.
         count: u32,
-        /// How large they are.
         bytes: usize,
     },
 }
 
-/// What a [`Committer`] has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommitterStats {
-    /// All transactions before this one are durable. Ahead of the other figures for a moment.
+    /// Ahead of the other figures for a moment.
     pub durable_offset: LogOffset,
-    /// Durable transactions.
     pub transactions: u64,
-    /// Frames they were put into.
     pub frames: u64,
-    /// Bytes of the frames, headers included.
+    /// With headers.
     pub log_bytes: u64,
-    /// Syncs.
     pub syncs: u64,
-    /// Payload bytes that wait or are on their way to the disk now.
+    /// In the queue and on their way to the disk.
     pub queue_bytes: usize,
 }
 
 struct Submission {
     first_offset: LogOffset,
-    /// The offset after its last transaction.
+    /// After its last transaction.
     next_offset: LogOffset,
     count: u32,
     payload: Vec<u8>,
@@ -123,20 +108,18 @@ struct Submission {
 #[derive(Default)]
 struct Queue {
     submissions: Vec<Submission>,
-    /// The offset the next submission must begin with.
+    /// Where the next submission must begin.
     next_offset: LogOffset,
     /// Transactions before this one may be trimmed.
     trim_before: LogOffset,
-    /// Buffers for [`Committer::take_buffer`].
+    /// For [`Committer::take_buffer`].
     buffers: Vec<Vec<u8>>,
     poison: Option<Arc<LogError>>,
-    /// No more submissions; what is queued is still written.
+    /// No more submissions; the queue is still written.
     closing: bool,
-    /// The thread has ended.
     ended: bool,
-    /// What the thread wrote to, once it has ended.
+    /// The log, once the thread has ended.
     log: Option<Box<dyn Log>>,
-    /// The thread waits for work.
     idle: bool,
     /// Callers that wait for space or for durability.
     waiters: usize,
@@ -145,11 +128,11 @@ struct Queue {
 
 struct Shared {
     queue: Mutex<Queue>,
-    /// Something to do for the thread.
+    /// For the thread.
     work: Condvar,
-    /// Space in the queue, or something became durable, or all is over.
+    /// For callers: space in the queue, a durable offset, or the end.
     progress: Condvar,
-    /// A [`LogOffset`], which only the thread moves, and only forward.
+    /// A [`LogOffset`] that only the thread moves, forward.
     durable_offset: AtomicU64,
 }
 
@@ -183,21 +166,19 @@ impl Shared {
     }
 }
 
-/// The name that the thread should have.
 pub const THREAD_NAME: &str = "log";
 
-/// The handle on the commit thread of one log. Dropping it writes what is queued and ends the thread.
+/// The handle of a commit thread. On drop, the queue is written and the thread ends.
 pub struct Committer {
     shared: Arc<Shared>,
     options: CommitterOptions,
     is_stopped: bool,
 }
 
-/// What the thread of a committer does.
 pub type CommitterWork = Box<dyn FnOnce() + Send>;
 
 impl Committer {
-    /// [`Committer::start`] on a thread of the operating system.
+    /// As [`Committer::start`], on a thread of the operating system.
     pub fn spawn(
         log: Box<dyn Log>,
         options: CommitterOptions,
@@ -210,8 +191,8 @@ impl Committer {
         })
     }
 
-    /// Has `spawn` run the work of the thread, which owns `log` from now on and writes with the log's present epoch.
-    /// Submissions go on at the log's next offset. `on_event` is called from that thread and should be short.
+    /// Runs the thread's work with `spawn`. It owns `log`, writes with its present epoch and goes on at its next offset. `on_event`
+    /// is called from that thread and should be short.
     pub fn start(
         log: Box<dyn Log>,
         options: CommitterOptions,
@@ -247,8 +228,8 @@ impl Committer {
         }
     }
 
-    /// Queues the records of `count` transactions, beginning with number `first_offset`.
-    /// Blocks only while [`CommitterOptions::queue_bytes_max`] is exceeded.
+    /// Queues the records of `count` transactions from `first_offset` on. Blocks only while [`CommitterOptions::queue_bytes_max`]
+    /// is exceeded.
     pub fn submit(
         &self,
         first_offset: LogOffset,
@@ -292,7 +273,7 @@ impl Committer {
         Ok(())
     }
 
-    /// An empty buffer for the next payload, with the capacity of an earlier one where possible.
+    /// An empty buffer, with the capacity of an earlier one where possible.
     pub fn take_buffer(&self) -> Vec<u8> {
         self.shared.queue().buffers.pop().unwrap_or_default()
     }
@@ -317,14 +298,13 @@ impl Committer {
         Ok(())
     }
 
-    /// Asks for the removal of segments that hold only transactions before `before_offset`.
+    /// Requests the removal of segments with only transactions before `before_offset`.
     pub fn trim(&self, before_offset: LogOffset) {
         let mut queue = self.shared.queue();
         queue.trim_before = queue.trim_before.max(before_offset);
         self.shared.wake_thread(&mut queue);
     }
 
-    /// What was done so far.
     pub fn stats(&self) -> CommitterStats {
         CommitterStats {
             durable_offset: self.durable_offset(),
@@ -332,7 +312,7 @@ impl Committer {
         }
     }
 
-    /// Writes what is queued, closes the log properly, ends the thread, and gives the log back.
+    /// Writes the queue, closes the log, ends the thread, and gives the log back.
     pub fn shutdown(mut self) -> Result<Box<dyn Log>, SubmitError> {
         self.stop();
         let mut queue = self.shared.queue();
@@ -344,8 +324,7 @@ impl Committer {
         }
     }
 
-    /// The log after it has failed, for reading what of it is durable. Waits for the thread, which ends then. None if the
-    /// log works, or if it was taken already.
+    /// The failed log, to read what of it is durable. Waits for the end of the thread. None if the log works, or was taken.
     pub fn failed_log(&self) -> Option<Box<dyn Log>> {
         let mut queue = self.shared.queue();
         queue.poison.as_ref()?;
@@ -362,7 +341,7 @@ impl Committer {
         let mut queue = self.shared.queue();
         queue.closing = true;
         self.shared.wake_thread(&mut queue);
-        // It catches its own panics and tells of them.
+        // The thread catches its own panics and reports them.
         while !queue.ended {
             queue = self.shared.wait(queue);
         }
@@ -372,28 +351,27 @@ impl Committer {
 impl Drop for Committer {
     fn drop(&mut self) {
         self.stop();
-        // Its files and their lock are free when this returns, although the thread may still be on its way out.
+        // Its files and lock are free when this returns, although the thread may still be running.
         let log = self.shared.queue().log.take();
         drop(log);
     }
 }
 
-/// The thread's side.
 struct Worker {
     shared: Arc<Shared>,
     options: CommitterOptions,
     log: Box<dyn Log>,
     epoch: Epoch,
-    /// What `Shared` shows to others.
+    /// A copy of `Shared::durable_offset`.
     durable_offset: LogOffset,
-    /// The log was asked to trim what lies before.
+    /// The last trim.
     trimmed_before: LogOffset,
     on_event: Box<dyn FnMut(CommitEvent) + Send>,
-    /// Also where the work is dropped without having run.
+    /// Dropped also if the work never runs.
     end: EndMark,
 }
 
-/// Tells everybody that the thread has ended, however that came about.
+/// On drop, tells all waiters that the thread has ended, also after a panic.
 struct EndMark(Arc<Shared>);
 
 impl Drop for EndMark {
@@ -414,19 +392,19 @@ impl Worker {
         }));
         if let Err(panic) = ended {
             let text = panic_text(&panic).to_owned();
-            // The listener may be what panics.
+            // The listener may panic itself.
             let tell = AssertUnwindSafe(|| self.poison(LogError::Panicked { text }));
             let _ = catch_unwind(tell);
         }
         let Worker {
             log, on_event, end, ..
         } = self;
-        // A caller that waits for the end finds the listener gone.
+        // The listener is gone before waiters see the end.
         drop(on_event);
         end.0.queue().log = Some(log);
     }
 
-    /// Writes what is submitted until the end, or until the first failure.
+    /// Until the end, or the first failure.
     fn work(&mut self) -> Result<(), LogError> {
         let mut batch: Vec<Submission> = Vec::new();
         let mut last_sync = Duration::ZERO;
@@ -452,8 +430,8 @@ impl Worker {
         }
     }
 
-    /// Takes all submissions into the empty `batch`, when there are any or there is something to trim. If only a few
-    /// have gathered, it pauses first, for others to come. Returns how far the log may be trimmed; none at the end.
+    /// Takes all submissions into the empty `batch` as soon as there are some, or something to trim. Pauses first if only a few
+    /// have gathered. Returns how far the log may be trimmed; none at the end.
     fn next_batch(&self, batch: &mut Vec<Submission>, pause: Duration) -> Option<LogOffset> {
         let mut queue = self.shared.queue();
         let gathered = queue.next_offset - self.durable_offset;
@@ -479,7 +457,7 @@ impl Worker {
         Some(queue.trim_before)
     }
 
-    /// Writes a batch and syncs it. Returns how many frames it took.
+    /// Returns the number of frames.
     fn commit(&mut self, batch: &[Submission]) -> Result<u64, LogError> {
         let mut frames = 0;
         let mut rest = batch;
@@ -513,7 +491,7 @@ impl Worker {
         Ok(frames)
     }
 
-    /// Says that the batch is durable and takes its buffers back.
+    /// Reports the batch as durable and takes its buffers back.
     fn publish(&mut self, batch: &mut Vec<Submission>, frames: u64) {
         let last = batch.last().expect("a batch is not empty");
         let next_offset = last.next_offset;

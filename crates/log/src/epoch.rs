@@ -2,20 +2,18 @@
 
 use std::fmt;
 
-/// The term of a writer. Each new writer of a log takes a higher one, and the log fences those with a lower one.
-///
-/// Epochs are compared, and never counted with.
+/// The term of a writer. Each new writer of a log takes a higher one, and the log fences writers with a lower one. Epochs are
+/// compared; there is no arithmetic.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Epoch(u64);
 
 impl Epoch {
-    /// The epoch with this number.
     pub const fn new(number: u64) -> Epoch {
         Epoch(number)
     }
 
-    /// Its number, as it is on the disk.
+    /// As on the disk.
     pub const fn get(self) -> u64 {
         self.0
     }

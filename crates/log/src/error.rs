@@ -1,5 +1,4 @@
-//! What can go wrong with a log. Every text names the place and the next step, and carries the code of
-//! its page under `docs/errors/`.
+//! Errors of a log. Each text names the place and the next step, and has the code of its page under `docs/errors/`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,51 +8,43 @@ use lightcone_storage::{FilePosition, LogOffset};
 
 use crate::epoch::Epoch;
 
-/// An error of the log.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The operating system refused an operation, before anything was at stake.
+    /// The operating system refused an operation, before anything was at risk.
     #[error("the log could not {action} {}: {source}. Mend the cause (permissions, disk space, disk) and start the database again. [LC0501]", path.display())]
     Io {
-        /// What was tried, as a verb.
+        /// A verb.
         action: &'static str,
-        /// On which file or directory.
         path: PathBuf,
-        /// What the operating system said.
         source: io::Error,
     },
 
-    /// A write or sync failed earlier. Whether those bytes are on the disk is unknown, so this log takes no more.
+    /// A write or sync failed earlier. It is unknown whether its bytes are on the disk, so this log takes no more.
     #[error("the log takes no more transactions, because an earlier write or sync failed: {cause} The database is read-only until it is restarted. [LC0502]")]
-    Poisoned {
-        /// The first failure.
-        cause: Arc<LogError>,
-    },
+    Poisoned { cause: Arc<LogError> },
 
-    /// Bytes on the disk are not what was written there.
+    /// Stored bytes have changed.
     #[error("log segment {} is damaged at byte {byte_offset}: {found}. Nothing was changed. Restore the database from a backup, or run the repair: it keeps everything before this byte and saves what it removes beside the segment. [LC0503]", file.display())]
     Damaged {
-        /// The segment.
         file: PathBuf,
-        /// Where in the segment the damage begins.
+        /// Where the damage begins.
         byte_offset: FilePosition,
-        /// What was found there, and what was expected.
+        /// What was found, and what was expected.
         found: String,
     },
 
-    /// Segments that must be there are not.
+    /// Segments are missing.
     #[error("the log has a gap before {}: {found}. Nothing was changed. Put the missing segment back, restore the database from a backup, or run the repair: it keeps everything before the gap and sets the rest aside. [LC0504]", file.display())]
     Gap {
-        /// The first segment after the gap.
+        /// Behind the gap.
         file: PathBuf,
         /// What was found, and what was expected.
         found: String,
     },
 
-    /// The segment is whole, but not for this database or this version.
+    /// The segment is intact, but for another database or version.
     #[error("log segment {} cannot be used here: {found} [LC0505]", file.display())]
     Foreign {
-        /// The segment.
         file: PathBuf,
         /// What does not fit, and what to do.
         found: String,
@@ -61,28 +52,17 @@ pub enum LogError {
 
     /// A newer writer has taken over.
     #[error("this writer has epoch {epoch}, but the log is at epoch {current}: a newer writer has taken over. Stop this one. [LC0506]")]
-    Fenced {
-        /// The epoch of the caller.
-        epoch: Epoch,
-        /// The epoch of the log.
-        current: Epoch,
-    },
+    Fenced { epoch: Epoch, current: Epoch },
 
     /// Another process holds the log.
     #[error("the log in {} is in use by another process. Stop that one first; two servers cannot share a data directory. [LC0507]", directory.display())]
-    Locked {
-        /// The directory of the log.
-        directory: PathBuf,
-    },
+    Locked { directory: PathBuf },
 
-    /// The wanted transactions are not in the log.
-    #[error("the log holds the transactions {oldest} to {next} (exclusive), but {asked} was asked for. If older ones are needed, a newer snapshot or a backup is missing; if newer ones are, segments of the log are. [LC0508]")]
+    #[error("the log holds the transactions {oldest} to {next} (exclusive), but {wanted} was asked for. If older ones are needed, a newer snapshot or a backup is missing; if newer ones are, segments of the log are. [LC0508]")]
     OutOfRange {
-        /// The offset that was asked for.
-        asked: LogOffset,
-        /// The oldest offset in the log.
+        wanted: LogOffset,
         oldest: LogOffset,
-        /// The offset after the newest.
+        /// After the newest.
         next: LogOffset,
     },
 
@@ -90,21 +70,14 @@ pub enum LogError {
     #[error(
         "the thread that writes the log failed: {text}. This is a bug; please report it. [LC0538]"
     )]
-    Panicked {
-        /// What the panic said.
-        text: String,
-    },
+    Panicked { text: String },
 
-    /// A frame that the log cannot take. Nothing was written, and the log goes on.
+    /// An invalid frame. Nothing was written, and the log goes on.
     #[error("the log cannot take this frame: {reason} [LC0509]")]
-    BadFrame {
-        /// Why.
-        reason: String,
-    },
+    BadFrame { reason: String },
 }
 
 impl LogError {
-    /// The failure that came first.
     pub fn root(&self) -> &LogError {
         match self {
             LogError::Poisoned { cause } => cause.root(),
@@ -112,8 +85,7 @@ impl LogError {
         }
     }
 
-    /// Whether the first failure goes away by itself when something is given back: disk space or file descriptors. The
-    /// log that had it stays closed, but one that is opened anew may work.
+    /// Whether a log that is opened anew may work once disk space or file descriptors are free again.
     pub fn is_passing(&self) -> bool {
         use rustix::io::Errno;
         let LogError::Io { source, .. } = self.root() else {
@@ -129,7 +101,7 @@ impl LogError {
         }
     }
 
-    /// Whether a bug ended the log, and not the disk.
+    /// Whether a bug ended the log, rather than the disk.
     pub fn is_bug(&self) -> bool {
         matches!(self.root(), LogError::Panicked { .. })
     }

@@ -5,40 +5,36 @@ use lightcone_storage::{FilePosition, LogOffset};
 
 use crate::epoch::Epoch;
 
-/// Every segment begins with a header block of this size, so that frames never share a disk block with it.
+/// Of the header block, so that frames never share a disk block with it.
 pub(crate) const SEGMENT_HEADER_BYTES: usize = 4096;
-/// Where the first frame of a segment lies.
 pub(crate) const FRAMES_START: FilePosition = FilePosition::new(SEGMENT_HEADER_BYTES as u64);
-/// The part of the header block that is used; the rest is zero.
+/// The used part of the header block; the other bytes are zero.
 const SEGMENT_HEADER_USED: usize = 96;
 const SEGMENT_MAGIC: [u8; 8] = *b"LCLOGSEG";
 /// The version this code writes, and the only one it reads.
 pub(crate) const FORMAT_VERSION: u32 = 1;
 
-/// Every frame begins with a header of this size.
 pub(crate) const FRAME_HEADER_BYTES: usize = 48;
 pub(crate) const FRAME_MAGIC: [u8; 4] = *b"LCF1";
 
-/// The largest payload of one frame.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 30;
 
-/// The first block of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
     pub database: [u8; 32],
-    /// Counts the segments of a log from 0; a missing one is seen without reading the others.
+    /// Counts from 0, so a missing segment shows without reading the others.
     pub number: u64,
-    /// The offset of the first transaction that may be in this segment.
+    /// Of the first transaction that may be in it.
     pub first_offset: LogOffset,
-    /// The epoch in force when the segment was begun.
+    /// When the segment was begun.
     pub epoch: Epoch,
-    /// The hash of the last frame before this segment; 0 in the first.
+    /// Of the last frame before this segment; 0 in the first.
     pub previous_hash: u64,
-    /// Mixed into every frame checksum of the segment: a client who puts bytes that look like a frame
-    /// into his rows cannot know it, so they are never taken for one.
+    /// Part of every frame checksum of the segment. A client cannot know it, so rows with bytes like a frame are never taken for
+    /// one.
     pub salt: u64,
-    /// The frames before this place were there when the file got its name. A frame at or behind it was written
-    /// after the name had become durable. 0 in files of servers that did not say.
+    /// The frames before it were there when the file got its name. A frame behind it was written after the name was durable. 0 in
+    /// files of older servers.
     pub named_end: FilePosition,
 }
 
@@ -107,15 +103,14 @@ impl SegmentHeader {
     }
 }
 
-/// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameHeader {
     pub payload_checksum: u32,
     pub payload_bytes: u32,
-    /// Transactions in the frame; 0 for a mark that only raises the epoch or closes the log.
+    /// Of transactions; 0 for a mark that only raises the epoch or closes the log.
     pub count: u32,
-    /// How many bytes right before this frame were written but not yet synced when it was written.
-    /// A damaged place before them was on the disk for sure, so it is no torn tail.
+    /// Bytes right before this frame that were not synced when it was written. A damaged place before these was on the disk, so it
+    /// is no torn tail.
     pub unsynced_bytes: u32,
     pub first_offset: LogOffset,
     pub epoch: Epoch,
@@ -139,7 +134,7 @@ impl FrameHeader {
         (bytes, self.hash(checksum))
     }
 
-    /// The header and the frame's hash, or `None` if these bytes are no header written at this place.
+    /// The header and the frame's hash, if these bytes are a header written at this place.
     pub fn decode(
         bytes: &[u8; FRAME_HEADER_BYTES],
         salt: u64,
@@ -161,8 +156,8 @@ impl FrameHeader {
         Some((header, header.hash(checksum)))
     }
 
-    /// The header checksum covers the payload checksum and the hash of the frame before: together they
-    /// stand for the frame and all before it.
+    /// The header checksum covers the payload checksum and the hash of the frame before, so it stands for this frame and all
+    /// before.
     fn hash(&self, header_checksum: u32) -> u64 {
         u64::from(header_checksum) << 32 | u64::from(self.payload_checksum)
     }
@@ -174,12 +169,11 @@ impl FrameHeader {
         crc32c_append(checksum, &bytes[8..])
     }
 
-    /// Bytes of the whole frame.
     pub fn frame_bytes(&self) -> u64 {
         FRAME_HEADER_BYTES as u64 + u64::from(self.payload_bytes)
     }
 
-    /// The offset after the frame's last transaction; none in a header that no version of this program wrote.
+    /// After its last transaction; none in an impossible header.
     pub fn next_offset(&self) -> Option<LogOffset> {
         self.first_offset.checked_add(self.count.into())
     }
@@ -191,12 +185,10 @@ pub(crate) fn payload_checksum(parts: &[&[u8]]) -> u32 {
         .fold(0, |checksum, part| crc32c_append(checksum, part))
 }
 
-/// The file name of the segment that begins with `first_offset`.
 pub(crate) fn segment_name(first_offset: LogOffset) -> String {
     format!("{first_offset:020}.segment")
 }
 
-/// The first offset of the segment with this file name, if it is one.
 pub(crate) fn parse_segment_name(name: &str) -> Option<LogOffset> {
     let digits = name.strip_suffix(".segment")?;
     (digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit()))

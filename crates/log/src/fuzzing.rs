@@ -1,4 +1,4 @@
-//! Entry points for fuzz targets: any bytes at all must be answered with frames or an error.
+//! Entry points for fuzz targets: any bytes must give frames or an error.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use lightcone_storage::LogOffset;
 use crate::format::segment_name;
 use crate::{repair_on, Epoch, Frame, LocalLog, Log, LogError, LogOptions};
 
-/// No log that a fuzzer writes fences this one.
+/// Above every epoch that a fuzzer writes.
 const EPOCH: Epoch = Epoch::new(u64::MAX);
 
-/// Takes `data` for the only segment of a log: opens, reads, repairs it, opens again and appends.
+/// Takes `data` as the only segment of a log: opens, reads, repairs it, opens again and appends.
 ///
 /// # Panics
-/// If the log does what it must not: damage that remains after a repair, or a log that takes nothing after it.
+/// If damage remains after a repair, or the log takes nothing after it.
 pub fn fuzz_segment(data: &[u8]) {
     let directory = Path::new("log");
     let storage = Arc::new(SimStorage::new(data.len() as u64));

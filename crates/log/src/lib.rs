@@ -1,21 +1,17 @@
 //! The log of one database: the effects of its transactions, in order, durable.
 //!
-//! The engine hands batches of transaction records to the [`Committer`], a thread that writes all that has
-//! gathered as one frame with one write and one sync, and then says up to which [offset](LogOffset) everything is
-//! durable. What a payload means is the engine's business; the log sees bytes and a count.
+//! The engine hands batches of records to the [`Committer`]. Its thread writes all that has gathered as one frame, syncs once,
+//! and reports the durable [offset](LogOffset). The log sees bytes and a count; only the engine knows what is in them.
 //!
-//! Words: an *offset* counts transactions, a *position* counts bytes of a file, a *place* is a position together with what
-//! the frames before it add up to.
+//! An *offset* counts transactions, a *position* counts bytes of a file, a *place* is a position with the hash and offset there.
 //!
-//! [`LocalLog`] keeps the frames in segment files (byte layout: `docs/on-disk-formats.md`). It sits behind
-//! the narrow trait [`Log`], so that a replicated log can stand in its place. [`MemoryLog`] serves
-//! databases that live in memory only.
+//! [`LocalLog`] keeps the frames in segment files (byte layout: `docs/on-disk-formats.md`), behind the trait [`Log`].
+//! [`MemoryLog`] serves databases that live in memory only.
 //!
 //! Rules that hold everywhere here:
 //! - The first failed write or sync poisons the log for good; a sync is never retried.
-//! - Opening takes nothing for durable because it can be read: what no later sync proves is written once more.
-//! - A torn tail is cut on opening. Damage anywhere else is refused with file, byte and advice;
-//!   [`repair`] is called on purpose only.
+//! - Opening takes nothing for durable because it can be read: what no later sync proves is written again.
+//! - A torn tail is cut on opening. Damage anywhere else is refused with file, byte and advice; only [`repair`] cuts it.
 //! - A writer with an older epoch than the log's is [`Fenced`](LogError::Fenced).
 
 #![forbid(unsafe_code)]

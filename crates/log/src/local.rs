@@ -21,27 +21,25 @@ use crate::reader::{FrameReader, LocalSource};
 use crate::recovery::{recover, Found, Recovery};
 use crate::segment::{remove_if_there, Chain, Segment, SegmentPlace};
 
-/// The lock file that keeps a second process out.
+/// Keeps a second process out.
 pub(crate) const LOCK_NAME: &str = "lock";
-/// A segment that is being begun.
 const NEW_NAME: &str = "new.tmp";
 /// The next segment, filled with zeros ahead of time.
 const SPARE_NAME: &str = "spare.tmp";
-/// By how much a segment's zeros are extended when they run out and no spare segment was ready.
+/// Zeros are added in steps of this size when no spare segment was ready.
 const GROW_BYTES_MIN: u64 = 1 << 20;
 const GROW_BYTES_MAX: u64 = 4 << 20;
 
-/// How a [`LocalLog`] is kept.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
-    /// Whose log this is; a log of another database is refused.
+    /// A log of another database is refused.
     pub database: [u8; 32],
-    /// A segment that has reached this size is followed by a new one. A single frame may be larger.
+    /// A segment of this size is full. A single frame may be larger.
     pub segment_bytes: u64,
-    /// Fill segments with zeros ahead of the writes, so that a sync has no metadata to write. About two to
-    /// three times faster syncs (measurements: `docs/on-disk-formats.md`) for writing every byte twice.
+    /// Fill segments with zeros ahead of the writes, so that a sync writes no metadata: two to three times faster syncs
+    /// (measurements: `docs/on-disk-formats.md`) for writing every byte twice.
     pub preallocate: bool,
-    /// The number of the first transaction of a log that does not exist yet.
+    /// Of a log that does not exist yet.
     pub first_offset: LogOffset,
 }
 
@@ -56,7 +54,7 @@ impl Default for LogOptions {
     }
 }
 
-/// The next segment's file, made ready in the background.
+/// The file of the next segment, made in the background.
 enum Spare {
     None,
     InTheMaking,
@@ -71,27 +69,27 @@ pub struct LocalLog {
     /// Oldest first; the last one is written to.
     segments: VecDeque<Segment>,
     file: Box<dyn File>,
-    /// Where the next frame goes.
+    /// Of the next frame.
     position: FilePosition,
-    /// Everything before this place of the last segment is durable.
+    /// All before it in the last segment is durable.
     synced_position: FilePosition,
-    /// The end of the last segment's file.
+    /// Of the last segment.
     file_end: FilePosition,
     chain: Chain,
     durable_offset: LogOffset,
     spare: Arc<Mutex<Spare>>,
     poison: Option<Arc<LogError>>,
-    /// The frames that were there when it was opened, for the first reader.
+    /// The frames at the opening, for the first reader.
     kept: Mutex<Option<Vec<u8>>>,
     _lock: Box<dyn Any + Send + Sync>,
 }
 
 impl LocalLog {
-    /// Opens the log in `directory` as the writer of `epoch`, or begins one. An epoch older than the log's is
-    /// [`LogError::Fenced`]; a newer one is made durable.
+    /// Opens the log in `directory` as the writer of `epoch`, or begins one. An epoch older than the log's is [`LogError::Fenced`];
+    /// a newer one is made durable.
     ///
-    /// A torn tail is cut; any other damage is an error. What is not proven to be on the disk is written once more: after
-    /// a sync that failed, the reads may have come from the cache of the operating system.
+    /// A torn tail is cut; any other damage is an error. What is not proven to be on the disk is written again: after a failed
+    /// sync, reads may have come from the cache.
     pub fn open(
         directory: &Path,
         options: LogOptions,
@@ -100,7 +98,7 @@ impl LocalLog {
         LocalLog::open_on(disk(), directory, options, epoch)
     }
 
-    /// [`LocalLog::open`] on any storage.
+    /// As [`LocalLog::open`], on any storage.
     pub fn open_on(
         storage: Arc<dyn Storage>,
         directory: &Path,
@@ -155,7 +153,7 @@ impl LocalLog {
         Ok((log, recovery))
     }
 
-    /// Lets go of the frames that opening it has read: the replay is over.
+    /// Frees the frames that were kept for the replay.
     pub fn forget_read(&mut self) {
         *self.kept() = None;
     }
@@ -173,7 +171,7 @@ impl LocalLog {
         }
     }
 
-    /// The first failure is the last operation.
+    /// Nothing is written after the first failure.
     fn poison(&mut self, cause: LogError) -> LogError {
         let cause = Arc::new(cause);
         self.poison = Some(cause.clone());
@@ -197,11 +195,11 @@ impl LocalLog {
         }
     }
 
-    /// Writes one frame with one write. Anything that fails here poisons.
+    /// Writes one frame with one write. Any failure poisons the log.
     fn write_frame(&mut self, epoch: Epoch, count: u32, payload: &[&[u8]]) -> Result<(), LogError> {
         let payload_bytes: usize = payload.iter().map(|part| part.len()).sum();
         let frame_bytes = (FRAME_HEADER_BYTES + payload_bytes) as u64;
-        // A segment is named for its first transaction, so it must have one before the next may begin.
+        // A segment is named after its first transaction, so it must have one before the next begins.
         let has_transactions = self.chain.next_offset > self.last().header.first_offset;
         if has_transactions && self.position + frame_bytes > self.segment_end() {
             self.rotate(epoch)?;
@@ -240,12 +238,11 @@ impl LocalLog {
         Ok(())
     }
 
-    /// Where a full segment ends.
     fn segment_end(&self) -> FilePosition {
         FilePosition::new(self.options.segment_bytes)
     }
 
-    /// Writes zeros behind the frames, if the segment is to have any.
+    /// Writes zeros behind the frames, if the segment is to have them.
     fn extend(&mut self) -> Result<(), LogError> {
         if !self.options.preallocate || self.position >= self.segment_end() {
             return Ok(());
@@ -269,12 +266,11 @@ impl LocalLog {
         Ok(())
     }
 
-    /// Ends the last segment and begins a new one.
     fn rotate(&mut self, epoch: Epoch) -> Result<(), LogError> {
-        // It is of the segment that is not the last one any more.
+        // They belong to the segment before.
         self.forget_read();
         if self.position < self.file_end {
-            // Only to give unused zeros back; the segment is as good with them.
+            // It only gives unused zeros back.
             let _ = self.file.set_length(self.position.get());
         }
         self.sync_now()?;
@@ -311,8 +307,8 @@ impl LocalLog {
         Ok(())
     }
 
-    /// Has the next segment filled with zeros once this one is half full. If that fails or comes too late,
-    /// the next segment is extended piece by piece instead.
+    /// Has the next segment filled with zeros once this one is half full. If that fails or is late, the next segment is extended in
+    /// steps.
     fn prepare_spare(&mut self) {
         if !self.options.preallocate || self.position.get() < self.options.segment_bytes / 2 {
             return;
@@ -331,7 +327,7 @@ impl LocalLog {
         let (path, bytes) = (self.directory.join(SPARE_NAME), self.options.segment_bytes);
         let task = move || {
             let made = make_spare(&*storage, &path, bytes);
-            // After a failure it is not tried again: the disk is full or worse, and the log will find out itself.
+            // No second try: the log will meet a full disk itself.
             if let Ok(file) = made {
                 *place
                     .lock()
@@ -345,7 +341,6 @@ impl LocalLog {
     }
 }
 
-/// Takes the lock of a log directory.
 pub(crate) fn take_lock(
     storage: &dyn Storage,
     directory: &Path,
@@ -363,7 +358,7 @@ pub(crate) fn take_lock(
     })
 }
 
-/// Where the zeros of a segment without a spare end at first.
+/// Of a segment without a spare file.
 fn first_zeros_end(options: &LogOptions) -> FilePosition {
     FilePosition::new(match options.preallocate {
         true => GROW_BYTES_MIN.min(options.segment_bytes),
@@ -371,7 +366,6 @@ fn first_zeros_end(options: &LogOptions) -> FilePosition {
     })
 }
 
-/// Begins a log where there is none yet.
 fn begin_log(
     storage: &dyn Storage,
     directory: &Path,
@@ -398,7 +392,7 @@ fn begin_log(
     })
 }
 
-/// Writes a segment that has only its header, and gives it its name once that is durable. Returns where its file ends, too.
+/// Writes a segment with only its header, and renames it once that is durable. Returns the end of its file, too.
 fn begin_segment(
     storage: &dyn Storage,
     directory: &Path,
@@ -435,7 +429,7 @@ fn begin_segment(
     Ok((Segment { path, header }, file, file_end))
 }
 
-/// Writes a file of zeros, and syncs it in pieces so that the log's own syncs do not wait for all of it.
+/// Writes a file of zeros. It is synced in pieces, so that the log's own syncs do not wait for all of it.
 fn make_spare(storage: &dyn Storage, path: &Path, bytes: u64) -> std::io::Result<Box<dyn File>> {
     let file = storage.open(path, OpenMode::CreateNew)?;
     let mut position = FilePosition::START;
@@ -483,12 +477,11 @@ impl Log for LocalLog {
         let tail = self.tail();
         if from_offset < tail.oldest_offset || from_offset > tail.next_offset {
             return Err(LogError::OutOfRange {
-                asked: from_offset,
+                wanted: from_offset,
                 oldest: tail.oldest_offset,
                 next: tail.next_offset,
             });
         }
-        // The last segment that begins at or before the offset.
         let first = self
             .segments
             .partition_point(|segment| segment.header.first_offset <= from_offset)
@@ -522,7 +515,7 @@ impl Log for LocalLog {
     fn trim(&mut self, before_offset: LogOffset) -> Result<u64, LogError> {
         self.check_poison()?;
         let mut removed = 0;
-        // Oldest first: whenever a crash comes, what is left has no gap.
+        // Oldest first: a crash leaves no gap.
         while self.segments.len() > 1 && self.segments[1].header.first_offset <= before_offset {
             let path = self.segments[0].path.clone();
             self.storage

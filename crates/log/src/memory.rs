@@ -9,9 +9,8 @@ use crate::error::LogError;
 use crate::log::{Frame, Log, Tail};
 use crate::reader::{FrameReader, FrameRef, FrameSource};
 
-/// A log whose frames are durable at once, because nothing outlives the process anyway.
-///
-/// By default it only counts. [`MemoryLog::retaining`] keeps the frames, for tests.
+/// A log whose frames are durable at once, as nothing outlives the process. By default it only counts; [`MemoryLog::retaining`]
+/// keeps the frames, for tests.
 #[derive(Debug, Default)]
 pub struct MemoryLog {
     tail: Tail,
@@ -27,12 +26,11 @@ struct Kept {
 }
 
 impl MemoryLog {
-    /// A log that forgets its frames.
     pub fn new() -> MemoryLog {
         MemoryLog::default()
     }
 
-    /// A log that keeps its frames for [`Log::read`].
+    /// Keeps its frames for [`Log::read`].
     pub fn retaining() -> MemoryLog {
         MemoryLog {
             frames: Some(Vec::new()),
@@ -89,7 +87,7 @@ impl Log for MemoryLog {
         } = self.tail;
         if from_offset < oldest || from_offset > next {
             return Err(LogError::OutOfRange {
-                asked: from_offset,
+                wanted: from_offset,
                 oldest,
                 next,
             });

@@ -1,10 +1,9 @@
 //! Making sure that what was read from a log is on the disk.
 //!
-//! That bytes can be read proves nothing: after a failed sync Linux counts the pages as clean, shows them to every
-//! process until it needs the memory, and lets the next sync succeed without writing them. The same may hold for the
-//! name of a file. What is on the disk for sure is what some process synced before it went on: a frame says how much
-//! before it was not synced when it was written, and nothing is written to a segment before its name is durable.
-//! Everything else is written once more.
+//! Reading proves nothing: after a failed sync Linux counts the pages as clean, shows them to every process until it needs the
+//! memory, and lets the next sync succeed without writing them. Names of files may behave so too. Only what some process synced
+//! before it went on is on the disk for sure: a frame says how much before it was unsynced when it was written, and nothing is
+//! written to a segment before its name is durable. All else is written again.
 
 use std::path::Path;
 
@@ -18,22 +17,21 @@ use crate::segment::{remove_if_there, Segment, SegmentPlace, SegmentReader, Step
 
 /// A segment that is being copied.
 pub(crate) const COPY_NAME: &str = "copy.tmp";
-/// Frames are gathered up to this size before they are written.
 const COPY_BYTES: usize = 1 << 20;
 
-/// What was found when the frames of a segment were read.
+/// The result of reading the frames of a segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadEnd {
     /// The frames from here on may never have been synced.
     pub unproven: SegmentPlace,
-    /// The place of the last good frame.
+    /// Of the last good frame.
     pub last_frame: Option<FilePosition>,
-    /// The end of the good frames.
+    /// Of the good frames.
     pub end: SegmentPlace,
 }
 
-/// Makes the good frames of the last segment, and the names in its directory, durable. What stands behind the frames,
-/// up to `written_end`, is cut. Returns the segment as it is now, and how many bytes were written once more.
+/// Makes the good frames of the last segment, and the names in its directory, durable, and cuts what is behind them up to
+/// `written_end`. Returns the segment, and the number of bytes that were written again.
 pub(crate) fn prove(
     storage: &dyn Storage,
     directory: &Path,
@@ -52,7 +50,7 @@ pub(crate) fn prove(
     let file = storage
         .open(path, OpenMode::ReadWrite)
         .map_err(LogError::io("open for writing", path))?;
-    // The same bytes in their old place: whatever a power failure leaves of this is what was there, or what was read.
+    // The same bytes at the same place: a power failure leaves the old bytes or these.
     copy_frames(storage, segment, read.unproven, read.end, &*file, path)?;
     write_zeros(&*file, read.end.position, written_end)
         .map_err(LogError::io("cut the torn tail of", path))?;
@@ -64,8 +62,7 @@ pub(crate) fn prove(
     Ok((segment.clone(), rewritten_bytes))
 }
 
-/// Puts a copy of a segment's frames up to `end` in its place: a new file and a new name, durable on return.
-/// Until then the old one stays as it is.
+/// Replaces a segment by a copy of its frames up to `end`, durably. The old file stays as it is until then.
 pub(crate) fn replace(
     storage: &dyn Storage,
     directory: &Path,
@@ -98,8 +95,8 @@ pub(crate) fn replace(
     })
 }
 
-/// Writes the frames between two places to the same places of `file`, each verified once more: what is read now
-/// need not be what was read before.
+/// Writes the frames between two places to the same places of `file`. Each is verified again: what is read now may differ from what
+/// was read before.
 fn copy_frames(
     storage: &dyn Storage,
     segment: &Segment,

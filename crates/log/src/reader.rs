@@ -1,4 +1,4 @@
-//! Reading a log from some offset on.
+//! Reading a log from an offset on.
 
 use std::sync::Arc;
 
@@ -8,51 +8,47 @@ use crate::epoch::Epoch;
 use crate::error::LogError;
 use crate::segment::{Chain, Segment, SegmentPlace, SegmentReader, Step};
 
-/// A frame as read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameRef<'a> {
-    /// The number of the first transaction.
+    /// Of the first transaction.
     pub first_offset: LogOffset,
-    /// How many transactions there are.
+    /// Of transactions.
     pub count: u32,
-    /// The epoch of the writer.
+    /// Of the writer.
     pub epoch: Epoch,
-    /// Their records.
+    /// The records.
     pub payload: &'a [u8],
 }
 
-/// Where a [`FrameReader`] gets its frames; for those who implement [`crate::Log`].
+/// The source of a [`FrameReader`]; for implementors of [`crate::Log`].
 pub trait FrameSource: Send {
-    /// The next frame, or `None` after the last.
+    /// `None` after the last.
     fn next_frame(&mut self) -> Result<Option<FrameRef<'_>>, LogError>;
 }
 
-/// Streams the frames of a log, each verified.
-///
-/// The first frame is the one that holds the wanted offset; it may begin before it.
+/// The frames of a log, each verified. The first one has the wanted offset, and may begin before it.
 pub struct FrameReader(Box<dyn FrameSource>);
 
 impl FrameReader {
-    /// A reader over any source.
     pub fn new(source: Box<dyn FrameSource>) -> FrameReader {
         FrameReader(source)
     }
 
-    /// The next frame, or `None` after the last.
+    /// `None` after the last.
     #[allow(clippy::should_implement_trait)] // The frame borrows the reader's buffer, which an Iterator cannot say.
     pub fn next(&mut self) -> Result<Option<FrameRef<'_>>, LogError> {
         self.0.next_frame()
     }
 }
 
-/// Reads a run of segments.
+/// A run of segments.
 pub(crate) struct LocalSource {
     pub storage: Arc<dyn Storage>,
-    /// The segments that are left, the next one last.
+    /// The next one last.
     pub segments: Vec<Segment>,
     pub current: Option<SegmentReader>,
     pub from_offset: LogOffset,
-    /// Where the last segment's frames end.
+    /// Of the frames of the last segment.
     pub end: SegmentPlace,
     /// The first frames of the last segment, if they were read already.
     kept: Option<Vec<u8>>,
@@ -80,7 +76,7 @@ impl LocalSource {
         Ok(source)
     }
 
-    /// Opens the next segment, which must go on where `before` ended. False if there is none.
+    /// Opens the next segment, which must begin where `before` ended. False if there is none.
     fn open_next(&mut self, before: Option<SegmentReader>) -> Result<bool, LogError> {
         let Some(segment) = self.segments.pop() else {
             return Ok(false);
@@ -99,7 +95,7 @@ impl LocalSource {
     }
 }
 
-/// Fails unless `next` goes on exactly where `before`, read to its end, stopped.
+/// Fails unless `next` begins exactly where `before` ended.
 pub(crate) fn check_joint(before: &SegmentReader, next: &Segment) -> Result<(), LogError> {
     let chain = before.chain;
     let begins = Chain::at_start_of(&next.header);

@@ -1,4 +1,4 @@
-//! Opening a log: which segments there are, where the last one ends, and whether its end is torn.
+//! Opening a log: its segments, the end of the last one, and whether that is torn.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,51 +10,46 @@ use crate::log::Tail;
 use crate::prove::{prove, ReadEnd};
 use crate::segment::{list_segments, read_header, Segment, SegmentPlace, SegmentReader, Step};
 
-/// What opening a log found and did.
+/// The result of opening a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {
-    /// Where the log ends and begins.
     pub tail: Tail,
-    /// Bytes of an unfinished write that were cut from the end; none of them had been acknowledged.
+    /// An unfinished write that was cut; none of it had been acknowledged.
     pub torn_bytes_cut: u64,
-    /// Bytes of frames that were written once more, because nothing proves that they are on the disk.
+    /// Written again, because nothing proves that they are on the disk.
     pub rewritten_bytes: u64,
-    /// How many segments there are.
     pub segments: usize,
 }
 
-/// The good frames of the last segment are kept up to so many bytes, for the replay: a segment of the usual size,
-/// and the frame that it may end with. More is read again.
+/// The good frames of the last segment are kept up to this size for the replay: a usual segment and the frame that it may end with.
 pub(crate) const KEPT_BYTES_MAX: usize = 72 << 20;
 
-/// Where the frames of a segment end, and how.
 pub(crate) struct SegmentEnd {
     pub read: ReadEnd,
-    /// The frames themselves, unless they are too many.
+    /// The frames, unless they are too large.
     pub kept: Option<Vec<u8>>,
     pub state: EndState,
 }
 
 pub(crate) enum EndState {
-    /// With zeros or the end of the file.
+    /// Zeros, or the end of the file.
     Clean,
-    /// With the rest of an unfinished write, up to this place.
+    /// An unfinished write up to this place.
     Torn { written_end: FilePosition },
-    /// With damage.
     Damaged {
         found: String,
         written_end: FilePosition,
     },
 }
 
-/// Goes through the frames of the last segment and judges its end.
+/// Reads the frames of the last segment and judges its end.
 pub(crate) fn find_end(reader: &mut SegmentReader) -> Result<SegmentEnd, LogError> {
     let mut read = ReadEnd {
         unproven: reader.place(),
         last_frame: None,
         end: reader.place(),
     };
-    // What is not used of it is no memory yet.
+    // The unused part costs no memory.
     let bytes_max = reader.position.bytes_to(reader.end) as usize;
     let mut kept = Some(Vec::with_capacity(bytes_max.min(KEPT_BYTES_MAX)));
     let state = loop {
@@ -68,7 +63,7 @@ pub(crate) fn find_end(reader: &mut SegmentReader) -> Result<SegmentEnd, LogErro
                     kept.extend_from_slice(&header_bytes);
                     kept.extend_from_slice(reader.payload());
                 }
-                // It was written after everything before it had been synced.
+                // All before it had been synced.
                 if header.unsynced_bytes == 0 {
                     read.unproven = place;
                 }
@@ -104,19 +99,18 @@ pub(crate) fn find_end(reader: &mut SegmentReader) -> Result<SegmentEnd, LogErro
     Ok(SegmentEnd { read, kept, state })
 }
 
-/// The segments of a log with their headers, all checked, and where the frames end.
+/// The segments of a log with their checked headers.
 pub(crate) struct Found {
     pub segments: Vec<Segment>,
-    /// Where the frames of the last segment end.
+    /// Of the frames of the last segment.
     pub end: SegmentPlace,
-    /// The frames of the last segment, if they were kept.
+    /// The frames of the last segment, unless they are too large.
     pub kept: Option<Vec<u8>>,
     pub torn_bytes_cut: u64,
     pub rewritten_bytes: u64,
 }
 
-/// Finds the log in `directory`; `None` if there is none yet. A torn tail is cut, and what is not
-/// proven to be on the disk is written once more.
+/// Finds the log in `directory`, if there is one. A torn tail is cut, and unproven frames are written again.
 pub(crate) fn recover(
     storage: &Arc<dyn Storage>,
     directory: &Path,

@@ -15,28 +15,24 @@ use crate::reader::check_joint;
 use crate::recovery::{find_end, EndState};
 use crate::segment::{list_segments, read_header, Segment, SegmentReader};
 
-/// How much is copied at once.
 const COPY_BYTES: usize = 1 << 20;
 
 /// What a repair found and did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepairReport {
-    /// The damage in words, or `None` if the log is whole and nothing was changed.
+    /// In words; `None` if the log is intact and was not changed.
     pub damage: Option<String>,
-    /// The segment and byte from which on everything was removed. `None` with damage means that no segment is left.
+    /// All from this byte of this segment on was removed. `None` with damage means that no segment is left.
     pub cut: Option<(PathBuf, FilePosition)>,
-    /// The log now ends before this transaction; `None` if no segment is left.
+    /// `None` if no segment is left.
     pub next_offset: Option<LogOffset>,
-    /// Where the removed bytes are now.
+    /// The files with the removed bytes.
     pub saved: Vec<PathBuf>,
-    /// How many bytes were removed, apart from preallocated zeros.
+    /// Without preallocated zeros.
     pub removed_bytes: u64,
 }
 
-/// Whose log is in `directory`, by the first segment whose header can be read; `None` if there is no such segment.
-///
-/// # Errors
-/// The directory or a file in it cannot be read.
+/// The owner in the first segment with a readable header, if there is one.
 pub fn owner_of(directory: &Path) -> Result<Option<[u8; 32]>, LogError> {
     let storage = disk();
     for (_, path) in list_segments(&*storage, directory)? {
@@ -53,16 +49,15 @@ pub fn owner_of(directory: &Path) -> Result<Option<[u8; 32]>, LogError> {
     Ok(None)
 }
 
-/// Reads the whole log in `directory` and cuts it at the first damage: the good part before it stays, the
-/// rest of that segment is saved beside it as `*.removed-<byte>`, and later segments are renamed to
-/// `*.removed`. A log without damage is left alone (a torn tail counts as damage here, and is saved too).
+/// Reads the log in `directory` and cuts it at the first damage: the good part before it stays, the bytes behind it in that segment
+/// are saved as `*.removed-<byte>`, and later segments are renamed to `*.removed`. A torn tail counts as damage here.
 ///
-/// Transactions in the removed part are lost to the database: this is for when no backup has them.
+/// Transactions in the removed part are lost: this is for databases without a backup of them.
 pub fn repair(directory: &Path, options: &LogOptions) -> Result<RepairReport, LogError> {
     repair_on(disk(), directory, options)
 }
 
-/// [`repair`] on any storage.
+/// As [`repair`], on any storage.
 pub fn repair_on(
     storage: Arc<dyn Storage>,
     directory: &Path,
@@ -86,16 +81,15 @@ pub fn repair_on(
 /// A segment, and a reader at the end of its good frames.
 type ReadSegment = (Segment, SegmentReader);
 
-/// The first damage of a log.
 struct Damage {
     text: String,
-    /// The files before this one stay; if the damage is inside of the last of these, up to its good frames.
+    /// These files stay; the last of them up to its good frames if it has the damage.
     files_kept: usize,
-    /// Where the bytes behind these frames end, if the damage is there.
+    /// The end of the bytes behind these frames.
     written_end: Option<FilePosition>,
 }
 
-/// Reads all segments up to the first damage. Returns the last one of those that stay, and the damage.
+/// Reads all segments up to the first damage. Returns the last segment that stays, and the damage.
 fn find_damage(
     storage: &dyn Storage,
     files: &[(LogOffset, PathBuf)],
@@ -105,7 +99,7 @@ fn find_damage(
     for (index, (first_offset, path)) in files.iter().enumerate() {
         let segment = match read_joined(storage, path, *first_offset, database, last.as_ref()) {
             Ok(segment) => segment,
-            // The segment is not at fault, and another key or version may read it.
+            // Not the segment's fault: another key or version may read it.
             Err(error @ (LogError::Io { .. } | LogError::Foreign { .. })) => return Err(error),
             Err(error) => {
                 let damage = Damage {

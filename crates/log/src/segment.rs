@@ -1,4 +1,4 @@
-//! Reading one segment: frame by frame, with every check.
+//! Reading one segment, frame by frame, with every check.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,6 @@ use crate::format::{
     SEGMENT_HEADER_BYTES,
 };
 
-/// How much is read from a file at once.
 const READ_BYTES: usize = 1 << 20;
 
 /// What the next frame must look like.
@@ -32,11 +31,10 @@ impl Chain {
         }
     }
 
-    /// What the frame behind the one with this header and hash must look like. If the frame does not belong here itself:
-    /// what is wrong with it.
+    /// The check for the frame behind the one with this header and hash; or what is wrong with that one.
     fn after(self, header: &FrameHeader, hash: u64) -> Result<Chain, Step> {
         if header.previous_hash != self.previous_hash {
-            // The rest of a torn tail may look like this, if its cut did not reach the disk everywhere.
+            // The end of a torn tail may look like this, if it was cut and the cut did not reach the disk everywhere.
             return Err(Step::maybe_torn(format!(
                 "the frame does not follow the one before it (hash {:016x}, expected {:016x})",
                 header.previous_hash, self.previous_hash
@@ -65,14 +63,12 @@ impl Chain {
     }
 }
 
-/// A segment file and its header.
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {
     pub path: PathBuf,
     pub header: SegmentHeader,
 }
 
-/// Removes what an earlier process may have left.
 pub(crate) fn remove_if_there(storage: &dyn Storage, path: &Path) -> Result<(), LogError> {
     match storage.remove(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -175,22 +171,21 @@ impl SegmentPlace {
     }
 }
 
-/// What stands at the place where the next frame is expected.
+/// What is at the place where the next frame is expected.
 pub(crate) enum Step {
     /// A good frame; [`SegmentReader::payload`] has its payload unless it was skipped.
     Frame(FrameHeader),
     /// Zeros or the end of the file.
     End,
-    /// Something else.
     Bad {
         found: String,
-        /// A crash while the frame was written cannot explain it.
+        /// No crash during the write explains it.
         certain: bool,
     },
 }
 
 impl Step {
-    /// Something that a crash while the frame was written may have left.
+    /// A crash during the write may have left it.
     fn maybe_torn(found: String) -> Step {
         Step::Bad {
             found,
@@ -198,7 +193,7 @@ impl Step {
         }
     }
 
-    /// Something that no crash explains.
+    /// No crash explains it.
     fn damaged(found: String) -> Step {
         Step::Bad {
             found,
@@ -207,24 +202,22 @@ impl Step {
     }
 }
 
-/// Goes through the frames of one segment.
 pub(crate) struct SegmentReader {
     pub path: PathBuf,
     file: Box<dyn File>,
     pub salt: u64,
-    /// The place of the next frame.
     pub position: FilePosition,
-    /// Nothing is read from here on.
+    /// Reading ends here.
     pub end: FilePosition,
     pub chain: Chain,
     buffer: Vec<u8>,
-    /// `buffer` holds the file's bytes from here on.
+    /// Where in the file `buffer` begins.
     buffer_position: FilePosition,
     payload: std::ops::Range<usize>,
 }
 
 impl SegmentReader {
-    /// Opens a segment. Reading ends at `limit`, or else at the end of the file.
+    /// Reading ends at `limit`, or else at the end of the file.
     pub fn open(
         storage: &dyn Storage,
         segment: &Segment,
@@ -234,7 +227,7 @@ impl SegmentReader {
         SegmentReader::open_at(storage, segment, start, limit)
     }
 
-    /// Opens a segment at a place between two frames. Reading ends at `limit`, or else at the end of the file.
+    /// As `open`, from a place between two frames.
     pub fn open_at(
         storage: &dyn Storage,
         segment: &Segment,
@@ -262,7 +255,7 @@ impl SegmentReader {
         })
     }
 
-    /// The frames from the first one on are known, and need not be read from the file.
+    /// The frames from the first one on are known, and are not read from the file.
     pub fn with_frames(self, frames: Vec<u8>) -> SegmentReader {
         SegmentReader {
             buffer: frames,
@@ -271,7 +264,6 @@ impl SegmentReader {
         }
     }
 
-    /// Where the reader is.
     pub fn place(&self) -> SegmentPlace {
         SegmentPlace {
             position: self.position,
@@ -284,7 +276,7 @@ impl SegmentReader {
         &self.buffer[self.payload.clone()]
     }
 
-    /// Where `bytes` bytes from `position` on lie in the buffer; fewer at the end.
+    /// Where `bytes` bytes from `position` are in the buffer; fewer at the end.
     fn view(
         &mut self,
         position: FilePosition,
@@ -296,7 +288,7 @@ impl SegmentReader {
             let wanted = bytes
                 .max(READ_BYTES)
                 .min(position.bytes_to(self.end) as usize);
-            // Keep what is there of it: a frame that crosses the buffer's end is not read twice.
+            // A frame that crosses the end of the buffer is not read twice.
             let kept = if (self.buffer_position..have).contains(&position) {
                 let start = (position - self.buffer_position) as usize;
                 self.buffer.copy_within(start.., 0);
@@ -318,8 +310,7 @@ impl SegmentReader {
         Ok(start..(start + bytes).min(self.buffer.len()))
     }
 
-    /// Reads the next frame. Frames with only transactions before `skip_before` are passed over: their
-    /// headers are checked, their payloads are not read.
+    /// Reads the next frame. The payload of a frame with only transactions before `skip_before` is not read.
     pub fn step(&mut self, skip_before: LogOffset) -> Result<Step, LogError> {
         let view = self.view(self.position, FRAME_HEADER_BYTES)?;
         let bytes = &self.buffer[view];
@@ -347,7 +338,7 @@ impl SegmentReader {
         Ok(Step::Frame(header))
     }
 
-    /// Reads the payload behind the header at the reader's place, unless it is skipped, and says what is wrong with it.
+    /// Reads the payload behind this header, unless it is skipped, and says what is wrong with it.
     fn read_payload(
         &mut self,
         header: &FrameHeader,
@@ -376,7 +367,7 @@ impl SegmentReader {
         Ok(None)
     }
 
-    /// Looks at everything behind the last good frame, which ends where the reader is.
+    /// Reads everything behind the last good frame.
     pub fn look_behind(&mut self) -> Result<Behind, LogError> {
         let damaged_at = self.position;
         let mut behind = Behind {
@@ -385,7 +376,7 @@ impl SegmentReader {
         };
         let mut position = damaged_at;
         loop {
-            // Windows overlap by a header, so that none is missed on a border.
+            // Windows overlap by a header, so that none is missed at a border.
             let view = self.view(position, READ_BYTES)?;
             let window = &self.buffer[view];
             if !is_zero(window) {
@@ -403,7 +394,7 @@ impl SegmentReader {
         }
     }
 
-    /// A frame in `window`, which lies at `position`, that was written after `damaged_at` had been synced.
+    /// A frame in `window`, at `position`, that was written after `damaged_at` had been synced.
     fn find_proof(
         &self,
         window: &[u8],
@@ -422,7 +413,7 @@ impl SegmentReader {
                 .expect("a header's length");
             let here = position + start as u64;
             if let Some((header, _)) = FrameHeader::decode(bytes, self.salt, here) {
-                // Of what lies before a frame only the last `unsynced_bytes` may not have been synced when it was written.
+                // Before a frame only the last `unsynced_bytes` may have been unsynced when it was written.
                 if damaged_at.bytes_to(here) > u64::from(header.unsynced_bytes) {
                     return Some(here);
                 }
@@ -434,7 +425,7 @@ impl SegmentReader {
 }
 
 fn is_zero(bytes: &[u8]) -> bool {
-    // Compared in blocks: preallocated segments hold many megabytes of zeros.
+    // In blocks: preallocated segments have megabytes of zeros.
     const ZEROS: [u8; 4096] = [0; 4096];
     bytes
         .chunks(ZEROS.len())
@@ -445,6 +436,6 @@ fn is_zero(bytes: &[u8]) -> bool {
 pub(crate) struct Behind {
     /// Only zeros from here on.
     pub written_end: FilePosition,
-    /// A frame here was written after the place in question had been synced: what is wrong there is damage.
+    /// A frame here was written after the place before was synced: what is wrong there is damage.
     pub proof: Option<FilePosition>,
 }

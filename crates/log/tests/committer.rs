@@ -278,7 +278,7 @@ fn trims_and_ends_properly() {
 }
 
 #[test]
-fn a_panicking_listener_does_not_hang_anybody() {
+fn a_panicking_listener_hangs_no_waiter() {
     let committer = Committer::spawn(
         Box::new(MemoryLog::new()),
         CommitterOptions::default(),
@@ -448,7 +448,7 @@ fn a_dropped_committer_has_given_its_files_back() {
     let directory = tempfile::tempdir().expect("a directory");
     for _ in 0..300 {
         let (log, _) = LocalLog::open(directory.path(), LogOptions::default(), EPOCH)
-            .expect("nobody else has its lock");
+            .expect("its lock is free");
         let (_, on_event) = events();
         drop(Committer::spawn(
             Box::new(log),

@@ -76,7 +76,7 @@ fn every_flipped_bit_is_found_and_named() {
                         _ => HEADER + (byte - HEADER) / frame * frame,
                     };
                     if last && frame_start + frame >= whole.len() {
-                        // The last frame, or the closing mark: a torn tail as far as anybody can tell.
+                        // The last frame, or the closing mark: as good as a torn tail.
                         let kept = if close { 11 } else { 10 };
                         assert_eq!(result.unwrap(), kept, "byte {byte} bit {bit}");
                         continue;
@@ -176,8 +176,8 @@ fn missing_segments() {
     let log = open(&trimmed, options(), EPOCH).0;
     assert!(matches!(
         log.read(at(3)),
-        Err(LogError::OutOfRange { asked, oldest, next })
-            if [asked, oldest, next] == [3, 4, 11].map(at)
+        Err(LogError::OutOfRange { wanted, oldest, next })
+            if [wanted, oldest, next] == [3, 4, 11].map(at)
     ));
     assert!(matches!(log.read(at(12)), Err(LogError::OutOfRange { .. })));
     assert_eq!(read_from(&log, at(11)), []);

@@ -41,7 +41,7 @@ fn on_a_real_disk() {
     }
 }
 
-/// What opening has read is not read again by whoever replays it, from wherever; the second reader reads the disk.
+/// What opening has read is not read again by the replay, from any offset; the second reader reads the disk.
 #[test]
 fn the_last_segment_is_read_once() {
     let storage = SimStorage::new(0);

@@ -84,7 +84,7 @@ fn a_failed_sync_around_the_rotation_a_restart_and_a_power_failure() {
                 fail_sync: Some(syncs + failing),
                 ..Faults::default()
             });
-            // The sync of a segment made ahead of time may fail too, which harms nobody.
+            // The sync of a segment made ahead of time may fail too, which does no harm.
             let _ = (0..30).try_for_each(|_| put(&mut log, &[1; 900]));
             drop(log);
             let mut log = open(&storage, true);
@@ -99,7 +99,7 @@ fn a_failed_sync_around_the_rotation_a_restart_and_a_power_failure() {
     }
 }
 
-/// Nobody waits for long when a log is opened: only what was written last is written once more.
+/// Opening a log is quick: only what was written last is written once more.
 #[test]
 fn a_proper_end_proves_all_but_the_mark() {
     let storage = SimStorage::new(3);
@@ -285,7 +285,7 @@ struct Model {
 }
 
 impl Model {
-    /// Checks an opened log. What can be read now is taken for durable by everybody, so it must remain.
+    /// Checks an opened log. What can be read now is taken for durable, so it must remain.
     fn check(&mut self, log: &LocalLog) {
         let tail = log.tail();
         assert!(

@@ -1,8 +1,8 @@
-//! Which addresses a request may go to when its target was chosen by somebody else.
+//! Which addresses a request may go to when its target was chosen by a module or a token.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Is this an address of the public internet? Everything else could be a machine that only this server reaches.
+/// Everything that is not of the public internet could be a machine that only this server reaches.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -35,7 +35,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !is_special
 }
 
-/// Only global unicast, and of that nothing that carries another address inside: mapped and translated ones lie outside of it.
+/// Only global unicast without addresses that carry another one inside: mapped and translated ones lie outside of it.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     match address.segments() {
         // Protocol assignments (Teredo and others), documentation, 6to4, AS112.

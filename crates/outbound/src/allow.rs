@@ -1,32 +1,26 @@
-//! Targets that may be reached although their addresses are private: the operator has named them.
+//! Targets that the operator has named: they may be reached although their addresses are private.
 
 use std::net::IpAddr;
 use std::str::FromStr;
 
 use ipnet::IpNet;
 
-/// Hosts and networks beyond the public internet that requests may go to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowList(Vec<Rule>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Rule {
-    /// All addresses of a network.
     Network(IpNet),
-    /// Whatever a name leads to.
+    /// Whatever the name leads to.
     Host(String),
 }
 
-/// An entry that means nothing.
+/// An entry that is no host, address or network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{0}\" is neither a host name like \"billing.internal\", nor an address, nor a network like \"10.1.0.0/16\"")]
 pub struct AllowRuleError(String);
 
 impl AllowList {
-    /// Reads host names, addresses and networks.
-    ///
-    /// # Errors
-    /// The first entry that is none of these.
     pub fn parse<'a>(
         entries: impl IntoIterator<Item = &'a str>,
     ) -> Result<AllowList, AllowRuleError> {
@@ -34,7 +28,7 @@ impl AllowList {
         rules.collect::<Result<_, _>>().map(AllowList)
     }
 
-    /// Whether an address may be reached that a name led to, or that stands in the URL itself.
+    /// Whether the operator has listed this address, or this host that led to it.
     pub(crate) fn has(&self, host: &str, address: IpAddr) -> bool {
         let host = host.trim_end_matches('.');
         self.0.iter().any(|rule| match rule {

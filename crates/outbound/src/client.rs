@@ -1,4 +1,4 @@
-//! The client: one request, hop by hop.
+//! The client for requests that leave the server: one request, hop by hop.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use tokio::sync::{oneshot, Semaphore};
 
 use crate::error::hide_query;
 use crate::filter::Filter;
-use crate::own::{OwnAddresses, OwnPorts};
 use crate::resolver::{to_port, Resolver};
+use crate::this_machine::{OwnAddresses, OwnPorts};
 use crate::{AllowList, Bounds, Lookup, OutboundError, Reach, Request};
 use crate::{RequestShare, Response, SystemLookup};
 
@@ -25,16 +25,12 @@ use crate::{RequestShare, Response, SystemLookup};
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// For connecting and TLS, within the time of the request.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// One owner has at most this part of all requests: a half.
+/// One owner has at most this part of all requests.
 const SHARE_PART: usize = 2;
-/// Names that are looked up at once.
 const LOOKUPS_MAX: usize = 32;
-/// Redirects that a module's request follows.
 const REDIRECTS_MAX: usize = 10;
-/// Headers of a request, and of an answer.
 const HEADERS_MAX: usize = 256;
 
-/// What the client is made with.
 pub struct OutboundOptions {
     /// What modules reach beyond the public internet.
     pub allow: AllowList,
@@ -42,11 +38,10 @@ pub struct OutboundOptions {
     pub certificates: Vec<Vec<u8>>,
     /// How names are looked up.
     pub lookup: Arc<dyn Lookup>,
-    /// What requests of modules never reach on this machine, whatever is listed.
+    /// Never reached by modules on this machine, whatever is listed.
     pub own_ports: OwnPorts,
-    /// Requests of modules that are made at a time: each has a socket.
+    /// Each has a socket.
     pub requests_max: usize,
-    /// Where requests run.
     pub runtime: Handle,
 }
 
@@ -64,12 +59,11 @@ impl OutboundOptions {
     }
 }
 
-/// The client for requests that go out.
 pub struct Outbound {
     public: Client,
     listed: Client,
     any: Client,
-    /// For addresses that stand in URLs: public, listed, any.
+    /// For literal addresses in URLs: public, listed, any.
     filters: [Filter; 3],
     requests: Arc<Semaphore>,
     requests_max: usize,
@@ -77,8 +71,6 @@ pub struct Outbound {
 }
 
 impl Outbound {
-    /// # Errors
-    /// A certificate is none, or TLS cannot be set up.
     pub fn new(options: OutboundOptions) -> Result<Outbound, OutboundError> {
         let setup = |error: reqwest::Error| OutboundError::Setup(error.to_string());
         let mut certificates = Vec::new();
@@ -101,10 +93,10 @@ impl Outbound {
             };
             Client::builder()
                 .connect_timeout(CONNECT_TIMEOUT)
-                // They are followed below, each checked like a first request.
+                // Redirects are followed below, each checked like a first request.
                 .redirect(redirect::Policy::none())
                 .no_proxy()
-                // A kept connection would go on to an address that was checked long ago.
+                // A kept connection would go to an address that was checked long ago.
                 .pool_max_idle_per_host(0)
                 .http1_max_headers(HEADERS_MAX)
                 .dns_resolver(Arc::new(resolver))
@@ -124,10 +116,7 @@ impl Outbound {
         })
     }
 
-    /// The body of the answer 200. No redirect is followed.
-    ///
-    /// # Errors
-    /// There is no such answer.
+    /// The body of an answer 200. Redirects are not followed.
     pub async fn get(
         &self,
         url: Url,
@@ -145,16 +134,14 @@ impl Outbound {
             };
             return Err(OutboundError::Status { status, hint });
         }
-        // What is the server's own counts as nobody's.
+        // The server's own requests count nowhere.
         let body = Counted::constant(Vec::new());
         let body = read_body(response, bytes_max, bytes_max, body).await?;
         Ok(body.into_inner())
     }
 
-    /// Sends a body to a place that the operator has named. No redirect is followed, and what is answered is not read.
-    ///
-    /// # Errors
-    /// The answer is no success, or there is none in this time.
+    /// Sends a body to a target that the operator has named. Redirects are not followed, and the answer is not read; it must be a
+    /// success.
     pub async fn post(
         &self,
         url: &Url,
@@ -173,12 +160,12 @@ impl Outbound {
         }
     }
 
-    /// A new share for one owner: its part of the requests at a time, and of look-ups.
+    /// A new share of the requests and look-ups, for one owner.
     pub fn share(&self) -> RequestShare {
         RequestShare::new((self.requests_max / SHARE_PART).max(1))
     }
 
-    /// Starts a module's request, from any thread, as one of a share. Dropping the receiver ends it.
+    /// Starts a module's request, from any thread. Dropping the receiver ends it.
     pub fn start(
         self: &Arc<Self>,
         request: Request,
@@ -189,28 +176,24 @@ impl Outbound {
         let outbound = self.clone();
         self.runtime.spawn(async move {
             let result = tokio::select! {
-                // A caller that has gone while it waited takes no turn.
+                // A caller that has gone meanwhile takes no turn.
                 biased;
                 () = answer.closed() => return,
                 result = share.within(outbound.request(request, bounds)) => result,
             };
-            // The caller may have gone by now.
             let _ = answer.send(result);
         });
         answered
     }
 
-    /// A module's request: to what it may reach, with redirects.
-    ///
-    /// # Errors
-    /// There is no answer. Any status is one.
+    /// A module's request, with redirects. Any status is an answer.
     pub async fn request(
         &self,
         request: Request,
         bounds: Bounds,
     ) -> Result<Response, OutboundError> {
         let made = async {
-            // First the share's own permit: a request that waits for it takes nothing from others.
+            // The permit of the share comes first: a request that waits for it takes nothing from others.
             let _of_share = match RequestShare::current() {
                 Some(share) => share.requests.acquire_owned().await.ok(),
                 None => None,
@@ -263,7 +246,7 @@ impl Outbound {
         }
     }
 
-    /// Names are checked when they are looked up, which addresses never are.
+    /// Names are checked when they are looked up; literal addresses are not looked up.
     fn check_literal(&self, url: &Url, reach: Reach) -> Result<(), OutboundError> {
         let Some(address) = literal_address(url)? else {
             return Ok(());
@@ -274,7 +257,7 @@ impl Outbound {
     }
 }
 
-/// A request that is sent to one place.
+/// A request to one target.
 struct Hop {
     method: Method,
     url: Url,
@@ -297,7 +280,7 @@ impl Hop {
         for (name, value) in &request.headers {
             let name = HeaderName::from_bytes(name.as_bytes());
             let name = name.map_err(|error| head("header name", error))?;
-            // They say where the request goes and where it ends, which is not the module's to say.
+            // These say where the request goes and ends, which the module may not decide.
             if [HOST, CONTENT_LENGTH, TRANSFER_ENCODING].contains(&name) {
                 continue;
             }
@@ -312,7 +295,7 @@ impl Hop {
         })
     }
 
-    /// Where a redirect leads to, with what of the request goes there.
+    /// The target of a redirect, and the request to it.
     fn next(&self, response: &reqwest::Response) -> Result<Option<Hop>, OutboundError> {
         let status = response.status().as_u16();
         let location = response.headers().get(LOCATION);
@@ -340,7 +323,7 @@ impl Hop {
             next.headers.remove(CONTENT_TYPE);
         }
         if next.url.origin() != self.url.origin() {
-            // What proves who asks is for the one that was asked.
+            // Credentials are for the first target only.
             for name in [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION] {
                 next.headers.remove(name);
             }
@@ -384,14 +367,11 @@ fn host(url: &Url) -> Result<&str, OutboundError> {
 }
 
 /// The host of a URL, if it is an address.
-///
-/// # Errors
-/// It has no host.
 pub fn literal_address(url: &Url) -> Result<Option<IpAddr>, OutboundError> {
     Ok(host(url)?.trim_matches(['[', ']']).parse().ok())
 }
 
-/// A refusal of the resolver comes back as the cause of an error.
+/// A refusal by the resolver is the cause of another error.
 fn refusal(error: reqwest::Error) -> OutboundError {
     let mut cause = std::error::Error::source(&error);
     while let Some(inner) = cause {
@@ -431,7 +411,7 @@ async fn read(
     })
 }
 
-/// Appends the body, if it has no more than `left` bytes, which are what is left of `bytes_max`.
+/// Appends the body if it has at most `left` bytes, the remainder of `bytes_max`.
 async fn read_body(
     response: reqwest::Response,
     left: usize,

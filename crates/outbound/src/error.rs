@@ -1,85 +1,56 @@
-//! Why there is no answer.
+//! Why a request has no answer.
 
 use reqwest::{StatusCode, Url};
 
 /// What a module is told of a target that it may not reach (spec 03 §13.3).
 pub const REFUSED_TEXT: &str = "refusing to connect to private or special-purpose addresses";
 
-/// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum OutboundError {
-    /// The client cannot be made, at the start of the server.
+    /// At the start of the server.
     #[error("{0}")]
     Setup(String),
-    /// The target is, or its name leads to, addresses that are refused.
+    /// The target is a refused address, or its name leads to one.
     #[error("{REFUSED_TEXT}: {host}")]
-    Refused {
-        /// As the request has it.
-        host: String,
-    },
-    /// The target is a port of this process, which would take the request for one of a program on its machine.
+    Refused { host: String },
+    /// A port of this process, which would take the request for one of a program on its machine.
     #[error("{REFUSED_TEXT}: {host} with this port is the server itself, which requests of modules never reach")]
-    OwnPort {
-        /// As the request has it.
-        host: String,
-    },
-    /// The text is no URL that can be asked.
+    OwnPort { host: String },
     #[error("{text} is no URL for a request: {reason}")]
     Url {
         /// Without its query.
         text: String,
-        /// What is wrong.
         reason: String,
     },
-    /// Neither `http` nor `https`.
     #[error("requests go to http:// and https://, and this is {0}:")]
     Scheme(String),
-    /// The method, a header name or a header value is none.
+    /// The method, a header name or a header value is invalid.
     #[error("the request has a {part} that cannot be sent: {reason}")]
-    Head {
-        /// What cannot be sent.
-        part: &'static str,
-        /// Why.
-        reason: String,
-    },
+    Head { part: &'static str, reason: String },
     /// Head and body of the request together.
     #[error("the request has {bytes} bytes, and at most {bytes_max} may be sent")]
-    RequestTooLarge {
-        /// What it has.
-        bytes: usize,
-        /// What it may have.
-        bytes_max: usize,
-    },
+    RequestTooLarge { bytes: usize, bytes_max: usize },
     /// Head and body of the answer together.
     #[error("the answer has more than {bytes_max} bytes")]
-    ResponseTooLarge {
-        /// What it may have.
-        bytes_max: usize,
-    },
-    /// Whoever asked may have no more memory.
+    ResponseTooLarge { bytes_max: usize },
+    /// The account of the caller is exhausted.
     #[error("there is no memory left for the answer: {0}")]
     Memory(lightcone_accounts::Exceeded),
-    /// More redirects than are followed.
     #[error("more than {0} redirects")]
     TooManyRedirects(usize),
-    /// A redirect to nowhere.
     #[error("a redirect leads to {0}, which is no URL for a request")]
     Redirect(String),
-    /// Nothing but 200 will do, and it is something else.
+    /// Only 200 is an answer here.
     #[error("the answer is {status}{hint}")]
     Status {
-        /// What it is.
         status: StatusCode,
-        /// More to say.
         hint: &'static str,
     },
-    /// All of it did not come in time.
     #[error("operation timed out after {0} ms")]
     TimedOut(u128),
     /// Looking up, connecting, TLS, reading.
     #[error("{}", error_chain(.0))]
     Http(reqwest::Error),
-    /// The server is about to end.
     #[error("the server is stopping")]
     Stopping,
 }
@@ -97,7 +68,7 @@ impl From<reqwest::Error> for OutboundError {
 pub(crate) fn hide_query(url: &mut Url) {
     url.set_query(None);
     url.set_fragment(None);
-    // What has no user name has no password either.
+    // Without a user name there is no password either.
     let _ = url.set_password(None);
 }
 

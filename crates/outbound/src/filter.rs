@@ -4,21 +4,19 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::address::is_public;
-use crate::own::{OwnAddresses, OwnPorts};
+use crate::this_machine::{OwnAddresses, OwnPorts};
 use crate::{AllowList, OutboundError};
 
-/// Where a request may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// To addresses of the public internet that are not this machine's.
+    /// Addresses of the public internet that are not this machine's.
     Public,
-    /// Also to what the operator has listed for modules.
+    /// Also what the operator has listed for modules.
     Listed,
-    /// Also to this machine and its networks: the operator has named the very target.
+    /// Also this machine and its networks: the operator has named the target.
     Any,
 }
 
-/// Decides which addresses a request may go to.
 #[derive(Clone)]
 pub(crate) struct Filter {
     pub reach: Reach,
@@ -28,10 +26,7 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// Checks whether the address may be reached, to which `host` leads or which it is.
-    ///
-    /// # Errors
-    /// It may not. Without a port, none of this machine's addresses is reached but by the operator's own requests.
+    /// Checks an address that `host` leads to, or is. Without a port, only the operator's own requests reach this machine.
     pub fn check(
         &self,
         host: &str,
@@ -46,7 +41,7 @@ impl Filter {
             let host = host.to_owned();
             return Err(OutboundError::Refused { host });
         }
-        // What this process serves may trust whoever comes from this machine, and the request would.
+        // A server in this process may trust requests from this machine.
         let is_own_port = port.is_none_or(|port| self.own_ports.has(port));
         match is_own_port && self.own.is_here(address) {
             true => Err(OutboundError::OwnPort {

@@ -1,8 +1,8 @@
 //! HTTP requests that the server makes.
 //!
-//! Where they go was chosen by somebody else: a module, or an issuer that a token names. So a name is looked up once, its
-//! addresses are checked, and the connection goes to one of these very addresses; each redirect is checked like a first
-//! request; no proxy of the environment is asked; time and bytes are bounded.
+//! Their target was chosen by a module, or by an issuer that a token names. So a name is looked up once, its addresses are checked,
+//! and the connection goes to one of these addresses. Each redirect is checked like a first request; no proxy of the environment is
+//! used; time and bytes are bounded.
 
 mod address;
 mod allow;
@@ -10,9 +10,9 @@ mod client;
 mod error;
 mod filter;
 mod lookup;
-mod own;
 mod request;
 mod resolver;
+mod this_machine;
 
 pub use address::is_public;
 pub use allow::{AllowList, AllowRuleError};
@@ -20,7 +20,7 @@ pub use client::{literal_address, Outbound, OutboundOptions};
 pub use error::{OutboundError, REFUSED_TEXT};
 pub use filter::Reach;
 pub use lookup::{Lookup, SystemLookup};
-pub use own::OwnPorts;
 pub use request::{Bounds, Request, Response};
 pub use reqwest::{Url, Version};
 pub use resolver::RequestShare;
+pub use this_machine::OwnPorts;

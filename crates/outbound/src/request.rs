@@ -1,4 +1,4 @@
-//! What is asked, what is answered, and how much of both there may be.
+//! Requests, answers, and their bounds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use lightcone_accounts::{Account, Counted};
 
-/// A request, as a module describes it. Nothing of it is checked yet.
+/// Unchecked, as a module describes it.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// Any token is a method.
@@ -15,26 +15,22 @@ pub struct Request {
     pub url: String,
     /// In order; a repeated header is repeated.
     pub headers: Vec<(String, Vec<u8>)>,
-    /// May be empty.
     pub body: Bytes,
-    /// Whose memory the answer takes.
+    /// Holds the memory of the answer.
     pub account: Arc<Account>,
 }
 
-/// What came back: any status is an answer.
+/// Any status is an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Response {
-    /// The status.
     pub status: u16,
     /// `HTTP/1.1` and so on.
     pub version: reqwest::Version,
     /// In order.
     pub headers: Vec<(String, Vec<u8>)>,
-    /// The whole body.
     pub body: Counted<Vec<u8>>,
 }
 
-/// Bounds of one request.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// From the look-up of the name to the last byte of the last answer.

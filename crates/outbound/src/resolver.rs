@@ -1,4 +1,4 @@
-//! Names are looked up for a connection, within bounds, and only addresses that may be reached are left.
+//! Look-ups for connections: bounded, and without addresses that may not be reached.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -10,17 +10,16 @@ use tokio::sync::Semaphore;
 use crate::filter::Filter;
 use crate::{Lookup, OutboundError};
 
-/// Names that are looked up at once for one owner.
 const SHARE_LOOKUPS_MAX: usize = 8;
 
 tokio::task_local! {
-    /// The share that the current request belongs to.
+    /// The share of the current request.
     static SHARE: RequestShare;
-    /// The port that it goes to.
+    /// The port of the current request.
     static PORT: u16;
 }
 
-/// One owner's part of all requests and look-ups: an owner whose requests wait without an answer leaves room for the others.
+/// One owner's part of all requests and look-ups, so that an owner whose requests hang leaves room for others.
 #[derive(Clone, Debug)]
 pub struct RequestShare {
     pub(crate) requests: Arc<Semaphore>,
@@ -28,7 +27,6 @@ pub struct RequestShare {
 }
 
 impl Default for RequestShare {
-    /// With as many requests as there are.
     fn default() -> RequestShare {
         RequestShare::new(Semaphore::MAX_PERMITS)
     }
@@ -42,33 +40,30 @@ impl RequestShare {
         }
     }
 
-    /// Has somebody else a clone of it?
     pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.lookups) > 1
     }
 
-    /// Is this a clone of the other one?
     pub fn is_same(&self, other: &RequestShare) -> bool {
         Arc::ptr_eq(&self.lookups, &other.lookups)
     }
 
-    /// The share for which this task makes a request.
+    /// The share of the request that this task makes.
     pub(crate) fn current() -> Option<RequestShare> {
         SHARE.try_with(Clone::clone).ok()
     }
 
-    /// Makes a request whose look-ups are of this share.
     pub(crate) async fn within<T>(self, request: impl Future<Output = T>) -> T {
         SHARE.scope(self, request).await
     }
 }
 
-/// Makes a request to a port: the addresses found for it are checked with this port.
+/// Runs a request; the addresses found for it are checked with this port.
 pub(crate) async fn to_port<T>(port: u16, request: impl Future<Output = T>) -> T {
     PORT.scope(port, request).await
 }
 
-/// Looks a name up for a connection and leaves out what is not to be reached. The connection goes to what is left.
+/// Looks up a name for a connection and leaves out addresses that may not be reached.
 pub(crate) struct Resolver {
     pub filter: Filter,
     pub lookup: Arc<dyn Lookup>,
@@ -80,11 +75,10 @@ impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let filter = self.filter.clone();
         let (lookup, lookups) = (self.lookup.clone(), self.lookups.clone());
-        // The client connects within the request.
         let (share, port) = (RequestShare::current(), PORT.try_with(|port| *port).ok());
         Box::pin(async move {
             let host = name.as_str().to_owned();
-            // First the share's own permit: a request that waits for it takes nothing from others.
+            // The permit of the share comes first: a request that waits for it takes nothing from others.
             let of_share = match share {
                 Some(share) => Some(share.lookups.acquire_owned().await?),
                 None => None,

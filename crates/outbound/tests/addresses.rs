@@ -237,7 +237,7 @@ fn names_of(address: IpAddr) -> impl Iterator<Item = String> {
 
 // ---- Addresses as they are written --------------------------------------------------------------------------------------
 
-/// Networks that are nobody's, one's own, or that carry another address.
+/// Networks that are unassigned, one's own, or that carry another address.
 const REFUSED: &[&str] = &[
     "0.0.0.0/8",
     "10.0.0.0/8",
@@ -281,10 +281,10 @@ fn address() -> impl Strategy<Value = IpAddr> {
     (0..REFUSED.len(), any::<u128>()).prop_map(of_network)
 }
 
-/// Notes that it was asked: addresses are no names.
-struct Nobody;
+/// Fails on every look-up: addresses are no names.
+struct NoLookup;
 
-impl Lookup for Nobody {
+impl Lookup for NoLookup {
     fn addresses(&self, host: &str) -> io::Result<Vec<IpAddr>> {
         Err(io::Error::other(format!("{host} was looked up")))
     }
@@ -299,7 +299,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
             let options = OutboundOptions {
-                lookup: Arc::new(Nobody),
+                lookup: Arc::new(NoLookup),
                 ..OutboundOptions::current()
             };
             let outbound = Arc::new(Outbound::new(options).expect("a client"));

@@ -53,7 +53,7 @@ impl Lookup for Answers {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let mut left = self.left.lock().expect("no panic");
         let answer = match left.len() {
-            0 => return Err(io::Error::other(format!("nobody knows {host}"))),
+            0 => return Err(io::Error::other(format!("unknown host {host}"))),
             1 => left[0].clone(),
             _ => left.pop_front().expect("there are two"),
         };
@@ -438,16 +438,16 @@ async fn what_cannot_be_sent_is_said() {
         assert!(text.starts_with(expected), "{text}");
         assert!(!text.contains("secret"), "{text}");
     }
-    // Nobody listens; the query stays out of the text.
+    // No server listens; the query stays out of the text.
     let error = ask(&client, "http://127.0.0.1:9/path?secret".to_owned()).await;
-    let text = error.expect_err("nobody").to_string();
+    let text = error.expect_err("no listener").to_string();
     let expected =
         "error sending request for url (http://127.0.0.1:9/path): client error (Connect): ";
     assert!(text.starts_with(expected), "{text}");
     let error = ask(&client, "http://unknown.test/".to_owned()).await;
-    let text = error.expect_err("nobody").to_string();
+    let text = error.expect_err("no listener").to_string();
     assert!(
-        text.contains("dns error: ") && text.ends_with("nobody knows unknown.test"),
+        text.contains("dns error: ") && text.ends_with("unknown host unknown.test"),
         "{text}"
     );
 }
@@ -497,7 +497,7 @@ async fn public_addresses_of_this_machine_are_refused_unless_listed() {
         for (allow, expected) in [(&[][..], true), (&[EXPOSED], false)] {
             let client = outbound(allow, Arc::new(Exposed));
             let request = request("GET", format!("http://{host}:9/"));
-            // Where it is let through to, somebody may even answer.
+            // A server may even answer there.
             let answer = client.request(request, bounds).await;
             assert_eq!(
                 answer.is_err_and(|e| is_refused(&e)),
@@ -512,7 +512,7 @@ async fn public_addresses_of_this_machine_are_refused_unless_listed() {
     }
 }
 
-/// Names that nobody answers for until the gate opens.
+/// Names without an answer until the gate opens.
 #[derive(Default)]
 struct Slow {
     state: Mutex<(usize, bool)>,
@@ -548,7 +548,7 @@ impl Lookup for Slow {
         state.0 += 1;
         let opened = self.opened.wait_while(state, |state| !state.1);
         drop(opened.expect("no panic"));
-        Err(io::Error::other("nobody knows it"))
+        Err(io::Error::other("unknown host"))
     }
 }
 
@@ -570,7 +570,7 @@ async fn one_that_looks_up_slow_names_leaves_others_some() {
     slow.until_they_wait(9).await;
     slow.open();
     let answer = of_other.await.expect("an answer").expect_err("no address");
-    assert!(answer.to_string().contains("nobody knows it"), "{answer}");
+    assert!(answer.to_string().contains("unknown host"), "{answer}");
     drop(again);
 }
 
@@ -695,7 +695,7 @@ async fn requests_are_bounded_and_one_share_leaves_others_some() {
                     accepted.push(listener.accept().await.expect("a connection").0);
                 }
             };
-            // Whoever comes has come by then.
+            // All clients have connected by then.
             let _ = tokio::time::timeout(Duration::from_millis(300), accept).await;
             assert_eq!(accepted.len(), count);
             accepted

@@ -12,7 +12,7 @@ pub(crate) struct ArgsLayout {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// So many bytes of any content.
+    /// Unchecked bytes.
     Skip(usize),
     Bool,
     String,

@@ -38,9 +38,9 @@ pub struct ModuleDef {
     pub init: Option<usize>,
     pub on_connect: Option<usize>,
     pub on_disconnect: Option<usize>,
-    /// What the module brings for changes of tables that no step makes.
+    /// The migration function and its old tables.
     pub migration: Option<MigrationDef>,
-    /// The same by module level, with local names, as the schema endpoint shows them.
+    /// By module level, with local names, for the schema endpoint.
     pub root: ModuleLevel,
     // The names are the module's: a module with colliding ones slows down its own callers only.
     pub(crate) tables_by_name: FxHashMap<String, usize>,

@@ -1,4 +1,4 @@
-//! The raw definition as the schema endpoint shows it, built from the validated one (02 §15).
+//! The raw definition for the schema endpoint, built from the validated one (02 §15).
 
 use lightcone_types::{AlgebraicType, ColId};
 
@@ -51,8 +51,8 @@ fn level_v10(level: &ModuleLevel) -> RawModuleDefV10 {
     add(&mut sections, names.lifecycles(), S::LifeCycleReducers);
     let rules = row_level_security(level);
     add(&mut sections, rules, S::RowLevelSecurity);
-    // The reference leaves the policy out, so that readers convert names that were not meant to be.
-    // An unusual policy is therefore shown; the usual one is what readers assume.
+    // The reference leaves the policy out, so readers may convert names wrongly. An unusual policy is therefore shown; the usual
+    // one is the readers' default.
     if level.policy != CaseConversionPolicy::SnakeCase {
         sections.push(S::CaseConversionPolicy(level.policy));
     }
@@ -65,7 +65,7 @@ fn level_v10(level: &ModuleLevel) -> RawModuleDefV10 {
     RawModuleDefV10 { sections }
 }
 
-/// Adds a section, unless there is nothing in it.
+/// Adds a section unless it is empty.
 fn add<T>(
     sections: &mut Vec<RawModuleDefV10Section>,
     items: Vec<T>,
@@ -144,7 +144,7 @@ fn view_primary_keys_v10(level: &ModuleLevel) -> Vec<RawViewPrimaryKeyDefV10> {
 /// The names by which sections refer to objects of other sections.
 struct ShownNames<'a> {
     level: &'a ModuleLevel,
-    /// How a reader makes canonical names of what is shown.
+    /// The rules by which readers derive canonical names.
     readers_rules: NameRules,
 }
 

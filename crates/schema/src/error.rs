@@ -1,4 +1,4 @@
-//! What can be wrong with a module definition (02 §8.12).
+//! Errors in a module definition (02 §8.12).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,13 +9,11 @@ use lightcone_types::{ColId, TypeError, TypeRef};
 use crate::name::{IdentifierError, NAMESPACE_BYTES_MAX};
 use crate::raw::Lifecycle;
 
-/// Why a module definition cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The bytes are not a module definition.
     #[error("invalid bsatn module def: {0}")]
     Decode(#[from] DecodeError),
-    /// They are one, but it makes no sense.
+    /// They are one, but an invalid one.
     #[error("{0}")]
     Invalid(#[from] ValidationErrors),
 }
@@ -24,11 +22,11 @@ pub enum Error {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ValidationErrors {
     pub errors: Vec<ValidationError>,
-    /// Errors found beyond the limit, counted but not kept.
+    /// Errors beyond the limit.
     pub not_shown: usize,
 }
 
-/// So many errors are kept; a hostile definition could have millions.
+/// More errors are dropped; a hostile definition could have millions.
 pub(crate) const ERRORS_MAX: usize = 256;
 
 impl fmt::Display for ValidationErrors {
@@ -44,7 +42,7 @@ impl fmt::Display for ValidationErrors {
     }
 }
 
-/// One thing that is wrong. Names are cut to a readable length where they come from unchecked input.
+/// One error. Names from unchecked input are cut to a readable length.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValidationError {
     #[error("module contains invalid identifier: {0}")]
@@ -284,7 +282,7 @@ pub enum TypeUseError {
     TooManyVariants(usize),
 }
 
-/// A name as it goes into a message: cut to a readable length.
+/// A name for a message, cut to a readable length.
 pub(crate) fn clip(name: &str) -> String {
     const BYTES_MAX: usize = 200;
     if name.len() <= BYTES_MAX {

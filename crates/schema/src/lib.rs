@@ -1,5 +1,5 @@
-//! Module definitions (02): the raw form a module hands over, its validation into a module
-//! definition, the table schemas derived from it, and the comparison of two definitions.
+//! Module definitions (02): the raw form of a module, its validation, the table schemas derived from it, and plans between two
+//! definitions.
 
 #![forbid(unsafe_code)]
 

@@ -9,7 +9,6 @@ pub const NAMESPACE_BYTES_MAX: usize = 63;
 /// column names, so an unlimited one would let a small definition ask for much memory.
 pub const IDENTIFIER_BYTES_MAX: usize = 4096;
 
-/// Why a name is not an identifier.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdentifierError {
     #[error("an identifier must not be empty")]
@@ -24,7 +23,6 @@ pub enum IdentifierError {
     TooLong(usize),
 }
 
-/// Checks one name.
 pub fn check_identifier(name: &str) -> Result<(), IdentifierError> {
     if name.len() > IDENTIFIER_BYTES_MAX {
         return Err(IdentifierError::TooLong(name.len()));

@@ -100,17 +100,16 @@ pub struct TableSchema {
     pub kind: TableKind,
     /// Rows live only inside the inserting transaction (02 §10.2).
     pub is_event: bool,
-    /// It holds the rows of this view (02 §10.3).
+    /// Set for the backing table of a view (02 §10.3).
     pub view: Option<ViewSchema>,
 }
 
-/// What a backing table knows of its view. Its first column, which is hidden from clients and modules, says which instance of the
-/// view a row is of.
+/// The view of a backing table. The first column, hidden from clients and modules, is the instance of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewSchema {
     /// The id in `st_view`.
     pub id: u32,
-    /// It has one instance for everybody; others have one for each identity.
+    /// One instance for all callers, rather than one for each identity.
     pub is_anonymous: bool,
 }
 

@@ -168,7 +168,7 @@ fn a_function_runs_where_steps_cannot() {
     // Without a declaration it is refused as ever.
     let mut other = new(&PLAYER);
     other.tables[2].source_name = "__old_rest".into();
-    let refused = plan(&old, &other.valid()).expect_err("nobody knows how");
+    let refused = plan(&old, &other.valid()).expect_err("no plan");
     assert!(
         refused
             .to_string()
@@ -350,7 +350,7 @@ fn a_function_is_not_run_again_on_what_it_has_migrated() {
         "{:?}",
         kinds(&planned)
     );
-    // A column was renamed, and the declaration stays behind: it fits no more, and nobody needs it.
+    // A column was renamed, and the declaration stays behind: it fits no more, and is not needed.
     let mut renamed = new(&PLAYER);
     let player = &mut renamed.tables[0];
     player.constraints = vec![unique(&[1])];

@@ -1,4 +1,4 @@
-//! What can go wrong with snapshots. Codes have their pages under `docs/errors/`.
+//! Errors of snapshots. Codes have their pages under `docs/errors/`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,66 +7,48 @@ use lightcone_storage::{FilePosition, LogOffset};
 
 use crate::format::ObjectHash;
 
-/// An error of the snapshot store.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
     /// The operating system refused an operation.
     #[error("the snapshot store could not {action} {}: {source}. Mend the cause (permissions, disk space, disk); the log still has everything since the last good snapshot. [LC0520]", path.display())]
     Io {
-        /// What was tried, as a verb.
+        /// A verb.
         action: &'static str,
-        /// On which file or directory.
         path: PathBuf,
-        /// What the operating system said.
         source: io::Error,
     },
 
-    /// Bytes on the disk are not what was written there.
+    /// Stored bytes have changed.
     #[error("snapshot file {} is damaged at byte {byte_offset}: {found}. If you have an undamaged copy of this file, put it there. [LC0521]", file.display())]
     Damaged {
-        /// The file.
         file: PathBuf,
-        /// Where in the file.
         byte_offset: FilePosition,
         /// What was found, and what was expected.
         found: String,
     },
 
-    /// The file is whole, but of a version that this code does not read.
+    /// An intact file of another version.
     #[error("snapshot file {} has format version {version}, and this server reads version {supported}. Use the server version that wrote it. [LC0522]", file.display())]
     Version {
-        /// The file.
         file: PathBuf,
-        /// Its version.
         version: u32,
-        /// The version this code reads.
         supported: u32,
     },
 
     /// The wanted object is not part of the snapshot.
     #[error("the snapshot at transaction {offset} holds no object {hash} [LC0523]")]
-    NoSuchObject {
-        /// The snapshot.
-        offset: LogOffset,
-        /// The object.
-        hash: ObjectHash,
-    },
+    NoSuchObject { offset: LogOffset, hash: ObjectHash },
 
     /// A call that does not fit the state of the store.
     #[error("the snapshot store cannot do this now: {reason} [LC0524]")]
-    Misuse {
-        /// Why.
-        reason: String,
-    },
+    Misuse { reason: String },
 }
 
 /// A snapshot that cannot be used, and why.
 #[derive(Debug, thiserror::Error)]
 #[error("the snapshot at transaction {offset} cannot be used: {error}")]
 pub struct Problem {
-    /// The snapshot: it has all transactions before this one.
     pub offset: LogOffset,
-    /// What is wrong with it.
     pub error: SnapshotError,
 }
 
@@ -82,13 +64,12 @@ impl SnapshotError {
         }
     }
 
-    /// Whether the stored bytes are at fault, rather than the moment or the machine.
+    /// Whether the stored bytes are at fault, rather than the machine.
     pub fn is_damage(&self) -> bool {
         matches!(self, SnapshotError::Damaged { .. })
     }
 
-    /// Whether the snapshot that was being read is of no use now, so that an older one is needed: its bytes are damaged,
-    /// or the disk does not give them out.
+    /// Whether an older snapshot is needed: this one is damaged, or the disk cannot read it.
     pub fn is_unreadable(&self) -> bool {
         matches!(
             self,

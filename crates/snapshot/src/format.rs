@@ -9,16 +9,14 @@ pub(crate) const FORMAT_VERSION: u32 = 1;
 const PACK_MAGIC: [u8; 8] = *b"LCSNPACK";
 const MANIFEST_MAGIC: [u8; 8] = *b"LCSNMANI";
 
-/// A pack begins with a header of this size; the objects follow, one behind the other.
+/// The header of a pack; the objects follow, back to back.
 pub(crate) const PACK_HEADER_BYTES: usize = 32;
-/// Where the first object of a pack lies.
 pub(crate) const PACK_HEADER_END: FilePosition = FilePosition::new(PACK_HEADER_BYTES as u64);
 const MANIFEST_HEADER_BYTES: usize = 48;
 const PACK_ENTRY_BYTES: usize = 16;
 const OBJECT_ENTRY_BYTES: usize = 48;
 const CHECKSUM_BYTES: usize = 32;
 
-/// The largest object.
 pub const OBJECT_BYTES_MAX: usize = u32::MAX as usize;
 
 /// The blake3 hash of an object: its name.
@@ -26,7 +24,6 @@ pub const OBJECT_BYTES_MAX: usize = u32::MAX as usize;
 pub struct ObjectHash(pub [u8; 32]);
 
 impl ObjectHash {
-    /// The hash of these bytes.
     pub fn of(object: &[u8]) -> ObjectHash {
         ObjectHash(*blake3::hash(object).as_bytes())
     }
@@ -38,7 +35,7 @@ impl fmt::Display for ObjectHash {
     }
 }
 
-/// The header of pack `number`. Nothing in it varies, so it is checked by comparing.
+/// The header of pack `number`. It is constant, so it is checked by comparing.
 pub(crate) fn pack_header(number: u64) -> [u8; PACK_HEADER_BYTES] {
     let mut bytes = [0; PACK_HEADER_BYTES];
     bytes[0..8].copy_from_slice(&PACK_MAGIC);
@@ -47,11 +44,9 @@ pub(crate) fn pack_header(number: u64) -> [u8; PACK_HEADER_BYTES] {
     bytes
 }
 
-/// A pack that a snapshot needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PackEntry {
     pub number: u64,
-    /// The pack's file ends here, or behind.
     pub end: FilePosition,
 }
 
@@ -59,20 +54,17 @@ pub(crate) struct PackEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ObjectEntry {
     pub hash: ObjectHash,
-    /// Index into the manifest's packs.
     pub pack: u32,
     pub bytes: u32,
     pub position: FilePosition,
 }
 
-/// A snapshot's table of contents.
+/// The table of contents of a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Manifest {
     pub offset: LogOffset,
     pub packs: Vec<PackEntry>,
-    /// In the order in which they were put.
     pub objects: Vec<ObjectEntry>,
-    /// What the engine keeps about the snapshot.
     pub engine: Vec<u8>,
 }
 
@@ -114,7 +106,6 @@ impl Manifest {
         bytes
     }
 
-    /// Checks and decodes a whole manifest file.
     pub fn decode(bytes: &[u8]) -> Result<Manifest, ManifestError> {
         let damaged = |at: usize, found: &str| {
             let at = FilePosition::new(at as u64);
@@ -193,17 +184,14 @@ impl Manifest {
     }
 }
 
-/// The name of the manifest of the snapshot at `offset`.
 pub(crate) fn manifest_name(offset: LogOffset) -> String {
     format!("{offset:020}.manifest")
 }
 
-/// The name of pack `number`.
 pub(crate) fn pack_name(number: u64) -> String {
     format!("{number:020}.pack")
 }
 
-/// The number in a name with this extension.
 pub(crate) fn parse_name(name: &str, extension: &str) -> Option<u64> {
     let digits = name.strip_suffix(extension)?.strip_suffix('.')?;
     (digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit()))

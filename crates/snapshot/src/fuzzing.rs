@@ -1,4 +1,4 @@
-//! Entry points for fuzz targets: any bytes at all must be answered with a snapshot or an error.
+//! Entry points for fuzz targets: any bytes must give a snapshot or an error.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,11 +9,10 @@ use lightcone_storage::LogOffset;
 use crate::format::{manifest_name, pack_header, pack_name, Manifest};
 use crate::SnapshotStore;
 
-/// Takes `data` for a manifest, as it is and with its checksum put right, beside one pack.
+/// Takes `data` as a manifest, as it is and with a correct checksum, beside one pack.
 ///
 /// # Panics
-/// If the store does what it must not: a manifest that does not survive its own encoding, or a damaged
-/// snapshot that is found again.
+/// If a manifest does not survive its own encoding, or a damaged snapshot is found again.
 pub fn fuzz_snapshot_manifest(data: &[u8]) {
     let mut mended = data.to_vec();
     let content = data.len().saturating_sub(32);

@@ -1,15 +1,11 @@
-//! Snapshots of a database: sets of content-addressed objects (page images), plus what the engine says
-//! about them.
+//! Snapshots of a database: content-addressed objects (page images), and the engine's own bytes.
 //!
-//! A snapshot writes only the objects that the last but one does not hold already, so one of an almost
-//! unchanged database writes almost nothing, and two snapshots in a row have no pack in common: one that rots
-//! cannot spoil both. Of what is taken over a part is read back from the disk and compared first, each time another one. What is
-//! new goes into one *pack* file; the *manifest* lists every object with its place, carries the engine's own bytes, and is
-//! published by a rename, so that a snapshot is there as a whole or not at all. Byte layouts:
-//! `docs/on-disk-formats.md`.
+//! A snapshot writes only the objects that the last snapshot but one does not have. So one of an almost unchanged database
+//! writes almost nothing, and two in a row share no pack: one that rots cannot spoil both. A part of the objects that it takes over
+//! is read back from the disk and compared, each time another part. New objects go into one *pack* file. The *manifest* lists every
+//! object with its place, and a rename publishes it, so a snapshot is complete or absent. Byte layouts: `docs/on-disk-formats.md`.
 //!
-//! The store knows neither rows nor tables. It is used by one process at a time (the log's lock sees to
-//! that), from any thread.
+//! The store knows neither rows nor tables. One process at a time uses it (the log's lock sees to that), from any thread.
 
 #![forbid(unsafe_code)]
 

@@ -14,11 +14,10 @@ use crate::format::{
     FORMAT_VERSION, PACK_HEADER_BYTES,
 };
 
-/// A snapshot that can be read. Its packs stay open, so pruning does not disturb it.
+/// An open snapshot. Its packs stay open, so pruning does not disturb it.
 pub struct Snapshot {
-    /// The number of the first transaction that is not in the snapshot.
+    /// The first transaction that is not in it.
     pub offset: LogOffset,
-    /// The bytes that the engine gave to [`crate::SnapshotWriter::finish`].
     pub manifest: Vec<u8>,
     packs: Vec<Pack>,
     objects: HashMap<ObjectHash, Place>,
@@ -37,7 +36,6 @@ struct Place {
     position: FilePosition,
 }
 
-/// Reads and checks the manifest at `offset`.
 pub(crate) fn load_manifest(
     storage: &dyn Storage,
     directory: &Path,
@@ -80,7 +78,6 @@ pub(crate) fn load_manifest(
 }
 
 impl Snapshot {
-    /// Opens the snapshot at `offset`: its manifest, and every pack it needs.
     pub(crate) fn open(
         storage: &dyn Storage,
         directory: &Path,
@@ -152,20 +149,17 @@ impl Snapshot {
         })
     }
 
-    /// The objects, in the order in which they were put. Objects read in this order are mostly read
-    /// sequentially.
+    /// In the order in which they were put, which is mostly the order in the files.
     pub fn objects(&self) -> impl ExactSizeIterator<Item = &ObjectHash> {
         self.order.iter()
     }
 
-    /// The bytes of an object, verified.
     pub fn read(&self, hash: &ObjectHash) -> Result<Vec<u8>, SnapshotError> {
         let mut object = Vec::new();
         self.read_into(hash, &mut object)?;
         Ok(object)
     }
 
-    /// Replaces the contents of `object` by the bytes of an object, verified.
     pub fn read_into(&self, hash: &ObjectHash, object: &mut Vec<u8>) -> Result<(), SnapshotError> {
         let Some(place) = self.objects.get(hash) else {
             return Err(SnapshotError::NoSuchObject {
@@ -195,7 +189,6 @@ impl Snapshot {
         }
     }
 
-    /// Reads and checks every object.
     pub fn verify(&self) -> Result<(), SnapshotError> {
         let mut buffer = Vec::new();
         self.order

@@ -1,4 +1,4 @@
-//! What a store and the snapshot that is being written share.
+//! Shared by a store and the snapshot that is being written.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -10,13 +10,12 @@ use lightcone_storage::{File, FilePosition, Storage};
 use crate::error::SnapshotError;
 use crate::format::ObjectHash;
 
-/// Where an object is stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stored {
     pub pack: u64,
     pub bytes: u32,
     pub position: FilePosition,
-    /// It is read back before it is relied on.
+    /// To be read back before it is relied on.
     pub is_checked: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The directory of snapshots: beginning one, finding the newest good one, removing old ones.
+//! The directory of snapshots: beginning one, finding the newest intact one, removing old ones.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -13,20 +13,18 @@ use crate::reader::{load_manifest, Snapshot};
 use crate::shared::{Busy, Reusable, Shared, Stored};
 use crate::writer::SnapshotWriter;
 
-/// A pack of which the newest snapshot needs less than one part in this many is not relied on by the next
-/// one: what is left of it is written again, so that the pack can go.
+/// If the newest snapshot needs less than one part in this many of a pack, the next one writes the objects again, so that the pack
+/// can be removed.
 const PACK_LIVE_PART_MIN: u64 = 2;
-/// The next snapshot relies on at most this many packs; the smallest ones are written again.
+/// A snapshot relies on at most this many packs; objects of the smallest ones are written again.
 const PACKS_KEPT_MAX: usize = 32;
 
-/// So many bytes of stored objects that a snapshot takes over by their names are read back, each time others. All that a snapshot
-/// takes over would be the whole database for each of them, however little has changed.
+/// How much of the objects that a snapshot takes over is read back, each time another part. All of it would be the whole database
+/// for each snapshot.
 pub const READ_BACK_BYTES_MAX: u64 = 64 << 20;
 
-/// How many snapshots are kept unless [`SnapshotStore::keeping`] says otherwise.
 const SNAPSHOTS_KEPT: usize = 2;
 
-/// The snapshots of one database.
 pub struct SnapshotStore {
     shared: Arc<Shared>,
     kept: usize,
@@ -36,22 +34,19 @@ pub struct SnapshotStore {
 /// What [`SnapshotStore::prune`] removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PruneReport {
-    /// Snapshots.
     pub snapshots: u64,
-    /// Packs that no kept snapshot needs.
     pub packs: u64,
-    /// The oldest of the kept snapshots: no log before this one is needed. `None` while there are fewer than asked for,
-    /// so that the log stands in for the ones that are missing.
+    /// The oldest kept snapshot: the log before it is not needed. `None` while there are fewer than asked for, as the log replaces
+    /// the missing ones.
     pub log_needed_from: Option<LogOffset>,
 }
 
 impl SnapshotStore {
-    /// Opens the store in `directory`, which is made if it is not there. What an interrupted snapshot left is removed.
+    /// Opens the store in `directory`, which is made if needed, and removes what an interrupted snapshot left.
     pub fn open(directory: &Path) -> Result<SnapshotStore, SnapshotError> {
         SnapshotStore::open_on(disk(), directory)
     }
 
-    /// [`SnapshotStore::open`] on any storage.
     pub fn open_on(
         storage: Arc<dyn Storage>,
         directory: &Path,
@@ -82,8 +77,7 @@ impl SnapshotStore {
         })
     }
 
-    /// Says how many snapshots will be kept. Two that follow one another have no pack in common; if only one is kept, each
-    /// takes over what it can.
+    /// How many snapshots are kept. Two in a row share no pack; if only one is kept, each takes over what it can.
     pub fn keeping(self, kept: usize) -> SnapshotStore {
         SnapshotStore { kept, ..self }
     }
@@ -104,7 +98,7 @@ impl SnapshotStore {
         Ok(numbers)
     }
 
-    /// The offsets of the stored snapshots, ascending; damaged ones that were not read yet included.
+    /// The offsets of the stored snapshots, ascending, with damaged ones that were not read yet.
     pub fn offsets(&self) -> Result<Vec<LogOffset>, SnapshotError> {
         let numbers = self.numbers("manifest")?;
         Ok(numbers.into_iter().map(LogOffset::new).collect())
@@ -119,7 +113,7 @@ impl SnapshotStore {
                 reason: format!("there is a snapshot at transaction {offset} already"),
             });
         }
-        // A snapshot that cannot be read is no reason not to take a new one, but it says nothing about what it needs.
+        // An unreadable snapshot is no reason not to write a new one, but its needs are unknown.
         let load = |offset: &LogOffset| self.load(*offset).ok();
         let newest = offsets.last().and_then(load);
         let older = offsets.iter().rev().nth(1).and_then(load);
@@ -155,7 +149,7 @@ impl SnapshotStore {
                 continue;
             }
             let path = self.shared.directory.join(pack_name(pack.number));
-            // A pack that is missing or too short, or cannot be opened, is not relied on again.
+            // A pack that is missing, too short or cannot be opened is not relied on again.
             let opened = self.shared.storage.open(&path, OpenMode::Read);
             let Ok((length, file)) = opened.and_then(|file| Ok((file.length()?, file))) else {
                 continue;
@@ -186,7 +180,7 @@ impl SnapshotStore {
         let mut objects: Vec<(ObjectHash, Stored)> = objects.collect();
         choose_checked(&mut objects, next);
         let packs = candidates.into_iter().map(|(index, file)| {
-            // What the cache shows need not be what is on the disk any more.
+            // The cache may differ from the disk.
             file.forget_cached();
             (manifest.packs[index].number, file)
         });
@@ -196,9 +190,9 @@ impl SnapshotStore {
         }
     }
 
-    /// Opens the newest snapshot whose manifest and packs are in order and that was not set aside. Others are listed in
-    /// [`SnapshotStore::problems`]. Objects are checked when they are read: if one fails then,
-    /// [set the snapshot aside](SnapshotStore::set_aside) and ask again. Nothing is changed on the disk.
+    /// Opens the newest snapshot with an intact manifest and packs that was not set aside; others are listed in
+    /// [`SnapshotStore::problems`]. Objects are checked when they are read: if one fails then, [set the snapshot
+    /// aside](SnapshotStore::set_aside) and call again. The disk is not changed.
     pub fn latest(&mut self) -> Result<Option<Snapshot>, SnapshotError> {
         for offset in self.offsets()?.into_iter().rev() {
             if self.problems.iter().any(|problem| problem.offset == offset) {
@@ -215,7 +209,7 @@ impl SnapshotStore {
         Ok(None)
     }
 
-    /// Sets a snapshot aside because of `error`: [`SnapshotStore::latest`] finds the one before it from now on.
+    /// Sets a snapshot aside: [`SnapshotStore::latest`] finds the one before it from now on.
     pub fn set_aside(&mut self, snapshot: Snapshot, error: SnapshotError) {
         let offset = snapshot.offset;
         self.problems.push(Problem { offset, error });
@@ -226,9 +220,8 @@ impl SnapshotStore {
         &self.problems
     }
 
-    /// Renames the manifests of damaged snapshots to `*.damaged`, for good. To be called when the database has been
-    /// brought back without them: until then, putting a good copy of a damaged file back mends everything. Snapshots that
-    /// the disk did not give out stay, as it may do so tomorrow.
+    /// Renames the manifests of damaged snapshots to `*.damaged`, for good. To be called after the database was recovered without
+    /// them: until then, a good copy of a damaged file repairs everything. Snapshots that the disk could not read stay.
     pub fn rename_damaged(&mut self) -> Result<(), SnapshotError> {
         let Shared {
             storage, directory, ..
@@ -248,7 +241,6 @@ impl SnapshotStore {
                 directory.join(format!("{name}.damaged")),
             );
             match storage.rename(&path, &to) {
-                // Done before.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 renamed => renamed.map_err(SnapshotError::io("set aside", &path))?,
             }
@@ -258,7 +250,7 @@ impl SnapshotStore {
             .map_err(SnapshotError::io("sync", directory))
     }
 
-    /// Removes all but the newest `keep` good snapshots (at least one stays), and the packs that none of these needs.
+    /// Removes all but the newest `keep` intact snapshots (at least one stays), and the packs that none of these needs.
     pub fn prune(&self, keep: usize) -> Result<PruneReport, SnapshotError> {
         let _busy = Busy::take(&self.shared)?;
         let Shared {
@@ -270,7 +262,7 @@ impl SnapshotStore {
         let mut kept = 0;
         for offset in self.offsets()?.into_iter().rev() {
             if kept < keep.max(1) {
-                // One whose packs are gone must not count as kept either.
+                // A snapshot without its packs must not count as kept.
                 let opened = Snapshot::open(&**storage, directory, offset);
                 match opened.and_then(|_| self.load(offset)) {
                     Ok(manifest) => {
@@ -280,9 +272,9 @@ impl SnapshotStore {
                             report.log_needed_from = Some(offset);
                         }
                     }
-                    // Left for recovery to set aside; it must not count as kept.
+                    // Recovery sets it aside; it must not count as kept.
                     Err(error) if error.is_damage() => {}
-                    // Perhaps it can be read later: until then it is unknown which packs it needs.
+                    // It may be readable later: until then its packs are unknown.
                     Err(error) if error.is_unreadable() => are_needs_known = false,
                     Err(error) => return Err(error),
                 }
@@ -294,7 +286,7 @@ impl SnapshotStore {
                 .map_err(SnapshotError::io("remove", &path))?;
             report.snapshots += 1;
         }
-        // First the manifests for good, then what only they need.
+        // First the manifests, durably, then the packs that only they need.
         storage
             .sync_directory(directory)
             .map_err(SnapshotError::io("sync", directory))?;
@@ -321,10 +313,10 @@ impl SnapshotStore {
     }
 }
 
-/// Has some of the objects read back: a run of them that begins anywhere, for each snapshot at another place.
+/// Marks a run of objects to be read back, for each snapshot at another place.
 fn choose_checked(objects: &mut [(ObjectHash, Stored)], next: LogOffset) {
     let count = objects.len();
-    // Multiples of the golden ratio come near to every place before they come back to one.
+    // Multiples of the golden ratio come near every place before they repeat.
     let place = next.get().wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let first = ((u128::from(place) * count as u128) >> 64) as usize;
     let (before, after) = objects.split_at_mut(first);

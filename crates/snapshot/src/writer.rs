@@ -22,49 +22,41 @@ const BUFFER_BYTES: usize = 1 << 20;
 const SYNC_BYTES: u64 = 8 << 20;
 /// Stored objects are read back at most this fast, so that the log and others get at the disk as well.
 const READ_BACK_BYTES_PER_SECOND: u64 = 256 << 20;
-/// After so many bytes the rate is looked at.
+/// The rate is checked after so many bytes.
 const READ_BACK_BURST_BYTES: u64 = 4 << 20;
 
-/// What a snapshot consists of, and what of it was new.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SnapshotStats {
-    /// Objects in the snapshot.
     pub objects: u64,
-    /// Their bytes.
     pub object_bytes: u64,
-    /// Objects that were written.
     pub new_objects: u64,
-    /// Their bytes.
     pub new_object_bytes: u64,
-    /// Objects that were stored already, but could not be read back as they were written: they were written again.
+    /// Stored objects that could not be read back intact, and were written again.
     pub mended_objects: u64,
-    /// Bytes of objects that were given to be written, each of which was hashed.
     pub hashed_bytes: u64,
-    /// Bytes of stored objects that were read back.
     pub read_back_bytes: u64,
 }
 
-/// A snapshot being written. Nothing of it counts before [`SnapshotWriter::finish`]; dropped, it leaves nothing.
+/// A snapshot that is written. It counts from [`SnapshotWriter::finish`] on; dropped before, it leaves nothing.
 pub struct SnapshotWriter {
     shared: Arc<Shared>,
     offset: LogOffset,
-    /// Objects that need not be written again if they can be read back.
+    /// Need not be written again if they can be read back.
     reusable: Reusable,
     read_back: ReadBack,
     /// Index into `objects` of every object of this snapshot.
     index: HashMap<ObjectHash, u32>,
-    /// `pack` is a pack number here until the end.
+    /// `pack` is a pack number here until `finish`.
     objects: Vec<(ObjectHash, Stored)>,
     pack_number: u64,
     pack: Option<PackFile>,
     stats: SnapshotStats,
-    /// The manifest has its name.
+    /// The manifest has been renamed.
     named: bool,
     finished: bool,
     _busy: Busy,
 }
 
-/// Reading stored objects back, at a bounded rate.
 struct ReadBack {
     buffer: Vec<u8>,
     bytes: u64,
@@ -93,9 +85,9 @@ struct PackFile {
     file: Box<dyn File>,
     path: PathBuf,
     buffer: Vec<u8>,
-    /// The end of the file, without the buffer.
+    /// Of the file, without the buffer.
     end: FilePosition,
-    /// What lies before this place is durable.
+    /// All before it is durable.
     synced_end: FilePosition,
 }
 
@@ -149,7 +141,7 @@ impl SnapshotWriter {
         }
     }
 
-    /// Adds an object, and writes it unless it is stored already, intact.
+    /// Adds an object; it is written unless it is stored intact.
     pub fn put(&mut self, object: &[u8]) -> Result<ObjectHash, SnapshotError> {
         if object.len() > OBJECT_BYTES_MAX {
             let reason = format!(
@@ -188,15 +180,13 @@ impl SnapshotWriter {
         Ok(hash)
     }
 
-    /// Adds an object by its name if it is stored already; otherwise false, and the object has to be [put](Self::put). For
-    /// callers who still know the hash of an unchanged page. Some are read back, others the next time
-    /// ([`READ_BACK_BYTES_MAX`](crate::READ_BACK_BYTES_MAX)): that all are on the disk is known from when they were written.
+    /// Adds an object by its name if it is stored; otherwise false, and the caller has to [put](Self::put) it. For callers who know
+    /// the hash of an unchanged page. Some are read back, others next time ([`READ_BACK_BYTES_MAX`](crate::READ_BACK_BYTES_MAX)).
     pub fn reuse(&mut self, hash: &ObjectHash) -> bool {
         self.take_over(hash, |stored| ObjectHash::of(stored) == *hash)
     }
 
-    /// Adds an object if it is part of this snapshot already, or stored; if it is to be checked, only if it `is_intact` when it
-    /// is read back.
+    /// Adds an object if this snapshot has it, or if it is stored and, where it is to be checked, `is_intact` when it is read back.
     fn take_over(&mut self, hash: &ObjectHash, is_intact: impl FnOnce(&[u8]) -> bool) -> bool {
         if self.index.contains_key(hash) {
             return true;
@@ -246,7 +236,7 @@ impl SnapshotWriter {
         Ok(self.pack.as_mut().expect("just made"))
     }
 
-    /// Publishes the snapshot, durably, with the engine's own description of it.
+    /// Publishes the snapshot, durably, with the engine's bytes.
     pub fn finish(mut self, manifest: &[u8]) -> Result<SnapshotStats, SnapshotError> {
         let storage = self.shared.storage.clone();
         let directory = self.shared.directory.clone();
@@ -283,7 +273,7 @@ impl SnapshotWriter {
         Ok(self.stats)
     }
 
-    /// The table of contents, with pack numbers turned into indexes.
+    /// Turns pack numbers into indexes.
     fn contents(&self, pack_end: FilePosition, engine: &[u8]) -> Manifest {
         let mut packs: Vec<PackEntry> = Vec::new();
         let mut pack_index: HashMap<u64, u32> = HashMap::new();
@@ -332,7 +322,7 @@ fn create(storage: &dyn Storage, path: &Path) -> Result<Box<dyn File>, SnapshotE
 
 impl Drop for SnapshotWriter {
     fn drop(&mut self) {
-        // What was read back is not needed soon, and others need the memory.
+        // These pages are not needed in the cache any more.
         for pack in self.reusable.packs.values() {
             pack.forget_cached();
         }
@@ -340,7 +330,7 @@ impl Drop for SnapshotWriter {
             return;
         }
         if self.named {
-            // Whether the name is on the disk is unknown: this snapshot must not be relied on.
+            // It is unknown whether the name is on the disk: this snapshot must not be relied on.
             let path = self.shared.directory.join(manifest_name(self.offset));
             let _ = self.shared.storage.remove(&path);
         }

@@ -12,12 +12,10 @@ use std::sync::Arc;
 use crate::position::FilePosition;
 use crate::storage::{File, OpenMode, Storage};
 
-/// The storage that is used unless a test says otherwise.
 pub fn disk() -> Arc<dyn Storage> {
     Arc::new(DiskStorage)
 }
 
-/// Files of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DiskStorage;
 
@@ -32,7 +30,7 @@ impl Storage for DiskStorage {
     }
 
     fn make_directory(&self, directory: &Path) -> io::Result<()> {
-        // Whatever the umask: other users must not read what is kept here.
+        // Independent of the umask: other users must not read these files.
         fs::DirBuilder::new().mode(0o700).create(directory)
     }
 
@@ -43,7 +41,7 @@ impl Storage for DiskStorage {
     fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(directory)? {
-            // A name that is not UTF-8 is none of ours.
+            // A name that is not UTF-8 is not ours.
             if let Ok(name) = entry?.file_name().into_string() {
                 names.push(name);
             }

@@ -1,4 +1,4 @@
-//! The narrow door to the disk.
+//! The way to the disk.
 //!
 //! The log and the snapshot store reach files, directories, background threads and random numbers only
 //! through [`Storage`]. [`DiskStorage`] is the real thing; [`sim::SimStorage`] is a disk in memory that

@@ -1,9 +1,9 @@
-//! Files of a log that people read: `YYYY-MM-DD.log` is written to, `YYYY-MM-DD.000001.log` and so on are full. All together
-//! have a bound; the oldest go. Nothing is synced.
+//! Log files for people: `YYYY-MM-DD.log` is written to; `YYYY-MM-DD.000001.log` and so on are full. Their sum is bounded; the
+//! oldest are removed. Nothing is synced.
 
 mod lines;
 mod names;
-mod old;
+mod removal;
 mod tail;
 
 use std::fs::{File, OpenOptions};
@@ -17,24 +17,22 @@ use crate::reserve::DiskReserve;
 
 pub use self::tail::{has_log_files, log_tail};
 
-/// A file is followed by the next one when it has this share of what all may have.
+/// A file is full at this share of the bound of all.
 const FILE_SHARE: u64 = 8;
-/// The least that a file may have, however little all may have.
+/// The least bound of a file.
 const FILE_BYTES_MIN: u64 = 4 << 10;
 
 /// How much of a log is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogBounds {
-    /// All files together.
     pub bytes_max: u64,
-    /// One file; at most an eighth of all of them.
+    /// At most an eighth of `bytes_max`.
     pub file_bytes_max: u64,
-    /// Files of days that are longer ago go. None: they stay.
+    /// Files of older days are removed. None: they stay.
     pub days_max: Option<u64>,
 }
 
 impl LogBounds {
-    /// Nothing but a bound for all files together.
     pub fn of_bytes(bytes_max: u64) -> LogBounds {
         LogBounds {
             bytes_max,
@@ -44,15 +42,12 @@ impl LogBounds {
     }
 }
 
-/// The files of one log.
 pub struct LogFiles {
     directory: PathBuf,
-    /// Before the date.
     prefix: &'static str,
     bounds: LogBounds,
     disk: Arc<DiskReserve>,
     current: Option<Current>,
-    /// The first old file that could not be removed.
     stuck: Option<Stuck>,
 }
 
@@ -66,9 +61,9 @@ struct Stuck {
 /// Lines that were not written.
 #[derive(Debug)]
 pub struct NotWritten {
-    /// So many bytes of the lines were.
+    /// How many bytes were written.
     pub written: usize,
-    /// Why the rest was not.
+    /// Why the other bytes were not.
     pub error: std::io::Error,
 }
 
@@ -96,7 +91,6 @@ impl LogFiles {
         }
     }
 
-    /// Where the files are.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -106,10 +100,7 @@ impl LogFiles {
         share.min(self.bounds.file_bytes_max).max(FILE_BYTES_MIN)
     }
 
-    /// Writes whole lines, on this day (`YYYY-MM-DD`).
-    ///
-    /// # Errors
-    /// The disk takes no more, or only its reserve is left.
+    /// Writes whole lines, on this day (`YYYY-MM-DD`). Fails if the disk, less its reserve, is full.
     pub fn write(&mut self, date: &str, lines: &[u8]) -> Result<(), NotWritten> {
         let mut written = 0;
         while written < lines.len() {
@@ -129,8 +120,8 @@ impl LogFiles {
         Ok(())
     }
 
-    /// After a failed write: what came of the line is taken back, as far as the disk lets that be done. The next write opens the
-    /// file anew, and looks again.
+    /// After a failed write: cuts the part of the line that was written, if possible. The next write opens the file anew and cuts
+    /// again.
     fn forget_current(&mut self) {
         let Some(current) = self.current.take() else {
             return;
@@ -142,7 +133,7 @@ impl LogFiles {
         }
     }
 
-    /// Writes the lines for which the current file has room, one at least.
+    /// Writes the lines for which the current file has room, at least one.
     fn write_some(&mut self, date: &str, lines: &[u8]) -> std::io::Result<usize> {
         let file_bytes_max = self.file_bytes_max();
         let current = match self.current.take() {
@@ -197,7 +188,7 @@ impl LogFiles {
 
     /// Makes a file the last full one of a day.
     fn make_full(&self, path: &Path, date: &str) -> std::io::Result<()> {
-        // A number that another has would cost that one's lines.
+        // A number in use would overwrite that file.
         let of_day = known_parts(&self.directory, self.prefix)?.into_iter();
         let numbers = of_day
             .filter(|part| part.date == date)
@@ -207,7 +198,7 @@ impl LogFiles {
         std::fs::rename(path, self.directory.join(name))
     }
 
-    /// Bytes of the file that is written to.
+    /// Bytes of the current file.
     pub fn current_bytes(&self) -> u64 {
         self.current.as_ref().map_or(0, |current| current.bytes)
     }

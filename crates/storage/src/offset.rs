@@ -1,33 +1,30 @@
-//! Places in a log. They stand here because the files of logs and of snapshots are both named after one.
+//! Offsets of a log, here because the files of logs and of snapshots are both named after one.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
-/// A place in a log of transactions: so many transactions from its start. It is the number of the transaction that begins
-/// there, counted from 0, and the end of all before it.
-///
-/// Two offsets have a distance in transactions and no sum.
+/// The number of a transaction in a log, from 0; also the end of all transactions before it. Two offsets have a distance in
+/// transactions and no sum.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct LogOffset(u64);
 
 impl LogOffset {
-    /// The first transaction.
     pub const FIRST: LogOffset = LogOffset(0);
-    /// Behind every transaction that there may be.
+    /// After every possible transaction.
     pub const MAX: LogOffset = LogOffset(u64::MAX);
 
-    /// The number of the transaction before which the log has `transactions` transactions.
+    /// The offset with so many transactions before it.
     pub const fn new(transactions: u64) -> LogOffset {
         LogOffset(transactions)
     }
 
-    /// How many transactions of the log lie before this offset.
+    /// How many transactions lie before this offset.
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// So many transactions on; none if there is no such offset. For counts that come from a file.
+    /// None if there is no such offset. For counts that come from a file.
     pub const fn checked_add(self, transactions: u64) -> Option<LogOffset> {
         match self.0.checked_add(transactions) {
             Some(sum) => Some(LogOffset(sum)),
@@ -45,12 +42,11 @@ impl LogOffset {
     }
 }
 
-/// So many transactions on.
 impl Add<u64> for LogOffset {
     type Output = LogOffset;
 
     /// # Panics
-    /// Beyond 2^64 transactions, which no log gets to by appending.
+    /// Beyond 2^64 transactions, which no log reaches.
     fn add(self, transactions: u64) -> LogOffset {
         self.checked_add(transactions)
             .expect("a log holds fewer than 2^64 transactions")
@@ -63,7 +59,6 @@ impl AddAssign<u64> for LogOffset {
     }
 }
 
-/// The transactions between two offsets.
 impl Sub for LogOffset {
     type Output = u64;
 

@@ -1,15 +1,15 @@
 //! A part of the disk that is kept for commit logs.
 //!
-//! What can wait (module logs, the server's log, publishes, snapshots) asks first whether there is room beyond the reserve.
-//! So a full disk stops these, and acknowledged work goes on for as long as the reserve lasts.
+//! Module logs, the server's log, publishes and snapshots write only while there is room beyond the reserve. So a full disk stops
+//! these first, and transactions go on for as long as the reserve lasts.
 
 use std::path::PathBuf;
 
-/// What is kept free unless told otherwise, and the most of a small disk that is kept.
+/// The default reserve, and the greatest share of a small disk.
 const RESERVE_BYTES: u64 = 256 << 20;
 const RESERVE_SHARE: u64 = 8;
 
-/// Keeps a part of the disk that a path is on. The default one keeps nothing.
+/// Keeps a part of the disk that a path is on. The default keeps nothing.
 #[derive(Clone, Debug, Default)]
 pub struct DiskReserve {
     path: PathBuf,
@@ -19,7 +19,7 @@ pub struct DiskReserve {
 }
 
 impl DiskReserve {
-    /// Without a number: 256 MiB, or an eighth of a disk that has less than 2 GiB.
+    /// Without a number: 256 MiB, or an eighth of a disk with less than 2 GiB.
     pub fn new(path: PathBuf, bytes: Option<u64>) -> DiskReserve {
         DiskReserve {
             path,
@@ -28,7 +28,7 @@ impl DiskReserve {
         }
     }
 
-    /// May something that can wait write so many bytes? Yes also where the system does not tell.
+    /// Whether so many bytes may be written that are not part of a commit log. Yes also where the system gives no numbers.
     pub fn has_room_for(&self, bytes: u64) -> bool {
         match self.space() {
             Some((free, kept)) => free >= kept.saturating_add(bytes),
@@ -36,7 +36,7 @@ impl DiskReserve {
         }
     }
 
-    /// How many bytes are free, and how many are kept. None where nothing is kept or the system does not tell.
+    /// Free bytes and reserved bytes. None where nothing is reserved or the system gives no numbers.
     pub fn space(&self) -> Option<(u64, u64)> {
         if !self.enabled {
             return None;

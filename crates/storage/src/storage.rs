@@ -1,4 +1,4 @@
-//! What a disk is to the engine: the traits [`Storage`] and [`File`], and reads and writes of several pieces.
+//! The traits [`Storage`] and [`File`], and reads and writes in several parts.
 
 use std::any::Any;
 use std::io::{self, IoSlice};
@@ -6,7 +6,6 @@ use std::path::Path;
 
 use crate::position::FilePosition;
 
-/// How [`Storage::open`] opens a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
     /// An existing file, for reading.
@@ -17,17 +16,16 @@ pub enum OpenMode {
     CreateNew,
 }
 
-/// Files and directories, background work and randomness, as the engine needs them.
 pub trait Storage: Send + Sync + 'static {
-    /// Creates `directory` and its parents where missing, durably: on return a power failure cannot take any of them away.
+    /// Creates `directory` and its missing parents, durably.
     ///
-    /// Each name is synced before anything is made below it. So of directories that are there already only the last
-    /// one may have been left behind unsynced, by a process that died; its name is synced again.
+    /// Each name is synced before anything is made below it. So of the directories that exist, only the last may have been left
+    /// unsynced, by a process that died; its name is synced again.
     fn create_directory(&self, directory: &Path) -> io::Result<()> {
         let parent = parent_of(directory);
         if self.is_directory(directory)? {
             return match self.sync_directory(parent) {
-                // A process that may not even open the parent has not made this directory; a mount point has no name to sync.
+                // A process that may not open the parent has not made this directory; a mount point has no name to sync.
                 Err(error)
                     if matches!(
                         error.kind(),
@@ -43,25 +41,24 @@ pub trait Storage: Send + Sync + 'static {
         }
         self.create_directory(parent)?;
         match self.make_directory(directory) {
-            // Another process or thread was quicker.
+            // Another process or thread was faster.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made?,
         }
         self.sync_directory(parent).inspect_err(|_| {
-            // The next sync might report success without writing this name; a new directory is a new name.
+            // The next sync might report success without writing this name; a new directory has a new name.
             let _ = self.remove_directory(directory);
         })
     }
 
     /// Whether there is a directory at `path`. Something else there is [`io::ErrorKind::NotADirectory`].
     fn is_directory(&self, path: &Path) -> io::Result<bool>;
-    /// Makes one directory. For [`Storage::create_directory`].
+    /// One step of [`Storage::create_directory`].
     fn make_directory(&self, directory: &Path) -> io::Result<()>;
     /// Removes an empty directory. Durable after [`Storage::sync_directory`] of its parent.
     fn remove_directory(&self, directory: &Path) -> io::Result<()>;
-    /// Names of what is in `directory`, in no particular order.
+    /// The names in `directory`, in no particular order.
     fn list(&self, directory: &Path) -> io::Result<Vec<String>>;
-    /// Opens a file.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn File>>;
     /// Renames a file; an existing file of the new name is replaced. Durable after [`Storage::sync_directory`].
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -72,7 +69,7 @@ pub trait Storage: Send + Sync + 'static {
     /// Takes the exclusive lock file `path` until the returned guard is dropped.
     /// Fails with [`io::ErrorKind::WouldBlock`] while another process holds it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Any + Send + Sync>>;
-    /// Runs `task` beside the caller (the simulator runs it at once). Fails if no thread can be had.
+    /// Runs `task` beside the caller (the simulator runs it at once). Fails if there is no thread for it.
     fn run_in_background(&self, name: &str, task: Box<dyn FnOnce() + Send>) -> io::Result<()>;
     /// A random number that clients cannot guess.
     fn random_u64(&self) -> u64;
@@ -80,25 +77,24 @@ pub trait Storage: Send + Sync + 'static {
 
 /// An open file. All reads and writes name their position; there is no cursor.
 pub trait File: Send + Sync {
-    /// Length in bytes.
     fn length(&self) -> io::Result<u64>;
     /// Reads up to `buffer.len()` bytes at `position`; 0 means the end of the file.
     fn read_at(&self, buffer: &mut [u8], position: FilePosition) -> io::Result<usize>;
-    /// Writes a prefix of the concatenation of `parts` at `position`; returns how many bytes were taken.
+    /// Writes a prefix of the concatenation of `parts` at `position`; returns its length.
     fn write_vectored_at(&self, parts: &[IoSlice<'_>], position: FilePosition)
         -> io::Result<usize>;
     /// Cuts or extends (with zeros) the file.
     fn set_length(&self, length: u64) -> io::Result<()>;
     /// Makes the contents, and the metadata needed to read them back, durable (`fdatasync`).
     fn sync_data(&self) -> io::Result<()>;
-    /// A wish: the next reads of what is synced come from the disk and not from the cache.
+    /// A hint: later reads of synced bytes are to come from the disk, not from the cache.
     fn forget_cached(&self) {}
 }
 
 /// The directory that holds the name of `path`.
 pub fn parent_of(path: &Path) -> &Path {
     match path.parent() {
-        // The root, which is always there.
+        // The root, which always exists.
         None => path,
         Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
         Some(parent) => parent,
@@ -108,7 +104,7 @@ pub fn parent_of(path: &Path) -> &Path {
 /// The most parts one write takes; Linux's `IOV_MAX`.
 const PARTS_MAX: usize = 1024;
 
-/// Writes all of `parts` at `position`. A short write is continued; an error ends it at once.
+/// Writes all of `parts` at `position`. A short write is continued.
 pub fn write_all_at(
     file: &dyn File,
     parts: &[&[u8]],
@@ -138,7 +134,6 @@ pub fn write_all_at(
     Ok(())
 }
 
-/// Writes zeros to `from..to`.
 pub fn write_zeros(file: &dyn File, from: FilePosition, to: FilePosition) -> io::Result<()> {
     const PIECE: usize = 256 * 1024;
     static ZEROS: [u8; PIECE] = [0; PIECE];
@@ -151,7 +146,7 @@ pub fn write_zeros(file: &dyn File, from: FilePosition, to: FilePosition) -> io:
     Ok(())
 }
 
-/// Fills `buffer` from `position`; returns how many bytes there were (fewer than its length only at the end of the file).
+/// Fills `buffer` from `position`; returns how many bytes there were, fewer only at the end of the file.
 pub fn read_full_at(
     file: &dyn File,
     buffer: &mut [u8],

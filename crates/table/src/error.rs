@@ -1,6 +1,5 @@
-//! What can be wrong.
+//! Errors of this crate.
 
-/// What can be wrong with the input of this crate.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Error {
     /// Row or key bytes do not decode as the table's or index's type (01 §1.5.1).

@@ -16,7 +16,7 @@ const BITS_MIN: u32 = 3;
 /// larger ones, so that the list of pages stays in the cache.
 const PAGE_BITS_MIN: u32 = 9;
 const PAGE_BITS_MAX: u32 = 12;
-/// So many pages, as a power of two, before they become larger.
+/// Pages become larger beyond so many, a power of two.
 const PAGES_BITS: u32 = 10;
 
 /// Row ids by hash; the caller knows what is hashed and compares it.

@@ -1,4 +1,4 @@
-//! Where the columns of a row lie, and whether bytes are a row at all.
+//! The layout of a row, and whether bytes are a row at all.
 
 use std::ops::Range;
 
@@ -6,12 +6,12 @@ use lightcone_schema::ColumnSchema;
 use lightcone_types::bsatn::{DecodeError, Reader};
 use lightcone_types::AlgebraicType;
 
-/// How the encoding of one type is walked. Adjacent parts in which every bit pattern is valid are merged.
+/// The walk over the encoding of one type. Adjacent parts that are valid for every bit pattern are merged.
 #[derive(Debug, Clone)]
 enum Shape {
-    /// So many bytes, all patterns valid.
+    /// Bytes for which every pattern is valid.
     Plain(usize),
-    /// One byte, 0 or 1.
+    /// 0 or 1.
     Bool,
     String,
     Array {

@@ -14,15 +14,15 @@ use crate::row_id::PageNumber;
 /// Target size of a page of rows in bytes.
 pub(crate) const PAGE_BYTES: usize = 64 * 1024;
 
-/// What a snapshot calls an image of a page: a hash of its bytes.
+/// The name of a page image in snapshots: a hash of its bytes.
 pub type PageHash = [u8; 32];
 
 /// A page's bytes on the heap, aligned to 64 bytes.
 struct PageBuffer {
     data: NonNull<u8>,
     len: usize,
-    /// Of these bytes, if a snapshot has told it. Set while a frozen copy holds the page, or before it is exclusive, and forgotten
-    /// when it becomes exclusive: so never of other bytes.
+    /// Of these bytes, if a snapshot has computed it. Set while a frozen copy holds the page, or before the page is exclusive, and
+    /// cleared when it becomes exclusive: so never of other bytes.
     hash: OnceLock<PageHash>,
 }
 

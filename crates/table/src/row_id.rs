@@ -1,15 +1,14 @@
-//! Names of rows, and the parts that they are made of.
+//! Row ids and their parts.
 
 use std::fmt;
 
-/// How many bits of the id of a row of varying size are the slot.
+/// Slot bits in the id of a row of varying size.
 pub(crate) const SLOT_BITS: u32 = 11;
-/// The most row ids of a table. `u32::MAX` is none of them, nor is any other id in its page.
+/// The number of row ids of a table. `u32::MAX` is none, nor is any other id in its page.
 pub(crate) const ROW_IDS_MAX: u32 = u32::MAX - (1 << SLOT_BITS);
 
-/// Names a row for as long as it lives in its table. Only tables make such names.
-///
-/// It is the number of a page and a slot in that page, which has the low bits. How many bits these are, the table knows.
+/// Names a row while it is in its table. It is a page number and a slot in that page, in the low bits; the table knows how many
+/// bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct RowId(u32);

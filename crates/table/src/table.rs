@@ -1,4 +1,4 @@
-//! One table: rows, their indexes, and the primitive changes a transaction is made of.
+//! One table: rows, their indexes, and the primitive changes of transactions.
 
 pub(crate) mod alter;
 pub(crate) mod held;
@@ -54,7 +54,7 @@ impl std::ops::Deref for Table {
     }
 }
 
-/// What inserting a row did.
+/// The result of an insert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inserted {
     New(RowId),
@@ -149,7 +149,6 @@ fn all<'t>(
 }
 
 impl Table {
-    /// An empty table.
     pub fn new(schema: Arc<TableSchema>) -> Table {
         let layout = Arc::new(RowLayout::of(&schema.columns));
         let rows = RowStore::new(&layout);

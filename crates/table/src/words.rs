@@ -51,7 +51,6 @@ impl<W: Word> Words<W> {
         }
     }
 
-    /// How many words there are.
     #[inline]
     pub fn len(&self) -> usize {
         self.pages.len() << self.page_bits
@@ -85,7 +84,7 @@ impl<W: Word> Words<W> {
         (PageNumber::new(index >> self.page_bits), in_page * W::BYTES)
     }
 
-    /// What takes the place of these words when all of them are to move: nothing yet, in pages of another size.
+    /// The empty successor of these words, with pages of another size, before all words are moved.
     pub fn emptied(&self, page_bits: u32) -> Words<W> {
         Words::with(self.pages.emptied(), page_bits)
     }

@@ -7,7 +7,6 @@ use std::fmt;
 pub struct TypeRef(pub u32);
 
 impl TypeRef {
-    /// The position in `Typespace::types`.
     #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -46,7 +45,7 @@ pub struct SumType {
     pub variants: Vec<SumTypeVariant>,
 }
 
-/// One variant of a sum: exactly one payload type, unit when it carries nothing.
+/// A variant of a sum. A variant without payload has the unit type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SumTypeVariant {
     pub name: Option<Box<str>>,
@@ -59,7 +58,6 @@ pub struct ProductType {
     pub elements: Vec<ProductTypeElement>,
 }
 
-/// One element of a product.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ProductTypeElement {
     pub name: Option<Box<str>>,
@@ -67,7 +65,6 @@ pub struct ProductTypeElement {
 }
 
 impl SumTypeVariant {
-    /// A named variant.
     pub fn new(name: impl Into<Box<str>>, algebraic_type: AlgebraicType) -> Self {
         Self {
             name: Some(name.into()),
@@ -75,19 +72,16 @@ impl SumTypeVariant {
         }
     }
 
-    /// A named variant without data.
     pub fn unit(name: impl Into<Box<str>>) -> Self {
         Self::new(name, AlgebraicType::unit())
     }
 
-    /// The name, if there is one.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 }
 
 impl ProductTypeElement {
-    /// A named element.
     pub fn new(name: impl Into<Box<str>>, algebraic_type: AlgebraicType) -> Self {
         Self {
             name: Some(name.into()),
@@ -95,14 +89,12 @@ impl ProductTypeElement {
         }
     }
 
-    /// The name, if there is one.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 }
 
 impl SumType {
-    /// A sum of named variants.
     pub fn new<N: Into<Box<str>>>(variants: impl IntoIterator<Item = (N, AlgebraicType)>) -> Self {
         Self {
             variants: variants
@@ -112,7 +104,6 @@ impl SumType {
         }
     }
 
-    /// Position and variant of the given name.
     pub fn variant_by_name(&self, name: &str) -> Option<(usize, &SumTypeVariant)> {
         self.variants
             .iter()
@@ -127,7 +118,6 @@ impl SumType {
 }
 
 impl ProductType {
-    /// A product of named elements.
     pub fn new<N: Into<Box<str>>>(elements: impl IntoIterator<Item = (N, AlgebraicType)>) -> Self {
         Self {
             elements: elements
@@ -137,14 +127,12 @@ impl ProductType {
         }
     }
 
-    /// The product without elements.
     pub fn unit() -> Self {
         Self {
             elements: Vec::new(),
         }
     }
 
-    /// Position and element of the given name.
     pub fn element_by_name(&self, name: &str) -> Option<(usize, &ProductTypeElement)> {
         self.elements
             .iter()
@@ -152,12 +140,10 @@ impl ProductType {
             .find(|(_, e)| e.name() == Some(name))
     }
 
-    /// Number of elements.
     pub fn len(&self) -> usize {
         self.elements.len()
     }
 
-    /// True for unit.
     pub fn is_empty(&self) -> bool {
         self.elements.is_empty()
     }
@@ -174,24 +160,20 @@ impl AlgebraicType {
         Self::Sum(SumType::default())
     }
 
-    /// `Array(U8)`.
     pub fn bytes() -> Self {
         Self::array(Self::U8)
     }
 
-    /// `Array(element)`.
     pub fn array(element: AlgebraicType) -> Self {
         Self::Array(Box::new(element))
     }
 
-    /// A product of named elements.
     pub fn product<N: Into<Box<str>>>(
         elements: impl IntoIterator<Item = (N, AlgebraicType)>,
     ) -> Self {
         Self::Product(ProductType::new(elements))
     }
 
-    /// A sum of named variants.
     pub fn sum<N: Into<Box<str>>>(variants: impl IntoIterator<Item = (N, AlgebraicType)>) -> Self {
         Self::Sum(SumType::new(variants))
     }
@@ -201,22 +183,18 @@ impl AlgebraicType {
         Self::sum(names.into_iter().map(|n| (n, Self::unit())))
     }
 
-    /// A reference into the typespace.
     pub fn reference(index: u32) -> Self {
         Self::Ref(TypeRef(index))
     }
 
-    /// True for the product without elements.
     pub fn is_unit(&self) -> bool {
         matches!(self, Self::Product(p) if p.is_empty())
     }
 
-    /// True for the sum without variants.
     pub fn is_never(&self) -> bool {
         matches!(self, Self::Sum(s) if s.variants.is_empty())
     }
 
-    /// True for `Array(U8)`.
     pub fn is_bytes(&self) -> bool {
         matches!(self, Self::Array(e) if **e == Self::U8)
     }
@@ -226,7 +204,6 @@ impl AlgebraicType {
         matches!(self, Self::Sum(s) if s.is_simple_enum())
     }
 
-    /// True for every integer type.
     pub fn is_integer(&self) -> bool {
         use AlgebraicType::*;
         matches!(
@@ -235,17 +212,14 @@ impl AlgebraicType {
         )
     }
 
-    /// True for `F32` and `F64`.
     pub fn is_float(&self) -> bool {
         matches!(self, Self::F32 | Self::F64)
     }
 
-    /// True for `Bool`, integers and floats.
     pub fn is_scalar(&self) -> bool {
         matches!(self, Self::Bool) || self.is_integer() || self.is_float()
     }
 
-    /// The product inside, if this is a product.
     pub fn as_product(&self) -> Option<&ProductType> {
         match self {
             Self::Product(p) => Some(p),
@@ -253,7 +227,6 @@ impl AlgebraicType {
         }
     }
 
-    /// The sum inside, if this is a sum.
     pub fn as_sum(&self) -> Option<&SumType> {
         match self {
             Self::Sum(s) => Some(s),

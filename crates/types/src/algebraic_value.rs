@@ -42,12 +42,10 @@ pub enum AlgebraicValue {
 }
 
 impl AlgebraicValue {
-    /// The value of the unit type.
     pub fn unit() -> Self {
         Self::Product(Vec::new())
     }
 
-    /// A sum value.
     pub fn sum(tag: u8, value: AlgebraicValue) -> Self {
         Self::Sum {
             tag,
@@ -55,22 +53,18 @@ impl AlgebraicValue {
         }
     }
 
-    /// A value of a variant without data.
     pub fn enum_tag(tag: u8) -> Self {
         Self::sum(tag, Self::unit())
     }
 
-    /// `some(value)` of an option type.
     pub fn some(value: AlgebraicValue) -> Self {
         Self::sum(0, value)
     }
 
-    /// `none` of an option type.
     pub fn none() -> Self {
         Self::enum_tag(1)
     }
 
-    /// Elements of a product, if this is one.
     pub fn as_product(&self) -> Option<&[AlgebraicValue]> {
         match self {
             Self::Product(elements) => Some(elements),
@@ -78,7 +72,6 @@ impl AlgebraicValue {
         }
     }
 
-    /// The text, if this is a string.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::String(s) => Some(s),

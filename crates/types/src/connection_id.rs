@@ -17,7 +17,6 @@ impl ConnectionId {
         Self(random.max(1))
     }
 
-    /// True for the reserved id.
     #[inline]
     pub fn is_zero(self) -> bool {
         self.0 == 0

@@ -1,8 +1,8 @@
-//! Texts of strangers in errors and logs are cut.
+//! Cutting long foreign texts for errors and logs.
 
 use std::borrow::Cow;
 
-/// The most of a name that errors and logs repeat.
+/// Longer names are cut in errors and logs.
 pub const SHOWN_NAME_BYTES_MAX: usize = 256;
 
 /// The text, or its beginning and a mark that says how long it was.
@@ -19,7 +19,6 @@ pub fn cut(text: &str, bytes_max: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{shown}… [{} bytes]", text.len()))
 }
 
-/// A name as errors and logs show it.
 pub fn cut_name(name: &str) -> Cow<'_, str> {
     cut(name, SHOWN_NAME_BYTES_MAX)
 }

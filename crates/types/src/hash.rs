@@ -13,7 +13,6 @@ use std::fmt;
 pub struct Hash(pub [u8; 32]);
 
 impl Hash {
-    /// All zeros.
     pub const ZERO: Hash = Hash([0; 32]);
 
     /// Keccak-256 with the original padding, not NIST SHA3-256.
@@ -21,12 +20,10 @@ impl Hash {
         Self(Keccak256::digest(bytes).into())
     }
 
-    /// The digest as a number.
     pub fn to_u256(self) -> U256 {
         U256::from_le_bytes(self.0)
     }
 
-    /// The digest of a number.
     pub fn from_u256(number: U256) -> Self {
         Self(number.to_le_bytes())
     }

@@ -33,7 +33,6 @@ impl Identity {
         self.0
     }
 
-    /// The 32 BSATN bytes, borrowed.
     #[inline]
     pub const fn as_le_bytes(&self) -> &[u8; 32] {
         &self.0
@@ -46,12 +45,10 @@ impl Identity {
         bytes
     }
 
-    /// The identity as a number.
     pub fn from_u256(number: U256) -> Self {
         Self(number.to_le_bytes())
     }
 
-    /// The identity as a number.
     pub fn to_u256(self) -> U256 {
         U256::from_le_bytes(self.0)
     }

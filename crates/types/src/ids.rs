@@ -10,7 +10,6 @@ macro_rules! id {
         pub struct $name(pub $int);
 
         impl $name {
-            /// The id as a position.
             #[inline]
             pub fn index(self) -> usize {
                 self.0 as usize
@@ -46,20 +45,13 @@ macro_rules! id {
 }
 
 id! {
-    /// Id of a table.
     TableId(u32);
-    /// Id of a view.
     ViewId(u32);
-    /// Id of a sequence.
     SequenceId(u32);
-    /// Id of an index.
     IndexId(u32);
-    /// Id of a constraint.
     ConstraintId(u32);
-    /// Id of a schedule.
     ScheduleId(u32);
     /// Position of a column in its table.
     ColId(u16);
-    /// Id of a set of view arguments.
     ArgId(u64);
 }

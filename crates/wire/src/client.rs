@@ -8,31 +8,30 @@ use crate::protocol::Protocol;
 /// A message from a client. Texts and bytes are borrowed from the payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientMessage<'a> {
-    /// Register a query set and send its rows.
+    /// Registers a query set and sends its rows.
     Subscribe {
         request_id: u32,
         query_set_id: u32,
         query_strings: Vec<&'a str>,
     },
-    /// Remove a query set.
+    /// Removes a query set.
     Unsubscribe {
         request_id: u32,
         query_set_id: u32,
         /// The answer lists the rows that the client no longer holds through this set.
         send_dropped_rows: bool,
     },
-    /// Run a query once.
     OneOffQuery {
         request_id: u32,
         query_string: &'a str,
     },
-    /// Call a reducer; `args` is the BSATN of the parameters, back to back.
+    /// `args` is the BSATN of the parameters, back to back.
     CallReducer {
         request_id: u32,
         reducer: &'a str,
         args: &'a [u8],
     },
-    /// Call a procedure; `args` as for a reducer.
+    /// `args` as for a reducer.
     CallProcedure {
         request_id: u32,
         procedure: &'a str,
@@ -93,8 +92,7 @@ impl<'a> ClientMessage<'a> {
         let request_id = r.read_u32()?;
         let query_set_id = r.read_u32()?;
         let count = r.read_u32()? as usize;
-        // A count that cannot fit is not refused here but where the input ends: the text of that
-        // error is the one clients of the reference system know.
+        // An impossible count is refused where the input ends: clients of the reference know the text of that error.
         let mut query_strings = Vec::with_capacity(count.min(r.remaining().len() / 4).min(1024));
         for _ in 0..count {
             query_strings.push(r.read_str()?);
@@ -106,7 +104,6 @@ impl<'a> ClientMessage<'a> {
         })
     }
 
-    /// The id the client chose for this request.
     #[inline]
     pub fn request_id(&self) -> u32 {
         match self {
@@ -200,7 +197,6 @@ enum PayloadState {
 }
 
 impl<'a> ClientPayload<'a> {
-    /// The messages of `payload`.
     #[inline]
     pub fn new(protocol: Protocol, payload: &'a [u8]) -> Self {
         Self {

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 
 use crate::error::Error;
 
-/// Bodies up to this size are not worth compressing.
+/// Smaller bodies are not compressed.
 pub const COMPRESS_ABOVE_BYTES: usize = 1024;
 
 /// An algorithm: the `compression` parameter of a connection, and the tag of a payload.
@@ -12,7 +12,7 @@ pub const COMPRESS_ABOVE_BYTES: usize = 1024;
 pub enum Compression {
     /// Tag 0; always allowed.
     None,
-    /// Tag 1, RFC 7932. What a client gets that does not name any.
+    /// Tag 1, RFC 7932. The default of a client that names none.
     #[default]
     Brotli,
     /// Tag 2, RFC 1952.
@@ -20,7 +20,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// From the value of the query parameter; upper and lower case matter.
+    /// Case-sensitive.
     pub fn from_query_value(value: &str) -> Option<Self> {
         match value {
             "None" => Some(Self::None),
@@ -30,7 +30,6 @@ impl Compression {
         }
     }
 
-    /// The value of the query parameter.
     pub fn query_value(self) -> &'static str {
         match self {
             Self::None => "None",
@@ -39,7 +38,6 @@ impl Compression {
         }
     }
 
-    /// The first byte of a payload.
     #[inline]
     pub fn tag(self) -> u8 {
         match self {
@@ -49,7 +47,6 @@ impl Compression {
         }
     }
 
-    /// From the first byte of a payload.
     pub fn from_tag(tag: u8) -> Result<Self, Error> {
         match tag {
             0 => Ok(Self::None),
@@ -59,7 +56,6 @@ impl Compression {
         }
     }
 
-    /// Appends `body`, compressed.
     pub(crate) fn compress(self, body: &[u8], out: &mut Vec<u8>) {
         match self {
             Self::None => out.extend_from_slice(body),
@@ -82,7 +78,6 @@ impl Compression {
         }
     }
 
-    /// Decompresses `data` into at most `limit_bytes`.
     pub(crate) fn decompress(self, data: &[u8], limit_bytes: usize) -> Result<Vec<u8>, Error> {
         let mut body = Vec::new();
         let take = (limit_bytes as u64).saturating_add(1);
@@ -108,25 +103,21 @@ impl Compression {
 
 /// When the server compresses.
 ///
-/// The TypeScript client 2.10.1, which asks for gzip unless told otherwise, inflates each payload asynchronously and
-/// handles it when *that* payload is ready. A large compressed payload is thus overtaken by small
-/// ones that follow, compressed or not, and the client loses row changes. No policy of the server
-/// can prevent this except not to compress for such clients; an uncompressed payload is legal
-/// whatever the client asked for.
+/// The TypeScript client 2.10.1 asks for gzip by default. It inflates each payload asynchronously and handles it when *that*
+/// payload is ready, so small payloads behind a large compressed one overtake it, and the client loses row changes. The server can
+/// prevent this only by not compressing for such clients; an uncompressed payload is always legal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CompressionPolicy {
-    /// Never.
     Never,
-    /// As the client asked, above [`COMPRESS_ABOVE_BYTES`], but never with gzip. Order holds for all but
-    /// TypeScript clients that were told to ask for Brotli; the others that ask for it handle payloads in order.
+    /// As the client asked, above [`COMPRESS_ABOVE_BYTES`], but never with gzip. Only TypeScript clients that were told to ask for
+    /// Brotli lose the order; others that ask for it handle payloads in order.
     #[default]
     KeepOrder,
-    /// As the client asked, above [`COMPRESS_ABOVE_BYTES`]: what the reference server does.
+    /// As the client asked, above [`COMPRESS_ABOVE_BYTES`], like the reference server.
     AsAsked,
 }
 
 impl CompressionPolicy {
-    /// The algorithm for a body of this size.
     #[inline]
     pub fn choose(self, asked: Compression, body_bytes: usize) -> Compression {
         if body_bytes <= COMPRESS_ABOVE_BYTES {

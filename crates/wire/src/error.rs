@@ -1,11 +1,11 @@
-//! What can be wrong with bytes of the client protocol.
+//! Errors in bytes of the client protocol.
 
 use lightcone_types::DecodeError;
 
 use crate::protocol::Protocol;
 
-/// Why a message or payload is refused. The texts of client-side mistakes are those of spec 05 §8;
-/// they become the reason of the Close frame with code 1011.
+/// Why a message or payload is refused. The texts for client messages are those of spec 05 §8; they are the reason of the Close
+/// frame with code 1011.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The bytes are not the BSATN of a message.

@@ -7,7 +7,6 @@ use lightcone_types::{
 use crate::error::Error;
 use crate::rows::RowList;
 
-/// A message from the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerMessage {
     /// The first message of a connection.
@@ -16,13 +15,13 @@ pub enum ServerMessage {
         connection_id: ConnectionId,
         token: String,
     },
-    /// Answer to `Subscribe`: the rows of each query.
+    /// The rows of each query.
     SubscribeApplied {
         request_id: u32,
         query_set_id: u32,
         rows: QueryRows,
     },
-    /// Answer to `Unsubscribe`, with the dropped rows if the client asked for them.
+    /// With the dropped rows if the client asked for them.
     UnsubscribeApplied {
         request_id: u32,
         query_set_id: u32,
@@ -36,18 +35,15 @@ pub enum ServerMessage {
     },
     /// A transaction changed rows of the client's query sets.
     TransactionUpdate { query_sets: Vec<QuerySetUpdate> },
-    /// Answer to `OneOffQuery`.
     OneOffQueryResult {
         request_id: u32,
         result: Result<QueryRows, String>,
     },
-    /// Answer to `CallReducer`.
     ReducerResult {
         request_id: u32,
         timestamp: Timestamp,
         result: ReducerOutcome,
     },
-    /// Answer to `CallProcedure`.
     ProcedureResult {
         status: ProcedureStatus,
         timestamp: Timestamp,
@@ -56,13 +52,11 @@ pub enum ServerMessage {
     },
 }
 
-/// Rows of several queries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueryRows {
     pub tables: Vec<SingleTableRows>,
 }
 
-/// Rows of one query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SingleTableRows {
     pub table: String,
@@ -83,7 +77,6 @@ pub struct TableUpdate {
     pub rows: Vec<TableUpdateRows>,
 }
 
-/// Changed rows of one query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TableUpdateRows {
     /// Of a stored table.
@@ -109,7 +102,7 @@ pub enum ReducerOutcome {
 }
 
 impl ReducerOutcome {
-    /// The text of an `Err`; bytes that are no BSATN string are shown as text as far as possible.
+    /// The text of an `Err`. Bytes that are no BSATN string are shown as text as far as possible.
     pub fn error_text(bytes: &[u8]) -> String {
         String::from_slice(bytes).unwrap_or_else(|_| String::from_utf8_lossy(bytes).into_owned())
     }
@@ -118,13 +111,12 @@ impl ReducerOutcome {
 /// How a procedure call ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProcedureStatus {
-    /// The BSATN of the returned value.
+    /// BSATN.
     Returned(Vec<u8>),
-    /// Failed.
     InternalError(String),
 }
 
-/// Reads a `u32` count and as many elements. Every element takes at least `min_bytes` of input.
+/// Reads a `u32` count and as many elements of at least `min_bytes` each.
 fn decode_list<T>(
     r: &mut Reader<'_>,
     min_bytes: usize,

@@ -1,4 +1,4 @@
-//! From messages to the payloads of WebSocket messages and back (spec 05 §3).
+//! From messages to WebSocket payloads and back (spec 05 §3).
 //!
 //! ```text
 //! client to server   version 2: message                    version 3: message message …
@@ -19,7 +19,7 @@ use crate::message::ServerMessage;
 pub use crate::compress::COMPRESS_ABOVE_BYTES;
 pub use crate::protocol::Protocol;
 
-/// Messages are put into one payload up to this size of its uncompressed body.
+/// Messages share a payload up to this size of the uncompressed body.
 pub const COALESCED_BODY_BYTES_MAX: usize = 512 * 1024;
 
 /// The largest client message that must be accepted.
@@ -39,7 +39,6 @@ pub fn body_ranges(protocol: Protocol, ends: &[usize]) -> BodyRanges<'_> {
     }
 }
 
-/// See [`body_ranges`].
 #[derive(Clone, Debug)]
 pub struct BodyRanges<'a> {
     protocol: Protocol,

@@ -1,6 +1,5 @@
 //! The versions of the protocol, and which one a connection gets (spec 05 §2.3).
 
-/// A version of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// One message per payload.
@@ -13,7 +12,7 @@ impl Protocol {
     /// All versions, the preferred one first.
     pub const PREFERENCE: [Protocol; 2] = [Protocol::V3, Protocol::V2];
 
-    /// The sub-protocol token of the WebSocket handshake.
+    /// Of the WebSocket handshake.
     pub fn token(self) -> &'static str {
         match self {
             Self::V2 => "v2.bsatn.spacetimedb",
@@ -21,7 +20,7 @@ impl Protocol {
         }
     }
 
-    /// The short name in error texts.
+    /// For error texts.
     pub fn name(self) -> &'static str {
         match self {
             Self::V2 => "v2",
@@ -29,15 +28,14 @@ impl Protocol {
         }
     }
 
-    /// The version with this token; upper and lower case matter.
+    /// Case-sensitive.
     pub fn from_token(token: &str) -> Option<Self> {
         Self::PREFERENCE
             .into_iter()
             .find(|protocol| protocol.token() == token)
     }
 
-    /// The version the server selects among the values of `Sec-WebSocket-Protocol` header lines:
-    /// the server's preference decides, not the client's order (§2.3).
+    /// Selects among the values of `Sec-WebSocket-Protocol` lines: the server's preference decides, not the client's order (§2.3).
     pub fn select<'a>(header_values: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let mut selected = None;
         for value in header_values {

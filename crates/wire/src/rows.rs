@@ -64,7 +64,6 @@ pub struct RowListWriter<'a> {
 }
 
 impl<'a> RowListWriter<'a> {
-    /// Starts a list at the end of `out`.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
         let start = out.len();
         out.extend_from_slice(&[0; FIXED_HEADER_BYTES]);
@@ -78,19 +77,16 @@ impl<'a> RowListWriter<'a> {
         }
     }
 
-    /// Rows so far.
     #[inline]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Bytes of rows so far.
     #[inline]
     pub fn data_bytes(&self) -> usize {
         self.out.len() - self.start - FIXED_HEADER_BYTES
     }
 
-    /// Appends a row.
     #[inline]
     pub fn push(&mut self, row: &[u8]) {
         self.out.extend_from_slice(row);
@@ -275,7 +271,7 @@ fn measure<'r>(rows: impl Iterator<Item = &'r [u8]>) -> (usize, usize, RowSize) 
     (count, data_bytes, RowSize::new(shared))
 }
 
-/// The size of a list, counted row by row before it is written: so that its memory can be had first, and all at once.
+/// The size of a list, counted row by row before it is written, so that its memory is reserved at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowListSize {
     rows: usize,
@@ -309,7 +305,6 @@ impl RowListSize {
         }
     }
 
-    /// Rows so far.
     pub fn rows(&self) -> usize {
         self.rows
     }
@@ -318,7 +313,6 @@ impl RowListSize {
         RowSize::new((!self.differ).then_some(self.first_bytes))
     }
 
-    /// Bytes of the whole list.
     pub fn encoded_bytes(&self) -> usize {
         match self.shared() {
             _ if self.rows == 0 => EMPTY_ROW_LIST.len(),
@@ -456,7 +450,6 @@ impl RowList {
         Self { sizes, data }
     }
 
-    /// Number of rows.
     pub fn len(&self) -> usize {
         match &self.sizes {
             Sizes::Fixed(bytes) => self.data.len() / usize::from(*bytes),
@@ -464,7 +457,6 @@ impl RowList {
         }
     }
 
-    /// True if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -474,7 +466,6 @@ impl RowList {
         &self.data
     }
 
-    /// The bytes of one row.
     pub fn get(&self, row: usize) -> Option<&[u8]> {
         self.range(row).map(|range| &self.data[range])
     }
@@ -496,7 +487,6 @@ impl RowList {
         }
     }
 
-    /// The rows in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         (0..self.len()).map(|row| self.get(row).expect("row is below the number of rows"))
     }
@@ -604,7 +594,6 @@ impl<'a> RowListParts<'a> {
         Ok(())
     }
 
-    /// Number of rows.
     pub(crate) fn len(&self) -> usize {
         match self.fixed_bytes {
             Some(bytes) => self.data.len() / usize::from(bytes),

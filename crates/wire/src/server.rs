@@ -230,12 +230,10 @@ impl<'a> QueryRowsWriter<'a> {
         self.out.extend_from_slice(entries);
     }
 
-    /// Number of entries so far.
     pub fn len(&self) -> u32 {
         self.tables.get(self.out)
     }
 
-    /// True if there is no entry yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -272,12 +270,10 @@ impl<'a> QuerySetsWriter<'a> {
         self.out.extend_from_slice(updates);
     }
 
-    /// Number of sets so far.
     pub fn len(&self) -> u32 {
         self.sets.get(self.out)
     }
 
-    /// True if there is no set yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

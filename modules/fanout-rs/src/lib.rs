@@ -12,7 +12,7 @@ const WHISPERS_OF_MEMBERS: Filter = Filter::Sql(
     "SELECT whisper.* FROM whisper JOIN membership ON whisper.room = membership.room WHERE membership.member = :sender",
 );
 
-/// Everybody sees open letters.
+/// All callers see open letters.
 #[client_visibility_filter]
 const OPEN_LETTERS: Filter = Filter::Sql("SELECT * FROM letter WHERE open = true");
 
@@ -61,7 +61,7 @@ pub struct Letter {
     pub text: String,
 }
 
-/// The rooms that whoever looks is in.
+/// The rooms of the caller.
 #[view(accessor = my_rooms, public)]
 fn my_rooms(ctx: &ViewContext) -> impl Query<Membership> {
     let sender = ctx.sender();
@@ -70,7 +70,7 @@ fn my_rooms(ctx: &ViewContext) -> impl Query<Membership> {
         .r#where(|membership| membership.member.eq(sender))
 }
 
-/// The same for everybody: the open posts.
+/// The same for all callers: the open posts.
 #[view(accessor = open_posts, public)]
 fn open_posts(ctx: &AnonymousViewContext) -> impl Query<Post> {
     ctx.from.post().r#where(|post| post.open.eq(true))

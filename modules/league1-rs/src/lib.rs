@@ -22,7 +22,7 @@ pub struct Account {
     pub town: String,
 }
 
-/// Nobody needs it any more.
+/// It is no longer needed.
 #[table(accessor = rumour)]
 pub struct Rumour {
     pub text: String,

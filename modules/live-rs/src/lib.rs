@@ -50,7 +50,7 @@ pub struct Score {
     pub name: String,
 }
 
-/// Rows of whoever looks, found by the module.
+/// Rows of the caller, found by the module.
 #[view(accessor = my_notes, public)]
 fn my_notes(ctx: &ViewContext) -> Vec<Note> {
     ctx.db.note().owner().filter(ctx.sender()).collect()
@@ -63,7 +63,7 @@ fn my_notes_query(ctx: &ViewContext) -> impl Query<Note> {
     ctx.from.note().r#where(|note| note.owner.eq(sender))
 }
 
-/// Messages of the rooms that whoever looks is in, found by the database.
+/// Messages of the rooms of the caller, found by the database.
 #[view(accessor = my_messages, public)]
 fn my_messages(ctx: &ViewContext) -> impl Query<Message> {
     let sender = ctx.sender();

@@ -24,7 +24,7 @@ const score = table(
 const spacetimedb = schema({ accounts, message, membership, note, score });
 export default spacetimedb;
 
-/** Rows of whoever looks, found by the module. */
+/** Rows of the caller, found by the module. */
 export const myNotes = spacetimedb.view({ name: 'my_notes', public: true }, t.array(note.rowType), (ctx) => [
   ...ctx.db.note.owner.filter(ctx.sender),
 ]);
@@ -34,7 +34,7 @@ export const myNotesQuery = spacetimedb.view({ name: 'my_notes_query', public: t
   ctx.from.note.where((row) => row.owner.eq(ctx.sender)),
 );
 
-/** Messages of the rooms that whoever looks is in, found by the database. */
+/** Messages of the rooms of the caller, found by the database. */
 export const myMessages = spacetimedb.view({ name: 'my_messages', public: true }, t.array(message.rowType), (ctx) =>
   ctx.from.membership
     .where((row) => row.member.eq(ctx.sender))

@@ -61,7 +61,7 @@ pub fn note_create(ctx: &ReducerContext, title: String) {
     create(ctx, &title);
 }
 
-/// The same, for whoever wants to know the id.
+/// The same, and returns the id.
 #[procedure]
 pub fn note_add(ctx: &mut ProcedureContext, title: String) -> u64 {
     ctx.with_tx(|tx| create(tx, &title))

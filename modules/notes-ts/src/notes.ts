@@ -47,7 +47,7 @@ export const noteCreate = spacetimedb.reducer({ title: t.string() }, (ctx, { tit
   create(ctx, title);
 });
 
-/** The same, for whoever wants to know the id. */
+/** The same, and returns the id. */
 export const noteAdd = spacetimedb.procedure({ title: t.string() }, t.u64(), (ctx, { title }) =>
   ctx.withTx((tx) => create(tx, title)),
 );

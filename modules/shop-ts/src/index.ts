@@ -1,7 +1,7 @@
 // A shop whose schema changes, for tests of publishing: one source of several programs. Who publishes replaces the number
 // in `shape=1` in the bundle.
 //
-// 1: items. 2: also sales, an index on names, one more colour; breaks nobody. 3: also a price with a default; breaks
+// 1: items. 2: also sales, an index on names, one more colour; breaks no client. 3: also a price with a default; breaks
 // clients. 4: as 3 with another type of the key; cannot be migrated. 5: as 3 with names that are unique. 6: sales only. 7: as 1, but
 // items have labels in the place of names, and a table of words: its migration function knows the items of 1.
 
@@ -62,5 +62,5 @@ const migrate = spacetimedb.reducer((ctx) => {
 export const migration = spacetimedb.exportGroup(SHAPE === 7 ? { __migrate: migrate } : {});
 
 export const left = spacetimedb.clientDisconnected(() => {
-  console.info(`somebody left shape ${SHAPE}`);
+  console.info(`a client left shape ${SHAPE}`);
 });

@@ -5,7 +5,7 @@ use spacetimedb::{
     ReducerContext, SpacetimeType, Table, ViewContext,
 };
 
-/// Nobody but the views can read it.
+/// Only the views can read it.
 #[table(accessor = message, index(accessor = by_owner_and_score, btree(columns = [owner, score])))]
 pub struct Message {
     #[primary_key]
@@ -42,7 +42,7 @@ pub struct Line {
     pub text: String,
 }
 
-/// Rows of whoever looks.
+/// Rows of the caller.
 #[view(accessor = my_messages, public)]
 fn my_messages(ctx: &ViewContext) -> Vec<Message> {
     ctx.db.message().owner().filter(ctx.sender()).collect()
@@ -56,7 +56,7 @@ fn my_best(ctx: &ViewContext) -> Option<Message> {
     found.filter((ctx.sender(), 10u32..)).last()
 }
 
-/// One row for everybody.
+/// One row for all callers.
 #[view(accessor = total, public)]
 fn total(ctx: &AnonymousViewContext) -> Option<Total> {
     Some(Total {
@@ -64,13 +64,13 @@ fn total(ctx: &AnonymousViewContext) -> Option<Total> {
     })
 }
 
-/// A query for everybody, which the database keeps up to date.
+/// A query for all callers, which the database keeps up to date.
 #[view(accessor = room_one, public)]
 fn room_one(ctx: &AnonymousViewContext) -> impl Query<Message> {
     ctx.from.message().r#where(|message| message.room.eq(1))
 }
 
-/// A query for whoever looks.
+/// A query for the caller.
 #[view(accessor = my_query, public)]
 fn my_query(ctx: &ViewContext) -> impl Query<Message> {
     let sender = ctx.sender();
@@ -79,7 +79,7 @@ fn my_query(ctx: &ViewContext) -> impl Query<Message> {
         .r#where(|message| message.owner.eq(sender))
 }
 
-/// A join for everybody: the messages whose id is one of a mode.
+/// A join for all callers: the messages whose id is one of a mode.
 #[view(accessor = with_mode, public)]
 fn with_mode(ctx: &AnonymousViewContext) -> impl Query<Message> {
     let modes = ctx.from.mode();
@@ -133,7 +133,7 @@ pub fn take(ctx: &ReducerContext, id: u32) {
     ctx.db.message().id().delete(id);
 }
 
-/// What nobody hears of.
+/// A change that is rolled back.
 #[reducer]
 pub fn put_and_fail(ctx: &ReducerContext, id: u32, owner: Identity) -> Result<(), String> {
     set(ctx, id, owner, 1, 100, "never".into());

@@ -3,7 +3,7 @@
 import { type InferSchema, Range, type ReducerCtx, schema, t, table } from 'spacetimedb/server';
 import type { Identity } from 'spacetimedb';
 
-/** Nobody but the views can read it. */
+/** Only the views can read it. */
 const message = table(
   {
     name: 'message',
@@ -27,7 +27,7 @@ export default spacetimedb;
 const Total = t.row('TotalRow', { messages: t.u64() });
 const Line = t.row('FragileLine', { key: t.u32().primaryKey(), text: t.string() });
 
-/** Rows of whoever looks. */
+/** Rows of the caller. */
 export const myMessages = spacetimedb.view({ name: 'my_messages', public: true }, t.array(message.rowType), (ctx) => [
   ...ctx.db.message.owner.filter(ctx.sender),
 ]);
@@ -39,22 +39,22 @@ export const myBest = spacetimedb.view({ name: 'my_best', public: true }, t.opti
   return [...ctx.db.message.byOwnerAndScore.filter([ctx.sender, new Range(from, { tag: 'unbounded' })])].pop();
 });
 
-/** One row for everybody. */
+/** One row for all callers. */
 export const total = spacetimedb.anonymousView({ name: 'total', public: true }, t.option(Total), (ctx) => ({
   messages: ctx.db.message.count(),
 }));
 
-/** A query for everybody, which the database keeps up to date. */
+/** A query for all callers, which the database keeps up to date. */
 export const roomOne = spacetimedb.anonymousView({ name: 'room_one', public: true }, t.array(message.rowType), (ctx) =>
   ctx.from.message.where((row) => row.room.eq(1)),
 );
 
-/** A query for whoever looks. */
+/** A query for the caller. */
 export const myQuery = spacetimedb.view({ name: 'my_query', public: true }, t.array(message.rowType), (ctx) =>
   ctx.from.message.where((row) => row.owner.eq(ctx.sender)),
 );
 
-/** A join for everybody: the messages whose id is one of a mode. */
+/** A join for all callers: the messages whose id is one of a mode. */
 export const withMode = spacetimedb.anonymousView({ name: 'with_mode', public: true }, t.array(message.rowType), (ctx) =>
   ctx.from.message.leftSemijoin(ctx.from.mode, (row, other) => row.id.eq(other.id)),
 );

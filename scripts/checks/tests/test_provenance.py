@@ -11,7 +11,7 @@ script = importlib.util.module_from_spec(specification)
 specification.loader.exec_module(script)
 
 THEIRS = """
-/// A counter for whatever it is that somebody wants to have counted, one by one.
+/// A counter for whatever it is that a caller wants to have counted, one by one.
 impl Counter {
     pub fn next(&mut self, step: u32) -> Result<u32, String> {
         let before = self.value;
@@ -34,7 +34,7 @@ class Items(unittest.TestCase):
     def tokens(self, source):
         return rust_text.tokens(source)
 
-    def test_headers_that_everybody_must_write_are_one_item(self):
+    def test_headers_that_every_program_must_write_are_one_item(self):
         source = "impl fmt::Debug for A { fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { body } }"
         items = words(provenance.code_items(self.tokens(source)))
         self.assertEqual(items[-5:-4] + items[-3:], ["fmt", "body", "}", "}"])

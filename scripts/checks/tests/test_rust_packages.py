@@ -67,7 +67,7 @@ class Sources(unittest.TestCase):
         self.assertEqual(self.problems(ignored, lib=""), [])
         self.assertEqual(self.problems(ignored, lib="use a::b;"), ["a need not be ignored by cargo-machete"])
 
-    def test_what_nobody_inherits_is_found(self):
+    def test_what_no_package_inherits_is_found(self):
         self.write("root.toml", '[workspace.dependencies]\na = "1"\nb = "1"')
         self.write("Cargo.toml", '[package]\nname = "p"\n[dependencies]\na.workspace = true')
         package = rust_packages.read_manifest(self.root / "Cargo.toml")

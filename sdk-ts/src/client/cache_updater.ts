@@ -9,7 +9,7 @@ import type { Steps } from "./scheduling";
 import type { PreparedChange, TableCacheImpl } from "./table_cache";
 import type { TableRows } from "./wire";
 
-/** Commits all tables and brings every view up to date before anybody is told. */
+/** Commits all tables and brings every view up to date before any callback runs. */
 function makeVisible(prepared: readonly PreparedChange[]): VisibleChanges {
   const changedViews: RowView[] = [];
   for (const change of prepared) change.commit(changedViews);
@@ -17,7 +17,7 @@ function makeVisible(prepared: readonly PreparedChange[]): VisibleChanges {
   return prepared;
 }
 
-/** What became visible, to be announced to the application. */
+/** Visible changes, to be announced to the application. */
 export type VisibleChanges = readonly PreparedChange[];
 
 export class CacheUpdater {
@@ -39,7 +39,7 @@ export class CacheUpdater {
     this.#incoming = new Map();
   }
 
-  /** The connection was lost again: what was collected is worthless. */
+  /** The connection was lost again: drops the collected rows. */
   cancelResync(): void {
     this.#incoming = undefined;
   }
@@ -79,7 +79,7 @@ export class CacheUpdater {
     return all;
   }
 
-  /** Replaces the cache by what was collected. */
+  /** Replaces the cache by the collected rows. */
   *endResync(): Steps<VisibleChanges> {
     const incoming = this.#incoming;
     this.#incoming = undefined;

@@ -4,7 +4,7 @@ import { ClientError } from "./client_error";
 import { stdbLogger } from "./logger";
 
 /**
- * The answer to a call. A failure that nobody waits for is written to the log instead of ending the process as an
+ * The answer to a call. A failure that is not awaited is written to the log instead of ending the process as an
  * unhandled rejection.
  */
 export class CallPromise<T> extends Promise<T> {
@@ -15,7 +15,7 @@ export class CallPromise<T> extends Promise<T> {
     return Promise;
   }
 
-  // biome-ignore lint/suspicious/noThenProperty: it notices whether somebody waits
+  // biome-ignore lint/suspicious/noThenProperty: it notices whether the call is awaited
   override then<A = T, B = never>(
     onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
     onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
@@ -27,12 +27,12 @@ export class CallPromise<T> extends Promise<T> {
   /** Makes sure that a rejection is handled; the log names the call. */
   watch(kind: string, name: string): this {
     super.then(undefined, (error: unknown) => {
-      // Whoever waits for a call that failed at once has not come to it yet.
+      // The caller of a call that failed at once may await it a moment later.
       setTimeout(() => {
         if (this.#isObserved) return;
-        // That the connection is gone is told elsewhere as well.
+        // A lost connection is reported elsewhere as well.
         const level = error instanceof ClientError ? "warn" : "error";
-        stdbLogger(level, `${kind} ${name} failed, and nobody waited for it:`, error);
+        stdbLogger(level, `${kind} ${name} failed, and it was not awaited:`, error);
       });
     });
     return this;
@@ -62,7 +62,7 @@ export class PendingRequest {
     });
   }
 
-  /** The answer has come; what it is depends on the kind of the request. */
+  /** Settles the request with its answer, which depends on its kind. */
   resolve(answer: unknown): void {
     let value = answer;
     try {
@@ -89,7 +89,7 @@ export interface CallOptions {
   timeoutMs?: number;
 }
 
-/** What is said of a call without an answer. */
+/** The error of a call without an answer. */
 function doubt({ kind, isSent }: PendingRequest): string {
   if (!isSent) return "; it was not sent";
   return kind === "query" ? "" : "; it may or may not have been executed";
@@ -145,7 +145,7 @@ export class PendingRequests {
     if (request) request.isSent = true;
   }
 
-  /** The connection is gone: whether calls on their way were executed is not known. */
+  /** The connection is gone: it is unknown whether calls on their way were executed. */
   rejectSent(): void {
     for (const [requestId, request] of [...this.#requests]) {
       if (!request.isSent) continue;

@@ -68,7 +68,7 @@ export function noSuchTable(name: string): ClientError {
   return new ClientError("LC0841", `the bindings have no table ${name}; generate them again`);
 }
 
-/** What was thrown, or what an error event carries, as an `Error`. */
+/** A thrown value, or that of an error event, as an `Error`. */
 export function toError(value: unknown): Error {
   if (value instanceof Error) return value;
   if (typeof value === "object" && value !== null) {

@@ -22,7 +22,7 @@ export type TableDefForTableName<SchemaDef extends AnySchema, N extends TableNam
   accessorName: N;
 } & ([SchemaDef] extends [AnySchema] ? TableOf<SchemaDef> : AnyTableDef);
 
-/** What is called for a row, or for an old and a new one. */
+/** A callback for a row, or for an old and a new one. */
 type RowCallback<Module extends AnyModule, Rows extends unknown[]> = (
   ctx: EventContextInterface<Module>,
   ...rows: Rows

@@ -1,4 +1,4 @@
-// What a builder hands to a connection.
+// The configuration that a builder gives a connection.
 
 import type { Identity } from "../core";
 import type { TokenSource, UnauthorizedHandler } from "./credentials";
@@ -8,10 +8,10 @@ import type { AnyModule } from "./remote_module";
 import type { KeepAliveOptions } from "./silence_watch";
 import type { Compression, WebSocketFactory } from "./socket";
 
-/** What the callbacks of a builder are called for. */
+/** The events of a builder's callbacks. */
 export type ConnectionEvent = "connect" | "disconnect" | "connectError" | "reconnecting" | "reconnect";
 
-/** What a builder hands to a connection. */
+/** The configuration of a connection. */
 export type DbConnectionConfig<RemoteModule extends AnyModule> = {
   uri: URL;
   nameOrAddress: string;
@@ -32,6 +32,6 @@ export type DbConnectionConfig<RemoteModule extends AnyModule> = {
   connectTimeoutMs?: number;
   /** Time for each call, in milliseconds. Default: no limit. */
   callTimeoutMs?: number;
-  /** How a connection is noticed whose other end is gone; `false`: not at all. */
+  /** How a dead connection is noticed; `false`: not at all. */
   keepAlive?: KeepAliveOptions | false;
 };

@@ -1,9 +1,8 @@
-// Whose connection it is: a token that stays, or one that is asked for at each attempt; and what happens when the server
-// refuses it.
+// The credentials of a connection: a constant token, or a function that is called at each attempt; and refused tokens.
 
 import { ClientError, toError } from "./client_error";
 
-/** What a function given to `withToken` is told. */
+/** The argument of a function that was given to `withToken`. */
 export interface TokenRequest {
   /** The token that the server has just refused: a token kept somewhere should not be this one. */
   refusedToken?: string;
@@ -21,7 +20,7 @@ export type UnauthorizedHandler = (error: Error) => Token | Promise<Token>;
 const REFUSALS_MAX = 3;
 
 export class Credentials {
-  /** What the next attempt uses, unless there is a source; after the greeting, what the server calls us by. */
+  /** The token of the next attempt, unless there is a source; after the greeting, the server's token for us. */
   current: string | undefined;
   readonly #source: TokenSource | undefined;
   readonly #onUnauthorized: UnauthorizedHandler | undefined;
@@ -51,7 +50,7 @@ export class Credentials {
       throw new ClientError("LC0855", `the application's token is not a string but ${typeof token}`);
     }
     // An answer that comes too late is not that of the attempt which runs now.
-    if (signal.aborted) throw new ClientError("LC0831", "nobody waits for this token any more");
+    if (signal.aborted) throw new ClientError("LC0831", "this token is no longer needed");
     this.#refusal = undefined;
     this.current = token || undefined;
     return this.current;

@@ -13,7 +13,7 @@ import type { AnyModule } from "./remote_module";
 import type { KeepAliveOptions } from "./silence_watch";
 import { type Compression, OrderedSocket, type WebSocketFactory } from "./socket";
 
-/** What `build` hands to the connection, but for what it must be told. */
+/** The optional part of the configuration of a connection. */
 type Settings = Omit<DbConnectionConfig<AnyModule>, "uri" | "nameOrAddress" | "remoteModule" | "reconnect">;
 
 /** Where and how to connect. `DbConnection.builder()` of the generated bindings makes one. */
@@ -29,7 +29,7 @@ export class DbConnectionBuilder<DbConnection extends AnyConnection> {
   };
   #uri: URL | undefined;
   #nameOrAddress = "";
-  /** What was asked for; if nothing was, it depends on who handles the loss of a connection. */
+  /** Set by `withReconnect`; otherwise it depends on `onDisconnect`. */
   #reconnect: DbConnectionConfig<AnyModule>["reconnect"] | false;
 
   /** Not for applications: use `DbConnection.builder()` of the generated bindings. */
@@ -63,7 +63,7 @@ export class DbConnectionBuilder<DbConnection extends AnyConnection> {
 
   /** Name or identity of the database. */
   withDatabaseName(nameOrAddress: string): this {
-    // What is read from the environment may be missing; `build` says so.
+    // A value from the environment may be missing; `build` says so.
     this.#nameOrAddress = nameOrAddress ?? "";
     return this;
   }
@@ -73,7 +73,7 @@ export class DbConnectionBuilder<DbConnection extends AnyConnection> {
    * at each attempt to connect, for tokens that do not live as long as a connection is wanted.
    */
   withToken(token?: string | TokenSource): this {
-    // What is read from a storage may be null or empty.
+    // A value from a storage may be null or empty.
     return this.#set({ token: token || undefined });
   }
 
@@ -111,7 +111,7 @@ export class DbConnectionBuilder<DbConnection extends AnyConnection> {
     return this.#set({ createWSFn });
   }
 
-  /** What the server may compress with; the default is gzip. Where there is no Brotli, gzip is asked for instead. */
+  /** The compression for the server's messages; gzip by default, and where there is no Brotli. */
   withCompression(compression: Compression): this {
     return this.#set({ compression });
   }
@@ -143,7 +143,7 @@ export class DbConnectionBuilder<DbConnection extends AnyConnection> {
     return this;
   }
 
-  /** How many requests may wait while there is no connection; further ones are rejected. Default: 10 000. */
+  /** The number of requests that may wait while there is no connection; further ones are rejected. Default: 10 000. */
   withQueuedRequestsMax(requests: number): this {
     return this.#set({ queuedRequestsMax: requests });
   }

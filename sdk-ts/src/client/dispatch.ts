@@ -1,4 +1,4 @@
-// What the server sends: decoded, applied to the cache, and told to whom it concerns, in this order.
+// Messages of the server: decoded, applied to the cache, and reported to callbacks and promises, in this order.
 
 import { BinaryReader, InternalError, SenderError, Timestamp } from "../core";
 import type { CacheUpdater } from "./cache_updater";
@@ -170,7 +170,7 @@ export class Dispatch {
     const error = serverError(text);
     subscription?.emitter.emit("error", this.#contexts.ofError(error), error);
     if (requestId === undefined) {
-      // Nobody tells which rows the set had. A new connection sorts it out; without one the cache would be wrong.
+      // The message does not tell which rows the set had. A new connection sorts it out; without one the cache would be wrong.
       this.#lifecycle.fail(new ClientError("LC0851", `the server gave up on a subscription: ${text}`));
     } else {
       this.#subscriptions.settle(querySetId);

@@ -2,7 +2,7 @@
 
 import { ClientError } from "./client_error";
 
-/** What a timer can wait for at most. */
+/** The longest time of a timer. */
 const DURATION_MS_MAX = 2 ** 31 - 1;
 
 /** Refuses what no timer can wait for. */

@@ -1,4 +1,4 @@
-// What callbacks get: the connection's parts, and why they are called.
+// The contexts of callbacks: the connection's parts, and the event.
 
 import type { ConnectionId, Identity, InferTypeOfParams, Timestamp } from "../core";
 import type { ClientDbView } from "./client_table";
@@ -8,7 +8,7 @@ import type { AnyModule, AnyReducer } from "./remote_module";
 import type { SubscriptionBuilderImpl } from "./subscriptions";
 import type { ReducerOutcome } from "./wire";
 
-/** How a call of this connection ended. */
+/** The outcome of a call of this connection. */
 export type ReducerEvent<Reducer extends ReducerEventInfo> = {
   /** When the reducer was called. */
   timestamp: Timestamp;

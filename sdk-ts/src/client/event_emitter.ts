@@ -28,12 +28,12 @@ export class EventEmitter<Key, Callback extends Function = Function> {
   }
 }
 
-/** Callbacks in the order of their registration, as a list that does not change while somebody goes through it. */
+/** Callbacks in the order of their registration, as a list that does not change during an iteration. */
 export class CallbackList<Callback> {
   readonly #callbacks = new Set<Callback>();
   #list: readonly Callback[] | undefined;
 
-  /** Those that are registered now. Whoever has the list keeps it when one comes or goes. */
+  /** The registered callbacks; a list that was handed out never changes. */
   get current(): readonly Callback[] {
     this.#list ??= [...this.#callbacks];
     return this.#list;

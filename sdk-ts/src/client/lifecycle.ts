@@ -28,7 +28,7 @@ const DAMAGED_COMPRESSED_MAX = 2;
 /** After so many in a row, without compression in the end, the connection is not restored. */
 const DAMAGED_MAX = 4;
 
-/** What may be different at the next attempt. */
+/** What may change between attempts. */
 const PASSING_ERRORS: ReadonlySet<ClientErrorCode> = /* @__PURE__ */ new Set([
   "LC0831",
   "LC0843",
@@ -38,7 +38,7 @@ const PASSING_ERRORS: ReadonlySet<ClientErrorCode> = /* @__PURE__ */ new Set([
   "LC0856",
 ]);
 
-/** What the application sees of the state of its connection. */
+/** The state of a connection for the application. */
 export interface ConnectionState {
   isActive: boolean;
   isDisconnectRequested: boolean;
@@ -49,7 +49,7 @@ export interface ConnectionState {
 
 /** The rest of the connection, as far as its life concerns it. */
 export interface LifecycleHandlers {
-  /** The connection is lost: what was on its way has no answer, and what was half done is worthless. */
+  /** The connection is lost: requests on their way have no answer, and half-done work is dropped. */
   onLost(): void;
   /** There will be no further attempt. */
   onEnd(): void;
@@ -174,7 +174,7 @@ export class Lifecycle {
     this.#link.close();
   }
 
-  /** What came from the server makes no sense; or what it will send would make none. */
+  /** A message of the server is invalid, or later ones would be. */
   fail(error: ClientError): void {
     this.#jobs.clear();
     this.#link.drop(error);

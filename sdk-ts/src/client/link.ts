@@ -12,7 +12,7 @@ export interface Outgoing {
 }
 
 export interface LinkHandlers {
-  /** Opens a socket, unless the signal says that nobody wants it any more. */
+  /** Opens a socket, unless the signal says that it is no longer wanted. */
   open(signal: AbortSignal): Promise<WebSocketAdapter>;
   /** The socket is open; what is put in front of the queue now is sent first. */
   onOpen(): void;
@@ -24,7 +24,7 @@ export interface LinkHandlers {
 /** Messages are put together up to this size in one payload of v3. */
 const PAYLOAD_BYTES_MAX = 256 * 1024;
 
-/** So many bytes the socket may hold that the network has not taken; further messages wait in the queue. */
+/** Bytes that the socket may hold for the network; further messages wait in the queue. */
 const SOCKET_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Sockets do not tell when the network has taken something, so a full one is looked at again after this time. */
@@ -33,7 +33,7 @@ const SOCKET_LOOK_MS = 20;
 /** Messages that may wait in the queue. A request beyond it is rejected (LC0835). */
 const QUEUED_BYTES_MAX = 64 * 1024 * 1024;
 
-/** So long the server may take to answer a close, before the connection counts as closed. */
+/** Time for the server to answer a close, before the connection counts as closed. */
 const CLOSE_TIMEOUT_MS = 5000;
 
 export class Link {

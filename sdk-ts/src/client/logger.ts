@@ -1,6 +1,6 @@
-// What the client says on the console.
+// The client's messages on the console.
 
-/** How important a line is. */
+/** The importance of a line. */
 export type LogLevel = "info" | "warn" | "error" | "debug" | "trace";
 
 /** From the most important one to the least. */

@@ -10,7 +10,7 @@ export interface ReconnectOptions {
   maxAttempts?: number;
 }
 
-/** What `onReconnecting` is told. */
+/** The argument of `onReconnecting`. */
 export interface ReconnectingInfo {
   /** Counts from 1 since the connection was lost. */
   attempt: number;

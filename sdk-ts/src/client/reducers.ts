@@ -41,7 +41,7 @@ interface DefinedReducer<Name extends string, Params extends ParamsObj> {
 
 type AnyDefinedReducer = DefinedReducer<any, any>;
 
-/** What a module knows of a reducer that bindings define. */
+/** The definition of a reducer in generated bindings. */
 interface ReducerOf<Defined extends AnyDefinedReducer> {
   accessorName: Defined["accessorName"];
   name: Defined["reducerName"];

@@ -1,4 +1,4 @@
-// What generated bindings tell about a module.
+// The definition of a module in generated bindings.
 
 import type { AnySchema, ProductType, RowObj } from "../core";
 import type { AnyTypeBuilder } from "../core/untyped_builders";
@@ -32,7 +32,7 @@ export interface AnyProcedures {
   procedures: readonly AnyProcedure[];
 }
 
-/** What generated bindings say of a module. */
+/** The definition of a module in generated bindings. */
 export type RemoteModule<
   SchemaDef extends AnySchema,
   ReducersDef extends AnyReducers,
@@ -40,7 +40,7 @@ export type RemoteModule<
   CLI extends string = string,
 > = { versionInfo: { cliVersion: CLI } } & SchemaDef & ReducersDef & ProceduresDef;
 
-/** A module of which nothing is known but that it is one. */
+/** Any module. */
 export type AnyModule = RemoteModule<AnySchema, AnyReducers, AnyProcedures>;
 
 /** Under this key a connection hands out its module to other parts of the package. */

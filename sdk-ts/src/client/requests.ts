@@ -80,8 +80,8 @@ export class Requests {
   }
 
   /**
-   * Sends a request, with arguments that `serialize` writes if it is a call. The promise has its answer, whose type whoever
-   * made the request knows.
+   * Sends a request, with arguments that `serialize` writes if it is a call. The promise has its answer, whose type
+   * the caller knows.
    */
   #send(
     request: PendingRequest,
@@ -126,7 +126,7 @@ export class Requests {
     return request.promise;
   }
 
-  /** Gives up a request; what comes of it, if it was sent, arrives as anybody's transaction. */
+  /** Gives up a request; what comes of it, if it was sent, arrives as another client's transaction. */
   #abandon(requestId: number, error: unknown): void {
     const request = this.pending.take(requestId);
     if (!request) return;

@@ -13,7 +13,7 @@ export interface KeyedRows {
   readonly rows: Row[];
 }
 
-/** What a message changed, as the application sees it. */
+/** The changes of a message, for the application. */
 export class Changes {
   readonly inserted: Row[] = [];
   /** Pairs: the old row, then the new one. */
@@ -25,15 +25,15 @@ export class Changes {
   }
 }
 
-/** So many rows are handled between two looks at the clock. */
+/** Rows between two readings of the clock. */
 export const ROWS_BETWEEN_YIELDS = 512;
 
 /** Operations up to this number, some milliseconds of work, become visible in one go. */
 const COMMIT_OPERATIONS = 8192;
-/** So many do if a copy of the table would be more work than they are: some 20 ms. */
+/** The same where a copy of the table would be more work: some 20 ms. */
 const COMMIT_OPERATIONS_MAX = 131_072;
 
-/** What the inserts and deletes of a message come to for one key. */
+/** The net change of a message for one key. */
 interface Net {
   difference: number;
   /** The last row that was inserted. */
@@ -177,7 +177,7 @@ export class RowStore {
   }
 
   /**
-   * What leads from `before` to this store. Rows that did not change keep their identity: this store takes over the
+   * The changes from `before` to this store. Rows that did not change keep their identity: this store takes over the
    * objects of `before`.
    */
   *differenceFrom(before: RowStore, isKeyed: boolean, changes: Changes): Steps {

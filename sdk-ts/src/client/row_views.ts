@@ -7,7 +7,7 @@ import { callSafely } from "./event_emitter";
 import { Changes, ROWS_BETWEEN_YIELDS, type Row } from "./row_store";
 import type { Steps } from "./scheduling";
 
-/** What a view needs of its table. */
+/** The table of a view. */
 export interface RowSource {
   rows(): Iterable<Row>;
   /** Another number after each commit that changed rows. */
@@ -21,7 +21,7 @@ const NO_ROWS: readonly never[] = Object.freeze([]) as readonly never[];
 /** A result is put together anew when this part of its places is empty. */
 const EMPTY_PLACES_MAX = 0.5;
 
-/** So many views look at all rows of a table, before the next one has these put into groups. */
+/** Views that look at all rows of a table; one more has the rows put into groups. */
 const SEARCHES_MAX = 4;
 
 /** After a commit of more rows, groups are made anew when they are needed. */
@@ -64,7 +64,7 @@ export class RowView {
   }
 
   get rows(): readonly Row[] {
-    // Somebody who is attached was told of every commit.
+    // An attached view was told of every commit.
     if (this.#version !== this.#source.version) this.#compute();
     this.#rows ??= this.#snapshot();
     return this.#rows;
@@ -149,7 +149,7 @@ function isSameList(a: readonly Row[], b: readonly Row[]): boolean {
   return true;
 }
 
-/** What a commit means for each view that was there when it was prepared. */
+/** The changes of a commit for each view that existed when it was prepared. */
 export interface ViewChanges {
   readonly byView: ReadonlyMap<RowView, Changes>;
   /** Views with a later number came afterwards. */

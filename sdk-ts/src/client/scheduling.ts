@@ -46,7 +46,7 @@ export const INBOUND_BYTES_MAX = 64 * 1024 * 1024;
 /** Jobs that have run leave the list of the others in such portions. */
 const TAKEN_JOBS_MAX = 4096;
 
-/** What a job that waits takes beside its message. */
+/** Bytes of a waiting job beside its message. */
 const JOB_BYTES = 512;
 
 interface Job {

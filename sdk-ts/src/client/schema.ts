@@ -14,7 +14,7 @@ export function schema<const H extends Record<string, AnyTableSchema>>(tables: H
   return { schemaType: { tables: known } as SchemaOf<H> };
 }
 
-/** What clients know of a table: all but its definition for the host. */
+/** A table for clients, without its definition for the host. */
 type ClientTableDef = Omit<AnyTableDef, "tableDef">;
 
 function tableDefOf(accessorName: string, made: AnyTableSchema): ClientTableDef {

@@ -8,10 +8,10 @@ import { reconnectDelayMs } from "./reconnect";
 export const V2_WS_PROTOCOL = "v2.bsatn.spacetimedb";
 export const V3_WS_PROTOCOL = "v3.bsatn.spacetimedb";
 
-/** What the client offers; the server's preference decides. */
+/** The offered protocols; the server's preference decides. */
 export const PREFERRED_WS_PROTOCOLS = [V3_WS_PROTOCOL, V2_WS_PROTOCOL] as const;
 
-/** What a connection needs of a socket. Messages are inflated and without their compression byte. */
+/** A socket for a connection. Messages are inflated and without their compression byte. */
 export interface WebSocketAdapter {
   readonly protocol: string;
   set onopen(handler: () => void);
@@ -26,21 +26,21 @@ export interface WebSocketAdapter {
   readonly bufferedAmount?: number;
 }
 
-/** What a server may compress payloads with. */
+/** Compressions that a server may use. */
 export type Compression = "none" | "gzip" | "brotli";
 
-/** What a socket is opened with. */
+/** The options of a socket. */
 export interface WebSocketArgs {
   /** The server; `nameOrAddress` is the database. */
   url: URL;
   nameOrAddress: string;
   authToken?: string;
-  /** What the server may use, the best first. */
+  /** Protocols that the server may use, the best first. */
   wsProtocol: string[];
   compression: Compression;
   confirmedReads?: boolean;
   lightMode: boolean;
-  /** Aborted when nobody waits for the socket any more. */
+  /** Aborted when the socket is no longer wanted. */
   signal?: AbortSignal;
 }
 
@@ -86,7 +86,7 @@ async function shortLivedToken(base: URL, token: string, signal?: AbortSignal): 
     const result = await askForToken(base, token, signal);
     if (typeof result === "string") return result;
     const waitMs = Math.max(reconnectDelayMs(attempt, {}), result.retryAfterMs ?? 0);
-    // What takes longer is left to reconnecting, which heeds the server's wish as well.
+    // Longer waits are left to reconnecting, which also heeds the server's wish.
     const isWorthWaiting = result.isPassing && waitMs <= TOKEN_WAIT_MS_MAX;
     if (!isWorthWaiting || attempt === TOKEN_ATTEMPTS_MAX || signal?.aborted) throw result.error;
     await sleep(waitMs, signal);
@@ -149,7 +149,7 @@ function parseRetryAfter(value: string | null): number | undefined {
   return Number.isFinite(waitMs) ? Math.max(0, waitMs) : undefined;
 }
 
-/** Waits, but not longer than somebody is interested. */
+/** Waits, until the signal aborts at most. */
 function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(done, ms);
@@ -178,7 +178,7 @@ export async function openWebSocket(args: WebSocketArgs): Promise<WebSocket> {
   if (args.lightMode) url.searchParams.set("light", "true");
   if (args.confirmedReads !== undefined) url.searchParams.set("confirmed", String(args.confirmedReads));
   const Socket = await findWebSocket();
-  if (args.signal?.aborted) throw new ClientError("LC0831", "nobody waits for this connection any more");
+  if (args.signal?.aborted) throw new ClientError("LC0831", "this connection is no longer wanted");
   const socket = new Socket(url.href, args.wsProtocol);
   socket.binaryType = "arraybuffer";
   return socket;
@@ -305,7 +305,7 @@ export class OrderedSocket implements WebSocketAdapter {
     this.#tail = tail;
   }
 
-  /** What comes after data that cannot be read is not trusted. */
+  /** Data behind unreadable data is not trusted. */
   #fail(error: unknown): void {
     if (this.#isBroken) return;
     this.#isBroken = true;

@@ -82,7 +82,7 @@ export class SubscriptionBuilderImpl<RemoteModule extends AnyModule> {
   }
 }
 
-/** Nobody listens to the errors of this subscription. */
+/** For a subscription without `onError`. */
 function reportUnheard(_: unknown, error: Error): void {
   stdbLogger("warn", `a subscription failed, and it has no onError: ${error.message}`);
 }
@@ -134,7 +134,7 @@ export class SubscriptionHandleImpl<RemoteModule extends AnyModule> {
 
   #unsubscribe(onEnd?: (ctx: SubscriptionEventContextInterface<RemoteModule>) => void): void {
     if (this.#isClosed || this.#db.isDisconnectRequested) {
-      // Whoever tidies up after `disconnect` finds everything done.
+      // After `disconnect` there is nothing left to do.
       if (onEnd) this.#db.whenClosed(onEnd);
       return;
     }

@@ -17,7 +17,7 @@ import { runToEnd, type Steps } from "./scheduling";
 import { type IndexedColumn, SecondaryIndex } from "./secondary_index";
 import type { RowList, TableRows } from "./wire";
 
-/** What the cache needs to know about a table; the table definitions of generated bindings have it. */
+/** The definition of a table for the cache; generated bindings have it. */
 export interface CachedTableDef {
   readonly sourceName: string;
   readonly accessorName: string;
@@ -69,7 +69,7 @@ export class TableCacheImpl implements RowSource {
   readonly #onDelete = new CallbackList<RowCallback>();
   views: TableViews | undefined;
   #version = 0;
-  /** What the application sees: indexes have names of the module, which must not hide methods of this class. */
+  /** The table for the application: indexes have names of the module, which must not hide methods of this class. */
   readonly facade: object;
 
   constructor(tableDef: CachedTableDef) {
@@ -84,7 +84,7 @@ export class TableCacheImpl implements RowSource {
     for (const index of tableDef.resolvedIndexes) this.#addIndex(index);
   }
 
-  // What the application uses ------------------------------------------------------------------------------------
+  // For the application ------------------------------------------------------------------------------------------
 
   #makeFacade(): object {
     const iterate = (): MapIterator<Row> => this.#store.rows.values();
@@ -162,7 +162,7 @@ export class TableCacheImpl implements RowSource {
     for (const row of this.#store.rows.values()) if (tests.every((test) => test(row))) yield row;
   }
 
-  // What the connection does -------------------------------------------------------------------------------------
+  // For the connection -------------------------------------------------------------------------------------------
 
   get isEmpty(): boolean {
     return this.#store.rows.size === 0;
@@ -232,7 +232,7 @@ export class TableCacheImpl implements RowSource {
     return { table: this, changes, commit };
   }
 
-  /** Applies the operations of a message to another store, which nobody sees yet. */
+  /** Applies the operations of a message to another store, which is not visible yet. */
   *applyTo(store: RowStore, { inserts, deletes }: DecodedRows): Steps {
     const operations = yield* operationsOf(inserts, deletes, this.#primaryKey !== undefined);
     yield* store.apply(operations, new Changes());

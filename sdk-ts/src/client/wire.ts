@@ -17,7 +17,7 @@ export interface TableRows {
   readonly deletes: RowList[];
 }
 
-/** How a call of a reducer ended. */
+/** The outcome of a reducer. */
 export type ReducerOutcome =
   | { tag: "Ok"; value: { retValue: Uint8Array; transactionUpdate: { querySets: TableRows[] } } }
   | { tag: "OkEmpty" }
@@ -147,7 +147,7 @@ export function readServerMessage(reader: BinaryReader): ServerMessage {
       };
     case 7: {
       const result = reader.readU8() === 0 ? { value: readBytes(reader) } : { error: reader.readString() };
-      // Timestamp and duration: nobody asks for them.
+      // Timestamp and duration, which are not used.
       reader.readI64();
       reader.readI64();
       return { tag: "ProcedureResult", requestId: reader.readU32(), result };

@@ -22,7 +22,7 @@ export type Serializer<T> = (writer: BinaryWriter, value: T) => void;
 /** Reads values of a type. */
 export type Deserializer<T> = (reader: BinaryReader) => T;
 
-/** What can be a key of a `Map` and stands for a value. */
+/** A key of a `Map` that stands for a value. */
 export type ComparablePrimitive = number | string | boolean | bigint;
 
 function withTag<Tag extends string>(tag: Tag): { readonly tag: Tag } {

@@ -1,8 +1,8 @@
-// How much room a value will take.
+// The estimated size of a value.
 
 import type { AlgebraicTypeType, TypespaceType } from "./type_tree";
 
-/** What is counted for a length or a tag. */
+/** Bytes of a length or a tag. */
 const HEAD = 4;
 
 /**

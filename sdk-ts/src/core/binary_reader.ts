@@ -50,13 +50,13 @@ export class BinaryReader {
     this.offset = 0;
   }
 
-  /** The same bytes as `view`; made when first needed, which reading numbers alone does not. */
+  /** The bytes of `view`; made on demand, which reading numbers alone does not need. */
   get bytes(): Uint8Array {
     this.#bytes ??= new Uint8Array(this.view.buffer, this.view.byteOffset, this.view.byteLength);
     return this.#bytes;
   }
 
-  /** How many bytes are left. */
+  /** The bytes that are left. */
   get remaining(): number {
     return this.view.byteLength - this.offset;
   }

@@ -76,7 +76,7 @@ export class BinaryWriter {
     return this.buffer.view;
   }
 
-  /** What was written, as a view into the buffer. */
+  /** The written bytes, as a view into the buffer. */
   getBuffer(): Uint8Array<ArrayBuffer> {
     return new Uint8Array(this.buffer.buffer, 0, this.offset);
   }

@@ -2,7 +2,7 @@ import { isUnit, productShape, sumShape } from "./shapes";
 import type { AlgebraicTypeType } from "./type_tree";
 import type { AnyRow } from "./untyped";
 
-// What a value must be to be written as its type, and what is said of one that is not.
+// Checks of values before they are written as their type, and the errors of those that fail.
 
 interface Check {
   readonly fits: (value: any) => boolean;
@@ -89,7 +89,7 @@ function isObject(value: unknown): value is AnyRow {
   return typeof value === "object" && value !== null;
 }
 
-/** What a value must be, apart from its parts; nothing if anything will do. */
+/** The check of a value without its parts; none if any value will do. */
 export function checkOf(type: AlgebraicTypeType): Check | undefined {
   switch (type.tag) {
     case "Array":

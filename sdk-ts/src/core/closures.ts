@@ -64,7 +64,7 @@ export function closureSerializer(
   };
 }
 
-/** What was thrown for a part of a value. */
+/** An exception for a part of a value. */
 function thrownWithin(part: string, thrown: unknown): unknown {
   return thrown instanceof Misfit ? thrown.within(part) : thrown;
 }

@@ -7,7 +7,7 @@ import type { WithMetadata } from "./type_util";
 /** The kinds of an index of one column. */
 export type IndexTypes = "btree" | "direct" | "hash" | undefined;
 
-/** What the definition of a column says besides its type. */
+/** The metadata of a column. */
 export type ColumnMetadata<Type = any> = {
   isPrimaryKey?: true;
   isUnique?: true;
@@ -39,7 +39,7 @@ export class ColumnBuilder<
     this.typeBuilder.serialize(writer, value);
   }
 
-  /** The same kind of column with one more property. */
+  /** A column of this kind with one more property. */
   protected with(property: string, value: unknown): any {
     const Same = this.constructor as new (typeBuilder: unknown, metadata: unknown) => unknown;
     return new Same(this.typeBuilder, { ...this.columnMetadata, [property]: value });
@@ -57,7 +57,7 @@ export class PlainColumnBuilder<
     return this.with("defaultValue", value);
   }
 
-  /** What the database calls the column, if that is not the name of the property. */
+  /** The name in the database, if it differs from the property. */
   name<const Name extends string>(
     name: Name,
   ): PlainColumnBuilder<Type, SpacetimeType, WithMetadata<M, "name", Name>> {
@@ -95,7 +95,7 @@ export class KeyColumnBuilder<
     return this.with("defaultValue", value);
   }
 
-  /** What the database calls the column, if that is not the name of the property. */
+  /** The name in the database, if it differs from the property. */
   name<const Name extends string>(
     name: Name,
   ): KeyColumnBuilder<Type, SpacetimeType, WithMetadata<M, "name", Name>> {
@@ -138,7 +138,7 @@ export class SequenceColumnBuilder<
     return this.with("defaultValue", value);
   }
 
-  /** What the database calls the column, if that is not the name of the property. */
+  /** The name in the database, if it differs from the property. */
   name<const Name extends string>(
     name: Name,
   ): SequenceColumnBuilder<Type, SpacetimeType, WithMetadata<M, "name", Name>> {

@@ -1,6 +1,6 @@
-// What the definitions of columns say, to be asked by the types of tables and queries.
+// The metadata of columns, for the types of tables and queries.
 
-/** What the definition of a column says besides its type. */
+/** The metadata of a column. */
 export type MetadataOf<Column> = Column extends { columnMetadata: infer Metadata } ? Metadata : unknown;
 
 /** The names of the columns whose definitions say this. */

@@ -51,7 +51,7 @@ export class SenderError extends Error {
   }
 }
 
-/** What a client gets for a reducer that failed without meaning to. */
+/** The client's error for a reducer that failed by mistake. */
 export class InternalError extends Error {
   // biome-ignore lint/complexity/noUselessConstructor: the message is required here, unlike in Error
   constructor(message: string) {

@@ -12,7 +12,7 @@ const ALGEBRAIC_TYPE: IdentityAlgebraicType = {
   value: { elements: [{ name: "__identity__", algebraicType: { tag: "U256" } }] },
 };
 
-/** Who a user, or which database a database is: 256 bits, the same on every connection (spec 01 §1.8). */
+/** Identifies a user or a database: 256 bits, the same on every connection (spec 01 §1.8). */
 export class Identity {
   __identity__: bigint;
 

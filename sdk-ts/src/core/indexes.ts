@@ -110,7 +110,7 @@ interface Replaces<Row> {
   update(row: Row): Row;
 }
 
-/** What can be looked for: part of the keys, if they are in order. */
+/** The argument of a look-up: a part of the key columns, if they are ordered. */
 type Wanted<Index extends IndexDef, Values extends readonly unknown[]> = Index["algorithm"] extends "hash"
   ? KeyOf<Values>
   : SomeKeys<Values>;

@@ -13,7 +13,7 @@ import { Uuid } from "./uuid";
 
 type TypedColumns = Record<string, TypedColumn>;
 
-/** What a query needs to know of a table. */
+/** The part of a table that queries need. */
 export type TypedTableDef<Columns extends TypedColumns = TypedColumns> = Pick<
   AnyTableDef,
   "sourceName" | "accessorName" | "indexes"
@@ -328,7 +328,7 @@ function compile(data: AnyClause): (row: AnyRow) => boolean {
   return (row) => compare(left(row), right(row));
 }
 
-/** What `toComparableValue` gives of the values of a column. */
+/** The result of `toComparableValue` for the values of a column. */
 type Operand = bigint | number | string | boolean;
 
 // 5 and 5n are the same number: `<` and `==` compare them exactly, `===` does not.

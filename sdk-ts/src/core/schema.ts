@@ -44,7 +44,7 @@ export interface SchemaOf<Tables extends Record<string, AnyTableSchema>> {
   tables: { readonly [Name in keyof Tables & string]: TableDefOf<Name, Tables[Name]> };
 }
 
-/** What `table()` made, with the name that a schema gives it. */
+/** The result of `table()`, with its name in a schema. */
 export interface TableDefOf<Name extends string, Made extends AnyTableSchema> extends AnyTableDef {
   accessorName: Name;
   rowType: Made["rowSpacetimeType"];

@@ -1,6 +1,6 @@
 import type { AlgebraicTypeType, ProductTypeType, SumTypeType, TypespaceType } from "./type_tree";
 
-/** How a product or sum appears in JavaScript (spec 01 §1.2.1); structural, names compared byte for byte. */
+/** The form of a product or sum in JavaScript (spec 01 §1.2.1); structural, names compared byte for byte. */
 export type Shape =
   | { kind: "object" }
   | { kind: "special"; field: string; type: AlgebraicTypeType }

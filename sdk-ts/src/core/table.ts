@@ -22,7 +22,7 @@ interface UselessDefault<Columns extends string> {
 }
 
 /**
- * One more argument of `table()`, which nobody can give, if columns exclude what they say themselves. Asked in this way, the
+ * One more argument of `table()`, which cannot be given, if columns exclude what they say themselves. Asked in this way, the
  * compiler answers no where it does not know the columns, as in a function that adds some of its own to those of its caller.
  */
 type ColumnErrors<Row extends RowObj> = HasUselessDefault<Row> extends true
@@ -81,7 +81,7 @@ type IndexesIn<Options> = Options extends { indexes: infer List extends readonly
 // Tables in the hands of functions ------------------------------------------------------------------------------------
 
 interface ReadsRows<Row> {
-  /** How many rows there are; takes the same time however many. */
+  /** The number of rows, in constant time. */
   count(): bigint;
   /** All rows, as the transaction sees them. */
   iter(): IteratorObject<Row, undefined>;
@@ -101,7 +101,7 @@ interface WritesRows<Row> {
   clear(): bigint;
 }
 
-/** What can be read of a table without an index. */
+/** The reads of a table that need no index. */
 export type TableReads<TableDef extends AnyTableDef> = ReadsRows<RowType<TableDef>>;
 
 /** A table in the hands of a view. */
@@ -116,13 +116,13 @@ export type Table<TableDef extends AnyTableDef> = Prettify<
 
 // Tables in the hands of schemas --------------------------------------------------------------------------------------
 
-/** What a scheduled table runs. */
+/** The function of a scheduled table. */
 export interface TableSchedule {
   reducer: () => ScheduledFunction;
   scheduleAtCol: number;
 }
 
-/** What `table()` makes: goes into `schema()`. */
+/** The result of `table()`, for `schema()`. */
 export interface TableSchema<Columns extends AnyColumns, Listed extends readonly AnyIndexOpts[]> {
   /** The type of the rows, also to be used as a parameter. */
   readonly rowType: RowBuilder<Columns>;
@@ -141,10 +141,10 @@ export interface TableSchema<Columns extends AnyColumns, Listed extends readonly
   tableDef(definition: DefinitionBuilder, accName: string): RawTableDefV10 & { schedule?: RawScheduleDefV10 };
 }
 
-/** What `table()` makes, whatever the columns. */
+/** The result of `table()` for any columns. */
 export type AnyTableSchema = TableSchema<AnyColumns, readonly IndexOpts<string>[]>;
 
-/** What queries need of a table, from what `table()` made. */
+/** The part of a `table()` result that queries need. */
 export interface TableSchemaAsTableDef<TSchema extends AnyTableSchema> {
   name: TSchema["tableName"];
   columns: TSchema["rowType"]["row"];

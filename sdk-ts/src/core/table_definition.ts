@@ -9,7 +9,7 @@ import type { DefinitionBuilder } from "./schema";
 import type { AnyTableSchema, TableOpts } from "./table";
 import type { AnyRowBuilder, TypedColumn } from "./untyped_builders";
 
-/** What `table()` was given, in the form in which the definition needs it. */
+/** The arguments of `table()`, prepared for the definition. */
 export interface TableParts {
   readonly opts: TableOpts<any>;
   readonly rowType: AnyRowBuilder;

@@ -41,7 +41,7 @@ export class Timestamp {
     return isMarkedProduct(algebraicType, "__timestamp_micros_since_unix_epoch__", "I64");
   }
 
-  /** What the clock of this process says. In a reducer, use `ctx.timestamp`. */
+  /** The time of this process. In a reducer, use `ctx.timestamp`. */
   static now(): Timestamp {
     return Timestamp.fromDate(new Date());
   }
@@ -78,7 +78,7 @@ export class Timestamp {
     return new Date(Number(millis)).toISOString().replace("Z", `${rest.toString().padStart(3, "0")}Z`);
   }
 
-  /** How much later this is than `other`. */
+  /** The time from `other` to this. */
   since(other: Timestamp): TimeDuration {
     return new TimeDuration(
       this.__timestamp_micros_since_unix_epoch__ - other.__timestamp_micros_since_unix_epoch__,

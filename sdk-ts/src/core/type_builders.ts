@@ -76,7 +76,7 @@ export class PlainBuilder<Type, SpacetimeType extends AlgebraicType> extends Typ
     return new PlainColumnBuilder(this, { defaultValue: value });
   }
 
-  /** What the database calls the column, if that is not the name of the property. */
+  /** The name in the database, if it differs from the property. */
   name<const Name extends string>(
     name: Name,
   ): PlainColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "name", Name>> {
@@ -116,7 +116,7 @@ export class KeyBuilder<Type, SpacetimeType extends AlgebraicType> extends TypeB
     return this.column({ defaultValue: value });
   }
 
-  /** What the database calls the column, if that is not the name of the property. */
+  /** The name in the database, if it differs from the property. */
   name<const Name extends string>(
     name: Name,
   ): KeyColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "name", Name>> {
@@ -172,7 +172,7 @@ export class SequenceBuilder<Type, SpacetimeType extends AlgebraicType> extends 
     return this.column({ defaultValue: value });
   }
 
-  /** What the database calls the column, if that is not the name of the property. */
+  /** The name in the database, if it differs from the property. */
   name<const Name extends string>(
     name: Name,
   ): SequenceColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "name", Name>> {

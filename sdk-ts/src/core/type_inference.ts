@@ -37,7 +37,7 @@ export type Infer<T> = T extends RowObj
 
 // Rows and parameters -------------------------------------------------------------------------------------------------
 
-/** What is left of a column without what only columns say. */
+/** The type of a column, without its metadata. */
 export type BuilderOf<T extends AnyTypeBuilder | AnyColumn> = T extends AnyColumn ? T["typeBuilder"] : T;
 
 type BuildersOf<Row extends RowObj> = { [Name in keyof Row & string]: BuilderOf<Row[Name]> };

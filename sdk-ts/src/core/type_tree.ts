@@ -25,11 +25,11 @@ export type F64 = { tag: "F64" };
 export type ProductTypeElement = { name: string | undefined; algebraicType: AlgebraicTypeType };
 /** An alternative of a sum. */
 export type SumTypeVariant = { name: string | undefined; algebraicType: AlgebraicTypeType };
-/** What a product type consists of. */
+/** The content of a product type. */
 export type ProductTypeType = { elements: ProductTypeElement[] };
-/** What a sum type consists of. */
+/** The content of a sum type. */
 export type SumTypeType = { variants: SumTypeVariant[] };
-/** What `Ref` types point into. */
+/** The types that `Ref` types point to. */
 export type TypespaceType = { types: AlgebraicTypeType[] };
 
 /** One of the 20 type constructors (spec 01 §1.1.1). */

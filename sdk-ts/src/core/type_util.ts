@@ -11,7 +11,7 @@ type ShownByName = Uint8Array | ScheduleAt | Timestamp | TimeDuration | Identity
 /** An object type as one list of fields, however it was put together. */
 export type Prettify<T> = T extends ShownByName ? T : { [Field in keyof T]: T[Field] } & {};
 
-/** What is known of a column, and one thing more. */
+/** The metadata of a column with one more entry. */
 export type WithMetadata<M, Key extends string, Value> = Prettify<{ [K in Key]: Value } & Omit<M, Key>>;
 
 /** The types of the fields of an object. */

@@ -1,5 +1,5 @@
-// Connections that components share: one for each session, which is a server, a database and a token; closed when nobody
-// uses it any more, and replaced when it is dead.
+// Connections that components share: one for each session, which is a server, a database and a token; closed when it
+// is unused, and replaced when it is dead.
 
 import { ConnectionId, type Identity, type TokenSource } from "../client";
 import type { AnyConnectionBuilder } from "../client/db_connection_builder";
@@ -21,7 +21,7 @@ export interface ConnectionState {
 
 interface Entry {
   connection: AnyConnection | undefined;
-  /** What the connection was made with. */
+  /** The configuration of the connection. */
   builder: AnyConnectionBuilder | undefined;
   state: ConnectionState;
   users: number;
@@ -43,7 +43,7 @@ const entries = /* @__PURE__ */ new Map<string, Entry>();
 
 // Sessions ---------------------------------------------------------------------------------------------------------
 
-/** What a provider's builder asks for. Builders of the same session share a connection. */
+/** The session of a provider's builder. Builders of the same session share a connection. */
 export interface Session {
   readonly key: string;
   readonly place: string;

@@ -18,7 +18,7 @@ import {
 export const SpacetimeDBContext: React.Context<ConnectionState | undefined> =
   /* @__PURE__ */ React.createContext<ConnectionState | undefined>(undefined);
 
-/** What a provider is given. */
+/** The properties of a provider. */
 export interface SpacetimeDBProviderProps<DbConnection extends AnyConnection> {
   /** Of the generated bindings: `DbConnection.builder().withUri(…).withDatabaseName(…)`. */
   connectionBuilder: DbConnectionBuilder<DbConnection>;

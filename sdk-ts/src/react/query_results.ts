@@ -1,4 +1,4 @@
-// Results of queries that components share: one subscription for each query of a connection, while somebody uses it.
+// Results of queries that components share: one subscription for each query of a connection, while it is used.
 
 import {
   ClientError,
@@ -15,14 +15,14 @@ import type { AnyRow } from "../core/untyped";
 /** Rows, whether they have arrived, and why they will not. */
 export type ResultSnapshot = [rows: readonly AnyRow[], isReady: boolean] & { readonly error?: Error };
 
-/** What a component reads and listens to. */
+/** The query result of a component. */
 export interface ResultStore {
   /** Returns how to stop; the result is kept for `keepMs` after the last one has. */
   subscribe(listener: () => void, keepMs: number): () => void;
   snapshot(): ResultSnapshot;
 }
 
-/** Results that nobody uses, but are kept for a while; with one more, the oldest goes at once. */
+/** Unused results that are kept for a while; with one more, the oldest goes at once. */
 const KEPT_RESULTS_MAX = 8;
 
 const NO_ROWS: readonly never[] = [];
@@ -42,7 +42,7 @@ export const notWanted: ResultStore = /* @__PURE__ */ constant(NOT_WANTED);
 class Results {
   /** By SQL; one that no component holds may be forgotten. */
   readonly bySql = new Map<string, WeakRef<QueryResult>>();
-  /** Those that nobody uses, but are kept for a while. */
+  /** Unused ones that are kept for a while. */
   readonly kept = new Set<QueryResult>();
 }
 
@@ -74,7 +74,7 @@ class QueryResult implements ResultStore {
     this.#listeners.add(entry);
     clearTimeout(this.#closing);
     this.#kept.delete(this);
-    // Whoever comes after an error, and alone, tries anew.
+    // The first listener after an error tries anew.
     if (this.#listeners.size === 1 && this.#error) this.#stop();
     if (!this.#handle) this.#start();
     return () => {

@@ -15,7 +15,7 @@ import { type AnyRow, known } from "../core/untyped";
 import { useSpacetimeDB } from "./provider";
 import { notConnected, notWanted, resultOf } from "./query_results";
 
-/** What `useTable` can be told besides its query. */
+/** The options of `useTable`. */
 export interface UseTableCallbacks<Row> {
   /** Whether to subscribe. Default: true. */
   enabled?: boolean;
@@ -31,7 +31,7 @@ export type UseTableResult<Row> = [rows: readonly Row[], isReady: boolean] & { r
 
 const KEEP_MS = 2000;
 
-/** What callbacks need of a table. */
+/** The callbacks of a table. */
 interface Table<Row> {
   onInsert(callback: (ctx: unknown, row: Row) => void): () => void;
   onUpdate(callback: (ctx: unknown, oldRow: Row, newRow: Row) => void): () => void;

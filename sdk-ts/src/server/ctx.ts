@@ -54,7 +54,7 @@ function parseClaims(payload: string): JsonObject {
   return claims as JsonObject;
 }
 
-/** How the caller of a connection is known; the token is looked at when asked for. */
+/** The authentication of a connection's caller; the token is read on demand. */
 export class Auth implements AuthCtx {
   readonly isInternal = false;
   readonly #connectionId: ConnectionId | null;
@@ -160,8 +160,8 @@ export class ReducerCtxImpl {
 }
 
 /**
- * What is known of a call on a host that leaves it in a buffer (docs/js-abi.md): who called, when, and through what is read
- * from there if somebody asks. The buffer holds until the next call.
+ * The context of a call on a host that leaves it in a buffer (docs/js-abi.md): caller, time and connection are read
+ * from there on demand. The buffer holds until the next call.
  */
 class DirectCallCtx {
   readonly #view: DataView;

@@ -1,4 +1,4 @@
-// What functions of a module get besides their arguments.
+// The contexts of a module's functions.
 
 import type { ConnectionId } from "../core/connection_id";
 import type { Identity } from "../core/identity";
@@ -44,13 +44,13 @@ type ReadonlyDbViews<Submodules> = {
     : never;
 };
 
-/** What JSON can say. */
+/** A value of JSON. */
 export type JsonValue = null | boolean | number | string | JsonValue[] | JsonObject;
 export interface JsonObject {
   [name: string]: JsonValue;
 }
 
-/** What the token of a caller says. */
+/** The claims in a caller's token. */
 export interface JwtClaims {
   readonly rawPayload: string;
   /** Claim `sub`. */
@@ -65,7 +65,7 @@ export interface JwtClaims {
   readonly fullPayload: JsonObject;
 }
 
-/** How a caller is known. */
+/** The authentication of a caller. */
 export type AuthCtx = Readonly<{
   isInternal: boolean;
   hasJWT: boolean;
@@ -79,9 +79,9 @@ type ReducerCtxs<Submodules> = {
     : never;
 };
 
-/** What a reducer gets besides its arguments. */
+/** The context of a reducer. */
 export type ReducerCtx<SchemaDef extends AnySchema> = Readonly<{
-  /** Who called. */
+  /** The caller. */
   sender: Identity;
   /** The identity of the database. */
   databaseIdentity: Identity;

@@ -40,13 +40,13 @@ export function bufferNames(buffer: ArrayBuffer): Record<string, unknown> {
   };
 }
 
-/** How a number at a place is reached: an element of an array, which is the fastest, or undefined. */
+/** The access to a number: an element of an array, which is the fastest, or undefined. */
 function element(type: string, at: number): string | undefined {
   const [, size, array] = ACCESSORS[type]!;
   return IS_LITTLE_ENDIAN && at % size === 0 ? `${array}[${at / size}]` : undefined;
 }
 
-/** How many bytes every value of a type takes, or undefined if that depends on the value. */
+/** The size of all values of a type, or undefined if it depends on the value. */
 export function fixedSize(type: AlgebraicTypeType, typespace: TypespaceType): number | undefined {
   switch (type.tag) {
     case "Bool":

@@ -1,6 +1,6 @@
 import { badValue } from "../core/errors";
 
-/** What headers can be made of. */
+/** A value for headers. */
 export type HeadersInit = [string, string][] | Record<string, string> | Headers;
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;

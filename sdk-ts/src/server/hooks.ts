@@ -31,7 +31,7 @@ function connection(id: bigint): ConnectionId | null {
   return id === 0n ? null : new ConnectionId(id);
 }
 
-/** What the host calls (spec 04 §6). */
+/** The functions that the host calls (spec 04 §6). */
 class Hooks {
   readonly #registry: Registry;
   readonly #root: Level;

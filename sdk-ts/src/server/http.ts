@@ -7,19 +7,19 @@ import { sys } from "./sys";
 
 export { type BodyInit, Headers, type HeadersInit };
 
-/** What requests and responses have in common. */
+/** Common to requests and responses. */
 interface MessageInit {
   version?: HttpVersion;
   headers?: HeadersInit;
 }
 
-/** What a response can be made with besides its body. */
+/** The options of a response. */
 export interface ResponseInit extends MessageInit {
   status?: number;
   statusText?: string;
 }
 
-/** What is asked for. */
+/** The content of a request. */
 interface RequestContent {
   /** `GET` unless told otherwise. */
   method?: string;
@@ -27,7 +27,7 @@ interface RequestContent {
   body?: BodyInit | null;
 }
 
-/** What a request can be made with. */
+/** The options of a request. */
 export interface RequestInit extends MessageInit, RequestContent {}
 
 /** Options of `ctx.http.fetch`. */
@@ -41,7 +41,7 @@ export interface HttpClient {
   fetch(url: URL | string, init?: RequestOptions): SyncResponse;
 }
 
-/** What a request and a response have in common: the ways to read a body. */
+/** Common to requests and responses: the ways to read a body. */
 class Body {
   readonly #bytes: Uint8Array;
 

@@ -19,7 +19,7 @@ type HandlerContexts<Submodules> = {
     : never;
 };
 
-/** What a handler gets besides the request. It reaches the tables by `withTx`. */
+/** The context of a handler. It reaches the tables by `withTx`. */
 export interface HandlerContext<S extends AnySchema = AnySchema> {
   readonly timestamp: Timestamp;
   readonly http: HttpClient;

@@ -14,7 +14,7 @@ export type HttpVersion =
   | { tag: "Http2" }
   | { tag: "Http3" };
 
-/** What a body can be made of. */
+/** A value for a body. */
 export type BodyInit = ArrayBuffer | ArrayBufferView | string;
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"] as const;

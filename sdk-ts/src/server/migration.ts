@@ -14,16 +14,16 @@ const OLD_PREFIX = "__old_";
 /** Tables as the published module declares them, under its names for them. */
 export type OldTables = Record<string, AnyTableSchema>;
 
-/** What a migration function gets: the new tables in `db`, and the old ones in `old`. */
+/** The context of a migration function: the new tables in `db`, and the old ones in `old`. */
 export type MigrationCtx<S extends AnySchema, Old extends OldTables> = ReducerCtx<S> & {
-  /** The tables as they were, with their rows. Nobody changes them any more. */
+  /** The tables as they were, with their rows. They do not change any more. */
   readonly old: ReadonlyDbView<SchemaOf<Old>>;
 };
 
 /** A migration function. */
 export type MigrationFn<S extends AnySchema, Old extends OldTables> = (ctx: MigrationCtx<S, Old>) => void;
 
-/** What a function for rows gets: the new tables, which it may insert into, and nothing else. */
+/** The context of a function for rows: the new tables, to insert into, and nothing else. */
 export type RowMigrationCtx<S extends AnySchema> = Omit<ReducerCtx<S>, "db" | "as"> & {
   /** The tables that the update makes. What a function makes must follow from its row, so it reads nothing. */
   readonly db: InsertableTablesOf<ReducerCtx<S>["db"]>;

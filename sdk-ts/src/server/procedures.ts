@@ -44,7 +44,7 @@ type ProcedureCtxs<Submodules> = {
     : never;
 };
 
-/** What a procedure gets besides its arguments. It reaches the tables by `withTx`. */
+/** The context of a procedure. It reaches the tables by `withTx`. */
 export interface ProcedureCtx<S extends AnySchema> {
   readonly sender: Identity;
   readonly databaseIdentity: Identity;
@@ -61,7 +61,7 @@ export interface ProcedureCtx<S extends AnySchema> {
   newUuidV7(): Uuid;
 }
 
-/** What a function gets that `withTx` runs. */
+/** The context of a function in `withTx`. */
 export interface TransactionCtx<S extends AnySchema> extends ReducerCtx<S> {}
 
 export function makeProcedureExport(

@@ -12,7 +12,7 @@ import type { AnyRowBuilder } from "../core/untyped_builders";
 /** The method by which an export adds itself to the definition of its module. */
 export const registerExport: unique symbol = Symbol("registerExport");
 
-/** What a module may export. (The key stands in a type of its own, as declaration files would lose it elsewhere.) */
+/** An export of a module. (The key stands in a type of its own, as declaration files would lose it elsewhere.) */
 export interface ModuleExport
   extends Record<typeof registerExport, (registry: Registry, exportName: string) => void> {}
 

@@ -49,7 +49,7 @@ import {
 installGlobals();
 preferGenerated(generateSerializer);
 
-/** What is known of a schema, for the rest of the SDK. */
+/** A schema inside of the SDK. */
 export const registryOf: unique symbol = Symbol("registryOf");
 
 /** A function that is defined by itself, or with options before it. */
@@ -73,7 +73,7 @@ interface DefinesReducers<S extends AnySchema> extends DefinesLifecycle<S> {
   ): ReducerExport<S, Params>;
 }
 
-/** What comes after the options of a procedure: its parameters, if it has some, its result, and itself. */
+/** The arguments behind the options of a procedure: its parameters, if any, its result, and its function. */
 type Definition<S extends AnySchema, Params extends ParamsObj, Result extends AnyTypeBuilder> = [
   ret: Result,
   fn: ProcedureFn<S, Params, Result>,
@@ -278,14 +278,14 @@ export type InferSchema<SchemaDef extends Schema<any>> = SchemaDef extends Schem
 
 /** Settings of a module. */
 export interface ModuleSettings {
-  /** How names become names in the database: `SnakeCase` unless told otherwise. */
+  /** The conversion of names for the database; `SnakeCase` by default. */
   CASE_CONVERSION_POLICY?: CaseConversionPolicy;
 }
 
 /** A module inside of another one: what `import * as lib from "…"` gives. */
 type Submodule<S extends AnySchema = any> = { default: Schema<S> };
 
-/** What a schema is made of, by name. */
+/** The parts of a schema, by name. */
 type Entries = Record<string, AnyTableSchema | (Submodule & Record<string, unknown>)>;
 
 /** All but the submodules: a table with columns that are not known yet is surely none of these. */

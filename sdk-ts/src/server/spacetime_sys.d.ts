@@ -1,4 +1,4 @@
-// What the host supplies (spec 04 §4.2).
+// The functions of the host (spec 04 §4.2).
 declare module "spacetime:sys@2.0" {
   export const moduleHooks: unique symbol;
   export function table_id_from_name(name: string): number;

@@ -15,7 +15,7 @@ export interface FastSys extends Partial<NativeText> {
   readonly callBuffer?: ArrayBuffer;
 }
 
-/** What this host adds to the standard functions, or nothing. */
+/** The functions that this host adds to the standard ones, if any. */
 export function fastSys(): FastSys | undefined {
   const fast: unknown = Reflect.get(globalThis, Symbol.for("lightcone.sys.1"));
   return typeof fast === "object" && fast !== null ? (fast as FastSys) : undefined;

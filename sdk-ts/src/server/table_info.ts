@@ -2,7 +2,7 @@ import type { AlgebraicTypeType, ProductTypeType, TypespaceType } from "../core/
 import type { AnyFunction } from "../core/untyped";
 import type { FastSys } from "./sys";
 
-/** What the functions of a table need to know of it. */
+/** The definition of a table for its functions. */
 export interface TableInfo {
   readonly tableId: number;
   readonly typespace: TypespaceType;
@@ -15,7 +15,7 @@ export interface TableInfo {
   readonly fast: FastSys | undefined;
 }
 
-/** What a module can do with an index; which functions there are depends on its kind. */
+/** The functions of an index, which depend on its kind. */
 export interface IndexAccessor {
   find?: AnyFunction;
   filter?: AnyFunction;
@@ -23,7 +23,7 @@ export interface IndexAccessor {
   update?: AnyFunction;
 }
 
-/** What the functions of an index need to know of it. */
+/** The definition of an index for its functions. */
 export interface IndexInfo {
   readonly indexId: number;
   readonly columns: readonly number[];

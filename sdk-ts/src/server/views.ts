@@ -20,14 +20,14 @@ import { asExport, type FunctionOptions, type ModuleExport, type Registry } from
 /** A view, to be exported. */
 export type ViewExport<ViewFn> = ViewFn & ModuleExport;
 
-/** What a view gets that has one result for all callers. */
+/** The context of a view with one result for all callers. */
 export type AnonymousViewCtx<S extends AnySchema> = Readonly<{
   db: ReadonlyDbView<S>;
   /** Starts a query, which a view may return in place of rows. */
   from: QueryBuilder<S>;
 }>;
 
-/** What a view gets that has a result for each caller. */
+/** The context of a view with a result for each caller. */
 export type ViewCtx<S extends AnySchema> = AnonymousViewCtx<S> & Readonly<{ sender: Identity }>;
 
 export interface ViewOptions extends FunctionOptions {
@@ -37,7 +37,7 @@ export interface ViewOptions extends FunctionOptions {
 type Rows = TypeBuilder<readonly object[], { tag: "Array"; value: Product }>;
 type RowOrNothing = TypeBuilder<object | undefined, OptionAlgebraicType<Product>>;
 
-/** What a view may return: an array of rows, or a row that may be missing. */
+/** The result of a view: an array of rows, or an optional row. */
 export type ViewResult = RowOrNothing | Rows;
 
 // Primary keys --------------------------------------------------------------------------------------------------------
@@ -59,7 +59,7 @@ interface SecondPrimaryKey<Columns> {
 /** Whether there are several names; of names that are not known, nothing is known. */
 type IsOneOfSeveral<Name, All = Name> = Name extends unknown ? ([All] extends [Name] ? false : true) : never;
 
-/** The compiler asks for one more argument, which nobody can give, where the rows of a view have two primary keys. */
+/** The compiler asks for one more argument, which cannot be given, where the rows of a view have two primary keys. */
 export type KeyErrors<
   Result extends ViewResult,
   Keys = KeyColumns<ColumnsOfView<Result>>,

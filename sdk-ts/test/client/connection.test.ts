@@ -106,14 +106,14 @@ describe("requests", () => {
     connection.disconnect();
   });
 
-  test("a failed call that nobody waits for is logged and harms nobody", async () => {
+  test("a failed call that is not awaited is logged and does no harm", async () => {
     const log = vi.spyOn(console, "error").mockImplementation(() => {});
     const connection = await connected();
     void connection.reducers.tick({});
     await settle();
-    server.socket.deliver(serverMessage.reducerError(0, "nobody listens"));
+    server.socket.deliver(serverMessage.reducerError(0, "no listener"));
     await settle();
-    expect(log.mock.calls.flat().map(String).join(" ")).toMatch(/reducer tick failed.*nobody listens/);
+    expect(log.mock.calls.flat().map(String).join(" ")).toMatch(/reducer tick failed.*no listener/);
     connection.disconnect();
     void connection.reducers.tick({});
     await settle();
@@ -402,7 +402,7 @@ describe("large results", () => {
   });
 });
 
-test("whoever listens can stop with what they got", async () => {
+test("a listener can stop with what it got", async () => {
   const connection = await connected();
   const heard: string[] = [];
   const stops = [

@@ -144,7 +144,7 @@ describe("silence", () => {
 });
 
 describe("calls", () => {
-  test("time out, sent or not, and their late answers are nobody's", async () => {
+  test("time out, sent or not, and their late answers are ignored", async () => {
     const connection = await connected();
     connection.subscriptionBuilder().subscribe("SELECT * FROM person");
     const events: string[] = [];
@@ -293,7 +293,7 @@ describe("subscriptions at the end", () => {
       expect([handle!.isActive(), handle!.isEnded()]).toEqual([false, true]);
     }
     expect(log.sort()).toEqual(["ending end", "waiting LC0834"]);
-    // Whoever tidies up finds everything done.
+    // There is nothing left to do.
     applied!.unsubscribe();
     waiting!.unsubscribeThen(() => log.push("waiting end"));
     await settle();

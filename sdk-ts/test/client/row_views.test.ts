@@ -135,7 +135,7 @@ test("a commit of one row looks at this row only, however many rows and views th
   reads = 0;
   const before = views.map((view) => view.rows);
   expect(source.commit([{ id: 100_001, name: "n7" }])).toEqual([views[7]]);
-  expect(source.commit([{ id: 100_002, name: "nobody's" }])).toEqual([]);
+  expect(source.commit([{ id: 100_002, name: "no view's" }])).toEqual([]);
   expect(views.filter((view, n) => view.rows !== before[n])).toEqual([views[7]]);
   expect(reads).toBeLessThan(40);
 });

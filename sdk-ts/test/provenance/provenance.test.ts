@@ -1,6 +1,6 @@
 // What this package shares with npm package `spacetimedb` is its public interface, and nothing else: outside of exported
 // declarations, no longer run of tokens, and of words in comments, stands in both. The files of the published package are
-// looked at by this test only; whoever rewrites what it finds looks at our side.
+// looked at by this test only; to rewrite what it finds, look at our side only.
 
 import { readFileSync } from "node:fs";
 import { join, relative } from "node:path";

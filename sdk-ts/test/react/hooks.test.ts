@@ -171,8 +171,8 @@ test("useTable: nothing is rendered for transactions that do not change the resu
     const delta = {
       querySetId: 1,
       table: "person",
-      inserts: [row(1000 + i, "somebody else's")],
-      deletes: i === 0 ? [] : [row(999 + i, "somebody else's")],
+      inserts: [row(1000 + i, "another user's")],
+      deletes: i === 0 ? [] : [row(999 + i, "another user's")],
     };
     await act(() => stop.deliver(serverMessage.transactionUpdate([delta])));
     others += 1;

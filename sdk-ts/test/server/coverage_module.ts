@@ -180,7 +180,7 @@ export const unique = spacetimedb.reducer((ctx) => {
     console.log(error instanceof errors.UniqueAlreadyExists, String(error));
   }
   try {
-    ctx.db.counters.name.update({ name: "nobody", n: 2n });
+    ctx.db.counters.name.update({ name: "missing", n: 2n });
   } catch (error) {
     console.log(error instanceof errors.NoSuchRow, String(error));
   }

@@ -126,7 +126,7 @@ test("a server that hangs: the silence is noticed, attempts have their time, and
 });
 
 test("a database that is not there", async () => {
-  const missing = connected(Bank.builder().withUri(server.url).withDatabaseName("nobody-made-this"));
+  const missing = connected(Bank.builder().withUri(server.url).withDatabaseName("never-made"));
   await expect(missing).rejects.toMatchObject({ code: "LC0831" });
 });
 
@@ -158,7 +158,7 @@ test("a server that is killed and started again: the same identity, the differen
   expect(accounts.count()).toBe(10n);
   const waiting = connection.reducers.transfer({ from: 0, to: 1, amount: 5n });
 
-  // Back on the same port; somebody else is faster.
+  // Back on the same port; another client is faster.
   await server.launch("--listen-addr", `127.0.0.1:${port}`);
   await waiting;
   await until("restored", () => log.includes("reconnect"));

@@ -127,7 +127,7 @@ function Messages({
 
   return (
     <ol className="messages" aria-label="Messages">
-      {sorted.length === 0 && <li className="empty">Nobody has said anything yet.</li>}
+      {sorted.length === 0 && <li className="empty">No messages yet.</li>}
       {sorted.map(message => {
         const sender = message.sender.toHexString();
         return (

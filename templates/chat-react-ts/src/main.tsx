@@ -6,7 +6,7 @@ import { DbConnection } from './module_bindings';
 import { databaseName, forgetRefusedToken, host, storedToken, storeToken } from './token';
 import './style.css';
 
-/** A server that was set up anew does not know who we were: we come back as somebody new. */
+/** A server that was set up anew does not know who we were: we come back as a new user. */
 async function recover() {
   if (await forgetRefusedToken()) location.reload();
 }

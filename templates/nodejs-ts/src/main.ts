@@ -13,7 +13,7 @@ const connection = DbConnection.builder()
   .withDatabaseName(databaseName)
   .withToken(token)
   .onConnect((connection, identity, token) => {
-    // The token is who we are: whoever has it may act for us.
+    // The token is who we are: a program that has it may act for us.
     writeFileSync(TOKEN_FILE, token, { mode: 0o600 });
     console.log(`Connected to ${databaseName} as ${identity.toHexString()}`);
     connection

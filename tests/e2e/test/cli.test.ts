@@ -82,7 +82,7 @@ describe("publish", () => {
     await server.cliOk("call", "wiped", "check_numbers");
   });
 
-  test("a name of somebody else is refused", async () => {
+  test("a name of another owner is refused", async () => {
     const other = new Home();
     try {
       await other.ok("login", "--server-issued-login", server.url);
@@ -334,7 +334,7 @@ describe("names and owners", () => {
     }
   });
 
-  test("a command that needs a login logs in with the server when nobody can be asked", async () => {
+  test("a command that needs a login logs in with the server when there is no terminal", async () => {
     const home = new Home();
     try {
       const published = await home.run(

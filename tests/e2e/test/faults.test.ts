@@ -1,4 +1,4 @@
-// Reducers that break, clients that do not read: whoever did it gets an error, nobody else notices.
+// Reducers that break, clients that do not read: their caller gets an error, no other client notices.
 
 import { connect as connectTcp, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -151,7 +151,7 @@ async function deafSubscriber(
   return { socket, closed: () => closed };
 }
 
-test("a client that does not read is cut, and nobody waits for it", async () => {
+test("a client that does not read is cut, and no other client waits for it", async () => {
   const writer = await RawClient.connect(server.url, "all");
   const reader = await RawClient.connect(server.url, "all");
   await reader.subscribe(1, "SELECT * FROM marks WHERE id = 9");

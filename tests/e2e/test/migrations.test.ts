@@ -101,7 +101,7 @@ test("a breaking publish asks, disconnects, and keeps all rows", async () => {
   expect(await server.sql("breaks", "SELECT price FROM item WHERE id = 3")).toEqual([[9]]);
   const logs = await server.cliOk("logs", "breaks");
   expect(logs).toContain("Disconnecting all users");
-  expect(logs).toContain("somebody left shape 3");
+  expect(logs).toContain("a client left shape 3");
 });
 
 test("a migration function: who was built for the old module goes on with what is still there", async () => {

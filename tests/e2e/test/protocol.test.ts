@@ -308,7 +308,7 @@ describe("handshakes", () => {
       400,
       "Invalid connection ID: the all-zeros ConnectionId is reserved.",
     ],
-    ["an unknown name", "/v1/database/nobody/subscribe", upgrade, 404, "`nobody` not found"],
+    ["an unknown name", "/v1/database/missing/subscribe", upgrade, 404, "`missing` not found"],
     [
       "no protocol in common",
       path,

@@ -33,7 +33,7 @@ function logTail(): { path: string; end: number } {
   throw new Error(`no log below ${log}`);
 }
 
-test("after a kill every connection gets its disconnect before anybody is served", async () => {
+test("after a kill every connection gets its disconnect before any client is served", async () => {
   await server.publish("all", wasm("coverage"));
   const clients = await Promise.all(Array.from({ length: 5 }, () => RawClient.connect(server.url, "all")));
   // Answered and therefore durable.

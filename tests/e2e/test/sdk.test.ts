@@ -61,7 +61,7 @@ describe("connections", () => {
   });
 
   test("a database that is not there is a connection error", async () => {
-    await expect(connectTransfer(server, "nobody-made-this")).rejects.toBeDefined();
+    await expect(connectTransfer(server, "never-made")).rejects.toBeDefined();
   });
 
   test.each([

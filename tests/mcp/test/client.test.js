@@ -23,7 +23,7 @@ after(async () => {
   await server.stop();
 });
 
-/** A client that has shaken hands; `authorization` is none for somebody without an account. */
+/** A client that has shaken hands; `authorization` is none without a token. */
 async function connect(path, authorization = token, at = server) {
   const headers = authorization ? { Authorization: `Bearer ${authorization}` } : {};
   const transport = new StreamableHTTPClientTransport(new URL(`${at.url}${path}`), {

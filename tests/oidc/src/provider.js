@@ -66,7 +66,7 @@ export async function startProvider({ port = 0, key = signingKey("first"), idTok
     issuer,
     /** How often a login was renewed. */
     renewals: () => renewals,
-    /** Renews a login, as whoever has its refresh token can. */
+    /** Renews a login, with its refresh token. */
     renew: (token) => post("/token", { grant_type: "refresh_token", refresh_token: token }),
     /** Ends a login. */
     revoke: (token) => post("/token/revocation", { token }),

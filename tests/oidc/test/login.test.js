@@ -59,7 +59,7 @@ test("through a browser, with PKCE", async () => {
   const token = await tokenOf(home, server);
   assert.equal(claims(token).sub, "ann");
   assert.equal((await server.ask(`/v1/identity/${identity}/verify`, token)).status, 204);
-  // It is kept for this server, and nobody else may read the file.
+  // It is kept for this server, and no other user may read the file.
   assert.equal(statSync(home.config).mode & 0o777, 0o600);
   assert.match(
     readFileSync(home.config, "utf8"),
@@ -117,7 +117,7 @@ test("a refusal is told, and costs no login", async () => {
   assert.match(end.errors, /access_denied.*\[LC0872\]/s);
   assert.equal(await tokenOf(home, server), kept);
   const unknown = await home
-    .run(...args.slice(0, 3), "--client-id", "nobody", "--device", "--server", server.url)
+    .run(...args.slice(0, 3), "--client-id", "unknown", "--device", "--server", server.url)
     .end();
   assert.equal(unknown.code, 1);
   assert.match(unknown.errors, /invalid_client.*\[LC0872\]/s);

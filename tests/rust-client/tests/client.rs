@@ -118,7 +118,7 @@ fn whole_table() {
     );
     assert_eq!(client.cached_balance(1), Some(130));
 
-    // Somebody else's.
+    // Another client's.
     let other = server.connect(None);
     assert_eq!(other.call_transfer(1, 2, 5), Ok(Ok(())));
     assert_eq!(
@@ -140,7 +140,7 @@ fn whole_table() {
             Happened::Update(Cause::Other, 1, 125, 1)
         ]
     );
-    // More rows: two stay as they are, which nobody is told of.
+    // More rows: two stay as they are, and cause no callback.
     other.call_seed(4, 1);
     assert_eq!(
         client.take(2),

@@ -34,7 +34,7 @@ impl Parameters {
         })
     }
 
-    /// Text with a comma behind or in front of it, if there is any.
+    /// Text with a comma behind or before it, unless it is empty.
     fn before(parameters: &str) -> String {
         match parameters {
             "" => String::new(),
@@ -43,7 +43,6 @@ impl Parameters {
     }
 }
 
-/// A reducer's file.
 pub(super) fn reducer(level: &Level, reducer: &Function) -> Result<Text> {
     let name = pascal(&reducer.accessor)?;
     let parameters = Parameters::new(level, reducer, &name)?;
@@ -87,7 +86,7 @@ pub(super) fn reducer(level: &Level, reducer: &Function) -> Result<Text> {
     Ok(text)
 }
 
-/// Hands the outcome of a call to those who listen for it.
+/// Passes the outcome of a call to its listeners.
 fn invoke(text: &mut Text, name: &str, fields: &[Field]) {
     let head = format!("public bool Invoke{name}(ReducerEventContext ctx, Reducer.{name} args)");
     braced(text, &head, |text| {
@@ -104,7 +103,6 @@ fn invoke(text: &mut Text, name: &str, fields: &[Field]) {
     });
 }
 
-/// A procedure's file.
 pub(super) fn procedure(level: &Level, procedure: &Function) -> Result<Text> {
     let name = pascal(&procedure.accessor)?;
     let args = format!("{name}Args");
@@ -122,7 +120,7 @@ pub(super) fn procedure(level: &Level, procedure: &Function) -> Result<Text> {
             let head =
                 format!("public void {name}({declared}ProcedureCallback<{returned}> callback)");
             braced(text, &head, |text| {
-                // What travels is a class of its own, whatever the procedure returns.
+                // The result travels as a class of its own, whatever the procedure returns.
                 text.line(format!(
                     "ProcedureCallback<Procedure.{name}> forward = (ctx, result) =>"
                 ));

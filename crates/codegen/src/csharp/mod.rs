@@ -1,4 +1,4 @@
-//! C# bindings for the package `SpacetimeDB.ClientSDK` (07 §8.2): which files there are, and what is around each.
+//! C# bindings for the package `SpacetimeDB.ClientSDK` (07 §8.2): the list of files, and their frame.
 
 mod functions;
 mod root;
@@ -57,7 +57,7 @@ pub(crate) fn generate(
     Ok(files)
 }
 
-/// The options inside of options that anything of the module has.
+/// All options of options in the module.
 fn nested_options(level: &Level) -> Result<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
     for reference in level.types.sorted.values() {
@@ -84,10 +84,10 @@ fn nested_options(level: &Level) -> Result<BTreeMap<String, String>> {
     Ok(found)
 }
 
-/// The file that ties everything together.
+/// The root file.
 const ROOT: &str = "SpacetimeDBClient.g.cs";
 
-/// A file around what stands in its namespace.
+/// A file around the content of its namespace.
 fn file(path: &str, namespace: &str, options: &Options, body: Text) -> String {
     let mut text = Text::new(UNIT);
     text.lines(HEADER).blank();
@@ -109,7 +109,7 @@ fn file(path: &str, namespace: &str, options: &Options, body: Text) -> String {
     }
     text.blank().line(format!("namespace {namespace}"));
     text.block("{", "}", |text| {
-        // Inside, so that its names come before those of other namespaces whatever this one is called.
+        // Inside of the namespace, so that its names come before those of other namespaces.
         text.line("using SpacetimeDB;").blank();
         text.lines(&body.finish());
     });

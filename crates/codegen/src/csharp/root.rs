@@ -43,17 +43,17 @@ pub(super) fn file(level: &Level) -> Result<Text> {
     Ok(text)
 }
 
-/// Where the cases of all reducers stand.
+/// For the cases of all reducers.
 const CASES: &str = "            /* cases */\n";
 
 const REMOTES: &str = include_str!("remotes.cs.txt");
 const CONTEXT_INTERFACE: &str = include_str!("context.cs.txt");
 const SUBSCRIPTIONS: &str = include_str!("subscriptions.cs.txt");
 
-/// What callbacks get: the connection, and what happened.
+/// The context of callbacks: the connection and the event.
 struct ContextClass {
     name: &'static str,
-    /// Type of the field `Event`, if there is one.
+    /// None without an event.
     event: Option<&'static str>,
 }
 
@@ -89,7 +89,7 @@ impl ContextClass {
             if let Some(event) = self.event {
                 text.line("/// <summary>What the callback is about.</summary>");
                 text.line(format!("public readonly {event} Event;"));
-                // The interface of errors has it, too.
+                // The interface of errors has it too.
                 if name == "ErrorContext" {
                     text.line("Exception IErrorContext.Event => Event;");
                 }

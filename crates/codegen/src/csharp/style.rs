@@ -1,11 +1,10 @@
-//! How C# is written: indentation, braces and names.
+//! The style of C#: indentation, braces, names.
 
 use lightcone_schema::case::to_pascal;
 
 use crate::error::{Error, Result};
 use crate::text::Text;
 
-/// What is one step of indentation.
 pub(super) const UNIT: &str = "    ";
 
 /// A declaration with its braces on lines of their own.
@@ -46,7 +45,7 @@ pub(super) fn member(name: &str, class: &str) -> Result<String> {
     Ok(member)
 }
 
-/// A parameter. The sign in front makes a name of what may be a keyword.
+/// A parameter. The `@` makes a name of a keyword.
 pub(super) fn parameter(name: &str) -> Result<String> {
     let name = pascal(name)?;
     let mut letters = name.chars();

@@ -8,9 +8,8 @@ use crate::error::{Error, Result};
 use crate::module::{Level, Shape, Table};
 use crate::text::Text;
 
-/// A column as its texts need it.
 struct Column {
-    /// The field of the row.
+    /// In the row.
     field: String,
     ty: String,
     wire_name: String,
@@ -26,7 +25,6 @@ struct Index {
     columns: Vec<usize>,
 }
 
-/// The row type of a table.
 pub(super) fn row_type<'a>(level: &'a Level, table: &Table) -> Result<&'a str> {
     level
         .types
@@ -76,7 +74,7 @@ fn columns(level: &Level, table: &Table, row: &str) -> Result<Vec<Column>> {
     Ok(columns)
 }
 
-/// Values of these types can be compared and hashed; the cache's indexes ask for that.
+/// Types with equality and hashes, which indexes of the cache need.
 fn is_key(level: &Level, ty: &AlgebraicType, place: &str) -> Result<bool> {
     let types = &level.types;
     Ok(match types.shape(ty, place)? {
@@ -90,7 +88,7 @@ fn is_key(level: &Level, ty: &AlgebraicType, place: &str) -> Result<bool> {
     })
 }
 
-/// Unique columns first, then the other indexes. Those whose keys are no keys in C# stay with the server.
+/// Unique columns first, then the other indexes. Indexes with other keys stay on the server.
 fn indexes(table: &Table, columns: &[Column], handle: &str) -> Result<Vec<Index>> {
     let mut indexes = Vec::new();
     if table.is_event {
@@ -197,9 +195,9 @@ fn index_class(text: &mut Text, index: &Index, name: &str, row: &str, columns: &
     });
 }
 
-/// What the query builder knows of the columns.
+/// The columns for the query builder.
 fn query_columns(text: &mut Text, class: &str, kind: &str, row: &str, columns: &[&Column]) {
-    // Columns that may be null have types of their own, over the type that they are options of.
+    // Nullable columns have types of their own.
     let types: Vec<String> = columns
         .iter()
         .map(|column| match column.ty.strip_suffix('?') {

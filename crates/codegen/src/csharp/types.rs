@@ -1,4 +1,4 @@
-//! Types as C# writes them, and the files that define the named ones.
+//! Types in C#, and the files of named types.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,6 @@ use crate::error::{Error, Result};
 use crate::module::{Level, Shape, Types};
 use crate::text::Text;
 
-/// The C# type.
 pub(super) fn csharp_type(types: &Types, ty: &AlgebraicType, place: &str) -> Result<String> {
     let inner = |ty| csharp_type(types, ty, place);
     Ok(match types.shape(ty, place)? {
@@ -46,7 +45,7 @@ pub(super) fn csharp_type(types: &Types, ty: &AlgebraicType, place: &str) -> Res
     })
 }
 
-/// The name of the type that stands for an option inside of an option.
+/// The name of the type for an option of an option.
 fn nested_option_name(some: &str) -> String {
     let words = some
         .trim_start_matches("global::")
@@ -58,7 +57,7 @@ fn nested_option_name(some: &str) -> String {
     })
 }
 
-/// The types that stand for options inside of options, by name, with what they are options of.
+/// The types for options of options: names, and their inner options.
 pub(super) fn nested_options(
     types: &Types,
     ty: &AlgebraicType,
@@ -109,12 +108,12 @@ fn primitive_type(ty: &AlgebraicType) -> &'static str {
         AlgebraicType::U256 => "global::SpacetimeDB.U256",
         AlgebraicType::F32 => "float",
         AlgebraicType::F64 => "double",
-        // Everything else has a shape of its own.
+        // The special shapes were told apart above.
         _ => "string",
     }
 }
 
-/// What a field of a new object holds, if the language would leave null there.
+/// The initial value of a field that would be null otherwise.
 fn first_value(types: &Types, ty: &AlgebraicType, place: &str) -> Result<Option<String>> {
     Ok(match types.shape(ty, place)? {
         Shape::Primitive(AlgebraicType::String) => Some("\"\"".into()),
@@ -129,7 +128,7 @@ fn first_value(types: &Types, ty: &AlgebraicType, place: &str) -> Result<Option<
     })
 }
 
-/// A field of a class, with all that its texts need.
+/// A field of a class, with the texts that it needs.
 pub(super) struct Field {
     pub name: String,
     pub wire_name: String,
@@ -137,7 +136,6 @@ pub(super) struct Field {
     first_value: Option<String>,
 }
 
-/// The fields of a class of this name.
 pub(super) fn fields<'a>(
     types: &Types,
     parts: impl IntoIterator<Item = (&'a str, &'a AlgebraicType)>,
@@ -156,7 +154,7 @@ pub(super) fn fields<'a>(
     Ok(fields)
 }
 
-/// A class whose fields are what travels. `more` adds members.
+/// A class of the fields that travel. `more` adds members.
 pub(super) fn product_class(
     text: &mut Text,
     class: &str,
@@ -255,7 +253,7 @@ fn sum_type(text: &mut Text, types: &Types, name: &str, sum: &SumType, place: &s
         });
         return Ok(());
     }
-    // A tuple has two elements at least.
+    // A tuple has at least two elements.
     if variants.len() == 1 {
         variants.push(("global::SpacetimeDB.Unit".into(), "_Reserved".into()));
     }

@@ -1,5 +1,5 @@
-//! All levels of a module as one, for languages whose bindings have no namespaces: what belongs to a submodule `lib` has
-//! names that begin with `Lib` or `lib_`.
+//! All levels of a module as one, for languages whose bindings have no namespaces: names of a submodule `lib` begin with `Lib` or
+//! `lib_`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -10,7 +10,6 @@ use super::{Function, Level, Module, Table, Types};
 use crate::error::{Error, Result};
 
 impl Module {
-    /// All levels as one.
     pub fn flattened(self) -> Result<Level> {
         let mut flat = Level {
             path: Vec::new(),
@@ -32,7 +31,7 @@ impl Module {
     }
 }
 
-/// Moves a level's things over; its types get the next places.
+/// Moves the content of a level; its types get the next indexes.
 fn add(flat: &mut Level, types: &mut Vec<AlgebraicType>, level: Level) -> Result<()> {
     let pascal_prefix = level.pascal_prefix();
     let prefix: String = level.path.iter().map(|ns| format!("{ns}_")).collect();
@@ -78,7 +77,7 @@ fn add(flat: &mut Level, types: &mut Vec<AlgebraicType>, level: Level) -> Result
     Ok(())
 }
 
-/// Makes the refs of a type point `offset` places further.
+/// Adds `offset` to the refs of a type.
 fn shift(ty: &mut AlgebraicType, offset: u32) {
     match ty {
         AlgebraicType::Ref(reference) => reference.0 += offset,

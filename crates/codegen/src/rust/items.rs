@@ -117,7 +117,7 @@ pub(super) fn table(level: &Level, table: &Table, writes_columns: bool) -> Resul
     Ok(text.finish())
 }
 
-/// A field without what makes it a Rust identifier.
+/// The name of a field without `r#`.
 fn column_name(field: &str) -> String {
     field.trim_start_matches("r#").to_owned()
 }
@@ -136,7 +136,7 @@ fn callbacks(text: &mut Text, pascal: &str, row: &str, event: &str, kind: &str) 
     ));
 }
 
-/// The columns that are unique by themselves, with their types.
+/// Unique columns with their types.
 fn unique_columns<'a>(level: &Level, table: &'a Table) -> Result<Vec<(&'a Column, String)>> {
     let mut unique = Vec::new();
     if table.is_event {
@@ -152,7 +152,7 @@ fn unique_columns<'a>(level: &Level, table: &'a Table) -> Result<Vec<(&'a Column
     Ok(unique)
 }
 
-/// What the query builder knows of the rows: their columns, and which of them are indexed.
+/// The columns for the query builder, and which of them are indexed.
 fn columns(text: &mut Text, level: &Level, table: &Table, row: &str) -> Result<()> {
     let mut all = Vec::new();
     for column in &table.columns {

@@ -1,4 +1,4 @@
-//! Rust bindings for the crate `spacetimedb-sdk` (07 §8.2): which files there are.
+//! Rust bindings for the crate `spacetimedb-sdk` (07 §8.2): the list of files.
 
 mod items;
 mod root;
@@ -27,7 +27,7 @@ pub(crate) fn generate(level: &Level, options: &Options) -> Result<Vec<Generated
             types::file(level, name, *reference)?,
         );
     }
-    // Columns belong to the row type in the query builder: the first table that has the type writes them.
+    // Columns belong to the row type in the query builder: its first table writes them.
     let mut described: BTreeSet<TypeRef> = BTreeSet::new();
     for table in &level.tables {
         let is_first = described.insert(table.row_type);

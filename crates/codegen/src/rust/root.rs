@@ -6,7 +6,6 @@ use crate::error::Result;
 use crate::module::{file_stem, Level, Table};
 use crate::text::Text;
 
-/// A table as `mod.rs` needs it.
 struct TableNames<'a> {
     table: &'a Table,
     field: String,
@@ -14,7 +13,6 @@ struct TableNames<'a> {
     row: String,
 }
 
-/// A reducer as `mod.rs` needs it.
 struct ReducerNames {
     variant: String,
     file: String,
@@ -160,7 +158,7 @@ fn reducer_enum(text: &mut Text, reducers: &[ReducerNames]) {
         });
 }
 
-/// A match over the names of tables that appends to a field each, and refuses other names.
+/// A match over names of tables that appends to a field each, and refuses other names.
 fn append_rows(
     text: &mut Text,
     tables: &[TableNames<'_>],
@@ -263,7 +261,7 @@ fn apply(table: &TableNames<'_>) -> String {
     }
     let name = &table.table.name;
     let by_key = match table.table.primary_key() {
-        // A name that cannot be written was refused with the table.
+        // An invalid name was refused with the table.
         Some(key) => format!(
             ".with_updates_by_pk(|row| &row.{})",
             snake(&key.accessor).unwrap_or_default()

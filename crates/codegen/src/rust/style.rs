@@ -1,4 +1,4 @@
-//! How Rust is written: the beginning of a file, and names.
+//! The style of Rust: the beginning of a file, and names.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub(super) fn start() -> Text {
     text
 }
 
-/// Words that a field cannot be called without `r#`.
+/// Fields of these names need `r#`.
 const KEYWORDS: [&str; 47] = [
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn",
     "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let",
@@ -54,7 +54,6 @@ pub(super) fn pascal(name: &str) -> Result<String> {
     }
 }
 
-/// The name of the row type of a table.
 pub(super) fn row_type(level: &Level, reference: TypeRef, table: &str) -> Result<String> {
     level
         .types

@@ -1,4 +1,4 @@
-//! Types as Rust writes them, and the files that define the named ones.
+//! Types in Rust, and the files of named types.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,6 @@ use super::style::{import_types, pascal, snake, start};
 use crate::error::{Error, Result};
 use crate::module::{Level, Shape, Types};
 
-/// The Rust type.
 pub(super) fn rust_type(types: &Types, ty: &AlgebraicType, place: &str) -> Result<String> {
     let inner = |ty| rust_type(types, ty, place);
     Ok(match types.shape(ty, place)? {
@@ -46,12 +45,12 @@ fn primitive_type(ty: &AlgebraicType) -> &'static str {
         AlgebraicType::U256 => "__sats::u256",
         AlgebraicType::F32 => "f32",
         AlgebraicType::F64 => "f64",
-        // Everything else has a shape of its own.
+        // The special shapes were told apart above.
         _ => "String",
     }
 }
 
-/// A type inside the definition of `owner`: what would hold itself directly is boxed.
+/// A type inside the definition of `owner`: direct recursion is boxed.
 fn part_type(types: &Types, owner: &str, ty: &AlgebraicType, place: &str) -> Result<String> {
     let written = rust_type(types, ty, place)?;
     let leads_back = |name: &str| name == owner || types.reaches(name, owner);

@@ -1,4 +1,4 @@
-//! `index.ts`: everything tied together (07 §8.1).
+//! `index.ts`, the root file (07 §8.1).
 
 use std::collections::BTreeMap;
 
@@ -136,7 +136,7 @@ fn table_options(text: &mut Text, table: &Table) {
     } else {
         text.block("indexes: [", "],", |text| {
             for index in &table.indexes {
-                // The client keeps every index as a B-tree, whatever the server does.
+                // The client keeps every index as a B-tree.
                 text.line(format!(
                     "{{ accessor: {}, name: {}, algorithm: \"btree\", columns: {} }},",
                     quoted(&index.accessor),
@@ -182,7 +182,7 @@ fn remote_module(text: &mut Text, context: &Context<'_>) {
     );
 }
 
-/// Tables whose name in the module differs from the one that clients write: old code uses the former.
+/// Tables whose source name differs from the client's name: old code uses the former.
 fn aliases(module: &Module) -> Vec<(String, String)> {
     let root = module.levels.iter().take(1);
     let tables = root.flat_map(|level| level.tables.iter());
@@ -229,8 +229,8 @@ fn accessors(text: &mut Text, aliases: &[(String, String)], module: &Module) -> 
     )
 }
 
-/// The key that `convertToAccessorMap` gives a function: its name in the database, where a letter behind a separator is
-/// large in place of it. Namespaces stand before it, with dots.
+/// The key of a function in `convertToAccessorMap`: its database name, where a separator and the letter behind it become a capital
+/// letter. Namespaces come before it, with dots.
 fn accessor_key(name: &str) -> String {
     let mut key = String::new();
     let mut follows_separator = false;

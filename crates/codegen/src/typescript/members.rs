@@ -1,4 +1,4 @@
-//! Types as builders, and fields, variants and parameters that have such a type.
+//! Types as builders; fields, variants and parameters.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,6 @@ use crate::error::Result;
 use crate::module::{Shape, Types};
 use crate::text::Text;
 
-/// The builder of a type.
 pub(super) fn builder(types: &Types, ty: &AlgebraicType, place: &str) -> Result<String> {
     Ok(match types.shape(ty, place)? {
         Shape::Unit => "__t.unit()".into(),
@@ -49,18 +48,18 @@ fn primitive_name(ty: &AlgebraicType) -> &'static str {
         AlgebraicType::U256 => "u256",
         AlgebraicType::F32 => "f32",
         AlgebraicType::F64 => "f64",
-        // Everything else has a shape of its own.
+        // The special shapes were told apart above.
         _ => "string",
     }
 }
 
-/// A field, variant or parameter: its name and builder, and whether it must be a getter.
+/// A field, variant or parameter with its builder, and whether it must be a getter.
 pub(super) struct Member {
     pub key: String,
     pub builder: String,
-    /// The builder mentions a named type, which may be defined further down.
+    /// The builder names a type that may be defined further down.
     mentions: bool,
-    /// The type leads back to the one being defined; the compiler cannot infer it then.
+    /// The type is recursive, so the compiler cannot infer it.
     pub recursive: bool,
 }
 

@@ -1,4 +1,4 @@
-//! TypeScript bindings (07 §8.1): which files there are, and what those of single things hold.
+//! TypeScript bindings (07 §8.1): the list of files, and those of single tables and functions.
 
 mod index;
 mod members;
@@ -103,7 +103,7 @@ fn table_file(context: &Context<'_>, level: &Level, table: &Table) -> Result<Str
     Ok(text.finish())
 }
 
-/// The parameters of a function as members, and the types they mention.
+/// The parameters of a function as members, and the types in them.
 fn parameters<'a>(
     level: &'a Level,
     function: &'a Function,

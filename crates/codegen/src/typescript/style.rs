@@ -1,4 +1,4 @@
-//! How TypeScript is written: the beginning of a file, and names.
+//! The style of TypeScript: the beginning of a file, and names.
 
 use lightcone_schema::case::to_pascal;
 
@@ -6,7 +6,7 @@ use crate::bindings::Options;
 use crate::module::{file_stem, Level};
 use crate::text::{Text, HEADER};
 
-/// What every file needs to know.
+/// Needed by every file.
 pub(super) struct Context<'a> {
     pub package: &'a str,
     pub options: &'a Options,
@@ -19,7 +19,7 @@ pub(super) fn start() -> Text {
     text
 }
 
-/// Imports from the client package, each under a name that no user type has. `type X` imports a type.
+/// Imports from the client package, under names that no user type has. `type X` imports a type.
 pub(super) fn import(text: &mut Text, context: &Context<'_>, names: &[&str]) {
     text.line("/* eslint-disable */")
         .line("/* tslint:disable */");
@@ -38,7 +38,6 @@ pub(super) fn import(text: &mut Text, context: &Context<'_>, names: &[&str]) {
     );
 }
 
-/// A name as a key of an object.
 pub(super) fn property(name: &str) -> String {
     let mut chars = name.chars();
     let is_start = |c: char| c.is_alphabetic() || c == '_' || c == '$';
@@ -51,7 +50,7 @@ pub(super) fn property(name: &str) -> String {
     }
 }
 
-/// A string literal. Names are identifiers with dots at most; the escapes are for what nobody should write.
+/// A string literal. Names are identifiers with dots at most; all else is escaped.
 pub(super) fn quoted(text: &str) -> String {
     format!(
         "\"{}\"",

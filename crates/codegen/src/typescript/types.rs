@@ -1,4 +1,4 @@
-//! The files that name types.
+//! The files of named types.
 
 use lightcone_schema::case::{to_camel, to_pascal};
 use lightcone_types::AlgebraicType;
@@ -9,12 +9,12 @@ use crate::error::{Error, Result};
 use crate::module::{Function, Level, Module, Types};
 use crate::text::Text;
 
-/// `types.ts` of a level: all its named types, private ones too.
+/// `types.ts` of a level: all its named types, also private ones.
 pub(super) fn types(context: &Context<'_>, level: &Level) -> Result<String> {
     let types = &level.types;
     let mut definitions = Vec::new();
     for (name, reference) in &types.sorted {
-        // The arguments of a reducer are a type of their own in older modules; nothing mentions it.
+        // In older modules the arguments of a reducer are a type that nothing refers to.
         let is_arguments = level
             .reducers
             .iter()
@@ -107,7 +107,7 @@ fn members<'a>(
     Ok(members)
 }
 
-/// `types/reducers.ts`: what each reducer takes.
+/// `types/reducers.ts`: the parameters of each reducer.
 pub(super) fn reducers(context: &Context<'_>, module: &Module) -> String {
     let all: Vec<_> = module.reducers().collect();
     functions(context, &all, "reducer", |text, names| {
@@ -119,7 +119,7 @@ pub(super) fn reducers(context: &Context<'_>, module: &Module) -> String {
     })
 }
 
-/// `types/procedures.ts`: what each procedure takes and returns.
+/// `types/procedures.ts`: the parameters and result of each procedure.
 pub(super) fn procedures(context: &Context<'_>, module: &Module) -> String {
     let all: Vec<_> = module.procedures().collect();
     functions(context, &all, "procedure", |text, names| {

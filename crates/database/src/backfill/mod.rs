@@ -1,6 +1,11 @@
 //! Migrating rows one by one (02 §14.9): which ones are next, and what the running module's transactions mean for those that are done.
 //!
 //! Who calls it has the transaction: the writer, behind the running module, and a rehearsal on a copy.
+//!
+//! - There are no links from old rows to new ones: they would cost more memory than many a row. A function may only insert, so what it
+//!   made of a row is learnt by calling it again with inserts that delete. Only values of counters, and how often a row was made, are noted.
+//! - The rows that are done are a set of hashes, not a place in an order: tables need no key, and rows may come, go and move.
+//! - A failure ends the backfill, never the transaction that it met: what was done for that transaction is undone to a point.
 
 mod functions;
 

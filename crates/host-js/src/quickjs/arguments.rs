@@ -10,21 +10,20 @@ use crate::messages;
 use super::state::{state, terminate, throw, Failure, State};
 use super::value::{self, array_bytes, buffer_bytes, kind};
 
-/// A running host function.
 pub(crate) struct Call {
     pub(crate) context: *mut JSContext,
     state: *mut State,
     values: *mut JSValue,
 }
 
-/// The type of a C function as QuickJS knows it.
+/// A C function for QuickJS.
 pub(crate) type RawFunction =
     unsafe extern "C" fn(*mut JSContext, JSValue, std::ffi::c_int, *mut JSValue) -> JSValue;
 
 /// Runs the body of a host function.
 ///
 /// # Safety
-/// Called by QuickJS, with at least as many values as `body` asks for: QuickJS fills up to the declared number.
+/// Called by QuickJS with at least as many values as `body` reads: QuickJS fills up to the declared number.
 #[inline(always)]
 pub(crate) unsafe fn host_function(
     context: *mut JSContext,
@@ -53,25 +52,23 @@ pub(crate) unsafe fn host_function(
     }
 }
 
-/// How a function calls the buffer that it wants, in its error text.
+/// The name of a buffer in error texts.
 #[derive(Clone, Copy)]
 pub(crate) enum BufferWord {
-    /// For rows.
     Buffer,
-    /// For scans and iterators.
     ArrayBuffer,
 }
 
 impl Call {
-    /// The host's side. The borrow must end before JavaScript can run.
+    /// The borrow must end before JavaScript can run.
     #[inline]
     #[allow(clippy::mut_from_ref)]
     pub(crate) fn env(&self) -> &mut HostEnv {
-        // SAFETY: the state lives as long as the context, and nobody else borrows it while a host function runs.
+        // SAFETY: the state lives as long as the context, and no other code borrows it while a host function runs.
         unsafe { &mut (*self.state).env }
     }
 
-    /// The isolate's state; same rule.
+    /// The borrow must end before JavaScript can run.
     #[inline]
     #[allow(clippy::mut_from_ref)]
     pub(crate) fn state(&self) -> &mut State {
@@ -125,14 +122,14 @@ impl Call {
         self.integer(position, u32::MAX, "u32")
     }
 
-    /// A count that must fit 16 bits.
+    /// A count of 16 bits.
     #[inline]
     pub(crate) fn u16(&self, position: usize) -> Result<u16, Failure> {
         let number = self.integer(position, u32::MAX, "u16")?;
         u16::try_from(number).map_err(|_| Failure::Type(messages::overflowed("u16")))
     }
 
-    /// A BigInt that is no more than 128 bits and not negative.
+    /// A BigInt of up to 128 bits, not negative.
     pub(crate) fn u128(&self, position: usize) -> Result<u128, Failure> {
         let value = self.value(position);
         // SAFETY: the argument is live. The decimal form of a BigInt cannot be changed by the module.
@@ -145,7 +142,7 @@ impl Call {
         parsed.ok_or_else(|| Failure::Type(messages::overflowed("u128")))
     }
 
-    /// All bytes of an `ArrayBuffer`. Valid until JavaScript runs; ask for each buffer once.
+    /// All bytes of an `ArrayBuffer`. Valid until JavaScript runs; to be called once for each buffer.
     #[inline]
     #[allow(clippy::mut_from_ref)]
     pub(crate) fn buffer(&self, position: usize, word: BufferWord) -> Result<&mut [u8], Failure> {
@@ -168,7 +165,7 @@ impl Call {
         })
     }
 
-    /// The bytes of a `Uint8Array`; same rule.
+    /// The bytes of a `Uint8Array`, as above.
     #[allow(clippy::mut_from_ref)]
     pub(crate) fn array(&self, position: usize) -> Result<&mut [u8], Failure> {
         // SAFETY: the argument is live.
@@ -178,7 +175,6 @@ impl Call {
         })
     }
 
-    /// Calls `body` with a string.
     pub(crate) fn string<R>(
         &self,
         position: usize,
@@ -196,7 +192,6 @@ impl Call {
     }
 }
 
-/// The first `length` bytes of a buffer.
 #[inline]
 pub(crate) fn prefix(buffer: &mut [u8], length: u32) -> Result<&mut [u8], Failure> {
     buffer

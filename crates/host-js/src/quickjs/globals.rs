@@ -1,4 +1,4 @@
-//! The globals that a program finds besides those of the language (spec 04 §2).
+//! The globals that are not of the language (spec 04 §2).
 
 use std::ffi::{c_int, CStr};
 
@@ -17,7 +17,7 @@ use super::state::{state, Failure};
 use super::strings;
 use super::value::{self, undefined, Owned, Thrown};
 
-/// Sets up the globals of a new context, and the values that the host keeps for itself.
+/// Sets up the globals of a new context, and the values that the host keeps.
 ///
 /// # Safety
 /// The context is new and one of `isolate.rs`.
@@ -202,11 +202,11 @@ unsafe fn extras(context: *mut JSContext, global: &Owned) -> Result<(), Thrown> 
 
 /// [`crate::sys::EXTRAS`] for C.
 const EXTRAS: &CStr = c"lightcone.sys.1";
-/// Enumerable, and not to be changed.
+/// Enumerable, and constant.
 const CONSTANT: u32 = qjs::JS_PROP_ENUMERABLE;
 
-/// A `FinalizationRegistry` that never calls back. The language allows that, and host handles are closed at the end of
-/// each call anyway; a late callback could only hit a handle that is another one by then.
+/// A `FinalizationRegistry` that never calls back, as the language allows. Host handles are closed at the end of each call; a late
+/// callback could hit a reused handle.
 unsafe fn finalization_registry(context: *mut JSContext) -> Result<(), Thrown> {
     unsafe {
         let prototype = define_class(

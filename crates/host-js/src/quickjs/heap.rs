@@ -1,18 +1,16 @@
-//! The memory of an isolate: counted, limited, and given back at once when the isolate goes.
+//! The memory of an isolate: counted, limited, and freed as a whole.
 //!
-//! QuickJS carves small objects out of chunks itself; only chunks and large blocks come here. Every block is in a list,
-//! so that an isolate is destroyed by freeing its blocks. Nothing has to be walked, and a value that was never released
-//! (after a termination, say) cannot leave anything behind.
+//! QuickJS carves small objects out of chunks; only chunks and large blocks come here. All blocks are in a list, and an isolate is
+//! destroyed by freeing them. Nothing is walked, and a value that was never released (after a termination, say) cannot leak.
 //!
 //! # The limit
-//! QuickJS answers a refused allocation with an ordinary exception, which module code could catch, and some of its own
-//! code does not expect one. So a block beyond the limit is refused only if it is large (the module sees an InternalError,
-//! "out of memory"); small ones are still granted for as long as it takes to notice the excess, which the
-//! [interrupt handler](super::isolate) does, and which ends the call.
+//! A refused allocation becomes an ordinary exception, which module code could catch and which some code of QuickJS does not
+//! expect. So only large blocks are refused beyond the limit (the module sees an InternalError, "out of memory"). Small ones are
+//! granted until the [interrupt handler](super::isolate) notices the excess and ends the call.
 //!
 //! # The time
-//! QuickJS asks the interrupt handler between the steps of a program only, and a step may take long. So large blocks are
-//! refused as well once the call's time is over, which stops most of its own functions that go on and on.
+//! QuickJS calls the interrupt handler between the steps of a program only, and a step may take long. So large blocks are refused
+//! too once the call's time is over, which stops most of its long functions.
 
 use std::alloc::{alloc, alloc_zeroed, dealloc, realloc, Layout};
 use std::cell::{Cell, RefCell};
@@ -24,14 +22,14 @@ use std::time::Instant;
 use lightcone_host::{trap_of, Account, Exceeded, HostTrap, LimitKind, Reservation};
 use rquickjs_sys as qjs;
 
-/// Beyond the limit, blocks of this size and more are refused.
+/// Beyond the limit, blocks of this size are refused.
 const LARGE_BLOCK_BYTES: usize = 64 << 10;
-/// What small blocks may take beyond the limit until the call is over.
+/// Small blocks beyond the limit, until the call is ended.
 const EXCESS_BYTES_MAX: usize = 1 << 30;
-/// The heap is counted in steps of this size, so that its account is asked seldom.
+/// The heap is counted in steps, so that its account is rarely touched.
 const STEP_BYTES: usize = 1 << 20;
 
-/// In front of each block.
+/// Before each block.
 #[repr(C, align(16))]
 struct Header {
     previous: *mut Header,
@@ -47,11 +45,11 @@ pub(crate) struct Heap {
     first: Cell<*mut Header>,
     used_bytes: Cell<usize>,
     bytes_max: Cell<usize>,
-    /// What counts as the instance's: its blocks, in steps.
+    /// For the blocks, in steps.
     counted: RefCell<Reservation>,
     exceeded: Cell<bool>,
     refused_bytes: Cell<Option<usize>>,
-    /// Whose account had no more when the last block was refused, if it was not the heap's own limit.
+    /// The exhausted account of the last refusal, unless it was the heap's own limit.
     refused_by: Cell<Option<Exceeded>>,
     deadline: Cell<Option<Instant>>,
     late: Cell<bool>,
@@ -72,7 +70,7 @@ impl Heap {
         })
     }
 
-    /// The last block that was refused since the last [`Heap::forgive`].
+    /// Of the last block that was refused since the last [`Heap::forgive`].
     pub(crate) fn refused_bytes(&self) -> Option<usize> {
         self.refused_bytes.get()
     }
@@ -82,7 +80,6 @@ impl Heap {
         self.exceeded.get()
     }
 
-    /// What the isolate holds, in bytes.
     pub(crate) fn used_bytes(&self) -> usize {
         self.used_bytes.get()
     }
@@ -95,14 +92,14 @@ impl Heap {
         self.bytes_max.get()
     }
 
-    /// Gives back what is not used of what several have.
+    /// Gives unused reserved bytes back.
     pub(crate) fn settle(&self) {
         self.counted
             .borrow_mut()
             .shrink(steps(self.used_bytes.get()));
     }
 
-    /// Why no more is to be had.
+    /// The trap for an exhausted heap.
     pub(crate) fn trap(&self) -> HostTrap {
         if let Some(exceeded) = self.refused_by.get() {
             return trap_of(exceeded);
@@ -118,7 +115,7 @@ impl Heap {
         self.late.get()
     }
 
-    /// A new call starts, which must be over at this time.
+    /// A new call starts, with this deadline.
     pub(crate) fn forgive(&self, deadline: Instant) {
         self.deadline.set(Some(deadline));
         self.late.set(false);
@@ -127,12 +124,12 @@ impl Heap {
         self.refused_by.set(None);
     }
 
-    /// The running call must be over at this time.
+    /// Moves the deadline of the running call.
     pub(crate) fn put_off(&self, deadline: Instant) {
         self.deadline.set(Some(deadline));
     }
 
-    /// The functions that QuickJS calls; their `opaque` is the heap.
+    /// The allocator of QuickJS; its `opaque` is the heap.
     pub(crate) fn functions() -> qjs::JSMallocFunctions {
         qjs::JSMallocFunctions {
             js_calloc: Some(heap_calloc),
@@ -143,7 +140,7 @@ impl Heap {
         }
     }
 
-    /// Whether `more` bytes may be taken. `total` is the size of the block.
+    /// Whether `more` bytes are granted. `total` is the size of the block.
     fn admit(&self, more: usize, total: usize) -> bool {
         if total >= LARGE_BLOCK_BYTES && more > 0 {
             let deadline = self.deadline.get();
@@ -172,7 +169,7 @@ impl Heap {
         wanted <= limit.saturating_add(EXCESS_BYTES_MAX)
     }
 
-    /// Counts so many bytes, unless they are counted already.
+    /// Reserves up to so many bytes.
     #[inline]
     fn count(&self, bytes: usize) -> Result<(), Exceeded> {
         let mut counted = self.counted.borrow_mut();

@@ -1,4 +1,4 @@
-//! The host functions of version 2 (spec 04 §4.2): arguments in, a call of the host's side, the answer out.
+//! The host functions of version 2 (spec 04 §4.2): check arguments, call the host's side, convert the result.
 
 use std::ffi::{c_int, CStr};
 
@@ -16,7 +16,7 @@ use super::stack_trace;
 use super::state::Failure;
 use super::value::{self, number, undefined};
 
-/// The C function behind an export, and how many parameters it has.
+/// The C function of an export, and its number of parameters.
 pub(crate) fn function(function: Function) -> (RawFunction, c_int) {
     match function {
         Function::TableIdFromName => (table_id_from_name, 1),
@@ -157,7 +157,7 @@ host_functions! {
     console_log(call) {
         let level = call.u32(0)?;
         let frames = call.string(1, |_| ()).map(|()| stack_trace::current(call.context))?;
-        // The library's own method is between the host and who called it.
+        // The library's own method stands between the host and its caller.
         let caller = frames.get(1);
         let filename = caller.and_then(|frame| frame.script.as_deref());
         let line = caller.map_or(u32::MAX, |frame| frame.line);
@@ -214,7 +214,7 @@ host_functions! {
         Ok(undefined())
     }
 
-    /// Scan and read in one step (docs/js-abi.md).
+    /// Scan and read without an iterator (docs/js-abi.md).
     point_read(call) {
         let index = IndexId(call.u32(0)?);
         let buffer = call.buffer(1, BufferWord::ArrayBuffer)?;
@@ -242,7 +242,7 @@ host_functions! {
         let array = qjs::JS_NewArray(call.context);
         for (index, content) in (0..).zip([&head[..], &body[..]]) {
             let content = value::bytes(call.context, content);
-            // Takes the content's ownership; without memory an exception is pending.
+            // Takes ownership of the content; without memory an exception is pending.
             if qjs::JS_SetPropertyUint32(call.context, array, index, content) < 0 {
                 qjs::JS_FreeValue(call.context, array);
                 return Err(Failure::Pending);
@@ -260,7 +260,7 @@ fn signed(value: i32) -> JSValue {
     qjs::JS_MKVAL(qjs::JS_TAG_INT, value)
 }
 
-/// The arguments of a range scan: prefix, start and end, one behind the other in one buffer.
+/// The arguments of a range scan: prefix, start and end, back to back in one buffer.
 struct Range<'a> {
     index: IndexId,
     buffer: &'a [u8],

@@ -13,7 +13,7 @@ use super::stack_size;
 use super::state::State;
 use super::value::{forget_exception, Owned, Thrown};
 
-/// A runtime with one context. Values of it live in the state; nothing of it survives it.
+/// A runtime with one context. The state has its values; nothing of it outlives the isolate.
 pub(crate) struct Isolate {
     runtime: *mut JSRuntime,
     pub(crate) context: *mut JSContext,
@@ -28,7 +28,7 @@ unsafe impl Send for Isolate {}
 impl Drop for Isolate {
     fn drop(&mut self) {
         // SAFETY: the state was made by `Box::into_raw`. Runtime, context and values are blocks of its heap and go with
-        // it; nobody uses them any more.
+        // it; they are not used any more.
         drop(unsafe { Box::from_raw(self.state) });
     }
 }
@@ -97,7 +97,7 @@ impl Isolate {
         unsafe { &mut *self.state }
     }
 
-    /// Must come before JavaScript runs: the thread may be another one than before.
+    /// To be called before JavaScript runs: the thread may have changed.
     #[inline]
     pub(crate) fn enter(&mut self) {
         let stack_bytes = stack_size::stack_bytes(self.stack_bytes_max);
@@ -108,7 +108,7 @@ impl Isolate {
         }
     }
 
-    /// Whether the call that runs, or ran last, was ended from outside.
+    /// Whether the running or last call was ended from outside.
     #[inline]
     pub(crate) fn is_doomed(&mut self) -> bool {
         let state = self.state();
@@ -118,7 +118,7 @@ impl Isolate {
         state.doomed.is_some()
     }
 
-    /// Runs what promises wait for, until nothing waits any more or the call is doomed.
+    /// Runs the jobs of promises, until there are none or the call is doomed.
     #[inline]
     pub(crate) fn run_jobs(&mut self) {
         // SAFETY: the runtime is alive and the state is not borrowed while a job runs.
@@ -143,13 +143,13 @@ impl Isolate {
         unsafe { qjs::JS_IsJobPending(self.runtime) }
     }
 
-    /// Frees what only refers to itself.
+    /// Frees cycles.
     pub(crate) fn collect_garbage(&mut self) {
         // SAFETY: the runtime is alive and no JavaScript runs.
         unsafe { qjs::JS_RunGC(self.runtime) }
     }
 
-    /// The pending exception, which is pending no more.
+    /// Takes the pending exception.
     pub(crate) fn take_exception(&mut self) -> Owned {
         // SAFETY: the context is alive; the exception is ours from now on.
         unsafe { Owned::new(self.context, qjs::JS_GetException(self.context)) }
@@ -179,9 +179,9 @@ impl Isolate {
     }
 }
 
-/// Asked by QuickJS every few thousand jumps and calls.
+/// Called by QuickJS every few thousand jumps and calls.
 unsafe extern "C" fn interrupt(_runtime: *mut JSRuntime, opaque: *mut c_void) -> c_int {
-    // SAFETY: the state outlives the runtime, and nobody borrows it while JavaScript runs.
+    // SAFETY: the state outlives the runtime, and no code borrows it while JavaScript runs.
     let state = unsafe { &mut *opaque.cast::<State>() };
     c_int::from(!state.may_go_on())
 }

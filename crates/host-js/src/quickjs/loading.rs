@@ -15,7 +15,7 @@ use super::scope::CallScope;
 use super::stack_trace;
 use super::value::{Hook, Owned, Thrown};
 
-/// How a step of the load phase is called in errors.
+/// The name of a step of the load phase in errors.
 const EVALUATION: &str = "the program";
 
 impl Isolate {

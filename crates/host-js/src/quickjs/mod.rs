@@ -4,7 +4,7 @@
 //!
 //! | fault | what stops it |
 //! |---|---|
-//! | endless loop | QuickJS asks the [interrupt handler](isolate) every few thousand jumps and calls |
+//! | endless loop | QuickJS calls the [interrupt handler](isolate) every few thousand jumps and calls |
 //! | endless recursion | `stack-bytes-max`: a RangeError, as in other engines |
 //! | endless allocation | `memory-bytes-max`, see [`heap`] |
 //! | endless promise jobs | they run under the same clock |
@@ -12,13 +12,13 @@
 //! | wrong arguments for host functions | every one is checked ([`arguments`]) |
 //! | detached or shrunk buffers | a buffer's bytes are looked up in each call and never kept |
 //!
-//! Code of QuickJS itself that runs long without asking (a search through an array of 2^53 holes, say) is the exception:
-//! it is stopped only where it comes back.
+//! The exception is code of QuickJS itself that runs long without calling the handler (a search through an array of 2^53 holes,
+//! say): it is stopped only where it returns.
 //!
 //! # Unsafe code
 //! QuickJS is used through its C interface, so most functions here are `unsafe`: they rely on a live context of `isolate.rs`,
-//! on values being owned by [`value::Owned`] or by their caller, and on nobody borrowing the state while JavaScript runs.
-//! What a block needs beyond that stands at the block.
+//! on values being owned by [`value::Owned`] or by their caller, and on the state not being borrowed while JavaScript runs.
+//! Other needs of a block stand at the block.
 
 mod arguments;
 mod globals;
@@ -48,21 +48,18 @@ use crate::options::JsEngineOptions;
 use crate::program::ProgramText;
 use realm::QuickJsRealm;
 
-/// The engine's name and version.
 pub fn name() -> String {
     // SAFETY: QuickJS answers with a constant.
     let version = unsafe { std::ffi::CStr::from_ptr(rquickjs_sys::JS_GetVersion()) };
     format!("QuickJS {}", version.to_string_lossy())
 }
 
-/// Runs JavaScript modules in QuickJS.
 pub struct QuickJsEngine {
     stack_bytes_max: usize,
     memory_bytes_max: Option<usize>,
 }
 
 impl QuickJsEngine {
-    /// Sets up the engine.
     pub fn new(options: JsEngineOptions) -> Result<QuickJsEngine, HostError> {
         Ok(QuickJsEngine {
             stack_bytes_max: options.stack_bytes_max,
@@ -81,7 +78,7 @@ impl ModuleEngine for QuickJsEngine {
         program: &[u8],
         options: &InstanceOptions,
     ) -> Result<Box<dyn LoadedModule>, HostError> {
-        // The threads that call the module were sized for this limit.
+        // The threads that call the module have stacks for this limit.
         if options.limits.stack_bytes_max < self.stack_bytes_max {
             return Err(HostError::Engine(format!(
                 "it was made for stacks of {} bytes, and an instance may have {} only",
@@ -105,13 +102,12 @@ impl ModuleEngine for QuickJsEngine {
     }
 }
 
-/// A program that loaded.
 struct QuickJsModule {
     program: Arc<ProgramText>,
     stack_bytes_max: usize,
     memory_bytes_max: Option<usize>,
     description: Vec<u8>,
-    /// The isolate of the load, until someone wants it.
+    /// The isolate of the load phase, until it is taken.
     first: Mutex<Option<QuickJsRealm>>,
 }
 

@@ -79,7 +79,6 @@ unsafe extern "C" fn load(
     }
 }
 
-/// Gives the exports their values.
 unsafe extern "C" fn evaluate(context: *mut JSContext, module: *mut JSModuleDef) -> c_int {
     // SAFETY: called by QuickJS with a module that `load` made.
     unsafe {
@@ -145,7 +144,7 @@ unsafe fn legacy_export(
     unsafe { legacy(context)?.get(&version)?.get(&name) }
 }
 
-/// What the versions 1.x share, made when the first of them is imported (§10).
+/// Shared by the versions 1.x; made when the first of them is imported (§10).
 unsafe fn legacy(context: *mut JSContext) -> Result<Owned, Thrown> {
     const TEXT: &str = concat!(include_str!("../legacy.js"), "\0");
     unsafe {

@@ -9,7 +9,7 @@ use super::arguments::RawFunction;
 use super::state::{state, Classes};
 use super::value::{undefined, Owned, Thrown};
 
-/// What a property is that is not enumerable.
+/// The flags of a property that is not enumerable.
 pub(crate) const HIDDEN: u32 = qjs::JS_PROP_CONFIGURABLE | qjs::JS_PROP_WRITABLE;
 
 /// Defines a property.
@@ -27,7 +27,7 @@ pub(crate) unsafe fn define_value(
     done(unsafe { qjs::JS_DefinePropertyValueStr(context, object, name, value, flags as c_int) })
 }
 
-/// What a function of the engine says that gives no value.
+/// Checks the result of an engine's function that returns no value.
 pub(crate) fn done(result: c_int) -> Result<(), Thrown> {
     match result {
         0.. => Ok(()),

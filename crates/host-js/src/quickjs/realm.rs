@@ -1,4 +1,4 @@
-//! An isolate with its program, as calls find it.
+//! An isolate with its program, ready for calls.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::value::{Hook, Owned};
 
 /// An isolate that evaluated its program.
 pub(crate) struct QuickJsRealm {
-    // Goes before the isolate, whose heap has its values.
+    // Dropped before the isolate, whose heap has its values.
     roots: Roots<Owned, Hook>,
     isolate: Isolate,
     program: Arc<ProgramText>,
@@ -26,7 +26,7 @@ pub(crate) struct QuickJsRealm {
 unsafe impl Send for QuickJsRealm {}
 
 impl QuickJsRealm {
-    /// Evaluates the program in a new isolate. The description is asked for in the first one only (04 §7).
+    /// Evaluates the program in a new isolate. Only the first one is asked for the description (04 §7).
     pub(crate) fn start(
         program: &Arc<ProgramText>,
         env: HostEnv,
@@ -46,14 +46,14 @@ impl QuickJsRealm {
         self.isolate.describe(&self.roots.hooks, &self.program)
     }
 
-    /// Gives the isolate of the load its place in a running database.
+    /// Moves the isolate of the load phase into a running database.
     pub(crate) fn adopt(&mut self, env: HostEnv) {
         let state = self.isolate.state();
         state.heap.set_limit(env.limits().memory_bytes_max);
         state.env = env;
     }
 
-    /// After a termination, or when memory was short, the isolate is used again, unless it would carry something over.
+    /// After a termination, or when memory was short: the isolate is used again unless a job or exception would carry over.
     #[cold]
     fn recover(&mut self) {
         self.isolate.collect_garbage();
@@ -93,7 +93,7 @@ impl Realm for QuickJsRealm {
         let refused_bytes = state.heap.refused_bytes();
         let end = match (end, refused_bytes) {
             (HookOutcome::Uncaught(exception), Some(bytes)) => {
-                // The limit explains it better than the engine's words; as with terminations there is no record.
+                // The limit explains it better than the engine's text. As with terminations there is no record.
                 let (limit, text) = (state.heap.trap(), exception.text());
                 HookOutcome::Failed(format!("{limit} (it asked for {bytes}); then: {text}"))
             }

@@ -20,7 +20,7 @@ const ARGUMENTS_MAX: usize = 5;
 /// An isolate in which a call runs.
 ///
 /// For all `unsafe` blocks here: the context lives as long as the isolate, values are live as long as their owners, which are
-/// borrowed, and nobody borrows the isolate's state.
+/// borrowed, and the isolate's state is not borrowed.
 pub(super) struct CallScope<'a> {
     isolate: &'a mut Isolate,
     program: &'a ProgramText,

@@ -1,17 +1,16 @@
-//! How much stack a call may use.
+//! The stack that a call may use.
 //!
-//! `stack-bytes-max` is meant for compiled code. The frames of an interpreter are several times larger, so a program that
-//! recurses as deep as it may elsewhere would fail here. Where the thread has more stack than it must have, QuickJS gets
-//! some of it.
+//! `stack-bytes-max` is for compiled code. The frames of an interpreter are several times larger, so deep recursion would fail here
+//! earlier. Where the thread has a larger stack, QuickJS gets a part of it.
 
-/// How many times `stack-bytes-max` QuickJS gets if it is there.
+/// QuickJS gets at most so many times `stack-bytes-max`.
 const TIMES_MAX: usize = 8;
-/// What is left to the host's side, in bytes (see `HostLimits::stack_bytes_max`).
+/// For the host's side (see `HostLimits::stack_bytes_max`).
 #[cfg(target_os = "linux")]
 const HOST_BYTES: usize = 256 << 10;
 
-/// Stack for module code from the caller's frame on, in bytes. As much again stays free for a call in another instance, which a
-/// host call may make: a view that is refreshed when a procedure commits.
+/// Stack for module code, from the caller's frame on. As much again stays free for a call in another instance, which a host call
+/// may make: a view that is refreshed when a procedure commits.
 #[inline]
 pub(crate) fn stack_bytes(stack_bytes_max: usize) -> usize {
     let available = available_bytes().map(|bytes| bytes.saturating_sub(stack_bytes_max));
@@ -23,12 +22,12 @@ fn share(available: Option<usize>, stack_bytes_max: usize) -> usize {
     available.map_or(stack_bytes_max, |bytes| bytes.clamp(stack_bytes_max, times))
 }
 
-/// What the thread's stack has below the caller's frame, without the host's share.
+/// Stack below the caller's frame, without the host's share.
 #[cfg(target_os = "linux")]
 #[inline]
 fn available_bytes() -> Option<usize> {
     thread_local! {
-        /// The lowest address of the stack; 0 if it is not known.
+        /// The lowest address of the stack; 0 if unknown.
         static LOWEST: usize = lowest_address().unwrap_or(0);
     }
     let marker = 0_u8;
@@ -53,7 +52,7 @@ fn lowest_address() -> Option<usize> {
         let found = libc::pthread_attr_getstack(&attributes, &mut address, &mut size) == 0
             && libc::pthread_attr_getguardsize(&attributes, &mut guard) == 0;
         libc::pthread_attr_destroy(&mut attributes);
-        // The guard may or may not be part of what was told.
+        // The address may or may not include the guard.
         found.then(|| address.addr() + guard)
     }
 }
@@ -78,7 +77,7 @@ mod tests {
                 .unwrap()
         };
         assert_eq!(with_stack(64 << 20), 4 << 20);
-        // A thread may get the larger stack of one that has ended.
+        // A thread may reuse the larger stack of an earlier one.
         assert!(with_stack(600 << 10) >= 512 << 10);
         assert!(with_stack(3 << 20) >= 2 << 20);
         assert_eq!(share(Some(100), 200), 200);

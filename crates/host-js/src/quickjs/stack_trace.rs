@@ -1,4 +1,4 @@
-//! Stack frames, as QuickJS writes them, and exceptions that nobody caught.
+//! Stack frames, as QuickJS writes them, and uncaught exceptions.
 
 use rquickjs_sys as qjs;
 use rquickjs_sys::JSContext;
@@ -106,7 +106,7 @@ fn parse_line(line: &str) -> Option<Frame> {
     })
 }
 
-/// What to say of an exception that no code of the program caught. Runs getters of the program.
+/// Text and frames of an uncaught exception. Runs getters of the program.
 ///
 /// # Safety
 /// The context is alive and its state is not borrowed.
@@ -133,7 +133,7 @@ pub(crate) unsafe fn uncaught(
 /// Names of the classes of an error, from its own to the last before `Error`. Their constructors are the innermost frames
 /// of its stack, as the stack is taken by `Error` itself; where the error was made begins behind them.
 unsafe fn classes_of(context: *mut JSContext, error: &Owned) -> Vec<Option<String>> {
-    /// Nobody derives deeper, but a proxy can.
+    /// Real classes are not that deep, but a proxy can be.
     const CLASSES_MAX: usize = 16;
     let mut names = Vec::new();
     unsafe {

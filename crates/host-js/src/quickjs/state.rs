@@ -1,4 +1,4 @@
-//! What belongs to one isolate and is reached from every host function: the context's opaque pointer leads here.
+//! The state of one isolate, at the opaque pointer of its context.
 
 use std::any::Any;
 use std::mem::ManuallyDrop;
@@ -11,30 +11,29 @@ use rquickjs_sys::{JSContext, JSValue};
 use super::heap::Heap;
 use super::value::{self, Hook, Owned, Thrown};
 
-/// The state of one isolate on the host's side.
 ///
-/// JavaScript reaches it again through any host function, so nobody may hold a Rust reference to it while JavaScript
+/// JavaScript reaches it again through any host function, so no code may hold a Rust reference to it while JavaScript
 /// runs. Everything goes through [`state`] and short borrows.
 pub(crate) struct State {
     pub(crate) env: HostEnv,
     pub(crate) heap: Box<Heap>,
-    /// Why the running call has to end. Once set, every host function terminates again (04 §5.3).
+    /// Why the running call has to end. From then on every host function terminates (04 §5.3).
     pub(crate) doomed: Option<HostTrap>,
-    /// When the running call has to be over, and which limit that is.
+    /// Of the running call, with its limit.
     pub(crate) deadline: Instant,
     pub(crate) time_limit: (LimitKind, u64),
-    /// Imports are resolved now; later, `import()` is refused.
+    /// Imports resolve only during linking; later, `import()` is refused.
     pub(crate) linking: bool,
     pub(crate) classes: Classes,
-    /// A panic of a host function, to go on beyond the call: it must not unwind into C.
+    /// Of a host function, to be resumed after the call: it must not unwind into C.
     pub(crate) panic: Option<Box<dyn Any + Send>>,
-    /// Makes the classes of errnos; known once the hooks are.
+    /// Makes the classes of errnos; set once the hooks are found.
     pub(crate) error_constructor: Option<Hook>,
-    // Values are never released: the heap that holds them goes as a whole.
+    // Never released: their heap is freed as a whole.
     pub(crate) values: ManuallyDrop<Values>,
 }
 
-/// Numbers of classes in this runtime.
+/// Class ids of this runtime.
 #[derive(Default)]
 pub(crate) struct Classes {
     pub(crate) array_buffer: qjs::JSClassID,
@@ -43,7 +42,7 @@ pub(crate) struct Classes {
     pub(crate) finalization_registry: qjs::JSClassID,
 }
 
-/// Values that the host made itself before any module code ran, so that nothing a module does can change them.
+/// Values that the host made before any module code ran, so that no module can change them.
 #[derive(Default)]
 pub(crate) struct Values {
     pub(crate) error: Option<Owned>,
@@ -55,12 +54,12 @@ pub(crate) struct Values {
     /// Reads `buffer`, `byteOffset` and `byteLength` of a `DataView`.
     pub(crate) view_parts: Option<Owned>,
     pub(crate) module_hooks: Option<Owned>,
-    /// What the versions 1.x of the virtual modules share, if one was imported.
+    /// Shared by the versions 1.x of the virtual modules, if one was imported.
     pub(crate) legacy: Option<Owned>,
     /// One for each [`crate::scope::CallBuffer`].
     pub(crate) arguments: Option<Owned>,
     pub(crate) direct: Option<Owned>,
-    /// The label that `new TextDecoder` was last given and that was right.
+    /// The last correct label of `new TextDecoder`.
     pub(crate) utf8_label: Option<Owned>,
 }
 
@@ -81,7 +80,7 @@ impl State {
         }
     }
 
-    /// Gives module code so much time from now on, and forgets how the last call ended.
+    /// Gives module code so much time from now on, and clears the end of the last call.
     pub(crate) fn start_clock(&mut self, kind: LimitKind, ms_max: u64) {
         self.doomed = None;
         self.deadline = Instant::now() + Duration::from_millis(ms_max);
@@ -89,8 +88,7 @@ impl State {
         self.time_limit = (kind, ms_max);
     }
 
-    /// Waits on this thread. The time does not count against the call, which may compute as long afterwards as at its
-    /// beginning.
+    /// Blocks this thread. The time does not count against the call, which has its whole time again afterwards.
     pub(crate) fn wait(&mut self, waiting: Option<Waiting>) {
         if waiting.is_some() {
             self.env.block(waiting);
@@ -105,7 +103,7 @@ impl State {
         self.doomed.get_or_insert(trap);
     }
 
-    /// Whether module code may go on. Asked by the interrupt handler.
+    /// Whether module code may go on. For the interrupt handler.
     pub(crate) fn may_go_on(&mut self) -> bool {
         if self.doomed.is_none() {
             if self.heap.is_exceeded() {
@@ -121,30 +119,26 @@ impl State {
     }
 }
 
-/// The state that belongs to a context.
+/// The state of a context.
 ///
 /// # Safety
-/// The context is one of `isolate.rs`. The borrow ends before JavaScript runs or the state is asked for again.
+/// The context is one of `isolate.rs`. The borrow ends before JavaScript runs or the state is borrowed again.
 #[inline]
 pub(crate) unsafe fn state<'a>(context: *mut JSContext) -> &'a mut State {
     unsafe { &mut *qjs::JS_GetContextOpaque(context).cast() }
 }
 
-/// Why a host function did not succeed.
+/// Why a host function failed.
 pub(crate) enum Failure {
-    /// An exception is pending already.
     Pending,
-    /// A `TypeError` with this text.
     Type(String),
-    /// A `RangeError` with this text.
     Range(String),
-    /// A plain `Error` with this text.
     Plain(&'static str),
-    /// An outbound request failed, with this text: errno 21.
+    /// An outbound request failed: errno 21.
     Http(String),
     /// An errno, or the end of the call.
     Abi(AbiError),
-    /// The next rows need a buffer of so many bytes.
+    /// The bytes that the next rows need.
     BufferTooSmall(usize),
 }
 

@@ -128,7 +128,7 @@ unsafe fn check_label(call: &Call, label: JSValue) -> Result<(), Failure> {
         if qjs::JS_VALUE_GET_TAG(label) == qjs::JS_TAG_UNDEFINED {
             return Ok(());
         }
-        // A constant in a program is one and the same string each time; it is kept, so its address stays its own.
+        // A constant of a program is the same string each time. It is kept, so its address stays unique.
         if let Some(known) = &call.state().values.utf8_label {
             if known.raw().tag == label.tag && known.raw().u.ptr == label.u.ptr {
                 return Ok(());
@@ -148,7 +148,7 @@ unsafe fn check_label(call: &Call, label: JSValue) -> Result<(), Failure> {
     }
 }
 
-/// Whether the decoder refuses what is not UTF-8.
+/// Whether the decoder refuses invalid UTF-8.
 unsafe fn read_options(context: *mut JSContext, options: JSValue) -> Result<bool, Failure> {
     unsafe {
         let options = Owned::share(context, options);

@@ -7,7 +7,7 @@ use rquickjs_sys::{JSContext, JSValue};
 
 pub(crate) use crate::scope::Thrown;
 
-/// A value that is released when it goes out of scope.
+/// Released on drop.
 pub(crate) struct Owned {
     context: *mut JSContext,
     raw: JSValue,
@@ -57,7 +57,7 @@ impl Owned {
         raw
     }
 
-    /// The property of this name, found as `value.name` would find it.
+    /// As `value.name` would find it.
     pub(crate) fn get(&self, name: &CStr) -> Result<Owned, Thrown> {
         // SAFETY: the value is live, and the result is owned by us.
         unsafe {
@@ -94,7 +94,7 @@ impl Drop for Owned {
     }
 }
 
-/// A function of the module that is kept. It is never released: the heap that holds it goes as a whole.
+/// A function of the module that is never released: its heap is freed as a whole.
 pub(crate) struct Hook(JSValue);
 
 impl Hook {
@@ -113,7 +113,6 @@ pub(crate) fn undefined() -> JSValue {
     qjs::JS_UNDEFINED
 }
 
-/// A number.
 #[inline]
 pub(crate) fn number(value: u32) -> JSValue {
     match i32::try_from(value) {
@@ -250,7 +249,7 @@ pub(crate) unsafe fn pair(
     }
 }
 
-/// Drops the pending exception, if there is one.
+/// Drops the pending exception, if any.
 ///
 /// # Safety
 /// The context is alive.

@@ -5,10 +5,9 @@ use ::v8::{ArrayBuffer, BackingStore, Global, PinScope, SharedRef};
 use super::state::State;
 use crate::scope::CALL_BUFFER_BYTES;
 
-/// A buffer of the isolate that the host writes calls to.
 pub(crate) struct CallBuffer {
     pub(crate) object: Global<ArrayBuffer>,
-    /// Keeps the memory alive, whatever the module does with the object.
+    /// Keeps the memory alive, whatever the module does to the object.
     store: SharedRef<BackingStore>,
 }
 
@@ -22,7 +21,7 @@ impl CallBuffer {
         }
     }
 
-    /// Writes one part behind the other to the start of the buffer. No code of the module may run meanwhile.
+    /// Writes the parts, back to back, to the start of the buffer. No module code may run meanwhile.
     #[inline]
     pub(crate) fn write(&self, parts: [&[u8]; 2]) {
         assert!(parts[0].len() + parts[1].len() <= CALL_BUFFER_BYTES);

@@ -1,4 +1,4 @@
-//! What was thrown, in words and frames (spec 04 §9).
+//! Exceptions, in words and frames (spec 04 §9).
 
 use ::v8::{Local, Message, PinScope, StackTrace, Value};
 
@@ -6,10 +6,10 @@ use crate::frame::{Frame, FrameKind};
 use crate::program::ProgramText;
 use crate::trace::Exception;
 
-/// Frames that are kept of a trace.
+/// More frames of a trace are dropped.
 pub(crate) const FRAMES_MAX: usize = 1024;
 
-/// An exception that nobody caught.
+/// The text and frames of an uncaught exception.
 pub(crate) fn uncaught(
     scope: &mut PinScope<'_, '_>,
     value: Local<'_, Value>,
@@ -28,7 +28,7 @@ pub(crate) fn uncaught(
     Exception::new(text, frames, program.source_map.as_ref())
 }
 
-/// The frames of a trace, innermost first, as the engine sees them.
+/// Innermost first.
 pub(crate) fn frames(scope: &mut PinScope<'_, '_>, trace: Local<'_, StackTrace>) -> Vec<Frame> {
     (0..trace.get_frame_count())
         .filter_map(|index| {

@@ -1,4 +1,4 @@
-//! Throwing what a host function failed with, or ending the call.
+//! Throws the failure of a host function, or ends the call.
 
 use ::v8::{Function, Local, Object, PinScope};
 use lightcone_host::{AbiError, Errno, HostTrap};
@@ -7,7 +7,7 @@ use super::state::{Failure, State};
 use super::values::Value;
 use crate::messages;
 
-/// Throws what a host function failed with, or ends the call.
+/// Throws the failure of a host function, or ends the call.
 #[cold]
 pub(super) fn fail(scope: &mut PinScope<'_, '_>, failure: Failure) {
     let exception = match failure {
@@ -70,7 +70,7 @@ fn doom(scope: &mut PinScope<'_, '_>, trap: Option<HostTrap>) {
     }
     let noop = state.noop.clone();
     scope.terminate_execution();
-    // A termination happens when code starts to run, so some code is asked to.
+    // A termination takes effect when code begins to run, so some code is run.
     if let Some(noop) = noop {
         let noop = Local::new(scope, noop);
         let undefined = ::v8::undefined(scope).into();

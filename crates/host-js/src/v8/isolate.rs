@@ -1,4 +1,4 @@
-//! One isolate with its context: how it is entered and left, and what it holds between calls.
+//! One isolate with its context: how it is entered and left, and what it keeps between calls.
 
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use super::watchdog::Watch;
 use crate::program::ProgramText;
 use crate::trace::Exception;
 
-/// Which isolate a thread has entered for good.
+/// The isolate that this thread stays in.
 ///
-/// Entering and leaving costs more than the rest of a short call. So the isolate of an instance that stays on its thread
-/// stays entered, until another such isolate of the thread is used.
+/// Entering and leaving costs more than a short call. So an isolate that stays on its thread stays entered, until another such
+/// isolate of the thread is used.
 mod entered {
     use std::cell::Cell;
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,7 +33,7 @@ mod entered {
         static ISOLATE: Cell<Option<UnsafeRawIsolatePtr>> = const { Cell::new(None) };
     }
 
-    /// The number of the current thread, which no other ever had: asking the standard library costs more.
+    /// A unique number of this thread, cheaper than the standard library's.
     #[inline]
     pub(super) fn thread() -> u64 {
         thread_local! {
@@ -49,13 +49,13 @@ mod entered {
         }
     }
 
-    /// A number for a new isolate, or thread.
+    /// A unique number for an isolate or thread.
     pub(super) fn number() -> u64 {
         static LAST: AtomicU64 = AtomicU64::new(NONE);
         LAST.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Enters the isolate for good; the one before is left.
+    /// Enters the isolate for good, and leaves the one before.
     #[inline]
     pub(super) fn stay(number: u64, isolate: &Isolate) {
         if NUMBER.get() != number {
@@ -74,7 +74,7 @@ mod entered {
         NUMBER.set(number);
     }
 
-    /// Leaves this isolate, if it stayed entered on this thread.
+    /// Leaves this isolate, if the thread stays in it.
     pub(super) fn leave_if(number: u64) {
         if NUMBER.get() == number {
             leave();
@@ -90,27 +90,26 @@ mod entered {
     }
 }
 
-/// An isolate that evaluated its program.
+/// An isolate with its evaluated program.
 pub(crate) struct Isolate {
-    /// Dropped by hand: it must be entered then.
+    /// Dropped by hand, while entered.
     isolate: ManuallyDrop<OwnedIsolate>,
     pub(crate) state: Box<State>,
     pub(crate) roots: Option<Roots>,
     pub(crate) program: Arc<ProgramText>,
-    /// The micro-tasks of the context. When a call is stopped, what is left of them is dropped with their queue.
+    /// The micro-tasks of the context. When a call is stopped, they are dropped with their queue.
     jobs: ManuallyDrop<UniqueRef<MicrotaskQueue>>,
     watch: Arc<Watch>,
     memory: Box<MemoryGuard>,
     limits: HostLimits,
     call_ticks: u64,
-    /// The number of its thread.
     owner: u64,
     number: u64,
-    /// The isolate stays entered on the thread of its owner.
+    /// Its thread stays in it.
     stays: bool,
 }
 
-/// How a call into the isolate was ended from outside.
+/// How a call was ended from outside.
 pub(crate) enum Interruption {
     Time,
     Memory,
@@ -121,7 +120,7 @@ impl Isolate {
     /// Makes an isolate and evaluates the program. Runs module code.
     pub(crate) fn new(program: &Arc<ProgramText>, env: HostEnv) -> Result<Isolate, HostError> {
         let limits = env.limits().clone();
-        // Asking before it grows makes a heap collect its garbage more often.
+        // A heap that asks before it grows collects its garbage more often.
         let account = env.account();
         let share = account.is_bounded().then(|| account.clone());
         let share = share.map(|account| HeapShare::new(account, limits.memory_bytes_max));
@@ -187,18 +186,17 @@ impl Isolate {
         Ok(host)
     }
 
-    /// All calls will come from the current thread, which made the isolate: it stays entered from now on.
+    /// All calls will come from this thread, which made the isolate and stays in it from now on.
     pub(crate) fn stay(&mut self) {
         self.stays = true;
     }
 
-    /// Whether the current thread is the one that made the isolate.
     #[inline]
     pub(crate) fn is_here(&self) -> bool {
         self.owner == entered::thread()
     }
 
-    /// The next calls have another time limit.
+    /// The time limit of later calls.
     pub(crate) fn limit_calls(&mut self, call_ms_max: u64) {
         self.limits.call_ms_max = call_ms_max;
         self.call_ticks = ticks(call_ms_max);
@@ -206,13 +204,13 @@ impl Isolate {
         self.state.env.limit_calls(call_ms_max);
     }
 
-    /// Gives memory back that the last calls have left behind. On the thread of its owner.
+    /// Frees memory of earlier calls. On the isolate's thread.
     pub(crate) fn rest(&mut self) {
-        // Nothing of the module runs, so nothing is stopped, however long it takes.
+        // No module code runs, so nothing is stopped.
         self.run(self.call_ticks, |host| host.memory.rest(&mut host.isolate));
     }
 
-    /// The BSATN of the module's definition.
+    /// The BSATN of the module definition.
     pub(crate) fn describe(&mut self) -> Result<Vec<u8>, HostError> {
         let load_ticks = ticks(self.limits.load_ms_max);
         let program = self.program.clone();
@@ -239,7 +237,7 @@ impl Isolate {
         }
     }
 
-    /// What ended a call.
+    /// The trap of a stopped call.
     pub(crate) fn call_trap(&self, stopped: Interruption) -> HostTrap {
         self.trap(stopped, LimitKind::CallTime, self.limits.call_ms_max)
     }
@@ -255,7 +253,7 @@ impl Isolate {
         }
     }
 
-    /// Runs something in the isolate, under the time limit of calls.
+    /// Runs `body` in the isolate, under the time limit of calls.
     #[inline]
     pub(crate) fn call<R>(
         &mut self,
@@ -267,7 +265,6 @@ impl Isolate {
         })
     }
 
-    /// Whether no further call may run in the isolate.
     #[inline]
     pub(crate) fn is_tainted(&self) -> bool {
         self.state.tainted
@@ -300,10 +297,10 @@ impl Isolate {
         doomed.map(Interruption::Trap)
     }
 
-    /// Forgets the micro-tasks of the call that was stopped: its transaction is over, and no other may see them.
+    /// Drops the micro-tasks of the stopped call: its transaction is over, and no other may see them.
     fn drop_jobs(&mut self) {
         let Some(roots) = &self.roots else {
-            // An isolate that could not be built goes as a whole.
+            // An isolate that could not be built is dropped as a whole.
             return;
         };
         let isolate: &mut OwnedIsolate = &mut self.isolate;
@@ -316,10 +313,9 @@ impl Isolate {
     }
 }
 
-/// An isolate that is entered; it is left again when this goes, also by a panic.
+/// An entered isolate; it is left on drop, also after a panic.
 struct Entered<'a> {
     host: &'a mut Isolate,
-    /// The state that was current before.
     previous: *mut State,
     ended: bool,
 }
@@ -342,7 +338,7 @@ impl<'a> Entered<'a> {
         }
     }
 
-    /// The call is over. Says how it was stopped, if it was.
+    /// Ends the call. Says how it was stopped, if it was.
     #[inline]
     fn end(mut self) -> Option<Interruption> {
         self.ended = true;
@@ -362,7 +358,7 @@ impl Drop for Entered<'_> {
     #[inline]
     fn drop(&mut self) {
         if !self.ended {
-            // A panic of the host. Whatever the isolate is left with, nobody may use it.
+            // A panic of the host. The isolate may be in any state, and is not used again.
             self.host.state.tainted = true;
             if self.host.watch.end() {
                 self.host.isolate.cancel_terminate_execution();
@@ -379,7 +375,7 @@ impl Drop for Entered<'_> {
 impl Drop for Isolate {
     fn drop(&mut self) {
         if self.stays && !self.is_here() {
-            // Another thread may have it entered, and V8 ends the process if such an isolate is disposed of.
+            // Another thread may be in it, and V8 ends the process if such an isolate is disposed of.
             tracing::error!(
                 "a JavaScript instance was dropped by a foreign thread; its memory stays"
             );
@@ -433,7 +429,7 @@ mod tests {
         Isolate::new(&Arc::new(program), env).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Runs a script in a context that nothing was taken away from; gives its value as a number.
+    /// Runs a script in a context with all globals; returns its value as a number.
     fn run_unrestricted(host: &mut Isolate, text: &str) -> (Option<f64>, Option<Interruption>) {
         host.call(|isolate, _, _, _| {
             ::v8::scope!(let scope, isolate);
@@ -446,7 +442,7 @@ mod tests {
         })
     }
 
-    /// Whatever way a module may find to a resizable buffer.
+    /// Every way by which a module may find a resizable buffer.
     #[test]
     fn a_resizable_buffer_ends_the_call_and_the_isolate() {
         let mut host = new_isolate();
@@ -464,7 +460,7 @@ mod tests {
         }
     }
 
-    /// What a call has left behind goes when the isolate rests, and what is kept is not collected again and again.
+    /// Garbage goes when the isolate rests, and what is kept is not collected again and again.
     #[test]
     fn an_isolate_that_rests_gives_memory_back() {
         let mut host = new_isolate();
@@ -472,7 +468,7 @@ mod tests {
             let (held, _) = host.call(|isolate, _, _, _| super::super::memory::held_bytes(isolate));
             held
         };
-        // Old enough to be where garbage is collected rarely.
+        // In the old generation, which is collected rarely.
         let (_, stopped) = run_unrestricted(
             &mut host,
             "globalThis.kept = []; for (let i = 0; i < 4000; i++) kept.push(new Array(4096).fill(i + 0.5)); kept.length",
@@ -486,14 +482,14 @@ mod tests {
         assert!(!host.is_tainted());
         let (sum, stopped) = run_unrestricted(&mut host, "1 + 2");
         assert!(sum == Some(3.0) && stopped.is_none());
-        // Little is left alone.
+        // A small amount is left alone.
         let (_, _) = run_unrestricted(&mut host, "new Array(4096).fill(0.5).length");
         let before = held(&mut host);
         host.rest();
         assert_eq!(held(&mut host), before);
     }
 
-    /// A panic inside of an isolate leaves the thread as it was: nobody's state is current and no isolate is entered.
+    /// A panic inside of an isolate leaves the thread as it was: no state is current and no isolate is entered.
     #[test]
     fn a_panic_leaves_the_isolate() {
         for stays in [false, true] {

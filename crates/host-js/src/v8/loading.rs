@@ -12,14 +12,14 @@ use crate::program::ProgramText;
 use crate::trace::Exception;
 use crate::{invoke, messages};
 
-/// What lives in the heap of the isolate and must go before it.
+/// Lives in the heap of the isolate, and is dropped before it.
 pub(crate) struct Roots {
     pub(crate) context: Global<Context>,
     pub(crate) buffers: CallBuffers,
     pub(crate) kept: invoke::Roots<Global<::v8::Value>, Global<Function>>,
 }
 
-/// Continues with what a step gave, or ends with what it threw.
+/// Continues with the result of a step, or returns its exception.
 macro_rules! step {
     ($scope:ident, $program:expr, $step:expr) => {
         match $step {
@@ -73,7 +73,7 @@ pub(super) fn build(
     globals(scope, &buffers.direct, program)?;
     let namespace = evaluate(scope, jobs, program)?;
     let hooks = find_hooks(scope, namespace, &buffers, program)?;
-    // What it left must not run in the first call.
+    // What is left must not run in the first call.
     jobs.perform_checkpoint(scope);
     Ok(Roots {
         context: Global::new(scope, context),
@@ -82,14 +82,14 @@ pub(super) fn build(
     })
 }
 
-/// The globals that the language does not have: a script that gives a function of the natives
-/// `encode(string) -> Uint8Array` and `decode(bytes, fatal) -> string`, which returns nothing (spec 04 §2).
+/// The globals that are not of the language: a script that returns a function of the natives `encode(string) -> Uint8Array` and
+/// `decode(bytes, fatal) -> string` (spec 04 §2).
 const PRELUDE: &str = include_str!("prelude.js");
 
-/// What is taken away: memory that no limit would see.
+/// Removes memory that no limit would see.
 const RESTRICT: &str = include_str!("restrict.js");
 
-/// The globals that the language does not have (§2), and without those that modules may not use.
+/// Adds the globals that are not of the language (§2), and removes those that modules may not use.
 fn globals(
     scope: &mut PinScope<'_, '_>,
     direct: &CallBuffer,
@@ -119,7 +119,7 @@ fn globals(
     Ok(())
 }
 
-/// Compiles, links and runs the program. Gives its namespace (§1).
+/// Compiles, links and runs the program. Returns its namespace (§1).
 fn evaluate<'s>(
     scope: &mut PinScope<'s, '_>,
     jobs: &MicrotaskQueue,
@@ -176,7 +176,7 @@ fn evaluate<'s>(
     step!(scope, program, namespace.try_cast().ok().map(Some)).ok_or_else(|| text("no namespace"))
 }
 
-/// Asks the program's default export for the hooks (§6.1).
+/// Calls the hook function of the default export (§6.1).
 fn find_hooks(
     scope: &mut PinScope<'_, '_>,
     namespace: Local<'_, Object>,

@@ -1,7 +1,7 @@
-//! Limits on memory: the heap's, and that of array buffers, which lie outside of the heap.
+//! Limits on memory: of the heap, and of array buffers, which lie outside of it.
 //!
-//! Isolates that have a memory together, as those of a database's procedures do, begin with a low limit of their heaps. V8 asks when
-//! a heap is at its limit, which is raised by what can be had of that memory. What lies in the young generation is not counted.
+//! Isolates that share an account, as those of a database's procedures do, begin with a low limit of the heap. When V8 reaches it,
+//! the limit is raised by what the account grants. The young generation is not counted.
 
 use std::alloc::{alloc, alloc_zeroed, dealloc, Layout};
 use std::cell::Cell;
@@ -11,27 +11,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lightcone_host::{trap_of, Account, Exceeded, HostTrap, Kind, Terms};
 
-/// Guards the heap of an isolate.
 pub(crate) struct MemoryGuard {
     /// The call was ended because the heap is full.
     exceeded: AtomicBool,
-    /// The limit was raised, though the heap is not full.
+    /// The limit was raised, although the heap is not full.
     raised: AtomicBool,
-    /// The heap has got more of what several have, in this call.
+    /// The heap has taken more from the shared account in this call.
     grown: AtomicBool,
-    /// It still has more than it began with.
+    /// It still has more than at the beginning.
     large: AtomicBool,
     isolate: ::v8::IsolateHandle,
     heap_bytes_max: usize,
-    /// What it had when it rested last.
+    /// Used at the last rest.
     rested_bytes: AtomicUsize,
-    /// What the heap has of the memory of several, if there is such.
+    /// The heap's part of a shared account, if there is one.
     share: Option<HeapShare>,
     buffers: Arc<ArrayBuffers>,
 }
 
 impl MemoryGuard {
-    /// Guards the isolate's heap. The result must live as long as the isolate.
+    /// Guards the heap of the isolate. The result must live as long as the isolate.
     pub(crate) fn install(
         isolate: &mut ::v8::Isolate,
         heap_bytes_max: usize,
@@ -56,7 +55,7 @@ impl MemoryGuard {
         guard
     }
 
-    /// A guard that guards nothing.
+    /// A guard without limits.
     pub(crate) fn none(isolate: &::v8::Isolate) -> Box<MemoryGuard> {
         Box::new(MemoryGuard {
             exceeded: AtomicBool::new(false),
@@ -76,19 +75,19 @@ impl MemoryGuard {
         isolate.add_near_heap_limit_callback(near_heap_limit, data);
     }
 
-    /// The heap was full, or there are more buffers than there may be. The isolate should not be used any more.
+    /// Whether the heap is full, or there are too many buffers. The isolate should not be used again.
     #[inline]
     pub(crate) fn exceeded(&self) -> bool {
         self.exceeded.load(Ordering::Relaxed) || self.buffers.account.is_overdrawn()
     }
 
-    /// The heap is full because others have too much of what they have together.
+    /// The trap if the shared account is exhausted.
     pub(crate) fn share_trap(&self) -> Option<HostTrap> {
         self.share.as_ref()?.refused().map(trap_of)
     }
 
-    /// Takes back what was granted for a failed allocation of an array buffer, and gives back what the heap does not use any
-    /// more. Between calls.
+    /// Between calls: takes back what was granted for a failed allocation of an array buffer, and gives back what the heap no
+    /// longer uses.
     #[inline]
     pub(crate) fn settle(&self, isolate: &mut ::v8::Isolate) {
         let flags = [&self.raised, &self.grown, &self.large];
@@ -102,12 +101,12 @@ impl MemoryGuard {
         self.raised.store(false, Ordering::Relaxed);
         let grown = self.grown.swap(false, Ordering::Relaxed);
         if let Some(share) = &self.share {
-            // What the call has left behind would be kept for as long as the isolate lives, which nobody ends while it is idle.
-            // Once for a call that has grown: this takes a while.
+            // Garbage of this call would stay as long as the isolate, which may be idle for long. Only after a call that has grown,
+            // as this takes a while.
             if grown && share.taken_bytes.load(Ordering::Relaxed) >= COLLECTED_BYTES_MIN {
                 isolate.low_memory_notification();
             }
-            // V8 keeps a quarter more than what is used, at least.
+            // V8 keeps at least a quarter more than is used.
             let used = isolate.get_heap_statistics().used_heap_size();
             share.shrink(used + used / 4 + SLACK_BYTES);
             let is_large = share.taken_bytes.load(Ordering::Relaxed) > HEAP_STEP_BYTES;
@@ -116,8 +115,8 @@ impl MemoryGuard {
         self.lower_limit(isolate);
     }
 
-    /// Collects garbage if much has come since this was done last. Between calls, when none has come for a while: V8 does so when a
-    /// program needs more, and of itself never.
+    /// Between calls, after a while without one: collects garbage if there is much more than at the last rest. V8 does so only when
+    /// a program needs memory.
     pub(crate) fn rest(&self, isolate: &mut ::v8::Isolate) {
         let rested = self.rested_bytes.load(Ordering::Relaxed);
         if held_bytes(isolate) < rested.saturating_add(REST_BYTES_MIN) {
@@ -128,7 +127,7 @@ impl MemoryGuard {
             .store(held_bytes(isolate), Ordering::Relaxed);
     }
 
-    /// Sets the limit of the heap to what it may have now, or as close to that as V8 can.
+    /// Sets the limit of the heap to its present bound, or as close to it as V8 can.
     fn lower_limit(&self, isolate: &mut ::v8::Isolate) {
         let bytes = match &self.share {
             Some(share) => share.taken_bytes.load(Ordering::Relaxed),
@@ -139,36 +138,32 @@ impl MemoryGuard {
     }
 }
 
-/// Memory of the machine that an isolate has.
 pub(super) fn held_bytes(isolate: &mut ::v8::Isolate) -> usize {
     let statistics = isolate.get_heap_statistics();
     statistics.total_physical_size() + statistics.external_memory()
 }
 
-/// An isolate that rests collects garbage if it has so much more than the last time.
+/// An isolate that rests collects garbage if it has grown by so much.
 const REST_BYTES_MIN: usize = 32 << 20;
-/// What the heap of an isolate has at first of the memory of several, and with what its limit grows at least.
+/// The first part of the shared account that a heap takes, and the least growth of its limit.
 const HEAP_STEP_BYTES: usize = 32 << 20;
-/// From so much on garbage is collected before what is used is measured.
+/// With so much, garbage is collected before the use is measured.
 const COLLECTED_BYTES_MIN: usize = 4 * HEAP_STEP_BYTES;
-/// Kept beyond what V8 may use.
+/// Beyond what V8 may use.
 const SLACK_BYTES: usize = 1 << 20;
 
-/// What a heap has of the account of its instance, if that has a bound; given back when dropped.
+/// The heap's part of a bounded account; given back on drop.
 pub(crate) struct HeapShare {
     account: Arc<Account>,
     /// The limit of the heap.
     taken_bytes: AtomicUsize,
     bytes_max: usize,
-    /// Whose account had no more.
+    /// The exhausted account.
     refused: Mutex<Option<Exceeded>>,
 }
 
 impl HeapShare {
-    /// Takes what a heap begins with.
-    ///
-    /// # Errors
-    /// There is not as much left.
+    /// Takes the first part. Fails if the account has not as much.
     pub(crate) fn new(account: Arc<Account>, heap_bytes_max: usize) -> Result<HeapShare, HostTrap> {
         let first = HEAP_STEP_BYTES.min(heap_bytes_max);
         account.take(first).map_err(trap_of)?;
@@ -184,7 +179,7 @@ impl HeapShare {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A higher limit, if there is one to be had. Doubled, as V8 collects garbage with all its might before it asks.
+    /// A higher limit, if the account grants it. Doubled, as V8 collects garbage as hard as it can before it asks.
     fn grow(&self) -> Option<usize> {
         let taken = self.taken_bytes.load(Ordering::Relaxed);
         if taken >= self.bytes_max {
@@ -206,7 +201,7 @@ impl HeapShare {
         None
     }
 
-    /// Gives back all but so much, and what a heap begins with.
+    /// Gives back all but so much and the first part.
     fn shrink(&self, bytes: usize) {
         let taken = self.taken_bytes.load(Ordering::Relaxed);
         let kept = bytes.max(HEAP_STEP_BYTES).min(taken);
@@ -224,13 +219,13 @@ impl Drop for HeapShare {
 
 /// What the heap may grow by at least beyond its limit, so that a call can be unwound.
 const RESERVE_BYTES_MIN: usize = 256 << 20;
-/// Granted when V8 is in need though the heap is not full.
+/// Granted when V8 needs memory although the heap is not full.
 const RAISE_BYTES: usize = 16 << 20;
 
 /// V8 ends the process when its heap is full. So the call is ended instead, and the heap may grow meanwhile.
 ///
-/// V8 asks as well when an array buffer can't be allocated, as its last resort; that is a RangeError and no reason to end the
-/// call, as long as the heap has room.
+/// V8 also asks when an array buffer cannot be allocated. That is a RangeError and no reason to end the call, as long as the heap
+/// has room.
 unsafe extern "C" fn near_heap_limit(data: *mut c_void, current: usize, _initial: usize) -> usize {
     // SAFETY: `watch` passed a guard that outlives the isolate.
     let guard = unsafe { &*data.cast::<MemoryGuard>() };
@@ -241,7 +236,7 @@ unsafe extern "C" fn near_heap_limit(data: *mut c_void, current: usize, _initial
     }
     if let Some(grown) = guard.share.as_ref().and_then(HeapShare::grow) {
         guard.grown.store(true, Ordering::Relaxed);
-        // It may have been raised for a buffer besides; V8 wants more than it has.
+        // It may have been raised for a buffer before; V8 wants more than it has.
         return grown.max(current.saturating_add(SLACK_BYTES));
     }
     guard.exceeded.store(true, Ordering::Relaxed);
@@ -249,20 +244,19 @@ unsafe extern "C" fn near_heap_limit(data: *mut c_void, current: usize, _initial
     current.saturating_add(guard.heap_bytes_max.max(RESERVE_BYTES_MIN))
 }
 
-/// The array buffers of an isolate: what they may use together, as part of what its instance holds.
+/// The array buffers of an isolate, counted in the account of its instance.
 pub(crate) struct ArrayBuffers {
     account: Arc<Account>,
-    /// The last allocation failed.
     refused: AtomicBool,
 }
 
 thread_local! {
-    /// The next array buffer is the host's own, which must not fail: V8 would end the process. So many bytes are taken for it.
+    /// The bytes of the host's own next array buffer, which must not fail: V8 would end the process.
     static TAKEN: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
 const ALIGNMENT: usize = 16;
-/// Buffers are counted in steps of this size, so that the account of the instance is asked seldom.
+/// Buffers are counted in steps, so that the account is rarely touched.
 const BUFFERS_STEP_BYTES: usize = 64 << 10;
 
 impl ArrayBuffers {
@@ -274,32 +268,32 @@ impl ArrayBuffers {
         })
     }
 
-    /// An allocator for array buffers that answers no when there is no more; the module sees a RangeError.
+    /// The allocator of array buffers. It refuses beyond the account; the module sees a RangeError.
     pub(crate) fn allocator(self: Arc<Self>) -> ::v8::UniqueRef<::v8::Allocator> {
         // SAFETY: the functions of the table treat the handle as what it is, one count of an `Arc`, which `drop` gives back.
         unsafe { ::v8::new_rust_allocator(Arc::into_raw(self), &VTABLE) }
     }
 
-    /// Whether there is room for a copy that the host makes for a moment.
+    /// Whether there is room for a temporary copy of the host.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         bytes <= self.account.free_bytes()
     }
 
-    /// Makes an array buffer for the host. `None`: there is no room for it, also when garbage is gone.
+    /// Makes an array buffer for the host. `None`: there is no room, even without garbage.
     pub(crate) fn make<'s>(
         &self,
         scope: &mut ::v8::PinScope<'s, '_>,
         bytes: usize,
     ) -> Option<::v8::Local<'s, ::v8::ArrayBuffer>> {
         if self.account.take(bytes.max(1)).is_err() {
-            // What V8 does when its allocator says no.
+            // As V8 does when its allocator refuses.
             scope.low_memory_notification();
             self.account.take(bytes.max(1)).ok()?;
         }
         Some(self.make_taken(scope, bytes))
     }
 
-    /// Makes an array buffer that an isolate cannot do without. What it takes counts all the same.
+    /// Makes an array buffer that an isolate cannot do without. It is counted beyond the bound.
     pub(crate) fn make_anyway<'s>(
         &self,
         scope: &mut ::v8::PinScope<'s, '_>,

@@ -11,7 +11,7 @@
 //! | `host_calls` | what both of them do |
 //! | `failures` | what they throw |
 //! | `values` | checks of arguments |
-//! | `state`, `call_buffers` | what host functions work on, what the host writes calls to |
+//! | `state`, `call_buffers` | the state that host functions use; the buffers that the host writes calls to |
 //! | `exception` | what was thrown, in words and frames |
 //! | `memory` | limits on the heap and on array buffers |
 //! | `watchdog` | what stops endless loops |
@@ -24,8 +24,13 @@
 //! | endless loop | the watchdog ends the call; the isolate stays |
 //! | endless recursion | `stack-bytes-max`: a RangeError that the module may catch |
 //! | endless allocation | `memory-bytes-max`: the call ends and the isolate is replaced; array buffers beyond it are a RangeError |
-//! | memory that no limit sees | taken away (`restrict.js`); who gets it all the same loses the call and the isolate |
+//! | memory that no limit sees | removed (`restrict.js`); a module that gets it all the same loses the call and the isolate |
 //! | use of the host that no errno covers | the call ends; no code of the module runs any more in it (§5.3) |
+//!
+//! # Without `deno_core`
+//!
+//! The crate `v8` is used as it is. A module needs no event loop, ops or extensions, a call is synchronous, and `deno_core` would add
+//! scopes, queues and a tokio runtime to each isolate. A call pays for entering the isolate, one handle scope and the call itself.
 //!
 //! # Threads
 //!
@@ -62,17 +67,15 @@ use crate::program::ProgramText;
 use isolate::Isolate;
 use realm::V8Realm;
 
-/// The engine's name and version.
 pub fn name() -> String {
     format!("V8 {}", ::v8::V8::get_version())
 }
 
-/// How many host calls of compiled code ended in an exception, in this process.
+/// Host calls of compiled code that ended in an exception, in this process.
 pub fn fast_failures() -> u64 {
     fast::failures()
 }
 
-/// Runs JavaScript modules in V8.
 pub struct V8Engine {
     stack_bytes_max: usize,
     memory_bytes_max: Option<usize>,
@@ -83,7 +86,7 @@ impl V8Engine {
     pub fn new(options: JsEngineOptions) -> Result<V8Engine, HostError> {
         static PLATFORM: Once = Once::new();
         PLATFORM.call_once(|| {
-            // As long as an exception is not caught, its frames cost nothing; 1024 are what the reference system keeps.
+            // Frames of an uncaught exception cost nothing before; the reference keeps 1024.
             let stack_kib = (options.stack_bytes_max + HOST_FRAMES_BYTES) >> 10;
             ::v8::V8::set_flags_from_string(&format!(
                 "--stack-trace-limit=1024 --turbo-fast-api-calls --stack-size={stack_kib} --wasm-max-mem-pages=0"
@@ -102,11 +105,11 @@ impl V8Engine {
     }
 }
 
-/// Threads that compile and collect garbage in the background, for all isolates together. (Isolates are made on many
-/// threads that are not descendants of the first one, hence the "unprotected" platform.)
+/// For compilation and garbage collection of all isolates. (Isolates are made on many threads that are not descendants of the first
+/// one, hence the "unprotected" platform.)
 const PLATFORM_THREADS: u32 = 2;
 
-/// V8 counts from the start of the thread's stack; what the host uses of it above a call is granted on top.
+/// V8 counts from the start of the thread's stack; the host's frames above a call are granted on top.
 const HOST_FRAMES_BYTES: usize = 128 << 10;
 
 impl ModuleEngine for V8Engine {
@@ -133,7 +136,6 @@ impl ModuleEngine for V8Engine {
     }
 }
 
-/// A program that loaded.
 struct V8Module {
     program: Arc<ProgramText>,
     description: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Where the isolate of an instance is.
+//! The isolate of an instance.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use crate::instance::Realm;
 use crate::invoke::{invoke, HookOutcome, Target};
 use crate::program::ProgramText;
 
-/// An isolate of the thread that calls.
+/// On the thread that calls.
 pub(crate) struct V8Realm {
     program: Arc<ProgramText>,
     config: HostConfig,
-    /// The environment until there is an isolate.
-    /// Of all isolates that it makes.
+    /// Until there is an isolate.
+    /// For all isolates of the instance.
     interrupt: Arc<Interrupt>,
     env: Option<HostEnv>,
     isolate: Option<Isolate>,
@@ -105,7 +105,7 @@ impl Realm for V8Realm {
             ::v8::tc_scope!(let scope, scope);
             let mut call_scope = CallScope::new(scope, &roots.buffers, program);
             let end = invoke(&mut call_scope, &mut roots.kept, call, target);
-            // What a call that was stopped has left is dropped.
+            // Reads of a stopped call are dropped.
             if !matches!(end, HookOutcome::Failed(_)) {
                 jobs.perform_checkpoint(scope);
             }

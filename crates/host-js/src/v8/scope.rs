@@ -13,7 +13,7 @@ use crate::program::ProgramText;
 use crate::scope::{CallBuffer, Scope, Thrown};
 use crate::trace::Exception;
 
-/// An isolate in which a call runs, with its context entered; it catches what is thrown.
+/// An isolate in which a call runs, with its context entered; it catches exceptions.
 pub(super) struct CallScope<'a, 't, 'c, 's, 'i> {
     scope: &'a mut PinnedRef<'t, TryCatch<'c, 's, HandleScope<'i>>>,
     buffers: &'a CallBuffers,
@@ -34,7 +34,7 @@ impl<'a, 't, 'c, 's, 'i> CallScope<'a, 't, 'c, 's, 'i> {
         }
     }
 
-    /// If there is no room, the exception is pending.
+    /// Without room, the exception is pending.
     fn fresh_array(&mut self, content: &[u8]) -> Result<Local<'s, ::v8::Uint8Array>, Thrown> {
         uint8_array(self.scope, content).map_err(|failure| {
             fail(self.scope, failure);

@@ -1,4 +1,4 @@
-//! What host functions work on, and how they fail.
+//! The state of host functions, and their failures.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -11,24 +11,21 @@ use super::memory::ArrayBuffers;
 use super::watchdog::Watch;
 use crate::sys::SysVersion;
 
-/// What host functions work on.
 pub(crate) struct State {
     pub(crate) env: HostEnv,
     pub(super) buffers: Arc<ArrayBuffers>,
-    /// The call is being ended: no code of the module may run in it any more (§5.3).
+    /// The call is being ended: no module code may run in it any more (§5.3).
     pub(crate) doomed: Option<HostTrap>,
-    /// A panic of a host function, to go on beyond the call.
+    /// Of a host function, to be resumed after the call.
     pub(crate) panic: Option<Box<dyn Any + Send>>,
-    /// Makes errnos into exceptions; known once the hooks are.
+    /// Makes exceptions of errnos; set once the hooks are found.
     pub(crate) error_constructor: Option<Global<Function>>,
-    /// Calling anything makes a requested termination happen at once.
+    /// Any call makes a requested termination happen at once.
     pub(crate) noop: Option<Global<Function>>,
-    /// The virtual modules that were imported.
     pub(crate) modules: Vec<(SysVersion, Global<Module>)>,
-    /// What the versions 1.x of them share, if one was imported.
+    /// Shared by their versions 1.x, if one was imported.
     pub(crate) legacy: Option<Global<Object>>,
-    /// The module may hold what it must not have, or its heap is beyond its limit and may be full of garbage that it holds:
-    /// no further call may run in the isolate.
+    /// No further call may run in the isolate: the module may have memory that no limit sees, or the heap is beyond its limit.
     pub(super) tainted: bool,
     pub(super) isolate: IsolateHandle,
     pub(super) watch: Arc<Watch>,
@@ -36,31 +33,29 @@ pub(crate) struct State {
 }
 
 thread_local! {
-    /// The state of the isolate that runs on this thread.
+    /// Of the isolate that runs on this thread.
     static CURRENT: Cell<*mut State> = const { Cell::new(std::ptr::null_mut()) };
 }
 
 impl State {
-    /// The state of the isolate that runs on this thread; only host functions ask.
+    /// The state of the isolate that runs on this thread. For host functions.
     #[inline]
     pub(crate) fn current() -> *mut State {
         CURRENT.get()
     }
 
-    /// Makes it the current one; gives the one before.
+    /// Sets the current state; returns the one before.
     #[inline]
     pub(super) fn make_current(state: *mut State) -> *mut State {
         CURRENT.replace(state)
     }
 
-    /// The array buffers of the isolate that runs on this thread.
     pub(crate) fn buffers() -> Arc<ArrayBuffers> {
         // SAFETY: set by the call that is running on this thread; nothing else uses the state for the time of a clone.
         unsafe { (*CURRENT.get()).buffers.clone() }
     }
 
-    /// Waits on this thread. The time does not count against the call, which may compute as long afterwards as at its
-    /// beginning.
+    /// Blocks this thread. The time does not count against the call, which has its whole time again afterwards.
     pub(crate) fn wait(&mut self, waiting: Option<Waiting>) -> Result<(), Failure> {
         if waiting.is_none() {
             return Ok(());
@@ -74,7 +69,7 @@ impl State {
     }
 }
 
-/// Runs one host function on the state of the running isolate. A panic is kept and ends the call: it must not cross V8.
+/// Runs a host function on the state of the running isolate. A panic is kept and ends the call: it must not cross V8.
 #[inline]
 pub(crate) fn with_state<R>(
     body: impl FnOnce(&mut State) -> Result<R, Failure>,
@@ -97,16 +92,15 @@ pub(crate) fn with_state<R>(
     }
 }
 
-/// Why a host function does not return.
 pub(crate) enum Failure {
     Abi(AbiError),
     Type(String),
     Range(&'static str),
-    /// An outbound request failed, with this text: errno 21.
+    /// An outbound request failed: errno 21.
     Http(String),
-    /// `row_iter_bsatn_advance` needs so many bytes.
+    /// The bytes that `row_iter_bsatn_advance` needs.
     TooSmall(usize),
-    /// An exception is pending already, or the call is being ended.
+    /// An exception is pending, or the call is being ended.
     Thrown,
 }
 
@@ -117,8 +111,8 @@ impl From<AbiError> for Failure {
     }
 }
 
-/// V8 says that code of the module uses a feature. There is no resizable memory in modules (`restrict.js`), as no limit would
-/// see it. V8 asks before it makes any, so a module that got around that gets one small buffer and loses its isolate.
+/// V8 reports that module code uses a feature. Modules have no resizable memory (`restrict.js`), as no limit would see it. V8
+/// reports before it makes any, so a module that gets around that has one small buffer and loses its isolate.
 ///
 /// The first argument is not what its type says (V8 passes its own isolate), so it is not used.
 pub(super) unsafe extern "C" fn count_use(

@@ -1,4 +1,4 @@
-//! Strings of the engine from UTF-8, and back.
+//! Strings of the engine from and to UTF-8.
 
 use ::v8::{PinScope, ValueView, ValueViewData};
 
@@ -21,7 +21,7 @@ pub(super) fn read<'s>(
     string(scope, bytes)
 }
 
-/// `text_write`: the size of the UTF-8 of a string, which now is in the buffer, or that size below zero if there is no room.
+/// `text_write`: writes the UTF-8 of a string to the buffer and returns its size; negative, without a write, if there is no room.
 pub(super) fn write(
     scope: &mut PinScope<'_, '_>,
     text: Value<'_>,
@@ -104,7 +104,7 @@ pub(super) fn decode<'s>(
     string(scope, &bytes)
 }
 
-/// The bytes of a buffer. They are copied, because making the string may run the garbage collector.
+/// A copy, because making the string may run the garbage collector.
 fn copy(store: &::v8::BackingStore) -> Vec<u8> {
     match (store.data(), store.byte_length()) {
         (None, _) | (_, 0) => Vec::new(),

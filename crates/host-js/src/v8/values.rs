@@ -28,7 +28,7 @@ pub(crate) fn u16_of(value: Value<'_>) -> Result<u16, Failure> {
     u16::try_from(number).map_err(|_| Failure::Type(messages::overflowed("u16")))
 }
 
-/// A number that compiled code passed without a check.
+/// A number that compiled code passed unchecked.
 #[inline]
 pub(crate) fn u32_of_f64(number: f64) -> Result<u32, Failure> {
     let integer = number as u32;
@@ -65,7 +65,7 @@ pub(crate) fn u128_of(value: Value<'_>) -> Result<u128, Failure> {
     Ok(u128::from(words[0]) | u128::from(words[1]) << 64)
 }
 
-/// Which text a wrong buffer gets.
+/// The error text for a wrong buffer.
 #[derive(Clone, Copy)]
 pub(crate) enum BufferKind {
     /// Rows, relations: "Expected buffer".
@@ -112,7 +112,7 @@ pub(crate) fn start(buffer: &mut [u8], length: u32) -> Result<&mut [u8], Failure
 /// Prefix, start and end of a range.
 type Bounds<'a> = (&'a [u8], &'a [u8], &'a [u8]);
 
-/// Where the parts of a range are: one after the other in the buffer; no end means the start again (§4.2).
+/// The parts of a range, back to back in the buffer; without an end it is the start again (§4.2).
 pub(crate) fn range(
     buffer: &[u8],
     prefix_len: u32,
@@ -145,10 +145,10 @@ pub(crate) fn string_of(
     }
 }
 
-/// Beyond this size, copies that the host makes for a moment are asked for.
+/// Larger temporary copies of the host need room in the isolate.
 const SMALL_COPY_BYTES: usize = 1 << 20;
 
-/// The isolate has room for a copy of so many bytes, which the host makes outside of its heap. They are dropped with the host call.
+/// Checks that the isolate has room for a temporary copy outside of its heap.
 pub(crate) fn room_for(bytes: usize) -> Result<(), Failure> {
     match bytes <= SMALL_COPY_BYTES || State::buffers().has_room(bytes) {
         true => Ok(()),
@@ -156,7 +156,7 @@ pub(crate) fn room_for(bytes: usize) -> Result<(), Failure> {
     }
 }
 
-/// The same for a string.
+/// As above, for a string.
 pub(crate) fn room_for_text(
     scope: &::v8::PinScope<'_, '_>,
     text: ::v8::Local<'_, ::v8::String>,
@@ -168,7 +168,6 @@ pub(crate) fn room_for_text(
     }
 }
 
-/// Bytes that are passed as an array.
 pub(crate) fn bytes_of(value: Value<'_>) -> Result<Vec<u8>, Failure> {
     if let Ok(array) = value.try_cast::<::v8::Uint8Array>() {
         room_for(array.byte_length())?;
@@ -185,7 +184,7 @@ pub(crate) fn array_bytes(value: Value<'_>) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// A fresh `Uint8Array` over a buffer of its own. A RangeError if the isolate has no room for it, as for any buffer.
+/// A new `Uint8Array` with its own buffer. A RangeError if the isolate has no room for it.
 pub(crate) fn uint8_array<'s>(
     scope: &mut ::v8::PinScope<'s, '_>,
     content: &[u8],
@@ -195,7 +194,7 @@ pub(crate) fn uint8_array<'s>(
     ::v8::Uint8Array::new(scope, buffer, 0, content.len()).ok_or(Failure::Thrown)
 }
 
-/// The same for the UTF-8 of a string, which is written to where it stays. Lone surrogates become U+FFFD.
+/// As above, for the UTF-8 of a string, which is written in place. Lone surrogates become U+FFFD.
 pub(crate) fn utf8_array<'s>(
     scope: &mut ::v8::PinScope<'s, '_>,
     text: Value<'s>,
@@ -210,7 +209,7 @@ pub(crate) fn utf8_array<'s>(
     ::v8::Uint8Array::new(scope, buffer, 0, length).ok_or(Failure::Thrown)
 }
 
-/// A fresh buffer with its content, to be filled before code of the module knows it.
+/// A new buffer with its content, to be filled before module code knows it.
 fn fresh_buffer<'s, 'b>(
     scope: &mut ::v8::PinScope<'s, '_>,
     length: usize,
@@ -218,7 +217,7 @@ fn fresh_buffer<'s, 'b>(
     let made = State::buffers().make(scope, length);
     let buffer = made.ok_or(Failure::Range(messages::NO_ROOM_FOR_BUFFER))?;
     let place: &mut [u8] = match buffer.data() {
-        // SAFETY: the buffer was made with this length, nobody else knows it yet, and its handle lives as long as the scope.
+        // SAFETY: the buffer was made with this length, no other code knows it yet, and its handle lives as long as the scope.
         Some(data) if length > 0 => unsafe {
             std::slice::from_raw_parts_mut(data.as_ptr().cast(), length)
         },

@@ -1,11 +1,10 @@
-//! What stops endless loops: the [`clock`] looks at every isolate once per tick and stops the call that is overdue.
+//! Ends endless loops: once per tick, the [`clock`] stops overdue calls.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use lightcone_host::{clock, Interrupt};
 
-/// No call runs.
 const IDLE: u64 = 0;
 /// The clock is about to stop the call.
 const STOPPING: u64 = u64::MAX - 1;
@@ -16,12 +15,11 @@ const STOPPED: u64 = u64::MAX;
 pub struct Watch {
     deadline: AtomicU64,
     isolate: ::v8::IsolateHandle,
-    /// What else ends a call.
     interrupt: Arc<Interrupt>,
 }
 
 impl Watch {
-    /// Watches an isolate for as long as the result lives.
+    /// Watches an isolate while the result lives.
     pub fn new(isolate: ::v8::IsolateHandle, interrupt: Arc<Interrupt>) -> Arc<Watch> {
         let watch = Arc::new(Watch {
             deadline: AtomicU64::new(IDLE),
@@ -39,14 +37,14 @@ impl Watch {
         watch
     }
 
-    /// A call starts that may last so many ticks.
+    /// Starts a call that may last so many ticks.
     #[inline]
     pub fn begin(&self, ticks: u64) {
         let deadline = clock::now() + ticks;
         self.deadline.store(deadline, Ordering::Release);
     }
 
-    /// The call waits for something, which does not count, until [`Watch::begin`]. False: it was stopped just now.
+    /// Stops the time until [`Watch::begin`], for a wait. False: the call was stopped just now.
     pub fn pause(&self) -> bool {
         let deadline = self.deadline.load(Ordering::Relaxed);
         deadline < STOPPING
@@ -56,7 +54,7 @@ impl Watch {
                 .is_ok()
     }
 
-    /// The call is over. Returns whether it was stopped; then the termination is still to be cancelled.
+    /// Ends the call. Returns whether it was stopped; its termination must be cancelled then.
     #[inline]
     pub fn end(&self) -> bool {
         let deadline = self.deadline.load(Ordering::Relaxed);
@@ -68,7 +66,7 @@ impl Watch {
         {
             return false;
         }
-        // The clock is between its decision and the termination; the next call must not be hit by it.
+        // The clock is between its decision and the termination, which must not hit the next call.
         while self.deadline.load(Ordering::Acquire) != STOPPED {
             std::hint::spin_loop();
         }
@@ -76,7 +74,7 @@ impl Watch {
         true
     }
 
-    /// The tick at which the running call has to end; `None` if none runs.
+    /// Of the running call.
     #[cfg(test)]
     pub(super) fn deadline(&self) -> Option<u64> {
         Some(self.deadline.load(Ordering::Acquire)).filter(|deadline| *deadline != IDLE)

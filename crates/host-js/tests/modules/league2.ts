@@ -38,7 +38,7 @@ export const __migrate = spacetimedb.reducer((ctx) => {
     ctx.db.player.insert({ id, fullName: name, score: BigInt(points) * 10n });
   }
   while (ctx.db.__old_player.name.find('wait')) {
-    // Until somebody cancels it.
+    // Until it is cancelled.
   }
   for (const { id, owner, street } of ctx.db.__old_account.iter()) {
     ctx.db.account.insert({ id, owner });

@@ -50,7 +50,7 @@ export const scan = spacetimedb.reducer((ctx) => {
   const found = person.id.find(1n)!;
   person.id.update({ ...found, name: 'zed', age: 9 });
   console.log(person.id.find(1n)!.name, person.id.find(99n));
-  console.log(person.delete({ id: 1n, name: 'zed', age: 9 }), person.id.delete(2n), person.name.delete('nobody'));
+  console.log(person.delete({ id: 1n, name: 'zed', age: 9 }), person.id.delete(2n), person.name.delete('unknown'));
   try {
     person.insert({ id: 3n, name: 'q', age: 1 });
     person.insert({ id: 3n, name: 'r', age: 1 });

@@ -218,7 +218,7 @@ fn no_module_gets_memory_without_a_limit() {
             // QuickJS has resizable buffers, and counts their memory.
             assert!(messages.len() == 1 || !cfg!(feature = "v8"), "{messages:?}");
         }
-        // Each attempt begins with built-ins that nobody has changed.
+        // Each attempt begins with unchanged built-ins.
         module.replace();
     }
 }

@@ -76,8 +76,8 @@ fn arguments_are_checked() {
 #[test]
 fn errnos_are_exceptions_that_the_module_makes() {
     expect(&[
-        ("sys.table_id_from_name('nobody')", "errno 4 No such table"),
-        ("sys.index_id_from_name('nobody')", "errno 5 No such index"),
+        ("sys.table_id_from_name('missing')", "errno 4 No such table"),
+        ("sys.index_id_from_name('missing')", "errno 5 No such index"),
         (
             "sys.datastore_table_row_count(77777)",
             "errno 4 No such table",

@@ -98,7 +98,7 @@ fn every_kind_of_function_may_meet_the_end_of_the_stack() {
          const sync = [() => 1, (a, b, c, d) => [a, b, c, d], function () { return arguments.length; },\n\
            () => new Promise((done) => done(1)), () => Promise.reject(1).catch(() => {}), () => [3, 1, 2].sort((a, b) => a - b),\n\
            () => JSON.stringify({ toJSON: () => 1 }), () => 'a'.replace(/a/, () => 'b'), () => new Error('e').stack.length,\n\
-           () => attempt(() => sys.table_id_from_name('nobody')), () => sys.console_log(4, 'x'), () => new TextDecoder('utf-8').decode(new Uint8Array(3)),\n\
+           () => attempt(() => sys.table_id_from_name('missing')), () => sys.console_log(4, 'x'), () => new TextDecoder('utf-8').decode(new Uint8Array(3)),\n\
            () => { using x = { [Symbol.dispose]() {} }; }, () => { for (const x of new Set([1])) return x; }, () => BigInt(2) ** 70n,\n\
            () => new (class extends Map { constructor() { super([[1, 2]]); } })(), () => eval('1 + 1'), () => structured.call?.(1)];\n\
          const kinds = [...sync, async () => 1, async () => { await 1; }, async () => { throw 1; }, async (a, b) => { try { await a; } finally { b; } },\n\

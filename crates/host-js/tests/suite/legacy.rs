@@ -188,7 +188,7 @@ fn rows_go_in_and_out() {
 fn failures_of_the_host_are_sealed_objects() {
     let mut module = running(
         "",
-        "log(attempt(() => sys.table_id_from_name('nobody')));\n\
+        "log(attempt(() => sys.table_id_from_name('missing')));\n\
          log(attempt(() => sys.row_iter_bsatn_close(7)));\n\
          log(attempt(() => sys.procedure_start_mut_tx()));\n\
          log(attempt(() => sys.datastore_insert_bsatn(1, new ArrayBuffer(4))));\n\

@@ -191,7 +191,7 @@ fn what_a_procedure_commits_is_bounded() {
     assert!((2..100).contains(&committed), "{committed}");
 }
 
-/// What a call leaves behind is no more than what an isolate keeps: garbage is given back, though nobody calls again.
+/// What a call leaves behind is no more than what an isolate keeps: garbage is given back even without another call.
 #[cfg(feature = "v8")]
 #[test]
 fn an_isolate_gives_back_what_its_largest_call_had() {

@@ -8,7 +8,7 @@ use super::HostEnv;
 use crate::{AbiError, ConsoleFrame, ConsoleLevel, ConsoleRecord};
 
 impl HostEnv {
-    /// `console_log`. `trace` gives the stack frames and is asked for Panic records only.
+    /// `console_log`. `trace` gives the stack frames of a Panic record.
     pub fn console_log(
         &mut self,
         level: u32,
@@ -63,7 +63,7 @@ impl HostEnv {
         if self.console_bytes > most {
             return;
         }
-        // A record costs about so much besides its texts.
+        // Of a record without its texts.
         const RECORD_OVERHEAD_BYTES: usize = 100;
         self.console_bytes += message.len()
             + target.map_or(0, str::len)
@@ -94,12 +94,12 @@ impl HostEnv {
     }
 }
 
-/// Text that a module wrote: cut to `bytes_max`, with U+FFFD for what is not UTF-8.
+/// Text of a module: cut to `bytes_max`, with U+FFFD for what is not UTF-8.
 fn lossy(text: &[u8], bytes_max: usize) -> Cow<'_, str> {
     if text.len() <= bytes_max {
         return String::from_utf8_lossy(text);
     }
-    // A character that the cut went through is dropped, not replaced.
+    // A character at the cut is dropped, not replaced.
     let mut end = bytes_max;
     while end > 0 && text[end] & 0xc0 == 0x80 && bytes_max - end < 3 {
         end -= 1;

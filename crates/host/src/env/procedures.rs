@@ -1,4 +1,4 @@
-//! The host calls of procedures (spec 03 §10), which open and end their transactions themselves.
+//! The host calls of procedures (spec 03 §10), which open and end their own transactions.
 
 use lightcone_accounts::Counted;
 use lightcone_types::bsatn::{Decode as _, Reader};
@@ -12,35 +12,34 @@ use crate::{
 };
 
 impl HostEnv {
-    /// Whether a procedure or HTTP handler runs.
     pub fn is_procedure(&self) -> bool {
         self.access.is_procedure()
     }
 
-    /// `procedure_start_mut_tx`: opens a transaction and says when, in microseconds since the epoch. Waits on this thread.
+    /// `procedure_start_mut_tx`: opens a transaction and returns its time in microseconds since the epoch. Blocks the thread.
     pub fn procedure_start_mut_tx(&mut self) -> Result<i64, AbiError> {
         let waiting = self.ask_transaction()?;
         self.block(waiting);
         self.open_transaction()
     }
 
-    /// The first part of it: what to wait for.
+    /// Its first part: what to wait for.
     pub fn ask_transaction(&mut self) -> Result<Option<Waiting>, AbiError> {
         let bytes_max = self.config.limits.procedure_bytes_max;
         self.access.ask_transaction(bytes_max)
     }
 
-    /// Between them, for a call that was suspended: what to wait for once more.
+    /// For a suspended call, between the parts: what to wait for again.
     pub fn ask_transaction_again(&mut self) -> Option<Waiting> {
         self.access.waits()?.ask_again()
     }
 
-    /// The second part, when that is ready.
+    /// Its second part, after the wait.
     pub fn open_transaction(&mut self) -> Result<i64, AbiError> {
         Ok(self.access.begin()?.0)
     }
 
-    /// Waits on this thread.
+    /// Blocks the thread.
     pub fn block(&mut self, waiting: Option<Waiting>) {
         if let (Some(waiting), Some(transactions)) = (waiting, self.access.waits()) {
             transactions.block(waiting);
@@ -52,17 +51,17 @@ impl HostEnv {
         self.access.own(transactions);
     }
 
-    /// Takes them back at its end.
+    /// Takes the transactions back at its end.
     pub fn disown(&mut self) {
         self.access.disown();
     }
 
-    /// What ends the calls of this instance from outside.
+    /// Ends the calls of this instance from outside.
     pub fn interrupt(&self) -> &std::sync::Arc<Interrupt> {
         &self.interrupt
     }
 
-    /// Why the running call is to end, if it is.
+    /// Why the running call has to end, if it has.
     pub fn interrupted(&self) -> Option<HostTrap> {
         let reason = self.interrupt.reason()?;
         Some(reason.trap(&self.config.limits))
@@ -83,7 +82,7 @@ impl HostEnv {
     /// `procedure_commit_mut_tx`
     pub fn procedure_commit_mut_tx(&mut self) -> Result<(), AbiError> {
         self.access.commit()?;
-        // What they had not read yet belongs to a state that is over.
+        // Unread rows belong to a state that is over.
         self.iterators.clear();
         self.forget_scratch();
         Ok(())
@@ -97,7 +96,7 @@ impl HostEnv {
         Ok(())
     }
 
-    /// Rolls back the transaction that a procedure left open, which is an error of the module (spec 03 §10).
+    /// Rolls back a transaction that the procedure left open, which is an error of the module (spec 03 §10).
     #[inline]
     pub(super) fn abort_dangling_transaction(&mut self) {
         if self.access.rollback().is_ok() {
@@ -112,14 +111,14 @@ impl HostEnv {
         self.log(ConsoleLevel::Error, None, None, None, &message, None);
     }
 
-    /// `procedure_sleep_until`: gives the time when it is over. Waits on this thread.
+    /// `procedure_sleep_until`: returns the time at its end. Blocks the thread.
     pub fn procedure_sleep_until(&mut self, wake_us: i64) -> Result<i64, HostTrap> {
         let waiting = self.ask_sleep(wake_us)?;
         self.block(waiting);
         self.slept()
     }
 
-    /// The first part of it: what to wait for; nothing if the time is past.
+    /// Its first part: what to wait for; nothing if the time is past.
     pub fn ask_sleep(&mut self, wake_us: i64) -> Result<Option<Waiting>, HostTrap> {
         let now = self.access.may_sleep()?.0;
         if wake_us <= now {
@@ -129,12 +128,12 @@ impl HostEnv {
         Ok(transactions.and_then(|each| each.ask(Ask::Until(Timestamp(wake_us)))))
     }
 
-    /// The second part, when that is ready: the time.
+    /// Its second part, after the wait: the time.
     pub fn slept(&mut self) -> Result<i64, HostTrap> {
         Ok(self.after_wait()?.now().0)
     }
 
-    /// `procedure_http_request`: head and body of the response (spec 03 §13). Waits on this thread.
+    /// `procedure_http_request`: head and body of the response (spec 03 §13). Blocks the thread.
     pub fn procedure_http_request(
         &mut self,
         request: &[u8],
@@ -151,17 +150,15 @@ impl HostEnv {
         self.http_answer()
     }
 
-    /// Whether the call has a transaction open.
     pub fn has_transaction(&self) -> bool {
         self.access.has_transaction()
     }
 
-    /// Whether the call may make a request now.
     pub fn may_request(&self) -> Result<(), AbiError> {
         self.access.may_request()
     }
 
-    /// The first part of it: what to wait for. The body is copied if it is not too large and counts until it is sent.
+    /// Its first part: what to wait for. A body within its bound is copied, and counts until it is sent.
     pub fn ask_http(
         &mut self,
         request: HttpRequest,
@@ -182,7 +179,7 @@ impl HostEnv {
         Ok(transactions.and_then(|each| each.ask(ask)))
     }
 
-    /// The second part, when that is ready.
+    /// Its second part, after the wait.
     pub fn http_answer(&mut self) -> Result<HttpOutcome, AbiError> {
         let refused = self.refused_request.take();
         let transactions = self.after_wait()?;
@@ -196,7 +193,7 @@ impl HostEnv {
         })
     }
 
-    /// The answer as a WebAssembly module takes it: sources for head and body, or one for the text of errno 21.
+    /// For WebAssembly: sources of head and body, or of the text of errno 21.
     pub fn http_sources(&mut self, outcome: HttpOutcome) -> Result<HttpSources, AbiError> {
         let limits = &self.config.limits;
         let (sources_max, bytes_max) = (limits.sources_max, limits.source_bytes_max);
@@ -217,14 +214,14 @@ impl HostEnv {
         })
     }
 
-    /// `volatile_nonatomic_schedule_immediate`: the call runs soon, whatever becomes of this one (spec 03 §8.9).
+    /// `volatile_nonatomic_schedule_immediate`: the call runs soon, even if this one is rolled back (spec 03 §8.9).
     pub fn volatile_nonatomic_schedule_immediate(
         &mut self,
         name: &str,
         args: &[u8],
     ) -> Result<(), AbiError> {
         match &self.config.immediate {
-            // A module that loads, or that is tried, has no database to run in.
+            // A module in its load phase, or in a dry run, has no database.
             None => Ok(()),
             Some(immediate) => Ok(immediate.schedule(name, args)?),
         }
@@ -236,7 +233,7 @@ fn request_too_large(bytes: usize, bytes_max: usize) -> String {
     format!("the request has {bytes} bytes, and at most {bytes_max} may be sent: limits.http-request-bytes-max")
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum HttpOutcome {
     /// Any status is a success.
@@ -245,12 +242,11 @@ pub enum HttpOutcome {
     Failed(String),
 }
 
-/// The same as handles.
+/// As sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpSources {
     /// Head and body; 0 for an empty body.
     Response(u32, u32),
-    /// The text.
     Failed(u32),
 }
 
@@ -267,10 +263,10 @@ mod tests {
         OpenTransaction,
     };
 
-    /// Keeps what is asked.
-    struct Asked(Arc<Mutex<Vec<Ask>>>);
+    /// Keeps the requests that it gets.
+    struct Requests(Arc<Mutex<Vec<Ask>>>);
 
-    impl Transactions for Asked {
+    impl Transactions for Requests {
         fn ask(&mut self, ask: Ask) -> Option<Waiting> {
             self.0.lock().expect("no panic").push(ask);
             None
@@ -306,7 +302,7 @@ mod tests {
         config.accounts = InstanceAccounts::of(account.clone());
         let mut env = HostEnv::new(config);
         let asked = Arc::<Mutex<Vec<Ask>>>::default();
-        env.own(Box::new(Asked(asked.clone())));
+        env.own(Box::new(Requests(asked.clone())));
         let request = |uri_bytes: usize| HttpRequest {
             method: HttpMethod::Post,
             headers: Vec::new(),
@@ -330,10 +326,10 @@ mod tests {
             panic!("it was not made");
         };
         assert!(text.contains("limits.http-request-bytes-max"), "{text}");
-        // The next one is not that one.
+        // The next request is another one.
         env.ask_http(request(10), b"small").expect("room");
         let HttpOutcome::Failed(text) = env.http_answer().expect("an answer") else {
-            panic!("nobody answers");
+            panic!("there is no answer");
         };
         assert_eq!(text, crate::HTTP_DISABLED_TEXT);
     }

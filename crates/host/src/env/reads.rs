@@ -59,7 +59,7 @@ impl HostEnv {
         })
     }
 
-    /// Whether a view runs and this is an event table: its rows are gone when the transaction ends, so a view never sees them.
+    /// Whether a view would read an event table: its rows are gone at the end of the transaction, so a view never sees them.
     fn hides(&self, datastore: &Datastore, table: TableId) -> bool {
         let table = self.reads.is_some().then(|| datastore.table(table));
         table.flatten().is_some_and(|table| table.schema.is_event)
@@ -138,7 +138,7 @@ impl HostEnv {
         )
     }
 
-    /// Before a table changes: iterators over it go on with the rows as they are now.
+    /// Before a table changes: its iterators fetch the rows as they are now.
     #[inline]
     pub(super) fn finish_scans_of(&mut self, table: TableId) -> Result<(), AbiError> {
         if !self.iterators.has_unfinished() {
@@ -147,7 +147,7 @@ impl HostEnv {
         self.finish_scans(Some(table))
     }
 
-    /// The same for the table of an index.
+    /// As above, by an index of the table.
     #[inline]
     pub(super) fn finish_scans_by(&mut self, index: IndexId) -> Result<(), AbiError> {
         if !self.iterators.has_unfinished() {
@@ -173,8 +173,7 @@ impl HostEnv {
         )
     }
 
-    /// Scan and read in one step, without an iterator (docs/js-abi.md): the key is the start of `buffer`, and all rows
-    /// found are written over it.
+    /// Scan and read without an iterator (docs/js-abi.md): the key is at the start of `buffer`, and the rows overwrite it.
     #[inline]
     pub fn point_read(
         &mut self,
@@ -202,7 +201,7 @@ impl HostEnv {
         Ok(PointRead::Rows(rows.len()))
     }
 
-    /// Whether the iterator is there. Checked before guest memory is touched.
+    /// Checked before guest memory is touched.
     #[inline]
     pub fn row_iter_exists(&self, iterator: u32) -> Result<(), AbiError> {
         if self.iterators.exists(iterator) {

@@ -7,8 +7,7 @@ use super::{failed, range_bounds, HostEnv};
 use crate::{AbiError, Errno, HostTrap};
 
 impl HostEnv {
-    /// The datastore for a write to this table, which must not be a system table: the catalog and the clients are the
-    /// host's to change, and a database without them cannot be opened again.
+    /// The datastore for a write to this table. System tables are refused: a database without its catalog cannot be opened again.
     #[inline]
     fn writable(&mut self, table: TableId) -> Result<(&mut Datastore, &mut Vec<u8>), AbiError> {
         let datastore = self.access.write()?;
@@ -18,7 +17,7 @@ impl HostEnv {
         Ok((datastore, &mut self.generated))
     }
 
-    /// The same for the table of an index.
+    /// As above, by an index of the table.
     #[inline]
     fn writable_by(&mut self, index: IndexId) -> Result<&mut Datastore, AbiError> {
         let datastore = self.access.write()?;
@@ -44,7 +43,7 @@ impl HostEnv {
         write_back(generated, row)
     }
 
-    /// The insert of a function that makes rows of one row (02 §14.9); all others have failed.
+    /// The insert of a function for rows (02 §14.9); all others have failed.
     #[cold]
     fn insert_made(
         &mut self,

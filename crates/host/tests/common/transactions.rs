@@ -4,7 +4,7 @@ use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_host::{HostTrap, OpenTransaction, Transactions};
 use lightcone_types::Timestamp;
 
-/// Commits into an output that nobody reads.
+/// Commits into an output that is dropped.
 pub struct Committing<'d> {
     datastore: &'d mut Datastore,
     output: CommitOutput,

@@ -21,8 +21,8 @@ const ROOMS_WIDE: u32 = 32;
 /// What each subscriber asks for: always what happens in its room.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Shape {
-    /// Nobody subscribes: what a call costs by itself.
-    Nobody,
+    /// Without subscribers: what a call costs by itself.
+    Unsubscribed,
     /// `room = N`.
     Room,
     /// The same beside a condition that is the same for all.
@@ -41,7 +41,7 @@ pub enum Shape {
     ViewJoin,
     /// All of a table that a row-level security rule joins with the caller's rooms.
     Rule,
-    /// `room = N` of a table with a rule that lets everybody see some of it.
+    /// `room = N` of a table with a rule that lets all callers see some of it.
     RuleForAll,
 }
 
@@ -84,7 +84,7 @@ pub fn measure(
             }
         })?;
     }
-    if options.shape != Shape::Nobody {
+    if options.shape != Shape::Unsubscribed {
         subscribers.subscribe(|number| query_of(options.shape, number / RECIPIENTS))?;
     }
     let received = subscribers.receive();
@@ -140,7 +140,7 @@ fn query_of(shape: Shape, room: u32) -> String {
     let (x, y) = corner(room);
     let line = room as i32 * SIDE;
     match shape {
-        Shape::Nobody => String::new(),
+        Shape::Unsubscribed => String::new(),
         Shape::Room => format!("SELECT * FROM post WHERE room = {room}"),
         Shape::TwoConditions => {
             format!("SELECT * FROM post WHERE open = true AND room = {room}")

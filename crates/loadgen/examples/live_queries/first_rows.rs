@@ -20,7 +20,7 @@ pub fn measure(endpoint: &Endpoint, url: &str, server_pid: u32) -> Result<()> {
     })?
     .1;
     println!(
-        "first-rows: calls one by one, nobody subscribes: p99 {:?}, longest {:?}; {}",
+        "first-rows: calls one by one, no subscriber: p99 {:?}, longest {:?}; {}",
         quiet.p99,
         quiet.longest,
         Rounds::read(url)?.since(&started)

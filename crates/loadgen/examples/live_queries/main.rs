@@ -1,4 +1,4 @@
-//! What live queries cost a server: its processor time for each call, first with nobody subscribed, then with subscribers on sockets
+//! What live queries cost a server: its processor time for each call, first without subscribers, then with subscribers on sockets
 //! of their own. Drives `modules/live-rs` or `modules/live-ts`; `scripts/live-queries.sh` starts a server and runs all cases.
 
 mod drive;
@@ -139,7 +139,7 @@ fn run(options: &Options) -> Result<()> {
     let rows = received.rows_after_silence();
     let recipients = f64::from(rows) / f64::from(options.calls);
     println!(
-        "{name}: {:.2} us of the server's processors a call with nobody subscribed, {:.2} us with {} subscribers, each call {recipients:.2} rows: {:.2} us more; {:.0} calls/s, then {:.0}",
+        "{name}: {:.2} us of the server's processors a call without subscribers, {:.2} us with {} subscribers, each call {recipients:.2} rows: {:.2} us more; {:.0} calls/s, then {:.0}",
         without.cpu_us,
         with.cpu_us,
         options.subscribers,
@@ -161,7 +161,7 @@ fn query_of(case: Case) -> &'static str {
         Case::Hold => "SELECT n.* FROM note n JOIN message m ON n.id = m.room WHERE n.owner = :sender",
         Case::FirstRows => "SELECT * FROM score",
         Case::Fanout => unreachable!("its subscribers have queries of their own"),
-        Case::Scans => "SELECT * FROM score WHERE name = 'nobody'",
+        Case::Scans => "SELECT * FROM score WHERE name = 'missing'",
     }
 }
 

@@ -11,7 +11,7 @@ use crate::http::{self, Response};
 use crate::incoming::{Incoming, Progress};
 use crate::Error;
 
-/// What an error of the RPC servers begins with after which nobody knows whether the call took place.
+/// The beginning of an RPC server's error after which it is unknown whether the call took place.
 const OUTCOME_UNKNOWN: &str = "outcome unknown";
 /// The status by which a SpacetimeDB server says that a reducer returned an error.
 const STATUS_REDUCER_ERROR: u16 = 530;
@@ -196,7 +196,9 @@ impl Dialect for Http {
                 return Ok(0);
             };
             let Some(request_id) = waiting.take() else {
-                return Err(Error::Protocol("it answered what nobody asked".into()));
+                return Err(Error::Protocol(
+                    "it sent an answer without a request".into(),
+                ));
             };
             is_last = !response.keeps_alive;
             on_received(Received::Answer(request_id, template.outcome(&response)))?;

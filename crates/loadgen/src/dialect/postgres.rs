@@ -158,7 +158,9 @@ impl Postgres {
     /// A statement is answered: the outcome of its call, or nothing if more statements follow.
     fn on_ready(&mut self) -> Result<Option<(u32, Outcome)>, Error> {
         let Some(&call) = self.calls.front() else {
-            return Err(Error::Protocol("it answered what nobody asked".into()));
+            return Err(Error::Protocol(
+                "it sent an answer without a request".into(),
+            ));
         };
         let answer = std::mem::take(&mut self.answer);
         let outcome = match self.transfer {

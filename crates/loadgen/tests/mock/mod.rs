@@ -218,7 +218,7 @@ fn call(
                 let balance = bank.balances.get_mut(&id).unwrap();
                 let old = *balance;
                 *balance += change;
-                // Nobody may be listening.
+                // There may be no receiver.
                 let _ = changes.send((id, old, *balance));
             }
             // Servers may answer in either way.

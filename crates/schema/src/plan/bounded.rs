@@ -1,11 +1,11 @@
-//! Texts with an end: what is printed comes from modules, which may have anything in them.
+//! Bounded texts: names and values in them come from modules.
 
 use std::fmt::{self, Write};
 
-/// Types and values in the middle of a text are cut after so many bytes.
+/// Longer types and values in a text are cut.
 const PART_BYTES_MAX: usize = 500;
 
-/// A text that takes no more than its bound. Writing more than fits fails, and leaves what fitted.
+/// Writing beyond the bound fails, and leaves what fitted.
 pub(super) struct BoundedText {
     text: String,
     bytes_max: usize,

@@ -1,7 +1,7 @@
 //! Which changes of a column's type leave stored rows valid as they are (02 §14.6).
 //!
-//! A row is not rewritten for such a change, so its bytes must mean the same in the new type. The rule about sizes is
-//! the reference's, whose rows have a fixed part: a module that is accepted there is accepted here, and the other way.
+//! Rows are not rewritten for such a change, so their bytes must be the same value in the new type. The rule about sizes is that of
+//! the reference, whose rows have a fixed part: both accept the same modules.
 
 use std::fmt;
 
@@ -9,15 +9,14 @@ use lightcone_types::{AlgebraicType, ProductType, SumType};
 
 use super::bounded::clipped;
 
-/// Why values of one type are not values of another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incompatible {
-    /// The parts of the old type that lead to where the two differ, from the outside in; empty if they differ as a whole.
+    /// The path to the difference in the old type, from the outside in; empty if the types differ as a whole.
     pub within: Vec<String>,
     pub why: Mismatch,
 }
 
-/// How two types differ at one place.
+/// The difference of two types at one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mismatch {
     /// As text, cut to a readable length.
@@ -53,10 +52,7 @@ pub enum Mismatch {
     },
 }
 
-/// Whether a column of the first type may become one of the second. Both are free of refs.
-///
-/// # Errors
-/// It may not: where they differ, and how.
+/// Whether a column of the first type may become one of the second; if not, the difference. Both are free of refs.
 pub fn upgradable(old: &AlgebraicType, new: &AlgebraicType) -> Result<(), Incompatible> {
     compare(old, new).map(|_| ()).map_err(|mut found| {
         found.within.reverse();
@@ -64,7 +60,7 @@ pub fn upgradable(old: &AlgebraicType, new: &AlgebraicType) -> Result<(), Incomp
     })
 }
 
-/// Bytes that a value takes in the fixed part of a row, and of what its place is a multiple.
+/// The size of a value in the fixed part of a row, and its alignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     pub size_bytes: u64,
@@ -79,7 +75,6 @@ impl Layout {
         }
     }
 
-    /// The layout of a type without refs.
     pub fn of(ty: &AlgebraicType) -> Layout {
         use AlgebraicType as T;
         match ty {
@@ -89,7 +84,7 @@ impl Layout {
             T::I64 | T::U64 | T::F64 => Layout::scalar(8),
             T::I128 | T::U128 => Layout::scalar(16),
             T::I256 | T::U256 => Layout::scalar(32),
-            // Where the bytes are. A ref cannot be stored; it counts as such a place too.
+            // Bytes elsewhere. A ref cannot be stored; it counts as such a place too.
             T::String | T::Array(_) | T::Ref(_) => Layout {
                 size_bytes: 4,
                 align_bytes: 2,
@@ -124,7 +119,7 @@ impl Layout {
             (payload.size_bytes.max(size), payload.align_bytes.max(align))
         });
         Layout {
-            // The tag takes as much as the alignment asks for.
+            // The tag is as large as the alignment.
             size_bytes: align + size.next_multiple_of(align),
             align_bytes: align,
         }

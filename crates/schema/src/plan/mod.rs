@@ -1,8 +1,7 @@
-//! What a changed definition means for a database (02 §14): the steps that lead from the old one to the new one, or
-//! the reasons why there are none.
+//! Plans from one definition to another (02 §14): the steps, or the reasons why there are none.
 //!
-//! Objects are matched by canonical name, namespace included, columns by canonical name. Functions never count: a
-//! module whose reducers, procedures or handlers changed can take the place of the old one as it is.
+//! Objects are matched by canonical name, namespace included, columns by canonical name. Functions never count: a module whose
+//! reducers, procedures or handlers changed can replace the old one as it is.
 
 mod bounded;
 mod compatible;
@@ -24,10 +23,7 @@ pub use step::{MigrationPlan, Step, StepKind};
 pub use text::PlanStyle;
 pub use token::migration_token;
 
-/// The plan that leads from `old` to `new`.
-///
-/// # Errors
-/// There is none: every reason is listed.
+/// The plan from `old` to `new`, or all reasons why there is none.
 pub fn plan(old: &ModuleDef, new: &ModuleDef) -> Result<MigrationPlan, Refused> {
     let mut planner = Planner::new(old, new);
     planner.find_set_aside();

@@ -1,4 +1,4 @@
-//! What all parts of planning share: the steps so far, and what speaks against them.
+//! Shared by all parts of planning: the steps, and the reasons against a plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,10 +6,10 @@ use super::refused::{Refusal, Refused};
 use super::step::{MigrationPlan, Step};
 use crate::def::{MigrationDef, ModuleDef, TableDef};
 
-/// The tables that are set aside, with what the function knows of them.
+/// The tables that are set aside, with their old definitions in the function.
 type SetAside<'a> = BTreeMap<&'a str, &'a TableDef>;
 
-/// What is known of a plan so far.
+/// A plan in the making.
 pub(super) struct Planner<'a> {
     pub old: &'a ModuleDef,
     pub new: &'a ModuleDef,

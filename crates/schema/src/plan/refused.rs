@@ -4,15 +4,15 @@ use std::fmt;
 
 use super::compatible::Incompatible;
 
-/// So many reasons are kept; a definition may have thousands of tables.
+/// More reasons are dropped; a definition may have thousands of tables.
 const REASONS_MAX: usize = 256;
 
-/// The new definition cannot take over the data of the old one by itself: all reasons, up to a limit.
+/// The new definition cannot take over the data of the old one: all reasons, up to a limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 pub struct Refused {
     /// By table, in order of their names.
     pub reasons: Vec<Refusal>,
-    /// Found beyond the limit, counted but not kept.
+    /// Reasons beyond the limit.
     pub not_shown: usize,
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// One change that no step can make.
+/// A change that no step can make.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("The migration function reads table {table} as {declared}, which does not fit the table: {difference}. Declare {declared} \

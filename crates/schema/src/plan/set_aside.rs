@@ -11,21 +11,21 @@ use crate::def::{MigrationDef, ModuleDef, TableDef};
 use crate::error::clip;
 use crate::validate::old_name;
 
-/// What the steps could do with a table for which the function has an old one.
+/// How the steps would change a table for which the function has an old one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
-    /// All of it, and the rows stay as they are.
+    /// Completely, with the rows as they are.
     Done,
-    /// They would rewrite the rows, so the function may do it, if it runs at all.
+    /// By rewriting the rows, so the function may do it, if it runs at all.
     Rewritten,
-    /// All of it, unless rows are against it, which the function can mend.
+    /// Completely, unless rows forbid it, which the function can mend.
     MayFail,
-    /// They could not, or not for all rows.
+    /// Not at all, or not for all rows.
     NeedsFunction,
 }
 
 impl<'a> Planner<'a> {
-    /// Which tables the function is to replace. If there is none, it does not run.
+    /// Finds the tables that the function is to replace. Without any, it does not run.
     pub(super) fn find_set_aside(&mut self) {
         let (old, new) = (self.old, self.new);
         let Some(migration) = &new.migration else {
@@ -79,7 +79,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Rows that call functions at their times, or that are there for one transaction only, cannot be migrated one by one.
+    /// Rows of schedule tables and of event tables cannot be migrated one by one.
     fn refuse_by_rows(&mut self, table: &TableDef) {
         let migration = self.new.migration.as_ref();
         if !migration.is_some_and(MigrationDef::is_by_rows) {
@@ -185,7 +185,7 @@ fn change(old: &ModuleDef, new: &ModuleDef, table: &TableDef) -> Change {
     }
 }
 
-/// Where the function takes a table for something that it is not. Types may have become larger, as in the steps.
+/// Where the declaration differs from the table. Types may have grown, as in the steps.
 fn difference(table: &TableDef, declared: &TableDef) -> Option<String> {
     let (has, says) = (table.columns.len(), declared.columns.len());
     for (position, (column, other)) in table.columns.iter().zip(&declared.columns).enumerate() {

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 
 use crate::def::ModuleDef;
 
-/// One step. Names are canonical, with namespace; everything else about the object is in the old and new definition.
+/// One step. Names are canonical, with namespace; the definitions have everything else about the object.
 ///
 /// `table` may be the name of a view in [`Step::ChangeColumns`], [`Step::ChangeTableAccessorName`],
 /// [`Step::ChangeColumnAccessorName`] and [`Step::ChangeAccess`]: the table that holds its rows is meant then.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// The table gets the name `old`, under which the migration function reads it; it is not written any more. What calls its rows
-    /// planned is forgotten.
+    /// The table gets the name `old`, under which the migration function reads it; it is not written any more. Planned calls of a
+    /// schedule table are dropped.
     SetAsideTable {
         table: String,
         old: String,
@@ -35,7 +35,7 @@ pub enum Step {
     RemoveView {
         view: String,
     },
-    /// Of every rule of the old definition.
+    /// For every rule of the old definition.
     RemoveRowLevelSecurity {
         sql: String,
     },
@@ -91,7 +91,7 @@ pub enum Step {
     AddView {
         view: String,
     },
-    /// Of every rule of the new definition.
+    /// For every rule of the new definition.
     AddRowLevelSecurity {
         sql: String,
     },
@@ -101,13 +101,13 @@ pub enum Step {
     ChangePrimaryKey {
         table: String,
     },
-    /// Of every view that stays: its live instances are evaluated again.
+    /// For every view that stays: its live instances are evaluated again.
     UpdateView {
         view: String,
     },
-    /// Of the new definition, when all but the old tables is as it says.
+    /// Of the new definition, when all but the old tables is in its new form.
     RunMigration,
-    /// In its place if rows are migrated one by one: they have been, and the tables that took them in get their names.
+    /// Instead, if rows were migrated one by one: the new tables get their names.
     Backfill,
     /// With its rows, as it was set aside. `table` is the name that it has then.
     RemoveOldTable {
@@ -116,7 +116,7 @@ pub enum Step {
     DisconnectAllUsers,
 }
 
-/// What a step does. In the order in which steps are taken.
+/// The kinds of steps, in the order in which they are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StepKind {
     SetAsideTable,
@@ -150,7 +150,7 @@ pub enum StepKind {
 }
 
 impl StepKind {
-    /// Whether a table is not what code of the old definition knows. What is only added beside it does no harm to such code.
+    /// Whether code of the old definition could not use the table any more. Additions do no harm to it.
     pub(super) fn changes_tables(self) -> bool {
         match self {
             StepKind::SetAsideTable
@@ -177,7 +177,7 @@ impl StepKind {
             | StepKind::AddRowLevelSecurity
             | StepKind::RemoveRowLevelSecurity
             | StepKind::ChangeAccess
-            // Code finds columns by their positions.
+            // Code finds columns by position.
             | StepKind::ChangeColumnAccessorName
             // They come with a table that was set aside.
             | StepKind::RunMigration
@@ -187,7 +187,7 @@ impl StepKind {
         }
     }
 
-    /// The name as answers and reports spell it.
+    /// For answers and reports.
     pub fn as_str(self) -> &'static str {
         match self {
             StepKind::SetAsideTable => "SetAsideTable",
@@ -223,7 +223,6 @@ impl StepKind {
 }
 
 impl Step {
-    /// What it does.
     pub fn kind(&self) -> StepKind {
         match self {
             Step::SetAsideTable { .. } => StepKind::SetAsideTable,
@@ -257,7 +256,6 @@ impl Step {
         }
     }
 
-    /// The table or view that it concerns.
     pub fn table(&self) -> Option<&str> {
         match self {
             Step::SetAsideTable { table, .. }
@@ -291,7 +289,7 @@ impl Step {
         }
     }
 
-    /// What of the table it concerns, if not all of it: an index, a constraint, a sequence or a column; or the rule.
+    /// The part of the table that changes: an index, constraint, sequence or column; or the rule.
     pub fn part(&self) -> Option<&str> {
         match self {
             Step::RemoveIndex { index: part, .. }
@@ -326,7 +324,7 @@ impl Step {
             .then_with(|| self.name().cmp(&other.name()))
     }
 
-    /// What it is sorted by among its kind. Columns have no names of their own.
+    /// The order among steps of one kind. Columns have no names of their own.
     fn name(&self) -> (Option<&str>, Option<&str>) {
         match self {
             Step::ChangeColumnAccessorName { table, column } => (Some(table), Some(column)),
@@ -349,7 +347,7 @@ pub struct MigrationPlan {
 }
 
 impl MigrationPlan {
-    /// True if nothing that is stored changes but the program.
+    /// Whether nothing that is stored changes but the program.
     pub fn keeps_schema(&self, old: &ModuleDef, new: &ModuleDef) -> bool {
         let rules_stay = old.row_level_security == new.row_level_security;
         self.steps.iter().all(|step| match step {
@@ -359,12 +357,12 @@ impl MigrationPlan {
         })
     }
 
-    /// True if clients cannot go on: they are disconnected when the plan has been carried out.
+    /// Whether clients are disconnected after the plan.
     pub fn breaks_clients(&self) -> bool {
         self.steps.last() == Some(&Step::DisconnectAllUsers)
     }
 
-    /// The tables that the migration function replaces, each with the name that it has while the function runs.
+    /// The tables that the migration function replaces, with their names while it runs.
     pub fn set_aside(&self) -> impl Iterator<Item = (&str, &str)> {
         self.steps.iter().filter_map(|step| match step {
             Step::SetAsideTable { table, old } => Some((table.as_str(), old.as_str())),
@@ -372,12 +370,11 @@ impl MigrationPlan {
         })
     }
 
-    /// True if rows are migrated one by one behind the running module, before the steps are taken.
+    /// Whether rows are migrated one by one behind the running module, before the steps.
     pub fn is_backfill(&self) -> bool {
         self.steps.contains(&Step::Backfill)
     }
 
-    /// The tables that the plan makes.
     pub fn added_tables(&self) -> BTreeSet<&str> {
         let added = self.steps.iter().filter_map(|step| match step {
             Step::AddTable { table } => Some(table.as_str()),
@@ -386,7 +383,7 @@ impl MigrationPlan {
         added.collect()
     }
 
-    /// True if code of the old definition may not go on with the tables: they have other rows, names or keys than it knows.
+    /// Whether code of the old definition could not use the tables: their rows, names or keys differ.
     pub fn changes_tables(&self) -> bool {
         let mut steps = self.steps.iter();
         steps.any(|step| step.kind().changes_tables())

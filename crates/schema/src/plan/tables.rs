@@ -1,4 +1,4 @@
-//! What changed in the tables (02 §14.4).
+//! The changes of tables (02 §14.4).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -291,7 +291,7 @@ fn positions(columns: &[ColumnDef]) -> BTreeMap<&str, usize> {
     names.zip(0..).collect()
 }
 
-/// How an index is organised, in names: positions of columns mean nothing across definitions.
+/// The organisation of an index, by names: positions of columns differ between definitions.
 fn organisation(table: &TableDef, algorithm: &IndexAlgorithm) -> (&'static str, Vec<String>) {
     (algorithm.suffix(), column_names(table, algorithm.columns()))
 }

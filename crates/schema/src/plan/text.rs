@@ -1,4 +1,4 @@
-//! A plan as people read it (02 §14.7).
+//! A plan for people (02 §14.7).
 
 use std::collections::HashSet;
 use std::fmt::{self, Write};
@@ -12,7 +12,7 @@ use super::tables::{column_name, column_names};
 use crate::def::*;
 use crate::table::{IndexAlgorithm, TableAccess};
 
-/// How a plan is printed.
+/// The output format of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PlanStyle {
     #[default]
@@ -22,7 +22,7 @@ pub enum PlanStyle {
 
 const TITLE: &str = "Database Migration Plan";
 const RULE_CHARS: usize = 60;
-/// A plan is cut after so many bytes: a definition may have a million parts.
+/// Longer plans are cut: a definition may have a million parts.
 const PLAN_TEXT_BYTES_MAX: usize = 1 << 20;
 
 impl MigrationPlan {
@@ -34,7 +34,7 @@ impl MigrationPlan {
             style,
             out: BoundedText::new(PLAN_TEXT_BYTES_MAX),
         };
-        // Writing fails where the text is long enough.
+        // Writing fails where the text reaches its bound.
         let printed = printer.plan(self);
         let mut text = printer.out.into_text();
         if printed.is_err() {

@@ -1,4 +1,4 @@
-//! What changed in the views (02 §14.4).
+//! The changes of views (02 §14.4).
 
 use lightcone_types::{AlgebraicType, ProductType};
 
@@ -30,7 +30,7 @@ impl Planner<'_> {
         );
     }
 
-    /// Can what is stored for the old view be that of the new one, and can clients go on with it?
+    /// Whether the stored rows of the old view fit the new one, and clients can go on with it.
     fn takes_over(&self, old: &ViewDef, new: &ViewDef) -> bool {
         old.is_anonymous == new.is_anonymous
             && stored_key(self.old, old) == stored_key(self.new, new)

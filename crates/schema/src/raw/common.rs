@@ -56,7 +56,7 @@ raw_sum_codec!(
     payloads {}
 );
 
-/// What a constraint demands; unique is the only kind.
+/// Unique is the only kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RawConstraintData {
     Unique(RawUniqueConstraintData),

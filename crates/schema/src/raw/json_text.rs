@@ -47,7 +47,7 @@ pub enum Json {
 }
 
 impl Json {
-    /// What the value is, for messages.
+    /// The kind of value, for messages.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Json::Null => "null",

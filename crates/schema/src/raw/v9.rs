@@ -91,7 +91,7 @@ raw_product! {
     }
 }
 
-/// What was added to version 9 after its layout was fixed.
+/// Added to version 9 after its layout was fixed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RawMiscModuleExportV9 {
     ColumnDefaultValue(RawColumnDefaultValueV9),

@@ -1,4 +1,4 @@
-//! What the parts of a validation share: its errors, and what is left of its bounds.
+//! Shared by the parts of a validation: its errors and its bounds.
 
 use crate::error::{ValidationError, ERRORS_MAX};
 use crate::name::check_identifier;
@@ -49,7 +49,6 @@ impl Context {
         }
     }
 
-    /// Checks that a name is an identifier.
     pub fn check_identifier(&mut self, name: &str) {
         self.check(check_identifier(name).map_err(ValidationError::Identifier));
     }

@@ -1,4 +1,4 @@
-//! One module level: the root or a submodule, validated on its own.
+//! One module level, the root or a submodule, validated on its own.
 
 use std::collections::HashSet;
 use std::sync::Arc;

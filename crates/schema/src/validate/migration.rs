@@ -16,9 +16,9 @@ use crate::raw::{RawReducerDefV10, RawTableDefV10};
 
 /// The name of the function in the module's code.
 pub(super) const FUNCTION_NAME: &str = "__migrate";
-/// What the names of functions begin with that get the rows of one table.
+/// The prefix of functions that get the rows of one table.
 const ROW_FUNCTION_PREFIX: &str = "__migrate_";
-/// What the names of tables begin with that they are for.
+/// The prefix of the tables of these functions.
 const OLD_PREFIX: &str = "__old_";
 
 /// The name of the table that an old table was, if it is one.
@@ -234,7 +234,7 @@ fn check_names(cx: &mut Context, tables: &[TableDef]) {
     }
 }
 
-/// What clients may see of a level, and the functions of its migration among the reducers.
+/// The visible part of a level, and its migration functions among the reducers.
 struct Shown<'a> {
     tables: &'a [TableDef],
     reducers: &'a [ReducerDef],
@@ -272,7 +272,7 @@ fn is_params_of_function(typespace: &Typespace, ty: &TypeDef, functions: &[&Redu
 }
 
 impl Shown<'_> {
-    /// What clients see refers to, without what stands behind that.
+    /// The types that the visible part refers to directly.
     fn refs(&self) -> Vec<TypeRef> {
         let tables = self.tables.iter().map(|table| table.row_type);
         let mut refs: Vec<TypeRef> = tables

@@ -39,7 +39,7 @@ impl NameRules {
         rules
     }
 
-    /// The same for a level that may have a migration function.
+    /// The rules of a level that may have a migration function.
     pub fn with_migration(self, has_migration: bool) -> Self {
         NameRules {
             has_migration,

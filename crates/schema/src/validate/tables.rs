@@ -17,7 +17,7 @@ use crate::table::{column_set, IndexAlgorithm, TableKind};
 /// Column ids are 16-bit.
 const COLUMNS_MAX: usize = 1 << 16;
 
-/// What validating a table or view needs of its level.
+/// The parts of its level that a table or view needs.
 pub(super) struct LevelTypes<'a> {
     pub rules: &'a NameRules,
     /// As sent.
@@ -460,7 +460,7 @@ impl TableValidator<'_, '_> {
             };
             let mut reader = Reader::new(&raw.value);
             match bsatn::validate(Typespace::EMPTY, &column.ty, &mut reader) {
-                // What follows the value is not part of it.
+                // Bytes behind the value are ignored.
                 Ok(()) => defaults.push((raw.col_id, raw.value[..reader.position()].to_vec())),
                 Err(reason) => {
                     let (table, column) = (clip(self.name), clip(&column.name));

@@ -1,13 +1,12 @@
-//! Where the lines of a log file end.
+//! Ends of lines in a log file.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 
-/// The end of a file is looked through in pieces of this size for the end of its last whole line.
+/// The end of a file is searched in pieces of this size for its last whole line.
 const PIECE_BYTES: u64 = 64 << 10;
 
-/// Takes away what is behind the last whole line: a write that failed, or a process that was killed, has left it. What comes next
-/// would be a part of it. Gives the length.
+/// Cuts what is behind the last whole line, as a failed write or a killed process leaves it. Gives the length.
 pub(super) fn cut_half_line(file: &mut File) -> std::io::Result<u64> {
     let length = file.metadata()?.len();
     let mut whole = length;
@@ -29,7 +28,7 @@ pub(super) fn cut_half_line(file: &mut File) -> std::io::Result<u64> {
     Ok(whole)
 }
 
-/// How many bytes the lines have that fit.
+/// The bytes of the whole lines that fit.
 pub(super) fn first_lines(lines: &[u8], room: usize) -> usize {
     if lines.len() <= room {
         return lines.len();
@@ -39,7 +38,6 @@ pub(super) fn first_lines(lines: &[u8], room: usize) -> usize {
     last.map_or(0, |at| at + 1)
 }
 
-/// The length of the first line.
 pub(super) fn first_line(lines: &[u8]) -> usize {
     let end = lines.iter().position(|byte| *byte == b'\n');
     end.map_or(lines.len(), |at| at + 1)

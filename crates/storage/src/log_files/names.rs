@@ -4,15 +4,14 @@ use std::path::{Path, PathBuf};
 
 const DATE_BYTES: usize = "YYYY-MM-DD".len();
 
-/// A file of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub path: PathBuf,
     /// `YYYY-MM-DD`, by which days sort.
     pub date: String,
-    /// After 1970-01-01.
+    /// Days since 1970-01-01.
     pub day: i64,
-    /// Of a full file; None for the one that is written to.
+    /// None for the file that is written to.
     pub number: Option<u64>,
 }
 
@@ -33,21 +32,17 @@ impl Part {
         })
     }
 
-    /// The order in which they were written.
     fn order(&self) -> (i64, u64) {
         (self.day, self.number.unwrap_or(u64::MAX))
     }
 }
 
-/// All files of a log, oldest first. A file of another name is not the log's; a directory that cannot be read has none.
+/// All files of a log, oldest first. A directory that cannot be read has none.
 pub(super) fn parts(directory: &Path, prefix: &str) -> Vec<Part> {
     known_parts(directory, prefix).unwrap_or_default()
 }
 
-/// The same, for callers that must know of all files.
-///
-/// # Errors
-/// The directory cannot be read, as when there are no file descriptors left.
+/// All files of a log, or an error if the directory cannot be read.
 pub(super) fn known_parts(directory: &Path, prefix: &str) -> std::io::Result<Vec<Part>> {
     let mut parts = Vec::new();
     for entry in std::fs::read_dir(directory)? {
@@ -57,7 +52,7 @@ pub(super) fn known_parts(directory: &Path, prefix: &str) -> std::io::Result<Vec
     Ok(parts)
 }
 
-/// How many days a date (`YYYY-MM-DD`) is after 1970-01-01.
+/// Days from 1970-01-01 to a date (`YYYY-MM-DD`).
 pub(super) fn day_number(date: &str) -> Option<i64> {
     let mut parts = date.splitn(3, '-').map(str::parse::<i64>);
     let mut next = || parts.next()?.ok();
@@ -65,7 +60,7 @@ pub(super) fn day_number(date: &str) -> Option<i64> {
     if !(0..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
     }
-    // Years begin in March, so that the day that is not always there is the last one.
+    // Years begin in March here, so that the leap day is the last one.
     let (year, month) = match month > 2 {
         true => (year, month - 3),
         false => (year - 1, month + 9),

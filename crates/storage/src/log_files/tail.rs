@@ -7,15 +7,13 @@ use std::path::Path;
 use super::lines::first_line;
 use super::names::parts;
 
-/// The most bytes read from the end of the files for a reader.
 const TAIL_BYTES_MAX: u64 = 64 << 20;
 
-/// Does a directory have log files?
 pub fn has_log_files(directory: &Path) -> bool {
     !parts(directory, "").is_empty()
 }
 
-/// The last lines of the newest day in a directory of files without prefix: so many, or all.
+/// The last lines of the newest day in a directory of files without prefix.
 pub fn log_tail(directory: &Path, num_lines: Option<u32>) -> Vec<u8> {
     let mut parts = parts(directory, "");
     let newest = parts.last().map(|part| part.day);
@@ -26,7 +24,7 @@ pub fn log_tail(directory: &Path, num_lines: Option<u32>) -> Vec<u8> {
         if Some(part.day) != newest || lines >= wanted || bytes >= TAIL_BYTES_MAX {
             break;
         }
-        // A file that has just gone was old.
+        // A file that has just been removed was old.
         let Ok(piece) = read_end(&part.path, TAIL_BYTES_MAX - bytes) else {
             continue;
         };

@@ -1,10 +1,10 @@
-//! One simulated file: what the cache shows, and what the disk holds.
+//! One simulated file: its content in the cache, and on the disk.
 
 use std::collections::{HashMap, HashSet};
 
 use super::random::below;
 
-/// What the disk writes in one piece.
+/// Written as a unit.
 const SECTOR_BYTES: u64 = 512;
 
 enum Change {
@@ -20,14 +20,14 @@ enum Change {
 #[derive(Default)]
 pub(super) struct Contents {
     pub cached: Vec<u8>,
-    /// What a power failure cannot take away.
+    /// Survives a power failure.
     stored: Vec<u8>,
-    /// What lies between the two, in order.
+    /// From `stored` to the cache, in order.
     pending: Vec<Change>,
 }
 
 impl Contents {
-    /// A file that has long been on the disk.
+    /// A file that is on the disk.
     pub fn stored(bytes: Vec<u8>) -> Contents {
         Contents {
             cached: bytes.clone(),
@@ -61,13 +61,13 @@ impl Contents {
         }
     }
 
-    /// Some of what was dirty reaches the disk, nothing is dirty any more, and reads still see all of it.
+    /// Some dirty pages reach the disk, all become clean, and reads still see all of them.
     pub fn fail_sync(&mut self, random: &mut u64) {
         self.stored = self.after_crash(random);
         self.pending.clear();
     }
 
-    /// Clean pages leave the cache, each or not: the next read fetches what the disk holds.
+    /// Clean pages may leave the cache: the next read fetches what the disk holds.
     pub fn evict(&mut self, random: &mut u64, page_bytes: u64) {
         let dirty = self.dirty_pages(page_bytes);
         for page in 0..(self.cached.len() as u64).div_ceil(page_bytes) {
@@ -108,13 +108,13 @@ impl Contents {
         pages.collect()
     }
 
-    /// What the disk holds after a power failure: of every sector written since the last sync any one version.
+    /// What the disk holds after a power failure: any one version of every sector written since the last sync.
     pub fn after_crash(&self, random: &mut u64) -> Vec<u8> {
         let mut bytes = self.stored.clone();
-        // For each sector the number of the first change that did not reach the disk.
+        // For each sector, the first change that did not reach the disk.
         let mut lost_from: HashMap<u64, usize> = HashMap::new();
         let changes = self.pending.len() as u64;
-        // Sector by sector alone, a long write would never be lost or kept as a whole.
+        // By single sectors, a long write would never be lost or kept as a whole.
         let mood = below(random, 4);
         for (number, change) in self.pending.iter().enumerate() {
             let (position, written) = match change {

@@ -1,4 +1,4 @@
-//! A disk that calls hooks before each operation, so that a test can make it fail, wait or panic there.
+//! A disk that calls hooks before each operation, so that a test can make it fail, wait or panic.
 
 use std::any::Any;
 use std::io::{self, IoSlice};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::position::FilePosition;
 use crate::storage::{File, OpenMode, Storage};
 
-/// What a test does before an operation. An error takes the place of the operation.
+/// An error takes the place of the operation.
 pub trait Hooks: Send + Sync + 'static {
     /// Before [`Storage::make_directory`].
     fn before_make_directory(&self, _directory: &Path) -> io::Result<()> {
@@ -31,7 +31,6 @@ pub trait Hooks: Send + Sync + 'static {
     }
 }
 
-/// Another storage behind [`Hooks`].
 pub struct HookedStorage {
     storage: Arc<dyn Storage>,
     hooks: Arc<dyn Hooks>,
@@ -44,7 +43,6 @@ struct HookedFile {
 }
 
 impl HookedStorage {
-    /// `storage`, where `hooks` come first.
     pub fn new(storage: Arc<dyn Storage>, hooks: Arc<dyn Hooks>) -> HookedStorage {
         HookedStorage { storage, hooks }
     }

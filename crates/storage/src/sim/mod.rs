@@ -1,4 +1,4 @@
-//! A disk in memory that forgets what was not synced, and fails on demand.
+//! A disk in memory that loses what was not synced, and fails on demand.
 //!
 //! What a power failure ([`SimStorage::crash`]) leaves behind: every file keeps what was synced; of every sector
 //! written since, the disk holds any one of its versions, old or new, each chosen alone; of the changes in each
@@ -111,12 +111,11 @@ impl SimStorage {
         self.state().faults = faults;
     }
 
-    /// How many operations there were so far.
     pub fn counts(&self) -> Counts {
         self.state().counts
     }
 
-    /// The disk after a power failure now. This storage is left as it is.
+    /// The disk after a power failure. This storage stays as it is.
     pub fn crash(&self, seed: u64) -> SimStorage {
         let state = self.state();
         let mut random = seed;
@@ -138,7 +137,7 @@ impl SimStorage {
         })))
     }
 
-    /// The operating system needs memory: some pages that are not dirty leave the cache.
+    /// Some clean pages leave the cache.
     pub fn evict(&self, seed: u64) {
         let mut state = self.state();
         let page_bytes = state.page_bytes;
@@ -153,7 +152,6 @@ impl SimStorage {
         }
     }
 
-    /// The disk turns one bit of a file.
     pub fn rot(&self, path: &Path, byte: u64, bit: u8) {
         let mut state = self.state();
         let page_bytes = state.page_bytes;
@@ -165,7 +163,6 @@ impl SimStorage {
         }
     }
 
-    /// The contents of a file as reads see them.
     pub fn file(&self, path: &Path) -> Option<Vec<u8>> {
         let state = self.state();
         let id = state.names.file(path).ok()?;
@@ -181,7 +178,6 @@ impl SimStorage {
         state.names.put(path, id);
     }
 
-    /// All file names, sorted.
     pub fn files(&self) -> Vec<PathBuf> {
         self.state().names.cached.files.keys().cloned().collect()
     }
@@ -192,7 +188,6 @@ fn injected(what: &str) -> io::Error {
 }
 
 impl State {
-    /// Counts a write; true if it is to be short.
     fn count_write(&mut self) -> io::Result<bool> {
         let number = self.counts.writes;
         self.counts.writes += 1;
@@ -208,7 +203,6 @@ impl State {
         Ok(self.faults.short_writes || torn == Some(number))
     }
 
-    /// True if this sync is to fail.
     fn count_sync(&mut self) -> bool {
         let number = self.counts.syncs;
         self.counts.syncs += 1;
@@ -224,7 +218,7 @@ impl State {
         }
     }
 
-    /// How much of `bytes` at `position` of a file still fits on the disk.
+    /// How many of the bytes at `position` still fit on the disk.
     fn fitting(&self, id: u64, position: u64, bytes: u64) -> u64 {
         let Some(full_at) = self.faults.full_at_bytes else {
             return bytes;

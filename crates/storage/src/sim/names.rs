@@ -1,4 +1,4 @@
-//! The simulated directories: which names there are, and which of them a power failure leaves.
+//! The simulated directories: the names there are, and those that a power failure leaves.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -58,7 +58,7 @@ impl Tree {
         is_root(path) || self.directories.contains(path)
     }
 
-    /// Takes away what hangs on a directory that is not there.
+    /// Removes what is below missing directories.
     fn drop_unreachable(&mut self) {
         let directories = self.directories.clone();
         let reachable = |path: &Path| {
@@ -71,14 +71,14 @@ impl Tree {
     }
 }
 
-/// Names as everybody sees them, and as the disk has them.
+/// Names as processes see them, and as the disk has them.
 #[derive(Default)]
 pub(super) struct Names {
     pub cached: Tree,
     stored: Tree,
-    /// What lies between the two, in order.
+    /// From the disk's names to the visible ones, in order.
     pending: Vec<NameChange>,
-    /// What a failed sync has forgotten. The next change in the same directory takes it along, as both are in one block.
+    /// Lost by a failed sync. The next change in the same directory writes it too, as both are in one block.
     forgotten: Vec<NameChange>,
 }
 
@@ -124,7 +124,7 @@ impl Names {
         assert_eq!(
             from.parent(),
             to.parent(),
-            "nobody renames from one directory into another"
+            "no rename leads into another directory"
         );
         let id = self.file(from)?;
         self.change(NameChange::Rename(from.to_owned(), to.to_owned(), id));
@@ -179,7 +179,7 @@ impl Names {
     }
 
     /// The changes stay and wait for the next sync, as with a journal; or a first part of them reaches the disk and the
-    /// others are forgotten while everybody still sees them, as without one.
+    /// others are forgotten while processes still see them, as without one.
     pub fn fail_sync(&mut self, directory: &Path, random: &mut u64) {
         if below(random, 2) == 0 {
             return;
@@ -196,7 +196,7 @@ impl Names {
         }
     }
 
-    /// What is there after a power failure: of the changes in each directory some first part has happened.
+    /// After a power failure some first part of the changes in each directory has happened.
     pub fn after_crash(&self, random: &mut u64) -> Tree {
         let mut tree = self.stored.clone();
         let mut waiting: HashMap<&Path, u64> = HashMap::new();
@@ -218,7 +218,7 @@ impl Names {
         tree
     }
 
-    /// Puts a file in place, durably, with all directories above it.
+    /// Puts a file in place, durably, with all its parents.
     pub fn put(&mut self, path: &Path, id: u64) {
         for tree in [&mut self.cached, &mut self.stored] {
             tree.files.insert(path.to_owned(), id);

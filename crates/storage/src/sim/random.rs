@@ -9,7 +9,6 @@ pub(super) fn next_random(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A random number below a bound.
 pub(super) fn below(state: &mut u64, bound: u64) -> u64 {
     next_random(state) % bound.max(1)
 }

@@ -13,7 +13,7 @@ const CHUNK_BITS: u32 = 10;
 pub(super) struct Direct {
     /// Which chunk of `ids` has the keys with this number in front. Frozen copies have none, and look into `order`.
     chunks: FxHashMap<u64, u32>,
-    /// The same in order. The chunks stand in the place of row ids.
+    /// As `chunks`, in order. Chunks take the place of row ids.
     order: Tree<u64>,
     /// For each key the number of its row and one, or zero.
     ids: Words<u32>,

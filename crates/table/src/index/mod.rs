@@ -50,7 +50,7 @@ impl<'a> RangeBounds<'a> {
     }
 }
 
-/// One index of a table, or a frozen copy of it.
+/// An index of a table, or a frozen copy of it.
 pub struct Index {
     reader: Arc<KeyReader>,
     structure: Structure,
@@ -275,10 +275,7 @@ impl Index {
             direct direct => direct.get(reader.of_point::<u64>(layout, point)?)))
     }
 
-    /// Like [`Index::for_point`], but only behind the row `after` if there is one, and only until `visit` returns false.
-    ///
-    /// # Errors
-    /// As there.
+    /// As [`Index::for_point`], from behind the row `after` if there is one, until `visit` returns false.
     pub fn walk_point(
         &self,
         rows: &RowStore,
@@ -323,10 +320,7 @@ impl Index {
         })
     }
 
-    /// Like [`Index::for_range`], but only behind the row `after` if there is one, and only until `visit` returns false.
-    ///
-    /// # Errors
-    /// As there.
+    /// As [`Index::for_range`], from behind the row `after` if there is one, until `visit` returns false.
     pub fn walk_range(
         &self,
         rows: &RowStore,
@@ -368,10 +362,7 @@ impl Index {
         Ok(())
     }
 
-    /// Like [`Index::for_range`], but from the last row to the first, and only until `visit` returns false.
-    ///
-    /// # Errors
-    /// As there.
+    /// As [`Index::for_range`], from the last row to the first, until `visit` returns false.
     pub fn walk_range_back(
         &self,
         range: RangeBounds<'_>,

@@ -1,4 +1,4 @@
-//! How keys are read out of rows, points and bounds.
+//! Reading keys out of rows, points and bounds.
 
 use std::cell::Cell;
 
@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::key::{encode_column_value, fixed_key_size, successor, KeyRange};
 use crate::layout::RowLayout;
 
-/// How keys are read out of rows and out of the BSATN of a point.
+/// Reads keys out of rows and out of the BSATN of a point.
 pub(super) struct KeyReader {
     pub columns: Vec<usize>,
     types: Vec<AlgebraicType>,
@@ -76,7 +76,7 @@ pub(super) trait Key: Ord + Clone {
     fn from_bytes(bytes: &[u8], fixed_bytes: usize) -> Self;
     fn from_integer(value: u64) -> Self;
 
-    /// How many of the ordered keys are less.
+    /// The number of ordered keys that are less.
     fn count_less(keys: &[Self], key: &Self) -> usize {
         keys.partition_point(|other| other < key)
     }

@@ -104,7 +104,7 @@ struct Leaf<K> {
 #[derive(Clone)]
 struct Inner<K> {
     epoch: TreeEpoch,
-    /// One less than children. All entries of the child before are less than the key, none of the child behind is.
+    /// One less than children. All entries of the child before a key are less than it, none of the child behind it is.
     keys: Entries<K>,
     children: ArrayVec<Node<K>, NODE_MAX>,
 }
@@ -135,7 +135,7 @@ impl<K: Clone> Shared for Inner<K> {
     }
 }
 
-/// What changes beside the nodes.
+/// Counters of the tree beside its nodes.
 struct Account {
     epoch: TreeEpoch,
     leaves: usize,
@@ -456,7 +456,7 @@ impl<K: Key> Tree<K> {
     #[inline]
     pub fn find(&self, key: K) -> Option<RowId> {
         let mut node = &self.root;
-        // Where to go on if all of the leaf is less.
+        // The next leaf, in case all entries of this one are less.
         let mut behind: Option<&Node<K>> = None;
         let leaf = loop {
             match node {

@@ -133,7 +133,7 @@ impl RowStore {
         }
     }
 
-    /// How many bits of a row id are the slot.
+    /// The number of slot bits in row ids.
     fn slot_bits(&self) -> u32 {
         match &self.0 {
             Kind::Dense(rows) => rows.slot_bits(),
@@ -200,7 +200,7 @@ impl RowStore {
     /// Appends a page read from a snapshot, which knows its hash, after checking that it is a possible page of this table.
     ///
     /// # Errors
-    /// What is wrong with the page.
+    /// The error in the page.
     pub(crate) fn load_page(
         &mut self,
         image: &[u8],

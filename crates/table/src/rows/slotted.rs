@@ -21,17 +21,17 @@ const SLOTS: usize = 1 << SLOT_BITS;
 /// Every page begins with a header of this size: kind u16, slots u16, end of the data u32, garbage u32, live rows u32.
 const HEADER_BYTES: usize = 16;
 const KIND_AT: usize = 0;
-/// How many slots there are, with and without a row.
+/// With and without a row.
 const SLOT_COUNT_AT: usize = 2;
 /// Rows lie before this place.
 const DATA_END_AT: usize = 4;
 /// Bytes before the end of the data that belong to no row.
 const GARBAGE_AT: usize = 8;
-/// How many slots hold a row.
+/// With a row.
 const LIVE_AT: usize = 12;
 
 const KIND_SLOTTED: usize = 0;
-/// One large row behind the header, and nothing else.
+/// One large row behind the header.
 const KIND_LARGE: usize = 1;
 
 /// Slots lie at the end of the page, the first one last: start of the row u16, length u16.
@@ -45,7 +45,7 @@ const SLOTTED_ROW_BYTES_MAX: usize = 16 * 1024;
 const OPEN_PAGE_BYTES_MIN: usize = 512;
 /// A page with this much reclaimable room in bytes is tried again.
 const REOPEN_PAGE_BYTES_MIN: usize = 16 * 1024;
-/// So many pages with room are tried for a row before a new page is made.
+/// Pages with room that are tried for a row before a new page is made.
 const OPEN_PAGES_TRIED_MAX: usize = 4;
 
 fn u16_at(page: &[u8], at: usize) -> usize {

@@ -27,7 +27,7 @@ pub enum AlterError {
     /// The unique index at this position of the new schema would hold several rows with one key.
     #[error("several rows have the same key in unique index {index}")]
     NotUnique { index: usize, clashes: Clashes },
-    /// It was not to go on.
+    /// `tick` said no.
     #[error("it was stopped")]
     Stopped,
     #[error(transparent)]
@@ -55,7 +55,7 @@ impl Clashes {
     }
 }
 
-/// What a table was before [`Table::alter`].
+/// The parts of a table before [`Table::alter`].
 pub struct Altered {
     schema: Arc<TableSchema>,
     layout: Arc<RowLayout>,
@@ -73,7 +73,7 @@ impl Altered {
 }
 
 enum IndexBefore {
-    /// It is at this position now.
+    /// Its position now.
     Kept(usize),
     Gone(Box<Index>),
 }
@@ -100,7 +100,7 @@ impl<'a> Ticker<'a> {
         }
     }
 
-    /// One more row. False: no more.
+    /// Counts a row. False: stop.
     fn row(&mut self) -> bool {
         self.rows += 1;
         if self.rows == TICK_ROWS {
@@ -187,7 +187,7 @@ impl Table {
         self.rows.is_for(&RowLayout::of(&schema.columns))
     }
 
-    /// How many indexes and sets are built over all rows when the table gets another schema, whether rows stay or move.
+    /// Indexes and sets that are built over all rows for another schema, whether rows stay or move.
     pub fn indexes_to_build(&self, schema: &TableSchema) -> usize {
         let rows_stay = self.keeps_rows(schema);
         let indexes_stay = rows_stay && self.has_types_of(schema);
@@ -324,7 +324,7 @@ impl Table {
             RowSetBefore::Gone(set) if !rows_changed => self.row_set = Some(set),
             RowSetBefore::Gone(_) => {
                 let set = build_row_set(rows, &mut |_| true);
-                self.row_set = Some(set.expect("nobody stops it"));
+                self.row_set = Some(set.expect("it is never stopped"));
             }
         }
         self.view.indexes = indexes;
@@ -337,7 +337,7 @@ impl Table {
     /// Takes in all rows of another table, each with the same bytes behind it.
     ///
     /// # Errors
-    /// One is no row of this table, two have one key here, there are too many, or `tick` has said no. Some rows are here then.
+    /// A row does not fit this table, two have one key, there are too many, or `tick` said no. Some rows are here then.
     pub fn fill_from(
         &mut self,
         other: &TableView,

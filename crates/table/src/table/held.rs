@@ -17,13 +17,13 @@ pub(super) struct HeldIndex {
 }
 
 impl HeldIndex {
-    /// It has holders, and the schema has none.
+    /// Whether it has holders, and the schema has no such index.
     pub fn is_used(&self) -> bool {
         self.holders > 0 && self.index.is_some()
     }
 }
 
-/// What has changed in a column since an index on it is being built.
+/// The changes of a column while an index on it is built.
 #[derive(Default)]
 pub struct IndexChanges {
     /// Keys in BSATN, one behind the other.
@@ -33,9 +33,9 @@ pub struct IndexChanges {
 
 pub(super) struct IndexChange {
     pub(super) row: RowId,
-    /// It came; otherwise it went.
+    /// Inserted, or else deleted.
     pub(super) is_insert: bool,
-    /// Where its key ends in `keys`.
+    /// The end of its key in `keys`.
     pub(super) key_end: usize,
 }
 

@@ -1,4 +1,4 @@
-//! How indexes beside those of the schema are held, and how one is built without the table's writer.
+//! Indexes that are held beside those of the schema, and building one without the table's writer.
 //!
 //! An [`IndexBuild`] takes in the rows of a frozen table, on any thread. Meanwhile the table notes what changes in the column
 //! ([`IndexChanges`]); these are applied in the same way, again and again until few are left, and then the table takes the index.
@@ -73,7 +73,7 @@ impl Table {
             known.holders += 1;
             return;
         }
-        // Those without holders were kept in case one comes back.
+        // Unused ones were kept in case a holder comes back.
         held.retain(|held| held.holders > 0);
         held.push(HeldIndex {
             column,
@@ -107,7 +107,6 @@ impl Table {
         self.fit_held(false);
     }
 
-    /// How many indexes are held that the schema does not have.
     pub fn held_indexes(&self) -> usize {
         let held = self.view.held.iter();
         held.filter(|held| held.is_used()).count()
@@ -131,7 +130,7 @@ impl Table {
         });
     }
 
-    /// What has changed since the last time, or since the building began. None: it has to begin again, as there was too much, or the
+    /// The changes since the last call, or since the beginning. None: the build begins again, as there were too many, or the
     /// table is another.
     pub fn take_index_changes(&mut self, column: ColId) -> Option<IndexChanges> {
         let mut building = self.building.iter_mut();

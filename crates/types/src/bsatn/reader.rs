@@ -38,13 +38,11 @@ pub enum DecodeError {
     /// An array too large to hold.
     #[error("allocation of {0} elements failed")]
     AllocationFailed(usize),
-    /// Anything else.
     #[error("{0}")]
     Other(Box<str>),
 }
 
 impl DecodeError {
-    /// An error with free text.
     pub fn other(text: impl Into<Box<str>>) -> Self {
         Self::Other(text.into())
     }
@@ -84,7 +82,6 @@ macro_rules! read_int {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader at the start of `bytes`.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self {
@@ -95,19 +92,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The bytes not yet read.
     #[inline]
     pub fn remaining(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// True at the end of the input.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// Number of bytes read so far.
     #[inline]
     pub fn position(&self) -> usize {
         self.total - self.rest.len()
@@ -133,7 +127,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next `count` bytes.
     #[inline]
     pub fn read_slice(&mut self, count: usize) -> Result<&'a [u8], DecodeError> {
         self.read_named("[u8]", count)
@@ -159,29 +152,17 @@ impl<'a> Reader<'a> {
     }
 
     read_int! {
-        /// A `U8`, or the tag of a sum.
         read_u8: u8, "u8";
-        /// An `I8`.
         read_i8: i8, "i8";
-        /// A `U16`.
         read_u16: u16, "u16";
-        /// An `I16`.
         read_i16: i16, "i16";
-        /// A `U32`.
         read_u32: u32, "u32";
-        /// An `I32`.
         read_i32: i32, "i32";
-        /// A `U64`.
         read_u64: u64, "u64";
-        /// An `I64`.
         read_i64: i64, "i64";
-        /// A `U128`.
         read_u128: u128, "u128";
-        /// An `I128`.
         read_i128: i128, "i128";
-        /// A `U256`.
         read_u256: U256, "u256";
-        /// An `I256`.
         read_i256: I256, "i256";
     }
 
@@ -197,7 +178,6 @@ impl<'a> Reader<'a> {
         self.read_u64().map(f64::from_bits)
     }
 
-    /// A `Bool`.
     #[inline]
     pub fn read_bool(&mut self) -> Result<bool, DecodeError> {
         match self.read_u8()? {
@@ -214,7 +194,6 @@ impl<'a> Reader<'a> {
         self.read_slice(length as usize)
     }
 
-    /// A `String`.
     #[inline]
     pub fn read_str(&mut self) -> Result<&'a str, DecodeError> {
         std::str::from_utf8(self.read_bytes()?).map_err(|_| DecodeError::InvalidUtf8)

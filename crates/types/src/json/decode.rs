@@ -8,7 +8,7 @@ use crate::bsatn::encode_value;
 use crate::hex;
 use crate::typespace::Typespace;
 
-/// What a product is called in error texts (01 §1.7.8).
+/// The word for a product in error texts (01 §1.7.8).
 #[derive(Clone, Copy, Debug)]
 pub enum ProductRole<'a> {
     /// A record or tuple.
@@ -17,7 +17,6 @@ pub enum ProductRole<'a> {
     Arguments(&'a str),
 }
 
-/// Parses `text` as a value of type `ty`.
 pub fn value_from_json(
     typespace: &Typespace,
     ty: &AlgebraicType,
@@ -43,7 +42,6 @@ pub fn args_from_json(
     Ok(bsatn)
 }
 
-/// A value of type `ty` from parsed JSON.
 pub fn value_from_node(
     typespace: &Typespace,
     ty: &AlgebraicType,

@@ -44,7 +44,7 @@ impl JsonError {
         &self.path
     }
 
-    /// What is wrong, without path and place (01 §1.7.8).
+    /// Without path and place (01 §1.7.8).
     pub fn message(&self) -> &str {
         &self.message
     }

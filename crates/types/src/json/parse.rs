@@ -16,7 +16,6 @@ pub struct Node<'a> {
     pub(crate) column: u32,
 }
 
-/// The forms of JSON values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NodeKind<'a> {
     Null,
@@ -37,7 +36,6 @@ impl JsonError {
 }
 
 impl<'a> Node<'a> {
-    /// The first entry with this key, if the value is an object.
     pub fn get(&self, key: &str) -> Option<&Node<'a>> {
         self.as_object()?
             .iter()
@@ -45,7 +43,6 @@ impl<'a> Node<'a> {
             .map(|(_, node)| node)
     }
 
-    /// The text, if the value is a string.
     pub fn as_str(&self) -> Option<&str> {
         match &self.kind {
             NodeKind::String(s) => Some(s),
@@ -53,7 +50,6 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The elements, if the value is an array.
     pub fn as_array(&self) -> Option<&[Node<'a>]> {
         match &self.kind {
             NodeKind::Array(elements) => Some(elements),
@@ -61,7 +57,6 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The entries, if the value is an object.
     pub fn as_object(&self) -> Option<&[(Cow<'a, str>, Node<'a>)]> {
         match &self.kind {
             NodeKind::Object(entries) => Some(entries),
@@ -69,7 +64,6 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The number, if the value is an integer in range.
     pub fn as_u64(&self) -> Option<u64> {
         match self.kind {
             NodeKind::Number(text) => text.parse().ok(),
@@ -77,7 +71,6 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The bool, if the value is one.
     pub fn as_bool(&self) -> Option<bool> {
         match self.kind {
             NodeKind::Bool(b) => Some(b),
@@ -85,7 +78,6 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// True for `null`.
     pub fn is_null(&self) -> bool {
         self.kind == NodeKind::Null
     }

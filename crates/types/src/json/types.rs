@@ -57,32 +57,26 @@ fn from_node<T: Decode>(meta: TypeRef, node: &Node<'_>) -> Result<T, JsonError> 
     T::from_slice(&value.to_vec()).map_err(|e| JsonError::at(node, e.to_string()))
 }
 
-/// A type from its JSON form.
 pub fn type_from_node(node: &Node<'_>) -> Result<AlgebraicType, JsonError> {
     from_node(META_ALGEBRAIC_TYPE, node)
 }
 
-/// A type from its JSON form.
 pub fn type_from_json(text: &str) -> Result<AlgebraicType, JsonError> {
     type_from_node(&parse(text)?)
 }
 
-/// A `ProductType` from its JSON form.
 pub fn product_type_from_node(node: &Node<'_>) -> Result<ProductType, JsonError> {
     from_node(META_PRODUCT_TYPE, node)
 }
 
-/// A `ProductType` from its JSON form.
 pub fn product_type_from_json(text: &str) -> Result<ProductType, JsonError> {
     product_type_from_node(&parse(text)?)
 }
 
-/// A `Typespace` from its JSON form.
 pub fn typespace_from_node(node: &Node<'_>) -> Result<Typespace, JsonError> {
     from_node(META_TYPESPACE, node)
 }
 
-/// A `Typespace` from its JSON form.
 pub fn typespace_from_json(text: &str) -> Result<Typespace, JsonError> {
     typespace_from_node(&parse(text)?)
 }

@@ -4,7 +4,7 @@ const NAME_CHARACTERS_MAX = 40;
 const TEXT_CHARACTERS_MAX = 2000;
 
 const spacetimedb = schema({
-  // Everybody who was ever here, and how many pages each has open now.
+  // Every user who was ever here, and how many pages each has open now.
   user: table(
     { name: 'user', public: true },
     {

@@ -227,7 +227,7 @@ pub enum Cause {
     Unsubscribed,
     /// A call of this connection.
     Own,
-    /// Somebody else's transaction.
+    /// Another client's transaction.
     Other,
 }
 

@@ -1,4 +1,4 @@
-//! The addresses of this machine. What listens on them may trust whoever comes from here, also where they are public.
+//! The addresses of this machine. What listens on them may trust requests from here, also where they are public.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -6,21 +6,20 @@ use std::time::{Duration, Instant};
 
 use crate::Lookup;
 
-/// Networks come and go: they are listed again after this time.
+/// Interfaces come and go: they are listed again after this time.
 const LISTED_FOR: Duration = Duration::from_secs(10);
 
-/// What the network interfaces of this machine have.
 pub(crate) struct OwnAddresses {
     lookup: Arc<dyn Lookup>,
     listed: Mutex<Option<(Instant, Vec<IpAddr>)>>,
 }
 
-/// The ports on which this process itself listens, as far as it has said so.
+/// The ports on which this process listens.
 #[derive(Clone, Debug, Default)]
 pub struct OwnPorts(Arc<RwLock<Vec<u16>>>);
 
 impl OwnPorts {
-    /// Requests of modules do not go there on this machine from now on.
+    /// Modules' requests do not reach this port of this machine from now on.
     pub fn add(&self, port: u16) {
         let mut ports = self.0.write().unwrap_or_else(PoisonError::into_inner);
         ports.push(port);
@@ -40,13 +39,13 @@ impl OwnAddresses {
         })
     }
 
-    /// Does this lead to this machine, on whatever way?
+    /// Whether this is an address of this machine.
     pub fn is_here(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         address.is_loopback() || address.is_unspecified() || self.has(address)
     }
 
-    /// Is this one of them? False also if the system does not list them: there is nothing to compare with.
+    /// Whether an interface has it. False also if the system does not list them.
     pub fn has(&self, address: IpAddr) -> bool {
         let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         let is_fresh = |(since, _): &(Instant, _)| since.elapsed() < LISTED_FOR;

@@ -1,7 +1,7 @@
-//! What goes of a log: files of long ago, and the oldest when there are too many bytes.
+//! Removal of log files: those that are too old, and the oldest when all are too large.
 //!
-//! The clock is believed as little as possible. A file goes for its age only if its name and its time of change both say so, and
-//! everything before it has gone. What has a day that has not come was written when the clock was ahead, and becomes today's.
+//! The clock is trusted as little as possible. A file is removed for its age only if its name and its modification time agree, and
+//! all files before it are gone. A file of a future day was written when the clock was ahead, and becomes one of today.
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,23 +12,21 @@ use super::{LogFiles, Stuck};
 const DAY_SECONDS: u64 = 24 * 60 * 60;
 
 impl LogFiles {
-    /// Removes the files of days that are too long before this one. One that cannot be removed stays, see
-    /// [`LogFiles::take_stuck`].
+    /// Removes the files of days that are too old. One that cannot be removed stays, see [`LogFiles::take_stuck`].
     pub fn remove_days(&mut self, today: &str) {
         let (Some(days_max), Some(today)) = (self.bounds.days_max, day_number(today)) else {
             return;
         };
         let days_max = i64::try_from(days_max).unwrap_or(i64::MAX);
         let parts = parts(&self.directory, self.prefix).into_iter();
-        // What is behind one that stays is newer, whatever its name says.
+        // Behind a file that stays, all are newer, whatever their names say.
         for part in parts.take_while(|part| today.saturating_sub(last_day(part, today)) > days_max)
         {
             self.remove(&part.path);
         }
     }
 
-    /// Removes the oldest files until there is room for one more full one. Those that cannot be removed stay, and do not count:
-    /// the log goes on.
+    /// Removes the oldest files until there is room for one more full file. Those that cannot be removed stay and do not count.
     pub(super) fn remove_old(&mut self, current: &Path) {
         let room = self.bounds.bytes_max.saturating_sub(self.file_bytes_max());
         let parts = parts(&self.directory, self.prefix).into_iter();
@@ -49,7 +47,7 @@ impl LogFiles {
         }
     }
 
-    /// Files of days that have not come become full files of today, behind what today has. One whose name cannot be changed stays.
+    /// Files of future days become full files of today, after today's own. One that cannot be renamed stays.
     pub(super) fn settle_future(&mut self, today: &str) {
         let parts = parts(&self.directory, self.prefix);
         let future: Vec<_> = parts.iter().filter(|part| *part.date > *today).collect();
@@ -80,7 +78,7 @@ impl LogFiles {
         });
     }
 
-    /// The first old file that could not be removed or renamed, and why. Told once.
+    /// The first old file that could not be removed or renamed, and why. Reported once.
     pub fn take_stuck(&mut self) -> Option<(&Path, &std::io::Error)> {
         let stuck = self.stuck.as_mut().filter(|stuck| !stuck.is_told)?;
         stuck.is_told = true;
@@ -88,8 +86,7 @@ impl LogFiles {
     }
 }
 
-/// The last day on which a file may have been written to, by its name and by when it was changed. Of a time that has not come
-/// nothing is known.
+/// The last day on which a file may have been written, by its name and its modification time. Future times say nothing.
 fn last_day(part: &Part, today: i64) -> i64 {
     let changed = part.path.metadata().and_then(|data| data.modified());
     let changed = changed.ok().and_then(day_of);
@@ -117,7 +114,6 @@ mod tests {
         days_max: Some(10),
     };
 
-    /// Files as they were written on their days, and their log.
     fn log(directory: &Path, names: &[&str]) -> LogFiles {
         for name in names {
             let day = day_number(&name[..10]).expect("a day");
@@ -126,7 +122,7 @@ mod tests {
         LogFiles::new(directory.to_owned(), "", BOUNDS, Arc::default())
     }
 
-    /// A file that was last changed on this day.
+    /// A file that was last modified on this day.
     fn put(directory: &Path, name: &str, day: i64) {
         let path = directory.join(name);
         std::fs::write(&path, format!("{name}\n")).expect("written");
@@ -173,7 +169,7 @@ mod tests {
     #[test]
     fn files_of_the_future_become_todays() {
         let directory = tempfile::tempdir().expect("a directory");
-        // Days that have not come for the machine either: what is written now is changed today, whatever the log is told.
+        // Days that are also in the future of the machine: what is written now has today's modification time.
         let names_before = [
             "2100-11-22.log",
             "2100-11-23.000004.log",
@@ -192,14 +188,13 @@ mod tests {
             "2100-11-23.log",
         ];
         assert_eq!(names(directory.path()), now);
-        // In the order in which they were written, and what is newest is at the end.
         let text = super::super::log_tail(directory.path(), None);
         let expected: String = names_before[1..]
             .iter()
             .map(|name| format!("{name}\n"))
             .collect();
         assert_eq!(String::from_utf8_lossy(&text), expected + "new\n");
-        // Their time of change has not come: the name counts.
+        // Their modification time is in the future: the name counts.
         files.remove_days("2100-12-04");
         assert!(names(directory.path()).is_empty());
     }
@@ -207,7 +202,7 @@ mod tests {
     #[test]
     fn a_file_that_stays_stops_nothing() {
         let directory = tempfile::tempdir().expect("a directory");
-        // What is no file cannot be removed as one.
+        // A directory cannot be removed as a file.
         let stuck = directory.path().join("2026-11-01.log");
         std::fs::create_dir(&stuck).expect("a directory");
         let mut files = log(directory.path(), &["2026-11-02.log", "2026-11-22.log"]);
@@ -223,7 +218,7 @@ mod tests {
             files.take_stuck().map(|(path, _)| path.to_owned()),
             Some(stuck)
         );
-        // Once, however often it is tried.
+        // Reported once.
         files.write("2026-11-25", b"newest\n").expect("written");
         assert!(files.take_stuck().is_none());
     }
