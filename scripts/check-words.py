@@ -18,6 +18,7 @@ KNOWN = set(
     crates/cli
     crates/database
     crates/engine
+    crates/live
     crates/query
     crates/server
     """.split()
