@@ -14,6 +14,7 @@ import { type StdbConnectorOptions, stdbDefinition } from "./stdb";
 import { databaseOf, type TestModule, transferModule } from "./test_module";
 
 interface Client {
+  package: "lightcone" | "spacetimedb";
   software: string;
   /** Behind the language of the module of test-1, which is written with it. */
   library: string;
@@ -23,6 +24,7 @@ interface Client {
 }
 
 const lightcone: Client = {
+  package: "lightcone",
   software: "lightcone (sdk-ts of this repository)",
   library: "lightcone",
   bindings: "lightcone_bindings",
@@ -30,6 +32,7 @@ const lightcone: Client = {
 };
 
 const npm: Client = {
+  package: "spacetimedb",
   software: "npm spacetimedb 2.10.1",
   library: "npm spacetimedb 2.10.1",
   bindings: "module_bindings",
@@ -94,8 +97,9 @@ export async function sdkDefinition(
   const { client, language } = system;
   const subscribesTo = system.isCached ? module.cached : undefined;
   const builder = await builderOf(client, module);
+  const { Timestamp } = (await import(client.package)) as Pick<typeof import("spacetimedb"), "Timestamp">;
   const connect = (config: Config, address: string, database: string) =>
-    new SdkConnector({ name: key, builder, address, database, config, subscribesTo });
+    new SdkConnector({ name: key, builder, address, database, config, subscribesTo, Timestamp });
   const definition = stdbDefinition({
     key,
     module: (config) => placeOf(system, module, config),

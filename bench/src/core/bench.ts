@@ -13,9 +13,9 @@ import { sessionUntilIdle } from "./idle";
 import { NotNative, nativeTargetOf, requireNativeTarget, runNative } from "./native";
 import type { Absence, Hardware, RunFile, RunResult } from "./result";
 import { busyReason, combined, configOfFile, ensureDirectory, fileNameOf, writeJson } from "./results";
-import { roundTripMilliseconds } from "./round_trip";
 import { runOnce } from "./runner";
 import { suiteSoftware } from "./software";
+import { roundTripMilliseconds } from "./tcp";
 
 export const exitCodes = { ok: 0, failed: 1, notVerified: 2, notRunning: 3 } as const;
 

@@ -2,13 +2,13 @@
 
 import { WebSocket } from "ws";
 import type { Config } from "../../config";
-import { rpcDefinition } from "../../init/rpc_server";
-import { sqliteBacking } from "../../init/sqlite_backing";
+import { sqliteBacking } from "../../init/backing";
 import { readAnswers, requestBytes, status, writeRequest } from "../../rpc-servers/batched_frames";
 import type { TextAnswer } from "../../rpc-servers/batched_sockets";
 import { type CallArguments, type CallResult, type Connector, Refused } from "../connector";
 import { httpTransport } from "../http_client";
 import { RpcConnector } from "./rpc_connector";
+import { rpcDefinition } from "./rpc_definition";
 
 const key = "sqlite_batched_rpc";
 

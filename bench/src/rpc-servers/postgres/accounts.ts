@@ -4,7 +4,7 @@ import { asc, eq, gte, inArray, sql } from "drizzle-orm";
 import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
 import { bigint, integer, pgTable } from "drizzle-orm/pg-core";
 import type pg from "pg";
-import { seedBatchRows } from "../rpc";
+import { type AccountStore, seedBatchRows, type Transfer } from "../accounts";
 import { type RetryCounter, withRetries } from "./retry";
 
 export type IdType = "integer" | "bigint";
@@ -16,18 +16,7 @@ const accountsWithBigintId = pgTable("accounts", {
   balance,
 });
 
-export interface Account {
-  id: number;
-  balance: bigint;
-}
-
-export interface Totals {
-  accounts: bigint;
-  total: bigint;
-  changed: bigint;
-}
-
-export class PostgresAccounts {
+export class PostgresAccounts implements AccountStore {
   readonly #database: NodePgDatabase;
   readonly #accounts: typeof accountsWithIntegerId;
   readonly #idType: IdType;
@@ -44,11 +33,11 @@ export class PostgresAccounts {
   }
 
   /** Whether the transfer took place: it does not without funds. */
-  transfer(amount: bigint, from: number, to: number): Promise<boolean> {
-    return withRetries(() => this.#transferOnce(amount, from, to), this.#counter);
+  transfer(transfer: Transfer): Promise<boolean> {
+    return withRetries(() => this.#transferOnce(transfer, BigInt(transfer.amount)), this.#counter);
   }
 
-  #transferOnce(amount: bigint, from: number, to: number): Promise<boolean> {
+  #transferOnce({ from, to }: Transfer, amount: bigint): Promise<boolean> {
     const accounts = this.#accounts;
     return this.#database.transaction(async (transaction) => {
       const rows = await transaction
@@ -73,7 +62,7 @@ export class PostgresAccounts {
     });
   }
 
-  async find(id: number): Promise<Account | undefined> {
+  async find(id: number) {
     const accounts = this.#accounts;
     const rows = await withRetries(
       () => this.#database.select().from(accounts).where(eq(accounts.id, id)).limit(1),
@@ -82,7 +71,6 @@ export class PostgresAccounts {
     return rows[0];
   }
 
-  /** Balances of `count` accounts from an id on, by id: for the check of each. */
   async balances(from: number, count: number): Promise<bigint[]> {
     const { id, balance } = this.#accounts;
     const rows = await this.#database
@@ -94,7 +82,7 @@ export class PostgresAccounts {
     return rows.map((row) => row.balance);
   }
 
-  async totals(initialBalance: bigint): Promise<Totals> {
+  async totals(initialBalance: bigint) {
     const accounts = this.#accounts;
     const rows = await this.#database
       .select({
@@ -103,12 +91,11 @@ export class PostgresAccounts {
         changed: sql<string>`count(*) filter (where ${accounts.balance} <> ${initialBalance})`,
       })
       .from(accounts);
-    const row = rows[0]!;
-    return { accounts: BigInt(row.accounts), total: BigInt(row.total), changed: BigInt(row.changed) };
+    return rows[0]!;
   }
 
-  /** Makes the table when it is not there, and fills it anew in one transaction. */
-  async seed(count: number, initialBalance: bigint): Promise<void> {
+  /** In one transaction. */
+  async seed(count: number, initialBalance: number): Promise<void> {
     const idType = sql.raw(this.#idType);
     await this.#database.execute(
       sql`CREATE TABLE IF NOT EXISTS accounts (id ${idType} PRIMARY KEY, balance bigint NOT NULL)`,
@@ -118,7 +105,7 @@ export class PostgresAccounts {
       for (let first = 0; first < count; first += seedBatchRows) {
         const last = Math.min(count, first + seedBatchRows) - 1;
         await transaction.execute(
-          sql`INSERT INTO accounts (id, balance) SELECT id, ${initialBalance} FROM generate_series(${first}::bigint, ${last}::bigint) AS ids (id)`,
+          sql`INSERT INTO accounts (id, balance) SELECT id, ${BigInt(initialBalance)} FROM generate_series(${first}::bigint, ${last}::bigint) AS ids (id)`,
         );
       }
     });
