@@ -1,10 +1,9 @@
 // The two sweeps (section 3.4): one connector after another, each point the mean of three runs.
 
-import type { Config } from "../config";
+import type { Config, Sweep } from "../config";
 import { NotRunning } from "../connectors/connector";
 import { sleep } from "../init/processes";
 import type { Session } from "../init/session";
-import type { Sweep } from "../opts";
 import { formatInteger, formatLatency } from "../report/format";
 import { progressPrinter } from "../report/progress";
 import type { TestCase } from "../tests/find";
