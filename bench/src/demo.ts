@@ -3,7 +3,7 @@
 import type { ConnectorDefinition, Prepared } from "./connectors/definition";
 import "dotenv/config";
 import { createInterface } from "node:readline/promises";
-import { type Config, httpUrl, UsageError } from "./config";
+import { type Config, httpUrl } from "./config";
 import { NotRunning } from "./connectors/connector";
 import { chooseCases, exitCodes } from "./core/bench";
 import { timestamp, writeJson } from "./core/results";
@@ -11,6 +11,7 @@ import { runOnce } from "./core/runner";
 import { accepts } from "./core/tcp";
 import { openSession, type Session } from "./init/session";
 import { parseCommandLine } from "./opts";
+import { runProgram } from "./program";
 import { box, DemoDisplay, type DemoResult } from "./report/demo_display";
 import { formatInteger } from "./report/format";
 import type { TestCase } from "./tests/find";
@@ -141,7 +142,7 @@ async function measure(
   }
 }
 
-async function main(): Promise<number> {
+runProgram(import.meta.filename, async () => {
   const commandLine = parseCommandLine("demo", process.argv.slice(2), process.env);
   if (!commandLine) return exitCodes.ok;
   const config: Config = {
@@ -150,16 +151,4 @@ async function main(): Promise<number> {
     prep: commandLine.config.prep && !commandLine.skipPrep,
   };
   return demo(config, openSession(), new DemoDisplay(commandLine.animation));
-}
-
-main().then(
-  (code) => process.exit(code),
-  (error: unknown) => {
-    const isExpected =
-      error instanceof UsageError ||
-      error instanceof NotRunning ||
-      (error instanceof Error && error.name === "CACError");
-    console.error(isExpected ? `error: ${(error as Error).message}` : error);
-    process.exit(exitCodes.failed);
-  },
-);
+});

@@ -1,6 +1,5 @@
 // Flags of the command line (section 3.1 and 3.6), put over the environment and the defaults of config.ts.
 
-import cac from "cac";
 import {
   type Config,
   configOf,
@@ -12,6 +11,7 @@ import {
   type Sweep,
   UsageError,
 } from "./config";
+import { readCommandLine } from "./program";
 import { connectorKeys } from "./tests/find";
 
 export interface CommandLine {
@@ -130,19 +130,13 @@ export function parseCommandLine(
   argv: readonly string[],
   environment: Environment,
 ): CommandLine | undefined {
-  const cli = cac(program);
-  const command = cli.command(
-    program === "demo" ? "" : "[test-name]",
-    "measure systems that do the same work",
-  );
-  command.ignoreOptionDefaultValue();
-  for (const [name, description] of [...values, ...flags]) command.option(name, description);
-  cli.help();
-  const { args, options } = cli.parse(["node", program, ...normalize(argv)], { run: false });
-  if (options["help"]) return undefined;
-  command.checkUnknownOptions();
-  command.checkUnusedArgs();
-  return commandLineOf(new Said(options as Record<string, Raw>, environment), program, args[0] ?? "test-1");
+  const words = program === "demo" ? "" : "[test-name]";
+  const description = "measure systems that do the same work";
+  const usage = { name: program, words, description, options: [...values, ...flags] };
+  const read = readCommandLine(usage, normalize(argv));
+  if (!read) return undefined;
+  const said = new Said(read.options as Record<string, Raw>, environment);
+  return commandLineOf(said, program, read.args[0] ?? "test-1");
 }
 
 function sweepOf(said: Said, flag: string): Sweep | undefined {

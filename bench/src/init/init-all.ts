@@ -3,6 +3,7 @@
 import "dotenv/config";
 import { UsageError } from "../config";
 import { parseCommandLine } from "../opts";
+import { runProgram } from "../program";
 import { type ServicesState, startServices } from "./services";
 import { say } from "./session";
 
@@ -32,12 +33,4 @@ export async function prepare(flags: readonly string[]): Promise<number> {
   return config.keepGoing ? 0 : exitCodeOf(state, config.connectors !== undefined);
 }
 
-if (process.argv[1] === import.meta.filename) {
-  prepare(process.argv.slice(2)).then(
-    (code) => process.exit(code),
-    (error: unknown) => {
-      console.error(`error: ${error instanceof Error ? error.message : String(error)}`);
-      process.exit(1);
-    },
-  );
-}
+runProgram(import.meta.filename, () => prepare(process.argv.slice(2)));

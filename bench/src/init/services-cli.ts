@@ -1,11 +1,14 @@
 // `pnpm run services start|stop|status`
 
 import "dotenv/config";
+import { UsageError } from "../config";
+import { runProgram } from "../program";
 import { prepare } from "./init-all";
 import { servicesState, stopServices } from "./services";
 import { say } from "./session";
 
-async function main([command, ...flags]: string[]): Promise<number> {
+runProgram(import.meta.filename, async () => {
+  const [command, ...flags] = process.argv.slice(2);
   switch (command) {
     case "start":
       return prepare(flags);
@@ -23,14 +26,6 @@ async function main([command, ...flags]: string[]): Promise<number> {
       return state ? 0 : 3;
     }
     default:
-      throw new Error(`services start|stop|status, not ${command ?? "nothing"}`);
+      throw new UsageError(`services start|stop|status, not ${command ?? "nothing"}`);
   }
-}
-
-main(process.argv.slice(2)).then(
-  (code) => process.exit(code),
-  (error: unknown) => {
-    console.error(`error: ${error instanceof Error ? error.message : String(error)}`);
-    process.exit(1);
-  },
-);
+});

@@ -6,6 +6,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { repositoryDirectory } from "../init/commands";
+import { runProgram } from "../program";
 import { escapeXml } from "./chart";
 import { hueCount } from "./series";
 import { chartStyle } from "./theme";
@@ -112,9 +113,10 @@ export function recordedGates(directory: string): RecordedGate[] {
   return files.map(read).sort((a, b) => (a.timestamp < b.timestamp ? -1 : 1));
 }
 
-if (process.argv[1] === import.meta.filename) {
+runProgram(import.meta.filename, async () => {
   const path = join(repositoryDirectory, "docs/images/drift.svg");
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, driftChart(recordedGates(join(repositoryDirectory, "bench/results/gate"))));
   console.log(path);
-}
+  return 0;
+});
