@@ -13,7 +13,8 @@ const isExpected = (error: unknown): error is Error =>
 export function runProgram(file: string, main: () => Promise<number>): void {
   if (process.argv[1] !== file) return;
   main().then(
-    (code) => process.exit(code),
+    // Behind all that was written: a pipe takes it later.
+    (code) => process.stdout.write("", () => process.exit(code)),
     (error: unknown) => {
       console.error(isExpected(error) ? `error: ${error.message}` : error);
       process.exit(1);
