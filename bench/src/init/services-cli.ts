@@ -1,17 +1,19 @@
-// `pnpm run services start|stop|status`
+// `pnpm run services start|stop|status`; `host` is the process in the background.
 
 import "dotenv/config";
 import { UsageError } from "../config";
 import { runProgram } from "../program";
-import { prepare } from "./init-all";
-import { servicesState, stopServices } from "./services";
+import { hostServices, prepareServices, servicesState, stopServices } from "./services";
 import { say } from "./session";
 
 runProgram(import.meta.filename, async () => {
   const [command, ...flags] = process.argv.slice(2);
   switch (command) {
     case "start":
-      return prepare(flags);
+      return prepareServices(flags);
+    case "host":
+      await hostServices(flags);
+      return 0;
     case "stop":
       say((await stopServices()) ? "stopped" : "nothing runs");
       return 0;

@@ -5,7 +5,7 @@ import type { CallArguments, Connector } from "../../connectors/connector";
 import { type Note, type NoteWithTags, tagsPerNote } from "../../rpc-servers/notes/store";
 import { type Ask, callsBy, done, found, right } from "../calls";
 import type { RunOperation, Workload, WorkloadRun } from "../workload";
-import { type Step, serialRun } from "./serial";
+import { read, type Step, serialRun, write } from "./serial";
 
 const notesMax = 2_000;
 const groupNotes = 500;
@@ -17,49 +17,28 @@ const noteId = (iteration: number) => 1 + (iteration % notesMax);
 
 /** Reads come first, while every note has its tags. */
 const steps: readonly Step[] = [
-  { kind: "find_many", rows: 1, events: 0, args: () => ({ limit: pageNotes }), loopOperation: 1 },
-  {
-    kind: "find_unique",
-    rows: 1,
-    events: 0,
-    args: (iteration) => ({ id: noteId(iteration * 7) }),
-    loopOperation: 2,
-  },
-  { kind: "count", rows: 1, events: 0, args: () => ({}), loopOperation: 3 },
-  {
-    kind: "find_many_include",
-    rows: 1,
-    events: 0,
-    args: () => ({ limit: pageNotes }),
-    loopOperation: 4,
-  },
-  { kind: "create", rows: 1, events: 1, args: (iteration) => ({ title: `created ${iteration}` }) },
-  { kind: "create_bare", rows: 1, events: 0, args: (iteration) => ({ title: `bare ${iteration}` }) },
+  read("find_many", () => ({ limit: pageNotes }), 1),
+  read("find_unique", (iteration) => ({ id: noteId(iteration * 7) }), 2),
+  read("count", () => ({}), 3),
+  read("find_many_include", () => ({ limit: pageNotes }), 4),
+  write("create", (iteration) => ({ title: `created ${iteration}` })),
+  // Without an entry of the log.
+  read("create_bare", (iteration) => ({ title: `bare ${iteration}` })),
   {
     kind: "create_many",
     rows: rowsPerCreateMany,
     events: rowsPerCreateMany,
     args: () => ({ n: rowsPerCreateMany }),
   },
+  write("update_one", (iteration) => ({ id: noteId(iteration), title: "updated" })),
+  write("delete_one", (iteration) => ({ id: noteId(iteration) })),
   {
-    kind: "update_one",
-    rows: 1,
-    events: 1,
-    args: (iteration) => ({ id: noteId(iteration), title: "updated" }),
-  },
-  { kind: "delete_one", rows: 1, events: 1, args: (iteration) => ({ id: noteId(iteration) }) },
-  {
-    kind: "update_many",
+    ...write("update_many", (iteration) => ({ tag: group, title: `updated ${iteration}` })),
     rows: groupNotes,
-    events: 1,
-    args: (iteration) => ({ tag: group, title: `updated ${iteration}` }),
   },
-  { kind: "delete_many", rows: groupNotes, events: 1, args: () => ({ tag: group }) },
+  { ...write("delete_many", () => ({ tag: group })), rows: groupNotes },
   {
-    kind: "find_many_eventual",
-    rows: 1,
-    events: 0,
-    args: () => ({ limit: pageNotes }),
+    ...read("find_many_eventual", () => ({ limit: pageNotes })),
     before: () => ({ kind: "create_bare", args: { title: "between" } }),
   },
 ];

@@ -4,7 +4,7 @@ import type { Config } from "../../config";
 import type { CallArguments, Connector } from "../../connectors/connector";
 import type { Contact, Counts, Lead, New, SeedSize } from "../../rpc-servers/crm/store";
 import { type Ask, callsBy, done, found, right } from "../calls";
-import { type Done, type Step, serialRun } from "../data_layer/serial";
+import { type Done, read, type Step, serialRun, write } from "../data_layer/serial";
 import type { RunOperation, SystemUnderTest, Verdict, Workload } from "../workload";
 
 export const seedSize: SeedSize = { companies: 100, contacts: 1_000, leads: 5_000 };
@@ -57,23 +57,11 @@ const findLeads = { status: wantedStatus, limit: pageRows };
 
 /** Reads come first, while every company has the contacts that it was given at the beginning. */
 const steps: readonly Step[] = [
-  { kind: "find_many_lead", rows: 1, events: 0, args: () => findLeads, loopOperation: 5 },
-  {
-    kind: "find_many_contact",
-    rows: 1,
-    events: 0,
-    args: (iteration) => ({ companyId: companyId(iteration * 7), limit: pageRows }),
-    loopOperation: 6,
-  },
-  {
-    kind: "find_unique_contact",
-    rows: 1,
-    events: 0,
-    args: (iteration) => ({ id: contactId(iteration * 7) }),
-    loopOperation: 7,
-  },
-  { kind: "create_company", rows: 1, events: 1, args: (iteration) => ({ company: company(iteration) }) },
-  { kind: "create_contact", rows: 1, events: 1, args: (iteration) => ({ contact: contact(iteration) }) },
+  read("find_many_lead", () => findLeads, 5),
+  read("find_many_contact", (iteration) => ({ companyId: companyId(iteration * 7), limit: pageRows }), 6),
+  read("find_unique_contact", (iteration) => ({ id: contactId(iteration * 7) }), 7),
+  write("create_company", (iteration) => ({ company: company(iteration) })),
+  write("create_contact", (iteration) => ({ contact: contact(iteration) })),
   {
     kind: "create_many_lead",
     rows: leadsPerCall,
@@ -82,7 +70,7 @@ const steps: readonly Step[] = [
       leads: Array.from({ length: leadsPerCall }, (_, row) => lead(iteration * leadsPerCall + row)),
     }),
   },
-  { kind: "mixed", rows: 1, events: 1, args: (iteration) => ({ deal: deal(iteration), ...findLeads }) },
+  write("mixed", (iteration) => ({ deal: deal(iteration), ...findLeads })),
 ];
 
 const areLeads = right<Lead[]>(
