@@ -1,7 +1,7 @@
 // Connections by a client SDK with generated bindings: the npm package, and this repository's, which has the same interface.
 
 import { type Config, webSocketUrl } from "../config";
-import { withTimeout } from "../core/timeout";
+import { withTimeout } from "../core/clock";
 import {
   type Account,
   type CallArguments,

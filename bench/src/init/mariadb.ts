@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { PrepareContext } from "../connectors/definition";
 import { runCommand } from "./commands";
-import { neededProgram } from "./debian_package";
+import { foundOrInstalled } from "./debian_package";
 import { givenSettings } from "./postgres_database";
 import { type PrivateServer, startPrivateServer } from "./private_server";
 
@@ -28,10 +28,10 @@ export async function startMariadb(context: PrepareContext): Promise<PrivateServ
   // The packages of the programs alone: they start no service.
   const needed = { name: "MariaDB", urlVariable: "MYSQL_URL", say };
   const ofServer = { ...needed, package: "mariadb-server-core" };
-  const server = await neededProgram({ ...ofServer, program: "mariadbd" });
-  const install = await neededProgram({ ...ofServer, program: "mariadb-install-db" });
+  const server = await foundOrInstalled({ ...ofServer, program: "mariadbd" });
+  const install = await foundOrInstalled({ ...ofServer, program: "mariadb-install-db" });
   // What the latter calls.
-  await neededProgram({ ...needed, program: "my_print_defaults", package: "mariadb-client-core" });
+  await foundOrInstalled({ ...needed, program: "my_print_defaults", package: "mariadb-client-core" });
   // As root, it runs as root: the directory of this invocation may be closed to every other account.
   const identity = process.getuid?.() === 0 ? ["--user=root"] : [];
   const settings: Record<string, string> = {

@@ -3,7 +3,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { PrepareContext } from "../connectors/definition";
-import { neededProgram } from "./debian_package";
+import { foundOrInstalled } from "./debian_package";
 import { type PrivateServer, startPrivateServer } from "./private_server";
 
 /** Durable means that every command is in the synced log before it is answered; otherwise there is no log. */
@@ -18,7 +18,7 @@ export async function startRedis(context: PrepareContext): Promise<PrivateServer
   const needed = { program: "redis-server", package: "redis-server", name, urlVariable: "REDIS_URL", say };
   return startPrivateServer(context, {
     name,
-    command: await neededProgram(needed),
+    command: await foundOrInstalled(needed),
     readyWhen: /Ready to accept connections/,
     make: async (directory, password) => (port) => {
       const lines = ["bind 127.0.0.1", `port ${port}`, `dir ${directory}`, `requirepass ${password}`];

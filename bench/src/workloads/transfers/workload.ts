@@ -7,8 +7,7 @@ import {
   VerificationFailure,
   type VerifyTotals,
 } from "../../connectors/connector";
-import { CollisionTracker } from "../../core/collision_tracker";
-import { withTimeout } from "../../core/timeout";
+import { withTimeout } from "../../core/clock";
 import {
   type Engine,
   type Generator,
@@ -20,7 +19,7 @@ import {
   type Workload,
   type WorkloadRun,
 } from "../workload";
-import { Ledger } from "./ledger";
+import { CollisionTracker, Ledger } from "./ledger";
 import { type Pairs, pairsOf, startOfWorker } from "./pairs";
 
 const amount = 1;
