@@ -1,6 +1,7 @@
 // What the connectors of servers with the SpacetimeDB interface share: they get the server, the module and the seed.
 
 import { type Config, webSocketUrl } from "../config";
+import type { SystemClass } from "../core/result";
 import {
   defaultAddress,
   foundServer,
@@ -29,6 +30,9 @@ export interface StdbConnectorOptions {
   seeds?: boolean;
   /** What of a result is on disk before it is answered, where the protocol does not let the client choose. */
   durability?: (server: StdbServer) => string;
+  systemClass?: SystemClass;
+  /** Whether the server has what the test needs; gets a connection that is not open, and rejects if it has not. */
+  check?: (connector: Connector) => Promise<void>;
   /** How the native load generator calls; by the client protocol if left out. */
   nativeKind?: NativeTarget["kind"];
 }
@@ -91,6 +95,7 @@ export function stdbDefinition(options: StdbConnectorOptions): ConnectorDefiniti
         } else {
           say(`using the database ${module.database} at ${server.address} as it is`);
         }
+        await options.check?.(options.connect(config, server.address, module.database));
       } catch (error) {
         await server.stop();
         throw error;
@@ -98,6 +103,7 @@ export function stdbDefinition(options: StdbConnectorOptions): ConnectorDefiniti
       return {
         url: server.address,
         fairness: fairnessOf({
+          ...(options.systemClass && { systemClass: options.systemClass }),
           isolation: "serializable",
           durability: options.durability?.(server) ?? confirmation(config),
           transport: options.transport,
