@@ -6,7 +6,7 @@ import { postgresCrm } from "../src/rpc-servers/crm/postgres";
 import { postgresDrizzleCrm } from "../src/rpc-servers/crm/postgres_drizzle";
 import { postgresNotes } from "../src/rpc-servers/notes/postgres";
 import { postgresDrizzleNotes } from "../src/rpc-servers/notes/postgres_drizzle";
-import { PostgresAccounts } from "../src/rpc-servers/postgres/accounts";
+import { postgresAccounts } from "../src/rpc-servers/postgres/accounts";
 import {
   attemptsMax,
   isConnectionLoss,
@@ -136,7 +136,7 @@ describe("reads outside of transactions", () => {
     "a scan of ycsb": (pool) => postgresDrizzleYcsb(pool, counter).scan("user1", 1),
     content: (pool) => postgresContent(pool).read("1"),
     "content, drizzle": (pool) => postgresDrizzleContent(pool, counter).read("1"),
-    "an account": (pool) => new PostgresAccounts(pool, "integer", counter).find(1),
+    "an account": (pool) => postgresAccounts(pool, "integer", counter).find(1),
   };
 
   it.each(Object.keys(reads))("are repeated when they are refused: %s", async (name) => {

@@ -12,7 +12,7 @@ import { jobMethods } from "../rpc-servers/jobs/store";
 import { postgresNotes } from "../rpc-servers/notes/postgres";
 import { postgresDrizzleNotes } from "../rpc-servers/notes/postgres_drizzle";
 import { noteMethods } from "../rpc-servers/notes/store";
-import { PostgresAccounts } from "../rpc-servers/postgres/accounts";
+import { postgresAccounts } from "../rpc-servers/postgres/accounts";
 import { openPool } from "../rpc-servers/postgres/pool";
 import { withRetries } from "../rpc-servers/postgres/retry";
 import { describePool } from "../rpc-servers/postgres/service";
@@ -66,7 +66,7 @@ async function connect(
   await pool.query("SELECT 1");
   return {
     methods: {
-      ...accountMethods(new PostgresAccounts(pool, "integer", counter), transfer, BigInt(initialBalance)),
+      ...accountMethods(postgresAccounts(pool, "integer", counter), transfer, BigInt(initialBalance)),
       ...ycsbMethods(postgresYcsb(pool, counter)),
       ...jobMethods(postgresJobs(pool, counter, true)),
       ...noteMethods(stores[orm].notes(pool)),

@@ -14,7 +14,7 @@ import { noteMethods } from "../notes/store";
 import type { RpcService } from "../rpc";
 import { postgresDrizzleYcsb } from "../ycsb/postgres_drizzle";
 import { ycsbMethods } from "../ycsb/store";
-import { type IdType, PostgresAccounts } from "./accounts";
+import { type IdType, postgresAccounts } from "./accounts";
 import { describeDatabase, openPool } from "./pool";
 import { createTransferFunction, transferByProcedure } from "./stored_procedure";
 
@@ -114,7 +114,7 @@ export async function postgresService(
   }
   const pool = openPool({ url, applicationName, poolMax: poolMaxOfEnvironment() });
   const counter = { retries: 0 };
-  const accounts = new PostgresAccounts(pool, options.idType, counter);
+  const accounts = postgresAccounts(pool, options.idType, counter);
   if (isProcedure) await createTransferFunction(pool);
   const methods = {
     ...accountMethods(accounts, (transfer) =>
