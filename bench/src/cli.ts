@@ -2,7 +2,7 @@
 
 import "dotenv/config";
 import { bench, exitCodes } from "./core/bench";
-import { sweep } from "./core/sweep";
+import { concurrencyPoints, contentionPoints, sweep } from "./core/sweep";
 import { openSession } from "./init/session";
 import { parseCommandLine } from "./opts";
 import { runProgram } from "./program";
@@ -12,7 +12,9 @@ runProgram(import.meta.filename, async () => {
   if (!commandLine) return exitCodes.ok;
   const { config, test, contentionTests, concurrencyTests } = commandLine;
   // If both are given, the contention sweep wins.
-  if (contentionTests) return sweep(config, test, openSession(), "contention", contentionTests);
-  if (concurrencyTests) return sweep(config, test, openSession(), "concurrency", concurrencyTests);
+  const points = contentionTests
+    ? contentionPoints(contentionTests).map((alpha) => ({ alpha }))
+    : concurrencyTests && concurrencyPoints(concurrencyTests).map((concurrency) => ({ concurrency }));
+  if (points) return sweep(config, test, openSession(), points);
   return bench(config, test, openSession());
 });

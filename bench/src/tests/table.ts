@@ -91,14 +91,20 @@ const sdkLabels = {
   spacetimedb_rust: "npm client, Rust module",
 };
 const cachedLabels = { spacetimedb_sub: "npm client, reads from its cache" };
-const sqlite_rpc = "Node.js + SQLite";
-const sqlite_batched_rpc = "Node.js + SQLite, batched";
-const node_memory_rpc = "Node.js, a Map, nothing on disk";
 const postgres_rpc = "Node.js + Postgres";
 const bun = "Bun + Postgres";
-const supabase_rpc = "Node.js + Supabase";
-const cockroach_rpc = "Node.js + CockroachDB";
-const convex = "Convex";
+const durableLabels = {
+  sqlite_rpc: "Node.js + SQLite",
+  sqlite_batched_rpc: "Node.js + SQLite, batched",
+  ...{ postgres_rpc, bun },
+  convex: "Convex",
+};
+const serverLabels = {
+  ...durableLabels,
+  node_memory_rpc: "Node.js, a Map, nothing on disk",
+  supabase_rpc: "Node.js + Supabase",
+  cockroach_rpc: "Node.js + CockroachDB",
+};
 const postgres_direct = "Postgres without a server in front";
 const npmClient = "SpacetimeDB client (npm 2.10.1)";
 
@@ -120,22 +126,13 @@ const test1: TestRow = {
     {
       ops: async () => ({ transfer: (await import("../workloads/transfers/ops")).rpcTransfer }),
       labels: {
-        ...{
-          sqlite_rpc,
-          sqlite_batched_rpc,
-          node_memory_rpc,
-          postgres_rpc,
-          bun,
-          supabase_rpc,
-          cockroach_rpc,
-        },
+        ...serverLabels,
         postgres_rpc_read_committed: `${postgres_rpc}, READ COMMITTED`,
         postgres_sproc_rpc: `${postgres_rpc}, stored procedure`,
         postgres_sproc_rpc_read_committed: `${postgres_rpc}, stored procedure, READ COMMITTED`,
         postgres_direct: "Postgres, no server in front",
         bun_read_committed: `${bun}, READ COMMITTED`,
         planetscale_pg_rpc: "Node.js + PlanetScale",
-        convex,
       },
     },
   ],
@@ -151,16 +148,8 @@ const ycsb = (letter: "a" | "b" | "c" | "d" | "e" | "f"): TestRow => ({
     {
       ops: async () => (await import("../workloads/ycsb/ops")).ycsbOps,
       labels: {
-        ...{
-          sqlite_rpc,
-          sqlite_batched_rpc,
-          node_memory_rpc,
-          postgres_rpc,
-          bun,
-          supabase_rpc,
-          cockroach_rpc,
-        },
-        ...{ convex, postgres_direct },
+        ...serverLabels,
+        postgres_direct,
         mysql_direct: "MySQL or MariaDB without a server in front",
         mongodb_direct: "MongoDB without a server in front",
         // Hashes have no order, so that there are no scans.
@@ -181,7 +170,7 @@ const contentCrud: TestRow = {
         sqlite_rpc: "Node.js, SQLite (RPC, Drizzle)",
         postgres_rpc: "Node.js, Postgres (RPC, Drizzle)",
         bun: "Bun, Postgres (RPC, Drizzle)",
-        convex,
+        convex: "Convex",
       },
     },
     {
@@ -209,7 +198,8 @@ const jobs = (workload: TestRow["workload"]): TestRow => ({
     {
       ops: async () => (await import("../workloads/jobs/ops")).jobOps,
       labels: {
-        ...{ sqlite_rpc, sqlite_batched_rpc, postgres_rpc, bun, convex, postgres_direct },
+        ...durableLabels,
+        postgres_direct,
         postgres_sproc_rpc: `${postgres_rpc}, prepared statements`,
       },
     },
@@ -218,7 +208,8 @@ const jobs = (workload: TestRow["workload"]): TestRow => ({
 
 /** Of data-layer and data-layer-crm. */
 const serialLabels = {
-  ...{ sqlite_rpc, postgres_rpc, bun },
+  sqlite_rpc: durableLabels.sqlite_rpc,
+  ...{ postgres_rpc, bun },
   postgres_direct: "node-postgres",
   postgres_drizzle_direct: "Drizzle + node-postgres",
   sqlite_direct: "SQLite, in process",
@@ -250,7 +241,7 @@ const authedLoad: TestRow = {
     { ops: async () => (await import("../workloads/authed_load/ops")).authedSdkOps, labels: sdkLabels },
     {
       ops: async () => (await import("../workloads/authed_load/ops")).authedRpcOps,
-      labels: { postgres_rpc, sqlite_rpc },
+      labels: { postgres_rpc, sqlite_rpc: durableLabels.sqlite_rpc },
       definition: async (key) => (await import("../connectors/notes_users")).notesUsers[key]!,
     },
   ],
