@@ -64,117 +64,113 @@ export class Said {
   }
 }
 
-/** Reads a setting, whose flag is its own name if no other is given. */
+/** Reads a setting, whose flag is its own name if no other is given; undefined where nothing was said. */
 type Read<T> = (said: Said, flag: string) => T;
 
-const text =
-  <F extends string | undefined>(variable: string | undefined, fallback: F): Read<string | F> =>
+const or =
+  <T>(read: Read<T | undefined>, fallback: NoInfer<T>): Read<T> =>
   (said, flag) =>
-    said.text(flag, variable) ?? fallback;
-
-const number =
-  <F extends number | undefined>(variable: string | undefined, fallback: F): Read<number | F> =>
-  (said, flag) =>
-    said.number(flag, variable) ?? fallback;
-
-const whole =
-  <F extends number | undefined>(
-    least: number,
-    variable: string | undefined,
-    fallback: F,
-  ): Read<number | F> =>
-  (said, flag) => {
-    const value = said.number(flag, variable);
-    if (value !== undefined && (!Number.isInteger(value) || value < least))
-      throw new UsageError(`--${kebabCase(flag)} is a whole number of at least ${least}, not ${value}`);
-    return value ?? fallback;
-  };
-
-const boolean =
-  <F extends boolean | undefined>(variable: string | undefined, fallback: F): Read<boolean | F> =>
-  (said, flag) =>
-    said.boolean(flag, variable) ?? fallback;
-
-const choice =
-  <T extends string, F extends T | undefined>(
-    choices: readonly T[],
-    fallback: F,
-    variable?: string,
-  ): Read<T | F> =>
-  (said, flag) => {
-    const given = said.text(flag, variable);
-    const found = choices.find((one) => one === given);
-    if (given !== undefined && !found)
-      throw new UsageError(`--${kebabCase(flag)} is ${choices.join(" or ")}, not ${given}`);
-    return found ?? fallback;
-  };
+    read(said, flag) ?? fallback;
 
 const named =
   <T>(flag: string, read: Read<T>): Read<T> =>
   (said) =>
     read(said, flag);
 
-const none = undefined;
+const text =
+  (variable?: string): Read<string | undefined> =>
+  (said, flag) =>
+    said.text(flag, variable);
+
+const number =
+  (variable?: string): Read<number | undefined> =>
+  (said, flag) =>
+    said.number(flag, variable);
+
+const boolean =
+  (variable?: string): Read<boolean | undefined> =>
+  (said, flag) =>
+    said.boolean(flag, variable);
+
+const whole =
+  (least: number, variable?: string): Read<number | undefined> =>
+  (said, flag) => {
+    const value = said.number(flag, variable);
+    if (value !== undefined && (!Number.isInteger(value) || value < least))
+      throw new UsageError(`--${kebabCase(flag)} is a whole number of at least ${least}, not ${value}`);
+    return value;
+  };
+
+const choice =
+  <T extends string>(choices: readonly T[], variable?: string): Read<T | undefined> =>
+  (said, flag) => {
+    const given = said.text(flag, variable);
+    const found = choices.find((one) => one === given);
+    if (given !== undefined && !found)
+      throw new UsageError(`--${kebabCase(flag)} is ${choices.join(" or ")}, not ${given}`);
+    return found;
+  };
+
 const hardwareThreads = availableParallelism();
 
 const settings = {
-  accounts: whole(1, "SEED_ACCOUNTS", 100_000),
-  initialBalance: whole(0, "SEED_INITIAL_BALANCE", 1_000_000_000),
-  runs: whole(1, none, 1),
-  prepBetweenAlphas: boolean(none, false),
+  accounts: or(whole(1, "SEED_ACCOUNTS"), 100_000),
+  initialBalance: or(whole(0, "SEED_INITIAL_BALANCE"), 1_000_000_000),
+  runs: or(whole(1), 1),
+  prepBetweenAlphas: or(boolean(), false),
 
-  stdbModule: text("STDB_MODULE", "test-1"),
-  stdbModulePath: text("STDB_MODULE_PATH", "./spacetimedb"),
-  stdbCompression: choice(["none", "gzip"], "none", "STDB_COMPRESSION"),
-  stdbRefUrl: text("STDB_REF_URL", "127.0.0.1:3001"),
+  stdbModule: or(text("STDB_MODULE"), "test-1"),
+  stdbModulePath: or(text("STDB_MODULE_PATH"), "./spacetimedb"),
+  stdbCompression: or(choice(["none", "gzip"], "STDB_COMPRESSION"), "none"),
+  stdbRefUrl: or(text("STDB_REF_URL"), "127.0.0.1:3001"),
 
-  useDocker: boolean("USE_DOCKER", false),
-  poolMax: whole(1, "MAX_POOL", 2 * hardwareThreads),
-  bunUrl: text("BUN_URL", "http://127.0.0.1:4001"),
-  convexUrl: text("CONVEX_URL", "http://127.0.0.1:3210"),
-  convexDir: text("CONVEX_DIR", "./convex-app"),
+  useDocker: or(boolean("USE_DOCKER"), false),
+  poolMax: or(whole(1, "MAX_POOL"), 2 * hardwareThreads),
+  bunUrl: or(text("BUN_URL"), "http://127.0.0.1:4001"),
+  convexUrl: or(text("CONVEX_URL"), "http://127.0.0.1:3210"),
+  convexDir: or(text("CONVEX_DIR"), "./convex-app"),
 
-  opTimeoutMs: number("BENCH_OP_TIMEOUT_MS", 15_000),
-  minOpTimeoutMs: number("MIN_OP_TIMEOUT_MS", 250),
-  tailSlackMs: number("TAIL_SLACK_MS", 1000),
-  precomputedTransferPairs: whole(1, "BENCH_PRECOMPUTED_TRANSFER_PAIRS", 10_000_000),
-  benchPipelined: boolean("BENCH_PIPELINED", none),
-  maxInflightPerWorker: whole(0, "MAX_INFLIGHT_PER_WORKER", none),
-  logErrors: boolean("LOG_ERRORS", false),
+  opTimeoutMs: or(number("BENCH_OP_TIMEOUT_MS"), 15_000),
+  minOpTimeoutMs: or(number("MIN_OP_TIMEOUT_MS"), 250),
+  tailSlackMs: or(number("TAIL_SLACK_MS"), 1000),
+  precomputedTransferPairs: or(whole(1, "BENCH_PRECOMPUTED_TRANSFER_PAIRS"), 10_000_000),
+  benchPipelined: boolean("BENCH_PIPELINED"),
+  maxInflightPerWorker: whole(0, "MAX_INFLIGHT_PER_WORKER"),
+  logErrors: or(boolean("LOG_ERRORS"), false),
   // Every run is verified (section 12, claim 13) unless somebody says no.
-  verifyTransactions: boolean("VERIFY", true),
+  verifyTransactions: or(boolean("VERIFY"), true),
 
   // Ours (section 3.6).
-  tag: text(none, ""),
-  killAfterSec: named("killAfter", number(none, none)),
-  pgIsolation: choice(["serializable", "read-committed"], "serializable"),
-  ops: whole(1, none, none),
-  records: whole(1, none, none),
-  jobs: whole(1, none, none),
-  iters: whole(1, none, none),
-  benchSeed: whole(0, none, 42),
-  samples: whole(1, none, none),
-  rate: number(none, none),
-  matrix: boolean(none, false),
-  cpuAccounting: named("cpu", boolean(none, true)),
+  tag: or(text(), ""),
+  killAfterSec: named("killAfter", number()),
+  pgIsolation: or(choice(["serializable", "read-committed"]), "serializable"),
+  ops: whole(1),
+  records: whole(1),
+  jobs: whole(1),
+  iters: whole(1),
+  benchSeed: or(whole(0), 42),
+  samples: whole(1),
+  rate: number(),
+  matrix: or(boolean(), false),
+  cpuAccounting: named("cpu", or(boolean(), true)),
   concurrencyList: ((said, flag) => said.numbers(flag)) as Read<number[] | undefined>,
-  durability: choice(["on", "off"], "on"),
+  durability: or(choice(["on", "off"]), "on"),
   /** Who makes the load: the connectors' own clients in this process, or the program of crates/loadgen. */
-  loadGenerator: choice(["typescript", "native"], "typescript"),
-  loadGeneratorThreads: whole(1, none, 1),
-  keepGoing: boolean(none, false),
-  force: boolean(none, false),
+  loadGenerator: or(choice(["typescript", "native"]), "typescript"),
+  loadGeneratorThreads: or(whole(1), 1),
+  keepGoing: or(boolean(), false),
+  force: or(boolean(), false),
   /** Use what runs, start and seed nothing. */
-  prep: boolean(none, true),
+  prep: or(boolean(), true),
   /** Options of single tests (sections 15, 16 and 19). */
-  dist: choice(["uniform", "zipfian", "latest"], none),
-  theta: number(none, 0.99),
-  reload: boolean(none, true),
-  smoke: boolean(none, false),
-  tests: whole(1, "TEST_LIMIT", none),
-  crudMode: choice(["batch", "steady"], "batch"),
-  baseUrl: text(none, none),
-  hotRow: boolean(none, false),
+  dist: choice(["uniform", "zipfian", "latest"]),
+  theta: or(number(), 0.99),
+  reload: or(boolean(), true),
+  smoke: or(boolean(), false),
+  tests: whole(1, "TEST_LIMIT"),
+  crudMode: or(choice(["batch", "steady"]), "batch"),
+  baseUrl: text(),
+  hotRow: or(boolean(), false),
 };
 
 type Settings = { [Name in keyof typeof settings]: ReturnType<(typeof settings)[Name]> };
@@ -208,7 +204,7 @@ export interface Sweep {
 
 function concurrencyOf(said: Said): number {
   if (said.text("concurrency") === "auto") return 2 * hardwareThreads;
-  return whole(1, none, 64)(said, "concurrency");
+  return whole(1)(said, "concurrency") ?? 64;
 }
 
 /** All settings. Sweeps name a concurrency and an alpha as well. */
@@ -235,11 +231,12 @@ export function configOf(
     connectors,
     stdbUrl: stdbUrl ?? "127.0.0.1:3000",
     stdbUrlGiven: stdbUrl !== undefined,
-    stdbConfirmedReads: boolean("STDB_CONFIRMED_READS", true)(said, "stdbConfirmedReads") && isDurable,
+    stdbConfirmedReads: (said.boolean("stdbConfirmedReads", "STDB_CONFIRMED_READS") ?? true) && isDurable,
     warmupSec:
       said.number("warmupSec", "BENCH_WARMUP_SEC") ?? (seconds >= 60 ? 30 : Math.floor(seconds / 10)),
-    verifyStrict: boolean(none, false)(said, "verifyStrict") || read.killAfterSec !== undefined,
-    sqliteDurability: choice(["full", "normal", "off"], isDurable ? "full" : "off")(said, "sqliteDurability"),
+    verifyStrict: (said.boolean("verifyStrict") ?? false) || read.killAfterSec !== undefined,
+    sqliteDurability:
+      choice(["full", "normal", "off"])(said, "sqliteDurability") ?? (isDurable ? "full" : "off"),
     runsDir: resolve(said.environment["BENCH_RUNS_DIR"] ?? resolve(import.meta.dirname, "../runs")),
   };
 }
