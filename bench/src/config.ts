@@ -102,7 +102,7 @@ const whole =
   };
 
 const choice =
-  <T extends string>(choices: readonly T[], variable?: string): Read<T | undefined> =>
+  <const T extends string>(choices: readonly T[], variable?: string): Read<T | undefined> =>
   (said, flag) => {
     const given = said.text(flag, variable);
     const found = choices.find((one) => one === given);
