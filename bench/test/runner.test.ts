@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { Connector } from "../src/connectors/connector";
 import { runOnce } from "../src/core/runner";
 import { parseCommandLine } from "../src/opts";
-import { rpcTransfer } from "../src/workloads/transfers/ops";
+import { rpcTransfer } from "../src/scenario_recipes/rpc_single_call";
 import { transferRun } from "../src/workloads/transfers/workload";
 import { type Behaviour, MockSystem } from "./support/mock_connector";
 import { VirtualClock } from "./support/virtual_clock";

@@ -2,17 +2,12 @@
 
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
+import { CollisionTracker } from "../src/core/collision_tracker";
 import { LatencyHistogram } from "../src/core/histogram";
+import { mulberry32, transferSeed } from "../src/core/random";
+import { zipfCdf } from "../src/core/zipf";
 import { rng32 } from "../src/workloads/random";
-import { CollisionTracker } from "../src/workloads/transfers/ledger";
-import {
-  makePairs,
-  mulberry32,
-  type Pairs,
-  startOfWorker,
-  transferSeed,
-  zipfCdf,
-} from "../src/workloads/transfers/pairs";
+import { makePairs, type Pairs, startOfWorker } from "../src/workloads/transfers/pairs";
 import { decimalsOf, tested, vectors } from "./support/vectors";
 
 interface RandomVectors {

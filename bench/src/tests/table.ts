@@ -113,7 +113,7 @@ const test1: TestRow = {
   module: transferModule,
   ways: [
     {
-      ops: async () => ({ transfer: (await import("../workloads/transfers/ops")).reducerTransfer }),
+      ops: async () => ({ transfer: (await import("../scenario_recipes/reducer_single")).reducerTransfer }),
       labels: {
         lightcone: "Lightcone client and TypeScript module",
         spacetimedb: `${npmClient}, TypeScript module`,
@@ -124,7 +124,7 @@ const test1: TestRow = {
       },
     },
     {
-      ops: async () => ({ transfer: (await import("../workloads/transfers/ops")).rpcTransfer }),
+      ops: async () => ({ transfer: (await import("../scenario_recipes/rpc_single_call")).rpcTransfer }),
       labels: {
         ...serverLabels,
         postgres_rpc_read_committed: `${postgres_rpc}, READ COMMITTED`,

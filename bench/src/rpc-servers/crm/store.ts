@@ -52,7 +52,10 @@ type Columns = typeof crmColumns;
 export type CrmTable = keyof Columns;
 export const crmTables = Object.keys(crmColumns) as CrmTable[];
 export type ColumnKind = "text" | "number" | "reference" | "money" | "time" | "flag";
-export const columnsOf = (table: CrmTable) => Object.entries(crmColumns[table]) as [string, ColumnKind][];
+const columnLists = Object.fromEntries(
+  crmTables.map((table) => [table, Object.entries(crmColumns[table])]),
+) as Record<CrmTable, [string, ColumnKind][]>;
+export const columnsOf = (table: CrmTable) => columnLists[table];
 
 type Value<Kind> = Kind extends "text" ? string : Kind extends "flag" ? boolean : number;
 /** A row of a table before it has an id. */

@@ -1,5 +1,4 @@
-// What is known of every account while transfers run: for the strict check what the acknowledged ones must have made of it
-// (section 5.8), and how many are on it (section 5.7).
+// The strict check (section 5.8): what the acknowledged transfers must have made of every account.
 
 import type { LedgerVerdict } from "../../core/result";
 
@@ -47,29 +46,5 @@ export class Ledger {
         ? `every account is right, ${unknownOperations} outcomes unknown`
         : `${wrongAccounts} accounts are wrong${first}`;
     return { ok: wrongAccounts === 0, wrongAccounts, unknownOperations, message };
-  }
-}
-
-/** How often an operation starts on an account that another one in flight has. */
-export class CollisionTracker {
-  readonly #inFlight: Uint32Array;
-  ops = 0;
-  collisions = 0;
-
-  constructor(accounts: number) {
-    this.#inFlight = new Uint32Array(accounts);
-  }
-
-  begin(account: number): void {
-    this.ops++;
-    if (this.#inFlight[account]!++ > 0) this.collisions++;
-  }
-
-  end(account: number): void {
-    this.#inFlight[account]!--;
-  }
-
-  get rate(): number {
-    return this.ops === 0 ? 0 : this.collisions / this.ops;
   }
 }

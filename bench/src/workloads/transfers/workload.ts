@@ -8,6 +8,7 @@ import {
   type VerifyTotals,
 } from "../../connectors/connector";
 import { withTimeout } from "../../core/clock";
+import { CollisionTracker } from "../../core/collision_tracker";
 import {
   type Engine,
   type Generator,
@@ -19,7 +20,7 @@ import {
   type Workload,
   type WorkloadRun,
 } from "../workload";
-import { CollisionTracker, Ledger } from "./ledger";
+import { Ledger } from "./ledger";
 import { type Pairs, pairsOf, startOfWorker } from "./pairs";
 
 const amount = 1;
