@@ -61,7 +61,7 @@ const floorDefinition = (
 /** A program that prints where it listens. */
 const program = (key: string, command: string[], server: string) =>
   floorDefinition(key, async (context) => {
-    const options = { key, name: key, command, environment: { PORT: "0" } };
+    const options = { key, command, environment: { PORT: "0" } };
     const { url, processes, stop } = await startServerOn(context, noBacking, options);
     return { url: `${url}/health`, serverProcesses: processes(), software: { server }, stop };
   });

@@ -92,12 +92,11 @@ export function nodeRestDefinition(store: RestStore): ConnectorDefinition {
     startCommand: `CONTENT_STORE=${store} pnpm tsx ${serverFile}`,
     create,
     async prepare(context) {
-      const name = `content REST server (${store})`;
       const { processes, ...started } = await startServerOn(context, backings[store], {
-        ...{ key, name, command: nodeCommand(serverFile) },
+        ...{ key, command: nodeCommand(serverFile) },
         environment: { CONTENT_STORE: store, CONTENT_PORT: "0" },
       });
-      context.say(`${name} at ${started.url}`);
+      context.say(`content REST server (${store}) at ${started.url}`);
       const description = await descriptionAt(started.url).catch(async (error: unknown) => {
         await started.stop();
         throw error;

@@ -45,8 +45,6 @@ export interface Started extends Omit<Backing, "environment"> {
 
 export interface ServerProgram {
   key: string;
-  /** For messages. */
-  name: string;
   /** The program and its arguments. */
   command: string[];
   environment?: Record<string, string>;
@@ -71,7 +69,7 @@ export async function startServerOn(
   try {
     const [command, ...args] = program.command;
     const running = await context.processes.start({
-      name: program.name,
+      name: program.key,
       command: command!,
       args,
       workingDirectory: packageDirectory,

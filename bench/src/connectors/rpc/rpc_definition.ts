@@ -33,6 +33,21 @@ export interface RpcDefinitionOptions {
   nativeKind?: NativeTarget["kind"];
 }
 
+/** A server in Node: its file, the beginning of its variables, its usual port, and what it runs on. */
+export const onNode = (
+  file: string,
+  variable: string,
+  port: number,
+  back: Back,
+): Omit<RpcDefinitionOptions, "key"> => ({
+  serverFile: `src/rpc-servers/${file}`,
+  urlVariable: `${variable}_URL`,
+  defaultUrl: `http://127.0.0.1:${port}`,
+  portVariable: `${variable}_PORT`,
+  startCommand: `pnpm tsx src/rpc-servers/${file}`,
+  back,
+});
+
 export function rpcDefinition(options: RpcDefinitionOptions): ConnectorDefinition {
   const { key, startCommand } = options;
   return {
@@ -72,9 +87,7 @@ function start(options: RpcDefinitionOptions, context: PrepareContext): Promise<
     return backing;
   };
   return startServerOn(context, announced, {
-    key,
-    name: serverFile,
-    command,
+    ...{ key, command },
     environment: {
       SEED_ACCOUNTS: String(config.accounts),
       SEED_INITIAL_BALANCE: String(config.initialBalance),

@@ -1,14 +1,13 @@
 // SQLite with many requests per transaction, over its own WebSocket protocol or over HTTP (section 13).
 
 import { WebSocket } from "ws";
-import type { Config } from "../../config";
 import { sqliteBacking } from "../../init/backing";
 import { readAnswers, requestBytes, status, writeRequest } from "../../rpc-servers/batched_frames";
 import type { TextAnswer } from "../../rpc-servers/batched_sockets";
 import { type CallArguments, type Connector, Refused } from "../connector";
 import { httpTransport } from "../http_client";
 import { RpcConnector } from "./rpc_connector";
-import { rpcDefinition } from "./rpc_definition";
+import { onNode, rpcDefinition } from "./rpc_definition";
 
 const key = "sqlite_batched_rpc";
 
@@ -127,17 +126,12 @@ class SqliteBatchedConnector extends RpcConnector {
   }
 }
 
+const isHttp = process.env["SQLITE_BATCH_TRANSPORT"] === "http";
+
 export const definition = rpcDefinition({
   key,
-  serverFile: "src/rpc-servers/sqlite-batched-rpc-server.ts",
-  urlVariable: "SQLITE_BATCHED_RPC_URL",
-  defaultUrl: "http://127.0.0.1:4107",
-  portVariable: "SQLITE_BATCHED_RPC_PORT",
-  startCommand: "pnpm tsx src/rpc-servers/sqlite-batched-rpc-server.ts",
-  transport:
-    process.env["SQLITE_BATCH_TRANSPORT"] === "http" ? httpTransport() : "WebSocket, frames of many requests",
-  nativeKind: process.env["SQLITE_BATCH_TRANSPORT"] === "http" ? "rpc" : "batched",
-  back: sqliteBacking,
-  create: (config: Config, url: string) =>
-    new SqliteBatchedConnector({ name: key, url, initialBalance: config.initialBalance }),
+  ...onNode("sqlite-batched-rpc-server.ts", "SQLITE_BATCHED_RPC", 4107, sqliteBacking),
+  transport: isHttp ? httpTransport() : "WebSocket, frames of many requests",
+  nativeKind: isHttp ? "rpc" : "batched",
+  create: ({ initialBalance }, url) => new SqliteBatchedConnector({ name: key, url, initialBalance }),
 });

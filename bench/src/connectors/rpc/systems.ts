@@ -3,25 +3,17 @@
 import { bunCommand, noBacking, nodeCommand, sqliteBacking } from "../../init/backing";
 import { ownPostgres, type PostgresBackingOptions, postgresBacking } from "../../init/postgres_backing";
 import type { ConnectorDefinition } from "../definition";
-import { type RpcDefinitionOptions, rpcDefinition } from "./rpc_definition";
+import { onNode, type RpcDefinitionOptions, rpcDefinition } from "./rpc_definition";
 import { makeSupabaseFunctions } from "./supabase";
 
 type Row = Omit<RpcDefinitionOptions, "key">;
 
-const postgresServer = "src/rpc-servers/postgres-rpc-server.ts";
-
-/** A server in Node on PostgreSQL: the name that it is started by, the beginning of its variables, its usual port. */
+/** A server in Node on PostgreSQL, by the name that it is started by. */
 function nodeOnPostgres(name: string, variable: string, port: number): Row {
-  const startCommand = `PG_URL=<address of a PostgreSQL> pnpm tsx ${postgresServer} ${name}`;
-  return {
-    serverFile: postgresServer,
-    command: nodeCommand(postgresServer, name),
-    urlVariable: `${variable}_URL`,
-    defaultUrl: `http://127.0.0.1:${port}`,
-    portVariable: `${variable}_PORT`,
-    startCommand,
-    back: ownPostgres(startCommand),
-  };
+  const file = "postgres-rpc-server.ts";
+  const startCommand = `PG_URL=<address of a PostgreSQL> pnpm tsx src/rpc-servers/${file} ${name}`;
+  const row = onNode(file, variable, port, ownPostgres(startCommand));
+  return { ...row, command: nodeCommand(row.serverFile, name), startCommand };
 }
 
 /** The same on a database that no registry has: the suite cannot start it, and its own isolation is what is measured. */
@@ -40,22 +32,10 @@ const unchecked = { health: "skipped", checksStatusFirst: true, skippedVerifyFai
 const rows: Record<string, Row> = {
   /** The ceiling of the HTTP path: nothing behind it is kept. */
   node_memory_rpc: {
-    serverFile: "src/rpc-servers/node-memory-rpc-server.ts",
-    urlVariable: "NODE_MEMORY_RPC_URL",
-    defaultUrl: "http://127.0.0.1:4105",
-    portVariable: "NODE_MEMORY_RPC_PORT",
-    startCommand: "pnpm tsx src/rpc-servers/node-memory-rpc-server.ts",
+    ...onNode("node-memory-rpc-server.ts", "NODE_MEMORY_RPC", 4105, noBacking),
     systemClass: "not-durable",
-    back: noBacking,
   },
-  sqlite_rpc: {
-    serverFile: "src/rpc-servers/sqlite-rpc-server.ts",
-    urlVariable: "SQLITE_RPC_URL",
-    defaultUrl: "http://127.0.0.1:4103",
-    portVariable: "SQLITE_RPC_PORT",
-    startCommand: "pnpm tsx src/rpc-servers/sqlite-rpc-server.ts",
-    back: sqliteBacking,
-  },
+  sqlite_rpc: onNode("sqlite-rpc-server.ts", "SQLITE_RPC", 4103, sqliteBacking),
   /** Node, Drizzle and PostgreSQL: five round trips to the database for each transfer. */
   postgres_rpc: nodeOnPostgres("postgres_rpc", "PG_RPC", 4101),
   /** Node and PostgreSQL: each transfer is one stored procedure, one round trip. */
@@ -77,14 +57,7 @@ const rows: Record<string, Row> = {
       asksForIsolation: true,
       databaseName: "bun_bench",
     }),
-    connector: {
-      ...{
-        health: "ignored",
-        alwaysSendsArguments: true,
-        checksStatusFirst: true,
-        skippedVerifyFails: false,
-      },
-    },
+    connector: { ...unchecked, health: "ignored", alwaysSendsArguments: true },
   },
   cockroach_rpc: onForeignDatabase(
     nodeOnPostgres("cockroach_rpc", "CRDB_RPC", 4102),
