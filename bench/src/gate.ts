@@ -89,7 +89,7 @@ async function ready(
   for (const side of sides) {
     const context = { ...session.context(config, test), programs: side.programs, say: () => undefined };
     const prepared = await definition.prepare(context);
-    const target = nativeTargetOf(config, definition, prepared);
+    const target = nativeTargetOf(definition)(config, prepared);
     if (needsFanout) await publishModule(context, target.url, fanoutModule);
     started[side.name] = { prepared, target };
   }
