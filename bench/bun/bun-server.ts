@@ -1,11 +1,8 @@
 // The server of bun (section 10.4): the same service as postgres_rpc, served by Bun. Start it with `bun run`.
 
 import "dotenv/config";
-import {
-  poolMaxOfEnvironment,
-  portOfEnvironment,
-  postgresService,
-} from "../src/rpc-servers/postgres/methods";
+import { portOfEnvironment, runAsProgram } from "../src/rpc-servers/node_rpc_server";
+import { postgresServers, postgresService } from "../src/rpc-servers/postgres/service";
 import { answerOther, answerRpc } from "../src/rpc-servers/rpc";
 
 /** What is used of Bun; its own types would replace those of Node in the whole package. */
@@ -20,25 +17,15 @@ interface BunRuntime {
 }
 declare const Bun: BunRuntime;
 
-const defaultPort = 4001;
 /** The longest that Bun allows a connection to be silent. */
 const idleSecondsMax = 255;
 
-function main(): void {
-  const poolMax = poolMaxOfEnvironment();
-  const { service, pool } = postgresService({
-    banner: "bun drizzle rpc server",
-    applicationName: "bun-rpc-drizzle",
-    hiddenErrorText: "internal error",
-    urlVariables: ["BUN_PG_URL", "PG_URL"],
-    idType: "integer",
-    roundTripsPerTx: 5,
-    orm: "Drizzle",
-    runtime: `Bun ${Bun.version}`,
-  });
+runAsProgram(async () => {
+  const { service, pool } = await postgresService("bun", `Bun ${Bun.version}`);
+  const { portVariables, defaultPort } = postgresServers.bun;
   const server = Bun.serve({
     hostname: "127.0.0.1",
-    port: portOfEnvironment(["PORT"], defaultPort),
+    port: portOfEnvironment(portVariables, defaultPort),
     idleTimeout: idleSecondsMax,
     async fetch(request) {
       const { pathname } = new URL(request.url);
@@ -52,21 +39,12 @@ function main(): void {
       });
     },
   });
-  console.log(
-    `${service.banner} (Bun ${Bun.version}, pool ${poolMax}) listening on http://127.0.0.1:${server.port}`,
-  );
-  const stop = async () => {
-    await server.stop(true);
-    await pool.end();
-    process.exit(0);
+  const pooled = `Bun ${Bun.version}, pool ${pool.options.max}`;
+  console.log(`${service.banner} (${pooled}) listening on http://127.0.0.1:${server.port}`);
+  return {
+    async close() {
+      await server.stop(true);
+      await pool.end();
+    },
   };
-  process.once("SIGINT", stop);
-  process.once("SIGTERM", stop);
-}
-
-try {
-  main();
-} catch (error) {
-  console.error(`error: ${error instanceof Error ? error.message : String(error)}`);
-  process.exit(1);
-}
+});

@@ -2,15 +2,16 @@
 
 import type { ConnectorDefinition, Prepared } from "./connectors/definition";
 import "dotenv/config";
-import { connect } from "node:net";
 import { createInterface } from "node:readline/promises";
-import { type Config, httpUrl, UsageError } from "./config";
+import { type Config, httpUrl } from "./config";
 import { NotRunning } from "./connectors/connector";
 import { chooseCases, exitCodes } from "./core/bench";
 import { timestamp, writeJson } from "./core/results";
 import { runOnce } from "./core/runner";
+import { accepts } from "./core/tcp";
 import { openSession, type Session } from "./init/session";
 import { parseCommandLine } from "./opts";
+import { runProgram } from "./program";
 import { box, DemoDisplay, type DemoResult } from "./report/demo_display";
 import { formatInteger } from "./report/format";
 import type { TestCase } from "./tests/find";
@@ -32,7 +33,6 @@ const ports: Record<string, number> = {
   sqlite_batched_rpc: 4107,
   postgres_sproc_rpc: 4108,
 };
-const checkMilliseconds = 2000;
 
 interface ReadySystem {
   testCase: TestCase;
@@ -52,7 +52,7 @@ async function demo(config: Config, session: Session, display: DemoDisplay): Pro
   for (const { system, definition } of cases) {
     definitions.set(system, await definition());
     const port = ports[system] ?? Number(new URL(httpUrl(config.stdbUrl)).port || "80");
-    const where = (await answers(port))
+    const where = (await accepts("127.0.0.1", port))
       ? `runs on port ${port}`
       : "does not run yet: the next step starts it";
     display.print(`  ${system} ${where}`);
@@ -88,20 +88,6 @@ async function demo(config: Config, session: Session, display: DemoDisplay): Pro
   } finally {
     for (const { prepared } of ready) await prepared.stop();
   }
-}
-
-/** Whether something listens on this port of this machine. */
-function answers(port: number): Promise<boolean> {
-  return new Promise((done) => {
-    const socket = connect({ port, host: "127.0.0.1", timeout: checkMilliseconds });
-    const end = (isThere: boolean) => {
-      socket.destroy();
-      done(isThere);
-    };
-    socket.once("connect", () => end(true));
-    socket.once("timeout", () => end(false));
-    socket.once("error", () => end(false));
-  });
 }
 
 /** Where a service is not there, a person gets the chance to start it. */
@@ -156,7 +142,7 @@ async function measure(
   }
 }
 
-async function main(): Promise<number> {
+runProgram(import.meta.filename, async () => {
   const commandLine = parseCommandLine("demo", process.argv.slice(2), process.env);
   if (!commandLine) return exitCodes.ok;
   const config: Config = {
@@ -165,16 +151,4 @@ async function main(): Promise<number> {
     prep: commandLine.config.prep && !commandLine.skipPrep,
   };
   return demo(config, openSession(), new DemoDisplay(commandLine.animation));
-}
-
-main().then(
-  (code) => process.exit(code),
-  (error: unknown) => {
-    const isExpected =
-      error instanceof UsageError ||
-      error instanceof NotRunning ||
-      (error instanceof Error && error.name === "CACError");
-    console.error(isExpected ? `error: ${(error as Error).message}` : error);
-    process.exit(exitCodes.failed);
-  },
-);
+});

@@ -8,7 +8,6 @@
 import "dotenv/config";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import cac from "cac";
 import { type Config, UsageError } from "./config";
 import type { NativeTarget, Prepared } from "./connectors/definition";
 import { chooseCases } from "./core/bench";
@@ -23,6 +22,7 @@ import { programsOfCommit } from "./init/other_tree";
 import { openSession, type Session } from "./init/session";
 import { publishModule } from "./init/stdb_server";
 import { parseCommandLine } from "./opts";
+import { readCommandLine, runProgram, type Usage } from "./program";
 import { markdownTable } from "./report/format";
 import type { TestCase } from "./tests/find";
 
@@ -89,7 +89,7 @@ async function ready(
   for (const side of sides) {
     const context = { ...session.context(config, test), programs: side.programs, say: () => undefined };
     const prepared = await definition.prepare(context);
-    const target = nativeTargetOf(config, definition, prepared);
+    const target = nativeTargetOf(definition)(config, prepared);
     if (needsFanout) await publishModule(context, target.url, fanoutModule);
     started[side.name] = { prepared, target };
   }
@@ -196,29 +196,29 @@ async function reasonSince(base: string): Promise<string | undefined> {
   return /^Slower: (.+)$/m.exec(messages)?.[1];
 }
 
+const usage: Usage = {
+  name: "bench:gate",
+  words: "[commit]",
+  description: "compare this tree with a commit; fails if this tree is slower",
+  options: [
+    ["--pairs <n>", "pairs of runs of each load (8)"],
+    ["--pairs-max <n>", "pairs of runs of a load that is noisy (24)"],
+    ["--seconds <n>", "length of each run (3)"],
+    ["--loads <list>", `of ${gateLoads.map(({ name }) => name).join(", ")} (all)`],
+    ["--connectors <list>", "which (lightcone,spacetimedb_rust)"],
+    ["--accounts <n>", "accounts (100000)"],
+    ["--tolerance <percent>", "slowdown that is accepted (5)"],
+    ["--record", "keep the result in bench/results/gate, for the chart of docs/benchmarks.md"],
+    ["--force", "run although the machine is busy"],
+    ["--base-bin <directory>", "built programs to compare with, instead of building those of the commit"],
+    ["--head-bin <directory>", "built programs of this tree, instead of building them"],
+  ],
+};
+
 async function main(): Promise<number> {
-  const cli = cac("bench:gate");
-  const command = cli
-    .command("[commit]", "compare this tree with a commit; fails if this tree is slower")
-    .option("--pairs <n>", "pairs of runs of each load (8)")
-    .option("--pairs-max <n>", "pairs of runs of a load that is noisy (24)")
-    .option("--seconds <n>", "length of each run (3)")
-    .option("--loads <list>", `of ${gateLoads.map(({ name }) => name).join(", ")} (all)`)
-    .option("--connectors <list>", "which (lightcone,spacetimedb_rust)")
-    .option("--accounts <n>", "accounts (100000)")
-    .option("--tolerance <percent>", "slowdown that is accepted (5)")
-    .option("--record", "keep the result in bench/results/gate, for the chart of docs/benchmarks.md")
-    .option("--force", "run although the machine is busy")
-    .option(
-      "--base-bin <directory>",
-      "built programs to compare with, instead of building those of the commit",
-    )
-    .option("--head-bin <directory>", "built programs of this tree, instead of building them");
-  cli.help();
-  const { args, options } = cli.parse(process.argv, { run: false });
-  if (options["help"]) return 0;
-  command.checkUnknownOptions();
-  command.checkUnusedArgs();
+  const commandLine = readCommandLine(usage);
+  if (!commandLine) return 0;
+  const { args, options } = commandLine;
   const text = (name: string, fallback: string) => String(options[name] ?? fallback);
   const number = (name: string, fallback: number, least: number, label: string) => {
     const value = Number(text(name, String(fallback)));
@@ -245,12 +245,9 @@ async function main(): Promise<number> {
   if (commit === undefined && options["baseBin"] === undefined)
     throw new UsageError("name a commit to compare with, or --base-bin with its built programs");
   const session = openSession();
-  const base = options["baseBin"]
-    ? directoryOf(String(options["baseBin"]))
-    : await programsOfCommit(commit!, session);
-  const head = options["headBin"]
-    ? directoryOf(String(options["headBin"]))
-    : (await prepareScriptCommand("server")).trim();
+  const given = (name: string) => (options[name] ? directoryOf(String(options[name])) : undefined);
+  const base = given("baseBin") ?? (await programsOfCommit(commit!, session));
+  const head = given("headBin") ?? (await prepareScriptCommand("server")).trim();
   const generator = process.env["LIGHTCONE_LOADGEN"] ?? join(head, "lightcone-loadgen");
   session.say(`base: ${base}, head: ${head}`);
   const busy = await sessionUntilIdle(config, session);
@@ -279,12 +276,4 @@ async function main(): Promise<number> {
   return isSlower ? 1 : 0;
 }
 
-if (process.argv[1] === import.meta.filename) {
-  main().then(
-    (code) => process.exit(code),
-    (error: unknown) => {
-      console.error(`error: ${error instanceof Error ? error.message : String(error)}`);
-      process.exit(1);
-    },
-  );
-}
+runProgram(import.meta.filename, main);

@@ -9,8 +9,8 @@ import type { Connector } from "../src/connectors/connector";
 import { status } from "../src/rpc-servers/batched_frames";
 import { Batcher } from "../src/rpc-servers/batcher";
 import { openSqlite, type SqliteDatabase } from "../src/rpc-servers/sqlite";
-import { sqlitePreparedYcsb } from "../src/rpc-servers/sqlite_ycsb_prepared";
-import { ycsbRow } from "../src/rpc-servers/ycsb_methods";
+import { sqliteYcsb } from "../src/rpc-servers/ycsb/sqlite";
+import { ycsbRow } from "../src/rpc-servers/ycsb/store";
 import { loadConnector } from "../src/tests/find";
 import { testContext } from "./support/preparation";
 
@@ -24,7 +24,7 @@ describe("a batch", () => {
     directory = mkdtempSync(join(tmpdir(), "lightcone-bench-batcher-"));
     const file = join(directory, "data.sqlite");
     database = openSqlite({ SQLITE_FILE: file, SQLITE_DURABILITY: "full" });
-    sqlitePreparedYcsb(database);
+    sqliteYcsb(database);
     other = new Database(file);
   });
   afterEach(() => {
@@ -38,7 +38,7 @@ describe("a batch", () => {
     other.prepare("SELECT ycsb_key FROM usertable ORDER BY ycsb_key").pluck().all() as string[];
 
   it("is one transaction, and answers after its commit", async () => {
-    const store = sqlitePreparedYcsb(database);
+    const store = sqliteYcsb(database);
     const batcher = new Batcher(database, 10);
     const seenInside: number[] = [];
     const insert = (key: string) =>
@@ -55,7 +55,7 @@ describe("a batch", () => {
 
   it("takes no more than its size, in the order of arrival", async () => {
     const batcher = new Batcher(database, 2);
-    const store = sqlitePreparedYcsb(database);
+    const store = sqliteYcsb(database);
     const counts = await Promise.all(
       ["a", "b", "c", "d", "e"].map((key) =>
         batcher.run(() => store.insert([row(key)])).then(() => committed().length),
@@ -66,7 +66,7 @@ describe("a batch", () => {
 
   it("keeps the others when one request fails", async () => {
     const batcher = new Batcher(database, 10);
-    const store = sqlitePreparedYcsb(database);
+    const store = sqliteYcsb(database);
     const results = await Promise.allSettled([
       batcher.run(() => store.insert([row("a")])),
       batcher.run(() => store.insert([row("a")])),
@@ -86,7 +86,7 @@ describe("a batch", () => {
   it("fails as a whole when SQLite has rolled it back", async () => {
     const logged = vi.spyOn(console, "error").mockImplementation(() => undefined);
     const batcher = new Batcher(database, 10);
-    const store = sqlitePreparedYcsb(database);
+    const store = sqliteYcsb(database);
     const statuses: number[] = [];
     database.prepare("INSERT INTO accounts VALUES (1, 10), (2, 10)").run();
     const answer = (code: number) => statuses.push(code);

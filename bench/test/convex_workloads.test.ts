@@ -4,11 +4,11 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Connector } from "../src/connectors/connector";
 import { NotRunning } from "../src/connectors/connector";
 import { definition } from "../src/connectors/convex";
-import { contentRpcOps } from "../src/workloads/content/rpc_ops";
+import { contentRpcOps } from "../src/workloads/content/ops";
 import { contentOf, runTest } from "../src/workloads/content/workload";
-import { jobRpcOps } from "../src/workloads/jobs/ops";
+import { jobOps } from "../src/workloads/jobs/ops";
 import type { Operation, RunOperation } from "../src/workloads/workload";
-import { ycsbRpcOps } from "../src/workloads/ycsb/rpc_ops";
+import { ycsbOps } from "../src/workloads/ycsb/ops";
 import { fieldsOf } from "../src/workloads/ycsb/workload";
 import { type ConvexBackend, startConvexBackend } from "./support/convex_backend";
 import { testContext } from "./support/preparation";
@@ -37,7 +37,7 @@ const fieldsFrom = (prefix: string) => Array.from({ length: 10 }, (_, field) => 
 describe("YCSB on convex", () => {
   it("reads, inserts, updates, scans, and counts page by page", async () => {
     const connector = await connect("ycsb-a");
-    const run = runner(ycsbRpcOps, connector);
+    const run = runner(ycsbOps, connector);
     await run("clear");
     const rows = ["user30", "user1", "user2"].map((name) => ({ key: name, fields: fieldsFrom(name) }));
     await run("insert_many", { rows });
@@ -93,7 +93,7 @@ describe("content-crud on convex", () => {
 describe("the job queue on convex", () => {
   it("hands out every job once, under a lease", async () => {
     const connector = await connect("job-queue");
-    const run = runner(jobRpcOps, connector);
+    const run = runner(jobOps, connector);
     await run("seed", { n: 4_010 });
     await run("seed", { n: 30 });
     const first = (await run("fetch", { worker: 1, lease_ms: 60_000 })).found;

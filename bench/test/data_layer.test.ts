@@ -5,12 +5,12 @@ import { describe, expect, it } from "vitest";
 import type { Connector } from "../src/connectors/connector";
 import { parseCommandLine } from "../src/opts";
 import { operationTable } from "../src/report/tables";
-import { crmMethods } from "../src/rpc-servers/crm/methods";
-import { sqliteDrizzleCrm } from "../src/rpc-servers/crm/sqlite_store";
-import { sqliteDrizzleNotes } from "../src/rpc-servers/notes/sqlite_store";
+import { sqliteCrm } from "../src/rpc-servers/crm/sqlite";
+import { sqliteDrizzleCrm } from "../src/rpc-servers/crm/sqlite_drizzle";
+import { crmMethods } from "../src/rpc-servers/crm/store";
+import { sqliteNotes } from "../src/rpc-servers/notes/sqlite";
+import { sqliteDrizzleNotes } from "../src/rpc-servers/notes/sqlite_drizzle";
 import { loopCost } from "../src/workloads/data_layer/serial";
-import { sqliteNotes } from "../src/workloads/data_layer/sqlite";
-import { sqliteCrm } from "../src/workloads/data_layer_crm/sqlite";
 import { crmOps, dataLayerCrmWorkload } from "../src/workloads/data_layer_crm/workload";
 import type { SystemUnderTest } from "../src/workloads/workload";
 
@@ -96,14 +96,17 @@ describe.each([
 async function loadedCrm(storeOf: typeof sqliteCrm, pragmas: string[] = []) {
   const database = new Database(":memory:");
   const store = storeOf(database);
-  const ops = crmOps(() => store);
+  const methods = crmMethods(store);
+  const ops = crmOps(() => (name, args) => methods[name]!(args));
   const run: SystemUnderTest["run"] = (kind, args = {}) => ops[kind]!(root, args);
   const system = { run } as SystemUnderTest;
   const { config } = parseCommandLine("bench", ["data-layer-crm"], {})!;
   const workloadRun = dataLayerCrmWorkload.runs(config)[0]!.create();
   await workloadRun.load(system);
   // The verification refers to the first deal.
-  store.createDeal({ title: "a", stage: "open", amount: 1, companyId: 1, contactId: 1, closeAt: 0 });
+  store.create("deal", {
+    ...{ title: "a", stage: "open", amount: 1, companyId: 1, contactId: 1, closeAt: 0 },
+  });
   for (const pragma of pragmas) database.pragma(pragma);
   return { run, verify: () => workloadRun.verify(system, unused) };
 }

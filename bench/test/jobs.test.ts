@@ -2,9 +2,9 @@
 
 import { describe, expect, it } from "vitest";
 import { loadConnector } from "../src/tests/find";
-import { jobPostgresDirectOps, jobRpcOps } from "../src/workloads/jobs/ops";
+import { jobOps } from "../src/workloads/jobs/ops";
 import { jobLeaseWorkload, jobQueueWorkload } from "../src/workloads/jobs/workload";
-import type { Operation, Outcome, RunOperation, SystemUnderTest } from "../src/workloads/workload";
+import type { Operation, Outcome, SystemUnderTest } from "../src/workloads/workload";
 import { testContext } from "./support/preparation";
 
 const config = testContext().config;
@@ -72,21 +72,16 @@ describe("the settings of the queues", () => {
   });
 });
 
-const systems: [key: string, ops: Record<string, RunOperation>][] = [
-  ["postgres_rpc", jobRpcOps],
-  ["postgres_direct", jobPostgresDirectOps],
-  ["sqlite_rpc", jobRpcOps],
-  ["sqlite_batched_rpc", jobRpcOps],
-];
+const systems = ["postgres_rpc", "postgres_direct", "sqlite_rpc", "sqlite_batched_rpc"];
 
-describe.each(systems)("%s", (key, ops) => {
+describe.each(systems)("%s", (key) => {
   it("hands out every job once, under a lease", async () => {
     const differences = { sqliteDurability: "full", pgIsolation: "read-committed" } as const;
     const context = { ...testContext(differences), test: "job-queue" };
     const definition = await loadConnector(key);
     const prepared = await definition.prepare(context);
     const connector = definition.create(context.config, prepared);
-    const run = (kind: string, args: Record<string, unknown> = {}) => ops[kind]!(connector, args);
+    const run = (kind: string, args: Record<string, unknown> = {}) => jobOps[kind]!(connector, args);
     try {
       await connector.open(1);
       await run("seed", { n: 30 });

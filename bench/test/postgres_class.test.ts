@@ -10,22 +10,20 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Connector, NotRunning } from "../src/connectors/connector";
 import type { ConnectorDefinition, Prepared } from "../src/connectors/definition";
 import { definition as postgresDirect } from "../src/connectors/postgres_direct";
-import { definition as bun } from "../src/connectors/rpc/bun";
-import { definition as cockroach } from "../src/connectors/rpc/cockroach_rpc";
-import { definition as planetscale } from "../src/connectors/rpc/planetscale_pg_rpc";
-import {
-  definition as postgres,
-  readCommittedDefinition as postgresReadCommitted,
-} from "../src/connectors/rpc/postgres_rpc";
-import {
-  definition as postgresSproc,
-  readCommittedDefinition as postgresSprocReadCommitted,
-} from "../src/connectors/rpc/postgres_sproc_rpc";
-import { definition as supabase } from "../src/connectors/rpc/supabase_rpc";
+import { rpcSystem } from "../src/connectors/rpc/systems";
 import { packageDirectory } from "../src/init/commands";
 import { type PostgresCluster, startCluster } from "../src/init/postgres_cluster";
 import { findPostgres } from "../src/init/postgres_programs";
 import { type TestContext, testContext, withEnvironment } from "./support/preparation";
+
+const postgres = rpcSystem("postgres_rpc");
+const postgresSproc = rpcSystem("postgres_sproc_rpc");
+const bun = rpcSystem("bun");
+const cockroach = rpcSystem("cockroach_rpc");
+const planetscale = rpcSystem("planetscale_pg_rpc");
+const supabase = rpcSystem("supabase_rpc");
+const postgresReadCommitted = rpcSystem("postgres_rpc_read_committed");
+const postgresSprocReadCommitted = rpcSystem("postgres_sproc_rpc_read_committed");
 
 /** Nothing of the machine's environment reaches the preparations. */
 const noEnvironment = Object.fromEntries(

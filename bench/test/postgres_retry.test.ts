@@ -1,10 +1,12 @@
 import type pg from "pg";
 import { describe, expect, it } from "vitest";
-import { postgresDrizzleStore } from "../src/rpc-servers/content/postgres_drizzle_store";
-import { postgresStore } from "../src/rpc-servers/content/postgres_store";
-import { postgresDrizzleCrm } from "../src/rpc-servers/crm/postgres_store";
-import { postgresDrizzleNotes } from "../src/rpc-servers/notes/postgres_store";
-import { PostgresAccounts } from "../src/rpc-servers/postgres/accounts";
+import { postgresContent } from "../src/rpc-servers/content/postgres";
+import { postgresDrizzleContent } from "../src/rpc-servers/content/postgres_drizzle";
+import { postgresCrm } from "../src/rpc-servers/crm/postgres";
+import { postgresDrizzleCrm } from "../src/rpc-servers/crm/postgres_drizzle";
+import { postgresNotes } from "../src/rpc-servers/notes/postgres";
+import { postgresDrizzleNotes } from "../src/rpc-servers/notes/postgres_drizzle";
+import { postgresAccounts } from "../src/rpc-servers/postgres/accounts";
 import {
   attemptsMax,
   isConnectionLoss,
@@ -12,9 +14,7 @@ import {
   retryDelay,
   withRetries,
 } from "../src/rpc-servers/postgres/retry";
-import { postgresYcsb } from "../src/rpc-servers/postgres/ycsb";
-import { postgresNotes } from "../src/workloads/data_layer/postgres";
-import { postgresCrm } from "../src/workloads/data_layer_crm/postgres";
+import { postgresDrizzleYcsb } from "../src/rpc-servers/ycsb/postgres_drizzle";
 
 const withCode = (code: string) => Object.assign(new Error("refused"), { code });
 
@@ -132,11 +132,11 @@ describe("reads outside of transactions", () => {
     "leads, drizzle": (pool) => postgresDrizzleCrm(pool).findLeads("new", 1),
     "contacts, drizzle": (pool) => postgresDrizzleCrm(pool).findContacts(1, 1),
     "a contact, drizzle": (pool) => postgresDrizzleCrm(pool).getContact(1),
-    "a record of ycsb": (pool) => postgresYcsb(pool, counter).read("user1"),
-    "a scan of ycsb": (pool) => postgresYcsb(pool, counter).scan("user1", 1),
-    content: (pool) => postgresStore(pool).read("1"),
-    "content, drizzle": (pool) => postgresDrizzleStore(pool, counter).read("1"),
-    "an account": (pool) => new PostgresAccounts(pool, "integer", counter).find(1),
+    "a record of ycsb": (pool) => postgresDrizzleYcsb(pool, counter).read("user1"),
+    "a scan of ycsb": (pool) => postgresDrizzleYcsb(pool, counter).scan("user1", 1),
+    content: (pool) => postgresContent(pool).read("1"),
+    "content, drizzle": (pool) => postgresDrizzleContent(pool, counter).read("1"),
+    "an account": (pool) => postgresAccounts(pool, "integer", counter).find(1),
   };
 
   it.each(Object.keys(reads))("are repeated when they are refused: %s", async (name) => {

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { isRefusal } from "../src/connectors/connector";
 import { RpcConnector } from "../src/connectors/rpc/rpc_connector";
+import { accountId, transferArguments } from "../src/rpc-servers/accounts";
 import {
   answerBytes,
   type BatchedRequest,
@@ -15,14 +16,8 @@ import {
   writeAnswer,
   writeRequest,
 } from "../src/rpc-servers/batched_frames";
-import { type RunningRpcServer, serveRpc } from "../src/rpc-servers/node_rpc_server";
-import {
-  accountId,
-  answerRpc,
-  BadArguments,
-  type RpcService,
-  transferArguments,
-} from "../src/rpc-servers/rpc";
+import { type RunningServer, serveRpc } from "../src/rpc-servers/node_rpc_server";
+import { answerRpc, BadArguments, type RpcService } from "../src/rpc-servers/rpc";
 import { tested, vectors } from "./support/vectors";
 
 interface RpcVectors {
@@ -89,7 +84,7 @@ describe("answers", () => {
 });
 
 describe("over HTTP", () => {
-  let running: RunningRpcServer | undefined;
+  let running: RunningServer | undefined;
   afterEach(() => running?.close());
 
   it("answers POST /rpc, a banner, and 404", async () => {

@@ -65,6 +65,17 @@ export class VerificationFailure extends Error {
   }
 }
 
+export function totalsOf(balances: Iterable<bigint>, initialBalance: number): VerifyTotals {
+  const initial = BigInt(initialBalance);
+  const totals = { accounts: 0n, total: 0n, changed: 0n };
+  for (const balance of balances) {
+    totals.accounts++;
+    totals.total += balance;
+    if (balance !== initial) totals.changed++;
+  }
+  return totals;
+}
+
 /** The judgement of section 5.8, the same for every system. */
 export function judgeTotals(totals: VerifyTotals, initialBalance: number): VerifyTotals {
   const expected = BigInt(initialBalance) * totals.accounts;

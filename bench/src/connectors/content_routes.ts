@@ -14,33 +14,20 @@ const key = "spacetimedb_http";
 /** In this directory of `modules`, e.g. `content-ts`. */
 export function routesDefinition(directory: string, moduleLanguage: string): ConnectorDefinition {
   const database = (config: Config) => databaseOf(config, directory.replace(/-ts$/, ""));
-  const connect = (config: Config, address: string) => {
-    const name = encodeURIComponent(database(config));
-    return new RestConnector(key, `${httpUrl(address)}/v1/database/${name}/route`);
-  };
-  const definition = stdbDefinition({
+  return stdbDefinition({
     key,
     module: (config) => ({ path: `../modules/${directory}`, database: database(config) }),
-    connect,
+    connect: (config, address) => {
+      const name = encodeURIComponent(database(config));
+      return new RestConnector(key, `${httpUrl(address)}/v1/database/${name}/route`);
+    },
     transport: httpTransport(),
     clientSoftware: httpSoftware(),
     moduleLanguage,
     seeds: false,
     durability: httpDurability,
+    check: (connector) => hasRoutes(connector as RestConnector),
   });
-  return {
-    ...definition,
-    async prepare(context) {
-      const prepared = await definition.prepare(context);
-      try {
-        await hasRoutes(connect(context.config, prepared.url));
-        return prepared;
-      } catch (error) {
-        await prepared.stop();
-        throw error;
-      }
-    },
-  };
 }
 
 /** The handler says by JSON what it did not find, a server without handlers says something else. */

@@ -2,8 +2,7 @@
 // `convex-app`.
 
 import { STATUS_CODES } from "node:http";
-import { processesListeningOn } from "../core/cpu";
-import { isLocal, messageOf } from "../init/postgres_database";
+import { isLocal, messageOf, processesAt } from "../init/addresses";
 import { sleep } from "../init/processes";
 import {
   type Account,
@@ -11,11 +10,12 @@ import {
   type Connector,
   judgeTotals,
   NotRunning,
+  totalsOf,
   VerificationFailure,
   type VerifyTotals,
 } from "./connector";
 import { callWorkload, probes, workloadQueries } from "./convex_workloads";
-import type { ConnectorDefinition, PrepareContext, Prepared } from "./definition";
+import { type ConnectorDefinition, fairnessOf, type PrepareContext, type Prepared } from "./definition";
 import { httpTransport, sendHttp } from "./http_client";
 
 const key = "convex";
@@ -116,14 +116,8 @@ export class ConvexConnector implements Connector {
     if (process.env["CONVEX_USE_SHARDED_COUNTER"] === "1") {
       throw new VerificationFailure(`${key}: sharded counters cannot be read back in reasonable time`);
     }
-    const balances = await this.balances();
-    const initial = BigInt(this.options.initialBalance);
-    const totals = { accounts: BigInt(balances.length), total: 0n, changed: 0n };
-    for (const balance of balances) {
-      totals.total += balance;
-      if (balance !== initial) totals.changed += 1n;
-    }
-    return judgeTotals(totals, this.options.initialBalance);
+    const { initialBalance } = this.options;
+    return judgeTotals(totalsOf(await this.balances(), initialBalance), initialBalance);
   }
 }
 
@@ -161,18 +155,13 @@ async function prepare({ config, say, test }: PrepareContext): Promise<Prepared>
   if (config.prep && test === "test-1") await reseed();
   return {
     url,
-    fairness: {
-      systemClass: "full-stack",
+    fairness: fairnessOf({
       isolation: "serializable (optimistic)",
       durability: "as deployed",
-      poolMax: null,
       transport: httpTransport(),
-      orm: "none",
-      clientLanguage: "TypeScript",
       colocated: isLocal(url),
-      roundTripsPerTx: 1,
-    },
-    serverProcesses: isLocal(url) ? processesListeningOn(Number(new URL(url).port || "80")) : null,
+    }),
+    serverProcesses: processesAt(url),
     software: { server: "Convex" },
     reseed,
     stop: async () => {},

@@ -28,7 +28,7 @@ export interface Prepared {
   fairness: Fairness;
   /**
    * The processes whose CPU is the server's, each with its descendants; null for a remote system. A program that was
-   * not started by the suite is found by the port it listens on: `processesListeningOn`.
+   * not started by the suite is found by the port it listens on: `processesAt`.
    */
   serverProcesses: number[] | null;
   /** Its size is measured before and after, where it is known. */
@@ -42,6 +42,18 @@ export interface Prepared {
   /** Stops what was started for this; leaves alone what was found running. */
   stop(): Promise<void>;
 }
+
+/** The columns of a full stack in one round trip, but for what is said. */
+export const fairnessOf = (
+  said: Partial<Fairness> & Pick<Fairness, "isolation" | "durability" | "transport" | "colocated">,
+): Fairness => ({
+  systemClass: "full-stack",
+  poolMax: null,
+  orm: "none",
+  clientLanguage: "TypeScript",
+  roundTripsPerTx: 1,
+  ...said,
+});
 
 /** How the native load generator (crates/loadgen) reaches a system. */
 export interface NativeTarget {

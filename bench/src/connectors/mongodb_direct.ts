@@ -3,7 +3,7 @@
 
 import { type Collection, MongoClient, type WriteConcernSettings } from "mongodb";
 import type { Config } from "../config";
-import { type YcsbRow, ycsbFields } from "../rpc-servers/ycsb_methods";
+import { readThenUpdate, type YcsbRow, ycsbFields } from "../rpc-servers/ycsb/store";
 import { type YcsbClient, ycsbDatabaseDefinition } from "./ycsb_database";
 
 const connectMilliseconds = 5_000;
@@ -55,11 +55,7 @@ function clientOf(client: MongoClient): YcsbClient {
       return (await from.sort({ _id: 1 }).limit(count).toArray()).map(rowOf);
     },
     update,
-    async readModifyWrite(key, field, value) {
-      const row = await read(key);
-      if (row) await update(key, field, value);
-      return row;
-    },
+    readModifyWrite: readThenUpdate(read, update),
     count: () => usertable.countDocuments({}),
     close: () => client.close(),
   };

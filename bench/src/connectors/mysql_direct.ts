@@ -2,11 +2,10 @@
 
 import mysql, { type ResultSetHeader, type RowDataPacket } from "mysql2/promise";
 import { startMariadb } from "../init/mariadb";
-import { type YcsbRow, ycsbFields } from "../rpc-servers/ycsb_methods";
+import { readThenUpdate, valuesOf, type YcsbRow, ycsbColumns, ycsbFields } from "../rpc-servers/ycsb/store";
 import { type YcsbClient, ycsbDatabaseDefinition } from "./ycsb_database";
 
-const columns = ["ycsb_key", ...ycsbFields];
-const all = columns.join(", ");
+const all = ycsbColumns.join(", ");
 
 const createUsertable = `CREATE TABLE IF NOT EXISTS usertable (
   ycsb_key varchar(64) CHARACTER SET ascii COLLATE ascii_bin PRIMARY KEY,
@@ -16,12 +15,10 @@ const createUsertable = `CREATE TABLE IF NOT EXISTS usertable (
 const statements = {
   read: `SELECT ${all} FROM usertable WHERE ycsb_key = ?`,
   scan: `SELECT ${all} FROM usertable WHERE ycsb_key >= ? ORDER BY ycsb_key LIMIT ?`,
-  insert: `INSERT INTO usertable (${all}) VALUES (${columns.map(() => "?").join(", ")})`,
+  insert: `INSERT INTO usertable (${all}) VALUES (${ycsbColumns.map(() => "?").join(", ")})`,
   insertMany: `INSERT INTO usertable (${all}) VALUES ?`,
   count: "SELECT count(*) AS count FROM usertable",
 };
-
-const valuesOf = (row: YcsbRow) => columns.map((column) => row[column as keyof YcsbRow]);
 
 function clientOf(pool: mysql.Pool): YcsbClient {
   const rows = async (text: string, values: (string | number)[]) =>
@@ -45,11 +42,7 @@ function clientOf(pool: mysql.Pool): YcsbClient {
     // As text: MySQL takes no floating-point number for LIMIT, and every number is sent as one.
     scan: (key, count) => rows(statements.scan, [key, String(count)]),
     update,
-    async readModifyWrite(key, field, value) {
-      const row = await read(key);
-      if (row) await update(key, field, value);
-      return row;
-    },
+    readModifyWrite: readThenUpdate(read, update),
     async count() {
       const [found] = await pool.query<RowDataPacket[]>(statements.count);
       return Number(found[0]!["count"]);

@@ -3,7 +3,7 @@
 
 import { createClient } from "@redis/client";
 import { startRedis } from "../init/redis";
-import { type YcsbRow, ycsbFields } from "../rpc-servers/ycsb_methods";
+import { readThenUpdate, type YcsbRow, ycsbFields } from "../rpc-servers/ycsb/store";
 import { type YcsbClient, ycsbDatabaseDefinition } from "./ycsb_database";
 
 const prefix = "usertable:";
@@ -69,11 +69,7 @@ async function openClient(url: string): Promise<YcsbClient> {
     scan: () =>
       Promise.reject(new Error("redis_direct: a hash per record has no order, so there are no scans")),
     update,
-    async readModifyWrite(key, field, value) {
-      const row = await read(key);
-      if (row) await update(key, field, value);
-      return row;
-    },
+    readModifyWrite: readThenUpdate(read, update),
     async count() {
       // A key may come twice.
       const found = new Set<string>();

@@ -1,16 +1,11 @@
 // REST servers of content-crud: of this suite, or any other that --base-url names (section 16.3).
 
-import { join } from "node:path";
-import { processesListeningOn } from "../core/cpu";
-import type { Fairness, SystemClass } from "../core/result";
-import { packageDirectory } from "../init/commands";
+import type { Fairness } from "../core/result";
+import { isLocal, messageOf, processesAt } from "../init/addresses";
+import { type Back, noBacking, nodeCommand, sqliteBacking, startServerOn } from "../init/backing";
 import { ownPostgres } from "../init/postgres_backing";
-import { isLocal, messageOf } from "../init/postgres_database";
-import type { Backing } from "../init/rpc_server";
-import { sqliteBacking } from "../init/sqlite_backing";
-import type { Connector } from "./connector";
-import { NotRunning } from "./connector";
-import type { ConnectorDefinition, PrepareContext, Prepared } from "./definition";
+import { type Connector, NotRunning } from "./connector";
+import { type ConnectorDefinition, fairnessOf } from "./definition";
 import { httpTransport, sendHttp } from "./http_client";
 
 const defaultBaseUrl = "http://localhost:8888";
@@ -58,11 +53,9 @@ export class RestConnector implements Connector {
   }
 }
 
-type Store = "sqlite" | "postgres" | "memory";
+export type RestStore = "sqlite" | "postgres" | "memory";
 
-const noBacking = async (): Promise<Backing> => ({ environment: {}, processes: [], stop: async () => {} });
-
-const backings: Record<Store, (context: PrepareContext) => Promise<Backing>> = {
+const backings: Record<RestStore, Back> = {
   memory: noBacking,
   sqlite: sqliteBacking,
   postgres: ownPostgres(),
@@ -76,66 +69,47 @@ interface Description {
   software?: Record<string, string>;
 }
 
-function fairnessOf(
-  description: Description | undefined,
-  systemClass: SystemClass,
-  colocated: boolean,
-): Fairness {
-  return {
-    systemClass: description?.isDurable === false ? "not-durable" : systemClass,
-    isolation: description?.isolation ?? "unknown",
-    durability: description?.durability ?? "unknown",
-    poolMax: description?.poolMax ?? null,
-    transport: httpTransport(),
-    orm: "none",
-    clientLanguage: "TypeScript",
-    colocated,
-    roundTripsPerTx: 1,
-  };
-}
+const unknown: Description = { isolation: "unknown", durability: "unknown", poolMax: null };
 
-async function prepareStore(context: PrepareContext, key: string, store: Store): Promise<Prepared> {
-  const backing = await backings[store](context);
-  try {
-    const program = await context.processes.start({
-      name: `content REST server (${store})`,
-      command: process.execPath,
-      args: ["--import", "tsx", join(packageDirectory, "src/rpc-servers/content-rest-server.ts")],
-      workingDirectory: packageDirectory,
-      environment: { CONTENT_STORE: store, CONTENT_PORT: "0", ...backing.environment },
-      logFile: join(context.workDirectory, `${key}.log`),
-      readyWhen: /listening on (http:\S+)/,
-    });
-    context.say(`content REST server (${store}) at ${program.ready}`);
-    const description = (await (await fetch(`${program.ready}/describe`)).json()) as Description;
-    return {
-      url: program.ready,
-      fairness: fairnessOf(description, "full-stack", backing.processes !== null),
-      get serverProcesses() {
-        return backing.processes === null ? null : [program.pid, ...backing.processes];
-      },
-      ...(backing.dataDirectory !== undefined && { dataDirectory: backing.dataDirectory }),
-      software: { server: `Node.js ${process.version}`, ...description.software },
-      async stop() {
-        await program.stop();
-        await backing.stop();
-      },
-    };
-  } catch (error) {
-    await backing.stop();
-    throw error;
-  }
-}
+const columnsOf = (
+  { isolation, durability, poolMax, isDurable }: Description,
+  colocated: boolean,
+): Fairness =>
+  fairnessOf({
+    ...{ isolation, durability, poolMax, transport: httpTransport(), colocated },
+    ...(isDurable === false && { systemClass: "not-durable" }),
+  });
 
 const create: ConnectorDefinition["create"] = (_config, { url }) => new RestConnector("rest", url);
+const serverFile = "src/rpc-servers/content-rest-server.ts";
 
-export function nodeRestDefinition(store: Store): ConnectorDefinition {
+const descriptionAt = async (url: string) => (await (await fetch(`${url}/describe`)).json()) as Description;
+
+export function nodeRestDefinition(store: RestStore): ConnectorDefinition {
   const key = `node_rest_${store}`;
   return {
     key,
-    startCommand: `CONTENT_STORE=${store} pnpm tsx src/rpc-servers/content-rest-server.ts`,
-    prepare: (context) => prepareStore(context, key, store),
+    startCommand: `CONTENT_STORE=${store} pnpm tsx ${serverFile}`,
     create,
+    async prepare(context) {
+      const { processes, ...started } = await startServerOn(context, backings[store], {
+        ...{ key, command: nodeCommand(serverFile) },
+        environment: { CONTENT_STORE: store, CONTENT_PORT: "0" },
+      });
+      context.say(`content REST server (${store}) at ${started.url}`);
+      const description = await descriptionAt(started.url).catch(async (error: unknown) => {
+        await started.stop();
+        throw error;
+      });
+      return {
+        ...started,
+        fairness: columnsOf(description, processes() !== null),
+        get serverProcesses() {
+          return processes();
+        },
+        software: { server: `Node.js ${process.version}`, ...description.software },
+      };
+    },
   };
 }
 
@@ -143,6 +117,7 @@ export function nodeRestDefinition(store: Store): ConnectorDefinition {
 export const restUrlDefinition: ConnectorDefinition = {
   key: "rest_url",
   startCommand: "any server with the routes of section 16.2, and --base-url <its address>",
+  create,
   async prepare({ config, say }) {
     const url = (config.baseUrl ?? defaultBaseUrl).replace(/\/+$/, "");
     try {
@@ -155,11 +130,10 @@ export const restUrlDefinition: ConnectorDefinition = {
     say(`using the server at ${url}`);
     return {
       url,
-      fairness: fairnessOf(undefined, "full-stack", isLocal(url)),
-      serverProcesses: isLocal(url) ? processesListeningOn(Number(new URL(url).port || "80")) : null,
+      fairness: columnsOf(unknown, isLocal(url)),
+      serverProcesses: processesAt(url),
       software: { server: url },
       stop: async () => {},
     };
   },
-  create,
 };

@@ -6,7 +6,7 @@ import { setGlobalLogLevel } from "spacetimedb";
 import type { Config } from "../config";
 import { packageDirectory } from "../init/commands";
 import type { Module } from "../init/stdb_server";
-import { NotRunning } from "./connector";
+import { type Connector, NotRunning } from "./connector";
 import type { ConnectorDefinition } from "./definition";
 import { SdkConnector } from "./sdk_connector";
 import { socketTransport } from "./sockets";
@@ -14,6 +14,7 @@ import { type StdbConnectorOptions, stdbDefinition } from "./stdb";
 import { databaseOf, type TestModule, transferModule } from "./test_module";
 
 interface Client {
+  package: "lightcone" | "spacetimedb";
   software: string;
   /** Behind the language of the module of test-1, which is written with it. */
   library: string;
@@ -23,6 +24,7 @@ interface Client {
 }
 
 const lightcone: Client = {
+  package: "lightcone",
   software: "lightcone (sdk-ts of this repository)",
   library: "lightcone",
   bindings: "lightcone_bindings",
@@ -30,6 +32,7 @@ const lightcone: Client = {
 };
 
 const npm: Client = {
+  package: "spacetimedb",
   software: "npm spacetimedb 2.10.1",
   library: "npm spacetimedb 2.10.1",
   bindings: "module_bindings",
@@ -94,41 +97,33 @@ export async function sdkDefinition(
   const { client, language } = system;
   const subscribesTo = system.isCached ? module.cached : undefined;
   const builder = await builderOf(client, module);
+  const { Timestamp } = (await import(client.package)) as Pick<typeof import("spacetimedb"), "Timestamp">;
   const connect = (config: Config, address: string, database: string) =>
-    new SdkConnector({ name: key, builder, address, database, config, subscribesTo });
-  const definition = stdbDefinition({
+    new SdkConnector({ name: key, builder, address, database, config, subscribesTo, Timestamp });
+  const { needs } = module;
+  const shared = ", one connection for all workers; reads from the client's cache";
+  return stdbDefinition({
     key,
     module: (config) => placeOf(system, module, config),
     connect,
-    transport: socketTransport(),
+    transport: socketTransport() + (subscribesTo ? shared : ""),
     clientSoftware: client.software,
     moduleLanguage: module.isTransfer && language !== "Rust" ? `${language}, ${client.library}` : language,
     seeds: module.isTransfer ?? false,
     ...(system.isReference && reference),
+    ...(subscribesTo && { systemClass: "client-cache" }),
+    ...(needs !== undefined && { check: (connector) => runsProcedures(connector, needs) }),
   });
-  const { needs } = module;
-  if (needs === undefined) return definition;
-  return {
-    ...definition,
-    async prepare(context) {
-      const prepared = await definition.prepare(context);
-      const { database } = placeOf(system, module, context.config);
-      const connector = connect(context.config, prepared.url, database);
-      try {
-        await connector.open();
-        await connector.call(needs);
-        if (subscribesTo) {
-          const transport = `${socketTransport()}, one connection for all workers; reads from the client's cache`;
-          Object.assign(prepared.fairness, { systemClass: "client-cache", transport });
-        }
-        return prepared;
-      } catch (error) {
-        await prepared.stop();
-        if (!String(error).includes("not supported")) throw error;
-        throw new NotRunning("the server runs no procedures, which this test needs: start one that does");
-      } finally {
-        await connector.close();
-      }
-    },
-  };
+}
+
+async function runsProcedures(connector: Connector, needs: string): Promise<void> {
+  try {
+    await connector.open();
+    await connector.call(needs);
+  } catch (error) {
+    if (!String(error).includes("not supported")) throw error;
+    throw new NotRunning("the server runs no procedures, which this test needs: start one that does");
+  } finally {
+    await connector.close();
+  }
 }

@@ -1,18 +1,20 @@
 // Connections by a client SDK with generated bindings: the npm package, and this repository's, which has the same interface.
 
 import { type Config, webSocketUrl } from "../config";
-import { withTimeout } from "../core/timeout";
+import { withTimeout } from "../core/clock";
 import {
   type Account,
   type CallArguments,
   type Connector,
   judgeTotals,
+  totalsOf,
   VerificationFailure,
   type VerifyTotals,
 } from "./connector";
 import { useSockets } from "./sockets";
 
 type Call = (args: CallArguments) => Promise<unknown>;
+type Functions = Record<string, Call | undefined>;
 
 /** What is used of the connection of either SDK; generated bindings have it with their own types. */
 interface SdkConnection {
@@ -46,15 +48,23 @@ export interface SdkConnectorOptions {
   address: string;
   database: string;
   config: Config;
+  /** The SDK's own, for arguments. */
+  Timestamp?: new (
+    microseconds: bigint,
+  ) => unknown;
   /** Tables to keep in the client's cache. */
   subscribesTo?: readonly string[] | undefined;
 }
+
+/** `ycsbRead` for `ycsb_read`. */
+const camelCase = (name: string) => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 
 const rowsMilliseconds = 60_000;
 
 export class SdkConnector implements Connector {
   readonly name: string;
   #connection: SdkConnection | undefined;
+  readonly #calls = new Map<string, Call>();
 
   constructor(
     private readonly options: SdkConnectorOptions,
@@ -97,6 +107,7 @@ export class SdkConnector implements Connector {
   async close(): Promise<void> {
     this.#connection?.disconnect();
     this.#connection = undefined;
+    this.#calls.clear();
   }
 
   /** Workers share a connection that subscribes: there is one cache, which has what its own writes have done. */
@@ -112,19 +123,28 @@ export class SdkConnector implements Connector {
     return this.#connection;
   }
 
+  /** A time as this SDK takes it. */
+  timestamp(microseconds: bigint): unknown {
+    const { Timestamp } = this.options;
+    if (!Timestamp) throw new Error(`${this.name}: times are not known`);
+    return new Timestamp(microseconds);
+  }
+
   /** A table in the client's cache, by its name in the bindings. */
   cached(table: string): unknown {
     if (!this.options.subscribesTo) throw new Error(`${this.name} subscribes to nothing`);
     return (this.#open.db as Record<string, unknown>)[table];
   }
 
-  /** Calls a reducer or a procedure, by its name in the bindings. */
+  /** Calls a reducer or a procedure, by its name in the bindings or by that of the RPC method. */
   call(name: string, args: CallArguments = {}): Promise<unknown> {
-    const { reducers, procedures } = this.#open;
-    const call = ((reducers as Record<string, Call>)[name] ?? (procedures as Record<string, Call>)[name]) as
-      | Call
-      | undefined;
-    if (!call) return Promise.reject(new Error(`${this.name}: the module has no function ${name}`));
+    let call = this.#calls.get(name);
+    if (!call) {
+      const { reducers, procedures } = this.#open as { reducers: Functions; procedures: Functions };
+      call = reducers[camelCase(name)] ?? procedures[camelCase(name)];
+      if (!call) return Promise.reject(new Error(`${this.name}: the module has no function ${name}`));
+      this.#calls.set(name, call);
+    }
     return call(args);
   }
 
@@ -135,14 +155,7 @@ export class SdkConnector implements Connector {
   async verify(): Promise<VerifyTotals> {
     if (this.isWorker) throw new VerificationFailure(`${this.name}: only the root connection verifies`);
     const { initialBalance } = this.options.config;
-    const initial = BigInt(initialBalance);
-    const totals: VerifyTotals = { accounts: 0n, total: 0n, changed: 0n };
-    for (const { balance } of await this.#accounts()) {
-      totals.accounts++;
-      totals.total += balance;
-      if (balance !== initial) totals.changed++;
-    }
-    return judgeTotals(totals, initialBalance);
+    return judgeTotals(totalsOf(await this.balances(), initialBalance), initialBalance);
   }
 
   async balances(): Promise<BigInt64Array> {

@@ -1,7 +1,7 @@
 // What the connectors of servers with the SpacetimeDB interface share: they get the server, the module and the seed.
 
 import { type Config, webSocketUrl } from "../config";
-import type { Fairness } from "../core/result";
+import type { SystemClass } from "../core/result";
 import {
   defaultAddress,
   foundServer,
@@ -13,7 +13,7 @@ import {
   startServer,
 } from "../init/stdb_server";
 import { type Connector, NotRunning } from "./connector";
-import type { ConnectorDefinition, NativeTarget, PrepareContext, Prepared } from "./definition";
+import { type ConnectorDefinition, fairnessOf, type NativeTarget, type PrepareContext } from "./definition";
 
 export interface StdbConnectorOptions {
   key: string;
@@ -30,6 +30,9 @@ export interface StdbConnectorOptions {
   seeds?: boolean;
   /** What of a result is on disk before it is answered, where the protocol does not let the client choose. */
   durability?: (server: StdbServer) => string;
+  systemClass?: SystemClass;
+  /** Whether the server has what the test needs; gets a connection that is not open, and rejects if it has not. */
+  check?: (connector: Connector) => Promise<void>;
   /** How the native load generator calls; by the client protocol if left out. */
   nativeKind?: NativeTarget["kind"];
 }
@@ -38,29 +41,22 @@ export function stdbDefinition(options: StdbConnectorOptions): ConnectorDefiniti
   const { key } = options;
   const startCommand = options.startCommand ?? "spacetime start";
 
+  /** A server that runs already. */
+  const foundAt = async (address: string): Promise<StdbServer> => {
+    if (await pings(address)) return foundServer(address);
+    throw new NotRunning(`no server at ${address}: start it with \`${startCommand}\``);
+  };
   const serverFor = async (context: PrepareContext): Promise<StdbServer> => {
     const { config } = context;
-    if (options.foreignServer) {
-      const address = options.foreignServer(config);
-      if (await pings(address)) return foundServer(address);
-      throw new NotRunning(`no server at ${address}: start it with \`${startCommand}\``);
-    }
-    if (config.stdbUrlGiven) {
-      if (await pings(config.stdbUrl)) return foundServer(config.stdbUrl);
-      throw new NotRunning(`no server at ${config.stdbUrl}: start it with \`${startCommand}\``);
-    }
-    if (context.asService) {
-      return (await pings(defaultAddress)) ? foundServer(defaultAddress) : startServer(context);
-    }
+    if (options.foreignServer) return foundAt(options.foreignServer(config));
+    if (config.stdbUrlGiven) return foundAt(config.stdbUrl);
     if (context.programs !== undefined) return startServer(context);
-    // `prep` or a person has started one with the database of this test.
+    if (!config.prep && !context.asService) return foundAt(defaultAddress);
+    // `prep` or a person has started one, for this test if it has the database.
     const { database } = options.module(config);
     const isThere = await pings(defaultAddress);
-    if (isThere && (!config.prep || (await hasDatabase(defaultAddress, database))))
-      return foundServer(defaultAddress);
-    if (!config.prep)
-      throw new NotRunning(`no server at ${defaultAddress}: start it with \`${startCommand}\``);
-    return startServer(context);
+    const isUsed = isThere && (context.asService || (await hasDatabase(defaultAddress, database)));
+    return isUsed ? foundServer(defaultAddress) : startServer(context);
   };
 
   return {
@@ -99,13 +95,21 @@ export function stdbDefinition(options: StdbConnectorOptions): ConnectorDefiniti
         } else {
           say(`using the database ${module.database} at ${server.address} as it is`);
         }
+        await options.check?.(options.connect(config, server.address, module.database));
       } catch (error) {
         await server.stop();
         throw error;
       }
-      const prepared: Prepared = {
+      return {
         url: server.address,
-        fairness: fairnessOf(options, config, server),
+        fairness: fairnessOf({
+          ...(options.systemClass && { systemClass: options.systemClass }),
+          isolation: "serializable",
+          durability: options.durability?.(server) ?? confirmation(config),
+          transport: options.transport,
+          orm: "none: tables of the module",
+          colocated: server.serverProcesses() !== null,
+        }),
         serverProcesses: server.serverProcesses(),
         software: {
           ...server.software,
@@ -117,25 +121,12 @@ export function stdbDefinition(options: StdbConnectorOptions): ConnectorDefiniti
         ...(server.dataDirectory !== undefined && { dataDirectory: server.dataDirectory }),
         ...(server.crash && { crash: server.crash }),
       };
-      return prepared;
     },
   };
 }
 
-function fairnessOf(options: StdbConnectorOptions, config: Config, server: StdbServer): Fairness {
-  const confirmed = config.stdbConfirmedReads ? "synced before the answer (group commit)" : "not waited for";
-  return {
-    systemClass: "full-stack",
-    isolation: "serializable",
-    durability: options.durability?.(server) ?? confirmed,
-    poolMax: null,
-    transport: options.transport,
-    orm: "none: tables of the module",
-    clientLanguage: "TypeScript",
-    colocated: server.serverProcesses() !== null,
-    roundTripsPerTx: 1,
-  };
-}
+const confirmation = ({ stdbConfirmedReads }: Config) =>
+  stdbConfirmedReads ? "synced before the answer (group commit)" : "not waited for";
 
 /** Over HTTP there is no switch: what a server does, it does for all (section 13). */
 export const httpDurability = (server: StdbServer): string =>

@@ -10,12 +10,12 @@ import { casesOf, type TestCase, testsOf, workloadOf } from "../tests/find";
 import type { Workload, WorkloadRun } from "../workloads/workload";
 import { fingerprint } from "./hardware";
 import { sessionUntilIdle } from "./idle";
-import { NotNative, nativeTargetOf, requireNativeTarget, runNative } from "./native";
+import { NotNative, nativeTargetOf, runNative } from "./native";
 import type { Absence, Hardware, RunFile, RunResult } from "./result";
 import { busyReason, combined, configOfFile, ensureDirectory, fileNameOf, writeJson } from "./results";
-import { roundTripMilliseconds } from "./round_trip";
 import { runOnce } from "./runner";
 import { suiteSoftware } from "./software";
+import { roundTripMilliseconds } from "./tcp";
 
 export const exitCodes = { ok: 0, failed: 1, notVerified: 2, notRunning: 3 } as const;
 
@@ -131,7 +131,7 @@ async function runBlock(options: BlockOptions, take: (file: RunFile) => void): P
   const { config, session, workload, block } = options;
   const { system } = block.testCase;
   const definition = await block.testCase.definition();
-  if (config.loadGenerator === "native") requireNativeTarget(definition);
+  if (config.loadGenerator === "native") nativeTargetOf(definition);
   const prepared = await definition.prepare(session.context(config, workload.name));
   try {
     const rttMs = await roundTripMilliseconds(prepared.url);
@@ -170,7 +170,7 @@ async function runSamples(
     const common = { config, run, connect, prepared, say: session.say, onPoint: progress.point };
     const result =
       config.loadGenerator === "native"
-        ? runNative({ ...common, system, target: nativeTargetOf(config, definition, prepared) })
+        ? runNative({ ...common, system, target: nativeTargetOf(definition)(config, prepared) })
         : runOnce({ ...common, ops });
     each.push(await result.finally(() => progress.end()));
     if (sample >= count) return { run, each };
@@ -192,7 +192,7 @@ function fileOf(
   { run, each, startedAt, rttMs }: Performed,
 ): RunFile {
   const { system, label } = block.testCase;
-  const native = config.loadGenerator === "native" ? nativeTargetOf(config, definition, prepared) : undefined;
+  const native = config.loadGenerator === "native" ? nativeTargetOf(definition)(config, prepared) : undefined;
   const machineBusy = busyReason(
     busyAtStart,
     each.map(({ cpu }) => cpu),

@@ -1,4 +1,4 @@
-// Time as the runner sees it, so that tests can run it without waiting.
+// Time as the runner sees it, so that tests can run it without waiting, and limits for what waits for a system.
 
 import { performance } from "node:perf_hooks";
 
@@ -18,3 +18,15 @@ export const realClock: Clock = {
     return () => clearInterval(timer);
   },
 };
+
+export async function withTimeout<T>(promise: Promise<T>, milliseconds: number, what: string): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const expired = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`${what} took more than ${milliseconds} ms`)), milliseconds);
+  });
+  try {
+    return await Promise.race([promise, expired]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,13 +1,10 @@
 // What the processes of a system use: CPU time and memory, and what the disk below its data writes (section 14.4).
 
-import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
+import { readdirSync, readlinkSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { deviceWrittenBytes, machineCpuSeconds } from "./machine";
+import { deviceWrittenBytes, machineCpuSeconds, readKernelFile, ticksPerSecond } from "./machine";
 import type { CpuReport, RoleUsage } from "./result";
-
-/** `sysconf(_SC_CLK_TCK)`, which is 100 on every Linux that Node runs on. */
-const ticksPerSecond = 100;
 
 export interface Usage {
   cpuSeconds: number;
@@ -21,17 +18,8 @@ interface ProcessStat {
   cpuTicks: number;
 }
 
-const read = (path: string): string | undefined => {
-  try {
-    return readFileSync(path, "latin1");
-  } catch {
-    // The process has ended meanwhile.
-    return undefined;
-  }
-};
-
 function statOf(pid: number): ProcessStat | undefined {
-  const text = read(`/proc/${pid}/stat`);
+  const text = readKernelFile(`/proc/${pid}/stat`);
   if (!text) return undefined;
   // The name, in brackets, may have blanks.
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
@@ -48,31 +36,20 @@ const processIds = () =>
 /** These processes and everything below them. */
 function trees(roots: readonly number[]): ProcessStat[] {
   const all = processIds().flatMap((pid) => statOf(pid) ?? []);
-  const children = groupByParent(all);
-  const byId = new Map(all.map((stat) => [stat.pid, stat]));
   const found = new Map<number, ProcessStat>();
-  const pending = [...roots];
-  for (let pid = pending.pop(); pid !== undefined; pid = pending.pop()) {
-    const stat = byId.get(pid);
-    if (!stat || found.has(pid)) continue;
-    found.set(pid, stat);
-    for (const child of children.get(pid) ?? []) pending.push(child.pid);
-  }
+  const take = (stat: ProcessStat) => {
+    if (found.has(stat.pid)) return;
+    found.set(stat.pid, stat);
+    for (const child of children.get(stat.pid) ?? []) take(child);
+  };
+  const children = new Map<number, ProcessStat[]>();
+  for (const stat of all) children.set(stat.parent, [...(children.get(stat.parent) ?? []), stat]);
+  for (const stat of all) if (roots.includes(stat.pid)) take(stat);
   return [...found.values()];
 }
 
-function groupByParent(all: readonly ProcessStat[]): Map<number, ProcessStat[]> {
-  const groups = new Map<number, ProcessStat[]>();
-  for (const stat of all) {
-    const group = groups.get(stat.parent);
-    if (group) group.push(stat);
-    else groups.set(stat.parent, [stat]);
-  }
-  return groups;
-}
-
 function memoryOf(pid: number): { own: number; shared: number } {
-  const status = read(`/proc/${pid}/status`) ?? "";
+  const status = readKernelFile(`/proc/${pid}/status`) ?? "";
   const kilobytes = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(status)?.[1] ?? 0);
   return { own: kilobytes("RssAnon") * 1024, shared: (kilobytes("RssShmem") + kilobytes("RssFile")) * 1024 };
 }
@@ -96,7 +73,7 @@ export function processesListeningOn(...ports: number[]): number[] {
   const wanted = new Set(ports.map((port) => port.toString(16).toUpperCase().padStart(4, "0")));
   const sockets = new Set<string>();
   for (const table of ["/proc/net/tcp", "/proc/net/tcp6"]) {
-    for (const line of (read(table) ?? "").split("\n").slice(1)) {
+    for (const line of (readKernelFile(table) ?? "").split("\n").slice(1)) {
       const fields = line.trim().split(/\s+/);
       const isListening = fields[3] === "0A";
       if (isListening && wanted.has(fields[1]?.split(":")[1] ?? "")) sockets.add(`socket:[${fields[9]}]`);
@@ -106,17 +83,17 @@ export function processesListeningOn(...ports: number[]): number[] {
 }
 
 function holdsOneOf(pid: number, sockets: ReadonlySet<string>): boolean {
-  try {
-    return readdirSync(`/proc/${pid}/fd`).some((fd) => {
-      try {
-        return sockets.has(readlinkSync(`/proc/${pid}/fd/${fd}`));
-      } catch {
-        return false;
-      }
-    });
-  } catch {
-    return false;
-  }
+  const orNothing = <T>(look: () => T): T | undefined => {
+    try {
+      return look();
+    } catch {
+      // It has been closed meanwhile, or the process has ended.
+      return undefined;
+    }
+  };
+  const directory = `/proc/${pid}/fd`;
+  const descriptors = orNothing(() => readdirSync(directory)) ?? [];
+  return descriptors.some((fd) => sockets.has(orNothing(() => readlinkSync(`${directory}/${fd}`)) ?? ""));
 }
 
 /** Bytes that the files below a directory take on disk. */

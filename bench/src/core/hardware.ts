@@ -1,20 +1,13 @@
 // The machine that a result was measured on (section 6.2).
 
-import { closeSync, fdatasyncSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
+import { closeSync, fdatasyncSync, openSync, rmSync, writeSync } from "node:fs";
 import { availableParallelism, cpus, loadavg, release, totalmem } from "node:os";
 import { join } from "node:path";
+import { readKernelFile as read } from "./machine";
 import type { Hardware } from "./result";
 
 const syncProbes = 200;
 const syncBytes = 4096;
-
-const read = (path: string): string | undefined => {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return undefined;
-  }
-};
 
 export function fingerprint(dataDirectory: string): Hardware {
   const cpuinfo = read("/proc/cpuinfo") ?? "";

@@ -5,9 +5,10 @@ import { readFileSync, statSync } from "node:fs";
 /** What a sector of `/sys/.../stat` is, whatever the device's own size. */
 const sectorBytes = 512;
 /** `sysconf(_SC_CLK_TCK)`, which is 100 on every Linux that Node runs on. */
-const ticksPerSecond = 100;
+export const ticksPerSecond = 100;
 
-const read = (path: string): string | undefined => {
+/** A file of the kernel; undefined where there is none, e.g. of a process that has ended. */
+export const readKernelFile = (path: string): string | undefined => {
   try {
     return readFileSync(path, "latin1");
   } catch {
@@ -37,7 +38,7 @@ export function deviceWrittenBytes(directory: string | undefined): number | null
   if (directory === undefined) return null;
   try {
     const { dev } = statSync(directory, { bigint: true });
-    const sectors = parseSectorsWritten(read(`/sys/dev/block/${deviceNumber(dev)}/stat`) ?? "");
+    const sectors = parseSectorsWritten(readKernelFile(`/sys/dev/block/${deviceNumber(dev)}/stat`) ?? "");
     return sectors === null ? null : sectors * sectorBytes;
   } catch {
     return null;
@@ -47,7 +48,7 @@ export function deviceWrittenBytes(directory: string | undefined): number | null
 /** Processor time that programs of this machine have used (user, nice, system), in seconds; null where unknown. */
 export function machineCpuSeconds(): number | null {
   const fields = /^cpu\s+(.*)$/m
-    .exec(read("/proc/stat") ?? "")?.[1]
+    .exec(readKernelFile("/proc/stat") ?? "")?.[1]
     ?.trim()
     .split(/\s+/)
     .map(Number);

@@ -24,21 +24,13 @@ export class NotNative extends Error {
   override readonly name = "NotNative";
 }
 
-const notNative = (key: string) =>
-  new NotNative(`the native load generator does not speak the protocol of ${key}`);
-
-/** Before anything is started for it. */
-export function requireNativeTarget(definition: ConnectorDefinition): void {
-  if (!definition.nativeTarget) throw notNative(definition.key);
-}
-
-export function nativeTargetOf(
-  config: Config,
-  definition: ConnectorDefinition,
-  prepared: Prepared,
-): NativeTarget {
-  if (!definition.nativeTarget) throw notNative(definition.key);
-  return definition.nativeTarget(config, prepared);
+/** How the native load generator reaches the systems of a connector; found out before anything is started for it. */
+export function nativeTargetOf({
+  key,
+  nativeTarget,
+}: ConnectorDefinition): (config: Config, prepared: Prepared) => NativeTarget {
+  if (nativeTarget) return nativeTarget;
+  throw new NotNative(`the native load generator does not speak the protocol of ${key}`);
 }
 
 let program: Promise<string> | undefined;
@@ -226,18 +218,13 @@ function cpuAccountOf(options: NativeRunOptions, child: ChildProcess): CpuAccoun
   );
 }
 
-const pointOf = (
-  config: Config,
+function pointOf(
+  { warmupSec }: Config,
   { second, transfers, p50_ms, p95_ms, p99_ms }: NativeSecond,
-): SeriesPoint => ({
-  tSec: config.warmupSec + second,
-  tps: transfers,
-  p50_ms,
-  p95_ms,
-  p99_ms,
-  samples: transfers,
-  dtMs: 1000,
-});
+): SeriesPoint {
+  const counted = { tps: transfers, samples: transfers, dtMs: 1000 };
+  return { tSec: warmupSec + second, ...counted, p50_ms, p95_ms, p99_ms };
+}
 
 /** The load generator has compared every account with what was acknowledged. */
 function withStrict(

@@ -5,13 +5,12 @@ import type { Config } from "../config";
 import type { Connector } from "../connectors/connector";
 import type { Prepared } from "../connectors/definition";
 import type { RunOperation, SystemUnderTest, Verdict, WorkloadRun } from "../workloads/workload";
-import { type Clock, realClock } from "./clock";
+import { type Clock, realClock, withTimeout } from "./clock";
 import { CpuAccount } from "./cpu";
 import { inTurn, refilled, whenDue } from "./loops";
 import { Measurement } from "./measurement";
 import type { RunResult, SeriesPoint, VerifyReport } from "./result";
 import { runResult } from "./results";
-import { withTimeout } from "./timeout";
 
 export interface RunOptions {
   config: Config;

@@ -1,10 +1,9 @@
 // The two sweeps (section 3.4): one connector after another, each point the mean of three runs.
 
-import type { Config } from "../config";
+import type { Config, Sweep } from "../config";
 import { NotRunning } from "../connectors/connector";
 import { sleep } from "../init/processes";
 import type { Session } from "../init/session";
-import type { Sweep } from "../opts";
 import { formatInteger, formatLatency } from "../report/format";
 import { progressPrinter } from "../report/progress";
 import type { TestCase } from "../tests/find";
@@ -32,11 +31,9 @@ const scalars = [
 
 type AverageResult = Record<(typeof scalars)[number], number> & { timeSeries: [] };
 
-export interface SweepPoint {
-  alpha?: number;
-  concurrency?: number;
-  avgResult: AverageResult;
-}
+/** What one point of a sweep differs in from the settings. */
+type Point = { alpha: number } | { concurrency: number };
+type SweepPoint = Point & { avgResult: AverageResult };
 
 /** The points of a sweep over alpha: in steps, both ends included. */
 export function contentionPoints({ from, to, step }: Sweep): number[] {
@@ -63,8 +60,7 @@ export async function sweep(
   config: Config,
   test: string,
   session: Session,
-  kind: "contention" | "concurrency",
-  range: Sweep,
+  points: readonly Point[],
 ): Promise<number> {
   const { cases, absent } = chooseCases(config, test);
   for (const { system, reason } of absent) session.say(`${system}: ${reason}`);
@@ -76,7 +72,7 @@ export async function sweep(
   for (const testCase of cases) {
     const { system, label } = testCase;
     try {
-      const res = await sweepOne(config, session, kind, range, testCase, exit);
+      const res = await sweepOne(config, session, points, testCase, exit);
       results.push({ system, label, file: `${system}.ts`, ...settings, res });
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
@@ -95,8 +91,7 @@ export async function sweep(
 async function sweepOne(
   config: Config,
   session: Session,
-  kind: "contention" | "concurrency",
-  range: Sweep,
+  values: readonly Point[],
   testCase: TestCase,
   exit: ExitCode,
 ): Promise<SweepPoint[]> {
@@ -106,8 +101,7 @@ async function sweepOne(
   const prepared = await definition.prepare(session.context(config, transferWorkload.name));
   try {
     const points: SweepPoint[] = [];
-    for (const value of kind === "contention" ? contentionPoints(range) : concurrencyPoints(range)) {
-      const varied = kind === "contention" ? { alpha: value } : { concurrency: value };
+    for (const varied of values) {
       const { concurrency } = config;
       const load = { alpha: config.alphas[0]!, concurrency, inFlight: inFlightOf(config), ...varied };
       const runs: RunResult[] = [];

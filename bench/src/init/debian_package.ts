@@ -4,6 +4,7 @@ import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
+import type { Environment } from "../config";
 
 const run = promisify(execFile);
 
@@ -11,9 +12,9 @@ const installMillisecondsMax = 300_000;
 const lockSecondsMax = 120;
 const aptGet = "/usr/bin/apt-get";
 
-export const mayInstall = (): boolean => process.getuid?.() === 0 && existsSync(aptGet);
+const mayInstall = (): boolean => process.getuid?.() === 0 && existsSync(aptGet);
 
-export async function installPackage(name: string): Promise<void> {
+async function installPackage(name: string): Promise<void> {
   const environment = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
   const options = { env: environment, timeout: installMillisecondsMax };
   // Somebody else may be installing just now, even another process of this suite.
@@ -25,10 +26,11 @@ export async function installPackage(name: string): Promise<void> {
 /** Debian keeps servers where only root has them on the path. */
 const serverDirectories = ["/usr/sbin", "/usr/local/sbin"];
 
-function findProgram(name: string): string | undefined {
-  const path = (process.env["PATH"] ?? "").split(delimiter).filter((directory) => directory !== "");
-  return [...path, ...serverDirectories].map((directory) => join(directory, name)).find(existsSync);
-}
+export const pathDirectories = (environment: Environment = process.env): string[] =>
+  (environment["PATH"] ?? "").split(delimiter).filter((directory) => directory !== "");
+
+const findProgram = (name: string): string | undefined =>
+  [...pathDirectories(), ...serverDirectories].map((directory) => join(directory, name)).find(existsSync);
 
 interface NeededProgram {
   program: string;
@@ -41,10 +43,12 @@ interface NeededProgram {
   say(line: string): void;
 }
 
-/** The path of a program; installs its package where that can be done without asking. */
-export async function neededProgram(needed: NeededProgram): Promise<string> {
-  const { program, name, urlVariable, say } = needed;
-  const found = findProgram(program);
+/** What `find` finds; installs the package that has it where that can be done without asking. */
+export async function foundOrInstalled(
+  { program, name, urlVariable, say, ...needed }: NeededProgram,
+  find: () => string | undefined = () => findProgram(program),
+): Promise<string> {
+  const found = find();
   if (found) return found;
   if (!mayInstall()) {
     throw new Error(
@@ -54,7 +58,7 @@ export async function neededProgram(needed: NeededProgram): Promise<string> {
   }
   say(`installing Debian's package ${needed.package} (a service that it may start is not used)`);
   await installPackage(needed.package);
-  const installed = findProgram(program);
+  const installed = find();
   if (!installed) throw new Error(`Debian's package ${needed.package} was installed, but has no ${program}`);
   return installed;
 }

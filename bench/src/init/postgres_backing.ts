@@ -4,16 +4,16 @@ import { join } from "node:path";
 import type pg from "pg";
 import { NotRunning } from "../connectors/connector";
 import type { PrepareContext } from "../connectors/definition";
+import { accepts } from "../core/tcp";
+import { placeOf } from "./addresses";
+import type { Back } from "./backing";
 import {
-  accepts,
   connectDatabase,
   type Database,
   foundDatabase,
-  placeOf,
   settingsOf,
   startDatabase,
 } from "./postgres_database";
-import type { Backing } from "./rpc_server";
 
 export interface PostgresBackingOptions {
   /** Names of the variables of the database's address; without one of them a private cluster is started, if it may be. */
@@ -33,6 +33,11 @@ export interface PostgresBackingOptions {
   make?(pool: pg.Pool, context: PrepareContext): Promise<void>;
 }
 
+const isListening = (url: string) => {
+  const { hostname, port } = new URL(url);
+  return accepts(hostname, Number(port || 5432));
+};
+
 async function chooseDatabase(context: PrepareContext, options: PostgresBackingOptions): Promise<Database> {
   const name = options.urlVariables.find((variable) => process.env[variable]);
   if (name !== undefined) {
@@ -41,7 +46,7 @@ async function chooseDatabase(context: PrepareContext, options: PostgresBackingO
     return foundDatabase(url, options.asksForIsolation ? settingsOf(context.config) : {});
   }
   const usual = options.urlDefault;
-  if (usual !== undefined && (await accepts(usual))) return foundDatabase(usual, {});
+  if (usual !== undefined && (await isListening(usual))) return foundDatabase(usual, {});
   if (!options.mayStart) {
     const where = usual === undefined ? "" : ` and nothing listens at ${placeOf(usual)}`;
     throw new NotRunning(`${options.urlVariables.join(" or ")} is not set${where}: ${options.startCommand}`);
@@ -58,8 +63,8 @@ async function chooseDatabase(context: PrepareContext, options: PostgresBackingO
 
 /** For `back` of an RPC definition. */
 export const postgresBacking =
-  (options: PostgresBackingOptions) =>
-  async (context: PrepareContext): Promise<Backing> => {
+  (options: PostgresBackingOptions): Back =>
+  async (context) => {
     const database = await chooseDatabase(context, options);
     const { url, cluster } = database;
     try {
@@ -71,9 +76,7 @@ export const postgresBacking =
     }
     return {
       environment: { [options.serverVariable]: url },
-      get processes() {
-        return cluster ? [cluster.pid()] : null;
-      },
+      processes: () => (cluster ? [cluster.pid()] : null),
       ...(cluster && { dataDirectory: join(cluster.directory, "data"), crash: () => cluster.crash() }),
       stop: () => database.stop(),
     };

@@ -2,7 +2,6 @@
 // Its settings are those of a fresh installation, so every commit waits for its sync (section 12, "Further rules").
 
 import { execFile } from "node:child_process";
-import { randomBytes } from "node:crypto";
 import {
   chownSync,
   existsSync,
@@ -16,14 +15,13 @@ import {
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { PostgresPrograms } from "./postgres_programs";
-import { freePort, type ProcessGroup, type Program, sleep } from "./processes";
+import { newPassword, onFreePort, removeDirectory } from "./private_server";
+import { type ProcessGroup, type Program, sleep } from "./processes";
 
 const run = promisify(execFile);
 
 const initialiseMillisecondsMax = 60_000;
 const stopMillisecondsMax = 10_000;
-/** A port may be taken by somebody else between the moment it was found free and the start. */
-const startAttemptsMax = 3;
 const restartAttemptsMax = 20;
 const restartPauseMilliseconds = 250;
 const directoryPrefix = "lightcone-bench-postgres-";
@@ -110,7 +108,7 @@ async function initialise(
   programs: PostgresPrograms,
   account: Account | undefined,
 ): Promise<string> {
-  const password = randomBytes(18).toString("base64url");
+  const password = newPassword();
   const passwordFile = join(directory, "password");
   writeFileSync(passwordFile, password, { mode: 0o600 });
   if (account) chownSync(passwordFile, account.uid, account.gid);
@@ -161,17 +159,6 @@ function launcher(options: ClusterOptions, directory: string, account: Account |
   };
 }
 
-async function launchOnFreePort(launch: Launch): Promise<{ program: Program; port: number }> {
-  for (let attempt = 1; ; attempt += 1) {
-    const port = await freePort();
-    try {
-      return { program: await launch(port), port };
-    } catch (error) {
-      if (attempt === startAttemptsMax) throw error;
-    }
-  }
-}
-
 /** After a kill the new server must wait until the last process of the old one has let go of the memory they shared. */
 async function launchAfterKill(launch: Launch, port: number): Promise<Program> {
   for (let attempt = 1; ; attempt += 1) {
@@ -200,8 +187,7 @@ export async function startCluster(options: ClusterOptions): Promise<PostgresClu
   mkdirSync(parent, { recursive: true });
   sweep(parent, say);
   const directory = mkdtempSync(join(parent, `${directoryPrefix}${process.pid}-`));
-  // Processes of a killed server may write for a moment yet.
-  const remove = () => rmSync(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+  const remove = () => removeDirectory(directory);
   // Behind the end of the processes, which the session has registered before.
   process.once("exit", remove);
   const removeNow = () => {
@@ -212,7 +198,7 @@ export async function startCluster(options: ClusterOptions): Promise<PostgresClu
     if (account) chownSync(directory, account.uid, account.gid);
     const password = await initialise(directory, programs, account);
     const launch = launcher(options, directory, account);
-    const launched = await launchOnFreePort(launch);
+    const launched = await onFreePort(launch);
     const { port } = launched;
     let server = launched.program;
     say(

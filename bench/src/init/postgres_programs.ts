@@ -3,10 +3,10 @@
 
 import { execFile } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Environment } from "../config";
-import { installPackage, mayInstall } from "./debian_package";
+import { foundOrInstalled, pathDirectories } from "./debian_package";
 
 const run = promisify(execFile);
 
@@ -34,23 +34,9 @@ function debianDirectories(): string[] {
 
 function findDirectory(environment: Environment): string | undefined {
   const named = environment["PG_BIN_DIR"];
-  if (named) {
-    if (holdsServer(named)) return named;
-    throw new Error(`PG_BIN_DIR is ${named}, but the programs postgres and initdb are not in it`);
-  }
-  const onPath = (environment["PATH"] ?? "").split(delimiter).filter((directory) => directory !== "");
-  return [...debianDirectories(), ...onPath].find(holdsServer);
-}
-
-async function install(say: (line: string) => void): Promise<void> {
-  if (!mayInstall()) {
-    throw new Error(
-      "PostgreSQL is not installed. Install it (Debian: `apt-get install postgresql`), name the directory of its " +
-        "programs in PG_BIN_DIR, or a running server in PG_URL",
-    );
-  }
-  say("installing Debian's package postgresql (the cluster that it may start is not used)");
-  await installPackage("postgresql");
+  if (!named) return [...debianDirectories(), ...pathDirectories(environment)].find(holdsServer);
+  if (holdsServer(named)) return named;
+  throw new Error(`PG_BIN_DIR is ${named}, but the programs postgres and initdb are not in it`);
 }
 
 /** Finds PostgreSQL, and installs it where that can be done without asking. */
@@ -58,12 +44,16 @@ export async function findPostgres(
   say: (line: string) => void,
   environment: Environment = process.env,
 ): Promise<PostgresPrograms> {
-  let directory = findDirectory(environment);
-  if (directory === undefined) {
-    await install(say);
-    directory = findDirectory(environment);
-  }
-  if (directory === undefined) throw new Error(`PostgreSQL was installed, but it is not below ${debianRoot}`);
+  const directory = await foundOrInstalled(
+    {
+      program: "postgres",
+      package: "postgresql",
+      name: "PostgreSQL",
+      urlVariable: "PG_URL, its programs in PG_BIN_DIR",
+      say,
+    },
+    () => findDirectory(environment),
+  );
   const { stdout } = await run(join(directory, "postgres"), ["--version"]);
   return { directory, version: stdout.trim().replace(/^postgres \(PostgreSQL\) /, "") };
 }

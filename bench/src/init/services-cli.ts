@@ -1,14 +1,19 @@
-// `pnpm run services start|stop|status`
+// `pnpm run services start|stop|status`; `host` is the process in the background.
 
 import "dotenv/config";
-import { prepare } from "./init-all";
-import { servicesState, stopServices } from "./services";
+import { UsageError } from "../config";
+import { runProgram } from "../program";
+import { hostServices, prepareServices, servicesState, stopServices } from "./services";
 import { say } from "./session";
 
-async function main([command, ...flags]: string[]): Promise<number> {
+runProgram(import.meta.filename, async () => {
+  const [command, ...flags] = process.argv.slice(2);
   switch (command) {
     case "start":
-      return prepare(flags);
+      return prepareServices(flags);
+    case "host":
+      await hostServices(flags);
+      return 0;
     case "stop":
       say((await stopServices()) ? "stopped" : "nothing runs");
       return 0;
@@ -23,14 +28,6 @@ async function main([command, ...flags]: string[]): Promise<number> {
       return state ? 0 : 3;
     }
     default:
-      throw new Error(`services start|stop|status, not ${command ?? "nothing"}`);
+      throw new UsageError(`services start|stop|status, not ${command ?? "nothing"}`);
   }
-}
-
-main(process.argv.slice(2)).then(
-  (code) => process.exit(code),
-  (error: unknown) => {
-    console.error(`error: ${error instanceof Error ? error.message : String(error)}`);
-    process.exit(1);
-  },
-);
+});

@@ -13,13 +13,15 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import type { Config } from "../config";
+import { type Config, UsageError } from "../config";
 import { NotRunning } from "../connectors/connector";
 import type { Prepared } from "../connectors/definition";
+import { parseCommandLine } from "../opts";
 import { casesOf, loadConnector } from "../tests/find";
+import { nodeCommand } from "./backing";
 import { packageDirectory } from "./commands";
 import { sleep } from "./processes";
-import { openSession } from "./session";
+import { openSession, say } from "./session";
 
 export interface ServicesState {
   /** The process in the background. */
@@ -79,7 +81,10 @@ function write(state: ServicesState): void {
 }
 
 /** The process in the background: prepares, writes its state, and waits for SIGTERM. */
-export async function hostServices(config: Config, test: string): Promise<void> {
+export async function hostServices(flags: readonly string[]): Promise<void> {
+  const commandLine = parseCommandLine("prep", flags, process.env);
+  if (!commandLine) return;
+  const { config, test } = commandLine;
   const session = openSession();
   const state: ServicesState = { pid: process.pid, test, isReady: false, ready: {}, failed: {} };
   const prepared: Prepared[] = [];
@@ -114,25 +119,22 @@ export async function hostServices(config: Config, test: string): Promise<void> 
   state.isReady = true;
   write(state);
   // Until a signal comes.
-  setInterval(() => undefined, 1 << 30);
+  await new Promise(() => setInterval(() => undefined, 1 << 30));
 }
 
 /** Starts the background process with these flags, shows what it says, and waits until all is prepared. */
-export async function startServices(
-  flags: readonly string[],
-  say: (line: string) => void,
-): Promise<ServicesState> {
+async function startServices(flags: readonly string[]): Promise<ServicesState> {
   if (servicesState()) {
     say("stopping the services that run already");
     await stopServices();
   }
   mkdirSync(dataDirectory(), { recursive: true });
   const log = openSync(logFile(), "w");
-  const child = spawn(
-    process.execPath,
-    ["--import", "tsx", join(packageDirectory, "src/init/services_host.ts"), ...flags],
-    { cwd: packageDirectory, detached: true, stdio: ["ignore", log, log] },
-  );
+  const [command, ...args] = nodeCommand("src/init/services-cli.ts", "host", ...flags);
+  const child = spawn(command!, args, {
+    ...{ cwd: packageDirectory, detached: true },
+    stdio: ["ignore", log, log],
+  });
   closeSync(log);
   child.unref();
   let exitCode: number | null | undefined;
@@ -149,6 +151,29 @@ export async function startServices(
       throw new Error(`the services did not start; ${logFile()} has all of their output`);
     await sleep(100);
   }
+}
+
+/** 0, or 1 if something failed that was asked for, or 3 if it is a service that the suite cannot start. */
+function exitCodeOf(state: ServicesState, wasAskedFor: boolean): number {
+  const failures = Object.values(state.failed).filter(({ isNotRunning }) => wasAskedFor || !isNotRunning);
+  if (failures.some(({ isNotRunning }) => !isNotRunning)) return 1;
+  return failures.length > 0 ? 3 : 0;
+}
+
+/** Starts the services that connectors need, publishes modules, seeds. */
+export async function prepareServices(flags: readonly string[]): Promise<number> {
+  // Bad flags are told here, not in the log of the background process.
+  const commandLine = parseCommandLine("prep", flags, process.env);
+  if (!commandLine) return 0;
+  const { config } = commandLine;
+  if (config.useDocker)
+    throw new UsageError("--use-docker: this suite starts its services as processes, without Docker");
+  const state = await startServices(flags);
+  for (const [key, { url }] of Object.entries(state.ready)) say(`${key} is ready at ${url}`);
+  for (const [key, { reason }] of Object.entries(state.failed))
+    say(`${key} is not: ${reason.split("\n")[0]}`);
+  say("`pnpm run services stop` ends them");
+  return config.keepGoing ? 0 : exitCodeOf(state, config.connectors !== undefined);
 }
 
 const stopMilliseconds = 30_000;

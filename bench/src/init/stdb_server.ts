@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { httpUrl, normalizeStdbUrl } from "../config";
 import type { PrepareContext } from "../connectors/definition";
-import { processesListeningOn } from "../core/cpu";
+import { processesAt } from "./addresses";
 import { packageDirectory, prepareScriptCommand, runCommand } from "./commands";
 import type { Program } from "./processes";
 
@@ -55,11 +55,9 @@ export function builtPrograms(say: (line: string) => void): Promise<string> {
 /** A server that was found running: it stays as it is. */
 export function foundServer(address: string): StdbServer {
   const { host } = normalizeStdbUrl(address);
-  const { hostname, port } = new URL(`ws://${host}`);
-  const isLocal = ["127.0.0.1", "localhost", "[::1]"].includes(hostname);
   return {
     address,
-    serverProcesses: () => (isLocal ? processesListeningOn(Number(port || "80")) : null),
+    serverProcesses: () => processesAt(`ws://${host}`),
     isOurs: false,
     software: { server: `found at ${host}` },
     stop: async () => {},
@@ -134,14 +132,8 @@ export async function publishModule(context: PrepareContext, address: string, mo
   await prepareScriptCommand("module", path);
   await run(spacetime("login", "--server-issued-login", url));
   const publish = [
-    "publish",
-    "--delete-data",
-    "--yes",
-    "--server",
-    url,
-    "--module-path",
-    path,
-    module.database,
+    ...["publish", "--delete-data", "--yes", "--server", url],
+    ...["--module-path", path, module.database],
   ];
   if (existsSync(join(path, "Cargo.toml"))) await prepareScriptCommand("wasm", ...spacetime(...publish));
   else await run(spacetime(...publish));

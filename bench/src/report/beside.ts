@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { UsageError } from "../config";
 import { median } from "../core/statistics";
+import { runProgram } from "../program";
 import { formatInteger, formatLatency, markdownTable } from "./format";
 
 interface Report {
@@ -80,8 +81,9 @@ const inFlightOf = (key: string) => {
   return connections * inFlight;
 };
 
-if (process.argv[1] === import.meta.filename) {
+runProgram(import.meta.filename, async () => {
   const [directory] = process.argv.slice(2);
   if (directory === undefined) throw new UsageError("usage: pnpm run beside <directory>");
   console.log(besideTable(readReports(directory)));
-}
+  return 0;
+});

@@ -14,10 +14,10 @@ export interface LineChart {
   isLog: boolean;
 }
 
-const width = 774;
+export const chartWidth = 774;
 const height = 340;
 const margin = { top: 52, right: 250, bottom: 34, left: 52 };
-const plotWidth = width - margin.left - margin.right;
+const plotWidth = chartWidth - margin.left - margin.right;
 const plotHeight = height - margin.top - margin.bottom;
 /** Least distance between two labels at the ends of lines. */
 const labelHeight = 13;
@@ -25,7 +25,13 @@ const labelHeight = 13;
 export const escapeXml = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 
-const round = (value: number) => Math.round(value * 10) / 10;
+export const round = (value: number) => Math.round(value * 10) / 10;
+
+export const lineOf = (kind: string, x1: number, x2: number, y1: number, y2: number): string =>
+  `<line class="${kind}" x1="${x1}" x2="${x2}" y1="${y1}" y2="${y2}"/>`;
+
+export const textOf = (kind: string, x: number, y: number, text: string, anchor?: "middle" | "end"): string =>
+  `<text class="${kind}" x="${x}" y="${y}"${anchor ? ` text-anchor="${anchor}"` : ""}>${escapeXml(text)}</text>`;
 
 export function lineChart(chart: LineChart): string {
   const { lines, value, isLog } = chart;
@@ -50,8 +56,8 @@ export function lineChart(chart: LineChart): string {
   return svg(
     chart.title,
     [
-      `<text class="title" x="${margin.left}" y="18">${escapeXml(chart.title)}</text>`,
-      `<text class="subtitle" x="${margin.left}" y="34">${escapeXml(chart.subtitle)}</text>`,
+      textOf("title", margin.left, 18, chart.title),
+      textOf("subtitle", margin.left, 34, chart.subtitle),
       gridY(y, placeY),
       axisX(seconds, placeX),
       ...warmups.map((sec) => warmupLine(placeX(sec))),
@@ -62,36 +68,29 @@ export function lineChart(chart: LineChart): string {
   );
 }
 
-function gridY(scale: Scale, place: (value: number) => number): string {
-  return scale.ticks
+const gridY = (scale: Scale, place: (value: number) => number): string =>
+  scale.ticks
     .map(({ value, label, isMajor }) => {
       const y = round(place(value));
-      const line = `<line class="${isMajor ? "grid" : "grid minor"}" x1="${margin.left}" x2="${margin.left + plotWidth}" y1="${y}" y2="${y}"/>`;
-      return label
-        ? `${line}<text class="tick" x="${margin.left - 6}" y="${y + 4}" text-anchor="end">${label}</text>`
-        : line;
+      const line = lineOf(isMajor ? "grid" : "grid minor", margin.left, margin.left + plotWidth, y, y);
+      return label ? line + textOf("tick", margin.left - 6, y + 4, label, "end") : line;
     })
     .join("\n");
-}
 
 function axisX(seconds: number, place: (tSec: number) => number): string {
   const y = margin.top + plotHeight;
+  const right = margin.left + plotWidth;
   const ticks = linearScale([seconds]).ticks.filter(({ value }) => value <= seconds + 1e-9);
-  const labels = ticks.map(
-    ({ value }) =>
-      `<text class="tick" x="${round(place(value))}" y="${y + 16}" text-anchor="middle">${shortNumber(value)}</text>`,
-  );
-  const unit = `<text class="tick" x="${margin.left + plotWidth + 8}" y="${y + 16}">seconds</text>`;
   return [
-    `<line class="axis" x1="${margin.left}" x2="${margin.left + plotWidth}" y1="${y}" y2="${y}"/>`,
-    ...labels,
-    unit,
+    lineOf("axis", margin.left, right, y, y),
+    ...ticks.map(({ value }) => textOf("tick", round(place(value)), y + 16, shortNumber(value), "middle")),
+    textOf("tick", right + 8, y + 16, "seconds"),
   ].join("");
 }
 
 const warmupLine = (x: number) =>
-  `<line class="warmup" x1="${round(x)}" x2="${round(x)}" y1="${margin.top}" y2="${margin.top + plotHeight}"/>` +
-  `<text class="tick" x="${round(x)}" y="${margin.top - 3}" text-anchor="middle">measured from here</text>`;
+  lineOf("warmup", round(x), round(x), margin.top, margin.top + plotHeight) +
+  textOf("tick", round(x), margin.top - 3, "measured from here", "middle");
 
 /** The names at the ends of the lines, moved apart where they would lie on each other: the legend, once per name. */
 function endLabels(
@@ -122,10 +121,9 @@ function endLabels(
     .map(({ line, y }) => {
       const { hue, dash } = styleOf(line.system);
       const x = margin.left + plotWidth + 8;
-      return (
-        `<g data-name="${escapeXml(line.name)}"><line class="line hue${hue}${dash ? " dash" : ""}" x1="${x}" x2="${x + 12}" y1="${round(y)}" y2="${round(y)}"/>` +
-        `<text class="label" x="${x + 16}" y="${round(y) + 4}">${escapeXml(line.name)}</text></g>`
-      );
+      const mark = lineOf(`line hue${hue}${dash ? " dash" : ""}`, x, x + 12, round(y), round(y));
+      const name = textOf("label", x + 16, round(y) + 4, line.name);
+      return `<g data-name="${escapeXml(line.name)}">${mark}${name}</g>`;
     })
     .join("\n");
 }
@@ -151,7 +149,7 @@ const barRight = 170;
 /** Horizontal bars from 0, the longest first, each with its value beside it. */
 export function barChart(title: string, subtitles: readonly string[], bars: readonly Bar[]): string {
   const most = Math.max(1e-9, ...bars.map((bar) => bar.value + bar.error));
-  const span = width - barLeft - barRight;
+  const span = chartWidth - barLeft - barRight;
   const top = 24 + subtitles.length * 16;
   const total = top + bars.length * (barHeight + barGap) + 6;
   const rows = bars.map((bar, i) => {
@@ -161,27 +159,22 @@ export function barChart(title: string, subtitles: readonly string[], bars: read
     const middle = y + barHeight / 2;
     const from = barLeft + (Math.max(0, bar.value - bar.error) / most) * span;
     const to = barLeft + ((bar.value + bar.error) / most) * span;
-    const error =
-      bar.error > 0
-        ? `<line class="error" x1="${round(from)}" x2="${round(to)}" y1="${middle}" y2="${middle}"/>`
-        : "";
+    const error = bar.error > 0 ? lineOf("error", round(from), round(to), middle, middle) : "";
     const textAt = Math.max(barLeft + length, to) + 8;
     return [
-      `<text class="label" x="${barLeft - 8}" y="${middle - 2}" text-anchor="end">${escapeXml(bar.name)}</text>`,
-      `<text class="note" x="${barLeft - 8}" y="${middle + 10}" text-anchor="end">${escapeXml(bar.server)}</text>`,
+      textOf("label", barLeft - 8, middle - 2, bar.name, "end"),
+      textOf("note", barLeft - 8, middle + 10, bar.server, "end"),
       `<rect class="bar hue${hue}" x="${barLeft}" y="${y}" width="${round(length)}" height="${barHeight}" rx="2"/>`,
       error,
       `<text class="label strong" x="${round(textAt)}" y="${middle + 4}">${escapeXml(bar.text)}<tspan class="note" dx="6">${escapeXml(bar.note)}</tspan></text>`,
     ].join("");
   });
   const heading = [
-    `<text class="title" x="8" y="18">${escapeXml(title)}</text>`,
-    ...subtitles.map(
-      (text, i) => `<text class="subtitle" x="8" y="${34 + 16 * i}">${escapeXml(text)}</text>`,
-    ),
+    textOf("title", 8, 18, title),
+    ...subtitles.map((text, i) => textOf("subtitle", 8, 34 + 16 * i, text)),
   ];
   return svg(title, [...heading, ...rows].join("\n"), total);
 }
 
-const svg = (title: string, content: string, chartHeight: number) =>
-  `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${chartHeight}" role="img" aria-label="${escapeXml(title)}">\n${content}\n</svg>`;
+export const svg = (title: string, content: string, chartHeight: number) =>
+  `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${chartWidth} ${chartHeight}" role="img" aria-label="${escapeXml(title)}">\n${content}\n</svg>`;

@@ -6,7 +6,8 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { repositoryDirectory } from "../init/commands";
-import { escapeXml } from "./chart";
+import { runProgram } from "../program";
+import { chartWidth, lineOf, round, svg, textOf } from "./chart";
 import { hueCount } from "./series";
 import { chartStyle } from "./theme";
 
@@ -49,60 +50,54 @@ export function driftOf(gates: readonly RecordedGate[]): DriftLine[] {
   return [...lines.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-const width = 774;
-const height = 340;
 const margin = { top: 52, right: 215, bottom: 44, left: 52 };
-const plotWidth = width - margin.left - margin.right;
+const height = 340;
+const plotWidth = chartWidth - margin.left - margin.right;
 const plotHeight = height - margin.top - margin.bottom;
-const labelHeight = 15;
-const round = (value: number) => Math.round(value * 10) / 10;
+const legendHeight = 15;
 
 export function driftChart(gates: readonly RecordedGate[]): string {
   const lines = driftOf(gates);
   const most = Math.max(1, ...lines.flatMap(({ points }) => points.map(({ high }) => high)));
   const top = Math.ceil(most * 5 + 0.25) / 5;
-  const x = (gate: number) => margin.left + ((gate + 1) / gates.length) * plotWidth;
+  const right = margin.left + plotWidth;
+  const x = (gate: number) => round(margin.left + ((gate + 1) / gates.length) * plotWidth);
   const y = (ratio: number) => round(margin.top + (1 - ratio / top) * plotHeight);
-  const grid = Array.from({ length: Math.round(top * 5) + 1 }, (_, i) => i / 5).map(
+  const ratios = Array.from({ length: Math.round(top * 5) + 1 }, (_, i) => i / 5);
+  const grid = ratios.map(
     (ratio) =>
-      `<line class="${ratio === 1 ? "axis" : "grid"}" x1="${margin.left}" x2="${margin.left + plotWidth}" y1="${y(ratio)}" y2="${y(ratio)}"/>` +
-      `<text class="tick" x="${margin.left - 6}" y="${y(ratio) + 4}" text-anchor="end">${ratio.toFixed(1)}</text>`,
+      lineOf(ratio === 1 ? "axis" : "grid", margin.left, right, y(ratio), y(ratio)) +
+      textOf("tick", margin.left - 6, y(ratio) + 4, ratio.toFixed(1), "end"),
   );
-  const commits = [gates[0]?.base ?? "", ...gates.map(({ head }) => head)].map(
-    (commit, i) =>
-      `<text class="tick" x="${round(x(i - 1))}" y="${margin.top + plotHeight + 16}" text-anchor="middle">${escapeXml(commit.slice(0, 8))}</text>`,
+  const commits = [gates[0]?.base ?? "", ...gates.map(({ head }) => head)].map((commit, i) =>
+    textOf("tick", x(i - 1), margin.top + plotHeight + 16, commit.slice(0, 8), "middle"),
   );
   const drawn = lines.map(({ points }, i) => {
-    const hue = i % hueCount;
-    const dash = i >= hueCount ? " dash" : "";
+    const hue = `line hue${i % hueCount}`;
     const [first] = points;
-    const start = first ? [`${round(x(first.gate - 1))},${y(1)}`] : [];
-    const at = points.map(({ gate, ratio }) => `${round(x(gate))},${y(ratio)}`);
-    const bars = points.map(
-      ({ gate, low, high }) =>
-        `<line class="line hue${hue}" x1="${round(x(gate))}" x2="${round(x(gate))}" y1="${y(low)}" y2="${y(high)}"/>`,
-    );
-    return `<polyline class="line hue${hue}${dash}" points="${[...start, ...at].join(" ")}"/>${bars.join("")}`;
+    const start = first ? [`${x(first.gate - 1)},${y(1)}`] : [];
+    const at = points.map(({ gate, ratio }) => `${x(gate)},${y(ratio)}`);
+    const bars = points.map(({ gate, low, high }) => lineOf(hue, x(gate), x(gate), y(low), y(high)));
+    const dash = i >= hueCount ? " dash" : "";
+    return `<polyline class="${hue}${dash}" points="${[...start, ...at].join(" ")}"/>${bars.join("")}`;
   });
   const legend = lines.map(({ name, points }, i) => {
-    const place = margin.top + i * labelHeight;
-    const left = margin.left + plotWidth + 14;
+    const place = margin.top + i * legendHeight;
     const text = `${name}: ${(points.at(-1)?.ratio ?? 1).toFixed(2)}`;
     return (
-      `<line class="line hue${i % hueCount}" x1="${left}" x2="${left + 12}" y1="${place}" y2="${place}"/>` +
-      `<text class="label" x="${left + 16}" y="${place + 4}">${escapeXml(text)}</text>`
+      lineOf(`line hue${i % hueCount}`, right + 14, right + 26, place, place) +
+      textOf("label", right + 30, place + 4, text)
     );
   });
   const title = "Server CPU per operation, gate by gate";
   const subtitle = `${gates[0]?.base.slice(0, 8) ?? ""} is 1; connections x calls under way; lower is better`;
-  return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" role="img" aria-label="${title}">`,
+  const parts = [
     `<style>${chartStyle}</style><rect width="100%" height="100%" fill="#fff"/>`,
-    `<text class="title" x="${margin.left}" y="18">${title}</text>`,
-    `<text class="subtitle" x="${margin.left}" y="34">${escapeXml(subtitle)}</text>`,
+    textOf("title", margin.left, 18, title),
+    textOf("subtitle", margin.left, 34, subtitle),
     ...[...grid, ...commits, ...drawn, ...legend],
-    "</svg>\n",
-  ].join("\n");
+  ];
+  return `${svg(title, parts.join("\n"), height)}\n`;
 }
 
 /** All gates that were recorded, the first one first. */
@@ -112,9 +107,10 @@ export function recordedGates(directory: string): RecordedGate[] {
   return files.map(read).sort((a, b) => (a.timestamp < b.timestamp ? -1 : 1));
 }
 
-if (process.argv[1] === import.meta.filename) {
+runProgram(import.meta.filename, async () => {
   const path = join(repositoryDirectory, "docs/images/drift.svg");
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, driftChart(recordedGates(join(repositoryDirectory, "bench/results/gate"))));
   console.log(path);
-}
+  return 0;
+});

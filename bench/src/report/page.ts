@@ -1,6 +1,6 @@
 // One self-contained HTML page per set of runs, of any test: charts, tables, and what a reader must know to judge them.
 
-import type { Absence, RunFile } from "../core/result";
+import type { Absence, RunFile, SeriesPoint } from "../core/result";
 import { failureShareMost } from "../core/results";
 import { type Bar, barChart, escapeXml, lineChart, type Percentile } from "./chart";
 import { columnsOf } from "./columns";
@@ -21,34 +21,21 @@ export const defaultChartOptions: ChartOptions = { metric: "both", percentile: "
 const unitOf = ({ alpha }: { alpha: number | null }) => (alpha === null ? "operations" : "transfers");
 
 /** The charts of one load, each an SVG. */
-export function chartsOf(lines: readonly RunLine[], options: ChartOptions): string[] {
-  const shown = lines.filter((line) => !options.exclude.includes(line.system));
+export function chartsOf(lines: readonly RunLine[], { metric, percentile, exclude }: ChartOptions): string[] {
+  const shown = lines.filter((line) => !exclude.includes(line.system));
   if (shown.length === 0) return [];
-  const charts: string[] = [];
-  if (options.metric !== "latency") {
-    charts.push(
-      lineChart({
-        title: "Throughput",
-        subtitle: `acknowledged ${unitOf(shown[0]!)} per second, log scale`,
-        lines: shown,
-        value: (point) => point.tps,
-        isLog: true,
-      }),
-    );
-  }
-  if (options.metric !== "tps") {
-    const key = `${options.percentile}_ms` as const;
-    charts.push(
-      lineChart({
-        title: `Latency, ${options.percentile}`,
-        subtitle: "milliseconds from call to acknowledgement, log scale",
-        lines: shown,
-        value: (point) => point[key],
-        isLog: true,
-      }),
-    );
-  }
-  return charts;
+  const throughput = {
+    title: "Throughput",
+    subtitle: `acknowledged ${unitOf(shown[0]!)} per second, log scale`,
+    value: (point: SeriesPoint) => point.tps,
+  };
+  const latency = {
+    title: `Latency, ${percentile}`,
+    subtitle: "milliseconds from call to acknowledgement, log scale",
+    value: (point: SeriesPoint) => point[`${percentile}_ms`],
+  };
+  const charts = { both: [throughput, latency], tps: [throughput], latency: [latency] }[metric];
+  return charts.map((chart) => lineChart({ ...chart, lines: shown, isLog: true }));
 }
 
 /** What a picture says of itself, wherever it is shown. */

@@ -4,11 +4,11 @@
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import cac from "cac";
 import { UsageError } from "../config";
 import type { RunFile } from "../core/result";
 import { readRuns } from "../core/results";
 import { packageDirectory } from "../init/commands";
+import { readCommandLine, runProgram, type Usage } from "../program";
 import { barsOf, type ChartOptions, chartsOf, htmlPage, originOf } from "./page";
 import { findBrowser, writePng } from "./png";
 import { summaryRows } from "./rows";
@@ -59,19 +59,23 @@ export async function plot(
 const withStyle = (chart: string) =>
   chart.replace(/<svg [^>]*>/, (tag) => `${tag}<style>${chartStyle}</style>`);
 
-async function main(): Promise<void> {
-  const cli = cac("plot");
-  const command = cli
-    .command("[...paths]", "charts of runs")
-    .option("--metric <metric>", "both, tps or latency")
-    .option("--percentile <percentile>", "p50, p95 or p99 (p99)")
-    .option("--exclude <connectors>", "leave these out")
-    .option("--out <directory>", "where the charts go (the directory of the runs)")
-    .option("--png", "pictures too, by Chromium");
-  cli.help();
-  const { args, options } = cli.parse(process.argv, { run: false });
-  if (options["help"]) return;
-  command.checkUnknownOptions();
+const usage: Usage = {
+  name: "plot",
+  words: "[...paths]",
+  description: "charts of runs",
+  options: [
+    ["--metric <metric>", "both, tps or latency"],
+    ["--percentile <percentile>", "p50, p95 or p99 (p99)"],
+    ["--exclude <connectors>", "leave these out"],
+    ["--out <directory>", "where the charts go (the directory of the runs)"],
+    ["--png", "pictures too, by Chromium"],
+  ],
+};
+
+runProgram(import.meta.filename, async () => {
+  const commandLine = readCommandLine(usage);
+  if (!commandLine) return 0;
+  const { args, options } = commandLine;
   const choose = <T extends string>(name: string, choices: readonly T[], fallback: T): T => {
     const given = options[name];
     if (given === undefined) return fallback;
@@ -100,11 +104,5 @@ async function main(): Promise<void> {
     written.push(join(directory, name));
   }
   for (const path of written) console.log(path);
-}
-
-if (process.argv[1] === import.meta.filename) {
-  main().catch((error: unknown) => {
-    console.error(`error: ${error instanceof Error ? error.message : String(error)}`);
-    process.exit(1);
-  });
-}
+  return 0;
+});

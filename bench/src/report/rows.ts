@@ -1,67 +1,13 @@
 // A row of every table: a system under a load, with the figures of all of its runs (section 6.4).
 
 import { LatencyHistogram } from "../core/histogram";
-import type { OperationResult, RepeatedResult, RunFile, SystemClass } from "../core/result";
+import type { RepeatedResult, RunFile } from "../core/result";
 import { failureShare, failureShareMost } from "../core/results";
 import { confidence95, mean } from "../core/statistics";
 import { formatLatency, formatParameters, transportNotes } from "./format";
 import { serverOf } from "./series";
 
-export interface SummaryRow {
-  test: string;
-  system: string;
-  /** Absent if the connectors' own clients made the load. */
-  load_generator?: "native";
-  label: string;
-  /** Null for every test but test-1. */
-  alpha: number | null;
-  /** What else tells a load from others, e.g. `records 1,000`. */
-  parameters: string;
-  clients: number;
-  inFlight: number;
-  pipelined: boolean;
-  poolMax: number | null;
-  systemClass: SystemClass;
-  runs: number;
-  tps: number;
-  /** Spread of the seconds of a run, or of its repetitions; null where there is one. */
-  tpsStddev: number | null;
-  /** Half the width of the 95 % confidence interval over the runs, from three runs on. */
-  tpsConfidence95: number | null;
-  /** Of all runs together, without their warm-up. */
-  p50_ms: number;
-  p99_ms: number;
-  max_ms: number;
-  /** By kind of operation, of the first run. */
-  ops: Record<string, OperationResult>;
-  /** Whose server it is, and what is before and behind it. */
-  server: string;
-  isolation: string;
-  durability: string;
-  transport: string;
-  roundTripsPerTx: number;
-  errors: number;
-  timeouts: number;
-  misses: number;
-  /** Of all operations: errors, timeouts, and what was due and never started. */
-  failureShare: number;
-  /** Null where the load generator does not count collisions. */
-  collisionRate: number | null;
-  verify: string;
-  loadedRowsPerSecond: number | null;
-  serverCpuSeconds: number | null;
-  opsPerCpuSecond: number | null;
-  clientIdleShare: number | null;
-  clientBound: boolean;
-  /** Of the block device below the data. */
-  writtenBytesPerOp: number | null;
-  dataBytes: number | null;
-  peakServerMemoryBytes: number | null;
-  didNotComplete: boolean;
-  invalid: string[];
-  /** Why runs of this row must not be published. */
-  busy: string[];
-}
+export type SummaryRow = ReturnType<typeof rowOf>;
 
 const parametersOf = (file: RunFile) => formatParameters(file.results[0].parameters);
 
@@ -106,80 +52,82 @@ const complete = (values: readonly (number | null)[]): number[] | undefined => {
   return known.length === 0 || known.length < values.length ? undefined : known;
 };
 
-function rowOf(files: readonly RunFile[]): SummaryRow {
+function rowOf(files: readonly RunFile[]) {
   const first = files[0]!;
-  const entry = first.results[0];
-  const { fairness } = first;
+  const { test, alpha, fairness, load_generator, concurrency } = first;
+  const { systemClass, poolMax, isolation, durability, transport, roundTripsPerTx } = fairness;
+  const { system, label, res: firstResult } = first.results[0];
   const results = files.map((file) => file.results[0].res);
   const rates = files.map(rateOf);
   const sum = (of: (res: RepeatedResult) => number) => results.reduce((total, res) => total + of(res), 0);
-  const cpus = results.flatMap((res) => (res.cpu ? [res.cpu] : []));
+  const cpus = results.flatMap((res) => res.cpu ?? []);
   const servers = cpus.flatMap((cpu) =>
     cpu.server ? [{ ...cpu.server, perCpuSecond: cpu.ops_per_cpu_s }] : [],
   );
+  const ofServers = (of: (all: typeof servers) => number) => (servers.length === 0 ? null : of(servers));
   const written = complete(cpus.map((cpu) => cpu.device_written_bytes ?? null));
   const data = complete(cpus.map((cpu) => cpu.data_bytes_after));
   const ops = files.reduce((total, file) => total + measuredOps(file), 0);
-  const isTransfers = first.alpha !== null;
+  const isTransfers = alpha !== null;
   return {
-    test: first.test,
-    system: entry.system,
-    ...(first.load_generator !== undefined && { load_generator: first.load_generator }),
-    label: entry.label,
-    alpha: first.alpha,
+    ...{ test, system, label },
+    /** Absent if the connectors' own clients made the load. */
+    ...(load_generator !== undefined && { load_generator }),
+    /** Null for every test but test-1. */
+    alpha,
+    /** What else tells a load from others, e.g. `records 1,000`. */
     parameters: parametersOf(first),
-    clients: first.concurrency,
+    clients: concurrency,
     inFlight: fairness.inflight,
     pipelined: fairness.pipelined,
-    poolMax: fairness.poolMax,
-    systemClass: fairness.systemClass,
+    ...{ poolMax, systemClass },
     runs: files.length,
     tps: mean(rates),
+    /** Spread of the seconds of a run, or of its repetitions; null where there is one. */
     tpsStddev: spreadOf(files),
+    /** Half the width of the 95 % confidence interval over the runs, from three runs on. */
     tpsConfidence95: confidence95(rates),
+    /** Of all runs together, without their warm-up. */
     ...mergedLatencies(results),
-    ops: entry.res.ops,
-    server: serverOf(entry.system, first.software["server"]),
-    isolation: fairness.isolation,
-    durability: fairness.durability,
-    transport: fairness.transport,
-    roundTripsPerTx: fairness.roundTripsPerTx,
+    /** By kind of operation, of the first run. */
+    ops: firstResult.ops,
+    /** Whose server it is, and what is before and behind it. */
+    server: serverOf(system, first.software["server"]),
+    ...{ isolation, durability, transport, roundTripsPerTx },
     errors: sum((res) => res.errors),
     timeouts: sum((res) => res.timeouts),
     misses: sum((res) => res.misses),
+    /** Of all operations: errors, timeouts, and what was due and never started. */
     failureShare: failureShare({
       samples: sum((res) => res.samples),
       errors: sum((res) => res.errors),
       timeouts: sum((res) => res.timeouts),
       unsent: sum((res) => res.unsent),
     }),
+    /** Null where the load generator does not count collisions. */
     collisionRate:
-      isTransfers && first.load_generator === undefined
-        ? mean(results.map((res) => res.collision_rate))
-        : null,
+      isTransfers && load_generator === undefined ? mean(results.map((res) => res.collision_rate)) : null,
     verify: verifyText(results.map((res) => res.verify)),
-    loadedRowsPerSecond: entry.res.load?.rows_per_s ?? null,
-    serverCpuSeconds:
-      servers.length === 0 ? null : servers.reduce((total, server) => total + server.cpu_s, 0),
-    opsPerCpuSecond: servers.length === 0 ? null : mean(servers.map((server) => server.perCpuSecond ?? 0)),
+    loadedRowsPerSecond: firstResult.load?.rows_per_s ?? null,
+    serverCpuSeconds: ofServers((all) => all.reduce((total, server) => total + server.cpu_s, 0)),
+    opsPerCpuSecond: ofServers((all) => mean(all.map((server) => server.perCpuSecond ?? 0))),
+    peakServerMemoryBytes: ofServers((all) => Math.max(...all.map((server) => server.peak_rss_bytes))),
     clientIdleShare: cpus.length === 0 ? null : mean(cpus.map((cpu) => cpu.client_idle_share)),
     clientBound: cpus.some((cpu) => cpu.client_bound),
+    /** Of the block device below the data. */
     writtenBytesPerOp: written && ops > 0 ? written.reduce((total, bytes) => total + bytes, 0) / ops : null,
     dataBytes: data ? Math.max(...data) : null,
-    peakServerMemoryBytes:
-      servers.length === 0 ? null : Math.max(...servers.map((server) => server.peak_rss_bytes)),
     didNotComplete:
       isTransfers &&
       results.some((res) => res.samples === 0 || res.steady.zero_seconds * 2 > res.steady.duration_s),
     invalid: [...new Set(results.flatMap((res) => res.invalid))],
+    /** Why runs of this row must not be published. */
     busy: [...new Set(files.flatMap((file) => file.machineBusy ?? []))],
   };
 }
 
 /** Percentiles of all runs together: those of a mean of percentiles would be of no run. */
-function mergedLatencies(
-  results: readonly RepeatedResult[],
-): Pick<SummaryRow, "p50_ms" | "p99_ms" | "max_ms"> {
+function mergedLatencies(results: readonly RepeatedResult[]) {
   const texts = results.map((res) => res.steadyLatencyHistogram || res.latencyHistogram);
   if (texts.some((text) => !text)) {
     // A file without a histogram, e.g. of the published suite.

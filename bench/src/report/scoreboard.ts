@@ -4,23 +4,25 @@
 
 import { existsSync, writeFileSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
-import cac from "cac";
 import { UsageError } from "../config";
 import { readRuns } from "../core/results";
 import { packageDirectory, repositoryDirectory } from "../init/commands";
+import { readCommandLine, runProgram, type Usage } from "../program";
 import { publishedRows } from "./scoreboard_compare";
 import { measurementsOf } from "./scoreboard_measured";
 import { scoreboardPage } from "./scoreboard_page";
 
-function main(): void {
-  const cli = cac("scoreboard");
-  const command = cli
-    .command("[...results]", "published figures beside measured ones; directories or files (results/)")
-    .option("--write", "write docs/scoreboard.md");
-  cli.help();
-  const { args, options } = cli.parse(process.argv, { run: false });
-  if (options["help"]) return;
-  command.checkUnknownOptions();
+const usage: Usage = {
+  name: "scoreboard",
+  words: "[...results]",
+  description: "published figures beside measured ones; directories or files (results/)",
+  options: [["--write", "write docs/scoreboard.md"]],
+};
+
+runProgram(import.meta.filename, async () => {
+  const commandLine = readCommandLine(usage);
+  if (!commandLine) return 0;
+  const { args, options } = commandLine;
   // Run from the root of the repository, the names are from there.
   const given = args.map((path) => (existsSync(path) ? resolve(path) : resolve(repositoryDirectory, path)));
   const measurements = measurementsOf(
@@ -31,18 +33,8 @@ function main(): void {
   if (measurements.rows.length === 0) throw new UsageError("there are no results of valid runs");
   const sources = measurements.directories.map((directory) => relative(repositoryDirectory, directory));
   const page = scoreboardPage(measurements, publishedRows(), sources);
-  if (!options["write"]) {
-    console.log(page);
-    return;
-  }
   const path = join(repositoryDirectory, "docs/scoreboard.md");
-  writeFileSync(path, page);
-  console.log(path);
-}
-
-try {
-  main();
-} catch (error) {
-  console.error(`error: ${error instanceof Error ? error.message : String(error)}`);
-  process.exit(1);
-}
+  if (options["write"]) writeFileSync(path, page);
+  console.log(options["write"] ? path : page);
+  return 0;
+});

@@ -15,51 +15,40 @@ export interface RunLine {
   points: SeriesPoint[];
 }
 
-/** A server program: its name, and its colour on every page, of hues that people with colour-blindness tell apart. */
-interface Server {
-  name: string;
-  hue: number;
-}
-
-const lightcone: Server = { name: "Lightcone", hue: 0 };
-const reference: Server = { name: "SpacetimeDB", hue: 1 };
-const nodePostgres: Server = { name: "Node.js, PostgreSQL", hue: 4 };
-const nodeSqlite: Server = { name: "Node.js, SQLite", hue: 5 };
-const bunPostgres: Server = { name: "Bun, PostgreSQL", hue: 7 };
-const postgres: Server = { name: "PostgreSQL", hue: 4 };
-
-/** What serves each connector, and how its lines are drawn where several have the same server. */
-const systems: Record<string, { server: Server; dash?: boolean }> = {
-  lightcone: { server: lightcone },
-  spacetimedb: { server: lightcone, dash: true },
-  spacetimedb_rust: { server: lightcone, dash: true },
-  spacetimedb_http: { server: lightcone, dash: true },
-  spacetimedb_sub: { server: lightcone, dash: true },
-  spacetimedb_ref: { server: reference },
-  spacetimedb_ref_rust: { server: reference, dash: true },
-  postgres_rpc: { server: nodePostgres },
-  postgres_rpc_read_committed: { server: nodePostgres, dash: true },
-  postgres_sproc_rpc: { server: nodePostgres },
-  postgres_sproc_rpc_read_committed: { server: nodePostgres, dash: true },
-  postgres_direct: { server: postgres },
-  postgres_drizzle_direct: { server: postgres, dash: true },
-  sqlite_rpc: { server: nodeSqlite },
-  sqlite_batched_rpc: { server: { name: "Node.js, SQLite in batches", hue: 6 } },
-  sqlite_direct: { server: { name: "SQLite in the client", hue: 5 } },
-  bun: { server: bunPostgres },
-  bun_read_committed: { server: bunPostgres, dash: true },
-  node_memory_rpc: { server: { name: "Node.js, a Map", hue: 3 } },
-  supabase_rpc: { server: { name: "Node.js, Supabase", hue: 2 } },
-  cockroach_rpc: { server: { name: "Node.js, CockroachDB", hue: 3 } },
-  planetscale_pg_rpc: { server: { name: "Node.js, PlanetScale", hue: 2 } },
-  convex: { server: { name: "Convex", hue: 3 } },
-};
+/**
+ * A server program, its colour on every page, of hues that people with colour-blindness tell apart, and the connectors that
+ * it serves: one that is drawn as a line, and those that are dashed beside it.
+ */
+const servers: [name: string, hue: number, line: string, dashed: string][] = [
+  ["Lightcone", 0, "lightcone", "spacetimedb spacetimedb_rust spacetimedb_http spacetimedb_sub"],
+  ["SpacetimeDB", 1, "spacetimedb_ref", "spacetimedb_ref_rust"],
+  ["Node.js, PostgreSQL", 4, "postgres_rpc", "postgres_rpc_read_committed"],
+  ["Node.js, PostgreSQL", 4, "postgres_sproc_rpc", "postgres_sproc_rpc_read_committed"],
+  ["PostgreSQL", 4, "postgres_direct", "postgres_drizzle_direct"],
+  ["Node.js, SQLite", 5, "sqlite_rpc", ""],
+  ["Node.js, SQLite in batches", 6, "sqlite_batched_rpc", ""],
+  ["SQLite in the client", 5, "sqlite_direct", ""],
+  ["Bun, PostgreSQL", 7, "bun", "bun_read_committed"],
+  ["Node.js, a Map", 3, "node_memory_rpc", ""],
+  ["Node.js, Supabase", 2, "supabase_rpc", ""],
+  ["Node.js, CockroachDB", 3, "cockroach_rpc", ""],
+  ["Node.js, PlanetScale", 2, "planetscale_pg_rpc", ""],
+  ["Convex", 3, "convex", ""],
+];
+const systems = new Map(
+  servers.flatMap(([name, hue, line, dashed]) =>
+    `${line} ${dashed}`
+      .trim()
+      .split(" ")
+      .map((system) => [system, { name, hue, dash: system !== line }] as const),
+  ),
+);
 export const hueCount = 8;
 
 /** The colour of a system is that of its server. */
 export function styleOf(system: string): { hue: number; dash: boolean } {
-  const known = systems[system];
-  if (known) return { hue: known.server.hue, dash: known.dash ?? false };
+  const known = systems.get(system);
+  if (known) return known;
   // A connector of another test: some colour, always the same.
   let hash = 0;
   for (const character of system) hash = (hash * 31 + character.charCodeAt(0)) % 1009;
@@ -68,9 +57,9 @@ export function styleOf(system: string): { hue: number; dash: boolean } {
 
 /** Whose server a row is. A server that was found running is not known to be this repository's. */
 export function serverOf(system: string, software: string | undefined): string {
-  const known = systems[system]?.server;
-  if (known === lightcone && software?.startsWith("found at")) return `server ${software}`;
-  return known?.name ?? system;
+  const name = systems.get(system)?.name;
+  if (name === "Lightcone" && software?.startsWith("found at")) return `server ${software}`;
+  return name ?? system;
 }
 
 export function linesOf(files: readonly RunFile[]): RunLine[] {

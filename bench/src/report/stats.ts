@@ -4,30 +4,12 @@
 
 import { readdirSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import cac from "cac";
 import { UsageError } from "../config";
 import type { RunFile } from "../core/result";
 import { readRuns } from "../core/results";
 import { collapseAt, deathAt, rangeStatistics } from "../core/statistics";
 import { packageDirectory } from "../init/commands";
-
-const columns = [
-  ...["system", "alpha", "duration_s", "concurrency"],
-  ...["agg_tps", "agg_samples", "agg_p50_ms", "agg_p95_ms", "agg_p99_ms", "agg_collision_rate"],
-  ...[
-    "ss_tps_mean",
-    "ss_tps_median",
-    "ss_tps_stdev",
-    "ss_tps_cv_pct",
-    "ss_p50_ms",
-    "ss_p99_ms",
-    "ss_zero_secs",
-  ],
-  ...["tail_tps_mean", "tail_p50_ms", "tail_p99_ms", "ts_tps_min", "ts_tps_max", "ts_p99_max"],
-  ...["collapse_at_s", "death_at_s", "file"],
-] as const;
-
-type Row = Record<(typeof columns)[number], string>;
+import { readCommandLine, runProgram, type Usage } from "../program";
 
 /** One decimal from 100 on, two from 1 on, else four; nothing for what is missing. */
 export function formatFloat(value: number | null | undefined): string {
@@ -35,7 +17,7 @@ export function formatFloat(value: number | null | undefined): string {
   return value.toFixed(Math.abs(value) >= 100 ? 1 : Math.abs(value) >= 1 ? 2 : 4);
 }
 
-function rowOf(name: string, file: RunFile, warmupSec: number, tailSec: number): Row {
+function rowOf(name: string, file: RunFile, warmupSec: number, tailSec: number): Record<string, string> {
   const { system, res } = file.results[0];
   const series = res.timeSeries;
   const steady = rangeStatistics(series, warmupSec);
@@ -86,7 +68,9 @@ export function statsTable(
       a.name.localeCompare(b.name),
   );
   const rows = order.map(({ name, file }) => rowOf(name, file, warmupSec, tailSec));
-  const lines = [columns.join("\t"), ...rows.map((row) => columns.map((column) => row[column]).join("\t"))];
+  const lines = [Object.keys(rows[0] ?? {}), ...rows.map((row) => Object.values(row))].map((cells) =>
+    cells.join("\t"),
+  );
   return `${lines.join("\n")}\n`;
 }
 
@@ -100,16 +84,20 @@ const transfersOf = (directory: string): { name: string; file: RunFile }[] =>
     false,
   ).map(({ path, file }) => ({ name: basename(path), file }));
 
-function main(): void {
-  const cli = cac("stats");
-  const command = cli
-    .command("[directory]", "figures of all runs of test-1")
-    .option("--warmup-sec <n>", "where the steady state begins (30)")
-    .option("--tail-sec <n>", "length of the tail (30)");
-  cli.help();
-  const { args, options } = cli.parse(process.argv, { run: false });
-  if (options["help"]) return;
-  command.checkUnknownOptions();
+const usage: Usage = {
+  name: "stats",
+  words: "[directory]",
+  description: "figures of all runs of test-1",
+  options: [
+    ["--warmup-sec <n>", "where the steady state begins (30)"],
+    ["--tail-sec <n>", "length of the tail (30)"],
+  ],
+};
+
+runProgram(import.meta.filename, async () => {
+  const commandLine = readCommandLine(usage);
+  if (!commandLine) return 0;
+  const { args, options } = commandLine;
   const number = (name: string) => {
     const value = Number(options[name] ?? 30);
     if (!Number.isFinite(value)) throw new UsageError(`invalid number '${options[name]}'`);
@@ -121,13 +109,5 @@ function main(): void {
   const path = join(directory, "stats.tsv");
   writeFileSync(path, statsTable(files, number("warmupSec"), number("tailSec")));
   console.log(path);
-}
-
-if (process.argv[1] === import.meta.filename) {
-  try {
-    main();
-  } catch (error) {
-    console.error(`error: ${error instanceof Error ? error.message : String(error)}`);
-    process.exit(1);
-  }
-}
+  return 0;
+});

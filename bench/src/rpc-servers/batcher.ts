@@ -1,8 +1,8 @@
 // Many requests per SQLite transaction (section 13): they queue up while one batch is written and synced, and the next batch
 // takes all that came meanwhile.
 
+import { isNoop, type Transfer } from "./accounts";
 import { status } from "./batched_frames";
-import { isNoop, type Transfer } from "./rpc";
 import type { SqliteDatabase } from "./sqlite";
 
 /** A transfer, answered with its status. */

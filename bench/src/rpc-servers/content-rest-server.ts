@@ -2,84 +2,37 @@
 // postgres or memory.
 
 import "dotenv/config";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
-import { memoryStore } from "./content/memory_store";
-import { postgresStore } from "./content/postgres_store";
-import { sqliteStore } from "./content/sqlite_store";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { memoryContent } from "./content/memory";
+import { postgresContent } from "./content/postgres";
+import { sqliteContent } from "./content/sqlite";
 import { type ContentStore, changeFrom, recordFrom } from "./content/store";
-import { runAsProgram } from "./node_rpc_server";
-import { portOfEnvironment } from "./postgres/methods";
-import { describeDatabase, openPool } from "./postgres/pool";
+import { type Kept, keptInPostgres, keptInSqlite } from "./kept";
+import { bodyOf, listen, portOfEnvironment, runAsProgram, servedOn, TooLarge } from "./node_rpc_server";
 import { BadArguments, type RpcArguments } from "./rpc";
-import { describeSqlite, openSqlite } from "./sqlite";
 
-const defaultPort = 8888;
 const poolMax = 10;
 const bodyBytesMax = 1 << 20;
 
-interface Kept {
-  store: ContentStore;
-  /** Answered to `GET /describe`. */
-  describe(): object | Promise<object>;
-  close(): void | Promise<void>;
+function openContent(kind: string): Kept<ContentStore> {
+  if (kind === "sqlite") return keptInSqlite(sqliteContent);
+  if (kind === "postgres") return keptInPostgres("content-rest", poolMax, postgresContent);
+  if (kind !== "memory")
+    throw new Error(`CONTENT_STORE is sqlite, postgres or memory, not ${JSON.stringify(kind)}`);
+  return {
+    store: memoryContent(),
+    describe: () => ({
+      ...{ isolation: "serializable", durability: "none: memory only", isDurable: false, poolMax: null },
+    }),
+    close: () => undefined,
+  };
 }
 
-function openKept(kind: string): Kept {
-  switch (kind) {
-    case "memory":
-      return {
-        store: memoryStore(),
-        describe: () => ({
-          isolation: "serializable",
-          durability: "none: memory only",
-          isDurable: false,
-          poolMax: null,
-        }),
-        close: () => undefined,
-      };
-    case "sqlite": {
-      const database = openSqlite(process.env);
-      return {
-        store: sqliteStore(database),
-        describe: () => describeSqlite(database),
-        close: () => {
-          database.close();
-        },
-      };
-    }
-    case "postgres": {
-      const url = process.env["PG_URL"];
-      if (!url) throw new Error("PG_URL is not set");
-      const pool = openPool({ url, applicationName: "content-rest", poolMax });
-      return {
-        store: postgresStore(pool),
-        async describe() {
-          const { version, roundTripMilliseconds, ...settings } = await describeDatabase(pool);
-          const databaseRoundTrip = `${roundTripMilliseconds} ms`;
-          return { ...settings, poolMax, software: { database: version, databaseRoundTrip } };
-        },
-        close: () => pool.end(),
-      };
-    }
-    default:
-      throw new Error(`CONTENT_STORE is sqlite, postgres or memory, not ${JSON.stringify(kind)}`);
-  }
-}
-
-class TooLarge extends Error {}
-
-async function bodyOf(request: IncomingMessage): Promise<RpcArguments> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > bodyBytesMax) throw new TooLarge(`a body of more than ${bodyBytesMax} bytes`);
-    chunks.push(chunk);
-  }
+async function contentOf(request: IncomingMessage): Promise<RpcArguments> {
+  const text = await bodyOf(request, bodyBytesMax);
   let body: unknown;
   try {
-    body = JSON.parse(Buffer.concat(chunks).toString("utf8"));
+    body = JSON.parse(text);
   } catch {
     throw new BadArguments("invalid json");
   }
@@ -96,12 +49,12 @@ const notFound: Reply = { status: 404, body: { error: "not found" } };
 const orNotFound = (record: unknown): Reply =>
   record === undefined ? notFound : { status: 200, body: record };
 
-async function answer({ store, describe }: Kept, request: IncomingMessage): Promise<Reply> {
+async function answer({ store, describe }: Kept<ContentStore>, request: IncomingMessage): Promise<Reply> {
   const path = (request.url ?? "/").split("?")[0]!;
   const method = request.method ?? "GET";
   if (method === "GET" && path === "/describe") return { status: 200, body: await describe() };
   if (method === "POST" && path === "/content") {
-    const record = recordFrom(await bodyOf(request));
+    const record = recordFrom(await contentOf(request));
     await store.create(record);
     return { status: 201, body: record };
   }
@@ -111,7 +64,7 @@ async function answer({ store, describe }: Kept, request: IncomingMessage): Prom
     case "GET":
       return orNotFound(await store.read(id));
     case "PUT":
-      return orNotFound(await store.update(id, changeFrom(await bodyOf(request))));
+      return orNotFound(await store.update(id, changeFrom(await contentOf(request))));
     case "DELETE":
       return (await store.delete(id)) ? { status: 204 } : notFound;
     default:
@@ -137,27 +90,14 @@ function send(response: ServerResponse, { status, body }: Reply, startedAt: numb
 }
 
 runAsProgram(async () => {
-  const kept = openKept(process.env["CONTENT_STORE"] ?? "sqlite");
+  const kept = openContent(process.env["CONTENT_STORE"] ?? "sqlite");
   await kept.store.clear();
-  const server = createServer((request, response) => {
-    const startedAt = performance.now();
-    answer(kept, request)
-      .catch(failure)
-      .then((reply) => send(response, reply, startedAt));
-  });
-  server.keepAliveTimeout = 600_000;
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(portOfEnvironment(["CONTENT_PORT"], defaultPort), "127.0.0.1", resolve);
-  });
-  console.log(`content REST server listening on http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  return {
-    async close() {
-      await new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      });
-      await kept.close();
-    },
-  };
+  return servedOn(kept, () =>
+    listen("content REST server", portOfEnvironment(["CONTENT_PORT"], 8888), (request, response) => {
+      const startedAt = performance.now();
+      answer(kept, request)
+        .catch(failure)
+        .then((reply) => send(response, reply, startedAt));
+    }),
+  );
 });

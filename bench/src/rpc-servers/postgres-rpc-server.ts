@@ -1,19 +1,15 @@
-// The server of postgres_rpc, and of planetscale_pg_rpc with another address (sections 10.3 and 10.6).
+// A server of the Postgres class: `postgres-rpc-server.ts [name]`, which is postgres_rpc if left out, and also that of
+// planetscale_pg_rpc with another address (section 10).
 
 import "dotenv/config";
-import { runAsProgram } from "./node_rpc_server";
-import { portOfEnvironment, postgresService } from "./postgres/methods";
-import { servePostgres } from "./postgres/serve";
+import { portOfEnvironment, runAsProgram, servedOn, serveRpc } from "./node_rpc_server";
+import { postgresServers, postgresService } from "./postgres/service";
 
 runAsProgram(async () => {
-  const options = {
-    banner: "pg drizzle rpc server",
-    applicationName: "pg-rpc-drizzle",
-    hiddenErrorText: "internal server error",
-    urlVariables: ["PG_URL"],
-    idType: "integer" as const,
-    roundTripsPerTx: 5,
-    orm: "Drizzle",
-  };
-  return servePostgres(postgresService(options), portOfEnvironment(["PG_RPC_PORT"], 4101));
+  const key = (process.argv[2] ?? "postgres_rpc") as keyof typeof postgresServers;
+  if (!Object.hasOwn(postgresServers, key)) throw new Error(`there is no server ${key}`);
+  const { service, pool } = await postgresService(key);
+  const { portVariables, defaultPort } = postgresServers[key];
+  const close = () => pool.end();
+  return servedOn({ close }, () => serveRpc(service, portOfEnvironment(portVariables, defaultPort)));
 });

@@ -34,16 +34,16 @@ export class OutcomeUnknown extends Error {
   }
 }
 
-const json = (status: number, value: unknown): RpcReply => ({
+export const jsonReply = (status: number, value: unknown): RpcReply => ({
   status,
   contentType: "application/json",
   body: JSON.stringify(value),
 });
-const text = (status: number, body: string): RpcReply => ({ status, contentType: "text/plain", body });
+const plain = (status: number, body: string): RpcReply => ({ status, contentType: "text/plain", body });
 
 /** Answers every request that is not `POST /rpc`. */
 export function answerOther(service: RpcService, method: string, path: string): RpcReply {
-  return method === "GET" && path === "/" ? text(200, service.banner) : text(404, "not found");
+  return method === "GET" && path === "/" ? plain(200, service.banner) : plain(404, "not found");
 }
 
 /** Answers one `POST /rpc`. Never rejects. */
@@ -53,16 +53,16 @@ export async function answerRpc(service: RpcService, body: string): Promise<RpcR
     request = JSON.parse(body) as typeof request;
     if (typeof request !== "object" || request === null) throw new Error("not an object");
   } catch {
-    return json(400, { ok: false, error: "invalid json" });
+    return jsonReply(400, { ok: false, error: "invalid json" });
   }
   if (typeof request.name !== "string" || request.name === "") {
-    return json(500, { ok: false, error: "missing name" });
+    return jsonReply(500, { ok: false, error: "missing name" });
   }
   const method = Object.hasOwn(service.methods, request.name) ? service.methods[request.name] : undefined;
-  if (!method) return json(500, { ok: false, error: `unknown method: ${request.name}` });
+  if (!method) return jsonReply(500, { ok: false, error: `unknown method: ${request.name}` });
   try {
     const result = await method((request.args ?? {}) as RpcArguments);
-    return json(200, result === undefined ? { ok: true } : { ok: true, result });
+    return jsonReply(200, result === undefined ? { ok: true } : { ok: true, result });
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     if (
@@ -70,67 +70,23 @@ export async function answerRpc(service: RpcService, body: string): Promise<RpcR
       error instanceof BadArguments ||
       error instanceof OutcomeUnknown
     ) {
-      return json(500, { ok: false, error: message });
+      return jsonReply(500, { ok: false, error: message });
     }
     console.error(`${request.name}: ${error instanceof Error ? (error.stack ?? message) : message}`);
-    return json(500, { ok: false, error: service.hiddenErrorText });
+    return jsonReply(500, { ok: false, error: service.hiddenErrorText });
   }
 }
 
-export interface Transfer {
-  from: number;
-  to: number;
-  amount: number;
+/** A whole number from 0 on. */
+export function whole(args: RpcArguments, name: string, most = Number.MAX_SAFE_INTEGER): number {
+  const value = Number(args[name]);
+  if (!Number.isSafeInteger(value) || value < 0 || value > most) throw new BadArguments(`invalid ${name}`);
+  return value;
 }
 
-/** The arguments of `transfer`, coerced as section 9 says. */
-export function transferArguments(args: RpcArguments): Transfer {
-  const from = Number(args["from_id"] ?? args["from"]);
-  const to = Number(args["to_id"] ?? args["to"]);
-  const amount = Number(args["amount"]);
-  if (!Number.isInteger(from) || !Number.isInteger(to) || !Number.isFinite(amount)) {
-    throw new BadArguments("invalid transfer args");
-  }
-  return { from, to, amount };
+/** A text that is not empty. */
+export function text(args: RpcArguments, name: string): string {
+  const value = args[name];
+  if (typeof value !== "string" || value === "") throw new BadArguments(`invalid ${name}`);
+  return value;
 }
-
-/** Whether a transfer does nothing and succeeds (section 4.6): then the system is not asked at all. */
-export const isNoop = ({ from, to, amount }: Transfer): boolean => from === to || amount <= 0;
-
-/** The id of `getAccount`. */
-export function accountId(args: RpcArguments): number {
-  const id = Number(args["id"]);
-  if (!Number.isInteger(id)) throw new BadArguments("invalid id");
-  return id;
-}
-
-/** The arguments of `seed`, with the environment where they are missing. */
-export function seedArguments(args: RpcArguments): { accounts: number; initialBalance: number } {
-  const number = (name: string, variable: string, fallback: number): number => {
-    const value = Number(args[name] ?? process.env[variable] ?? fallback);
-    if (!Number.isSafeInteger(value) || value < 0) throw new BadArguments(`invalid ${name}`);
-    return value;
-  };
-  return {
-    accounts: number("accounts", "SEED_ACCOUNTS", 100_000),
-    initialBalance: number("initialBalance", "SEED_INITIAL_BALANCE", 1_000_000_000),
-  };
-}
-
-/** The page of `balances` that is asked for: ids `from` to `from + count`, ascending. */
-export function balancesArguments(args: RpcArguments): { from: number; count: number } {
-  const from = Number(args["from"] ?? 0);
-  const count = Number(args["count"] ?? 20_000);
-  if (!Number.isInteger(from) || !Number.isInteger(count) || count < 1)
-    throw new BadArguments("invalid page");
-  return { from, count: Math.min(count, 20_000) };
-}
-
-/** The balance that `verify` compares with, or undefined if this server was started without it: then it is skipped. */
-export function initialBalanceOfVerify(): bigint | undefined {
-  const raw = process.env["SEED_INITIAL_BALANCE"];
-  return raw === undefined || raw === "" ? undefined : BigInt(raw);
-}
-
-/** Rows that one INSERT of `seed` has. */
-export const seedBatchRows = 10_000;

@@ -2,16 +2,17 @@
 
 import "dotenv/config";
 import { WebSocketServer } from "ws";
+import { accountMethods, transferArguments } from "./accounts";
 import { status } from "./batched_frames";
 import { serveBatchedSocket } from "./batched_sockets";
 import { Batcher } from "./batcher";
-import { sqliteJobs } from "./jobs/sqlite_store";
+import { sqliteJobs } from "./jobs/sqlite";
 import { jobMethods } from "./jobs/store";
-import { runAsProgram, serveRpc } from "./node_rpc_server";
-import { type RpcMethods, type RpcService, transferArguments } from "./rpc";
-import { describeSqlite, openSqlite, sqliteMethods } from "./sqlite";
-import { sqlitePreparedYcsb } from "./sqlite_ycsb_prepared";
-import { ycsbMethods } from "./ycsb_methods";
+import { portOfEnvironment, runAsProgram, servedOn, serveRpc } from "./node_rpc_server";
+import type { RpcMethods } from "./rpc";
+import { describeSqlite, openSqlite, sqliteAccounts } from "./sqlite";
+import { sqliteYcsb } from "./ycsb/sqlite";
+import { ycsbMethods } from "./ycsb/store";
 
 const errors: Record<number, string> = {
   [status.missing]: "account_missing",
@@ -33,42 +34,40 @@ runAsProgram(async () => {
   if (!Number.isInteger(batchMax) || batchMax < 1) throw new Error("SQLITE_BATCH is a whole number above 0");
   const batcher = new Batcher(database, batchMax);
   const batchedMethods = batched(batcher, {
-    ...ycsbMethods(sqlitePreparedYcsb(database)),
+    ...ycsbMethods(sqliteYcsb(database)),
     ...jobMethods(sqliteJobs(database)),
   });
-
-  const service: RpcService = {
-    banner: "sqlite batched rpc server",
-    methods: {
-      ...sqliteMethods(database),
-      ...batchedMethods,
-      describe: () => {
-        const described = describeSqlite(database);
-        return {
-          ...described,
-          durability: `${described.durability}, batches`,
-          roundTripsPerTx: 1,
-          orm: "none",
+  const { durability, ...described } = describeSqlite(database);
+  const methods: RpcMethods = {
+    // It decides by itself what does nothing.
+    ...accountMethods(sqliteAccounts(database), () => false),
+    ...batchedMethods,
+    describe: () => ({ ...described, durability: `${durability}, batches`, roundTripsPerTx: 1, orm: "none" }),
+    transfer: (args) =>
+      new Promise((resolve, reject) => {
+        const answer = (code: number) => {
+          if (errors[code]) reject(new Error(errors[code]));
+          else resolve({ applied: code === status.applied });
         };
+        batcher.add({ ...transferArguments(args), answer });
+      }),
+  };
+  return servedOn(database, async () => {
+    const running = await serveRpc(
+      { banner: "sqlite batched rpc server", methods },
+      portOfEnvironment(["SQLITE_BATCHED_RPC_PORT"], 4107),
+    );
+    const sockets = new WebSocketServer({
+      server: running.server,
+      path: "/rpc-ws",
+      perMessageDeflate: false,
+    });
+    sockets.on("connection", (socket) => serveBatchedSocket(socket, batcher, batchedMethods));
+    return {
+      async close() {
+        for (const socket of sockets.clients) socket.terminate();
+        await running.close();
       },
-      transfer: (args) =>
-        new Promise((resolve, reject) => {
-          const answer = (code: number) => {
-            if (errors[code]) reject(new Error(errors[code]));
-            else resolve({ applied: code === status.applied });
-          };
-          batcher.add({ ...transferArguments(args), answer });
-        }),
-    },
-  };
-  const running = await serveRpc(service, Number(process.env["SQLITE_BATCHED_RPC_PORT"] ?? 4107));
-  const sockets = new WebSocketServer({ server: running.server, path: "/rpc-ws", perMessageDeflate: false });
-  sockets.on("connection", (socket) => serveBatchedSocket(socket, batcher, batchedMethods));
-  return {
-    close: async () => {
-      for (const socket of sockets.clients) socket.terminate();
-      await running.close();
-      database.close();
-    },
-  };
+    };
+  });
 });

@@ -3,14 +3,7 @@
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import Database from "better-sqlite3";
-import {
-  accountId,
-  balancesArguments,
-  initialBalanceOfVerify,
-  type RpcMethods,
-  seedArguments,
-  seedBatchRows,
-} from "./rpc";
+import { type AccountStore, seedBatchRows } from "./accounts";
 
 export type SqliteDatabase = Database.Database;
 
@@ -71,8 +64,8 @@ export function describeSqlite(database: SqliteDatabase) {
   };
 }
 
-/** Every method but `transfer`, by plain statements: none of them is measured. */
-export function sqliteMethods(database: SqliteDatabase): RpcMethods {
+/** By plain statements: none of them is measured. */
+export function sqliteAccounts(database: SqliteDatabase): AccountStore {
   const one = database.prepare("SELECT id, CAST(balance AS TEXT) AS balance FROM accounts WHERE id = ?");
   const page = database
     .prepare("SELECT CAST(balance AS TEXT) FROM accounts WHERE id >= ? ORDER BY id LIMIT ?")
@@ -81,33 +74,21 @@ export function sqliteMethods(database: SqliteDatabase): RpcMethods {
     `SELECT CAST(COUNT(*) AS TEXT) AS accounts, CAST(COALESCE(SUM(balance), 0) AS TEXT) AS total,
             CAST(COALESCE(SUM(balance <> CAST(? AS INTEGER)), 0) AS TEXT) AS changed FROM accounts`,
   );
-  return {
-    health: () => ({ status: "ok" }),
-    getAccount: (args) => one.get(accountId(args)) ?? null,
-    balances: (args) => {
-      const { from, count } = balancesArguments(args);
-      return page.all(from, count);
-    },
-    verify: () => {
-      const initialBalance = initialBalanceOfVerify();
-      return initialBalance === undefined ? { skipped: true } : totals.get(String(initialBalance));
-    },
-    seed: (args) => {
-      const { accounts, initialBalance } = seedArguments(args);
-      seed(database, accounts, initialBalance);
-    },
-  };
-}
-
-function seed(database: SqliteDatabase, accounts: number, initialBalance: number): void {
   const insert = database.prepare(
     `WITH RECURSIVE ids(id) AS (SELECT @first UNION ALL SELECT id + 1 FROM ids WHERE id + 1 < @end)
      INSERT INTO accounts SELECT id, CAST(@balance AS INTEGER) FROM ids`,
   );
-  database.transaction(() => {
+  const seed = database.transaction((accounts: number, initialBalance: number) => {
     database.exec("DELETE FROM accounts");
     for (let first = 0; first < accounts; first += seedBatchRows) {
       insert.run({ first, end: Math.min(accounts, first + seedBatchRows), balance: String(initialBalance) });
     }
-  })();
+  });
+  return {
+    find: (id) => one.get(id) as { id: number; balance: string } | undefined,
+    balances: (from, count) => page.all(from, count) as string[],
+    totals: (initialBalance) =>
+      totals.get(String(initialBalance)) as { accounts: string; total: string; changed: string },
+    seed,
+  };
 }

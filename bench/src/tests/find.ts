@@ -49,6 +49,6 @@ export async function loadConnector(key: string, test = "test-1"): Promise<Conne
   const own = ways.find(({ labels }) => Object.hasOwn(labels, key))?.definition;
   if (own) return own(key);
   const load = Object.hasOwn(connectors, key) ? connectors[key] : undefined;
-  if (load) return load(module);
+  if (load) return load(module, key);
   throw new UsageError(`${key} is not a valid value for --connectors; there are ${connectorKeys.join(", ")}`);
 }

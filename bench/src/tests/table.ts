@@ -2,11 +2,12 @@
 // call it. Nothing is loaded before it is used.
 
 import type { ConnectorDefinition } from "../connectors/definition";
+import type { RestStore } from "../connectors/rest";
 import { type TestModule, transferModule } from "../connectors/test_module";
 import type { RunOperation, Workload } from "../workloads/workload";
 
 /** The definition of a connector; the module is that of the test. */
-type LoadDefinition = (module: TestModule) => Promise<ConnectorDefinition>;
+type LoadDefinition = (module: TestModule, key: string) => Promise<ConnectorDefinition>;
 
 type Ops = Record<string, RunOperation>;
 
@@ -28,72 +29,84 @@ export interface TestRow {
 }
 
 /** An SDK's connector is made for the module of the test. */
-const sdk =
-  (key: keyof typeof import("../connectors/sdk").sdkSystems): LoadDefinition =>
-  async (module) =>
-    (await import("../connectors/sdk")).sdkDefinition(key, module);
+const sdk: LoadDefinition = async (module, key) =>
+  (await import("../connectors/sdk")).sdkDefinition(
+    key as keyof typeof import("../connectors/sdk").sdkSystems,
+    module,
+  );
+
+const rpc: LoadDefinition = async (_, key) => (await import("../connectors/rpc/systems")).rpcSystem(key);
+
+const rest: LoadDefinition = async (_, key) =>
+  (await import("../connectors/rest")).nodeRestDefinition(key.replace("node_rest_", "") as RestStore);
+
+const httpFloor = async (key: string) =>
+  (await import("../connectors/http_endpoints")).httpFloorConnectors[key]!;
 
 const file =
   (load: () => Promise<{ definition: ConnectorDefinition }>): LoadDefinition =>
   async () =>
     (await load()).definition;
 
-/** A system of the Postgres class once more, under READ COMMITTED. */
-const readCommitted =
-  (load: () => Promise<{ readCommittedDefinition: ConnectorDefinition }>): LoadDefinition =>
-  async () =>
-    (await load()).readCommittedDefinition;
-
-const rest =
-  (store: "sqlite" | "postgres" | "memory"): LoadDefinition =>
-  async () =>
-    (await import("../connectors/rest")).nodeRestDefinition(store);
-
 /** Every connector of the suite, those of test-1 first. */
 export const connectors: Record<string, LoadDefinition> = {
-  spacetimedb: sdk("spacetimedb"),
-  lightcone: sdk("lightcone"),
-  spacetimedb_rust: sdk("spacetimedb_rust"),
-  spacetimedb_ref: sdk("spacetimedb_ref"),
-  spacetimedb_ref_rust: sdk("spacetimedb_ref_rust"),
+  spacetimedb: sdk,
+  lightcone: sdk,
+  spacetimedb_rust: sdk,
+  spacetimedb_ref: sdk,
+  spacetimedb_ref_rust: sdk,
   spacetimedb_http: file(() => import("../connectors/spacetimedb_http")),
-  sqlite_rpc: file(() => import("../connectors/rpc/sqlite_rpc")),
+  sqlite_rpc: rpc,
   sqlite_batched_rpc: file(() => import("../connectors/rpc/sqlite_batched_rpc")),
-  node_memory_rpc: file(() => import("../connectors/rpc/node_memory_rpc")),
-  postgres_rpc: file(() => import("../connectors/rpc/postgres_rpc")),
-  postgres_sproc_rpc: file(() => import("../connectors/rpc/postgres_sproc_rpc")),
+  node_memory_rpc: rpc,
+  postgres_rpc: rpc,
+  postgres_sproc_rpc: rpc,
   postgres_direct: file(() => import("../connectors/postgres_direct")),
-  bun: file(() => import("../connectors/rpc/bun")),
-  postgres_rpc_read_committed: readCommitted(() => import("../connectors/rpc/postgres_rpc")),
-  postgres_sproc_rpc_read_committed: readCommitted(() => import("../connectors/rpc/postgres_sproc_rpc")),
-  bun_read_committed: readCommitted(() => import("../connectors/rpc/bun")),
-  supabase_rpc: file(() => import("../connectors/rpc/supabase_rpc")),
-  planetscale_pg_rpc: file(() => import("../connectors/rpc/planetscale_pg_rpc")),
-  cockroach_rpc: file(() => import("../connectors/rpc/cockroach_rpc")),
+  bun: rpc,
+  postgres_rpc_read_committed: rpc,
+  postgres_sproc_rpc_read_committed: rpc,
+  bun_read_committed: rpc,
+  supabase_rpc: rpc,
+  planetscale_pg_rpc: rpc,
+  cockroach_rpc: rpc,
   convex: file(() => import("../connectors/convex")),
   mysql_direct: file(() => import("../connectors/mysql_direct")),
   mongodb_direct: file(() => import("../connectors/mongodb_direct")),
   redis_direct: file(() => import("../connectors/redis_direct")),
-  node_rest_sqlite: rest("sqlite"),
-  node_rest_postgres: rest("postgres"),
-  node_rest_memory: rest("memory"),
+  node_rest_sqlite: rest,
+  node_rest_postgres: rest,
+  node_rest_memory: rest,
   rest_url: async () => (await import("../connectors/rest")).restUrlDefinition,
-  node_http: async () => (await import("../connectors/http_endpoints")).nodeHttp,
-  bun_http: async () => (await import("../connectors/http_endpoints")).bunHttp,
+  node_http: (_, key) => httpFloor(key),
+  bun_http: (_, key) => httpFloor(key),
   sqlite_direct: file(() => import("../connectors/sqlite_direct")),
-  spacetimedb_sub: sdk("spacetimedb_sub"),
-  postgres_drizzle_direct: file(() => import("../connectors/postgres_drizzle_direct")),
+  spacetimedb_sub: sdk,
+  postgres_drizzle_direct: async () => (await import("../connectors/postgres_direct")).drizzleDefinition,
 };
 
-/** What the clients of the SDKs are called in all tests but test-1. */
+/** What connectors are called in most tests. */
 const sdkLabels = {
   lightcone: "Lightcone, TypeScript module",
   spacetimedb: "npm client, TypeScript module",
   spacetimedb_rust: "npm client, Rust module",
 };
-
-const npmClient = "SpacetimeDB client (npm 2.10.1)";
 const cachedLabels = { spacetimedb_sub: "npm client, reads from its cache" };
+const postgres_rpc = "Node.js + Postgres";
+const bun = "Bun + Postgres";
+const durableLabels = {
+  sqlite_rpc: "Node.js + SQLite",
+  sqlite_batched_rpc: "Node.js + SQLite, batched",
+  ...{ postgres_rpc, bun },
+  convex: "Convex",
+};
+const serverLabels = {
+  ...durableLabels,
+  node_memory_rpc: "Node.js, a Map, nothing on disk",
+  supabase_rpc: "Node.js + Supabase",
+  cockroach_rpc: "Node.js + CockroachDB",
+};
+const postgres_direct = "Postgres without a server in front";
+const npmClient = "SpacetimeDB client (npm 2.10.1)";
 
 const test1: TestRow = {
   workload: async () => (await import("../workloads/transfers/workload")).transferWorkload,
@@ -113,20 +126,13 @@ const test1: TestRow = {
     {
       ops: async () => ({ transfer: (await import("../scenario_recipes/rpc_single_call")).rpcTransfer }),
       labels: {
-        sqlite_rpc: "Node.js + SQLite",
-        sqlite_batched_rpc: "Node.js + SQLite, batched",
-        node_memory_rpc: "Node.js, a Map, nothing on disk",
-        postgres_rpc: "Node.js + Postgres",
-        postgres_rpc_read_committed: "Node.js + Postgres, READ COMMITTED",
-        postgres_sproc_rpc: "Node.js + Postgres, stored procedure",
-        postgres_sproc_rpc_read_committed: "Node.js + Postgres, stored procedure, READ COMMITTED",
+        ...serverLabels,
+        postgres_rpc_read_committed: `${postgres_rpc}, READ COMMITTED`,
+        postgres_sproc_rpc: `${postgres_rpc}, stored procedure`,
+        postgres_sproc_rpc_read_committed: `${postgres_rpc}, stored procedure, READ COMMITTED`,
         postgres_direct: "Postgres, no server in front",
-        bun: "Bun + Postgres",
-        bun_read_committed: "Bun + Postgres, READ COMMITTED",
-        supabase_rpc: "Node.js + Supabase",
+        bun_read_committed: `${bun}, READ COMMITTED`,
         planetscale_pg_rpc: "Node.js + PlanetScale",
-        cockroach_rpc: "Node.js + CockroachDB",
-        convex: "Convex",
       },
     },
   ],
@@ -137,28 +143,13 @@ const ycsb = (letter: "a" | "b" | "c" | "d" | "e" | "f"): TestRow => ({
   module: { name: "ycsb", needs: "ycsbCount", cached: ["usertable"] },
   optional: ["redis_direct"],
   ways: [
-    { ops: async () => (await import("../workloads/ycsb/sdk_ops")).ycsbSdkOps, labels: sdkLabels },
+    { ops: async () => (await import("../workloads/ycsb/ops")).ycsbSdkOps, labels: sdkLabels },
     { ops: async () => (await import("../workloads/ycsb/cached_ops")).ycsbCachedOps, labels: cachedLabels },
     {
-      ops: async () => (await import("../workloads/ycsb/rpc_ops")).ycsbRpcOps,
+      ops: async () => (await import("../workloads/ycsb/ops")).ycsbOps,
       labels: {
-        sqlite_rpc: "Node.js + SQLite",
-        sqlite_batched_rpc: "Node.js + SQLite, batched",
-        node_memory_rpc: "Node.js, a Map, nothing on disk",
-        postgres_rpc: "Node.js + Postgres",
-        bun: "Bun + Postgres",
-        supabase_rpc: "Node.js + Supabase",
-        cockroach_rpc: "Node.js + CockroachDB",
-        convex: "Convex",
-      },
-    },
-    {
-      ops: async () => (await import("../workloads/ycsb/postgres_direct_ops")).ycsbPostgresDirectOps,
-      labels: { postgres_direct: "Postgres without a server in front" },
-    },
-    {
-      ops: async () => (await import("../workloads/ycsb/database_ops")).ycsbDatabaseOps,
-      labels: {
+        ...serverLabels,
+        postgres_direct,
         mysql_direct: "MySQL or MariaDB without a server in front",
         mongodb_direct: "MongoDB without a server in front",
         // Hashes have no order, so that there are no scans.
@@ -172,9 +163,9 @@ const contentCrud: TestRow = {
   workload: async () => (await import("../workloads/content/workload")).contentWorkload,
   module: { name: "content", needs: "contentCount" },
   ways: [
-    { ops: async () => (await import("../workloads/content/sdk_ops")).contentSdkOps, labels: sdkLabels },
+    { ops: async () => (await import("../workloads/content/ops")).contentSdkOps, labels: sdkLabels },
     {
-      ops: async () => (await import("../workloads/content/rpc_ops")).contentRpcOps,
+      ops: async () => (await import("../workloads/content/ops")).contentRpcOps,
       labels: {
         sqlite_rpc: "Node.js, SQLite (RPC, Drizzle)",
         postgres_rpc: "Node.js, Postgres (RPC, Drizzle)",
@@ -183,7 +174,7 @@ const contentCrud: TestRow = {
       },
     },
     {
-      ops: async () => (await import("../workloads/content/rest_ops")).contentRestOps,
+      ops: async () => (await import("../workloads/content/ops")).contentRestOps,
       labels: {
         node_rest_sqlite: "Node.js, SQLite",
         node_rest_postgres: "Node.js, Postgres",
@@ -192,7 +183,7 @@ const contentCrud: TestRow = {
       },
     },
     {
-      ops: async () => (await import("../workloads/content/rest_ops")).contentRoutesOps,
+      ops: async () => (await import("../workloads/content/ops")).contentRoutesOps,
       labels: { spacetimedb_http: "HTTP handlers, TypeScript module" },
       definition: async () => (await import("../connectors/content_routes")).definition,
     },
@@ -203,77 +194,43 @@ const jobs = (workload: TestRow["workload"]): TestRow => ({
   workload,
   module: { name: "jobs", needs: "jobCounts" },
   ways: [
-    { ops: async () => (await import("../workloads/jobs/sdk_ops")).jobSdkOps, labels: sdkLabels },
+    { ops: async () => (await import("../workloads/jobs/ops")).jobSdkOps, labels: sdkLabels },
     {
-      ops: async () => (await import("../workloads/jobs/ops")).jobRpcOps,
+      ops: async () => (await import("../workloads/jobs/ops")).jobOps,
       labels: {
-        sqlite_rpc: "Node.js + SQLite",
-        sqlite_batched_rpc: "Node.js + SQLite, batched",
-        postgres_rpc: "Node.js + Postgres",
-        postgres_sproc_rpc: "Node.js + Postgres, prepared statements",
-        bun: "Bun + Postgres",
-        convex: "Convex",
+        ...durableLabels,
+        postgres_direct,
+        postgres_sproc_rpc: `${postgres_rpc}, prepared statements`,
       },
-    },
-    {
-      ops: async () => (await import("../workloads/jobs/ops")).jobPostgresDirectOps,
-      labels: { postgres_direct: "Postgres without a server in front" },
     },
   ],
 });
 
-const notesRpcLabels = {
-  sqlite_rpc: "Node.js + SQLite",
-  postgres_rpc: "Node.js + Postgres",
-  bun: "Bun + Postgres",
+/** Of data-layer and data-layer-crm. */
+const serialLabels = {
+  sqlite_rpc: durableLabels.sqlite_rpc,
+  ...{ postgres_rpc, bun },
+  postgres_direct: "node-postgres",
+  postgres_drizzle_direct: "Drizzle + node-postgres",
+  sqlite_direct: "SQLite, in process",
 };
 
 const dataLayer: TestRow = {
   workload: async () => (await import("../workloads/data_layer/workload")).dataLayerWorkload,
   module: { name: "notes", needs: "noteEvents", cached: ["note", "tag"] },
   ways: [
-    { ops: async () => (await import("../workloads/data_layer/ops")).sdkOps, labels: sdkLabels },
-    { ops: async () => (await import("../workloads/data_layer/ops")).cachedOps, labels: cachedLabels },
-    { ops: async () => (await import("../workloads/data_layer/ops")).rpcOps, labels: notesRpcLabels },
-    {
-      ops: async () => (await import("../workloads/data_layer/ops")).postgresOps,
-      labels: { postgres_direct: "node-postgres" },
-    },
-    {
-      ops: async () => (await import("../workloads/data_layer/ops")).drizzleOps,
-      labels: { postgres_drizzle_direct: "Drizzle + node-postgres" },
-    },
-    {
-      ops: async () => (await import("../workloads/data_layer/ops")).sqliteOps,
-      labels: { sqlite_direct: "SQLite, in process" },
-    },
+    { ops: async () => (await import("../workloads/data_layer/ops")).noteSdkOps, labels: sdkLabels },
+    { ops: async () => (await import("../workloads/data_layer/ops")).noteCachedOps, labels: cachedLabels },
+    { ops: async () => (await import("../workloads/data_layer/ops")).noteRpcOps, labels: serialLabels },
   ],
 };
-
-const { lightcone: lightconeLabel, ...npmLabels } = sdkLabels;
 
 const dataLayerCrm: TestRow = {
   workload: async () => (await import("../workloads/data_layer_crm/workload")).dataLayerCrmWorkload,
   module: { name: "notes", needs: "crmCounts" },
   ways: [
-    {
-      ops: async () => (await import("../workloads/data_layer_crm/ops")).lightconeOps,
-      labels: { lightcone: lightconeLabel },
-    },
-    { ops: async () => (await import("../workloads/data_layer_crm/ops")).npmOps, labels: npmLabels },
-    { ops: async () => (await import("../workloads/data_layer_crm/ops")).rpcOps, labels: notesRpcLabels },
-    {
-      ops: async () => (await import("../workloads/data_layer_crm/ops")).postgresOps,
-      labels: { postgres_direct: "node-postgres" },
-    },
-    {
-      ops: async () => (await import("../workloads/data_layer_crm/ops")).drizzleOps,
-      labels: { postgres_drizzle_direct: "Drizzle + node-postgres" },
-    },
-    {
-      ops: async () => (await import("../workloads/data_layer_crm/ops")).sqliteOps,
-      labels: { sqlite_direct: "SQLite, in process" },
-    },
+    { ops: async () => (await import("../workloads/data_layer_crm/ops")).crmSdkOps, labels: sdkLabels },
+    { ops: async () => (await import("../workloads/data_layer_crm/ops")).crmRpcOps, labels: serialLabels },
   ],
 };
 
@@ -284,16 +241,13 @@ const authedLoad: TestRow = {
     { ops: async () => (await import("../workloads/authed_load/ops")).authedSdkOps, labels: sdkLabels },
     {
       ops: async () => (await import("../workloads/authed_load/ops")).authedRpcOps,
-      labels: { postgres_rpc: "Node.js + Postgres", sqlite_rpc: "Node.js + SQLite" },
-      definition: async (key) => {
-        const { postgresUsers, sqliteUsers } = await import("../connectors/notes_users");
-        return key === "postgres_rpc" ? postgresUsers : sqliteUsers;
-      },
+      labels: { postgres_rpc, sqlite_rpc: durableLabels.sqlite_rpc },
+      definition: async (key) => (await import("../connectors/notes_users")).notesUsers[key]!,
     },
   ],
 };
 
-const httpFloor: TestRow = {
+const httpFloorTest: TestRow = {
   workload: async () => (await import("../workloads/http_floor/workload")).httpFloorWorkload,
   module: transferModule,
   ways: [
@@ -304,10 +258,7 @@ const httpFloor: TestRow = {
         node_http: "Node.js, built-in HTTP server",
         bun_http: "Bun",
       },
-      definition: async (key) => {
-        const { lightconeHttp, nodeHttp, bunHttp } = await import("../connectors/http_endpoints");
-        return { lightcone: lightconeHttp, node_http: nodeHttp, bun_http: bunHttp }[key]!;
-      },
+      definition: httpFloor,
     },
   ],
 };
@@ -326,7 +277,7 @@ export const tests: Record<string, TestRow> = {
   "data-layer": dataLayer,
   "data-layer-crm": dataLayerCrm,
   "authed-load": authedLoad,
-  "http-floor": httpFloor,
+  "http-floor": httpFloorTest,
 };
 
 /** Tests that stand for several, in the order in which they are run. */

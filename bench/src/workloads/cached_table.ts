@@ -2,6 +2,7 @@
 
 import type { Connector } from "../connectors/connector";
 import { SdkConnector } from "../connectors/sdk_connector";
+import { SortedKeys } from "../rpc-servers/ycsb/sorted_keys";
 
 type Changed<Row> = (context: unknown, row: Row) => void;
 
@@ -34,25 +35,18 @@ export function follow<Row>(
   table.onDelete((_context, row) => goes(row));
 }
 
-/** So many new keys are put into their places one by one; more are sorted together with the others. */
-const insertedOneByOneMax = 64;
-
 /**
  * The rows of a cached table by key, and its keys in ascending order. `find` of the published package looks through all
  * rows, and no client has an order: an application with many rows keeps both by the callbacks of the table, as is done here.
  */
 export class RowsByKey<Row, Key extends string | bigint> {
   readonly #rows = new Map<Key, Row>();
-  #keys: Key[] = [];
-  /** Not yet among the others. */
-  #added: Key[] = [];
-  #isStale = false;
+  readonly #keys = new SortedKeys<Key>();
 
   constructor(table: CachedTable<Row>, keyOf: (row: Row) => Key) {
     const insert = (row: Row) => {
-      const key = keyOf(row);
-      this.#rows.set(key, row);
-      this.#added.push(key);
+      this.#rows.set(keyOf(row), row);
+      this.#keys.add(keyOf(row));
     };
     for (const row of table.iter()) insert(row);
     table.onInsert((_context, row) => insert(row));
@@ -60,7 +54,7 @@ export class RowsByKey<Row, Key extends string | bigint> {
     table.onUpdate((_context, _before, row) => this.#rows.set(keyOf(row), row));
     table.onDelete((_context, row) => {
       this.#rows.delete(keyOf(row));
-      this.#isStale = true;
+      this.#keys.remove(keyOf(row));
     });
   }
 
@@ -73,34 +67,11 @@ export class RowsByKey<Row, Key extends string | bigint> {
   }
 
   get keys(): readonly Key[] {
-    if (this.#isStale || this.#added.length > insertedOneByOneMax) {
-      this.#keys = [...this.#rows.keys()].sort(compare);
-      this.#isStale = false;
-    } else {
-      for (const key of this.#added) this.#keys.splice(place(this.#keys, key), 0, key);
-    }
-    this.#added = [];
-    return this.#keys;
+    return this.#keys.all;
   }
 
   /** Up to `count` rows from a key on. */
   from(key: Key, count: number): Row[] {
-    const { keys } = this;
-    const start = place(keys, key);
-    return keys.slice(start, start + count).map((wanted) => this.#rows.get(wanted)!);
+    return this.#keys.from(key, count).map((wanted) => this.#rows.get(wanted)!);
   }
-}
-
-const compare = <Key extends string | bigint>(a: Key, b: Key) => (a < b ? -1 : a > b ? 1 : 0);
-
-/** Where a key is, or would be. */
-function place<Key extends string | bigint>(keys: readonly Key[], key: Key): number {
-  let low = 0;
-  let high = keys.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (keys[middle]! < key) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

@@ -53,6 +53,9 @@ export function value(seed: number, length: number): string {
 /** The shares of a mix, in its order; they add up to 1. */
 export type Mix<Kind extends string> = readonly (readonly [kind: Kind, share: number])[];
 
+export const mixOf = <Kind extends string>(shares: Partial<Record<Kind, number>>): Mix<Kind> =>
+  Object.entries(shares) as [Kind, number][];
+
 /** The first kind whose cumulative share is above `unit`; the last one if rounding left a gap. */
 export function kindOf<Kind extends string>(mix: Mix<Kind>, unit: number): Kind {
   let cumulative = 0;

@@ -1,15 +1,8 @@
 // The client side of the HTTP RPC format (section 9): what every connector with a `POST /rpc` shares.
 
 import { outcomeUnknownText } from "../../rpc-servers/rpc";
-import {
-  type Account,
-  type CallArguments,
-  type Connector,
-  judgeTotals,
-  Refused,
-  VerificationFailure,
-  type VerifyTotals,
-} from "../connector";
+import { AccountsConnector } from "../accounts_connector";
+import { type CallArguments, type Connector, Refused } from "../connector";
 import { sendHttp } from "../http_client";
 
 export interface RpcConnectorOptions {
@@ -25,6 +18,7 @@ export interface RpcConnectorOptions {
   checksStatusFirst?: boolean;
   /** A server without `SEED_INITIAL_BALANCE` skips the verification: is that a failure? (sqlite) */
   skippedVerifyFails?: boolean;
+  headers?: Record<string, string>;
 }
 
 interface RpcAnswer {
@@ -33,20 +27,18 @@ interface RpcAnswer {
   error?: string;
 }
 
-/** How many balances one answer of the method `balances` has at most. */
-const balancesPerRequest = 20_000;
-
-export class RpcConnector implements Connector {
-  readonly name: string;
+export class RpcConnector extends AccountsConnector {
   readonly #endpoint: string;
+  readonly #headers: Record<string, string>;
 
   constructor(
     protected readonly options: RpcConnectorOptions,
-    private readonly isWorker = false,
+    isWorker = false,
   ) {
-    this.name = options.name;
+    super(options.name, options.initialBalance, isWorker, options.skippedVerifyFails);
     if (!options.url) throw new Error(`${options.name}: the address of its RPC server is empty`);
     this.#endpoint = `${options.url.replace(/\/+$/, "")}/rpc`;
+    this.#headers = { "content-type": "application/json", ...options.headers };
   }
 
   async open(): Promise<void> {
@@ -62,49 +54,14 @@ export class RpcConnector implements Connector {
   async close(): Promise<void> {}
 
   async createWorker(_which: { index: number; total: number }): Promise<Connector> {
-    const worker = new RpcConnector(this.options, true);
-    await worker.open();
-    return worker;
-  }
-
-  async getAccount(id: number): Promise<Account | null> {
-    const found = (await this.call("getAccount", { id })) as { id: number; balance: string } | null;
-    return found === null || found === undefined ? null : { id: found.id, balance: BigInt(found.balance) };
-  }
-
-  async verify(): Promise<VerifyTotals> {
-    if (this.isWorker) throw new VerificationFailure(`${this.name}: only the root connection verifies`);
-    const answer = (await this.call("verify")) as
-      | { skipped: true }
-      | { accounts: string; total: string; changed: string };
-    if ("skipped" in answer) {
-      if (this.options.skippedVerifyFails === false) return { accounts: 0n, total: 0n, changed: 0n };
-      throw new VerificationFailure(
-        `${this.name}: its server has no SEED_INITIAL_BALANCE and skipped the check`,
-      );
-    }
-    const totals = {
-      accounts: BigInt(answer.accounts),
-      total: BigInt(answer.total),
-      changed: BigInt(answer.changed),
-    };
-    return judgeTotals(totals, this.options.initialBalance);
-  }
-
-  async balances(): Promise<BigInt64Array> {
-    const all: bigint[] = [];
-    for (;;) {
-      const page = (await this.call("balances", { from: all.length, count: balancesPerRequest })) as string[];
-      for (const balance of page) all.push(BigInt(balance));
-      if (page.length < balancesPerRequest) return BigInt64Array.from(all);
-    }
+    return new RpcConnector(this.options, true);
   }
 
   async call(name: string, args?: CallArguments): Promise<unknown> {
     const sent = args ?? (this.options.alwaysSendsArguments ? {} : undefined);
     const response = await sendHttp(this.#endpoint, {
       method: "POST",
-      headers: { "content-type": "application/json" },
+      headers: this.#headers,
       body: JSON.stringify(sent === undefined ? { name } : { name, args: sent }),
     });
     const { text } = response;

@@ -1,27 +1,25 @@
 // SQLite with many requests per transaction, over its own WebSocket protocol or over HTTP (section 13).
 
 import { WebSocket } from "ws";
-import type { Config } from "../../config";
-import { rpcDefinition } from "../../init/rpc_server";
-import { sqliteBacking } from "../../init/sqlite_backing";
+import { sqliteBacking } from "../../init/backing";
 import { readAnswers, requestBytes, status, writeRequest } from "../../rpc-servers/batched_frames";
 import type { TextAnswer } from "../../rpc-servers/batched_sockets";
-import { type CallArguments, type CallResult, type Connector, Refused } from "../connector";
+import { type CallArguments, type Connector, Refused } from "../connector";
 import { httpTransport } from "../http_client";
 import { RpcConnector } from "./rpc_connector";
+import { onNode, rpcDefinition } from "./rpc_definition";
 
 const key = "sqlite_batched_rpc";
 
-interface Waiting<Result> {
-  resolve(result: Result): void;
+interface Waiting {
+  resolve(result: unknown): void;
   reject(error: Error): void;
 }
 
 /** What is asked for within one turn of the event loop goes out in one frame: transfers as records, all else as text. */
 class BatchedSocket implements Connector {
   readonly name = key;
-  readonly #waiting = new Map<number, Waiting<CallResult>>();
-  readonly #waitingCalls = new Map<number, Waiting<unknown>>();
+  readonly #waiting = new Map<number, Waiting>();
   #calls: [id: number, name: string, args: CallArguments][] = [];
   #socket: WebSocket | undefined;
   #nextId = 0;
@@ -39,15 +37,13 @@ class BatchedSocket implements Connector {
         reject(new Error(`${key}: no connection to ${this.url}: ${error.message}`)),
       );
       socket.on("message", (data, isBinary) => {
-        if (isBinary) readAnswers(data as Buffer, (id, answer) => this.#take(id, answer));
-        else for (const answer of JSON.parse(String(data)) as TextAnswer[]) this.#takeText(answer);
+        if (isBinary) readAnswers(data as Buffer, (id, answer) => this.#takeStatus(id, answer));
+        else for (const answer of JSON.parse(String(data)) as TextAnswer[]) this.#settle(...answer);
       });
       socket.on("close", (code) => {
-        for (const waiting of [this.#waiting, this.#waitingCalls]) {
-          for (const { reject } of waiting.values())
-            reject(new Error(`${key}: the connection was lost (${code})`));
-          waiting.clear();
-        }
+        for (const { reject } of this.#waiting.values())
+          reject(new Error(`${key}: the connection was lost (${code})`));
+        this.#waiting.clear();
       });
     });
   }
@@ -66,10 +62,12 @@ class BatchedSocket implements Connector {
       return Promise.reject(new Error(`${key}: not connected`));
     const id = this.#nextId;
     this.#nextId = (id + 1) >>> 0;
-    return name === "transfer" ? this.#transfer(id, args) : this.#callText(id, name, args);
+    if (name === "transfer") this.#addTransfer(id, args);
+    else this.#addCall(id, name, args);
+    return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
   }
 
-  #callText(id: number, name: string, args: CallArguments): Promise<unknown> {
+  #addCall(id: number, name: string, args: CallArguments): void {
     if (this.#calls.length === 0) {
       queueMicrotask(() => {
         this.#socket?.send(JSON.stringify(this.#calls));
@@ -77,10 +75,9 @@ class BatchedSocket implements Connector {
       });
     }
     this.#calls.push([id, name, args]);
-    return new Promise((resolve, reject) => this.#waitingCalls.set(id, { resolve, reject }));
   }
 
-  #transfer(id: number, args: CallArguments): Promise<CallResult> {
+  #addTransfer(id: number, args: CallArguments): void {
     if (this.#framed === 0) queueMicrotask(() => this.#flush());
     if (this.#framed * requestBytes === this.#frame.byteLength) this.#growFrame();
     writeRequest(this.#frame, this.#framed++ * requestBytes, {
@@ -89,7 +86,6 @@ class BatchedSocket implements Connector {
       to: args["to_id"] as number,
       amount: args["amount"] as number,
     });
-    return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
   }
 
   #growFrame(): void {
@@ -105,23 +101,17 @@ class BatchedSocket implements Connector {
     this.#socket?.send(frame);
   }
 
-  #take(id: number, answer: number): void {
-    const waiting = this.#waiting.get(id);
-    if (!waiting) return;
-    this.#waiting.delete(id);
-    if (answer === status.applied || answer === status.insufficient) {
-      waiting.resolve({ applied: answer === status.applied });
-    } else {
-      waiting.reject(new Refused(`${key}: status ${answer}`));
-    }
+  #takeStatus(id: number, answer: number): void {
+    const isKnown = answer === status.applied || answer === status.insufficient;
+    if (isKnown) this.#settle(id, { applied: answer === status.applied });
+    else this.#settle(id, undefined, `status ${answer}`);
   }
 
-  #takeText([id, result, error]: TextAnswer): void {
-    const waiting = this.#waitingCalls.get(id);
-    if (!waiting) return;
-    this.#waitingCalls.delete(id);
-    if (error === undefined) waiting.resolve(result);
-    else waiting.reject(new Refused(`${key}: ${error}`));
+  #settle(id: number, result: unknown, error?: string): void {
+    const waiting = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    if (error === undefined) waiting?.resolve(result);
+    else waiting?.reject(new Refused(`${key}: ${error}`));
   }
 }
 
@@ -136,17 +126,12 @@ class SqliteBatchedConnector extends RpcConnector {
   }
 }
 
+const isHttp = process.env["SQLITE_BATCH_TRANSPORT"] === "http";
+
 export const definition = rpcDefinition({
   key,
-  serverFile: "src/rpc-servers/sqlite-batched-rpc-server.ts",
-  urlVariable: "SQLITE_BATCHED_RPC_URL",
-  defaultUrl: "http://127.0.0.1:4107",
-  portVariable: "SQLITE_BATCHED_RPC_PORT",
-  startCommand: "pnpm tsx src/rpc-servers/sqlite-batched-rpc-server.ts",
-  transport:
-    process.env["SQLITE_BATCH_TRANSPORT"] === "http" ? httpTransport() : "WebSocket, frames of many requests",
-  nativeKind: process.env["SQLITE_BATCH_TRANSPORT"] === "http" ? "rpc" : "batched",
-  back: sqliteBacking,
-  create: (config: Config, url: string) =>
-    new SqliteBatchedConnector({ name: key, url, initialBalance: config.initialBalance }),
+  ...onNode("sqlite-batched-rpc-server.ts", "SQLITE_BATCHED_RPC", 4107, sqliteBacking),
+  transport: isHttp ? httpTransport() : "WebSocket, frames of many requests",
+  nativeKind: isHttp ? "rpc" : "batched",
+  create: ({ initialBalance }, url) => new SqliteBatchedConnector({ name: key, url, initialBalance }),
 });

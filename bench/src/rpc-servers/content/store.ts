@@ -1,7 +1,7 @@
 // Content as servers keep it (section 16.2), and its RPC methods.
 
-import { ulid } from "../../workloads/content/ulid";
 import { BadArguments, type RpcArguments, type RpcMethods } from "../rpc";
+import { ulid } from "./ulid";
 
 export interface ContentRecord {
   id: string;

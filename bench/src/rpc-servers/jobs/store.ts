@@ -1,6 +1,6 @@
 // The job queue as servers keep it (section 17), and its RPC methods.
 
-import { BadArguments, type RpcArguments, type RpcMethods } from "../rpc";
+import { BadArguments, type RpcMethods, whole } from "../rpc";
 
 export const jobKind = "SummarizeText";
 export const jobPayload = '{"text":"lorem"}';
@@ -30,12 +30,6 @@ export interface JobStore {
   counts(): number[] | Promise<number[]>;
   /** Jobs that were not taken exactly once. */
   repeated(): number | Promise<number>;
-}
-
-function whole(args: RpcArguments, name: string): number {
-  const value = Number(args[name]);
-  if (!Number.isSafeInteger(value) || value < 0) throw new BadArguments(`invalid ${name}`);
-  return value;
 }
 
 export function jobMethods(store: JobStore): RpcMethods {

@@ -1,11 +1,12 @@
 // The transfer of test-1 through Drizzle and a pool: five round trips each (sections 9 and 10.3).
 
-import { asc, eq, gte, inArray, sql } from "drizzle-orm";
-import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
+import { asc, eq, inArray } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/node-postgres";
 import { bigint, integer, pgTable } from "drizzle-orm/pg-core";
 import type pg from "pg";
-import { seedBatchRows } from "../rpc";
+import { type AccountStore, seedBatchRows, type Transfer } from "../accounts";
 import { type RetryCounter, withRetries } from "./retry";
+import { inTransaction } from "./statements";
 
 export type IdType = "integer" | "bigint";
 
@@ -16,41 +17,17 @@ const accountsWithBigintId = pgTable("accounts", {
   balance,
 });
 
-export interface Account {
-  id: number;
-  balance: bigint;
-}
+export type PostgresAccounts = AccountStore & { transfer(transfer: Transfer): Promise<boolean> };
 
-export interface Totals {
-  accounts: bigint;
-  total: bigint;
-  changed: bigint;
-}
+export function postgresAccounts(pool: pg.Pool, idType: IdType, counter: RetryCounter): PostgresAccounts {
+  const database = drizzle(pool);
+  // The two tables differ in the type of a column that both hand over as a number.
+  const accounts = (idType === "integer"
+    ? accountsWithIntegerId
+    : accountsWithBigintId) as unknown as typeof accountsWithIntegerId;
 
-export class PostgresAccounts {
-  readonly #database: NodePgDatabase;
-  readonly #accounts: typeof accountsWithIntegerId;
-  readonly #idType: IdType;
-  readonly #counter: RetryCounter;
-
-  constructor(pool: pg.Pool, idType: IdType, counter: RetryCounter = { retries: 0 }) {
-    this.#database = drizzle(pool);
-    // The two tables differ in the type of a column that both hand over as a number.
-    this.#accounts = (idType === "integer"
-      ? accountsWithIntegerId
-      : accountsWithBigintId) as unknown as typeof accountsWithIntegerId;
-    this.#idType = idType;
-    this.#counter = counter;
-  }
-
-  /** Whether the transfer took place: it does not without funds. */
-  transfer(amount: bigint, from: number, to: number): Promise<boolean> {
-    return withRetries(() => this.#transferOnce(amount, from, to), this.#counter);
-  }
-
-  #transferOnce(amount: bigint, from: number, to: number): Promise<boolean> {
-    const accounts = this.#accounts;
-    return this.#database.transaction(async (transaction) => {
+  const transferOnce = ({ from, to }: Transfer, amount: bigint): Promise<boolean> =>
+    database.transaction(async (transaction) => {
       const rows = await transaction
         .select()
         .from(accounts)
@@ -71,56 +48,38 @@ export class PostgresAccounts {
         .where(eq(accounts.id, to));
       return true;
     });
-  }
 
-  async find(id: number): Promise<Account | undefined> {
-    const accounts = this.#accounts;
-    const rows = await withRetries(
-      () => this.#database.select().from(accounts).where(eq(accounts.id, id)).limit(1),
-      this.#counter,
-    );
-    return rows[0];
-  }
-
-  /** Balances of `count` accounts from an id on, by id: for the check of each. */
-  async balances(from: number, count: number): Promise<bigint[]> {
-    const { id, balance } = this.#accounts;
-    const rows = await this.#database
-      .select({ balance })
-      .from(this.#accounts)
-      .where(gte(id, from))
-      .orderBy(asc(id))
-      .limit(count);
-    return rows.map((row) => row.balance);
-  }
-
-  async totals(initialBalance: bigint): Promise<Totals> {
-    const accounts = this.#accounts;
-    const rows = await this.#database
-      .select({
-        accounts: sql<string>`count(*)`,
-        total: sql<string>`coalesce(sum(${accounts.balance}), 0)`,
-        changed: sql<string>`count(*) filter (where ${accounts.balance} <> ${initialBalance})`,
-      })
-      .from(accounts);
-    const row = rows[0]!;
-    return { accounts: BigInt(row.accounts), total: BigInt(row.total), changed: BigInt(row.changed) };
-  }
-
-  /** Makes the table when it is not there, and fills it anew in one transaction. */
-  async seed(count: number, initialBalance: bigint): Promise<void> {
-    const idType = sql.raw(this.#idType);
-    await this.#database.execute(
-      sql`CREATE TABLE IF NOT EXISTS accounts (id ${idType} PRIMARY KEY, balance bigint NOT NULL)`,
-    );
-    await this.#database.transaction(async (transaction) => {
-      await transaction.delete(this.#accounts);
-      for (let first = 0; first < count; first += seedBatchRows) {
-        const last = Math.min(count, first + seedBatchRows) - 1;
-        await transaction.execute(
-          sql`INSERT INTO accounts (id, balance) SELECT id, ${initialBalance} FROM generate_series(${first}::bigint, ${last}::bigint) AS ids (id)`,
-        );
-      }
-    });
-  }
+  return {
+    transfer: (transfer) => withRetries(() => transferOnce(transfer, BigInt(transfer.amount)), counter),
+    async find(id) {
+      const [row] = await withRetries(
+        () => database.select().from(accounts).where(eq(accounts.id, id)).limit(1),
+        counter,
+      );
+      return row;
+    },
+    // None of these is measured.
+    async balances(from, count) {
+      const text = "SELECT balance FROM accounts WHERE id >= $1 ORDER BY id LIMIT $2";
+      return (await pool.query<{ balance: string }>(text, [from, count])).rows.map((row) => row.balance);
+    },
+    async totals(initialBalance) {
+      const text = `SELECT count(*) AS accounts, coalesce(sum(balance), 0) AS total,
+        count(*) FILTER (WHERE balance <> $1) AS changed FROM accounts`;
+      type Totals = Record<"accounts" | "total" | "changed", string>;
+      return (await pool.query<Totals>(text, [initialBalance])).rows[0]!;
+    },
+    async seed(count, initialBalance) {
+      await pool.query(
+        `CREATE TABLE IF NOT EXISTS accounts (id ${idType} PRIMARY KEY, balance bigint NOT NULL)`,
+      );
+      await inTransaction(pool, async (client) => {
+        await client.query("DELETE FROM accounts");
+        const insert = `INSERT INTO accounts (id, balance)
+          SELECT id, $1::bigint FROM generate_series($2::bigint, $3::bigint) AS ids (id)`;
+        for (let first = 0; first < count; first += seedBatchRows)
+          await client.query(insert, [initialBalance, first, Math.min(count, first + seedBatchRows) - 1]);
+      });
+    },
+  };
 }

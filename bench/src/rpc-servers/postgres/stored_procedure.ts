@@ -1,7 +1,7 @@
 // The transfer of test-1 as one stored procedure: one round trip, no ORM (section 13).
 
 import type pg from "pg";
-import type { Transfer } from "../rpc";
+import type { Transfer } from "../accounts";
 import { type RetryCounter, withRetries } from "./retry";
 
 const applied = 0;

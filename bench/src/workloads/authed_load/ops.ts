@@ -1,29 +1,27 @@
-// The operations of authed-load: by RPC, and on the modules `notes-ts` and `notes-rs`.
+// The operations of authed-load, on servers and on the modules `notes-ts` and `notes-rs`.
 
 import type { CallArguments } from "../../connectors/connector";
-import type { Outcome, RunOperation } from "../workload";
+import { call, found } from "../calls";
+import type { RunOperation } from "../workload";
 
-const call =
-  (name: string, args: (given: CallArguments) => CallArguments = (given) => given): RunOperation =>
-  async (connection, given): Promise<Outcome> => ({
-    ok: true,
-    found: await connection.call(name, args(given)),
-  });
+/** Without notes of a group, which data-layer changes together. */
+const seed = call("note_seed", found, ({ notes }) => ({ notes, grouped: 0, group: "none" }));
 
 export const authedRpcOps: Record<string, RunOperation> = {
-  seed: call("note_seed"),
-  read: call("note_find_many"),
-  create: call("note_create"),
-  update: call("note_update"),
-  delete: call("note_delete"),
-  events: call("note_events"),
+  seed,
+  read: call("note_find_many", found),
+  create: call("note_create", found),
+  update: call("note_update", found),
+  delete: call("note_delete", found),
+  events: call("note_events", found),
 };
 
+const withBigId = ({ id, ...args }: CallArguments) => ({ ...args, id: BigInt(id as number) });
+
 export const authedSdkOps: Record<string, RunOperation> = {
-  seed: call("noteSeed", ({ notes }) => ({ notes, grouped: 0, group: "" })),
-  read: call("noteFindMany"),
-  create: call("noteAdd"),
-  update: call("noteUpdate", ({ id, title }) => ({ id: BigInt(id as number), title })),
-  delete: call("noteDelete", ({ id }) => ({ id: BigInt(id as number) })),
-  events: call("noteEvents"),
+  ...authedRpcOps,
+  // A procedure, which answers the id.
+  create: call("note_add", found),
+  update: call("note_update", found, withBigId),
+  delete: call("note_delete", found, withBigId),
 };

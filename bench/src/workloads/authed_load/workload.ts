@@ -1,7 +1,7 @@
 // authed-load (section 19): users with an authenticated connection each read, create, change and delete notes.
 
 import type { Config } from "../../config";
-import { fmix32, kindOf, type Mix, type Random, rng32, workerSeed } from "../random";
+import { fmix32, kindOf, type Mix, mixOf, type Random, rng32, workerSeed } from "../random";
 import type { Engine, Generator, Operation, Outcome, Verdict, Workload, WorkloadRun } from "../workload";
 
 const defaultUsers = 50;
@@ -16,18 +16,10 @@ const notesPerUser = 20;
 export type Kind = "read" | "create" | "update" | "delete";
 
 export const scenarios: Record<string, Mix<Kind>> = {
-  mixed: [
-    ["read", 0.8],
-    ["create", 0.1],
-    ["update", 0.05],
-    ["delete", 0.05],
-  ],
-  "read-only": [["read", 1]],
-  "write-only": [["create", 1]],
-  mutate: [
-    ["update", 0.5],
-    ["delete", 0.5],
-  ],
+  mixed: mixOf({ read: 0.8, create: 0.1, update: 0.05, delete: 0.05 }),
+  "read-only": mixOf({ read: 1 }),
+  "write-only": mixOf({ create: 1 }),
+  mutate: mixOf({ update: 0.5, delete: 0.5 }),
 };
 
 /** What the users of one run share. */

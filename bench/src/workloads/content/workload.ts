@@ -103,42 +103,27 @@ export async function runTest(perform: Perform, runId: number, hasData: boolean)
   return isGood;
 }
 
-interface Elapsed {
-  count: number;
-  min: number;
-  max: number;
-  avg: number;
-  p90: number;
-  p95: number;
-  p99: number;
+const elapsed = (histogram: LatencyHistogram) => ({
+  count: histogram.count,
+  min: histogram.percentile(0),
+  max: histogram.percentile(100),
+  avg: histogram.summary().mean_ms,
+  p90: histogram.percentile(90),
+  p95: histogram.percentile(95),
+  p99: histogram.percentile(99),
+});
+
+/** Of connections that are told by the server how long it took. */
+function serverElapsed({ connections }: Engine): { count: number; avg: number } {
+  const timed = connections.flatMap((connection) => (connection as Partial<ServerTimed>).serverElapsed ?? []);
+  const sum = (of: (one: ServerTimed["serverElapsed"]) => number) =>
+    timed.reduce((total, one) => total + of(one), 0);
+  const count = sum((one) => one.count);
+  return { count, avg: count === 0 ? 0 : sum((one) => one.sumMilliseconds) / count };
 }
 
-function elapsed(histogram: LatencyHistogram): Elapsed {
-  return {
-    count: histogram.count,
-    min: histogram.percentile(0),
-    max: histogram.percentile(100),
-    avg: histogram.summary().mean_ms,
-    p90: histogram.percentile(90),
-    p95: histogram.percentile(95),
-    p99: histogram.percentile(99),
-  };
-}
-
-/** Connections that are told by the server how long it took. */
 interface ServerTimed {
   serverElapsed: { count: number; sumMilliseconds: number };
-}
-
-function serverElapsed(measurement: Engine): { count: number; avg: number } {
-  let count = 0;
-  let sum = 0;
-  for (const connection of measurement.connections) {
-    const timed = (connection as Partial<ServerTimed>).serverElapsed;
-    count += timed?.count ?? 0;
-    sum += timed?.sumMilliseconds ?? 0;
-  }
-  return { count, avg: count === 0 ? 0 : sum / count };
 }
 
 function settingsOf(config: Config) {

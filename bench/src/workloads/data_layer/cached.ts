@@ -1,10 +1,9 @@
 // data-layer with all notes in the client's cache (section 18.1): reads ask nobody, writes are those of every client.
 
-import type { Connector } from "../../connectors/connector";
+import type { CallArguments, Connector } from "../../connectors/connector";
 import { cachedTable, follow, RowsByKey } from "../cached_table";
-import { perConnection } from "../per_connection";
+import { type Ask, perConnection } from "../calls";
 import { sdkNotes } from "./sdk";
-import type { Note, NoteStore } from "./store";
 
 interface NoteRow {
   id: bigint;
@@ -67,24 +66,20 @@ class NoteCache {
   }
 }
 
-const cacheOf = perConnection((connection) => new NoteCache(connection));
-
-export function cachedNotes(connection: Connector): NoteStore {
-  const cache = cacheOf(connection);
-  const noteOf = ({ id, title, deleted }: NoteRow): Note => ({
-    id: Number(id - cache.distance),
-    title,
-    deleted,
-  });
-  return {
-    ...sdkNotes(connection),
-    findMany: (limit) => cache.newest(limit).map(noteOf),
-    get(id) {
-      const row = cache.notes.get(BigInt(id) + cache.distance);
-      return row ? noteOf(row) : undefined;
+/** How a client with a cache is asked. */
+export const cachedNotes = perConnection((connection): Ask => {
+  const cache = new NoteCache(connection);
+  const noteOf = ({ id, title, deleted }: NoteRow) => ({ id: Number(id - cache.distance), title, deleted });
+  const reads: Record<string, (args: CallArguments) => unknown> = {
+    note_find_many: ({ limit }) => cache.newest(Number(limit)).map(noteOf),
+    note_get({ id }) {
+      const row = cache.notes.get(BigInt(id as number) + cache.distance);
+      return row && noteOf(row);
     },
-    count: () => cache.live,
-    findInclude: (limit) =>
-      cache.newest(limit).map((row) => ({ ...noteOf(row), tags: cache.tagsOf(row.id) })),
+    note_count: () => cache.live,
+    note_find_include: ({ limit }) =>
+      cache.newest(Number(limit)).map((row) => ({ ...noteOf(row), tags: cache.tagsOf(row.id) })),
   };
-}
+  const ask = sdkNotes(connection);
+  return (name, args) => (reads[name] ? reads[name](args) : ask(name, args));
+});

@@ -24,6 +24,15 @@ export interface Step {
   loopOperation?: number;
 }
 
+type Arguments = Step["args"];
+
+/** About one row, with or without an entry of the log. */
+export const read = (kind: string, args: Arguments, loopOperation?: number): Step => ({
+  ...{ kind, args, rows: 1, events: 0 },
+  ...(loopOperation !== undefined && { loopOperation }),
+});
+export const write = (kind: string, args: Arguments): Step => ({ kind, args, rows: 1, events: 1 });
+
 /** The loop of `bench_loop` runs at least so long, or its clock says little. */
 const loopMicroseconds = 100_000;
 const loopIterationsFirst = 20;

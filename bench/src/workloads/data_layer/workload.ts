@@ -1,11 +1,11 @@
 // data-layer (section 18): one client, one operation at a time, and what each operation takes.
 
 import type { Config } from "../../config";
-import type { Connector } from "../../connectors/connector";
-import { operationsOn } from "../per_connection";
+import type { CallArguments, Connector } from "../../connectors/connector";
+import { type Note, type NoteWithTags, tagsPerNote } from "../../rpc-servers/notes/store";
+import { type Ask, callsBy, done, found, right } from "../calls";
 import type { RunOperation, Workload, WorkloadRun } from "../workload";
-import { type Step, serialRun } from "./serial";
-import { type NoteStore, tagsPerNote } from "./store";
+import { read, type Step, serialRun, write } from "./serial";
 
 const notesMax = 2_000;
 const groupNotes = 500;
@@ -17,82 +17,67 @@ const noteId = (iteration: number) => 1 + (iteration % notesMax);
 
 /** Reads come first, while every note has its tags. */
 const steps: readonly Step[] = [
-  { kind: "find_many", rows: 1, events: 0, args: () => ({ limit: pageNotes }), loopOperation: 1 },
-  {
-    kind: "find_unique",
-    rows: 1,
-    events: 0,
-    args: (iteration) => ({ id: noteId(iteration * 7) }),
-    loopOperation: 2,
-  },
-  { kind: "count", rows: 1, events: 0, args: () => ({}), loopOperation: 3 },
-  {
-    kind: "find_many_include",
-    rows: 1,
-    events: 0,
-    args: () => ({ limit: pageNotes }),
-    loopOperation: 4,
-  },
-  { kind: "create", rows: 1, events: 1, args: (iteration) => ({ title: `created ${iteration}` }) },
-  { kind: "create_bare", rows: 1, events: 0, args: (iteration) => ({ title: `bare ${iteration}` }) },
+  read("find_many", () => ({ limit: pageNotes }), 1),
+  read("find_unique", (iteration) => ({ id: noteId(iteration * 7) }), 2),
+  read("count", () => ({}), 3),
+  read("find_many_include", () => ({ limit: pageNotes }), 4),
+  write("create", (iteration) => ({ title: `created ${iteration}` })),
+  // Without an entry of the log.
+  read("create_bare", (iteration) => ({ title: `bare ${iteration}` })),
   {
     kind: "create_many",
     rows: rowsPerCreateMany,
     events: rowsPerCreateMany,
-    args: () => ({ titles: Array.from({ length: rowsPerCreateMany }, (_, row) => `one of many ${row}`) }),
+    args: () => ({ n: rowsPerCreateMany }),
   },
+  write("update_one", (iteration) => ({ id: noteId(iteration), title: "updated" })),
+  write("delete_one", (iteration) => ({ id: noteId(iteration) })),
   {
-    kind: "update_one",
-    rows: 1,
-    events: 1,
-    args: (iteration) => ({ id: noteId(iteration), title: "updated" }),
-  },
-  { kind: "delete_one", rows: 1, events: 1, args: (iteration) => ({ id: noteId(iteration) }) },
-  {
-    kind: "update_many",
+    ...write("update_many", (iteration) => ({ tag: group, title: `updated ${iteration}` })),
     rows: groupNotes,
-    events: 1,
-    args: (iteration) => ({ tag: group, title: `updated ${iteration}` }),
   },
-  { kind: "delete_many", rows: groupNotes, events: 1, args: () => ({ tag: group }) },
+  { ...write("delete_many", () => ({ tag: group })), rows: groupNotes },
   {
-    kind: "find_many_eventual",
-    rows: 1,
-    events: 0,
-    args: () => ({ limit: pageNotes }),
+    ...read("find_many_eventual", () => ({ limit: pageNotes })),
     before: () => ({ kind: "create_bare", args: { title: "between" } }),
   },
 ];
 
-/** Operations on a store, each of which looks at its answer. */
-export function noteOps(storeOf: (connection: Connector) => NoteStore): Record<string, RunOperation> {
-  const { write, read, find } = operationsOn(storeOf);
-  const findMany = read("find_many", async (store, { limit }) => {
-    const notes = await store.findMany(Number(limit));
-    return notes.length === limit && notes.every(({ deleted }) => !deleted);
-  });
+/** Each looks at its answer. */
+export function noteOps(askOf: (connection: Connector) => Ask): Record<string, RunOperation> {
+  const call = callsBy(askOf);
+  const findMany = call(
+    "note_find_many",
+    right<Note[]>("find_many", (notes, { limit }) => {
+      return notes.length === limit && notes.every(({ deleted }) => !deleted);
+    }),
+  );
+  const get = (what: string, isRight: (note: Note | undefined | null, args: CallArguments) => boolean) =>
+    call("note_get", right(what, isRight), ({ id }) => ({ id }));
   return {
-    seed: write((store) => store.seed(notesMax, groupNotes, group)),
-    create: write((store, { title }) => store.create(String(title))),
-    create_bare: write((store, { title }) => store.createBare(String(title))),
-    create_many: write((store, { titles }) => store.createMany(titles as string[])),
-    update_one: write((store, { id, title }) => store.update(Number(id), String(title))),
-    delete_one: write((store, { id }) => store.delete(Number(id))),
-    update_many: write((store, { tag, title }) => store.updateMany(String(tag), String(title))),
-    delete_many: write((store, { tag }) => store.deleteMany(String(tag))),
+    seed: call("note_seed", done, () => ({ notes: notesMax, grouped: groupNotes, group })),
+    create: call("note_create"),
+    create_bare: call("note_create_bare"),
+    create_many: call("note_create_many"),
+    update_one: call("note_update"),
+    delete_one: call("note_delete"),
+    update_many: call("note_update_many"),
+    delete_many: call("note_delete_many"),
     find_many: findMany,
     find_many_eventual: findMany,
-    find_unique: read("find_unique", async (store, { id }) => (await store.get(Number(id)))?.id === id),
-    find_deleted: read(
-      "find_deleted",
-      async (store, { id, deleted }) => (await store.get(Number(id)))?.deleted === deleted,
+    find_unique: get("find_unique", (note, { id }) => note?.id === id),
+    find_deleted: get("find_deleted", (note, { deleted }) => note?.deleted === deleted),
+    count: call(
+      "note_count",
+      right<number | bigint>("count", (count) => count > 0),
     ),
-    count: read("count", async (store) => (await store.count()) > 0),
-    find_many_include: read("find_many_include", async (store, { limit }) => {
-      const notes = await store.findInclude(Number(limit));
-      return notes.length === limit && notes.every(({ tags }) => tags.length === tagsPerNote);
-    }),
-    events: find((store) => store.events()),
+    find_many_include: call(
+      "note_find_include",
+      right<NoteWithTags[]>("find_many_include", (notes, { limit }) => {
+        return notes.length === limit && notes.every(({ tags }) => tags.length === tagsPerNote);
+      }),
+    ),
+    events: call("note_events", found),
   };
 }
 

@@ -1,91 +1,69 @@
-// The customers on the module `notes-ts`: every operation is a round trip to the server.
+// The customers on the modules `notes-ts` and `notes-rs`: every operation is a round trip to the server.
 
-import type { Connector } from "../../connectors/connector";
-import type { Contact, Counts, CrmStore, Lead } from "./store";
+import type { CallArguments } from "../../connectors/connector";
+import { SdkConnector } from "../../connectors/sdk_connector";
+import { type CrmTable, columnsOf } from "../../rpc-servers/crm/store";
+import { type Ask, perConnection } from "../calls";
 
 /** The lowest ids on the server. Those of the workload begin at 1: the server's follow them at a distance. */
-interface First {
-  company: bigint;
-  contact: bigint;
-  deal: bigint;
-}
+type First = Record<"company" | "contact" | "deal", bigint>;
+type Row = Record<string, unknown>;
 
-/** Whole numbers of 64 bits come as bigint. */
-type Row<T> = { [K in keyof T]: T[K] extends number ? bigint : T[K] };
+/** The table of the rows that a function takes or answers. */
+const tables: Record<string, CrmTable> = {
+  ...{ crm_create_company: "company", crm_create_contact: "contact", crm_create_deal: "deal" },
+  ...{ crm_create_activity: "activity", crm_create_leads: "lead", crm_find_leads: "lead" },
+  ...{ crm_find_contacts: "contact", crm_get_contact: "contact" },
+};
 
-export function sdkCrm(connection: Connector, timestampOf: (microseconds: bigint) => unknown): CrmStore {
+/** `company` for `companyId`. */
+const referredBy = (column: string) => column.replace(/Id$/, "") as keyof First;
+
+export const sdkCrm = perConnection((connection): Ask => {
+  if (!(connection instanceof SdkConnector)) throw new Error(`${connection.name} has no SDK`);
   let first: Promise<First> | undefined;
-  const firsts = () => (first ??= connection.call("crmFirst") as Promise<First>);
-  const idOf = async (table: keyof First, id: number) => BigInt(id) + (await firsts())[table] - 1n;
-  const numberOf = async (table: keyof First, id: bigint) => Number(id - (await firsts())[table] + 1n);
-  const call = async (name: string, args: Record<string, unknown> = {}): Promise<void> => {
-    await connection.call(name, args);
+  const firsts = () => (first ??= connection.call("crm_first") as Promise<First>);
+
+  /** The columns of a row as the module takes them. */
+  const sentOf = async (table: CrmTable, row: Row): Promise<Row> => {
+    const sent: Row = {};
+    for (const [name, kind] of columnsOf(table)) {
+      const value = row[name] as number;
+      if (kind === "reference") sent[name] = BigInt(value) + (await firsts())[referredBy(name)] - 1n;
+      else if (kind === "money") sent[name] = BigInt(value);
+      else if (kind === "time") sent[name] = connection.timestamp(BigInt(value) * 1000n);
+      else sent[name] = value;
+    }
+    return sent;
   };
-  const references = async ({ companyId, contactId }: { companyId: number; contactId: number }) => ({
-    companyId: await idOf("company", companyId),
-    contactId: await idOf("contact", contactId),
-  });
-  const contactOf = async (row: Row<Contact>): Promise<Contact> => ({
-    ...row,
-    id: await numberOf("contact", row.id),
-    companyId: await numberOf("company", row.companyId),
-  });
-  const leadOf = async (row: Row<Lead>): Promise<Lead> => ({
-    ...row,
-    id: Number(row.id),
-    value: Number(row.value),
-    companyId: await numberOf("company", row.companyId),
-    contactId: await numberOf("contact", row.contactId),
-  });
-  return {
-    async seed({ companies, contacts, leads }) {
-      const size = { companies: companies.length, contacts: contacts.length, leads: leads.length };
-      await call("crmSeed", size);
-      first = undefined;
-    },
-    createCompany: (company) => call("crmCreateCompany", { ...company }),
-    createContact: async (contact) =>
-      call("crmCreateContact", { ...contact, companyId: await idOf("company", contact.companyId) }),
-    async createLeads(leads) {
-      const rows = leads.map(async (lead) => ({
-        ...lead,
-        value: BigInt(lead.value),
-        ...(await references(lead)),
-      }));
-      await call("crmCreateLeads", { leads: await Promise.all(rows) });
-    },
-    createDeal: async (deal) =>
-      call("crmCreateDeal", {
-        ...deal,
-        amount: BigInt(deal.amount),
-        closeAt: timestampOf(BigInt(deal.closeAt) * 1000n),
-        ...(await references(deal)),
-      }),
-    async createActivity(activity) {
-      // The first deal is there only now.
-      first = undefined;
-      const dealId = await idOf("deal", activity.dealId);
-      await call("crmCreateActivity", {
-        ...activity,
-        dealId,
-        contactId: await idOf("contact", activity.contactId),
-      });
-    },
-    findLeads: async (status, limit) =>
-      Promise.all(((await connection.call("crmFindLeads", { status, limit })) as Row<Lead>[]).map(leadOf)),
-    async findContacts(companyId, limit) {
-      const args = { companyId: await idOf("company", companyId), limit };
-      return Promise.all(((await connection.call("crmFindContacts", args)) as Row<Contact>[]).map(contactOf));
-    },
-    async getContact(id) {
-      const row = await connection.call("crmGetContact", { id: await idOf("contact", id) });
-      return row === undefined || row === null ? undefined : contactOf(row as Row<Contact>);
-    },
-    async counts() {
-      const counts = (await connection.call("crmCounts")) as Row<Counts>;
-      return Object.fromEntries(
-        Object.entries(counts).map(([name, count]) => [name, Number(count)]),
-      ) as unknown as Counts;
-    },
+  const argumentsOf = async (name: string, args: CallArguments): Promise<CallArguments> => {
+    const of = async (column: keyof First, id: unknown) =>
+      BigInt(id as number) + (await firsts())[column] - 1n;
+    const { leads, companyId, id, ...rest } = args;
+    if (name === "crm_create_leads")
+      return { leads: await Promise.all((leads as Row[]).map((row) => sentOf("lead", row))) };
+    if (name.startsWith("crm_create_")) return sentOf(tables[name]!, args);
+    if (companyId !== undefined) return { ...rest, companyId: await of("company", companyId) };
+    return id === undefined ? args : { ...rest, id: await of("contact", id) };
   };
-}
+  const rowOf = async (table: CrmTable, row: Row): Promise<Row> => {
+    const found: Row = { ...row, id: Number(row["id"]) };
+    if (table === "contact") found["id"] = Number((row["id"] as bigint) - (await firsts()).contact + 1n);
+    for (const [name, kind] of columnsOf(table)) {
+      const value = row[name] as bigint;
+      if (kind === "reference") found[name] = Number(value - (await firsts())[referredBy(name)] + 1n);
+      else if (kind === "money") found[name] = Number(value);
+    }
+    return found;
+  };
+
+  return async (name, args) => {
+    // The first deal is there only now.
+    if (name === "crm_create_activity") first = undefined;
+    const answer = await connection.call(name, await argumentsOf(name, args));
+    if (name === "crm_seed") first = undefined;
+    const table = tables[name];
+    if (Array.isArray(answer) && table) return Promise.all((answer as Row[]).map((row) => rowOf(table, row)));
+    return name === "crm_get_contact" && answer ? rowOf("contact", answer as Row) : answer;
+  };
+});

@@ -1,20 +1,11 @@
 // data-layer-crm (section 18.2): five tables that refer to each other; one client, one operation at a time.
 
 import type { Config } from "../../config";
-import type { Connector } from "../../connectors/connector";
-import { type Done, type Step, serialRun } from "../data_layer/serial";
-import { operationsOn } from "../per_connection";
+import type { CallArguments, Connector } from "../../connectors/connector";
+import type { Contact, Counts, Lead, New, SeedSize } from "../../rpc-servers/crm/store";
+import { type Ask, callsBy, done, found, right } from "../calls";
+import { type Done, read, type Step, serialRun, write } from "../data_layer/serial";
 import type { RunOperation, SystemUnderTest, Verdict, Workload } from "../workload";
-import {
-  type Counts,
-  type CrmStore,
-  type NewCompany,
-  type NewContact,
-  type NewDeal,
-  type NewLead,
-  type SeedSize,
-  seedData,
-} from "./store";
 
 export const seedSize: SeedSize = { companies: 100, contacts: 1_000, leads: 5_000 };
 const contactsPerCompany = seedSize.contacts / seedSize.companies;
@@ -25,7 +16,7 @@ const wantedStatus = "qualified";
 const companyId = (iteration: number) => 1 + (iteration % seedSize.companies);
 const contactId = (iteration: number) => 1 + (iteration % seedSize.contacts);
 
-const company = (iteration: number): NewCompany => ({
+const company = (iteration: number): New<"company"> => ({
   name: `Created ${iteration}`,
   domain: `created-${iteration}.example`,
   industry: "retail",
@@ -35,7 +26,7 @@ const company = (iteration: number): NewCompany => ({
   status: "active",
 });
 
-const contact = (iteration: number): NewContact => ({
+const contact = (iteration: number): New<"contact"> => ({
   firstName: "Created",
   lastName: `Contact ${iteration}`,
   email: `created-${iteration}@company.example`,
@@ -44,7 +35,7 @@ const contact = (iteration: number): NewContact => ({
   companyId: companyId(iteration),
 });
 
-const lead = (iteration: number): NewLead => ({
+const lead = (iteration: number): New<"lead"> => ({
   title: `Created lead ${iteration}`,
   source: "fair",
   status: "new",
@@ -53,7 +44,7 @@ const lead = (iteration: number): NewLead => ({
   contactId: contactId(iteration),
 });
 
-const deal = (iteration: number): NewDeal => ({
+const deal = (iteration: number): New<"deal"> => ({
   title: `Deal ${iteration}`,
   stage: "open",
   amount: 10_000 + iteration,
@@ -66,23 +57,11 @@ const findLeads = { status: wantedStatus, limit: pageRows };
 
 /** Reads come first, while every company has the contacts that it was given at the beginning. */
 const steps: readonly Step[] = [
-  { kind: "find_many_lead", rows: 1, events: 0, args: () => findLeads, loopOperation: 5 },
-  {
-    kind: "find_many_contact",
-    rows: 1,
-    events: 0,
-    args: (iteration) => ({ companyId: companyId(iteration * 7), limit: pageRows }),
-    loopOperation: 6,
-  },
-  {
-    kind: "find_unique_contact",
-    rows: 1,
-    events: 0,
-    args: (iteration) => ({ id: contactId(iteration * 7) }),
-    loopOperation: 7,
-  },
-  { kind: "create_company", rows: 1, events: 1, args: (iteration) => ({ company: company(iteration) }) },
-  { kind: "create_contact", rows: 1, events: 1, args: (iteration) => ({ contact: contact(iteration) }) },
+  read("find_many_lead", () => findLeads, 5),
+  read("find_many_contact", (iteration) => ({ companyId: companyId(iteration * 7), limit: pageRows }), 6),
+  read("find_unique_contact", (iteration) => ({ id: contactId(iteration * 7) }), 7),
+  write("create_company", (iteration) => ({ company: company(iteration) })),
+  write("create_contact", (iteration) => ({ contact: contact(iteration) })),
   {
     kind: "create_many_lead",
     rows: leadsPerCall,
@@ -91,43 +70,46 @@ const steps: readonly Step[] = [
       leads: Array.from({ length: leadsPerCall }, (_, row) => lead(iteration * leadsPerCall + row)),
     }),
   },
-  { kind: "mixed", rows: 1, events: 1, args: (iteration) => ({ deal: deal(iteration), ...findLeads }) },
+  write("mixed", (iteration) => ({ deal: deal(iteration), ...findLeads })),
 ];
 
-const hasLeads = async (store: CrmStore, args: Record<string, unknown>): Promise<boolean> => {
-  const { status, limit } = args as typeof findLeads;
-  const leads = await store.findLeads(status, limit);
-  return leads.length === limit && leads.every((found) => found.status === status);
-};
+const areLeads = right<Lead[]>(
+  "leads",
+  (leads, { status, limit }) => leads.length === limit && leads.every((found) => found.status === status),
+);
+const wanted = ({ status, limit }: CallArguments) => ({ status, limit });
 
-/** Operations on a store, each of which looks at its answer. */
-export function crmOps(storeOf: (connection: Connector) => CrmStore): Record<string, RunOperation> {
-  const { write, read, find } = operationsOn(storeOf);
+/** Each looks at its answer. */
+export function crmOps(askOf: (connection: Connector) => Ask): Record<string, RunOperation> {
+  const call = callsBy(askOf);
+  const none = { subject: "verification", body: "", dealId: 1, contactId: 1, done: false };
+  const createDeal = call("crm_create_deal", done, ({ deal }) => deal as CallArguments);
+  const findLeads = call("crm_find_leads", areLeads, wanted);
   return {
-    seed: write((store) => store.seed(seedData(seedSize))),
-    find_many_lead: read("leads", hasLeads),
-    find_many_contact: read("contacts of a company", async (store, args) => {
-      const wanted = Number(args["companyId"]);
-      const contacts = await store.findContacts(wanted, Number(args["limit"]));
-      const isOfWanted = contacts.every((found) => found.companyId === wanted);
-      return contacts.length === contactsPerCompany && isOfWanted;
-    }),
-    find_unique_contact: read("a contact", async (store, { id }) => {
-      const found = await store.getContact(Number(id));
-      return found?.id === id && found?.lastName === `Last ${Number(id) - 1}`;
-    }),
-    create_company: write((store, args) => store.createCompany(args["company"] as NewCompany)),
-    create_contact: write((store, args) => store.createContact(args["contact"] as NewContact)),
-    create_many_lead: write((store, args) => store.createLeads(args["leads"] as NewLead[])),
-    mixed: read("leads", async (store, args) => {
-      await store.createDeal(args["deal"] as NewDeal);
-      return hasLeads(store, args);
-    }),
-    counts: find((store) => store.counts()),
-    check_activity: write((store, args) => {
-      const none = { subject: "verification", body: "", dealId: 1, contactId: 1, done: false };
-      return store.createActivity({ kind: String(args["kind"]), ...none });
-    }),
+    seed: call("crm_seed", done, () => ({ ...seedSize })),
+    find_many_lead: findLeads,
+    find_many_contact: call(
+      "crm_find_contacts",
+      right<Contact[]>("contacts of a company", (contacts, { companyId }) => {
+        const areOfWanted = contacts.every((found) => found.companyId === companyId);
+        return contacts.length === contactsPerCompany && areOfWanted;
+      }),
+    ),
+    find_unique_contact: call(
+      "crm_get_contact",
+      right<Contact | null | undefined>("a contact", (found, { id }) => {
+        return found?.id === id && found?.lastName === `Last ${Number(id) - 1}`;
+      }),
+    ),
+    create_company: call("crm_create_company", done, ({ company }) => company as CallArguments),
+    create_contact: call("crm_create_contact", done, ({ contact }) => contact as CallArguments),
+    create_many_lead: call("crm_create_leads"),
+    async mixed(connection, args) {
+      await createDeal(connection, args);
+      return findLeads(connection, args);
+    },
+    counts: call("crm_counts", found),
+    check_activity: call("crm_create_activity", done, ({ kind }) => ({ kind, ...none })),
   };
 }
 
@@ -141,7 +123,7 @@ const refused: [what: string, kind: string, args: Record<string, unknown>][] = [
   ["an activity of an unknown kind", "check_activity", { kind: "maybe" }],
 ];
 
-const textOf = (counts: Counts) =>
+const textOf = (counts: Record<keyof Counts, number | bigint>) =>
   Object.entries(counts)
     .map(([name, count]) => `${count} ${name}`)
     .join(", ");
@@ -164,9 +146,11 @@ async function verify({ run }: SystemUnderTest, { events, operations }: Done): P
     activities: 1,
     events: events + 1,
   };
-  const found = (await run("counts")).found as Counts;
-  const isRight = Object.entries(expected).every(([name, count]) => found[name as keyof Counts] === count);
-  const message = isRight ? textOf(expected) : `there are ${textOf(found)} instead of ${textOf(expected)}`;
+  const counted = (await run("counts")).found as Record<keyof Counts, number | bigint>;
+  const isRight = Object.entries(expected).every(
+    ([name, count]) => Number(counted[name as keyof Counts]) === count,
+  );
+  const message = isRight ? textOf(expected) : `there are ${textOf(counted)} instead of ${textOf(expected)}`;
   return { ok: isRight, message };
 }
 

@@ -7,8 +7,8 @@ import {
   VerificationFailure,
   type VerifyTotals,
 } from "../../connectors/connector";
+import { withTimeout } from "../../core/clock";
 import { CollisionTracker } from "../../core/collision_tracker";
-import { withTimeout } from "../../core/timeout";
 import {
   type Engine,
   type Generator,

@@ -3,9 +3,9 @@
 import { setImmediate } from "node:timers/promises";
 import type { Connector } from "../../connectors/connector";
 import { cachedTable, RowsByKey } from "../cached_table";
-import { perConnection } from "../per_connection";
-import type { Outcome, RunOperation } from "../workload";
-import { ycsbSdkOps } from "./sdk_ops";
+import { many, one, perConnection } from "../calls";
+import type { RunOperation } from "../workload";
+import { ycsbSdkOps } from "./ops";
 
 interface Row {
   ycsbKey: string;
@@ -31,19 +31,15 @@ async function rowsToRead(connection: Connector): Promise<Cache["rows"]> {
   return cache.rows;
 }
 
-const read: RunOperation = async (connection, { key }): Promise<Outcome> => {
-  const row = (await rowsToRead(connection)).get(String(key));
-  return { ok: true, miss: row === undefined, found: row };
-};
+const read: RunOperation = async (connection, args) =>
+  one((await rowsToRead(connection)).get(String(args["key"])), args);
 
-const scan: RunOperation = async (connection, { key, count }): Promise<Outcome> => {
-  const found = (await rowsToRead(connection)).from(String(key), Number(count));
-  return { ok: true, miss: found.length === 0, found };
-};
+const scan: RunOperation = async (connection, args) =>
+  many((await rowsToRead(connection)).from(String(args["key"]), Number(args["count"])), args);
 
 /** What the server counts; the cache must have as many. */
 const count: RunOperation = async (connection) => {
-  const found = Number(await connection.call("ycsbCount"));
+  const found = Number(await connection.call("ycsb_count"));
   const cached = cacheOf(connection).rows.size;
   if (cached !== found) throw new Error(`the cache has ${cached} records, the server ${found}`);
   return { ok: true, found };

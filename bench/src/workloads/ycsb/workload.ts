@@ -2,7 +2,7 @@
 
 import { type Config, UsageError } from "../../config";
 import type { LoadReport } from "../../core/result";
-import { fmix32, kindOf, type Mix, type Random, rng32, value, workerSeed } from "../random";
+import { fmix32, kindOf, type Mix, mixOf, type Random, rng32, value, workerSeed } from "../random";
 import type {
   Generator,
   Operation,
@@ -40,27 +40,12 @@ export type Letter = "a" | "b" | "c" | "d" | "e" | "f";
 export type Distribution = "uniform" | "zipfian" | "latest";
 
 const mixes: Record<Letter, Mix<Kind>> = {
-  a: [
-    ["read", 0.5],
-    ["update", 0.5],
-  ],
-  b: [
-    ["read", 0.95],
-    ["update", 0.05],
-  ],
-  c: [["read", 1]],
-  d: [
-    ["read", 0.95],
-    ["insert", 0.05],
-  ],
-  e: [
-    ["scan", 0.95],
-    ["insert", 0.05],
-  ],
-  f: [
-    ["read", 0.5],
-    ["rmw", 0.5],
-  ],
+  a: mixOf({ read: 0.5, update: 0.5 }),
+  b: mixOf({ read: 0.95, update: 0.05 }),
+  c: mixOf({ read: 1 }),
+  d: mixOf({ read: 0.95, insert: 0.05 }),
+  e: mixOf({ scan: 0.95, insert: 0.05 }),
+  f: mixOf({ read: 0.5, rmw: 0.5 }),
 };
 
 const insertShareOfE = 0.05;

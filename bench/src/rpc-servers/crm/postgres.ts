@@ -1,0 +1,139 @@
+// The customers in PostgreSQL through node-postgres, without an ORM: a write is an interactive transaction.
+
+import type pg from "pg";
+import { postgresStatements, type Statement } from "../postgres/statements";
+import { columnNames, createCrmTables, tableName } from "./schema_sql";
+import {
+  type Contact,
+  type CrmStore,
+  type CrmTable,
+  columnsOf,
+  crmTables,
+  type Lead,
+  type New,
+  payloadOf,
+} from "./store";
+
+const types = {
+  ...{
+    text: "text",
+    number: "int",
+    reference: "bigint",
+    money: "bigint",
+    time: "timestamptz",
+    flag: "boolean",
+  },
+};
+
+/** Takes one array for each column, so that one row and many are the same statement. */
+const inserters = Object.fromEntries(
+  crmTables.map((table) => {
+    const arrays = columnsOf(table).map(([, kind], index) => `$${index + 1}::${types[kind]}[]`);
+    const statement: Statement = {
+      name: `crm_insert_${table}`,
+      text: `INSERT INTO ${tableName(table)} (${columnNames(table).join(", ")}, created_at)
+        SELECT *, now() FROM unnest(${arrays.join(", ")}) RETURNING id`,
+    };
+    return [table, statement];
+  }),
+) as Record<CrmTable, Statement>;
+
+const insertEvents: Statement = {
+  name: "crm_insert_events",
+  text: `INSERT INTO event_log (model, op, record_id, payload, at)
+    SELECT $1, 'create', record_id, payload, now() FROM unnest($2::bigint[], $3::text[]) AS events (record_id, payload)`,
+};
+
+const contactColumns =
+  'id, first_name AS "firstName", last_name AS "lastName", email, phone, title, company_id AS "companyId"';
+const leadsByStatus: Statement = {
+  name: "crm_find_leads",
+  text: `SELECT id, title, source, status, value, company_id AS "companyId", contact_id AS "contactId"
+    FROM bench_crm_lead WHERE status = $1 ORDER BY id LIMIT $2`,
+};
+const contactsByCompany: Statement = {
+  name: "crm_find_contacts",
+  text: `SELECT ${contactColumns} FROM bench_crm_contact WHERE company_id = $1 ORDER BY id LIMIT $2`,
+};
+const contactById: Statement = {
+  name: "crm_get_contact",
+  text: `SELECT ${contactColumns} FROM bench_crm_contact WHERE id = $1`,
+};
+const counts = `SELECT
+  (SELECT count(*) FROM bench_crm_company)::int AS companies,
+  (SELECT count(*) FROM bench_crm_contact)::int AS contacts,
+  (SELECT count(*) FROM bench_crm_lead)::int AS leads,
+  (SELECT count(*) FROM bench_crm_deal)::int AS deals,
+  (SELECT count(*) FROM bench_crm_activity)::int AS activities,
+  (SELECT count(*) FROM event_log)::int AS events`;
+
+/** A bigint comes as text. */
+type Text<T, K extends keyof T> = Omit<T, K> & Record<K, string>;
+type ContactRow = Text<Contact, "id" | "companyId">;
+type LeadRow = Text<Lead, "id" | "value" | "companyId" | "contactId">;
+
+const contactOf = (row: ContactRow): Contact => ({
+  ...row,
+  id: Number(row.id),
+  companyId: Number(row.companyId),
+});
+const leadOf = (row: LeadRow): Lead => ({
+  ...row,
+  id: Number(row.id),
+  value: Number(row.value),
+  companyId: Number(row.companyId),
+  contactId: Number(row.contactId),
+});
+
+/** The values of all rows, one array for each column. */
+const arraysOf = (table: CrmTable, rows: readonly object[]): unknown[][] =>
+  columnsOf(table).map(([name, kind]) =>
+    rows.map((row) => {
+      const value = (row as Record<string, unknown>)[name];
+      return kind === "time" ? new Date(value as number) : value;
+    }),
+  );
+
+/** Empties all tables, and makes them where they are missing. */
+export async function resetCrmTables(pool: pg.Pool): Promise<void> {
+  await pool.query(createCrmTables("postgres"));
+  await pool.query(`TRUNCATE ${[...crmTables.map(tableName), "event_log"].join(", ")} RESTART IDENTITY`);
+}
+
+export function postgresCrm(pool: pg.Pool): CrmStore {
+  const { read, write } = postgresStatements<pg.QueryResultRow>(pool);
+
+  /** Inserts rows with an entry of the log for each. */
+  const insert = <Table extends CrmTable>(table: Table, rows: New<Table>[]) =>
+    write(async (run) => {
+      const inserted = await run(inserters[table], ...arraysOf(table, rows));
+      const ids = inserted.rows.map(({ id }) => id as string);
+      await run(
+        insertEvents,
+        table,
+        ids,
+        rows.map((row) => payloadOf(table, row)),
+      );
+    });
+
+  return {
+    async seed({ companies, contacts, leads }) {
+      await resetCrmTables(pool);
+      await write(async (run) => {
+        await run(inserters.company, ...arraysOf("company", companies));
+        await run(inserters.contact, ...arraysOf("contact", contacts));
+        await run(inserters.lead, ...arraysOf("lead", leads));
+      });
+    },
+    create: (table, row) => insert(table, [row]),
+    createLeads: (leads) => insert("lead", leads),
+    findLeads: async (status, limit) => ((await read(leadsByStatus, status, limit)) as LeadRow[]).map(leadOf),
+    findContacts: async (companyId, limit) =>
+      ((await read(contactsByCompany, companyId, limit)) as ContactRow[]).map(contactOf),
+    async getContact(id) {
+      const [row] = (await read(contactById, id)) as ContactRow[];
+      return row && contactOf(row);
+    },
+    counts: async () => (await pool.query(counts)).rows[0],
+  };
+}
