@@ -144,10 +144,9 @@ fn json_rules() {
     );
     let error = parse(r#"{"sections":[{"Tables":[{"x":1}]}]}"#).unwrap_err();
     assert!(
-        error.starts_with("unknown field `x`, expected `source_name`"),
+        error.starts_with("sections[0].Tables[0]: unknown field `x`, expected `source_name`"),
         "{error}"
     );
-    assert!(error.ends_with("in sections.[0].Tables.[0]"), "{error}");
     assert!(parse(r#"{"sections":[],"sections":[]}"#)
         .unwrap_err()
         .contains("duplicate field"));
@@ -162,7 +161,7 @@ fn json_rules() {
         .contains("exactly one field"));
     assert!(parse(r#"{"sections":[]} x"#)
         .unwrap_err()
-        .contains("end of the text"));
+        .contains("trailing characters"));
     for text in [
         "",
         "tru",
@@ -178,7 +177,7 @@ fn json_rules() {
         assert!(raw::json::parse(text).is_err(), "{text:?}");
     }
     let text = raw::json::parse(r#""a\u00e9\ud83d\ude00\n\/""#).unwrap();
-    assert_eq!(text, raw::json::Json::String("aé😀\n/".into()));
+    assert_eq!(text.as_str(), Some("aé😀\n/"));
 }
 
 proptest! {

@@ -9,7 +9,6 @@
 mod bounds;
 mod error;
 mod journal;
-mod legacy;
 mod record;
 mod state;
 

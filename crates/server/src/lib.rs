@@ -60,6 +60,8 @@ mod ws;
 pub use data_dir::EDITION;
 pub use database::Engines;
 pub use error::Error;
+#[doc(hidden)]
+pub use http::{Route, ROUTES};
 pub use lightcone_limits::duration::parse_duration;
 pub use names::{DatabaseName, NameError, NameOrIdentity};
 pub use private_files::{create_directory as create_private_directory, keep_new_files_private};

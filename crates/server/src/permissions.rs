@@ -1,7 +1,7 @@
-//! Who may do what with a database: all of it is in this file (`docs/operations.md`, "Who may do what").
+//! Who may do what with a database (`docs/operations.md`, "Who may do what").
 //!
-//! [`TABLE`] says which standing each action needs, [`ROUTES`] which action each route is. Handlers ask [`check`]; what happens
-//! inside of a database is decided by the [`Rights`] that [`rights`] gives.
+//! [`TABLE`] says which standing each action needs, and the table of routes which action each route is. What happens inside of a
+//! database is decided by the [`Rights`] that [`rights`] gives.
 
 use axum::http::StatusCode;
 use lightcone_types::Identity;
@@ -104,113 +104,6 @@ pub const TABLE: [(Action, Standing, &str); 14] = [
         Standing::Owner,
         "change collaborators",
     ),
-];
-
-/// What a route asks of its caller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needs {
-    /// It is not about one database, or has rules of its own that no role changes.
-    NoRole,
-    Action(Action),
-}
-
-const fn needs(
-    method: &'static str,
-    path: &'static str,
-    action: Action,
-) -> (&'static str, &'static str, Needs) {
-    (method, path, Needs::Action(action))
-}
-
-const fn no_role(method: &'static str, path: &'static str) -> (&'static str, &'static str, Needs) {
-    (method, path, Needs::NoRole)
-}
-
-/// Every route. Publishing with `clear` needs what `reset` needs; SQL, calls and subscriptions are for every caller, and show and
-/// change what his [`Rights`] let him.
-pub const ROUTES: &[(&str, &str, Needs)] = &[
-    no_role("POST", "/v1/database"),
-    needs("PUT", "/v1/database/{database}", Action::Update),
-    needs("GET", "/v1/database/{database}", Action::Use),
-    needs("DELETE", "/v1/database/{database}", Action::Delete),
-    needs(
-        "POST",
-        "/v1/database/{database}/pre_publish",
-        Action::Update,
-    ),
-    needs("GET", "/v1/database/{database}/migration", Action::Update),
-    needs(
-        "DELETE",
-        "/v1/database/{database}/migration",
-        Action::Update,
-    ),
-    needs("PUT", "/v1/database/{database}/reset", Action::Reset),
-    needs("GET", "/v1/database/{database}/tables", Action::Update),
-    needs("POST", "/v1/database/{database}/lock", Action::Lock),
-    needs("POST", "/v1/database/{database}/unlock", Action::Lock),
-    needs("GET", "/v1/database/{database}/names", Action::Use),
-    needs("POST", "/v1/database/{database}/names", Action::Rename),
-    // With an empty list: [`Action::LeaveNameless`].
-    needs("PUT", "/v1/database/{database}/names", Action::Rename),
-    needs("GET", "/v1/database/{database}/identity", Action::Use),
-    needs(
-        "POST",
-        "/v1/database/{database}/call/{function}",
-        Action::Use,
-    ),
-    needs("GET", "/v1/database/{database}/schema", Action::Use),
-    needs("GET", "/v1/database/{database}/logs", Action::ViewLogs),
-    needs(
-        "GET",
-        "/v1/database/{database}/metrics",
-        Action::ViewMetrics,
-    ),
-    needs("POST", "/v1/database/{database}/sql", Action::Use),
-    needs("GET", "/v1/database/{database}/subscribe", Action::Use),
-    needs(
-        "GET",
-        "/v1/database/{database}/unstable/timestamp",
-        Action::Use,
-    ),
-    needs(
-        "GET",
-        "/v1/database/{database}/collaborators",
-        Action::ListCollaborators,
-    ),
-    needs(
-        "PUT",
-        "/v1/database/{database}/collaborators/{identity}",
-        Action::ChangeCollaborators,
-    ),
-    // Every caller may give his own role back.
-    needs(
-        "DELETE",
-        "/v1/database/{database}/collaborators/{identity}",
-        Action::ChangeCollaborators,
-    ),
-    // Each tool needs what its plain route needs.
-    no_role("POST", "/v1/database/{database}/mcp"),
-    no_role("POST", "/v1/mcp"),
-    no_role("POST", "/v1/identity/websocket-token"),
-    no_role("GET", "/v1/identity/{identity}/verify"),
-    no_role("GET", "/v1/ping"),
-    no_role("POST", "/v1/identity"),
-    no_role("GET", "/v1/identity/public-key"),
-    no_role("GET", "/v1/identity/key-proof"),
-    no_role("GET", "/v1/identity/{identity}/databases"),
-    needs("*", "/v1/database/{database}/route", Action::Use),
-    needs("*", "/v1/database/{database}/route/", Action::Use),
-    needs("*", "/v1/database/{database}/route/{*path}", Action::Use),
-    no_role("GET", "/v1/energy/{identity}"),
-    no_role("PUT", "/v1/energy/{identity}"),
-    no_role("POST", "/v1/energy/{identity}"),
-    no_role("GET", "/v1/health"),
-    no_role("GET", "/v1/metrics"),
-    no_role("GET", "/v1/prometheus/sd_config"),
-    no_role("GET", "/internal/heap"),
-    no_role("GET", "/internal/heap/settings"),
-    no_role("POST", "/internal/heap/settings"),
-    no_role("GET", "/internal/task-dump"),
 ];
 
 /// May a caller of this standing do it?

@@ -67,36 +67,18 @@ impl Server {
             })??;
         let state = Arc::new(state);
         let postgres_addr = postgres_addr.or(state.config.postgres.listen);
-        let bind_error = |source| Error::Bind {
-            address: listen_addr,
-            source,
-        };
-        let listener = TcpListener::bind(listen_addr).await.map_err(bind_error)?;
-        let local_addr = listener.local_addr().map_err(bind_error)?;
-        let postgres_listener = match postgres_addr {
-            Some(address) => Some(
-                TcpListener::bind(address)
-                    .await
-                    .map_err(|source| Error::Bind { address, source })?,
-            ),
+        let main = listen(listen_addr).await?;
+        let postgres = match postgres_addr {
+            Some(address) => Some(listen(address).await?),
             None => None,
         };
-        let metrics_listener = match state.config.metrics.listen {
-            Some(address) => Some(
-                TcpListener::bind(address)
-                    .await
-                    .map_err(|source| Error::Bind { address, source })?,
-            ),
+        let metrics = match state.config.metrics.listen {
+            Some(address) => Some(listen(address).await?),
             None => None,
         };
-        for listener in [
-            Some(&listener),
-            postgres_listener.as_ref(),
-            metrics_listener.as_ref(),
-        ] {
-            if let Some(Ok(address)) = listener.map(TcpListener::local_addr) {
-                state.own_ports.add(address.port());
-            }
+        let all = [Some(&main), postgres.as_ref(), metrics.as_ref()];
+        for (_, address) in all.into_iter().flatten() {
+            state.own_ports.add(address.port());
         }
         let (stop, stopping) = watch::channel(Stage::Running);
         let network = Network::start(
@@ -105,51 +87,29 @@ impl Server {
             &stopping,
         );
         let network = Arc::new(network.map_err(Error::NetworkThreads)?);
-        let metrics_addr = match metrics_listener {
-            Some(listener) => {
-                let address = listener.local_addr().map_err(bind_error)?;
-                let router = crate::http::metrics_router(state.clone());
-                // Ends with the main one, at the same word.
-                tokio::spawn(accept(
-                    listener,
-                    Protocol::Http(router),
-                    state.clone(),
-                    network.clone(),
-                    stopping.clone(),
-                ));
-                tracing::info!("metrics for everybody on {address}");
-                Some(address)
-            }
-            None => None,
+        // All end at the same word.
+        let serve = |listener, protocol| {
+            let (state, network) = (state.clone(), network.clone());
+            tokio::spawn(accept(listener, protocol, state, network, stopping.clone()))
         };
-        let postgres_addr = match postgres_listener {
-            Some(listener) => {
-                let address = listener.local_addr().map_err(bind_error)?;
-                tokio::spawn(accept(
-                    listener,
-                    Protocol::Postgres,
-                    state.clone(),
-                    network.clone(),
-                    stopping.clone(),
-                ));
-                tracing::info!("PostgreSQL's protocol on {address}");
-                Some(address)
-            }
-            None => None,
-        };
-        let router = crate::http::router(state.clone());
+        let metrics_addr = metrics.map(|(listener, address)| {
+            let router = crate::http::metrics_router(state.clone());
+            serve(listener, Protocol::Http(router));
+            tracing::info!("metrics for everybody on {address}");
+            address
+        });
+        let postgres_addr = postgres.map(|(listener, address)| {
+            serve(listener, Protocol::Postgres);
+            tracing::info!("PostgreSQL's protocol on {address}");
+            address
+        });
         let mut running = stopping.clone();
         let stopped = async move {
             let _ = running.wait_for(|stage| *stage != Stage::Running).await;
         };
         tokio::spawn(crate::keeper::run(state.clone(), stopped));
-        let accepting = tokio::spawn(accept(
-            listener,
-            Protocol::Http(router),
-            state.clone(),
-            network,
-            stopping,
-        ));
+        let (listener, local_addr) = main;
+        let accepting = serve(listener, Protocol::Http(crate::http::router(state.clone())));
         tracing::info!("Starting SpacetimeDB listening on {local_addr}");
         Ok(ServerHandle {
             local_addr,
@@ -160,6 +120,13 @@ impl Server {
             accepting,
         })
     }
+}
+
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
+    let failed = |source| Error::Bind { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let bound_to = listener.local_addr().map_err(failed)?;
+    Ok((listener, bound_to))
 }
 
 impl ServerHandle {

@@ -7,18 +7,16 @@ use lightcone_outbound::OwnPorts;
 use lightcone_types::Identity;
 use tokio::sync::Semaphore;
 
-use crate::auth::{Authority, Caller};
+use crate::auth::Authority;
 use crate::config::Config;
 use crate::control::{ControlDb, ControlError, DatabaseRecord};
 use crate::databases::Databases;
 use crate::descriptors::Descriptors;
 use crate::metrics::{Scrapes, ServerCounters};
 use crate::names::NameOrIdentity;
-use crate::permissions::{self, Action};
 use crate::postgres::shared::PostgresShared;
 use crate::publishing::{Publisher, Publishing, Turn};
 use crate::reply::Failure;
-use crate::running::Running;
 use crate::traces::Traces;
 
 /// Large answers (logs, plans, lists of tables) that are made at a time: until an answer is made, its memory is on no client's account.
@@ -75,19 +73,6 @@ impl ServerState {
         self.control
             .database(&identity)?
             .ok_or_else(Failure::no_such_database)
-    }
-
-    /// An existing database, for a caller who may do this with it; opened if it is not.
-    pub(crate) async fn running(
-        &self,
-        path: &NameOrIdentity,
-        caller: &Caller,
-        action: Action,
-    ) -> Result<(DatabaseRecord, Running), Failure> {
-        let record = self.record(path)?;
-        permissions::check(&self.control, &record, &caller.identity, action)?;
-        let running = self.databases.get(&record).await?;
-        Ok((record, running))
     }
 
     /// Refuses what can wait while the disk has only its reserve left.

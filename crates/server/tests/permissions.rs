@@ -8,7 +8,8 @@ use common::postgres::{code, connect as connect_postgres};
 use common::world::{by, World, OTHER};
 use common::{answer, json, User};
 use futures_util::{SinkExt as _, StreamExt as _};
-use lightcone_server::permissions::{allows, Action, Needs, ROUTES};
+use lightcone_server::permissions::{allows, Action};
+use lightcone_server::{Route, ROUTES};
 use lightcone_types::bsatn::Encode as _;
 use lightcone_wire::{payload, ClientMessage, Protocol, ReducerOutcome, ServerMessage};
 use tokio::net::TcpStream;
@@ -20,21 +21,22 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 async fn every_route_asks_for_what_the_table_says() {
     let world = World::new().await;
     let mut asked = 0;
-    for (method, route, needs) in ROUTES {
-        let Needs::Action(action) = needs else {
+    for row in ROUTES {
+        let Route { method, path, .. } = row;
+        let Some(action) = row.action else {
             continue;
         };
         for person in world.people() {
             asked += 1;
             let name = format!("d{asked}");
             world.database(&name).await;
-            let request = world.request(method, route, &name, asked);
+            let request = world.request(method, path, &name, asked);
             let (status, body) = answer(by(request, &person)).await;
             let is_refused = matches!(status, 401 | 403);
-            let case = format!("{method} {route} by {}: {status} {body}", person.name);
-            assert_eq!(is_refused, !allows(person.standing, *action), "{case}");
+            let case = format!("{method} {path} by {}: {status} {body}", person.name);
+            assert_eq!(is_refused, !allows(person.standing, action), "{case}");
             // What is not refused is done, or asked for in another way.
-            let is_nothing_to_end = status == 409 && route.ends_with("/migration");
+            let is_nothing_to_end = status == 409 && path.ends_with("/migration");
             assert!(
                 is_refused || is_nothing_to_end || matches!(status, 200 | 426),
                 "{case}"

@@ -3,9 +3,8 @@
 use ethnum::U256;
 
 use crate::bsatn::{Decode, DecodeError, Encode, Reader};
-use crate::hex::{self, HexError};
+use crate::hex::{self, hex_text};
 use sha3::{Digest, Keccak256};
-use std::fmt;
 
 /// 32 digest bytes. Hex text and BSATN keep the order of the digest; JSON is the `U256` form, where
 /// the first digest byte is the least significant.
@@ -28,14 +27,8 @@ impl Hash {
         Self(number.to_le_bytes())
     }
 
-    /// 64 lower-case hex digits in digest order.
-    pub fn to_hex(self) -> String {
-        hex::encode(&self.0)
-    }
-
-    /// Exactly 64 hex digits of either case in digest order.
-    pub fn from_hex(text: &str) -> Result<Self, HexError> {
-        hex::decode_exact(text).map(Self)
+    fn into_bytes(self) -> [u8; 32] {
+        self.0
     }
 
     /// The JSON form: `0x`, then the digest bytes in reverse order without leading zeros.
@@ -62,17 +55,7 @@ impl PartialOrd for Hash {
     }
 }
 
-impl fmt::Display for Hash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.to_hex())
-    }
-}
-
-impl fmt::Debug for Hash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Hash({self})")
-    }
-}
+hex_text!(Hash, Hash::into_bytes, Hash);
 
 impl Encode for Hash {
     #[inline]

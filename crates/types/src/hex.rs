@@ -11,6 +11,79 @@ pub enum HexError {
     Digit { character: char, position: usize },
 }
 
+/// The hex text of a type that is made from bytes and gives them, and its plain-JSON form (01 §1.7.7).
+macro_rules! hex_text {
+    ($name:ident, $to_bytes:expr, $from_bytes:expr) => {
+        impl $name {
+            /// Two lower-case hex digits a byte, no prefix.
+            pub fn to_hex(self) -> String {
+                $crate::hex::encode(&$to_bytes(self))
+            }
+
+            /// Exactly so many hex digits of either case, no prefix.
+            pub fn from_hex(text: &str) -> Result<Self, $crate::hex::HexError> {
+                $crate::hex::decode_exact(text).map($from_bytes)
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.to_hex())
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), self)
+            }
+        }
+
+        /// The hex text.
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.to_hex())
+            }
+        }
+
+        /// The hex text, or an array of the bytes in its order.
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $crate::hex::deserialize(deserializer).map($from_bytes)
+            }
+        }
+    };
+}
+
+/// The same of an id, whose text is its big-endian bytes, with the forms that people write.
+macro_rules! hex_id {
+    ($name:ident) => {
+        $crate::hex::hex_text!($name, $name::to_be_bytes, $name::from_be_bytes);
+
+        impl $name {
+            /// The first 8 bytes of the hex text, for logs.
+            pub fn to_abbreviated_hex(self) -> String {
+                $crate::hex::encode(&self.to_be_bytes()[..8])
+            }
+
+            /// Like [`from_hex`](Self::from_hex), after removing one leading `0x` or `X'` (01 §1.8.2).
+            pub fn parse_text(text: &str) -> Result<Self, $crate::hex::HexError> {
+                Self::from_hex($crate::hex::strip_prefix(text))
+            }
+        }
+
+        /// Accepts what `parse_text` accepts.
+        impl std::str::FromStr for $name {
+            type Err = $crate::hex::HexError;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Self::parse_text(text)
+            }
+        }
+    };
+}
+
+pub(crate) use {hex_id, hex_text};
+
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// Lower-case hex, two digits per byte, no prefix.
@@ -62,7 +135,7 @@ pub(crate) fn decode_exact<const N: usize>(text: &str) -> Result<[u8; N], HexErr
 }
 
 /// An even number of digits of either case, no prefix; `None` for anything else.
-pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
+pub fn decode(text: &str) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(2) {
         return None;
     }

@@ -1,6 +1,6 @@
 //! Scalar newtypes that encode exactly as their integer (01 §1.1.5).
 
-use crate::bsatn::{Decode, DecodeError, Encode, Reader};
+use crate::bsatn::encode_as_inner;
 use std::fmt;
 
 macro_rules! id {
@@ -28,19 +28,7 @@ macro_rules! id {
             }
         }
 
-        impl Encode for $name {
-            #[inline]
-            fn encode(&self, out: &mut Vec<u8>) {
-                self.0.encode(out);
-            }
-        }
-
-        impl Decode for $name {
-            #[inline]
-            fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-                Decode::decode(r).map(Self)
-            }
-        }
+        encode_as_inner!($name);
     )*};
 }
 

@@ -34,7 +34,7 @@ pub use connection_id::ConnectionId;
 pub use cut::{cut, cut_name, SHOWN_NAME_BYTES_MAX};
 pub use ethnum::{I256, U256};
 pub use hash::{view_args_hash, Hash};
-pub use hex::{encode as hex_encode, HexError};
+pub use hex::{decode as hex_decode, encode as hex_encode, HexError};
 pub use identity::Identity;
 pub use ids::{ArgId, ColId, ConstraintId, IndexId, ScheduleId, SequenceId, TableId, ViewId};
 pub use special::SpecialProduct;

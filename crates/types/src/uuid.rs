@@ -1,6 +1,6 @@
 //! UUIDs as the host sees them: storage, order and text (01 §1.10). Modules generate them.
 
-use crate::bsatn::{Decode, DecodeError, Encode, Reader};
+use crate::bsatn::encode_as_inner;
 use crate::hex;
 use std::fmt;
 
@@ -83,16 +83,4 @@ impl std::str::FromStr for Uuid {
     }
 }
 
-impl Encode for Uuid {
-    #[inline]
-    fn encode(&self, out: &mut Vec<u8>) {
-        self.0.encode(out);
-    }
-}
-
-impl Decode for Uuid {
-    #[inline]
-    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        r.read_u128().map(Self)
-    }
-}
+encode_as_inner!(Uuid);

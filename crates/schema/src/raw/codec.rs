@@ -44,10 +44,10 @@ macro_rules! raw_product_codec_json {
             }
         }
         impl $crate::raw::json::FromJson for $name {
-            fn from_json(value: &$crate::raw::json::Json) -> Result<Self, $crate::raw::json::JsonError> {
+            fn from_json(value: &$crate::raw::json::Node<'_>) -> Result<Self, $crate::raw::json::JsonError> {
                 let fields = $crate::raw::json::product_fields(value, &[ $( stringify!($field) ),* ])?;
                 let mut fields = fields.into_iter();
-                Ok($name { $( $field: $crate::raw::json::next_field(&mut fields, stringify!($field))? ),* })
+                Ok($name { $( $field: $crate::raw::json::next_field(value, &mut fields, stringify!($field))? ),* })
             }
         }
     };
@@ -109,7 +109,7 @@ macro_rules! raw_sum_json {
             }
         }
         impl $crate::raw::json::FromJson for $name {
-            fn from_json(value: &$crate::raw::json::Json) -> Result<Self, $crate::raw::json::JsonError> {
+            fn from_json(value: &$crate::raw::json::Node<'_>) -> Result<Self, $crate::raw::json::JsonError> {
                 const VARIANTS: &[(u8, &str)] = &[
                     $( ($unit_tag, stringify!($unit)), )*
                     $( ($tag, stringify!($variant)), )*
@@ -123,7 +123,7 @@ macro_rules! raw_sum_json {
                     $( $tag => Ok($name::$variant(
                         $crate::raw::json::variant_payload(payload, stringify!($variant))?,
                     )), )*
-                    _ => Err($crate::raw::json::unknown_variant(&tag.to_string(), VARIANTS)),
+                    _ => Err($crate::raw::json::unknown_variant(value, &tag.to_string(), VARIANTS)),
                 }
             }
         }

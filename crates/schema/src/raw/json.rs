@@ -1,11 +1,19 @@
 //! The JSON form of the raw structures (02 §15) and its acceptance rules (01 §1.7.5).
 
 use std::fmt::Write;
+use std::str::FromStr;
 
-use lightcone_types::{ColId, TypeRef};
+use lightcone_types::json::{parse_to_depth, write_string, NodeKind};
+pub use lightcone_types::json::{JsonError, Node};
+use lightcone_types::{hex_decode, hex_encode, ColId, TypeRef};
 
-use super::json_text::write_string;
-pub use super::json_text::{parse, Json, JsonError};
+/// Arrays and objects may nest this deep; a definition that people write stays far below.
+const DEPTH_MAX: usize = 512;
+
+/// Reads one JSON value; only whitespace may follow it.
+pub fn parse(text: &str) -> Result<Node<'_>, JsonError> {
+    parse_to_depth(text, DEPTH_MAX)
+}
 
 /// Writing the JSON form.
 pub trait ToJson {
@@ -29,14 +37,14 @@ pub trait ToJson {
 
 /// Reading the JSON form.
 pub trait FromJson: Sized {
-    fn from_json(value: &Json) -> Result<Self, JsonError>;
+    fn from_json(value: &Node<'_>) -> Result<Self, JsonError>;
 
     /// A list of such values; `u8` differs, as in [`ToJson::list_to_json`].
-    fn list_from_json(value: &Json) -> Result<Vec<Self>, JsonError> {
-        let Json::Array(elements) = value else {
+    fn list_from_json(value: &Node<'_>) -> Result<Vec<Self>, JsonError> {
+        let NodeKind::Array(elements) = &value.kind else {
             return Err(expected("an array", value));
         };
-        let read = |(i, element)| Self::from_json(element).map_err(|e| e.within(format!("[{i}]")));
+        let read = |(i, element)| Self::from_json(element).map_err(|e| e.in_element(i));
         elements.iter().enumerate().map(read).collect()
     }
 }
@@ -48,8 +56,11 @@ pub fn to_string(value: &dyn ToJson) -> String {
     out
 }
 
-fn expected(what: &str, found: &Json) -> JsonError {
-    JsonError::new(format!("expected {what}, found {}", found.kind()))
+fn expected(what: &str, found: &Node<'_>) -> JsonError {
+    JsonError::at(
+        found,
+        format!("expected {what}, found {}", found.describe()),
+    )
 }
 
 // ---- products and sums -------------------------------------------------------------------------
@@ -60,7 +71,7 @@ pub(super) fn write_object(out: &mut String, fields: &[(&str, &dyn ToJson)]) {
         if i > 0 {
             out.push(',');
         }
-        write_string(out, name);
+        write_string(name, out);
         out.push(':');
         value.to_json(out);
     }
@@ -73,95 +84,97 @@ pub(super) fn write_variant(out: &mut String, name: &str, payload: &dyn ToJson) 
 
 /// The values of a product's fields in field order, from an object in any order or an array.
 pub(super) fn product_fields<'a>(
-    value: &'a Json,
+    value: &'a Node<'a>,
     names: &[&str],
-) -> Result<Vec<&'a Json>, JsonError> {
-    match value {
-        Json::Array(elements) if elements.len() == names.len() => Ok(elements.iter().collect()),
-        Json::Array(elements) => Err(JsonError::new(format!(
-            "invalid length {}, expected product type <product> with {} elements",
-            elements.len(),
-            names.len()
-        ))),
-        Json::Object(entries) => {
-            let mut found: Vec<Option<&Json>> = vec![None; names.len()];
-            for (name, value) in entries {
+) -> Result<Vec<&'a Node<'a>>, JsonError> {
+    match &value.kind {
+        NodeKind::Array(elements) if elements.len() == names.len() => Ok(elements.iter().collect()),
+        NodeKind::Array(elements) => {
+            let (given, wanted) = (elements.len(), names.len());
+            let text = format!(
+                "invalid length {given}, expected product type <product> with {wanted} elements"
+            );
+            Err(JsonError::at(value, text))
+        }
+        NodeKind::Object(entries) => {
+            let mut found: Vec<Option<&Node<'a>>> = vec![None; names.len()];
+            for (name, field) in entries {
                 let Some(position) = names.iter().position(|n| n == name) else {
-                    return Err(JsonError::new(format!(
-                        "unknown field `{name}`, expected {}",
-                        one_of(names)
-                    )));
+                    let text = format!("unknown field `{name}`, expected {}", one_of(names));
+                    return Err(JsonError::at(field, text));
                 };
-                if found[position].replace(value).is_some() {
-                    return Err(JsonError::new(format!("duplicate field `{name}`")));
+                if found[position].replace(field).is_some() {
+                    return Err(JsonError::at(field, format!("duplicate field `{name}`")));
                 }
             }
-            let required = |(value, name): (Option<&'a Json>, &&str)| {
-                value.ok_or_else(|| JsonError::new(format!("missing field `{name}`")))
-            };
-            found.into_iter().zip(names).map(required).collect()
+            let found = found.into_iter().zip(names);
+            found
+                .map(|(field, name)| field.ok_or_else(|| missing(value, name)))
+                .collect()
         }
-        other => Err(expected("an object", other)),
+        _ => Err(expected("an object", value)),
     }
 }
 
+fn missing(value: &Node<'_>, name: &str) -> JsonError {
+    JsonError::at(value, format!("missing field `{name}`"))
+}
+
 pub(super) fn next_field<'a, T: FromJson>(
-    fields: &mut impl Iterator<Item = &'a Json>,
+    value: &Node<'_>,
+    fields: &mut impl Iterator<Item = &'a Node<'a>>,
     name: &str,
 ) -> Result<T, JsonError> {
-    let value = fields
-        .next()
-        .ok_or_else(|| JsonError::new(format!("missing field `{name}`")))?;
-    T::from_json(value).map_err(|e| e.within(name))
+    let field = fields.next().ok_or_else(|| missing(value, name))?;
+    T::from_json(field).map_err(|e| e.in_field(name))
 }
 
 /// The variant that an object `{name: payload}` or an array `[selector, payload]` picks. A selector
 /// that reads as a tag number is one.
 pub(super) fn sum_variant<'a>(
-    value: &'a Json,
+    value: &'a Node<'a>,
     sum_name: &str,
     variants: &[(u8, &str)],
-) -> Result<(u8, &'a Json), JsonError> {
-    let (selector, payload) = match value {
-        Json::Object(entries) => match &entries[..] {
-            [(name, payload)] => (name, payload),
-            _ => {
-                return Err(JsonError::new(
-                    "expected map representing sum type to have exactly one field",
-                ))
-            }
+) -> Result<(u8, &'a Node<'a>), JsonError> {
+    let count = |text| Err(JsonError::at(value, text));
+    let (selector, payload) = match &value.kind {
+        NodeKind::Object(entries) => match &entries[..] {
+            [(name, payload)] => (name.as_ref(), payload),
+            _ => return count("expected map representing sum type to have exactly one field"),
         },
-        Json::Array(elements) => match &elements[..] {
-            [Json::String(selector) | Json::Number(selector), payload] => (selector, payload),
-            _ => {
-                return Err(JsonError::new(
-                    "expected seq representing sum type to have exactly two fields",
-                ))
-            }
+        NodeKind::Array(elements) => match &elements[..] {
+            [selector, payload] => match &selector.kind {
+                NodeKind::String(name) => (name.as_ref(), payload),
+                NodeKind::Number(tag) => (*tag, payload),
+                _ => return Err(expected("a variant's name or tag", selector)),
+            },
+            _ => return count("expected seq representing sum type to have exactly two fields"),
         },
-        other => return Err(expected(&format!("a variant of {sum_name}"), other)),
+        _ => return Err(expected(&format!("a variant of {sum_name}"), value)),
     };
     let by_tag = selector.parse::<u8>().ok();
     let found = variants.iter().find(|(tag, name)| match by_tag {
         Some(wanted) => *tag == wanted,
-        None => *name == selector.as_str(),
+        None => *name == selector,
     });
     match found {
         Some((tag, _)) => Ok((*tag, payload)),
-        None => Err(unknown_variant(selector, variants)),
+        None => Err(unknown_variant(value, selector, variants)),
     }
 }
 
-pub(super) fn unknown_variant(selector: &str, variants: &[(u8, &str)]) -> JsonError {
+pub(super) fn unknown_variant(
+    value: &Node<'_>,
+    selector: &str,
+    variants: &[(u8, &str)],
+) -> JsonError {
     let names: Vec<&str> = variants.iter().map(|(_, name)| *name).collect();
-    JsonError::new(format!(
-        "unknown variant `{selector}`, expected {}",
-        one_of(&names)
-    ))
+    let text = format!("unknown variant `{selector}`, expected {}", one_of(&names));
+    JsonError::at(value, text)
 }
 
-pub(super) fn variant_payload<T: FromJson>(payload: &Json, name: &str) -> Result<T, JsonError> {
-    T::from_json(payload).map_err(|e| e.within(name))
+pub(super) fn variant_payload<T: FromJson>(value: &Node<'_>, name: &str) -> Result<T, JsonError> {
+    T::from_json(value).map_err(|e| e.in_field(name))
 }
 
 fn one_of(names: &[&str]) -> String {
@@ -178,7 +191,7 @@ impl ToJson for () {
 }
 
 impl FromJson for () {
-    fn from_json(value: &Json) -> Result<Self, JsonError> {
+    fn from_json(value: &Node<'_>) -> Result<Self, JsonError> {
         product_fields(value, &[]).map(drop)
     }
 }
@@ -190,12 +203,17 @@ impl ToJson for bool {
 }
 
 impl FromJson for bool {
-    fn from_json(value: &Json) -> Result<Self, JsonError> {
-        match value {
-            Json::Bool(b) => Ok(*b),
-            other => Err(expected("a boolean", other)),
-        }
+    fn from_json(value: &Node<'_>) -> Result<Self, JsonError> {
+        value.as_bool().ok_or_else(|| expected("a boolean", value))
     }
+}
+
+fn number<N: FromStr>(value: &Node<'_>, what: &str) -> Result<N, JsonError> {
+    let NodeKind::Number(text) = value.kind else {
+        return Err(expected("a number", value));
+    };
+    let parsed = text.parse();
+    parsed.map_err(|_| JsonError::at(value, format!("number {text} is not {what}")))
 }
 
 macro_rules! integer_json {
@@ -206,13 +224,8 @@ macro_rules! integer_json {
             }
         }
         impl FromJson for $int {
-            fn from_json(value: &Json) -> Result<Self, JsonError> {
-                match value {
-                    Json::Number(text) => text.parse().map_err(|_| {
-                        JsonError::new(format!("number {text} is not a {}", stringify!($int)))
-                    }),
-                    other => Err(expected("a number", other)),
-                }
+            fn from_json(value: &Node<'_>) -> Result<Self, JsonError> {
+                number(value, concat!("a ", stringify!($int)))
             }
         }
     )* };
@@ -226,75 +239,52 @@ impl ToJson for u8 {
     }
 
     fn list_to_json(list: &[u8], out: &mut String) {
-        out.push('"');
-        for byte in list {
-            let _ = write!(out, "{byte:02x}");
-        }
-        out.push('"');
+        write_string(&hex_encode(list), out);
     }
 }
 
 impl FromJson for u8 {
-    fn from_json(value: &Json) -> Result<Self, JsonError> {
-        match value {
-            Json::Number(text) => text
-                .parse()
-                .map_err(|_| JsonError::new(format!("number {text} is not a byte"))),
-            other => Err(expected("a byte", other)),
-        }
+    fn from_json(value: &Node<'_>) -> Result<Self, JsonError> {
+        number(value, "a byte")
     }
 
-    fn list_from_json(value: &Json) -> Result<Vec<u8>, JsonError> {
-        match value {
-            Json::Array(elements) => elements.iter().map(u8::from_json).collect(),
-            Json::String(text) => hex_bytes(text).ok_or_else(|| {
-                JsonError::new(format!(
-                    "invalid value: string {text:?}, expected a byte array or hex string"
-                ))
-            }),
-            other => Err(expected("a byte array or hex string", other)),
-        }
+    fn list_from_json(value: &Node<'_>) -> Result<Vec<u8>, JsonError> {
+        let bytes = match &value.kind {
+            NodeKind::Array(elements) => return elements.iter().map(u8::from_json).collect(),
+            NodeKind::String(text) => hex_decode(text),
+            _ => None,
+        };
+        bytes.ok_or_else(|| expected("a byte array or hex string", value))
     }
-}
-
-fn hex_bytes(text: &str) -> Option<Vec<u8>> {
-    let digit = |b: &u8| char::from(*b).to_digit(16).map(|d| d as u8);
-    let pair = |pair: &[u8]| match pair {
-        [high, low] => Some(digit(high)? << 4 | digit(low)?),
-        _ => None,
-    };
-    text.as_bytes().chunks(2).map(pair).collect()
 }
 
 impl ToJson for str {
     fn to_json(&self, out: &mut String) {
-        write_string(out, self);
+        write_string(self, out);
     }
 }
 
 impl ToJson for String {
     fn to_json(&self, out: &mut String) {
-        write_string(out, self);
+        write_string(self, out);
     }
 }
 
 impl FromJson for String {
-    fn from_json(value: &Json) -> Result<Self, JsonError> {
-        match value {
-            Json::String(text) => Ok(text.clone()),
-            other => Err(expected("a string", other)),
-        }
+    fn from_json(value: &Node<'_>) -> Result<Self, JsonError> {
+        let text = value.as_str().ok_or_else(|| expected("a string", value))?;
+        Ok(text.to_owned())
     }
 }
 
 impl ToJson for Box<str> {
     fn to_json(&self, out: &mut String) {
-        write_string(out, self);
+        write_string(self, out);
     }
 }
 
 impl FromJson for Box<str> {
-    fn from_json(value: &Json) -> Result<Self, JsonError> {
+    fn from_json(value: &Node<'_>) -> Result<Self, JsonError> {
         String::from_json(value).map(Into::into)
     }
 }
@@ -306,7 +296,7 @@ impl<T: ToJson> ToJson for Vec<T> {
 }
 
 impl<T: FromJson> FromJson for Vec<T> {
-    fn from_json(value: &Json) -> Result<Self, JsonError> {
+    fn from_json(value: &Node<'_>) -> Result<Self, JsonError> {
         T::list_from_json(value)
     }
 }
@@ -321,8 +311,8 @@ impl<T: ToJson> ToJson for Option<T> {
 }
 
 impl<T: FromJson> FromJson for Option<T> {
-    fn from_json(value: &Json) -> Result<Self, JsonError> {
-        if *value == Json::Null {
+    fn from_json(value: &Node<'_>) -> Result<Self, JsonError> {
+        if value.is_null() {
             return Ok(None);
         }
         match sum_variant(value, "an option", &[(0, "some"), (1, "none")])? {
@@ -342,7 +332,7 @@ impl ToJson for ColId {
 }
 
 impl FromJson for ColId {
-    fn from_json(value: &Json) -> Result<Self, JsonError> {
+    fn from_json(value: &Node<'_>) -> Result<Self, JsonError> {
         FromJson::from_json(value).map(ColId)
     }
 }
@@ -354,7 +344,7 @@ impl ToJson for TypeRef {
 }
 
 impl FromJson for TypeRef {
-    fn from_json(value: &Json) -> Result<Self, JsonError> {
+    fn from_json(value: &Node<'_>) -> Result<Self, JsonError> {
         FromJson::from_json(value).map(TypeRef)
     }
 }
@@ -366,7 +356,7 @@ impl<T: ToJson> ToJson for Box<T> {
 }
 
 impl<T: FromJson> FromJson for Box<T> {
-    fn from_json(value: &Json) -> Result<Self, JsonError> {
+    fn from_json(value: &Node<'_>) -> Result<Self, JsonError> {
         T::from_json(value).map(Box::new)
     }
 }

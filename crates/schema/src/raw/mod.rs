@@ -5,7 +5,6 @@
 pub(crate) mod codec;
 mod common;
 pub mod json;
-mod json_text;
 mod v10;
 mod v9;
 

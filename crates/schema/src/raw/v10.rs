@@ -191,10 +191,10 @@ impl super::json::ToJson for RawModuleDefV10 {
 }
 
 impl super::json::FromJson for RawModuleDefV10 {
-    fn from_json(value: &super::json::Json) -> Result<Self, super::json::JsonError> {
+    fn from_json(value: &super::json::Node<'_>) -> Result<Self, super::json::JsonError> {
         let mut fields = super::json::product_fields(value, &["sections"])?.into_iter();
         Ok(RawModuleDefV10 {
-            sections: super::json::next_field(&mut fields, "sections")?,
+            sections: super::json::next_field(value, &mut fields, "sections")?,
         })
     }
 }

@@ -148,15 +148,7 @@ pub fn loopback_parts(address: &str) -> Option<(Option<IpAddr>, u16)> {
 
 /// The nonce of a request: 64 hex digits.
 pub(crate) fn parse_nonce(text: &str) -> Option<[u8; NONCE_BYTES]> {
-    let bytes = text.as_bytes();
-    if bytes.len() != 2 * NONCE_BYTES || !bytes.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    let mut nonce = [0; NONCE_BYTES];
-    for (byte, pair) in nonce.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(nonce)
+    lightcone_types::hex_decode(text)?.try_into().ok()
 }
 
 #[cfg(test)]

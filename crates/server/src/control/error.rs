@@ -22,8 +22,8 @@ pub enum ControlError {
     },
     #[error("a record of the control database makes no sense: {0}. Nothing was changed. Restore control-db from a backup [LC0546]")]
     Record(String),
-    #[error("the control database of an earlier version, {}, is damaged: {found}. Nothing was changed. Restore it from a backup [LC0548]", .path.display())]
-    Legacy { path: PathBuf, found: String },
+    #[error("{} is the control database of a development version, which this version does not read, and its journal (copy-1, copy-2) is not there. Nothing was changed. Restore the journal from a backup, or start the server once with the commit that LC0548 names [LC0548]", .0.display())]
+    OldFile(PathBuf),
     #[error("the control database could not {action} {}: {source}. Nothing was acknowledged; mend the cause (disk space, permissions, disk) and try again [LC0549]", .path.display())]
     Io {
         action: &'static str,

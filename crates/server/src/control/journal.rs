@@ -13,10 +13,11 @@ use lightcone_log::{Epoch, Frame, LocalLog, Log as _, LogError, LogOffset, LogOp
 use lightcone_storage::Storage;
 
 use super::error::{ControlError, Result};
-use super::legacy;
 use super::state::{encode, Change, State};
 
 const COPIES: [&str; 2] = ["copy-1", "copy-2"];
+/// What development versions kept before there was a journal.
+const OLD_FILES: [&str; 2] = ["control.redb", "control.redb.taken-over"];
 /// In place of a database's identity.
 const OWNER: [u8; 32] = *b"lightcone: the control database.";
 const EPOCH: Epoch = Epoch::new(1);
@@ -52,7 +53,7 @@ struct Intact {
 }
 
 impl Journal {
-    /// Opens the journal in a directory, or begins one. An earlier version's store is taken over.
+    /// Opens the journal in a directory, or begins one.
     pub fn open(storage: &Arc<dyn Storage>, directory: &Path) -> Result<(Journal, State)> {
         let (mut journal, state) = Self::open_as_it_is(storage, directory)?;
         match journal.rewrite_if_long(&state) {
@@ -72,13 +73,14 @@ impl Journal {
         };
         let paths = COPIES.map(|name| directory.join(name));
         if !paths.iter().any(|path| path.exists()) {
-            let state = legacy::read(directory)?.unwrap_or_default();
-            files.write_copies(&state.records(state.generation + 1))?;
+            let mut old = OLD_FILES.iter().map(|name| directory.join(name));
+            if let Some(path) = old.find(|path| path.exists()) {
+                return Err(ControlError::OldFile(path));
+            }
+            files.write_copies(&State::default().records(1))?;
         }
         let found = COPIES.map(|name| files.read_copy(name));
         let (copies, lacking, records, state) = agree(directory, found)?;
-        // What was taken over is in the journal now.
-        legacy::set_aside(directory)?;
         if lacking == Some(0) {
             // It might be read again one day, with a change that counts as not made.
             files.set_aside(COPIES[0], DAMAGED)?;

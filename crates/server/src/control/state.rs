@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use lightcone_types::Identity;
 use serde::{Deserialize, Serialize};
 
-use super::record::{hex_form, DatabaseRecord, Role};
+use super::record::{DatabaseRecord, Role};
 
 /// Changes in one record of a journal that is written anew.
 const CHANGES_PER_RECORD: usize = 1000;
@@ -23,40 +23,35 @@ const FOUNDERS_WARNING: usize = FOUNDERS_MAX / 5 * 4;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Change {
     /// The first change of a journal. A journal that was written anew has a higher number.
-    Begin { generation: u64 },
+    Begin {
+        generation: u64,
+    },
     /// A new database, or a new record of one with the same id.
     Database(DatabaseRecord),
     /// Its record goes; whose it was is remembered.
     DatabaseGone(u64),
     /// The owner of a deleted database: only he may create one under its identity again. Only where a journal was written anew.
     Founder {
-        #[serde(with = "hex_form")]
         database: Identity,
-        #[serde(with = "hex_form")]
         owner: Identity,
     },
     /// All names of a database, in their order.
     Names {
-        #[serde(with = "hex_form")]
         database: Identity,
         names: Vec<String>,
     },
     /// A domain has an owner, for ever.
     Domain {
         name: String,
-        #[serde(with = "hex_form")]
         owner: Identity,
     },
     Lock {
-        #[serde(with = "hex_form")]
         database: Identity,
         locked: bool,
     },
     /// An identity has a role in a database, or has it no longer.
     Collaborator {
-        #[serde(with = "hex_form")]
         database: Identity,
-        #[serde(with = "hex_form")]
         identity: Identity,
         role: Option<Role>,
     },

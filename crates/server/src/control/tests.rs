@@ -256,6 +256,22 @@ fn no_flipped_bit_changes_an_answer() {
 }
 
 #[test]
+fn beside_a_file_of_a_development_version_nothing_is_begun_anew() {
+    for file in ["control.redb", "control.redb.taken-over"] {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        std::fs::write(dir.path().join(file), b"redb").expect("written");
+        let error = ControlDb::open(dir.path()).err().expect("refused");
+        assert!(matches!(error, ControlError::OldFile(_)), "{error}");
+        let left = std::fs::read_dir(dir.path()).expect("directory").count();
+        assert_eq!(left, 1, "nothing was changed");
+        // With the journal it is a left-over.
+        copy(gold().path(), dir.path());
+        let control = ControlDb::open(dir.path()).expect("opens");
+        assert!(!control.databases().expect("databases").is_empty());
+    }
+}
+
+#[test]
 fn damage_in_both_copies_is_refused() {
     let gold = gold();
     for place in [4096 + 60, 4096 + 700] {

@@ -1,12 +1,14 @@
 //! Reading request bodies within bounds of size and time (06 §1.1).
 
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use axum::body::{Body, HttpBody};
-use axum::extract::{Request, State};
-use axum::http::{header, StatusCode};
+use axum::extract::{FromRequest, FromRequestParts as _, Request, State};
+use axum::http::request::Parts;
+use axum::http::{header, HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
@@ -15,18 +17,14 @@ use hyper::body::{Frame, SizeHint};
 use lightcone_accounts::Account;
 use tokio::time::{timeout, Instant};
 
+use super::path::DatabasePath;
+use super::route::{BodyMax, Route};
 use crate::budget::Charge;
 use crate::control::DatabaseRecord;
 use crate::database::ProgramBytes;
-use crate::names::NameOrIdentity;
 use crate::pace::{Pace, Patience};
 use crate::reply::Failure;
 use crate::state::ServerState;
-
-/// Limit for every body but a module.
-pub(crate) const SMALL_BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
-/// Limit for bodies of some names, which are read on the network thread.
-pub(crate) const NAMES_BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// So much of a refused body is still taken: a client that is cut off while it sends does not see the answer.
 const DRAIN_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -116,21 +114,98 @@ impl Segments {
     }
 }
 
-/// Reads a whole body.
-pub(crate) async fn read(
-    body: Body,
-    bytes_max: usize,
-    pace: Pace,
-    budget: &Arc<Account>,
-) -> Result<Buffered, Failure> {
-    receive(body, bytes_max, pace, budget)
-        .await?
-        .buffered()
-        .await
+/// The body of a request, which may be as large as the route's row says.
+pub(super) struct SentBody {
+    pub body: Body,
+    pub max: BodyMax,
 }
 
-/// Receives a whole body.
-pub(crate) async fn receive(
+impl<S: Sync> FromRequest<S> for SentBody {
+    type Rejection = Infallible;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Infallible> {
+        let (parts, body) = request.into_parts();
+        Ok(SentBody::of(&parts, body))
+    }
+}
+
+impl SentBody {
+    pub fn of(parts: &Parts, body: Body) -> SentBody {
+        let route = parts.extensions.get::<&Route>();
+        let max = route.map_or(BodyMax::Nothing, |route| route.body);
+        SentBody { body, max }
+    }
+
+    pub async fn read(self, state: &ServerState) -> Result<Buffered, Failure> {
+        let received = self.receive(state, &state.buffered_bytes).await?;
+        received.buffered().await
+    }
+
+    /// Reads a module that is uploaded.
+    pub async fn read_program(self, state: &ServerState) -> Result<Upload, Failure> {
+        let received = self.receive(state, &state.upload_bytes).await?;
+        // Copies and hashes up to 256 MiB.
+        let made = tokio::task::spawn_blocking(move || {
+            let (program, charge) = received.into_shared();
+            Upload {
+                program: ProgramBytes::new(program),
+                _charge: charge,
+            }
+        });
+        made.await.map_err(|_| crate::reply::stopped())
+    }
+
+    async fn receive(
+        self,
+        state: &ServerState,
+        budget: &Arc<Account>,
+    ) -> Result<Segments, Failure> {
+        let limits = &state.config.limits;
+        let bytes_max = self.max.bytes(limits);
+        receive(self.body, bytes_max, Pace::of(limits), budget).await
+    }
+}
+
+/// The record of the path's database, as it is when the body has come, which may take long.
+pub(super) struct RecordAndBody(pub DatabaseRecord, pub Buffered);
+
+impl FromRequest<Arc<ServerState>> for RecordAndBody {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, state: &Arc<ServerState>) -> Result<Self, Failure> {
+        let (mut parts, body) = request.into_parts();
+        let DatabasePath(path) = DatabasePath::from_request_parts(&mut parts, state).await?;
+        // Before it takes memory.
+        state.record(&path)?;
+        let body = SentBody::of(&parts, body).read(state).await?;
+        Ok(RecordAndBody(state.record(&path)?, body))
+    }
+}
+
+/// Is the body said to be `application/json`, or another type that is JSON by its name? Parameters do not matter.
+///
+/// # Errors
+/// It is not: 415.
+pub(super) fn check_is_json(headers: &HeaderMap) -> Result<(), Failure> {
+    let value = headers.get(header::CONTENT_TYPE);
+    let value = value.and_then(|value| value.to_str().ok());
+    let essence = value.and_then(|value| value.split(';').next());
+    let essence = essence.unwrap_or_default().trim().to_ascii_lowercase();
+    let subtype = essence.strip_prefix("application/");
+    match subtype.is_some_and(|subtype| subtype == "json" || subtype.ends_with("+json")) {
+        true => Ok(()),
+        false => Err(not_json()),
+    }
+}
+
+pub(super) fn not_json() -> Failure {
+    Failure::text(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "Expected request with `Content-Type: application/json`",
+    )
+}
+
+async fn receive(
     mut body: Body,
     bytes_max: usize,
     pace: Pace,
@@ -182,44 +257,6 @@ pub(crate) async fn receive(
 pub(super) struct Upload {
     pub program: ProgramBytes,
     _charge: Charge,
-}
-
-impl ServerState {
-    /// The record of an existing database and the request's body: the record as it is when the body has come, which may take long.
-    pub(super) async fn record_and_body(
-        &self,
-        path: &NameOrIdentity,
-        body: Body,
-        bytes_max: usize,
-    ) -> Result<(DatabaseRecord, Buffered), Failure> {
-        // Before it takes memory.
-        self.record(path)?;
-        let pace = Pace::of(&self.config.limits);
-        let body = read(body, bytes_max, pace, &self.buffered_bytes);
-        let body = body.await?;
-        Ok((self.record(path)?, body))
-    }
-
-    /// The body of a request that uploads a module.
-    pub(super) async fn read_program(&self, body: Body) -> Result<Upload, Failure> {
-        let limits = &self.config.limits;
-        let received = receive(
-            body,
-            limits.program_bytes_max,
-            Pace::of(limits),
-            &self.upload_bytes,
-        );
-        let received = received.await?;
-        // Copies and hashes up to 256 MiB.
-        let made = tokio::task::spawn_blocking(move || {
-            let (program, charge) = received.into_shared();
-            Upload {
-                program: ProgramBytes::new(program),
-                _charge: charge,
-            }
-        });
-        made.await.map_err(|_| crate::reply::stopped())
-    }
 }
 
 /// The next part of a body. None if the client is too slow.

@@ -8,9 +8,10 @@ use axum::http::{header, HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::Extension;
 
-use super::path::{DatabasePath, FunctionPath};
+use super::body::{not_json, RecordAndBody};
+use super::delivery;
+use super::path::FunctionPath;
 use super::traced::Traced;
-use super::{body, delivery};
 use crate::auth;
 use crate::control::DatabaseRecord;
 use crate::database::{CallArgs, CallError, CallOutcome, Caller, DatabaseHandle, TraceContext};
@@ -37,16 +38,12 @@ pub(crate) fn caller_of(
 
 pub(super) async fn call(
     State(state): State<Arc<ServerState>>,
-    DatabasePath(path): DatabasePath,
     FunctionPath(function): FunctionPath,
     Extension(caller): Extension<auth::Caller>,
     Extension(Traced(trace)): Extension<Traced>,
     headers: HeaderMap,
-    request_body: Body,
+    RecordAndBody(record, args): RecordAndBody,
 ) -> Reply {
-    let (record, args) = state
-        .record_and_body(&path, request_body, body::SMALL_BODY_BYTES_MAX)
-        .await?;
     match headers.get(header::CONTENT_TYPE) {
         None => {
             return Err(Failure::bad_request(
@@ -54,12 +51,7 @@ pub(super) async fn call(
             ))
         }
         Some(value) if value.as_bytes().eq_ignore_ascii_case(b"application/json") => {}
-        Some(_) => {
-            return Err(Failure::text(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "Expected request with `Content-Type: application/json`",
-            ))
-        }
+        Some(_) => return Err(not_json()),
     }
     let args = String::from_utf8(args.to_vec())
         .map_err(|_| Failure::bad_request("Request body didn't contain valid UTF-8"))?;

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::Extension;
 use lightcone_types::Identity;
 use serde_json::json;
 
-use super::body;
-use super::path::{DatabasePath, IdentityPath};
+use super::body::RecordAndBody;
+use super::path::{DatabasePath, IdentityPath, Permitted};
 use crate::auth::Caller;
 use crate::control::{ControlError, DatabaseRecord, Role};
 use crate::permissions::{self, Action};
@@ -26,16 +25,8 @@ struct Given {
 /// GET `/v1/database/:n/collaborators`: the one that it belongs to first.
 pub(super) async fn list(
     State(state): State<Arc<ServerState>>,
-    DatabasePath(path): DatabasePath,
-    Extension(caller): Extension<Caller>,
+    Permitted(record): Permitted,
 ) -> Reply {
-    let record = state.record(&path)?;
-    permissions::check(
-        &state.control,
-        &record,
-        &caller.identity,
-        Action::ListCollaborators,
-    )?;
     let collaborators = state.control.collaborators(&record.identity);
     let collaborators: Vec<_> = collaborators
         .into_iter()
@@ -49,21 +40,13 @@ pub(super) async fn list(
 /// PUT `/v1/database/:n/collaborators/:identity`.
 pub(super) async fn put(
     State(state): State<Arc<ServerState>>,
-    DatabasePath(path): DatabasePath,
     IdentityPath(identity): IdentityPath,
     Extension(caller): Extension<Caller>,
-    request_body: Body,
+    RecordAndBody(record, text): RecordAndBody,
 ) -> Reply {
-    let (record, text) = state
-        .record_and_body(&path, request_body, body::NAMES_BODY_BYTES_MAX)
-        .await?;
     let role = read_role(&text)?;
-    permissions::check(
-        &state.control,
-        &record,
-        &caller.identity,
-        Action::ChangeCollaborators,
-    )?;
+    let action = Action::ChangeCollaborators;
+    permissions::check(&state.control, &record, &caller.identity, action)?;
     if identity == record.owner {
         return Err(Failure::bad_request(
             "this database belongs to this identity, which can do everything in any case [LC0142]",

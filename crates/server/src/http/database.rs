@@ -4,27 +4,20 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::Extension;
 use lightcone_schema::RawVersion;
 use lightcone_types::Timestamp;
 use serde_json::{json, Value};
 
-use super::path::DatabasePath;
+use super::path::{DatabasePath, Permitted};
 use super::query::{wrong, Query};
 use super::{delivery, update};
-use crate::auth::Caller;
 use crate::control::DatabaseRecord;
 use crate::metrics::TooManyLooks;
-use crate::permissions::{self, Action};
 use crate::reply::{self, Failure, Reply};
 use crate::state::ServerState;
 
 /// GET `/v1/database/:n` (06 §5.6).
-pub(super) async fn info(
-    State(state): State<Arc<ServerState>>,
-    DatabasePath(path): DatabasePath,
-) -> Reply {
-    let record = state.record(&path)?;
+pub(super) async fn info(Permitted(record): Permitted) -> Reply {
     let host_type = format!("{:?}", record.host_type);
     let identity_form = |identity: &lightcone_types::Identity| {
         let hex = identity.to_hex();
@@ -43,10 +36,9 @@ pub(super) async fn info(
 /// about to delete.
 pub(super) async fn tables(
     State(state): State<Arc<ServerState>>,
-    DatabasePath(path): DatabasePath,
-    Extension(caller): Extension<Caller>,
+    Permitted(record): Permitted,
 ) -> Reply {
-    let (_, running) = state.running(&path, &caller, Action::Update).await?;
+    let running = state.databases.get(&record).await?;
     let tables = running.handle.table_rows().await;
     let tables = tables.map_err(update::failure)?;
     let made = delivery::made(&state, move || {
@@ -61,16 +53,8 @@ pub(super) async fn tables(
 /// GET `/v1/database/:n/metrics` (06 §5.21): what `spacetime top` shows. Of ours. A look opens no database.
 pub(super) async fn metrics(
     State(state): State<Arc<ServerState>>,
-    DatabasePath(path): DatabasePath,
-    Extension(caller): Extension<Caller>,
+    Permitted(record): Permitted,
 ) -> Reply {
-    let record = state.record(&path)?;
-    permissions::check(
-        &state.control,
-        &record,
-        &caller.identity,
-        Action::ViewMetrics,
-    )?;
     let (identity, names) = (record.identity, state.control.names_of(&record.identity)?);
     let Some(running) = state.databases.running(&identity) else {
         let value = crate::metrics::one_as_json(&identity, names, None);
@@ -102,10 +86,9 @@ pub(super) async fn identity(
 /// GET `/v1/database/:n/schema` (06 §5.12).
 pub(super) async fn schema(
     State(state): State<Arc<ServerState>>,
-    DatabasePath(path): DatabasePath,
+    Permitted(record): Permitted,
     query: Query,
 ) -> Reply {
-    let record = state.record(&path)?;
     let version = query
         .word("version", &[("9", RawVersion::V9), ("10", RawVersion::V10)])?
         .ok_or_else(|| wrong("missing field `version`".into()))?;
@@ -124,11 +107,7 @@ pub(super) async fn definition(
 }
 
 /// GET `/v1/database/:n/unstable/timestamp` (06 §5.17).
-pub(super) async fn timestamp(
-    State(state): State<Arc<ServerState>>,
-    DatabasePath(path): DatabasePath,
-) -> Reply {
-    state.record(&path)?;
+pub(super) async fn timestamp(Permitted(_): Permitted) -> Reply {
     let micros: Value = Timestamp::now().micros().into();
     Ok(reply::json_value(
         &json!({ "__timestamp_micros_since_unix_epoch__": micros }),

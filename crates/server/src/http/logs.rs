@@ -13,7 +13,7 @@ use futures_util::stream;
 use tokio::sync::broadcast::{self, error::RecvError};
 
 use super::delivery;
-use super::path::DatabasePath;
+use super::path::Permitted;
 use super::query::Query;
 use crate::auth::{has_ended, Caller};
 use crate::database::LIVE_RECORDS_MAX;
@@ -29,14 +29,12 @@ const FOLLOW_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 pub(super) async fn logs(
     State(state): State<Arc<ServerState>>,
-    DatabasePath(path): DatabasePath,
+    Permitted(record): Permitted,
     query: Query,
     Extension(caller): Extension<Caller>,
 ) -> Reply {
-    let record = state.record(&path)?;
     let num_lines = query.number::<u32>("num_lines")?;
     let follow = query.boolean("follow")?.unwrap_or(false);
-    permissions::check(&state.control, &record, &caller.identity, Action::ViewLogs)?;
     let running = match state.databases.get(&record).await {
         Ok(running) => running,
         // A database that does not start is just the one whose log is wanted.

@@ -9,7 +9,6 @@ mod tools;
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::State;
 use axum::http::{header, HeaderMap, HeaderName, StatusCode};
 use axum::Extension;
@@ -19,13 +18,13 @@ use serde_json::json;
 use self::answer::{error, result, RpcError};
 use self::message::{Message, Request};
 use self::tools::{Said, Tools};
+use super::body::{check_is_json, SentBody};
+use super::delivery;
 use super::path::DatabasePath;
 use super::query::Query;
-use super::{body, delivery};
 use crate::auth::Caller;
 use crate::config::McpWrites;
 use crate::names::NameOrIdentity;
-use crate::pace::Pace;
 use crate::reply::{self, Failure, Reply};
 use crate::state::ServerState;
 
@@ -45,7 +44,7 @@ pub(super) async fn of_database(
     Extension(caller): Extension<Caller>,
     query: Query,
     headers: HeaderMap,
-    request_body: Body,
+    request_body: SentBody,
 ) -> Reply {
     let tools = Tools {
         database: Some(database),
@@ -62,7 +61,7 @@ pub(super) async fn of_server(
     Extension(caller): Extension<Caller>,
     query: Query,
     headers: HeaderMap,
-    request_body: Body,
+    request_body: SentBody,
 ) -> Reply {
     let tools = Tools {
         database: None,
@@ -84,16 +83,9 @@ fn write_refusal(state: &ServerState, query: &Query) -> Result<Option<&'static s
     })
 }
 
-async fn reply_to(tools: &Tools, headers: &HeaderMap, request_body: Body) -> Reply {
-    if !is_json(headers) {
-        return Err(Failure::text(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "Expected request with `Content-Type: application/json`",
-        ));
-    }
-    let pace = Pace::of(&tools.state.config.limits);
-    let budget = &tools.state.buffered_bytes;
-    let body = body::read(request_body, body::SMALL_BODY_BYTES_MAX, pace, budget).await?;
+async fn reply_to(tools: &Tools, headers: &HeaderMap, request_body: SentBody) -> Reply {
+    check_is_json(headers)?;
+    let body = request_body.read(&tools.state).await?;
     let is_of_database = tools.database.is_some();
     let read = move || {
         let text = std::str::from_utf8(&body)
@@ -113,20 +105,6 @@ async fn reply_to(tools: &Tools, headers: &HeaderMap, request_body: Body) -> Rep
         Ok(Answer::Said(said)) => sent(&id, said),
         Err(wrong) => Ok(reply::json(error(&id, &wrong))),
     }
-}
-
-/// `application/json`, or another type that is JSON by its name; parameters do not matter (06 §5.22).
-fn is_json(headers: &HeaderMap) -> bool {
-    let value = headers.get(header::CONTENT_TYPE);
-    let Some(value) = value.and_then(|value| value.to_str().ok()) else {
-        return false;
-    };
-    let essence = value.split(';').next().unwrap_or_default().trim();
-    let Some((kind, subtype)) = essence.split_once('/') else {
-        return false;
-    };
-    let subtype = subtype.to_ascii_lowercase();
-    kind.eq_ignore_ascii_case("application") && (subtype == "json" || subtype.ends_with("+json"))
 }
 
 /// A version that was agreed on must be one of ours; the message that begins has none yet.

@@ -4,13 +4,10 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::Extension;
 use serde_json::{json, Value};
 
-use super::path::DatabasePath;
-use crate::auth::Caller;
+use super::path::Permitted;
 use crate::database::{LastMigration, MigrationOutcome, RunningMigration};
-use crate::permissions::Action;
 use crate::reply::{self, Failure, Reply};
 use crate::running::Running;
 use crate::state::ServerState;
@@ -18,20 +15,18 @@ use crate::state::ServerState;
 /// GET `/v1/database/:n/migration`. Answered while the writer is busy with it.
 pub(super) async fn status(
     State(state): State<Arc<ServerState>>,
-    DatabasePath(path): DatabasePath,
-    Extension(caller): Extension<Caller>,
+    Permitted(record): Permitted,
 ) -> Reply {
-    let (_, running) = state.running(&path, &caller, Action::Update).await?;
+    let running = state.databases.get(&record).await?;
     Ok(reply::json_value(&described(&running)))
 }
 
 /// DELETE `/v1/database/:n/migration`: what runs is taken back.
 pub(super) async fn cancel(
     State(state): State<Arc<ServerState>>,
-    DatabasePath(path): DatabasePath,
-    Extension(caller): Extension<Caller>,
+    Permitted(record): Permitted,
 ) -> Reply {
-    let (_, running) = state.running(&path, &caller, Action::Update).await?;
+    let running = state.databases.get(&record).await?;
     if !running.handle.cancel_migration() {
         let text = "no migration runs, or it is at its end already";
         return Err(Failure::text(StatusCode::CONFLICT, text));

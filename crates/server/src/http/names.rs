@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{header, HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use axum::Extension;
 use serde_json::json;
 
-use super::body;
-use super::path::DatabasePath;
+use super::body::{check_is_json, RecordAndBody};
+use super::path::Permitted;
 use crate::auth::Caller;
 use crate::control::{DatabaseRecord, Registration};
 use crate::names::{DatabaseName, NAME_BYTES_MAX};
@@ -31,9 +30,8 @@ pub(super) fn registrable(name: DatabaseName) -> Result<DatabaseName, Failure> {
 
 pub(super) async fn list(
     State(state): State<Arc<ServerState>>,
-    DatabasePath(path): DatabasePath,
+    Permitted(record): Permitted,
 ) -> Reply {
-    let record = state.record(&path)?;
     Ok(reply::json_value(
         &json!({ "names": state.control.names_of(&record.identity)? }),
     ))
@@ -41,14 +39,9 @@ pub(super) async fn list(
 
 pub(super) async fn add(
     State(state): State<Arc<ServerState>>,
-    DatabasePath(path): DatabasePath,
     Extension(caller): Extension<Caller>,
-    request_body: Body,
+    RecordAndBody(record, text): RecordAndBody,
 ) -> Reply {
-    let record = state
-        .record_and_body(&path, request_body, body::NAMES_BODY_BYTES_MAX)
-        .await?;
-    let (record, text) = record;
     let text = String::from_utf8(text.to_vec())
         .map_err(|_| Failure::bad_request("Request body didn't contain valid UTF-8"))?;
     let name =
@@ -86,20 +79,11 @@ pub(super) async fn add(
 
 pub(super) async fn replace(
     State(state): State<Arc<ServerState>>,
-    DatabasePath(path): DatabasePath,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
-    request_body: Body,
+    RecordAndBody(record, text): RecordAndBody,
 ) -> Reply {
-    let (record, text) = state
-        .record_and_body(&path, request_body, body::NAMES_BODY_BYTES_MAX)
-        .await?;
-    if !is_json(&headers) {
-        return Err(Failure::text(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "Expected request with `Content-Type: application/json`",
-        ));
-    }
+    check_is_json(&headers)?;
     let names = parse_names(&text)?;
     if !may_rename(&state, &record, &caller) {
         let body = json!({ "NotYourDatabase": { "database": record.identity.to_hex() } });
@@ -160,22 +144,4 @@ fn parse_names(text: &[u8]) -> Result<Vec<DatabaseName>, Failure> {
 
 fn too_many() -> Failure {
     Failure::bad_request(format!("a database has at most {NAMES_MAX} names [LC0111]"))
-}
-
-/// `application/json` or `application/…+json`, parameters allowed.
-fn is_json(headers: &HeaderMap) -> bool {
-    let Some(value) = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-    else {
-        return false;
-    };
-    let essence = value
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
-    essence == "application/json"
-        || (essence.starts_with("application/") && essence.ends_with("+json"))
 }

@@ -12,8 +12,10 @@ use axum::Extension;
 use lightcone_types::{ConnectionId, Hash, Identity};
 use lightcone_wire::Protocol;
 
+use super::body::SentBody;
 use super::path::{DatabasePath, IdentityPath};
 use super::query::Query;
+use super::route::BodyMax;
 use super::{collaborators, owner, pre_publish, publish};
 use crate::auth::Caller;
 use crate::client_address::Client;
@@ -34,6 +36,13 @@ use crate::state::ServerState;
 const SOON: Duration = Duration::from_secs(30);
 const OLD: &str = "module old";
 const NEW: &str = "module new";
+
+fn uploaded(program: &'static str) -> SentBody {
+    SentBody {
+        body: Body::from(program),
+        max: BodyMax::Program,
+    }
+}
 
 struct TestServer {
     state: Arc<ServerState>,
@@ -99,7 +108,7 @@ impl TestServer {
             Query::parse(query),
             Extension(caller.clone()),
             Extension(client),
-            Body::from(program),
+            uploaded(program),
         )
         .await
     }
@@ -115,7 +124,7 @@ impl TestServer {
             Query::parse("dry_run=true"),
             Extension(self.caller.clone()),
             Extension(client),
-            Body::from(program),
+            uploaded(program),
         )
         .await
     }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::Extension;
+use lightcone_types::Identity;
 
-use super::path::DatabasePath;
+use super::path::{DatabasePath, Permitted};
 use crate::auth::Caller;
 use crate::control::ControlError;
-use crate::names::NameOrIdentity;
 use crate::permissions::{self, Action};
 use crate::reply::{self, stopped, Failure, Reply};
 use crate::state::ServerState;
@@ -56,31 +56,21 @@ fn not_deleted(error: ControlError) -> Failure {
 /// POST `/v1/database/:n/lock`.
 pub(super) async fn lock(
     State(state): State<Arc<ServerState>>,
-    DatabasePath(path): DatabasePath,
-    Extension(caller): Extension<Caller>,
+    Permitted(record): Permitted,
 ) -> Reply {
-    set_lock(&state, &path, &caller, true).await
+    set_lock(&state, record.identity, true).await
 }
 
 /// POST `/v1/database/:n/unlock`.
 pub(super) async fn unlock(
     State(state): State<Arc<ServerState>>,
-    DatabasePath(path): DatabasePath,
-    Extension(caller): Extension<Caller>,
+    Permitted(record): Permitted,
 ) -> Reply {
-    set_lock(&state, &path, &caller, false).await
+    set_lock(&state, record.identity, false).await
 }
 
-async fn set_lock(
-    state: &ServerState,
-    path: &NameOrIdentity,
-    caller: &Caller,
-    locked: bool,
-) -> Reply {
-    let record = state.record(path)?;
-    permissions::check(&state.control, &record, &caller.identity, Action::Lock)?;
-    state
-        .control(move |control| control.set_lock(&record.identity, locked))
-        .await?;
+async fn set_lock(state: &ServerState, database: Identity, locked: bool) -> Reply {
+    let set = state.control(move |control| control.set_lock(&database, locked));
+    set.await?;
     Ok(reply::empty(StatusCode::OK))
 }

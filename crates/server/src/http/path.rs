@@ -1,14 +1,24 @@
 //! Path parameters (06 §1, §2): identities, and names or identities of databases.
 
+use std::sync::Arc;
+
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use lightcone_types::Identity;
 
+use super::route::Route;
+use crate::auth::Caller;
+use crate::control::DatabaseRecord;
 use crate::names::NameOrIdentity;
+use crate::permissions;
 use crate::reply::Failure;
+use crate::state::ServerState;
 
 /// The `{database}` segment.
 pub(crate) struct DatabasePath(pub NameOrIdentity);
+
+/// The record of the existing database in the `{database}` segment, for a caller who may do with it what the route's row says.
+pub(super) struct Permitted(pub DatabaseRecord);
 
 /// The `{identity}` segment: 64 bare hexadecimal digits.
 pub(crate) struct IdentityPath(pub Identity);
@@ -39,6 +49,28 @@ impl<S: Sync> FromRequestParts<S> for DatabasePath {
         parsed
             .map(DatabasePath)
             .map_err(|error| Failure::bad_request(format!("Invalid URL: {error}")))
+    }
+}
+
+impl FromRequestParts<Arc<ServerState>> for Permitted {
+    type Rejection = Failure;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        state: &Arc<ServerState>,
+    ) -> Result<Self, Failure> {
+        let DatabasePath(path) = DatabasePath::from_request_parts(parts, state).await?;
+        let record = state.record(&path)?;
+        let action = parts
+            .extensions
+            .get::<&Route>()
+            .and_then(|route| route.action);
+        let caller = parts.extensions.get::<Caller>();
+        let (Some(action), Some(caller)) = (action, caller) else {
+            return Err(Failure::internal("the route names no right, or no caller"));
+        };
+        permissions::check(&state.control, &record, &caller.identity, action)?;
+        Ok(Permitted(record))
     }
 }
 

@@ -6,14 +6,13 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::State;
 use axum::Extension;
 use lightcone_schema::{MigrationPlan, PlanStyle, Step, StepKind};
 use serde_json::{json, Map, Value};
 use tokio::sync::oneshot;
 
-use super::body::Upload;
+use super::body::{SentBody, Upload};
 use super::delivery::{self, Held};
 use super::path::DatabasePath;
 use super::publish_request::{host_type, own_publish_guard, publisher};
@@ -39,14 +38,14 @@ pub(super) async fn pre_publish(
     query: Query,
     Extension(caller): Extension<Caller>,
     Extension(client): Extension<Client>,
-    request_body: Body,
+    request_body: SentBody,
 ) -> Reply {
     // Before it takes memory.
     admitted(&state, &path, &caller)?;
     let host_type = host_type(&query)?;
     let style = plan_style(&query)?;
     let is_dry_run = query.boolean("dry_run")?.unwrap_or(false);
-    let upload = state.read_program(request_body).await?;
+    let upload = request_body.read_program(&state).await?;
     // The upload may have taken long.
     let record = admitted(&state, &path, &caller)?;
     let running = state.databases.get(&record).await?;

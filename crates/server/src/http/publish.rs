@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::Extension;
@@ -11,12 +10,12 @@ use lightcone_limits::duration::parse_duration;
 use lightcone_types::{Hash, Identity};
 use serde_json::json;
 
-use super::body::Upload;
+use super::body::{SentBody, Upload};
 use super::confirmation;
 use super::names::registrable;
 use super::path::DatabasePath;
 use super::publish_request::{check_replicas, host_type, own_publish_guard, publish_guard};
-use super::publish_request::{publisher, success};
+use super::publish_request::{success, turn_to_load};
 use super::query::{wrong, Query};
 use super::reset::reset_database;
 use super::update::{update_database, Update};
@@ -127,7 +126,7 @@ pub(super) async fn create(
     query: Query,
     Extension(caller): Extension<Caller>,
     Extension(client): Extension<Client>,
-    request_body: Body,
+    request_body: SentBody,
 ) -> Reply {
     let parameters = Parameters::parse(&query)?;
     if parameters.clear {
@@ -137,11 +136,9 @@ pub(super) async fn create(
     }
     // Before the upload: a caller who may not publish takes no memory either.
     creation_guard(&state, &caller, &client)?;
-    let upload = state.read_program(request_body).await?;
+    let upload = request_body.read_program(&state).await?;
     let identity = state.authority.mint_anonymous()?.identity;
-    let bytes = state.publish_bytes(&upload.program);
-    let turn = state.publish_turn(publisher(caller.identity, &client), bytes);
-    let turn = turn.await?;
+    let turn = turn_to_load(&state, caller.identity, &client, &upload.program).await?;
     let by = (caller, client);
     create_or_update(state, by, parameters, None, (identity, false), upload, turn).await
 }
@@ -153,7 +150,7 @@ pub(super) async fn publish(
     query: Query,
     Extension(caller): Extension<Caller>,
     Extension(client): Extension<Client>,
-    request_body: Body,
+    request_body: SentBody,
 ) -> Reply {
     let parameters = Parameters::parse(&query)?;
     // Before the upload, so that a caller who may not publish takes no memory; and after it, since much may happen meanwhile.
@@ -163,7 +160,7 @@ pub(super) async fn publish(
         Action::Update
     };
     admit(&state, &path, action, (&caller, &client))?;
-    let upload = state.read_program(request_body).await?;
+    let upload = request_body.read_program(&state).await?;
     let (known, record) = admit(&state, &path, action, (&caller, &client))?;
     if let Some(record) = record.as_ref().filter(|_| parameters.clear) {
         if parameters.parent.is_some() {
@@ -182,10 +179,8 @@ pub(super) async fn publish(
         // Before its turn: opening it may take long, and loads no new module.
         state.databases.get(record).await?;
     }
-    let bytes = state.publish_bytes(&upload.program);
     let owner = record.map_or(caller.identity, |record| record.owner);
-    let turn = state.publish_turn(publisher(owner, &client), bytes);
-    let turn = turn.await?;
+    let turn = turn_to_load(&state, owner, &client, &upload.program).await?;
     let is_chosen = known.is_some() || matches!(path, NameOrIdentity::Identity(_));
     let identity = match (known, &path) {
         (Some(identity), _) => identity,
@@ -273,11 +268,9 @@ async fn create_or_update(
             let turn = match turn.take() {
                 Some(turn) => turn,
                 None => {
-                    let bytes = state.publish_bytes(&program);
                     let record = state.control.database(&identity)?;
                     let owner = record.map_or(caller.identity, |record| record.owner);
-                    let turn = state.publish_turn(publisher(owner, &client), bytes);
-                    turn.await?
+                    turn_to_load(&state, owner, &client, &program).await?
                 }
             };
             if let Some(record) = state.control.database(&identity)? {

@@ -10,8 +10,9 @@ use crate::address_counts::counted_as;
 use crate::auth::Caller;
 use crate::client_address::Client;
 use crate::control::HostType;
+use crate::database::ProgramBytes;
 use crate::names::DatabaseName;
-use crate::publishing::Publisher;
+use crate::publishing::{Publisher, Turn};
 use crate::reply::{self, Failure};
 use crate::state::ServerState;
 
@@ -63,6 +64,17 @@ pub(super) fn publisher(owner: Identity, client: &Client) -> Publisher {
         owner,
         address: counted_as(client.address),
     }
+}
+
+/// Waits for the turn to load this program.
+pub(super) async fn turn_to_load(
+    state: &ServerState,
+    owner: Identity,
+    client: &Client,
+    program: &ProgramBytes,
+) -> Result<Turn, Failure> {
+    let bytes = state.publish_bytes(program);
+    state.publish_turn(publisher(owner, client), bytes).await
 }
 
 pub(super) fn success(name: Option<&DatabaseName>, database: &Identity, op: &str) -> Response {

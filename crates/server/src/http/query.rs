@@ -15,14 +15,9 @@ const PARAMETERS_MAX: usize = 256;
 
 impl Query {
     pub(crate) fn parse(query: &str) -> Query {
-        let parameters = query
-            .split('&')
-            .filter(|part| !part.is_empty())
-            .take(PARAMETERS_MAX)
-            .map(|part| {
-                let (name, value) = part.split_once('=').unwrap_or((part, ""));
-                (decode(name), decode(value))
-            })
+        let parameters = form_urlencoded::parse(query.as_bytes()).take(PARAMETERS_MAX);
+        let parameters = parameters
+            .map(|(name, value)| (name.into_owned(), value.into_owned()))
             .collect();
         Query { parameters }
     }
@@ -92,34 +87,6 @@ impl Query {
 
 pub(crate) fn wrong(reason: String) -> Failure {
     Failure::bad_request(format!("Failed to deserialize query string: {reason}"))
-}
-
-/// Form decoding: `+` is a space, `%xx` a byte; what is not UTF-8 is replaced.
-fn decode(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, tail)) = rest.split_first() {
-        rest = tail;
-        match byte {
-            b'+' => bytes.push(b' '),
-            b'%' => match (
-                tail.first().and_then(hex_digit),
-                tail.get(1).and_then(hex_digit),
-            ) {
-                (Some(high), Some(low)) => {
-                    bytes.push(high << 4 | low);
-                    rest = &tail[2..];
-                }
-                _ => bytes.push(b'%'),
-            },
-            _ => bytes.push(byte),
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn hex_digit(byte: &u8) -> Option<u8> {
-    char::from(*byte).to_digit(16).map(|digit| digit as u8)
 }
 
 impl<S: Sync> FromRequestParts<S> for Query {

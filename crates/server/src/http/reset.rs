@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::Extension;
 use lightcone_types::Identity;
 
+use super::body::SentBody;
 use super::path::DatabasePath;
-use super::publish_request::{check_replicas, host_type, own_publish_guard, publisher, success};
+use super::publish_request::{check_replicas, host_type, own_publish_guard, success, turn_to_load};
 use super::query::Query;
 use crate::auth::Caller;
 use crate::client_address::Client;
@@ -27,14 +27,14 @@ pub(super) async fn reset(
     query: Query,
     Extension(caller): Extension<Caller>,
     Extension(client): Extension<Client>,
-    request_body: Body,
+    request_body: SentBody,
 ) -> Reply {
     let record = state.record(&path)?;
     check_replicas(query.number("num_replicas")?)?;
     let host_type = host_type(&query)?;
     permissions::check(&state.control, &record, &caller.identity, Action::Reset)?;
     own_publish_guard(&state, &caller)?;
-    let upload = state.read_program(request_body).await?;
+    let upload = request_body.read_program(&state).await?;
     // The upload may have taken long.
     let record = state.record(&path)?;
     permissions::check(&state.control, &record, &caller.identity, Action::Reset)?;
@@ -59,8 +59,7 @@ pub(super) async fn reset_database(
 ) -> Result<Identity, Failure> {
     let identity = of.identity;
     let owner = same(resettable(state, caller, &identity)?, of)?.owner;
-    let bytes = state.publish_bytes(&program);
-    let turn = state.publish_turn(publisher(owner, client), bytes).await?;
+    let turn = turn_to_load(state, owner, client, &program).await?;
     let (state, caller, of) = (state.clone(), caller.clone(), of.clone());
     let task = tokio::spawn(async move {
         let old = same(resettable(&state, &caller, &identity)?, &of)?;

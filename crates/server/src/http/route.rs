@@ -1,275 +1,84 @@
-//! The HTTP handlers of modules, below `/v1/database/:name/route` (06 §5.16).
+//! What the table of routes (`routes.rs`) says of a route, and what is asked of every request before its handler runs.
 
 use std::sync::Arc;
 
-use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::http::request::Parts;
-use axum::http::{header, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
-use axum::response::Response;
+use axum::middleware::from_fn_with_state;
+use axum::routing::MethodRouter;
 use axum::Extension;
 
-use super::path::{DatabasePath, RoutePath};
-use super::{body, delivery};
-use crate::client_address::ConnectionAddresses;
-use crate::config::Routes;
-use crate::database::{CallError, HandlerReply, HttpHeader, HttpMethod, HttpRequest, HttpVersion};
-use crate::metrics;
-use crate::pace::Pace;
-use crate::reply::{Failure, Reply};
+use super::access::{self, Class};
+use crate::config::Limits;
+use crate::permissions::Action;
 use crate::state::ServerState;
 
-/// Most headers of a handler's answer, and their bytes. Clients and proxies take little more.
-const HANDLER_HEADERS_MAX: usize = 1000;
-const HANDLER_HEADER_BYTES_MAX: usize = 64 * 1024;
+/// Limit for bodies that are read on the network thread.
+const LIST_BYTES_MAX: usize = 64 * 1024;
+/// Limit for all other bodies but those of `limits`.
+const TEXT_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// The body is read when it is clear that there is a handler for it.
-pub(super) async fn handle(
-    State(state): State<Arc<ServerState>>,
-    DatabasePath(database): DatabasePath,
-    RoutePath(path): RoutePath,
-    Extension(addresses): Extension<ConnectionAddresses>,
-    request: Request,
-) -> Reply {
-    let (parts, request_body) = request.into_parts();
-    let record = state.record(&database)?;
-    let running = state.databases.get(&record).await?;
-    let through_proxy = addresses.is_trusted_proxy(&state.config.network.trusted_proxies);
-    let request = handler_request(&parts, through_proxy);
-    if !running.handle.has_http_route(&request.method, &path) {
-        return Err(no_handler());
-    }
-    let limits = &state.config.limits;
-    let request_body = body::read(
-        request_body,
-        limits.message_bytes_max,
-        Pace::of(limits),
-        &state.buffered_bytes,
-    )
-    .await?;
-    let counters = running.counters.clone();
-    // Runs to its end even if the client goes away.
-    let call = tokio::spawn(async move {
-        let (bytes, charge) = request_body.into_parts();
-        let handle = &running.handle;
-        handle.http_request(path, request, bytes, charge).await
-    });
-    match tokio::time::timeout(limits.request_timeout, call).await {
-        Ok(Ok(Ok((reply, holder)))) => {
-            let mut response = response(reply, parts.method == Method::HEAD)?;
-            delivery::hold(&mut response, holder);
-            confine(&mut response, &state.config.routes);
-            metrics::add(&counters.http_response_bytes, size(&response));
-            Ok(response)
-        }
-        Ok(Ok(Err(CallError::NoSuchFunction))) => Err(no_handler()),
-        Ok(Ok(Err(CallError::Database(text)))) => Err(Failure::internal(text)),
-        Ok(Ok(Err(CallError::Busy(text)))) => Err(Failure::busy(text)),
-        Ok(Ok(Err(_))) => Err(Failure::text(StatusCode::NOT_FOUND, "no such module")),
-        Ok(Err(_)) => Err(Failure::internal("the HTTP handler stopped; see the server's log")),
-        Err(_) => Err(Failure::text(
-            StatusCode::GATEWAY_TIMEOUT,
-            "the handler did not end within limits.request-timeout; it may still be carried out [LC0112]",
-        )),
-    }
+/// A row of the table.
+pub struct Route {
+    /// `*` for any.
+    pub method: &'static str,
+    pub path: &'static str,
+    /// What the caller must be allowed to do with the database of the path. None: the route is about no single database, or has
+    /// rules of its own that no role changes.
+    pub action: Option<Action>,
+    pub(super) class: Class,
+    pub(super) token: Token,
+    pub(super) body: BodyMax,
+    pub(super) handler: fn() -> MethodRouter<Arc<ServerState>>,
 }
 
-fn no_handler() -> Failure {
-    let text = "Database has not registered a handler for this route";
-    Failure::text(StatusCode::NOT_FOUND, text)
+/// What a route does about the token of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    /// A caller without one gets a new identity, and every answer says who the caller was.
+    Minted,
+    Required,
+    /// It must be right if there is one.
+    Checked,
+    /// The handler looks at it, or none does.
+    Unread,
+    /// The same, and pages in browsers are told nothing.
+    Internal,
 }
 
-/// What the handler gets to see of a request.
-fn handler_request(parts: &Parts, through_proxy: bool) -> HttpRequest {
-    let headers = parts.headers.iter().map(|(name, value)| HttpHeader {
-        name: name.as_str().to_owned(),
-        value: value.as_bytes().to_vec(),
-    });
-    HttpRequest {
-        method: method(&parts.method),
-        headers: headers.collect(),
-        timeout: None,
-        uri: external_uri(parts, through_proxy),
-        version: version(parts.version),
-    }
+/// The largest body that a route reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BodyMax {
+    Nothing,
+    List,
+    Text,
+    /// `limits.message-bytes-max`.
+    Message,
+    /// `limits.program-bytes-max`.
+    Program,
 }
 
-/// Where the client thinks it is: trusted proxies tell in headers. Without any name of the server, the path alone.
-fn external_uri(parts: &Parts, through_proxy: bool) -> String {
-    if parts.uri.scheme().is_some() {
-        return parts.uri.to_string();
-    }
-    let first = |name: &str| {
-        let value = parts.headers.get(name)?.to_str().ok()?;
-        let first = value.split(',').next()?.trim();
-        (!first.is_empty()).then_some(first)
-    };
-    let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
-    let forwarded = |name| first(name).filter(|_| through_proxy);
-    match forwarded("x-forwarded-host").or_else(|| first("host")) {
-        Some(authority) => {
-            let scheme = forwarded("x-forwarded-proto").unwrap_or("http");
-            format!("{scheme}://{authority}{path}")
-        }
-        None => path.to_owned(),
-    }
-}
-
-fn method(method: &Method) -> HttpMethod {
-    match *method {
-        Method::GET => HttpMethod::Get,
-        Method::HEAD => HttpMethod::Head,
-        Method::POST => HttpMethod::Post,
-        Method::PUT => HttpMethod::Put,
-        Method::DELETE => HttpMethod::Delete,
-        Method::CONNECT => HttpMethod::Connect,
-        Method::OPTIONS => HttpMethod::Options,
-        Method::TRACE => HttpMethod::Trace,
-        Method::PATCH => HttpMethod::Patch,
-        _ => HttpMethod::Extension(method.as_str().to_owned()),
-    }
-}
-
-fn version(version: Version) -> HttpVersion {
-    match version {
-        Version::HTTP_09 => HttpVersion::Http09,
-        Version::HTTP_10 => HttpVersion::Http10,
-        Version::HTTP_2 => HttpVersion::Http2,
-        Version::HTTP_3 => HttpVersion::Http3,
-        _ => HttpVersion::Http11,
-    }
-}
-
-/// The answer as the handler wants it. Its version is not taken over: the connection has one.
-fn response(reply: HandlerReply, is_head: bool) -> Reply {
-    let status = StatusCode::from_u16(reply.head.code)
-        .ok()
-        .filter(|status| !status.is_informational())
-        .ok_or_else(|| Failure::internal("invalid status code"))?;
-    let headers = handler_headers(reply.head.headers, is_head)?;
-    let body = match status {
-        // These have none, whatever the handler gave.
-        StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED => {
-            Body::empty()
-        }
-        _ => Body::from(reply.body),
-    };
-    let mut response = Response::new(body);
-    *response.status_mut() = status;
-    *response.headers_mut() = headers;
-    Ok(response)
-}
-
-/// How the body is sent is the connection's business, and what concerns the connection is not the handler's.
-const CONNECTION_HEADERS: [HeaderName; 6] = [
-    header::CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    header::TRAILER,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-];
-
-fn handler_headers(given: Vec<HttpHeader>, is_head: bool) -> Result<HeaderMap, Failure> {
-    if given.len() > HANDLER_HEADERS_MAX {
-        return Err(too_large(format!(
-            "{} headers; at most {HANDLER_HEADERS_MAX} are sent",
-            given.len()
-        )));
-    }
-    let bytes = |header: &HttpHeader| header.name.len() + header.value.len();
-    let bytes: usize = given.iter().map(bytes).sum();
-    if bytes > HANDLER_HEADER_BYTES_MAX {
-        return Err(too_large(format!(
-            "{bytes} bytes of headers; at most {HANDLER_HEADER_BYTES_MAX} are sent"
-        )));
-    }
-    let mut headers = HeaderMap::with_capacity(given.len());
-    for HttpHeader { name, value } in given {
-        let name = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| Failure::internal("invalid HTTP header name"))?;
-        let value = HeaderValue::from_bytes(&value)
-            .map_err(|_| Failure::internal("failed to parse header value"))?;
-        if CONNECTION_HEADERS.contains(&name) {
-            continue;
-        }
-        if name == header::CONTENT_LENGTH {
-            // An answer to HEAD tells of a body that is not sent.
-            if is_head && is_number(&value) {
-                headers.insert(name, value);
-            }
-            continue;
-        }
-        headers.append(name, value);
-    }
-    Ok(headers)
-}
-
-fn is_number(value: &HeaderValue) -> bool {
-    value.to_str().is_ok_and(|text| {
-        text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u64>().is_ok()
-    })
-}
-
-fn too_large(what: String) -> Failure {
-    Failure::internal(format!("the HTTP handler answered with {what} [LC0132]"))
-}
-
-/// A page of a module must not act as this server's own page, which all modules would share.
-fn confine(response: &mut Response, routes: &Routes) {
-    let headers = response.headers_mut();
-    if !routes.content_security_policy.is_empty() {
-        if let Ok(policy) = HeaderValue::from_str(&routes.content_security_policy) {
-            // Beside one of the module's own: a browser obeys both.
-            headers.append(header::CONTENT_SECURITY_POLICY, policy);
+impl BodyMax {
+    pub fn bytes(self, limits: &Limits) -> usize {
+        match self {
+            BodyMax::Nothing => 0,
+            BodyMax::List => LIST_BYTES_MAX,
+            BodyMax::Text => TEXT_BYTES_MAX,
+            BodyMax::Message => limits.message_bytes_max,
+            BodyMax::Program => limits.program_bytes_max,
         }
     }
-    if routes.nosniff {
-        headers.insert(
-            header::X_CONTENT_TYPE_OPTIONS,
-            HeaderValue::from_static("nosniff"),
-        );
-    }
 }
 
-/// Bytes of the headers and of the body.
-fn size(response: &Response) -> u64 {
-    use axum::body::HttpBody as _;
-    let headers = response.headers().iter();
-    let headers: usize = headers
-        .map(|(name, value)| name.as_str().len() + value.len())
-        .sum();
-    headers as u64 + response.body().size_hint().lower()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use axum::body::HttpBody as _;
-    use lightcone_host::HttpResponse;
-    use proptest::prelude::*;
-
-    proptest! {
-        /// Whatever a module answers, it is sent or refused.
-        #[test]
-        fn any_answer_is_sent_or_refused(
-            code: u16,
-            headers in prop::collection::vec(("[a-z-]{0,20}|.{0,9}", prop::collection::vec(any::<u8>(), 0..20)), 0..20),
-            repeated in prop_oneof![Just(0), 990_usize..1010, 30_000_usize..50_000],
-            is_head: bool,
-        ) {
-            let mut headers: Vec<_> = headers
-                .into_iter()
-                .map(|(name, value)| HttpHeader { name, value })
-                .collect();
-            headers.extend((0..repeated).map(|number| HttpHeader { name: format!("x-{number}"), value: Vec::new() }));
-            let count = headers.len();
-            let head = HttpResponse { headers, version: HttpVersion::Http11, code };
-            if let Ok(mut response) = response(HandlerReply { head, body: vec![0; 9].into() }, is_head) {
-                prop_assert!(count <= HANDLER_HEADERS_MAX);
-                confine(&mut response, &Routes::default());
-                let bodiless = [204, 205, 304].contains(&code);
-                prop_assert_eq!(response.body().size_hint().exact(), Some(if bodiless { 0 } else { 9 }));
+impl Route {
+    /// The handler, which finds its row in the extensions of the request.
+    pub fn method_router(
+        &'static self,
+        state: &Arc<ServerState>,
+    ) -> MethodRouter<Arc<ServerState>> {
+        let router = (self.handler)().route_layer(Extension(self));
+        match self.class {
+            Class::Client => router,
+            Class::Management => {
+                router.route_layer(from_fn_with_state(state.clone(), access::management))
             }
         }
     }

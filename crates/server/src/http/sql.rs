@@ -9,11 +9,11 @@ use axum::Extension;
 use lightcone_types::json::product_type_to_json;
 use lightcone_types::ProductType;
 
+use super::body::RecordAndBody;
 use super::call::{caller_of, EXECUTION_MICROS};
-use super::path::DatabasePath;
+use super::delivery;
 use super::pieces::PiecesBody;
 use super::query::Query;
-use super::{body, delivery};
 use crate::auth;
 use crate::collaborators;
 use crate::control::DatabaseRecord;
@@ -23,14 +23,10 @@ use crate::state::ServerState;
 
 pub(super) async fn sql(
     State(state): State<Arc<ServerState>>,
-    DatabasePath(path): DatabasePath,
     query: Query,
     Extension(caller): Extension<auth::Caller>,
-    request_body: Body,
+    RecordAndBody(record, text): RecordAndBody,
 ) -> Reply {
-    let (record, text) = state
-        .record_and_body(&path, request_body, body::SMALL_BODY_BYTES_MAX)
-        .await?;
     let confirmed = query.boolean("confirmed")?.unwrap_or(true);
     let text = String::from_utf8(text.to_vec())
         .map_err(|_| Failure::bad_request("Request body didn't contain valid UTF-8"))?;

@@ -4,103 +4,106 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::counters::DatabaseCounters;
 use super::shown::Shown;
-use super::text::{Kind, Text};
+use super::text::{Kind, Labels, Text};
 use crate::database::QueryKind;
 
+/// A family with one number of each database.
+struct Family {
+    kind: Kind,
+    name: &'static str,
+    labels: fn(&Shown) -> Labels,
+    read: fn(&Shown) -> u64,
+    help: &'static str,
+}
+
+macro_rules! families {
+    ($( $kind:ident $name:literal $labels:ident $read:expr, $help:literal; )*) => {
+        &[$( Family { kind: Kind::$kind, name: $name, labels: Shown::$labels, read: $read, help: $help } ),*]
+    };
+}
+
+const FAMILIES: &[Family] = families! {
+    Gauge "spacetime_worker_connected_clients" identity |of| of.counters.clients_connected.load(Relaxed),
+        "Connected clients.";
+    Counter "spacetime_worker_ws_clients_spawned" identity |of| of.counters.clients_spawned.load(Relaxed),
+        "WebSocket clients accepted.";
+    Counter "spacetime_worker_ws_clients_aborted" identity |of| of.counters.clients_aborted.load(Relaxed),
+        "WebSocket clients dropped.";
+    Counter "spacetime_worker_ws_clients_closed_connection" identity |of| of.counters.clients_closed.load(Relaxed),
+        "WebSocket clients that closed.";
+    Counter "spacetime_worker_ws_clients_idle_timed_out_total" identity |of| of.counters.clients_idle_timed_out.load(Relaxed),
+        "WebSocket clients that were silent too long.";
+    Counter "spacetime_worker_ws_client_rejections_total" refused_by_connect |of| of.counters.clients_rejected.load(Relaxed),
+        "WebSocket clients that the module refused.";
+    Counter "spacetime_websocket_requests_total" websocket |of| of.counters.requests.count(),
+        "Messages of clients.";
+    Counter "lightcone_websocket_request_bytes_total" websocket |of| of.counters.requests.bytes(),
+        "Bytes of messages of clients.";
+    Counter "lightcone_websocket_sent_bytes_total" identity |of| of.counters.sent_bytes.load(Relaxed),
+        "Bytes sent to clients, framing included.";
+    Counter "lightcone_websocket_sent_messages_total" identity |of| of.counters.sent_messages.load(Relaxed),
+        "Server messages sent to clients.";
+    Counter "spacetime_http_response_size_bytes_total" identity |of| of.counters.http_response_bytes.load(Relaxed),
+        "Bytes of the answers of HTTP handlers, headers and body.";
+    Gauge "spacetime_message_log_size_bytes" db |of| of.stats.log_bytes,
+        "Bytes appended to the log.";
+    Counter "lightcone_log_syncs_total" db |of| of.stats.log_syncs,
+        "Syncs of the log; one makes many transactions durable.";
+    Gauge "spacetime_active_queries" db |of| of.stats.live_queries,
+        "Subscribed queries.";
+    Counter "lightcone_messages_sent_total" db |of| of.stats.messages_sent,
+        "Server messages queued for clients.";
+    Counter "spacetime_client_outgoing_queue_disconnects_total" db |of| of.stats.slow_clients_cut,
+        "Clients cut off because they took their messages too slowly.";
+    Gauge "lightcone_read_only" db |of| of.read_only,
+        "1 when the database takes no more writes because its log failed.";
+    Gauge "lightcone_procedure_memory_bytes" db |of| of.metrics.procedure_memory_bytes,
+        "What instances for procedures have of limits.procedure-memory-bytes-max.";
+    Gauge "spacetime_total_incoming_queue_length" db |of| of.metrics.inbox_messages,
+        "Messages and requests that wait for the writer, or are being answered by it.";
+    Gauge "lightcone_reads_under_way" db |of| of.metrics.reads_under_way,
+        "Queries that are not answered yet.";
+    Gauge "lightcone_log_queue_bytes" db |of| of.metrics.log_queue_bytes,
+        "Records of the log that wait for the disk.";
+    Gauge "spacetime_module_log_file_size_bytes" db |of| of.metrics.module_log.file_bytes,
+        "Bytes of the file that the module's log is written to.";
+    Counter "lightcone_module_log_records_total" db |of| of.metrics.module_log.records,
+        "Records of the module's log.";
+    Counter "lightcone_module_log_left_out_total" db |of| of.metrics.module_log.left_out_records,
+        "Records that were left out, because there were too many or the disk was full.";
+    Counter "lightcone_snapshot_bytes_total" db |of| of.metrics.snapshots.bytes,
+        "Bytes that were written for snapshots; what older ones have on the disk is not written again.";
+    Counter "lightcone_snapshots_failed_total" db |of| of.metrics.snapshots.failed,
+        "Snapshots that could not be written.";
+    Gauge "lightcone_replay_transactions" db |of| of.metrics.replayed.transactions,
+        "Transactions of the log that were replayed when the database was opened.";
+    Gauge "lightcone_replay_bytes" db |of| of.metrics.replayed.bytes,
+        "Bytes of the log that were replayed when the database was opened.";
+};
+
+/// Of modules in WebAssembly.
+const OF_WASM: &[Family] = families! {
+    Gauge "spacetime_worker_wasm_memory_bytes" identity |of| of.metrics.wasm_memory_bytes,
+        "Linear memory of all instances of a module in WebAssembly.";
+};
+
+/// Of modules that make requests to the outside.
+const OF_OUTBOUND: &[Family] = families! {
+    Counter "spacetime_procedure_num_http_requests" db |of| of.metrics.outbound.begun,
+        "Requests of procedures and HTTP handlers to the outside.";
+    Counter "spacetime_procedure_num_successful_http_requests" db |of| of.metrics.outbound.answered,
+        "Those that were answered, with any status.";
+    Counter "spacetime_procedure_num_failed_http_requests" db |of| of.metrics.outbound.failed,
+        "Those that were refused, timed out, or whose call ended.";
+    Gauge "spacetime_procedure_num_in_progress_http_requests" db |of| of.metrics.outbound.under_way(),
+        "Those under way, or waiting for their turn.";
+    Counter "lightcone_procedure_http_request_bytes_total" db |of| of.metrics.outbound.request_bytes,
+        "Bytes of their bodies.";
+    Counter "lightcone_procedure_http_response_bytes_total" db |of| of.metrics.outbound.response_bytes,
+        "Bytes of the bodies of their answers.";
+};
+
 type ReadCounter = fn(&DatabaseCounters) -> u64;
-/// Kind, name, help, and the number of each database.
-type Family = (Kind, &'static str, &'static str, fn(&Shown) -> u64);
-
-const fn gauge(name: &'static str, help: &'static str, read: fn(&Shown) -> u64) -> Family {
-    (Kind::Gauge, name, help, read)
-}
-
-const fn counter(name: &'static str, help: &'static str, read: fn(&Shown) -> u64) -> Family {
-    (Kind::Counter, name, help, read)
-}
-
-type FurtherLabel = Option<(&'static str, &'static str)>;
-
-/// Kind, name, help, a further label.
-const OF_CONNECTIONS: [(Kind, &str, &str, FurtherLabel, ReadCounter); 11] = [
-    (
-        Kind::Gauge,
-        "spacetime_worker_connected_clients",
-        "Connected clients.",
-        None,
-        |c| c.clients_connected.load(Relaxed),
-    ),
-    (
-        Kind::Counter,
-        "spacetime_worker_ws_clients_spawned",
-        "WebSocket clients accepted.",
-        None,
-        |c| c.clients_spawned.load(Relaxed),
-    ),
-    (
-        Kind::Counter,
-        "spacetime_worker_ws_clients_aborted",
-        "WebSocket clients dropped.",
-        None,
-        |c| c.clients_aborted.load(Relaxed),
-    ),
-    (
-        Kind::Counter,
-        "spacetime_worker_ws_clients_closed_connection",
-        "WebSocket clients that closed.",
-        None,
-        |c| c.clients_closed.load(Relaxed),
-    ),
-    (
-        Kind::Counter,
-        "spacetime_worker_ws_clients_idle_timed_out_total",
-        "WebSocket clients that were silent too long.",
-        None,
-        |c| c.clients_idle_timed_out.load(Relaxed),
-    ),
-    (
-        Kind::Counter,
-        "spacetime_worker_ws_client_rejections_total",
-        "WebSocket clients that the module refused.",
-        Some(("cause", "connect")),
-        |c| c.clients_rejected.load(Relaxed),
-    ),
-    (
-        Kind::Counter,
-        "spacetime_websocket_requests_total",
-        "Messages of clients.",
-        Some(("protocol", "websocket")),
-        |c| c.requests.count(),
-    ),
-    (
-        Kind::Counter,
-        "lightcone_websocket_request_bytes_total",
-        "Bytes of messages of clients.",
-        Some(("protocol", "websocket")),
-        |c| c.requests.bytes(),
-    ),
-    (
-        Kind::Counter,
-        "lightcone_websocket_sent_bytes_total",
-        "Bytes sent to clients, framing included.",
-        None,
-        |c| c.sent_bytes.load(Relaxed),
-    ),
-    (
-        Kind::Counter,
-        "lightcone_websocket_sent_messages_total",
-        "Server messages sent to clients.",
-        None,
-        |c| c.sent_messages.load(Relaxed),
-    ),
-    (
-        Kind::Counter,
-        "spacetime_http_response_size_bytes_total",
-        "Bytes of the answers of HTTP handlers, headers and body.",
-        None,
-        |c| c.http_response_bytes.load(Relaxed),
-    ),
-];
 
 const DISCONNECT_CAUSES: [(&str, ReadCounter); 3] = [
     ("client_close", |c| c.disconnects_client_close.load(Relaxed)),
@@ -108,64 +111,45 @@ const DISCONNECT_CAUSES: [(&str, ReadCounter); 3] = [
     ("error", |c| c.disconnects_error.load(Relaxed)),
 ];
 
-const OF_DATABASES: [Family; 6] = [
-    gauge(
-        "spacetime_message_log_size_bytes",
-        "Bytes appended to the log.",
-        |of| of.stats.log_bytes,
-    ),
-    counter(
-        "lightcone_log_syncs_total",
-        "Syncs of the log; one makes many transactions durable.",
-        |of| of.stats.log_syncs,
-    ),
-    gauge("spacetime_active_queries", "Subscribed queries.", |of| {
-        of.stats.live_queries
-    }),
-    counter(
-        "lightcone_messages_sent_total",
-        "Server messages queued for clients.",
-        |of| of.stats.messages_sent,
-    ),
-    counter(
-        "spacetime_client_outgoing_queue_disconnects_total",
-        "Clients cut off because they took their messages too slowly.",
-        |of| of.stats.slow_clients_cut,
-    ),
-    gauge(
-        "lightcone_read_only",
-        "1 when the database takes no more writes because its log failed.",
-        |of| of.read_only,
-    ),
-];
+impl Shown {
+    fn websocket(&self) -> Labels {
+        self.identity().and("protocol", "websocket")
+    }
 
-pub(super) fn put(text: &mut Text, databases: &[Shown]) {
-    put_connections(text, databases);
-    put_sizes(text, databases);
-    put_each(text, databases.iter(), &OF_DATABASES);
-    put_writer(text, databases);
-    put_module_log(text, databases);
-    put_storage(text, databases);
-    put_outbound(text, databases);
+    fn refused_by_connect(&self) -> Labels {
+        self.identity().and("cause", "connect")
+    }
 }
 
-fn put_connections(text: &mut Text, databases: &[Shown]) {
-    for (kind, name, help, further, read) in OF_CONNECTIONS {
-        let samples = databases.iter().map(|database| {
-            let labels = database.database_identity();
-            let labels = match further {
-                Some((name, value)) => labels.and(name, value),
-                None => labels,
-            };
-            (labels, read(&database.counters))
-        });
-        text.family(kind, name, help, samples);
+pub(super) fn put(text: &mut Text, databases: &[Shown]) {
+    put_each(text, databases.iter(), FAMILIES);
+    let of_wasm = databases.iter();
+    let of_wasm = of_wasm.filter(|of| of.metrics.wasm_memory_bytes > 0);
+    put_each(text, of_wasm, OF_WASM);
+    let ask = databases.iter();
+    let ask = ask.filter(|of| of.metrics.outbound.begun > 0);
+    put_each(text, ask, OF_OUTBOUND);
+    put_disconnects(text, databases);
+    put_sizes(text, databases);
+    put_times(text, databases);
+}
+
+fn put_each<'s>(
+    text: &mut Text,
+    databases: impl Iterator<Item = &'s Shown> + Clone,
+    families: &[Family],
+) {
+    for family in families {
+        let samples = databases.clone();
+        let samples = samples.map(|of| ((family.labels)(of), (family.read)(of)));
+        text.family(family.kind, family.name, family.help, samples);
     }
-    let samples = databases.iter().flat_map(|database| {
-        DISCONNECT_CAUSES.iter().map(move |(cause, read)| {
-            let labels = database.database_identity().and("cause", cause);
-            (labels, read(&database.counters))
-        })
+}
+
+fn put_disconnects(text: &mut Text, databases: &[Shown]) {
+    let samples = databases.iter().flat_map(|of| {
+        let causes = DISCONNECT_CAUSES.iter();
+        causes.map(move |(cause, read)| (of.identity().and("cause", cause), read(&of.counters)))
     });
     text.family(
         Kind::Counter,
@@ -179,11 +163,9 @@ fn put_sizes(text: &mut Text, databases: &[Shown]) {
     text.sizes(
         "spacetime_websocket_request_msg_size",
         "Bytes of messages of clients.",
-        databases.iter().map(|database| {
-            let labels = database.database_identity();
-            let labels = labels.and("protocol", "websocket");
-            (labels, &database.counters.requests)
-        }),
+        databases
+            .iter()
+            .map(|of| (of.websocket(), &of.counters.requests)),
     );
     text.sizes(
         "spacetime_websocket_sent_msg_size_bytes",
@@ -194,7 +176,7 @@ fn put_sizes(text: &mut Text, databases: &[Shown]) {
     );
 }
 
-fn put_writer(text: &mut Text, databases: &[Shown]) {
+fn put_times(text: &mut Text, databases: &[Shown]) {
     text.times(
         "lightcone_writer_round_seconds",
         "For how long the writer took nothing from its inbox, each time: so long a new request waits at most.",
@@ -216,10 +198,11 @@ fn put_writer(text: &mut Text, databases: &[Shown]) {
     text.few_times(
         "lightcone_query_seconds",
         "Time on the writer of subscriptions and queries.",
-        databases.iter().flat_map(|database| {
-            QueryKind::ALL.into_iter().map(move |kind| {
-                let labels = database.db().and("kind", kind.name());
-                (labels, &database.metrics.queries[kind as usize])
+        databases.iter().flat_map(|of| {
+            let kinds = QueryKind::ALL.into_iter();
+            kinds.map(move |kind| {
+                let times = &of.metrics.queries[kind as usize];
+                (of.db().and("kind", kind.name()), times)
             })
         }),
     );
@@ -228,75 +211,6 @@ fn put_writer(text: &mut Text, databases: &[Shown]) {
         "Time on the threads for reads of queries that the writer does not answer itself.",
         databases.iter().map(|of| (of.db(), &of.metrics.reads)),
     );
-    let samples = databases.iter();
-    let samples = samples.filter(|database| database.metrics.wasm_memory_bytes > 0);
-    text.family(
-        Kind::Gauge,
-        "spacetime_worker_wasm_memory_bytes",
-        "Linear memory of all instances of a module in WebAssembly.",
-        samples.map(|database| {
-            let labels = database.database_identity();
-            (labels, database.metrics.wasm_memory_bytes)
-        }),
-    );
-    let gauges: [Family; 4] = [
-        gauge(
-            "lightcone_procedure_memory_bytes",
-            "What instances for procedures have of limits.procedure-memory-bytes-max.",
-            |of| of.metrics.procedure_memory_bytes,
-        ),
-        gauge(
-            "spacetime_total_incoming_queue_length",
-            "Messages and requests that wait for the writer, or are being answered by it.",
-            |of| of.metrics.inbox_messages,
-        ),
-        gauge(
-            "lightcone_reads_under_way",
-            "Queries that are not answered yet.",
-            |of| of.metrics.reads_under_way,
-        ),
-        gauge(
-            "lightcone_log_queue_bytes",
-            "Records of the log that wait for the disk.",
-            |of| of.metrics.log_queue_bytes,
-        ),
-    ];
-    put_each(text, databases.iter(), &gauges);
-}
-
-fn put_each<'s>(
-    text: &mut Text,
-    databases: impl Iterator<Item = &'s Shown> + Clone,
-    families: &[Family],
-) {
-    for (kind, name, help, read) in families {
-        let samples = databases.clone().map(|of| (of.db(), read(of)));
-        text.family(*kind, name, help, samples);
-    }
-}
-
-fn put_module_log(text: &mut Text, databases: &[Shown]) {
-    let families: [Family; 3] = [
-        gauge(
-            "spacetime_module_log_file_size_bytes",
-            "Bytes of the file that the module's log is written to.",
-            |of| of.metrics.module_log.file_bytes,
-        ),
-        counter(
-            "lightcone_module_log_records_total",
-            "Records of the module's log.",
-            |of| of.metrics.module_log.records,
-        ),
-        counter(
-            "lightcone_module_log_left_out_total",
-            "Records that were left out, because there were too many or the disk was full.",
-            |of| of.metrics.module_log.left_out_records,
-        ),
-    ];
-    put_each(text, databases.iter(), &families);
-}
-
-fn put_storage(text: &mut Text, databases: &[Shown]) {
     text.few_times(
         "lightcone_snapshot_seconds",
         "Times in which snapshots were written.",
@@ -308,70 +222,9 @@ fn put_storage(text: &mut Text, databases: &[Shown]) {
         Kind::Gauge,
         "lightcone_replay_seconds",
         "Time in which the database was read from its snapshot and its log when it was opened.",
-        databases.iter().map(|database| {
-            let nanos = database.metrics.replayed.time.as_nanos();
-            (database.db(), u64::try_from(nanos).unwrap_or(u64::MAX))
+        databases.iter().map(|of| {
+            let nanos = of.metrics.replayed.time.as_nanos();
+            (of.db(), u64::try_from(nanos).unwrap_or(u64::MAX))
         }),
     );
-    let families: [Family; 4] = [
-        counter(
-            "lightcone_snapshot_bytes_total",
-            "Bytes that were written for snapshots; what older ones have on the disk is not written again.",
-            |of| of.metrics.snapshots.bytes,
-        ),
-        counter(
-            "lightcone_snapshots_failed_total",
-            "Snapshots that could not be written.",
-            |of| of.metrics.snapshots.failed,
-        ),
-        gauge(
-            "lightcone_replay_transactions",
-            "Transactions of the log that were replayed then.",
-            |of| of.metrics.replayed.transactions,
-        ),
-        gauge(
-            "lightcone_replay_bytes",
-            "Bytes of the log that were replayed then.",
-            |of| of.metrics.replayed.bytes,
-        ),
-    ];
-    put_each(text, databases.iter(), &families);
-}
-
-fn put_outbound(text: &mut Text, databases: &[Shown]) {
-    let families: [Family; 6] = [
-        counter(
-            "spacetime_procedure_num_http_requests",
-            "Requests of procedures and HTTP handlers to the outside.",
-            |of| of.metrics.outbound.begun,
-        ),
-        counter(
-            "spacetime_procedure_num_successful_http_requests",
-            "Those that were answered, with any status.",
-            |of| of.metrics.outbound.answered,
-        ),
-        counter(
-            "spacetime_procedure_num_failed_http_requests",
-            "Those that were refused, timed out, or whose call ended.",
-            |of| of.metrics.outbound.failed,
-        ),
-        gauge(
-            "spacetime_procedure_num_in_progress_http_requests",
-            "Those under way, or waiting for their turn.",
-            |of| of.metrics.outbound.under_way(),
-        ),
-        counter(
-            "lightcone_procedure_http_request_bytes_total",
-            "Bytes of their bodies.",
-            |of| of.metrics.outbound.request_bytes,
-        ),
-        counter(
-            "lightcone_procedure_http_response_bytes_total",
-            "Bytes of the bodies of their answers.",
-            |of| of.metrics.outbound.response_bytes,
-        ),
-    ];
-    let ask = databases.iter();
-    let ask = ask.filter(|of| of.metrics.outbound.begun > 0);
-    put_each(text, ask, &families);
 }

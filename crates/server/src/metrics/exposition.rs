@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::counters::ServerCounters;
 use super::shown::{closed, of_one, shown, Detail, Shown};
-use super::text::{Kind, Labels, Text};
+use super::text::{numbers, Kind, Labels, Text};
 use super::{databases, functions, json, process};
 use crate::config::Config;
 use crate::control::ControlDb;
@@ -60,70 +60,30 @@ pub(crate) fn one_as_json(
 }
 
 fn put_server(text: &mut Text, server: &ServerCounters, all: &Databases) {
-    let mut one = |kind, name, help, value: u64| {
-        text.family(
-            kind,
-            name,
-            help,
-            std::iter::once((Labels::default(), value)),
-        );
-    };
-    one(
-        Kind::Gauge,
-        "lightcone_connections",
-        "Open TCP connections.",
-        server.connections_open.load(Relaxed),
-    );
-    one(
-        Kind::Counter,
-        "lightcone_connections_total",
-        "Accepted TCP connections.",
-        server.connections_accepted.load(Relaxed),
-    );
-    one(
-        Kind::Counter,
-        "lightcone_connections_refused_total",
-        "TCP connections answered 503 because there were too many.",
-        server.connections_refused.load(Relaxed),
-    );
-    one(
-        Kind::Gauge,
-        "lightcone_loads_given_up",
-        "Modules that cannot be stopped and still run.",
-        all.loads().given_up() as u64,
-    );
-    one(
-        Kind::Counter,
-        "lightcone_loads_given_up_total",
-        "Modules that could not be stopped.",
-        all.loads().given_up_total(),
-    );
-    if let Some((free, kept)) = all.disk().space() {
-        one(
-            Kind::Gauge,
-            "lightcone_disk_free_bytes",
-            "Free bytes of the disk of the data directory.",
-            free,
-        );
-        one(
-            Kind::Gauge,
-            "lightcone_disk_reserve_bytes",
-            "What logs, publishes and snapshots leave free.",
-            kept,
-        );
+    numbers! { text;
+        Gauge "lightcone_connections" server.connections_open.load(Relaxed),
+            "Open TCP connections.";
+        Counter "lightcone_connections_total" server.connections_accepted.load(Relaxed),
+            "Accepted TCP connections.";
+        Counter "lightcone_connections_refused_total" server.connections_refused.load(Relaxed),
+            "TCP connections answered 503 because there were too many.";
+        Gauge "lightcone_loads_given_up" all.loads().given_up() as u64,
+            "Modules that cannot be stopped and still run.";
+        Counter "lightcone_loads_given_up_total" all.loads().given_up_total(),
+            "Modules that could not be stopped.";
+        Gauge "lightcone_clients_bytes" all.clients_bytes() as u64,
+            "What all clients have asked for and not yet taken; limits.clients-memory-percent bounds it.";
+        Counter "lightcone_network_polls_slow_total" server.polls.slow(),
+            "How often the task of a connection kept its thread from others for more than 5 ms.";
     }
-    one(
-        Kind::Gauge,
-        "lightcone_clients_bytes",
-        "What all clients have asked for and not yet taken; limits.clients-memory-percent bounds it.",
-        all.clients_bytes() as u64,
-    );
-    one(
-        Kind::Counter,
-        "lightcone_network_polls_slow_total",
-        "How often the task of a connection kept its thread from others for more than 5 ms.",
-        server.polls.slow(),
-    );
+    if let Some((free, kept)) = all.disk().space() {
+        numbers! { text;
+            Gauge "lightcone_disk_free_bytes" free,
+                "Free bytes of the disk of the data directory.";
+            Gauge "lightcone_disk_reserve_bytes" kept,
+                "What logs, publishes and snapshots leave free.";
+        }
+    }
     let longest = server.polls.longest().as_nanos() as u64;
     text.seconds(
         Kind::Gauge,
@@ -134,24 +94,12 @@ fn put_server(text: &mut Text, server: &ServerCounters, all: &Databases) {
 }
 
 fn put_traces(text: &mut Text, counters: &TraceCounters) {
-    for (name, help, counter) in [
-        (
-            "lightcone_trace_spans_sent_total",
-            "Spans that the collector has taken.",
-            &counters.sent,
-        ),
-        (
-            "lightcone_trace_spans_dropped_total",
-            "Spans that were dropped because too many waited.",
-            &counters.dropped,
-        ),
-        (
-            "lightcone_trace_spans_failed_total",
-            "Spans that the collector did not take.",
-            &counters.failed,
-        ),
-    ] {
-        let sample = std::iter::once((Labels::default(), counter.load(Relaxed)));
-        text.family(Kind::Counter, name, help, sample);
+    numbers! { text;
+        Counter "lightcone_trace_spans_sent_total" counters.sent.load(Relaxed),
+            "Spans that the collector has taken.";
+        Counter "lightcone_trace_spans_dropped_total" counters.dropped.load(Relaxed),
+            "Spans that were dropped because too many waited.";
+        Counter "lightcone_trace_spans_failed_total" counters.failed.load(Relaxed),
+            "Spans that the collector did not take.";
     }
 }

@@ -86,7 +86,7 @@ fn put_errors(text: &mut Text, databases: &[Shown]) {
     for (name, help, read) in of_the_reference {
         let samples = reducers.clone().filter(|(_, of)| read(of) > 0);
         let samples = samples.map(|(database, of)| {
-            let labels = database.database_identity();
+            let labels = database.identity();
             let labels = labels.and("module_hash", &database.program_hash);
             (labels.and("reducer_symbol", &of.name), read(of))
         });

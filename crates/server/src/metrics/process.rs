@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::text::{Kind, Labels, Text};
+use super::text::{numbers, Kind, Labels, Text};
 
 /// What `/proc/self/stat` says.
 #[derive(Debug, Default, PartialEq)]
@@ -16,50 +16,32 @@ struct Stat {
 }
 
 pub(super) fn put(text: &mut Text) {
-    let mut one = |kind, name, help, value: u64| {
-        let sample = std::iter::once((Labels::default(), value));
-        text.family(kind, name, help, sample);
-    };
     if let Some(files) = open_files() {
-        one(
-            Kind::Gauge,
-            "process_open_fds",
-            "Open file descriptors.",
-            files,
-        );
+        numbers! { text;
+            Gauge "process_open_fds" files,
+                "Open file descriptors.";
+        }
     }
     let limits = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     if let Some(files_max) = limits.current {
-        one(
-            Kind::Gauge,
-            "process_max_fds",
-            "File descriptors that the process may have.",
-            files_max,
-        );
+        numbers! { text;
+            Gauge "process_max_fds" files_max,
+                "File descriptors that the process may have.";
+        }
     }
     let stat = std::fs::read_to_string("/proc/self/stat");
     let Some(stat) = stat.ok().and_then(|stat| parse(&stat)) else {
         return;
     };
     let page_bytes = rustix::param::page_size() as u64;
-    one(
-        Kind::Gauge,
-        "process_resident_memory_bytes",
-        "Memory that the process has, in bytes.",
-        stat.resident_pages * page_bytes,
-    );
-    one(
-        Kind::Gauge,
-        "process_virtual_memory_bytes",
-        "Addresses that the process has, in bytes; most of them stand for no memory.",
-        stat.virtual_bytes,
-    );
-    one(
-        Kind::Gauge,
-        "process_threads",
-        "Threads of the process.",
-        stat.threads,
-    );
+    numbers! { text;
+        Gauge "process_resident_memory_bytes" stat.resident_pages * page_bytes,
+            "Memory that the process has, in bytes.";
+        Gauge "process_virtual_memory_bytes" stat.virtual_bytes,
+            "Addresses that the process has, in bytes; most of them stand for no memory.";
+        Gauge "process_threads" stat.threads,
+            "Threads of the process.";
+    }
     let ticks = rustix::param::clock_ticks_per_second().max(1);
     let nanos = |count: u64| count.saturating_mul(1_000_000_000 / ticks);
     text.seconds(

@@ -164,7 +164,7 @@ impl Shown {
         Labels::of("db", &self.label)
     }
 
-    pub fn database_identity(&self) -> Labels {
+    pub fn identity(&self) -> Labels {
         Labels::of("database_identity", &self.label)
     }
 }

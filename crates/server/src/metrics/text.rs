@@ -32,6 +32,15 @@ impl Display for Seconds {
     }
 }
 
+/// Families of one number each, which is not of a database.
+macro_rules! numbers {
+    ($text:expr; $( $kind:ident $name:literal $value:expr, $help:literal; )+) => {$(
+        let value = std::iter::once(($crate::metrics::text::Labels::default(), $value));
+        $text.family($crate::metrics::text::Kind::$kind, $name, $help, value);
+    )+};
+}
+pub(super) use numbers;
+
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     Counter,
@@ -162,18 +171,10 @@ impl Text {
     ) {
         let mut samples = samples.filter(|(_, sizes)| sizes.count() > 0).peekable();
         self.begin("histogram", name, help, &mut samples);
-        let bucket = format!("{name}_bucket");
         for (labels, sizes) in samples {
             let counts = sizes.buckets();
-            let mut within = 0;
-            for (bound, more) in BOUNDS_BYTES.iter().zip(counts) {
-                within += more;
-                self.sample(&bucket, &labels.clone().and("le", bound), within);
-            }
-            let all = counts.iter().sum::<u64>();
-            self.sample(&bucket, &labels.clone().and("le", "+Inf"), all);
-            self.sample(&format!("{name}_sum"), &labels, sizes.bytes());
-            self.sample(&format!("{name}_count"), &labels, all);
+            let buckets = BOUNDS_BYTES.into_iter().map(Some).zip(counts);
+            self.histogram(name, &labels, buckets, counts.iter().sum(), sizes.bytes());
         }
     }
 
@@ -186,25 +187,33 @@ impl Text {
     ) {
         let mut samples = samples.filter(|(_, times)| times.count() > 0).peekable();
         self.begin("histogram", name, help, &mut samples);
-        let (bucket, sum, count) = (
-            format!("{name}_bucket"),
-            format!("{name}_sum"),
-            format!("{name}_count"),
-        );
         for (labels, times) in samples {
-            let mut within = 0;
-            for (bound, more) in BOUNDS_NS.iter().zip(times.buckets) {
-                within += more;
-                if bounds.contains(bound) {
-                    let le = labels.clone().and("le", Seconds(*bound));
-                    self.sample(&bucket, &le, within);
-                }
-            }
-            let all = times.count();
-            self.sample(&bucket, &labels.clone().and("le", "+Inf"), all);
-            self.sample(&sum, &labels, Seconds(times.sum_ns));
-            self.sample(&count, &labels, all);
+            let shown = |bound: &u64| bounds.contains(bound).then_some(Seconds(*bound));
+            let buckets = BOUNDS_NS.iter().map(shown).zip(times.buckets);
+            self.histogram(name, &labels, buckets, times.count(), Seconds(times.sum_ns));
         }
+    }
+
+    /// The samples of one histogram: a bucket without a bound is added to the next one.
+    fn histogram<B: Display>(
+        &mut self,
+        name: &str,
+        labels: &Labels,
+        buckets: impl Iterator<Item = (Option<B>, u64)>,
+        count: u64,
+        sum: impl Display,
+    ) {
+        let bucket = format!("{name}_bucket");
+        let mut within = 0;
+        for (bound, more) in buckets {
+            within += more;
+            if let Some(bound) = bound {
+                self.sample(&bucket, &labels.clone().and("le", bound), within);
+            }
+        }
+        self.sample(&bucket, &labels.clone().and("le", "+Inf"), count);
+        self.sample(&format!("{name}_sum"), labels, sum);
+        self.sample(&format!("{name}_count"), labels, count);
     }
 }
 

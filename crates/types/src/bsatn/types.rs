@@ -2,25 +2,14 @@
 
 use super::decode::Decode;
 use super::encode::Encode;
+use super::encode_as_inner;
 use super::reader::{DecodeError, Reader};
 use crate::algebraic_type::{
     AlgebraicType, ProductType, ProductTypeElement, SumType, SumTypeVariant, TypeRef,
 };
 use crate::typespace::Typespace;
 
-impl Encode for TypeRef {
-    #[inline]
-    fn encode(&self, out: &mut Vec<u8>) {
-        self.0.encode(out);
-    }
-}
-
-impl Decode for TypeRef {
-    #[inline]
-    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        r.read_u32().map(Self)
-    }
-}
+encode_as_inner!(TypeRef);
 
 impl Encode for AlgebraicType {
     fn encode(&self, out: &mut Vec<u8>) {

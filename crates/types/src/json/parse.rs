@@ -83,7 +83,7 @@ impl<'a> Node<'a> {
     }
 
     /// The value as error texts name it: ``string "x"``, ``integer `5` ``, `sequence`, `map`.
-    pub(crate) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         match &self.kind {
             NodeKind::Null => "null".to_owned(),
             NodeKind::Bool(b) => format!("boolean `{b}`"),
@@ -112,8 +112,14 @@ pub(crate) fn is_integer(number: &str) -> bool {
 
 /// Parses one JSON value with nothing but whitespace after it.
 pub fn parse(text: &str) -> Result<Node<'_>, JsonError> {
+    parse_to_depth(text, MAX_DEPTH)
+}
+
+/// The same with another bound on nested arrays and objects.
+pub fn parse_to_depth(text: &str, depth_max: usize) -> Result<Node<'_>, JsonError> {
     let mut parser = Parser {
         text,
+        depth_max,
         position: 0,
         line: 1,
         line_start: 0,
@@ -129,6 +135,7 @@ pub fn parse(text: &str) -> Result<Node<'_>, JsonError> {
 
 struct Parser<'a> {
     text: &'a str,
+    depth_max: usize,
     position: usize,
     line: u32,
     line_start: usize,
@@ -180,7 +187,7 @@ impl<'a> Parser<'a> {
             b't' => self.literal("true", NodeKind::Bool(true))?,
             b'f' => self.literal("false", NodeKind::Bool(false))?,
             b'"' => NodeKind::String(self.string()?),
-            b'[' | b'{' if depth >= MAX_DEPTH => {
+            b'[' | b'{' if depth >= self.depth_max => {
                 self.position += 1;
                 return Err(self.error("recursion limit exceeded"));
             }
