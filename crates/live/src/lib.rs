@@ -17,7 +17,9 @@ mod joins;
 mod key;
 mod live_query;
 mod query_load;
+mod registry;
 mod router;
+mod shape_id;
 mod windows;
 mod work;
 

@@ -13,7 +13,6 @@ mod matches;
 mod parts;
 mod path;
 mod shape;
-mod shape_id;
 mod shapes;
 mod subquery;
 
@@ -31,7 +30,6 @@ use self::delta::{Delta, Keys};
 
 pub use self::matches::{Answers, Reading, STEPS_PER_ROW};
 pub use self::shape::JoinShape;
-pub use self::shape_id::ShapeId;
 pub use self::shapes::JoinShapes;
 use crate::held_indexes::{Asker, IndexBuilding};
 use crate::work::RowsLately;

@@ -10,8 +10,8 @@ use lightcone_types::{ColId, TableId};
 
 use super::parts::{place_of, Parts, Relation};
 use super::path::Path;
-use super::shape_id::ShapeId;
 use super::subquery::{driver_of, Driver, Subquery};
+use crate::shape_id::ShapeId;
 
 /// Steps of a shape for each changed row and relation, before those of its predicates: looking the row's partners up.
 const LOOK_UP_STEPS: usize = 32;

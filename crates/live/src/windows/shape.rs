@@ -1,8 +1,6 @@
 //! What live windows have in common: all that differ in the values of their parameters are one shape.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
 use lightcone_query::{LiveWindow, Predicate, RowOrder};
 use lightcone_schema::{IndexAlgorithm, TableSchema};
@@ -11,7 +9,9 @@ use lightcone_types::{AlgebraicType, ColId, TableId};
 
 use super::source::{Source, SourceKeys};
 use super::window::Extent;
-use crate::joins::{JoinShape, JoinShapes, Reading, ShapeId, STEPS_PER_ROW};
+use crate::joins::{JoinShape, JoinShapes, Reading, STEPS_PER_ROW};
+use crate::registry::Registry;
+use crate::shape_id::ShapeId;
 
 /// Steps of a shape for each changed row, before those of its predicate: its key, its place in the order.
 const LOOK_UP_STEPS: usize = 32;
@@ -298,15 +298,7 @@ fn accesses(table: &TableSchema, parameters: &[ColId], first: ColId) -> Option<V
 
 /// The shapes of all live windows of one version of a module.
 #[derive(Default)]
-pub struct WindowShapes(Mutex<Registry>);
-
-#[derive(Default)]
-struct Registry {
-    /// By a hash of all that makes a shape, with a secret: nobody finds two with one hash.
-    shapes: HashMap<u128, Weak<WindowShape>>,
-    /// Those that are gone are removed when there are so many.
-    sweep_at: usize,
-}
+pub struct WindowShapes(Registry<WindowShape>);
 
 impl WindowShapes {
     /// The shape of a window, and the key that its parameters have, with those of its sources. None if no index helps to keep it up
@@ -316,50 +308,33 @@ impl WindowShapes {
         window: &LiveWindow,
         joins: &JoinShapes,
     ) -> Option<(Arc<WindowShape>, Box<[u8]>)> {
-        let values = window.parameters.iter().map(|(_, value)| value);
-        let mut key: Vec<u8> = values.flat_map(|value| value.iter().copied()).collect();
+        let (parameters, values): (Vec<ColId>, Vec<&Box<[u8]>>) = window
+            .parameters
+            .iter()
+            .map(|(column, value)| (*column, value))
+            .unzip();
+        let mut key: Vec<u8> = values
+            .into_iter()
+            .flat_map(|value| value.iter().copied())
+            .collect();
         let mut sources = Vec::with_capacity(window.sources.len());
         for source in &window.sources {
             let (source, of_source) = Source::new(source, joins);
             SourceKeys::push(&of_source, &mut key);
             sources.push(source);
         }
-        let hash = hash_of(window, &sources);
-        let mut registry = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Registry { shapes, sweep_at } = &mut *registry;
-        if let Some(shape) = shapes.get(&hash).and_then(Weak::upgrade) {
-            return Some((shape, key.into()));
-        }
-        if shapes.len() >= *sweep_at {
-            shapes.retain(|_, shape| shape.strong_count() > 0);
-            *sweep_at = 2 * shapes.len() + 64;
-        }
-        let shape = Arc::new(WindowShape::new(window, sources)?);
-        shapes.insert(hash, Arc::downgrade(&shape));
-        Some((shape, key.into()))
+        let identities: Vec<_> = sources.iter().map(Source::identity).collect();
+        let predicate = format!("{:?}", window.predicate);
+        let rows = (window.offset, window.limit);
+        let content = (
+            window.table.id,
+            parameters,
+            predicate,
+            &window.order,
+            rows,
+            identities,
+        );
+        let make = || WindowShape::new(window, sources);
+        Some((self.0.find_or_make(&content, make)?, key.into()))
     }
-}
-
-/// A hash of a window without the values of its parameters.
-fn hash_of(window: &LiveWindow, sources: &[Source]) -> u128 {
-    static SECRETS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
-    // A compiled predicate is written out: the texts differ if the predicates do.
-    let predicate = format!("{:?}", window.predicate);
-    let parameters: Vec<ColId> = window
-        .parameters
-        .iter()
-        .map(|(column, _)| *column)
-        .collect();
-    let rows = (window.offset, window.limit);
-    let sources: Vec<_> = sources.iter().map(Source::identity).collect();
-    let content = (
-        window.table.id,
-        parameters,
-        predicate,
-        &window.order,
-        rows,
-        sources,
-    );
-    let half = |number: usize| u128::from(SECRETS[number].hash_one(&content));
-    half(0) << 64 | half(1)
 }
