@@ -202,14 +202,17 @@ impl KnownRows {
         (table, instance): Rows<'_>,
         mut changes: Vec<Change<'_>>,
     ) -> Result<(), ViewError> {
-        changes.sort_unstable_by_key(|(row, _)| *row);
-        changes.dedup_by(|next, kept| {
-            let is_same = next.0 == kept.0;
-            if is_same {
-                kept.1 += next.1;
-            }
-            is_same
-        });
+        // Rows of a table keep their order.
+        if self.may_repeat {
+            changes.sort_unstable_by_key(|(row, _)| *row);
+            changes.dedup_by(|next, kept| {
+                let is_same = next.0 == kept.0;
+                if is_same {
+                    kept.1 += next.1;
+                }
+                is_same
+            });
+        }
         let (mut gone, mut come) = (Vec::new(), Vec::new());
         for (row, more) in changes {
             if more > 0 {
