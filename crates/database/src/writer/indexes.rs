@@ -11,7 +11,8 @@ use tokio::sync::oneshot;
 
 use super::Writer;
 use crate::budget::ClientBudget;
-use crate::index_build::{BuildRound, Built};
+use crate::inbox::Built;
+use crate::index_build::BuildRound;
 use crate::outgoing::ReadTicket;
 use crate::peer::ConnectionNumber;
 use crate::reads::Once;
