@@ -9,7 +9,8 @@ use lightcone_types::Encode;
 use lightcone_wire::{server, RowListSize, SizedRowList};
 use tokio::sync::oneshot;
 
-use crate::budget::{Charge, ClientBudget, Exceeded};
+use crate::budget::{Charge, ClientBudget};
+use crate::error::ReadError;
 use crate::evaluate::{Cursor, Source};
 use crate::metrics::Metrics;
 use crate::outgoing::{MessageBatch, ReadTicket};
@@ -22,41 +23,6 @@ pub(crate) enum Reply {
     Subscribed { request_id: u32, query_set_id: u32 },
     Unsubscribed { request_id: u32, query_set_id: u32 },
     OneOff { request_id: u32 },
-}
-
-/// Why there is no answer.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum ReadError {
-    Exceeded(Exceeded),
-    /// One table's rows are more than the protocol can tell.
-    RowListTooLarge {
-        query: String,
-    },
-    TooLong {
-        limit: Duration,
-    },
-    /// Keeping what is read as it was costs too much by now.
-    Ended,
-    /// The query cannot be evaluated.
-    Query(String),
-}
-
-impl std::fmt::Display for ReadError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            ReadError::Exceeded(exceeded) => exceeded.fmt(f),
-            ReadError::RowListTooLarge { query } => write!(
-                f,
-                "the rows of `{query}` are more than the 4 GiB that the protocol has for one query [LC0706]"
-            ),
-            ReadError::TooLong { limit } => write!(
-                f,
-                "finding the rows took longer than limits.read-time-max, which is {limit:?} [LC0708]"
-            ),
-            ReadError::Ended => f.write_str("the table changed so much while its rows were read that keeping them as they were would take more than limits.frozen-bytes-max [LC0712]"),
-            ReadError::Query(error) => f.write_str(error),
-        }
-    }
 }
 
 impl Reply {
@@ -168,7 +134,7 @@ impl Answering {
     /// The whole message at once, for what was found on the writer and is small. Its memory is reserved as for any other.
     pub fn finish(mut self, budget: &Arc<ClientBudget>) -> Result<MessageBatch, ReadError> {
         while self.measure(budget)? {}
-        let charge = budget.reserve(self.bytes).map_err(ReadError::Exceeded)?;
+        let charge = budget.reserve(self.bytes)?;
         let mut writing = self.begin(charge);
         while self.write(&mut writing)? {}
         Ok(writing.done())
@@ -203,7 +169,7 @@ impl Answering {
             None => rows.step(asked, &mut cursor, |row| size.add(row.len() - hidden))?,
         };
         let so_far = self.bytes.saturating_add(size.encoded_bytes());
-        budget.check_message(so_far).map_err(ReadError::Exceeded)?;
+        budget.check_message(so_far)?;
         if !has_more {
             self.bytes = so_far;
         }
@@ -284,7 +250,7 @@ impl Answering {
                 None if self.find_more(budget)? => {}
                 None => {
                     if !self.measure(budget)? {
-                        let charge = budget.reserve(self.bytes).map_err(ReadError::Exceeded)?;
+                        let charge = budget.reserve(self.bytes)?;
                         self.writing = Some(self.begin(charge));
                     }
                 }

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use lightcone_accounts::{self as accounts, Account, Counted, Kind, Reservation, Terms};
+use lightcone_accounts::{Account, Counted, Kind, Reservation, Terms};
 use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 
 use crate::environment::Environment;
-use crate::error::SqlError;
+use crate::error::{Exceeded, SqlError};
 
 /// A client takes and gives back parts of the common account of this size.
 const STEP_BYTES: usize = 64 << 10;
@@ -123,50 +123,6 @@ pub(crate) struct ClientBudget {
     /// Told when it is gone.
     left: Notify,
     number: u64,
-}
-
-/// Why something is not built for a client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exceeded {
-    /// It would have more than one client may.
-    Client { bytes_max: usize },
-    /// One message would be larger than messages to clients may be.
-    Message { bytes_max: usize },
-    /// All clients together have too much.
-    Server,
-}
-
-impl From<accounts::Exceeded> for Exceeded {
-    #[cold]
-    fn from(exceeded: accounts::Exceeded) -> Exceeded {
-        match exceeded.kind {
-            Kind::Client => Exceeded::Client {
-                bytes_max: exceeded.bytes_max,
-            },
-            _ => Exceeded::Server,
-        }
-    }
-}
-
-impl std::fmt::Display for Exceeded {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Exceeded::Client { bytes_max } => write!(
-                f,
-                "what this client has asked for and not yet taken would exceed the {bytes_max} bytes of \
-                 limits.client-bytes-max [LC0706]"
-            ),
-            Exceeded::Message { bytes_max } => write!(
-                f,
-                "the answer would be one message of more than the {bytes_max} bytes of \
-                 limits.outgoing-message-bytes-max [LC0706]"
-            ),
-            Exceeded::Server => f.write_str(
-                "the server has no memory left for this answer beside those that other clients have not yet taken; \
-                 try again later [LC0707]",
-            ),
-        }
-    }
 }
 
 impl ClientBudget {
@@ -364,17 +320,6 @@ impl HeldMemory {
     /// The client, or all clients together, would have too many; it counts as many as before then.
     pub fn set(&mut self, bytes: usize) -> Result<(), SqlError> {
         Ok(self.0.hold(bytes).map_err(Exceeded::from)?)
-    }
-}
-
-impl From<Exceeded> for SqlError {
-    fn from(exceeded: Exceeded) -> SqlError {
-        match exceeded {
-            Exceeded::Client { .. } | Exceeded::Message { .. } => {
-                SqlError::Query(exceeded.to_string())
-            }
-            Exceeded::Server => SqlError::Busy(exceeded.to_string()),
-        }
     }
 }
 

@@ -100,7 +100,7 @@ impl RequestSender {
             // What may come back must not be overtaken.
             let messages_max = match tried {
                 Some(_) => 1,
-                None => shared.inbox.messages_max(),
+                None => shared.inbox.capacity.messages_max,
             };
             let (mut requests, mut end, why) = if payload.len() - start > DECODED_HERE_BYTES_MAX {
                 let (module, payload) = (module.clone(), payload.clone());
@@ -230,7 +230,9 @@ impl RequestSender {
     /// Waits for room in the inbox.
     async fn send(&self, decoded: Decoded) -> Result<(), SubmitError> {
         let inbox = &self.shared.inbox;
-        let place = inbox.place(decoded.requests.len(), decoded.messages.len());
+        let place = inbox
+            .capacity
+            .place(decoded.requests.len(), decoded.messages.len());
         let command = Command::Requests {
             connection: self.number,
             place: place.await?,

@@ -1,5 +1,8 @@
 //! Why something was refused or failed. Texts are those that HTTP and WebSocket clients see.
 
+use std::time::Duration;
+
+use lightcone_accounts::{self as accounts, Kind};
 use lightcone_engine::RecoveryError;
 use lightcone_host::HostError;
 use lightcone_log::LogError;
@@ -79,33 +82,84 @@ pub enum SqlError {
     Database(String),
 }
 
-/// Why a program was not replaced; the old one keeps running.
-#[derive(Clone, Debug)]
-pub enum UpdateError {
-    /// There is no plan: lists why.
-    Rejected(String),
-    /// The policy forbids the plan, or a step of it failed.
-    Refused(String),
-    /// The new program is no module.
-    Module(String),
-    /// No more modules are loaded now.
-    Busy(String),
-    /// The database ended before the writer answered.
-    Cancelled,
-    Database(String),
+/// Why something is not built for a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Exceeded {
+    #[error("what this client has asked for and not yet taken would exceed the {bytes_max} bytes of limits.client-bytes-max [LC0706]")]
+    Client { bytes_max: usize },
+    #[error("the answer would be one message of more than the {bytes_max} bytes of limits.outgoing-message-bytes-max [LC0706]")]
+    Message { bytes_max: usize },
+    /// All clients together have too much.
+    #[error("the server has no memory left for this answer beside those that other clients have not yet taken; try again later [LC0707]")]
+    Server,
 }
 
-impl std::fmt::Display for UpdateError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            UpdateError::Rejected(text)
-            | UpdateError::Refused(text)
-            | UpdateError::Module(text)
-            | UpdateError::Busy(text)
-            | UpdateError::Database(text) => f.write_str(text),
-            UpdateError::Cancelled => f.write_str("the database stops"),
+impl From<accounts::Exceeded> for Exceeded {
+    #[cold]
+    fn from(exceeded: accounts::Exceeded) -> Exceeded {
+        match exceeded.kind {
+            Kind::Client => Exceeded::Client {
+                bytes_max: exceeded.bytes_max,
+            },
+            _ => Exceeded::Server,
         }
     }
+}
+
+impl From<Exceeded> for SqlError {
+    fn from(exceeded: Exceeded) -> SqlError {
+        match exceeded {
+            Exceeded::Server => SqlError::Busy(exceeded.to_string()),
+            _ => SqlError::Query(exceeded.to_string()),
+        }
+    }
+}
+
+/// Why there are no rows.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ReadError {
+    #[error(transparent)]
+    Exceeded(#[from] Exceeded),
+    #[error("the rows of `{query}` are more than the 4 GiB that the protocol has for one query [LC0706]")]
+    RowListTooLarge { query: String },
+    #[error("finding the rows took longer than limits.read-time-max, which is {limit:?} [LC0708]")]
+    TooLong { limit: Duration },
+    #[error("the table changed so much while its rows were read that keeping them as they were would take more than limits.frozen-bytes-max [LC0712]")]
+    Ended,
+    /// The query cannot be evaluated.
+    #[error("{0}")]
+    Query(String),
+}
+
+impl From<ReadError> for SqlError {
+    fn from(error: ReadError) -> SqlError {
+        match error {
+            ReadError::Exceeded(exceeded) => exceeded.into(),
+            error => SqlError::Query(error.to_string()),
+        }
+    }
+}
+
+/// Why a program was not replaced; the old one keeps running.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum UpdateError {
+    /// There is no plan: lists why.
+    #[error("{0}")]
+    Rejected(String),
+    /// The policy forbids the plan, or a step of it failed.
+    #[error("{0}")]
+    Refused(String),
+    /// The new program is no module.
+    #[error("{0}")]
+    Module(String),
+    /// No more modules are loaded now.
+    #[error("{0}")]
+    Busy(String),
+    /// The database ended before the writer answered.
+    #[error("the database stops")]
+    Cancelled,
+    #[error("{0}")]
+    Database(String),
 }
 
 /// What a caller is told whose call was carried out, if that is not durable and never will be.

@@ -9,8 +9,8 @@ use lightcone_table::{RowId, RowLayout, TableView};
 use lightcone_types::ColId;
 use lightcone_wire::rows::RowSize;
 
-use crate::answer::ReadError;
 use crate::budget::{Charge, ClientBudget};
+use crate::error::ReadError;
 use crate::frozen::{FrozenTable, FrozenTables};
 use crate::row_limit::FoundRows;
 use crate::running_query::RunningQuery;
@@ -221,7 +221,7 @@ impl<'d> Finder<'d> {
         }
         let bytes = entries.iter().map(|entry| entry.bytes().len());
         let bytes = bytes.sum::<usize>() + size_of_val(entries);
-        let charge = budget.reserve(bytes).map_err(ReadError::Exceeded)?;
+        let charge = budget.reserve(bytes)?;
         let left = &mut self.left;
         let is_deferred = entries.len() > left.rows || bytes > left.bytes;
         if !is_deferred {
@@ -427,7 +427,7 @@ impl Source {
             }
             kept.is_ok()
         })?;
-        kept.map_err(ReadError::Exceeded)?;
+        kept?;
         found.is_complete = !has_more;
         Ok(true)
     }

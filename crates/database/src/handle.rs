@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use lightcone_schema::ModuleDef;
+use bytes::Bytes;
+use lightcone_schema::{ModuleDef, RawVersion};
 use lightcone_types::{ConnectionId, Hash, Identity, Timestamp};
 use tokio::sync::oneshot;
 
 use crate::budget::HeldBytes;
 use crate::calls::{CallArgs, CallError, CallOutcome, Caller};
 use crate::connection::{ConnectRequest, Connection};
-use crate::error::ConnectError;
+use crate::error::{ConnectError, SqlError};
 use crate::inbox::{Command, HttpCall, NewClient, Stop};
-use crate::metrics::DatabaseMetrics;
+use crate::metrics::{DatabaseMetrics, SeriesMax};
 use crate::module::{Module, ProgramBytes};
 use crate::module_log::ModuleLog;
 use crate::options::HostKind;
@@ -62,7 +63,11 @@ impl DatabaseHandle {
     /// The reducer refused, or the database is stopping.
     pub async fn connect(&self, request: ConnectRequest) -> Result<Connection, ConnectError> {
         let shared = &self.shared;
-        let permit = shared.inbox.permit(request.jwt_payload.len()).await?;
+        let permit = shared
+            .inbox
+            .capacity
+            .permit(request.jwt_payload.len())
+            .await?;
         let limits = &shared.options.limits;
         let messages_max = limits.outgoing_queue_length;
         let queue = OutgoingQueue::new(messages_max, shared.client_budget());
@@ -125,7 +130,7 @@ impl DatabaseHandle {
         let (timestamp, received) = (environment.now(), environment.instant());
         let args = self.args(rights, function, text, timestamp).await?;
         let bytes = function.len() + args.as_ref().map_or(0, Vec::len);
-        let permit = shared.inbox.permit(bytes).await?;
+        let permit = shared.inbox.capacity.permit(bytes).await?;
         let (reply, result) = oneshot::channel();
         let call = HttpCall {
             caller,
@@ -182,6 +187,28 @@ impl DatabaseHandle {
 
     pub fn module_def(&self) -> Arc<ModuleDef> {
         self.shared.module().def().clone()
+    }
+
+    /// The definition of the running module (06 §5.12). It counts once as memory that clients have asked for, however many have it.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub async fn schema_text(&self, version: RawVersion) -> Result<Bytes, SqlError> {
+        let module = self.shared.module();
+        let mut text = module.schema_texts.of(version).lock_owned().await;
+        if let Some(text) = &*text {
+            return Ok(text.clone());
+        }
+        let holder = self.holder();
+        // It may have megabytes. Others who want it wait for this one, also if whoever asked has gone.
+        let made = self.shared.elsewhere(move || {
+            let mut bytes = module.def().schema_json(version).into_bytes();
+            bytes.shrink_to_fit();
+            let made = holder.hold(bytes).map(Bytes::from_owner);
+            *text = made.as_ref().ok().cloned();
+            made
+        });
+        made.await.ok_or(SqlError::ModuleGone)?
     }
 
     pub fn program_hash(&self) -> Hash {
@@ -260,7 +287,28 @@ impl DatabaseHandle {
 
     /// What it has counted. Looks at every function and table.
     pub fn metrics(&self) -> DatabaseMetrics {
-        DatabaseMetrics::of(&self.shared)
+        let (shared, metrics) = (&self.shared, &self.shared.metrics);
+        let limits = &shared.options.limits;
+        let reads_max = limits.reads_per_database_max.max(1);
+        let reads_left = shared.reads.available_permits();
+        let procedures = &shared.procedures.accounts;
+        DatabaseMetrics {
+            module: shared.module().counters.read(SeriesMax::of(limits)),
+            rounds: metrics.rounds.snapshot(),
+            waits: metrics.waits.snapshot(),
+            queries: std::array::from_fn(|kind| metrics.queries[kind].snapshot()),
+            reads: metrics.reads.snapshot(),
+            other_transactions: metrics.other_transactions.get(),
+            outbound: metrics.outbound.read(),
+            module_log: shared.log.metrics(),
+            snapshots: metrics.snapshots.read(),
+            replayed: metrics.replayed,
+            wasm_memory_bytes: (shared.instances.memory.used() + procedures.memory.used()) as u64,
+            procedure_memory_bytes: procedures.all.used() as u64,
+            inbox_messages: shared.inbox.capacity.messages_taken() as u64,
+            reads_under_way: reads_max.saturating_sub(reads_left) as u64,
+            log_queue_bytes: self.stats().log_queue_bytes,
+        }
     }
 
     /// Databases of a process have numbers in the order in which they were opened.

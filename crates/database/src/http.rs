@@ -35,7 +35,7 @@ impl DatabaseHandle {
     ) -> Result<(HandlerReply, Option<Holder>), CallError> {
         let head = request.to_vec();
         let inbox = &self.shared.inbox;
-        let permit = inbox.permit(head.len() + body.len()).await?;
+        let permit = inbox.capacity.permit(head.len() + body.len()).await?;
         let (reply, result) = oneshot::channel();
         let request = HandlerRequest {
             method: request.method,

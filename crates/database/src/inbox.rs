@@ -10,13 +10,14 @@ use std::time::Instant;
 use lightcone_engine::DatastoreSnapshot;
 use lightcone_query::WritePlan;
 use lightcone_schema::ModuleDef;
-use lightcone_types::{ConnectionId, Identity, Timestamp};
-use tokio::sync::{mpsc, oneshot, OwnedSemaphorePermit, Semaphore};
+use lightcone_table::IndexBuild;
+use lightcone_types::{ColId, ConnectionId, Identity, TableId, Timestamp};
+use tokio::sync::{mpsc, oneshot, OwnedSemaphorePermit};
 
 use crate::calls::{CallError, CallOutcome, Caller, HandlerAnswer, HandlerRequest};
-use crate::error::{ConnectError, SqlError, SubmitError, UpdateError};
+use crate::error::{ConnectError, SqlError, UpdateError};
 use crate::evaluate::Source;
-use crate::index_build::Built;
+use crate::inbox_capacity::{Closed, InboxCapacity, InboxPermit, Place};
 use crate::migration::Planned;
 use crate::module::Program;
 use crate::options::Limits;
@@ -25,12 +26,8 @@ use crate::peer::{ConnectionNumber, Peer};
 use crate::procedures::{Ended, LeaseRequest};
 use crate::request::Decoded;
 use crate::rights::Rights;
-use crate::sql::SqlStats;
 use crate::trace::TraceContext;
 use lightcone_live::BoundQuery;
-
-/// Bytes that one permit of the inbox's byte bound stands for.
-const PERMIT_BYTES: usize = 1024;
 
 /// What is in the inbox.
 pub(crate) enum InboxItem {
@@ -187,6 +184,14 @@ pub(crate) struct HttpWrite {
     pub plan: Arc<WritePlan>,
 }
 
+/// What a statement changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SqlStats {
+    pub rows_inserted: u64,
+    pub rows_deleted: u64,
+    pub rows_updated: u64,
+}
+
 /// How often the writer is asked about a query over HTTP, whose caller comes and goes once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QueryTurn {
@@ -209,112 +214,28 @@ pub(crate) struct Stop {
     pub done: oneshot::Sender<()>,
 }
 
-/// The inbox is closed: the database has stopped, or is about to.
-#[derive(Debug)]
-pub(crate) struct Closed;
-
-impl From<Closed> for ConnectError {
-    fn from(_: Closed) -> ConnectError {
-        ConnectError::Closed
-    }
-}
-
-impl From<Closed> for SubmitError {
-    fn from(_: Closed) -> SubmitError {
-        SubmitError::Closed
-    }
-}
-
-impl From<Closed> for SqlError {
-    fn from(_: Closed) -> SqlError {
-        SqlError::ModuleGone
-    }
-}
-
-impl From<Closed> for CallError {
-    fn from(_: Closed) -> CallError {
-        CallError::ModuleGone
-    }
+/// What a round of building an index has come to.
+pub(crate) struct Built {
+    pub table: TableId,
+    pub column: ColId,
+    /// Tells one building from another of the same column.
+    pub number: u64,
+    /// None: it was given up.
+    pub index: Option<IndexBuild>,
 }
 
 /// The senders' end of the inbox, with what may wait in it.
 pub(crate) struct Inbox {
     items: mpsc::UnboundedSender<InboxItem>,
-    messages: Semaphore,
-    messages_max: usize,
-    bytes: Semaphore,
-    byte_permits_max: usize,
-}
-
-/// What some messages of a connection take of the inbox. The writer gives it back when they are executed.
-#[must_use]
-pub(crate) struct Place {
-    message_permits: u32,
-    byte_permits: u32,
+    pub capacity: Arc<InboxCapacity>,
 }
 
 impl Inbox {
     pub fn new(limits: &Limits, items: mpsc::UnboundedSender<InboxItem>) -> Inbox {
-        let permits = |count: usize| count.clamp(1, Semaphore::MAX_PERMITS / 2);
-        let messages_max = permits(limits.inbox_messages_max);
-        let byte_permits_max = permits(limits.inbox_bytes_max / PERMIT_BYTES);
         Inbox {
             items,
-            messages: Semaphore::new(messages_max),
-            messages_max,
-            bytes: Semaphore::new(byte_permits_max),
-            byte_permits_max,
+            capacity: InboxCapacity::new(limits),
         }
-    }
-
-    /// Messages that it takes at once.
-    pub fn messages_max(&self) -> usize {
-        self.messages_max
-    }
-
-    /// Messages that are in it, or are being executed.
-    pub fn messages_taken(&self) -> usize {
-        let left = self.messages.available_permits();
-        self.messages_max.saturating_sub(left)
-    }
-
-    /// Waits for room for so many messages and bytes of a connection.
-    ///
-    /// # Errors
-    /// The database is stopping.
-    pub async fn place(&self, messages: usize, bytes: usize) -> Result<Place, Closed> {
-        let message_permits = messages as u32;
-        let byte_permits = (bytes / PERMIT_BYTES + 1).min(self.byte_permits_max) as u32;
-        let permits = (
-            self.messages.acquire_many(message_permits).await,
-            self.bytes.acquire_many(byte_permits).await,
-        );
-        let (Ok(messages), Ok(bytes)) = permits else {
-            return Err(Closed);
-        };
-        messages.forget();
-        bytes.forget();
-        Ok(Place {
-            message_permits,
-            byte_permits,
-        })
-    }
-
-    /// Waits for room for something that is no message of a connection.
-    ///
-    /// # Errors
-    /// The database is stopping.
-    pub async fn permit(self: &Arc<Self>, bytes: usize) -> Result<InboxPermit, Closed> {
-        let place = self.place(1, bytes).await?;
-        Ok(InboxPermit {
-            inbox: self.clone(),
-            place,
-        })
-    }
-
-    pub fn give_back(&self, place: &Place) {
-        self.messages.add_permits(place.message_permits as usize);
-        self.bytes.add_permits(place.byte_permits as usize);
     }
 
     /// # Errors
@@ -331,26 +252,8 @@ impl Inbox {
         sent.map_err(|_| Closed)
     }
 
-    /// Whoever waits for room waits no longer.
-    pub fn close(&self) {
-        self.messages.close();
-        self.bytes.close();
-    }
-
     /// Whether the writer has ended.
     pub fn is_closed(&self) -> bool {
         self.items.is_closed()
-    }
-}
-
-/// A place in the inbox; given back when dropped.
-pub(crate) struct InboxPermit {
-    inbox: Arc<Inbox>,
-    place: Place,
-}
-
-impl Drop for InboxPermit {
-    fn drop(&mut self) {
-        self.inbox.give_back(&self.place);
     }
 }

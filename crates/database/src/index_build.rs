@@ -3,34 +3,20 @@
 use std::sync::Arc;
 
 use lightcone_table::{IndexBuild, IndexChanges};
-use lightcone_types::{ColId, TableId};
+use lightcone_types::ColId;
 
 use crate::frozen::FrozenTable;
-use crate::inbox::Notice;
+use crate::inbox::{Built, Notice};
 use crate::reads::{Job, Progress, Slice};
 use crate::shared::Shared;
 
 /// Rows or changes between two looks at the clock.
 const PIECE_ROWS: usize = 1024;
 
-/// What the writer is told at the end of each round of it.
-pub(crate) struct Built {
-    pub table: TableId,
-    pub column: ColId,
-    /// Of this building.
-    pub number: u64,
-    /// None: it was given up.
-    pub index: Option<IndexBuild>,
-}
-
 /// One round: all rows of the frozen table, or the changes since.
 pub(crate) struct BuildRound {
     shared: Arc<Shared>,
-    table: TableId,
-    column: ColId,
-    number: u64,
-    /// None when the writer was told.
-    index: Option<IndexBuild>,
+    built: Built,
     frozen: Option<Arc<FrozenTable>>,
     changes: IndexChanges,
     /// How many of them were applied.
@@ -48,10 +34,12 @@ impl BuildRound {
     ) -> BuildRound {
         BuildRound {
             shared,
-            table: frozen.schema.id,
-            column,
-            number,
-            index: Some(IndexBuild::new(&frozen, column)),
+            built: Built {
+                table: frozen.schema.id,
+                column,
+                number,
+                index: Some(IndexBuild::new(&frozen, column)),
+            },
             frozen: Some(frozen),
             changes: IndexChanges::default(),
             applied: 0,
@@ -63,10 +51,7 @@ impl BuildRound {
     pub fn next(shared: Arc<Shared>, built: Built, changes: IndexChanges) -> BuildRound {
         BuildRound {
             shared,
-            table: built.table,
-            column: built.column,
-            number: built.number,
-            index: built.index,
+            built,
             frozen: None,
             changes,
             applied: 0,
@@ -76,14 +61,14 @@ impl BuildRound {
 
     /// Works for a moment. False: there is no more to do.
     fn step(&mut self) -> bool {
-        let Some(index) = &mut self.index else {
+        let Some(index) = &mut self.built.index else {
             return false;
         };
         if self.shared.inbox.is_closed() {
             return false;
         }
         match &self.frozen {
-            Some(frozen) if frozen.is_ended() => self.index = None,
+            Some(frozen) if frozen.is_ended() => self.built.index = None,
             Some(frozen) => {
                 if !index.add_rows(frozen, PIECE_ROWS) {
                     self.frozen = None;
@@ -116,10 +101,8 @@ impl Job for BuildRound {
 impl Drop for BuildRound {
     fn drop(&mut self) {
         let built = Built {
-            table: self.table,
-            column: self.column,
-            number: self.number,
-            index: self.index.take().filter(|_| self.is_complete),
+            index: self.built.index.take().filter(|_| self.is_complete),
+            ..self.built
         };
         // A database that has ended needs no index.
         let _ = self

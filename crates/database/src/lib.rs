@@ -35,6 +35,7 @@ mod handle;
 mod held;
 mod http;
 mod inbox;
+mod inbox_capacity;
 mod index_build;
 mod loads;
 mod metrics;
@@ -43,11 +44,11 @@ mod migration_function;
 mod migration_progress;
 mod module;
 mod module_log;
+mod no_schedules;
 mod open;
 mod options;
 mod outgoing;
 mod peer;
-mod planned;
 mod probe;
 mod procedures;
 mod reads;
@@ -59,7 +60,6 @@ mod row_limit;
 mod rules;
 mod running_query;
 mod schedule_queue;
-mod schema_text;
 mod shared;
 mod snapshot;
 mod sql;
@@ -79,7 +79,7 @@ pub use courier::{Courier, Outlet};
 pub use environment::{Alarm, Environment, Machine, Task, Work};
 pub use error::{ConnectError, Error, SqlError, SubmitError, UpdateError};
 pub use handle::{DatabaseHandle, ShutdownReason};
-pub use inbox::TableRows;
+pub use inbox::{SqlStats, TableRows};
 pub use lightcone_host::{HttpHeader, HttpMethod, HttpRequest, HttpResponse, HttpVersion};
 pub use lightcone_outbound::{AllowList, AllowRuleError, Outbound, OutboundError, OutboundOptions};
 pub use lightcone_query::{ParameterText, PARAMETERS_MAX, QUERY_BYTES_MAX};
@@ -96,15 +96,15 @@ pub use migration_progress::{
 };
 pub use module::ProgramBytes;
 pub use module_log::{ModuleLog, ModuleLogMetrics, LIVE_RECORDS_MAX};
+pub use no_schedules::NO_SCHEDULES_FILE;
 pub use options::{
     Commons, DatabaseOptions, Engines, HostKind, Limits, MemoryMax, CLIENT_BYTES_CEILING,
 };
 pub use outgoing::{
     Body, CutSignal, MessageBatch, Outgoing, OutgoingReceiver, OutletPlace, SharedBody, Small,
 };
-pub use planned::NO_SCHEDULES_FILE;
 pub use rights::Rights;
-pub use sql::{Described, JsonRows, Piece, ResultRow, RowEncoder, SqlOutcome, SqlStats};
+pub use sql::{Described, JsonRows, Piece, ResultRow, RowEncoder, SqlOutcome};
 pub use status::DatabaseStats;
 pub use trace::{Span, SpanName, TraceContext, Tracer};
 pub use update::{BackfillEnd, Begun, Policy, PreparedUpdate, UpdateOutcome, UpdatePlan};

@@ -1,16 +1,13 @@
 //! The steps of a migration (02 §14.5), on the tables of a database or on a copy that is thrown away.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lightcone_engine::{Datastore, MigrationWork};
-use lightcone_host::ConsoleSink;
 use lightcone_schema::{MigrationPlan, ModuleDef, Step};
 use lightcone_types::{Hash, TableId};
 
 use crate::error::UpdateError;
-use crate::migration_function;
-use crate::migration_progress::MigrationProgress;
+use crate::migration_function::{self, Surroundings};
 use crate::module::Program;
 use crate::options::DatabaseOptions;
 use crate::rules;
@@ -31,29 +28,6 @@ pub struct StepReport {
     pub time: Duration,
     /// How many of them the migration function wrote into each table, by name.
     pub written: Vec<(String, u64)>,
-}
-
-/// Where steps are taken: what they are told, and what they tell.
-pub(crate) struct Surroundings<'s> {
-    pub options: &'s DatabaseOptions,
-    /// What the migration function logs.
-    pub console: Arc<dyn ConsoleSink>,
-    pub progress: &'s MigrationProgress,
-    /// From when on it may take `limits.migration-time-max`.
-    pub started: Instant,
-}
-
-impl Surroundings<'_> {
-    /// Whether it was neither ended nor takes too long.
-    pub fn may_go_on(&self) -> bool {
-        !self.progress.is_cancelled() && !self.time_left().is_zero()
-    }
-
-    fn time_left(&self) -> Duration {
-        let now = self.options.commons.environment.instant();
-        let time_max = self.options.limits.migration_time_max;
-        time_max.saturating_sub(now - self.started)
-    }
 }
 
 /// Takes the steps of a plan in the open transaction, after what must hold before the first one. `before` hears of each step that

@@ -1,7 +1,7 @@
 //! Running the migration function of a module (02 §14.8): an instance of its own, in the transaction of the update.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lightcone_engine::Datastore;
 use lightcone_host::{
@@ -12,8 +12,9 @@ use lightcone_schema::{MigrationFunctions, MigrationPlan};
 use lightcone_types::{cut, ConnectionId};
 
 use crate::error::UpdateError;
-use crate::migration::Surroundings;
+use crate::migration_progress::MigrationProgress;
 use crate::module::Program;
+use crate::options::DatabaseOptions;
 
 /// The most of what a function says of its failure that the publisher is told.
 pub(crate) const REASON_BYTES_MAX: usize = 4096;
@@ -55,6 +56,29 @@ pub(crate) struct NoImmediateCalls;
 impl ImmediateCalls for NoImmediateCalls {
     fn schedule(&self, _: &str, _: &[u8]) -> Result<(), HostTrap> {
         Err(HostTrap::ImmediateInMigration)
+    }
+}
+
+/// Where steps are taken: what they are told, and what they tell.
+pub(crate) struct Surroundings<'s> {
+    pub options: &'s DatabaseOptions,
+    /// What the migration function logs.
+    pub console: Arc<dyn ConsoleSink>,
+    pub progress: &'s MigrationProgress,
+    /// From when on it may take `limits.migration-time-max`.
+    pub started: Instant,
+}
+
+impl Surroundings<'_> {
+    /// Whether it was neither ended nor takes too long.
+    pub fn may_go_on(&self) -> bool {
+        !self.progress.is_cancelled() && !self.time_left().is_zero()
+    }
+
+    pub fn time_left(&self) -> Duration {
+        let now = self.options.commons.environment.instant();
+        let time_max = self.options.limits.migration_time_max;
+        time_max.saturating_sub(now - self.started)
     }
 }
 

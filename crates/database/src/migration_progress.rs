@@ -2,7 +2,7 @@
 //! also while the writer is busy with it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use lightcone_host::{Interrupt, InterruptReason};
@@ -273,6 +273,46 @@ fn end(running: &Running) {
     }
 }
 
+/// Migrations that are tried beside the database. They end with it.
+#[derive(Default)]
+pub(crate) struct Rehearsals {
+    state: Mutex<TriedMigrations>,
+}
+
+#[derive(Default)]
+struct TriedMigrations {
+    is_stopping: bool,
+    running: Vec<Weak<MigrationProgress>>,
+}
+
+impl Rehearsals {
+    fn state(&self) -> MutexGuard<'_, TriedMigrations> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more, which the result ends.
+    pub fn begin(&self) -> Arc<MigrationProgress> {
+        let progress = Arc::<MigrationProgress>::default();
+        let mut state = self.state();
+        if state.is_stopping {
+            progress.stop();
+        }
+        state.running.retain(|other| other.strong_count() > 0);
+        state.running.push(Arc::downgrade(&progress));
+        progress
+    }
+
+    /// Ends all of them, and each that would begin later.
+    pub fn stop(&self) {
+        let mut state = self.state();
+        state.is_stopping = true;
+        let running = state.running.drain(..);
+        for progress in running.filter_map(|progress| progress.upgrade()) {
+            progress.stop();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -307,5 +347,16 @@ mod tests {
         assert!(status.running.is_some());
         let last = status.last.expect("one has ended");
         assert_eq!(last.outcome, MigrationOutcome::Cancelled);
+    }
+
+    #[test]
+    fn all_end_with_the_database_and_none_begins_after_it() {
+        let rehearsals = Rehearsals::default();
+        let (gone, running) = (rehearsals.begin(), rehearsals.begin());
+        drop(gone);
+        assert!(!running.is_cancelled());
+        rehearsals.stop();
+        assert!(running.is_cancelled());
+        assert!(rehearsals.begin().is_cancelled());
     }
 }

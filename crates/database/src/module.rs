@@ -3,19 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use lightcone_host::{HostEnv, InstanceOptions, LoadedModule, ModuleInstance};
 use lightcone_query::Catalog;
-use lightcone_schema::ModuleDef;
+use lightcone_schema::{ModuleDef, RawVersion};
 use lightcone_types::{Hash, TableId};
 use rustc_hash::FxHashMap;
+use tokio::sync::Mutex;
 
 use crate::catalog::CatalogView;
 use crate::error::Error;
 use crate::loads::{Purpose, Task};
 use crate::metrics::ModuleCounters;
 use crate::options::{DatabaseOptions, HostKind, WRITER_STACK_EXTRA_BYTES};
-use crate::procedures::{Function, Placement};
-use crate::schema_text::SchemaTexts;
+use crate::procedures::Placement;
 
 /// How much longer than its limits module code may take before its thread is given up, on a machine that is busy.
 const GRACE: Duration = Duration::from_secs(5);
@@ -161,6 +162,22 @@ pub(crate) struct Module {
     pub schema_texts: SchemaTexts,
 }
 
+/// The definition of a module as text: made once for each version of the form, and shared by all answers.
+#[derive(Default)]
+pub(crate) struct SchemaTexts {
+    v9: Arc<Mutex<Option<Bytes>>>,
+    v10: Arc<Mutex<Option<Bytes>>>,
+}
+
+impl SchemaTexts {
+    pub fn of(&self, version: RawVersion) -> Arc<Mutex<Option<Bytes>>> {
+        match version {
+            RawVersion::V9 => self.v9.clone(),
+            RawVersion::V10 => self.v10.clone(),
+        }
+    }
+}
+
 /// A view of a module, as it is called.
 pub(crate) struct ViewFunction {
     /// Among the views of its kind (02 §9.3).
@@ -169,6 +186,13 @@ pub(crate) struct ViewFunction {
     pub name: Arc<str>,
     /// Where it is in the definition.
     pub position: usize,
+}
+
+/// What is called, by its position in the module's definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Function {
+    Procedure(u32),
+    Handler(u32),
 }
 
 impl Module {

@@ -249,10 +249,10 @@ fn mark_planned(options: &DatabaseOptions, datastore: &Datastore) -> Result<(), 
     let (storage, directory) = (&*options.storage, &options.directory);
     if !datastore.has_schedule_tables() && !datastore.has_backfill_tables() {
         // Without the mark, which a full disk may refuse, it is opened at a start for nothing.
-        let _ = crate::planned::set(storage, directory, true);
+        let _ = crate::no_schedules::set(storage, directory, true);
         return Ok(());
     }
-    crate::planned::set(storage, directory, false).map_err(|source| Error::Io {
+    crate::no_schedules::set(storage, directory, false).map_err(|source| Error::Io {
         action: "cannot note that calls may be planned in",
         path: directory.clone(),
         source,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use lightcone_accounts::{Account, Kind, Terms};
 use lightcone_engine::Datastore;
-use lightcone_host::{ConsoleSink, HostConfig, InstanceAccounts, ModuleEngine};
+use lightcone_host::{ConsoleSink, HostConfig, ImmediateCalls, InstanceAccounts, ModuleEngine};
 /// Bounds of one database.
 pub use lightcone_limits::DatabaseLimits as Limits;
 use lightcone_outbound::{Outbound, RequestShare};
@@ -18,9 +18,7 @@ use tokio::sync::Semaphore;
 use crate::budget::{ClientBudget, Holder, MemoryBudget};
 use crate::environment::Environment;
 use crate::loads::Loads;
-use crate::procedures::ImmediateQueue;
 use crate::reads::ReadPool;
-use crate::snapshot::SNAPSHOTS_AT_ONCE_MAX;
 use crate::trace::Tracer;
 
 /// Stack of a thread that runs module code, beyond what the code may use, in bytes.
@@ -66,6 +64,8 @@ pub struct MemoryMax {
 const STEP_BYTES: usize = 1 << 20;
 /// Long payloads that are decoded at a time in a server: what comes of one may take several times its bytes for a moment.
 const LONG_PAYLOADS_DECODED_MAX: usize = 2;
+/// So many databases of a server write snapshots at a time. Others wait for their turn, and freeze nothing until then.
+const SNAPSHOTS_AT_ONCE_MAX: usize = 2;
 
 /// What all databases of a server have together.
 pub struct Commons {
@@ -267,7 +267,7 @@ impl DatabaseOptions {
     pub(crate) fn live_config(
         &self,
         console: Arc<dyn ConsoleSink>,
-        immediate: Arc<ImmediateQueue>,
+        immediate: Arc<dyn ImmediateCalls>,
         instances: InstanceAccounts,
     ) -> HostConfig {
         HostConfig {

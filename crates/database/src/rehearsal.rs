@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use lightcone_engine::{
@@ -18,7 +18,8 @@ use crate::backfill::Backfill;
 use crate::error::UpdateError;
 use crate::handle::DatabaseHandle;
 use crate::inbox::Command;
-use crate::migration::{refused, take_steps, StepReport, Surroundings};
+use crate::migration::{refused, take_steps, StepReport};
+use crate::migration_function::Surroundings;
 use crate::migration_progress::MigrationProgress;
 use crate::module::{migration_task, Program};
 use crate::options::DatabaseOptions;
@@ -26,46 +27,6 @@ use crate::update::PreparedUpdate;
 
 /// Time of a batch of rows, which nobody waits for.
 const BACKFILL_BATCH: Duration = Duration::from_millis(20);
-
-/// Those that are under way: they end with their database.
-#[derive(Default)]
-pub(crate) struct Rehearsals {
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    is_stopping: bool,
-    running: Vec<Weak<MigrationProgress>>,
-}
-
-impl Rehearsals {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// One more, which the result ends.
-    fn begin(&self) -> Arc<MigrationProgress> {
-        let progress = Arc::<MigrationProgress>::default();
-        let mut state = self.state();
-        if state.is_stopping {
-            progress.stop();
-        }
-        state.running.retain(|other| other.strong_count() > 0);
-        state.running.push(Arc::downgrade(&progress));
-        progress
-    }
-
-    /// Ends all of them, and each that would begin later.
-    pub fn stop(&self) {
-        let mut state = self.state();
-        state.is_stopping = true;
-        let running = state.running.drain(..);
-        for progress in running.filter_map(|progress| progress.upgrade()) {
-            progress.stop();
-        }
-    }
-}
 
 impl DatabaseHandle {
     /// Takes the steps of a plan on a copy of the tables that they and the migration function touch, as these are now, and throws
@@ -119,7 +80,7 @@ impl DatabaseHandle {
     /// All tables as they are when the writer comes to it, and the program's definition; none if the database ends.
     async fn freeze(&self) -> Option<(DatastoreSnapshot, Arc<ModuleDef>)> {
         let inbox = &self.shared.inbox;
-        let permit = inbox.permit(0).await.ok()?;
+        let permit = inbox.capacity.permit(0).await.ok()?;
         let (reply, frozen) = oneshot::channel();
         inbox.command(Command::Freeze { permit, reply }).ok()?;
         frozen.await.ok()
@@ -252,20 +213,4 @@ impl Tried {
 
 fn not_committed(error: DatastoreError) -> UpdateError {
     UpdateError::Refused(error.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_end_with_the_database_and_none_begins_after_it() {
-        let rehearsals = Rehearsals::default();
-        let (gone, running) = (rehearsals.begin(), rehearsals.begin());
-        drop(gone);
-        assert!(!running.is_cancelled());
-        rehearsals.stop();
-        assert!(running.is_cancelled());
-        assert!(rehearsals.begin().is_cancelled());
-    }
 }

@@ -7,8 +7,8 @@ use lightcone_query::{Progress, Query, Run};
 use lightcone_table::{TableView, Tables};
 use lightcone_types::{Identity, TableId};
 
-use crate::answer::ReadError;
 use crate::budget::{Charge, ClientBudget};
+use crate::error::ReadError;
 use crate::frozen::{FrozenTable, FrozenTables};
 
 /// What a query keeps beside its result to find it: hash tables of joins. Part of the client's budget.
@@ -74,8 +74,7 @@ impl RunningQuery {
         let progress = progress.map_err(|error| ReadError::Query(error.to_string()))?;
         let more = self.run.memory_bytes().saturating_sub(self.charge.bytes());
         if more > 0 {
-            let charged = self.charge.grow_in(budget, more);
-            charged.map_err(ReadError::Exceeded)?;
+            self.charge.grow_in(budget, more)?;
         }
         Ok(progress == Progress::Paused)
     }

@@ -91,6 +91,14 @@ impl Shared {
             .live_config(log, immediate, self.instances.clone())
     }
 
+    /// The same for instances of calls beside the writer.
+    pub fn procedure_config(&self) -> HostConfig {
+        HostConfig {
+            accounts: self.procedures.accounts.clone(),
+            ..self.host_config()
+        }
+    }
+
     pub fn module(&self) -> Arc<Module> {
         let module = self.module.read();
         module
@@ -170,7 +178,7 @@ impl Shared {
 
     /// Nothing more is let in.
     pub fn close(&self) {
-        self.inbox.close();
+        self.inbox.capacity.close();
         self.reads.close();
         self.first_tries.close();
     }

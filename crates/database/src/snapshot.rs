@@ -11,8 +11,6 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::inbox::Notice;
 use crate::shared::Shared;
 
-/// So many databases of a server write snapshots at a time. Others wait for their turn, and freeze nothing until then.
-pub(crate) const SNAPSHOTS_AT_ONCE_MAX: usize = 2;
 /// A snapshot for which the disk has no room is tried again after this share of the log that makes one due.
 const SNAPSHOT_DELAY_SHARE: u64 = 16;
 /// A database that stops writes a snapshot if the next start would replay at least this share of the log that makes one due.

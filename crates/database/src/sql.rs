@@ -1,28 +1,25 @@
 //! SQL from outside of a connection: one statement, its rows in the form of a front door (06 §5.14).
 
-mod describe;
 mod json;
 mod rows;
 
 use std::sync::Arc;
 
-use lightcone_query::{compile_statement, Statement, WritePlan};
-use lightcone_types::{Identity, ProductType};
+use lightcone_query::{compile_statement, ParameterText, Statement, WritePlan};
+use lightcone_types::{AlgebraicType, Identity, ProductType};
 use tokio::sync::{oneshot, OwnedSemaphorePermit};
 
 use self::rows::{RowsJob, RowsOf};
-use crate::answer::ReadError;
-use crate::budget::{ClientBudget, Exceeded, HeldBytes, Holder};
+use crate::budget::{ClientBudget, HeldBytes, Holder};
 use crate::calls::Caller;
 use crate::decode::COMPILED_HERE_BYTES_MAX;
 use crate::error::SqlError;
 use crate::handle::DatabaseHandle;
-use crate::inbox::{Command, FoundQuery, HttpQuery, HttpWrite, QueryTurn};
+use crate::inbox::{Command, FoundQuery, HttpQuery, HttpWrite, QueryTurn, SqlStats};
 use crate::reads::Once;
 use crate::rights::Rights;
 use lightcone_live::BoundQuery;
 
-pub use self::describe::Described;
 pub use self::json::JsonRows;
 pub use self::rows::{Piece, ResultRow, RowEncoder};
 
@@ -54,12 +51,12 @@ struct Asks {
     only_reads: bool,
 }
 
-/// What a statement changed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SqlStats {
-    pub rows_inserted: u64,
-    pub rows_deleted: u64,
-    pub rows_updated: u64,
+/// A statement that compiles.
+#[derive(Clone, Debug)]
+pub struct Described {
+    pub parameters: Vec<AlgebraicType>,
+    /// None if it gives no rows.
+    pub columns: Option<ProductType>,
 }
 
 impl DatabaseHandle {
@@ -123,6 +120,66 @@ impl DatabaseHandle {
         self.run(holder, caller, statement, encoder).await
     }
 
+    /// Compiles a statement without running it.
+    ///
+    /// # Errors
+    /// What it is refused for, whatever the values of its parameters.
+    pub async fn describe(
+        &self,
+        holder: &Holder,
+        caller: &Caller,
+        text: Arc<ParameterText>,
+    ) -> Result<Described, SqlError> {
+        let shared = &self.shared;
+        let module = shared.module();
+        let rights = shared.rights_of(&caller.identity, caller.rights);
+        let identity = caller.identity;
+        // Each parameter may take one more compilation.
+        let bytes = text.text().len() * (text.count() + 1);
+        let compile = move || {
+            let (parameters, statement) = text
+                .describe(&module.catalog, &rights.caller(identity))
+                .map_err(|error| SqlError::Query(error.to_string()))?;
+            let statement = permitted(statement, rights, identity)?;
+            let columns = match &statement {
+                Statement::Select(plan) => Some(plan.output_type()),
+                Statement::Write(_) => None,
+            };
+            Ok(Described {
+                parameters,
+                columns,
+            })
+        };
+        self.compile(holder, bytes, compile).await
+    }
+
+    /// Compiles statements of so many bytes: here if they are few.
+    async fn compile<T: Send + 'static>(
+        &self,
+        holder: &Holder,
+        bytes: usize,
+        compile: impl FnOnce() -> Result<T, SqlError> + Send + 'static,
+    ) -> Result<T, SqlError> {
+        match bytes <= COMPILED_HERE_BYTES_MAX {
+            true => compile(),
+            false => self.run_beside(holder, compile).await?,
+        }
+    }
+
+    /// Does other work for a client on the threads for reads.
+    ///
+    /// # Errors
+    /// The server stops, or has a bug that ended the work.
+    pub async fn run_beside<T: Send + 'static>(
+        &self,
+        holder: &Holder,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, SqlError> {
+        let (job, done) = Once::new(work);
+        self.shared.read(holder.budget(), Box::new(job));
+        done.await.map_err(|_| SqlError::ModuleGone)
+    }
+
     async fn run(
         &self,
         holder: &Holder,
@@ -150,14 +207,7 @@ impl DatabaseHandle {
             let statement = permitted(statement, rights, identity)?;
             Ok(Compiled::new(statement, identity))
         };
-        let statement = if bytes <= COMPILED_HERE_BYTES_MAX {
-            compile()
-        } else {
-            let (job, plan) = Once::new(compile);
-            shared.read(budget, Box::new(job));
-            plan.await.map_err(|_| SqlError::ModuleGone)?
-        };
-        let plan = match statement {
+        let plan = match self.compile(holder, bytes, compile).await {
             Ok(Compiled::Write(plan)) => {
                 let stats = self.write(caller, plan, confirmed, bytes).await?;
                 return Ok(SqlOutcome {
@@ -169,13 +219,12 @@ impl DatabaseHandle {
             }
             Ok(Compiled::Read(plan)) => Ok(plan),
             // Nothing is run, also not what the module does for a client that comes.
-            Err(SqlError::Writes) => return Err(SqlError::Writes),
+            Err(error @ (SqlError::Writes | SqlError::ModuleGone)) => return Err(error),
             Err(error) => Err(error),
         };
         let ((plan, source), ticket) = self.find(caller, plan, confirmed, bytes).await?;
         let source = source.ok_or(SqlError::ModuleGone)?;
-        let held = budget.reserve(source.held_bytes());
-        let held = held.map_err(|exceeded| refusal(ReadError::Exceeded(exceeded)))?;
+        let held = budget.reserve(source.held_bytes())?;
         let columns = plan.output_type();
         let (sender, rows) = oneshot::channel();
         let rows_of = RowsOf::new(plan, source, encoder, budget);
@@ -184,8 +233,7 @@ impl DatabaseHandle {
         shared.read(budget, Box::new(job));
         let rows = rows
             .await
-            .map_err(|_| SqlError::Database("evaluating the query failed".to_owned()))?
-            .map_err(refusal)?;
+            .map_err(|_| SqlError::Database("evaluating the query failed".to_owned()))??;
         drop((ticket, held));
         Ok(SqlOutcome {
             columns,
@@ -234,9 +282,7 @@ fn no_rows<E: RowEncoder>(
     let mut out = E::Out::default();
     encoder.begin(&mut out);
     encoder.end(&mut out);
-    let held = HeldBytes::new(out.into_bytes(), budget);
-    held.map(|piece| vec![piece])
-        .map_err(|exceeded| refusal(ReadError::Exceeded(exceeded)))
+    Ok(vec![HeldBytes::new(out.into_bytes(), budget)?])
 }
 
 impl DatabaseHandle {
@@ -248,7 +294,7 @@ impl DatabaseHandle {
         confirmed: bool,
         bytes: usize,
     ) -> Result<SqlStats, SqlError> {
-        let permit = self.shared.inbox.permit(bytes).await?;
+        let permit = self.shared.inbox.capacity.permit(bytes).await?;
         let (reply, result) = oneshot::channel();
         let command = Command::Write {
             permit,
@@ -299,7 +345,7 @@ impl DatabaseHandle {
         bytes: usize,
     ) -> Result<FoundQuery, SqlError> {
         let shared = &self.shared;
-        let permit = shared.inbox.permit(bytes).await?;
+        let permit = shared.inbox.capacity.permit(bytes).await?;
         let (reply, result) = oneshot::channel();
         let command = Command::Query {
             permit,
@@ -314,12 +360,5 @@ impl DatabaseHandle {
         };
         shared.inbox.command(command)?;
         result.await.map_err(|_| SqlError::ModuleGone)?
-    }
-}
-
-fn refusal(error: ReadError) -> SqlError {
-    match error {
-        ReadError::Exceeded(Exceeded::Server) => SqlError::Busy(error.to_string()),
-        error => SqlError::Query(error.to_string()),
     }
 }

@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use lightcone_log::{CommitterStats, LogError, LogOffset};
 use tokio::sync::{watch, Semaphore};
 
-use crate::migration_progress::MigrationProgress;
-use crate::rehearsal::Rehearsals;
+use crate::migration_progress::{MigrationProgress, Rehearsals};
 
 /// What clients of a database are told that ends because of a bug.
 pub(crate) const FAILED_TEXT: &str = "the database failed and restarts [LC0308]";

@@ -230,7 +230,11 @@ impl DatabaseHandle {
     /// The database ends.
     pub async fn table_rows(&self) -> Result<Vec<TableRows>, UpdateError> {
         let inbox = &self.shared.inbox;
-        let permit = inbox.permit(0).await.map_err(|_| UpdateError::Cancelled)?;
+        let permit = inbox
+            .capacity
+            .permit(0)
+            .await
+            .map_err(|_| UpdateError::Cancelled)?;
         let (reply, rows) = oneshot::channel();
         let sent = inbox.command(Command::TableRows { permit, reply });
         sent.map_err(|_| UpdateError::Cancelled)?;

@@ -10,10 +10,29 @@ use lightcone_host::{
 use lightcone_types::{cut, ConnectionId, Identity, TableId, Timestamp};
 use rustc_hash::FxHashMap;
 
-use super::{too_long, Failure};
+use crate::error::UpdateError;
 use crate::migration_function::{LastWords, NoImmediateCalls, REASON_BYTES_MAX};
 use crate::module::Program;
 use crate::options::DatabaseOptions;
+
+/// Why a backfill cannot go on: the text is for whoever publishes.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure(pub String);
+
+impl From<Failure> for UpdateError {
+    fn from(failure: Failure) -> UpdateError {
+        UpdateError::Refused(failure.0)
+    }
+}
+
+impl Failure {
+    /// Something that is no fault of a row.
+    pub fn other(reason: impl std::fmt::Display) -> Failure {
+        Failure(format!(
+            "the rows cannot be migrated, and everything was taken back: {reason} [LC0250]"
+        ))
+    }
+}
 
 /// What the functions see of the world. It is the same in each call: what they make depends on their row only.
 pub(crate) struct Surroundings {
@@ -159,4 +178,10 @@ impl RowFunctions {
 
 fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+pub(super) fn too_long() -> Failure {
+    Failure("the functions for rows held a transaction up for longer than limits.backfill-transaction-time-max, and everything was taken back; \
+             make them faster, change fewer rows at a time meanwhile, or raise it [LC0249]"
+        .to_owned())
 }

@@ -17,13 +17,12 @@ use lightcone_table::RowId;
 use lightcone_types::TableId;
 use rustc_hash::FxHashMap;
 
-use self::functions::RowFunctions;
+use self::functions::{too_long, RowFunctions};
 use crate::environment::Environment;
-use crate::error::UpdateError;
 use crate::module::Program;
 use crate::options::DatabaseOptions;
 
-pub(crate) use self::functions::Surroundings;
+pub(crate) use self::functions::{Failure, Surroundings};
 
 /// Old rows that are copied at a time before their functions are called: so many, or so many bytes.
 const PART_ROWS_MAX: usize = 256;
@@ -38,25 +37,6 @@ const BATCH_CALL_TIME: Duration = Duration::from_secs(1);
 pub(crate) struct Resumed {
     pub program: Program,
     pub record: BackfillRecord,
-}
-
-/// Why a backfill cannot go on: the text is for whoever publishes.
-#[derive(Clone, Debug)]
-pub(crate) struct Failure(pub String);
-
-impl From<Failure> for UpdateError {
-    fn from(failure: Failure) -> UpdateError {
-        UpdateError::Refused(failure.0)
-    }
-}
-
-impl Failure {
-    /// Something that is no fault of a row.
-    pub fn other(reason: impl std::fmt::Display) -> Failure {
-        Failure(format!(
-            "the rows cannot be migrated, and everything was taken back: {reason} [LC0250]"
-        ))
-    }
 }
 
 /// Rows of several tables.
@@ -289,10 +269,4 @@ fn time_left(took: Duration, time_max: Duration) -> Result<Duration, Failure> {
 
 fn not_followed() -> Failure {
     Failure::other("the notes of which rows are done do not agree with the rows there are: something has changed rows that the new tables did not follow")
-}
-
-fn too_long() -> Failure {
-    Failure("the functions for rows held a transaction up for longer than limits.backfill-transaction-time-max, and everything was taken back; \
-             make them faster, change fewer rows at a time meanwhile, or raise it [LC0249]"
-        .to_owned())
 }

@@ -14,7 +14,6 @@ use std::time::Duration;
 use lightcone_engine::Counter;
 
 use crate::module_log::ModuleLogMetrics;
-use crate::shared::Shared;
 
 pub(crate) use self::functions::{Failure, FunctionCounters};
 pub use self::functions::{FunctionKind, FunctionMetrics};
@@ -68,7 +67,7 @@ pub(crate) struct Metrics {
     /// Transactions with a record that no reducer made, as of the last round.
     pub other_transactions: Counter,
     /// Time on the writer, by [`QueryKind`].
-    queries: [Histogram; QueryKind::ALL.len()],
+    pub queries: [Histogram; QueryKind::ALL.len()],
     /// Time on the threads for reads, of the queries that are not answered on the writer.
     pub reads: Histogram,
     pub outbound: OutboundCounters,
@@ -122,32 +121,6 @@ pub struct DatabaseMetrics {
 }
 
 impl DatabaseMetrics {
-    pub(crate) fn of(shared: &Shared) -> DatabaseMetrics {
-        let (metrics, limits) = (&shared.metrics, &shared.options.limits);
-        let module = shared.module();
-        let stats = shared.status.stats();
-        let reads_max = limits.reads_per_database_max.max(1);
-        let reads_left = shared.reads.available_permits();
-        let procedures = &shared.procedures.accounts;
-        DatabaseMetrics {
-            module: module.counters.read(SeriesMax::of(limits)),
-            rounds: metrics.rounds.snapshot(),
-            waits: metrics.waits.snapshot(),
-            queries: std::array::from_fn(|kind| metrics.queries[kind].snapshot()),
-            reads: metrics.reads.snapshot(),
-            other_transactions: metrics.other_transactions.get(),
-            outbound: metrics.outbound.read(),
-            module_log: shared.log.metrics(),
-            snapshots: metrics.snapshots.read(),
-            replayed: metrics.replayed,
-            wasm_memory_bytes: (shared.instances.memory.used() + procedures.memory.used()) as u64,
-            procedure_memory_bytes: procedures.all.used() as u64,
-            inbox_messages: shared.inbox.messages_taken() as u64,
-            reads_under_way: reads_max.saturating_sub(reads_left) as u64,
-            log_queue_bytes: stats.log_queue_bytes,
-        }
-    }
-
     /// Adds what another database has counted.
     pub fn add(&mut self, other: &DatabaseMetrics) {
         self.module.add(&other.module);

@@ -4,8 +4,8 @@ use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
+use super::buffer::LogBuffer;
 use super::clock::EvenClock;
-use super::Inner;
 
 /// How often a line says what was left out.
 const TELL_INTERVAL: Duration = Duration::from_secs(1);
@@ -13,22 +13,22 @@ const TELL_INTERVAL: Duration = Duration::from_secs(1);
 const VISIT_INTERVAL: Duration = Duration::from_secs(20 * 60);
 
 enum Work {
-    /// There are lines. The queue holds each log at most once so: [`super::Pending::is_queued`].
-    Write(Arc<Inner>),
-    Opened(Weak<Inner>),
+    /// There are lines. The queue holds each log at most once so: [`LogBuffer::take`].
+    Write(Arc<LogBuffer>),
+    Opened(Weak<LogBuffer>),
 }
 
 static QUEUE: OnceLock<Option<Sender<Work>>> = OnceLock::new();
 
 /// Has the log written soon.
-pub(super) fn wake(log: &Arc<Inner>) {
+pub(super) fn wake(log: &Arc<LogBuffer>) {
     if !send(Work::Write(log.clone())) {
         log.flush(true);
     }
 }
 
 /// Has old files of the log removed for as long as it is open.
-pub(super) fn opened(log: &Arc<Inner>) {
+pub(super) fn opened(log: &Arc<LogBuffer>) {
     send(Work::Opened(Arc::downgrade(log)));
 }
 
@@ -51,7 +51,7 @@ fn send(work: Work) -> bool {
 fn run(queue: &Receiver<Work>) {
     let mut open = OpenLogs::new();
     // Logs from which something was left out.
-    let mut to_tell: Vec<Weak<Inner>> = Vec::new();
+    let mut to_tell: Vec<Weak<LogBuffer>> = Vec::new();
     let mut told = Instant::now();
     loop {
         let wait = match to_tell.is_empty() {
@@ -60,7 +60,8 @@ fn run(queue: &Receiver<Work>) {
         };
         match queue.recv_timeout(wait) {
             Ok(Work::Write(log)) => {
-                let known = |other: &Weak<Inner>| std::ptr::eq(other.as_ptr(), Arc::as_ptr(&log));
+                let known =
+                    |other: &Weak<LogBuffer>| std::ptr::eq(other.as_ptr(), Arc::as_ptr(&log));
                 if log.flush(false) && !to_tell.iter().any(known) {
                     to_tell.push(Arc::downgrade(&log));
                 }
@@ -79,7 +80,7 @@ fn run(queue: &Receiver<Work>) {
 
 /// The logs of open databases, which are looked through from time to time, once the clock is believed.
 pub(super) struct OpenLogs {
-    logs: Vec<Weak<Inner>>,
+    logs: Vec<Weak<LogBuffer>>,
     clock: EvenClock,
     visited: Instant,
 }
@@ -98,7 +99,7 @@ impl OpenLogs {
         self.clock.is_even(SystemTime::now(), Instant::now())
     }
 
-    fn add(&mut self, log: Weak<Inner>) {
+    fn add(&mut self, log: Weak<LogBuffer>) {
         let is_believed = self.clock_is_even();
         OpenLogs::visit(std::slice::from_ref(&log), is_believed);
         // Those that were closed need not stay until the next visit.
@@ -119,7 +120,7 @@ impl OpenLogs {
     }
 
     /// Removes what is too old, if the clock is believed.
-    pub(super) fn visit(logs: &[Weak<Inner>], is_believed: bool) {
+    pub(super) fn visit(logs: &[Weak<LogBuffer>], is_believed: bool) {
         let logs = logs.iter().filter(|_| is_believed);
         for log in logs.filter_map(Weak::upgrade) {
             log.files().remove_days();

@@ -1,18 +1,15 @@
 //! Calls in WebAssembly: tasks that are suspended while they wait, so thousands need no more threads than there are processors.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
-use lightcone_host::{
-    HostEnv, InterruptReason, ProcedureOutcome, ProcedureResult, SuspendableInstance,
-};
+use lightcone_host::{HostEnv, InterruptReason, ProcedureOutcome, SuspendableInstance};
 
-use super::lease::LeasedTransactions;
-use super::{host_config, UnderWay};
+use super::leased_transactions::LeasedTransactions;
+use super::under_way::UnderWay;
+use crate::shared::Shared;
 
 /// Runs a call from its turn to its end.
-pub(super) async fn run(under_way: UnderWay) {
-    let shared = under_way.shared.clone();
+pub(super) async fn run(shared: Arc<Shared>, under_way: UnderWay) {
     let procedures = &shared.procedures;
     let running = tokio::select! {
         running = procedures.running.clone().acquire_owned() => running.ok(),
@@ -27,52 +24,32 @@ pub(super) async fn run(under_way: UnderWay) {
     let version = under_way.job().module.version;
     let instance = match procedures.take_idle(version) {
         Some(instance) => Ok(instance),
-        None => make(&under_way).await,
+        None => make(&shared, &under_way).await,
     };
     let mut instance = match instance {
         Ok(instance) => instance,
         Err(message) => return under_way.end(ProcedureOutcome::Failed { message }),
     };
     under_way.control.attach(instance.interrupt());
-    let waited = Arc::new(Mutex::new(Duration::ZERO));
-    let job = under_way.job();
-    let transactions = LeasedTransactions::new(
-        &shared,
-        job,
-        &under_way.control,
-        Some(running),
-        waited.clone(),
-    );
-    let started = shared.environment().instant();
+    let (job, control) = (under_way.job(), &under_way.control);
+    let transactions = LeasedTransactions::new(&shared, job, control, Some(running));
     let call = job.call().call();
     let outcome = instance.call(Box::new(transactions), &call).await;
-    let elapsed = shared.environment().instant() - started;
-    let waited = *waited.lock().unwrap_or_else(PoisonError::into_inner);
-    job.call()
-        .placement()
-        .note_run(elapsed.saturating_sub(waited));
     under_way.control.detach();
-    keep(&under_way, version, instance, &outcome);
+    // An instance is used again after a success only (spec 03 §3.4).
+    let is_current = shared.module().version == version;
+    if is_current && matches!(outcome, ProcedureOutcome::Returned(_)) {
+        procedures.put_idle(version, instance);
+    }
     under_way.end(outcome);
 }
 
-/// An instance is used again after a success only (spec 03 §3.4).
-fn keep(
+async fn make(
+    shared: &Shared,
     under_way: &UnderWay,
-    version: u64,
-    instance: Box<dyn SuspendableInstance>,
-    outcome: &ProcedureOutcome<ProcedureResult>,
-) {
-    let shared = &under_way.shared;
-    let is_current = shared.module().version == version;
-    if is_current && matches!(outcome, ProcedureOutcome::Returned(_)) {
-        shared.procedures.put_idle(version, instance);
-    }
-}
-
-async fn make(under_way: &UnderWay) -> Result<Box<dyn SuspendableInstance>, String> {
+) -> Result<Box<dyn SuspendableInstance>, String> {
     let loaded = &under_way.job().module.program.loaded;
-    let env = HostEnv::new(host_config(&under_way.shared));
+    let env = HostEnv::new(shared.procedure_config());
     match loaded.instantiate_suspendable(env) {
         None => Err("its engine runs no procedures beside the writer".to_owned()),
         Some(made) => made

@@ -8,8 +8,8 @@ use lightcone_table::RowLayout;
 use lightcone_types::{AlgebraicType, Encode};
 use tokio::sync::oneshot;
 
-use crate::answer::ReadError;
-use crate::budget::{Charge, ClientBudget, Exceeded, HeldBytes};
+use crate::budget::{Charge, ClientBudget, HeldBytes};
+use crate::error::{Exceeded, ReadError};
 use crate::evaluate::{Cursor, Source};
 use crate::metrics::Metrics;
 use crate::reads::{Job, Progress, Slice};
@@ -180,7 +180,7 @@ impl<E: RowEncoder> RowsOf<E> {
         self.cursor = cursor;
         self.is_done = !has_more;
         match self.exceeded {
-            Some(exceeded) => Err(ReadError::Exceeded(exceeded)),
+            Some(exceeded) => Err(exceeded.into()),
             None => Ok(true),
         }
     }
@@ -201,7 +201,7 @@ impl<E: RowEncoder> RowsOf<E> {
         self.source = source;
         self.is_done = !has_more;
         match self.exceeded {
-            Some(exceeded) => Err(ReadError::Exceeded(exceeded)),
+            Some(exceeded) => Err(exceeded.into()),
             None => Ok(true),
         }
     }
@@ -256,10 +256,10 @@ impl<E: RowEncoder> RowsOf<E> {
         }
         if self.ends_with_count() {
             let row = self.count.to_vec();
-            self.row(&row).map_err(ReadError::Exceeded)?;
+            self.row(&row)?;
         }
         self.encoder.end(&mut self.out);
-        self.end_piece().map_err(ReadError::Exceeded)?;
+        self.end_piece()?;
         Ok(Some(std::mem::take(&mut self.pieces)))
     }
 }

@@ -12,7 +12,8 @@ use super::schedule::{CALLS_PER_ROUND_MAX, ROUND_MAX};
 use super::{Origin, Writer};
 use crate::calls::{CallError, CallOutcome};
 use crate::events::{CallFailure, CallResult, Event};
-use crate::inbox::{Command, HttpCall, InboxItem, InboxPermit, Place};
+use crate::inbox::{Command, HttpCall, InboxItem};
+use crate::inbox_capacity::{InboxPermit, Place};
 use crate::metrics::{Failure, QueryKind};
 use crate::peer::ConnectionNumber;
 use crate::procedures::Asker;
@@ -37,7 +38,7 @@ impl Writer {
         place: Place,
     ) {
         let Some(client) = self.state.clients.get(&connection) else {
-            return self.shared.inbox.give_back(&place);
+            return self.shared.inbox.capacity.give_back(&place);
         };
         let (peer, connection_id) = (client.peer, client.connection_id);
         if decoded.version != self.module.version {
@@ -69,7 +70,7 @@ impl Writer {
                 self.end_round();
             }
         }
-        self.shared.inbox.give_back(&place);
+        self.shared.inbox.capacity.give_back(&place);
     }
 
     /// A procedure may make the writer serve others meanwhile: what its caller asked for behind it comes first, before what the

@@ -19,11 +19,12 @@ use crate::compile::SetCompiler;
 use crate::error::UpdateError;
 use crate::events::Event;
 use crate::metrics::{ModuleCounters, SeriesMax};
-use crate::migration::{cancelled, log_text, take_steps, Planned, Surroundings};
+use crate::migration::{cancelled, log_text, take_steps, Planned};
+use crate::migration_function::Surroundings;
 use crate::migration_progress::MigrationOutcome;
 use crate::module::{Module, Program};
+use crate::no_schedules;
 use crate::peer::ConnectionNumber;
-use crate::planned;
 use crate::request::CompiledSet;
 use lightcone_live::LiveQuery;
 
@@ -187,7 +188,7 @@ impl Writer {
     /// The server opens the database when it starts.
     pub(super) fn note_to_be_opened(&self) -> Result<(), UpdateError> {
         let options = &self.shared.options;
-        planned::set(&*options.storage, &options.directory, false).map_err(|error| {
+        no_schedules::set(&*options.storage, &options.directory, false).map_err(|error| {
             UpdateError::Database(format!("cannot note that calls may be planned: {error}"))
         })
     }

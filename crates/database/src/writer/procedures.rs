@@ -19,13 +19,13 @@ use lightcone_wire::server;
 use super::Writer;
 use crate::calls::{CallError, CallOutcome, HandlerAnswer, HandlerRequest};
 use crate::events::Event;
-use crate::inbox::InboxPermit;
+use crate::inbox_capacity::InboxPermit;
 use crate::metrics::{Failure, FunctionCounters};
-use crate::module::Module;
+use crate::module::{Function, Module};
 use crate::peer::ConnectionNumber;
 use crate::procedures::{
-    self, Asker, Call, Control, Ended, Full, Function, Granted, Job, Lease, LeaseRequest,
-    LeaseSlot, Origin, Returned, Waits, TABLES_CHANGED_TEXT,
+    self, Asker, Call, Control, Ended, Full, Granted, Job, Lease, LeaseRequest, LeaseSlot, Origin,
+    Returned, Waits, TABLES_CHANGED_TEXT,
 };
 use tokio::sync::oneshot;
 

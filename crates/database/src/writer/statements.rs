@@ -15,9 +15,8 @@ use super::Writer;
 use crate::environment::Environment;
 use crate::error::SqlError;
 use crate::evaluate::usable_index;
-use crate::inbox::HttpWrite;
+use crate::inbox::{HttpWrite, SqlStats};
 use crate::running_query::QUERY_MEMORY_BYTES_MAX;
-use crate::sql::SqlStats;
 
 /// So many rows are looked at, deleted or inserted before the time is looked at.
 const ROWS_PER_LOOK: usize = 1024;

@@ -13,13 +13,9 @@ use lightcone_storage::{OpenMode, Storage};
 pub const NO_SCHEDULES_FILE: &str = "no-schedules";
 
 /// Sets or removes the mark, durably.
-pub(crate) fn set(
-    storage: &dyn Storage,
-    directory: &Path,
-    nothing_planned: bool,
-) -> io::Result<()> {
+pub(crate) fn set(storage: &dyn Storage, directory: &Path, no_schedules: bool) -> io::Result<()> {
     let path = directory.join(NO_SCHEDULES_FILE);
-    let changed = match nothing_planned {
+    let changed = match no_schedules {
         true => storage.open(&path, OpenMode::CreateNew).map(drop),
         false => storage.remove(&path),
     };

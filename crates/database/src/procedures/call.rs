@@ -1,0 +1,146 @@
+//! A call of a procedure or HTTP handler, from its beginning to its end.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use lightcone_engine::ScheduleAt;
+use lightcone_host::{ProcedureCall, ProcedureOutcome, ProcedureResult, ReducerCall};
+use lightcone_types::{ConnectionId, Identity, Timestamp};
+use tokio::sync::oneshot;
+
+use super::{Control, Placement};
+use crate::calls::{CallError, CallOutcome, HandlerAnswer};
+use crate::inbox_capacity::InboxPermit;
+use crate::module::{Function, Module};
+use crate::peer::ConnectionNumber;
+use crate::trace::TraceContext;
+
+/// For whom a function of the module is called, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    pub identity: Identity,
+    pub connection_id: ConnectionId,
+    pub timestamp: Timestamp,
+    /// The call is traced.
+    pub trace: Option<TraceContext>,
+}
+
+/// A call of a procedure or handler.
+pub(crate) struct Job {
+    pub module: Arc<Module>,
+    pub function: Function,
+    pub origin: Origin,
+    /// For a handler the request.
+    pub args: Vec<u8>,
+    /// The body of a handler's request.
+    pub body: Bytes,
+    pub asker: Asker,
+}
+
+/// Who waits for what comes of a call.
+pub(crate) enum Asker {
+    Client {
+        connection: ConnectionNumber,
+        request_id: u32,
+    },
+    /// The caller's rows go when the call has ended.
+    Http {
+        permit: Option<InboxPermit>,
+        reply: oneshot::Sender<Result<CallOutcome, CallError>>,
+    },
+    Handler {
+        permit: Option<InboxPermit>,
+        reply: oneshot::Sender<Result<HandlerAnswer, CallError>>,
+    },
+    /// A row of a schedule table, by the number of its call: an update may move it to another table meanwhile.
+    Schedule {
+        number: u64,
+        at: ScheduleAt,
+        intended: Timestamp,
+    },
+    Nobody,
+}
+
+impl Asker {
+    /// The call is in the inbox no longer.
+    pub fn leave_inbox(&mut self) {
+        if let Asker::Http { permit, .. } | Asker::Handler { permit, .. } = self {
+            *permit = None;
+        }
+    }
+}
+
+/// The same, borrowed and without anybody who waits.
+#[derive(Clone, Copy)]
+pub(crate) struct Call<'a> {
+    pub module: &'a Module,
+    pub function: Function,
+    pub origin: &'a Origin,
+    pub args: &'a [u8],
+    pub body: &'a [u8],
+}
+
+impl<'a> Call<'a> {
+    pub fn placement(&self) -> &'a Placement {
+        self.module.placement(self.function)
+    }
+
+    pub fn call(&self) -> ProcedureCall<'a> {
+        let (id, name, body) = match self.function {
+            Function::Procedure(id) => (id, &self.module.procedure_names[id as usize], None),
+            Function::Handler(id) => {
+                let name = &self.module.http_handler_names[id as usize];
+                (id, name, Some(self.body))
+            }
+        };
+        ProcedureCall {
+            call: ReducerCall {
+                id,
+                name,
+                sender: self.origin.identity,
+                connection_id: self.origin.connection_id,
+                timestamp: self.origin.timestamp,
+                args: self.args,
+            },
+            body,
+        }
+    }
+}
+
+/// A call that has ended.
+pub(crate) struct Ended {
+    pub module: Arc<Module>,
+    pub function: Function,
+    pub origin: Origin,
+    pub asker: Asker,
+    pub control: Arc<Control>,
+    pub outcome: ProcedureOutcome<ProcedureResult>,
+}
+
+impl Job {
+    /// What it holds of its caller's while it is under way.
+    pub fn bytes(&self) -> usize {
+        self.args.len() + self.body.len()
+    }
+
+    pub fn call(&self) -> Call<'_> {
+        Call {
+            module: &self.module,
+            function: self.function,
+            origin: &self.origin,
+            args: &self.args,
+            body: &self.body,
+        }
+    }
+
+    pub fn ended(self, control: Arc<Control>, outcome: ProcedureOutcome<ProcedureResult>) -> Ended {
+        Ended {
+            control,
+            module: self.module,
+            function: self.function,
+            origin: self.origin,
+            asker: self.asker,
+            outcome,
+        }
+    }
+}
