@@ -31,7 +31,7 @@ say "dependencies"
 scripts/check-dependencies.py
 
 say "circles of imports"
-scripts/check-circles.py --new
+scripts/check-circles.py
 
 say "format"
 scripts/fmt.sh --check
