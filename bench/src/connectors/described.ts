@@ -49,11 +49,14 @@ export async function preparedFrom(
   };
   try {
     if (config.prep && test === "test-1") await reseed();
-    const { isDurable, software, ...described } = await descriptionOf(root, config);
+    const { isolation, durability, poolMax, roundTripsPerTx, orm, isDurable, software } = await descriptionOf(
+      root,
+      config,
+    );
     return {
       url: started.url,
       fairness: fairnessOf({
-        ...described,
+        ...{ isolation, durability, poolMax, roundTripsPerTx, orm },
         ...columns,
         ...(isDurable === false && { systemClass: "not-durable" as const }),
         colocated: started.processes() !== null,

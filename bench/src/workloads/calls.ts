@@ -5,7 +5,7 @@ import type { CallArguments, Connector } from "../connectors/connector";
 import type { Outcome, RunOperation } from "./workload";
 
 /** What is made of an answer. */
-type Judge = (answer: unknown, args: CallArguments) => Outcome;
+export type Judge = (answer: unknown, args: CallArguments) => Outcome;
 
 export const done: Judge = () => ({ ok: true });
 export const found: Judge = (answer) => ({ ok: true, found: answer });

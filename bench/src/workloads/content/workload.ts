@@ -1,9 +1,8 @@
 // content-crud (section 16): each test creates a record, reads, changes, reads, deletes and reads it again.
 
 import type { Config } from "../../config";
-import type { Connector } from "../../connectors/connector";
 import type { LatencyHistogram } from "../../core/histogram";
-import type { Engine, Operation, Outcome, RunOperation, Verdict, Workload, WorkloadRun } from "../workload";
+import type { Engine, Operation, Outcome, Verdict, Workload, WorkloadRun } from "../workload";
 
 const defaultTests = 10_000;
 const defaultConcurrency = 100;
@@ -18,55 +17,6 @@ export interface Content {
 }
 
 export type ContentChange = Pick<Content, "title" | "body" | "status">;
-
-/** How a system is asked for content. `read` answers null for what is not there; everything else that fails rejects. */
-export interface ContentClient {
-  create(connection: Connector, content: Content): Promise<string>;
-  read(connection: Connector, id: string): Promise<Partial<Content> | null>;
-  update(connection: Connector, id: string, change: ContentChange): Promise<void>;
-  delete(connection: Connector, id: string): Promise<void>;
-  /** Makes what the run needs; whoever runs without it starts empty. */
-  clear?(connection: Connector): Promise<void>;
-}
-
-interface ReadArguments {
-  id: string;
-  /** What must be found; null: nothing. */
-  expected: Content | null;
-}
-
-function isAsExpected(found: Partial<Content> | null, expected: Content | null): boolean {
-  if (found === null || expected === null) return found === expected;
-  return (["title", "body", "author", "status"] as const).every((name) => found[name] === expected[name]);
-}
-
-/** Operations that succeed if what was found is what must be there. */
-export function contentOps(client: ContentClient): Record<string, RunOperation> {
-  return {
-    create: async (connection, { content }) => ({
-      ok: true,
-      found: await client.create(connection, content as Content),
-    }),
-    read: async (connection, args) => {
-      const { id, expected } = args as unknown as ReadArguments;
-      const found = await client.read(connection, id);
-      if (isAsExpected(found, expected)) return { ok: true };
-      throw new Error(`read ${JSON.stringify(found)} instead of ${JSON.stringify(expected)}`.slice(0, 200));
-    },
-    update: async (connection, { id, change }) => {
-      await client.update(connection, id as string, change as ContentChange);
-      return { ok: true };
-    },
-    delete: async (connection, { id }) => {
-      await client.delete(connection, id as string);
-      return { ok: true };
-    },
-    clear: async (connection) => {
-      await client.clear?.(connection);
-      return { ok: true };
-    },
-  };
-}
 
 export function contentOf(runId: number, hasData: boolean): Content {
   return {
