@@ -23,7 +23,9 @@ const FOUNDERS_WARNING: usize = FOUNDERS_MAX / 5 * 4;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Change {
     /// The first change of a journal. A journal that was written anew has a higher number.
-    Begin { generation: u64 },
+    Begin {
+        generation: u64,
+    },
     /// A new database, or a new record of one with the same id.
     Database(DatabaseRecord),
     /// Its record goes; whose it was is remembered.

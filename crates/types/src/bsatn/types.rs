@@ -2,7 +2,6 @@
 
 use super::decode::Decode;
 use super::encode::Encode;
-use super::encode_as_inner;
 use super::reader::{DecodeError, Reader};
 use crate::algebraic_type::{
     AlgebraicType, ProductType, ProductTypeElement, SumType, SumTypeVariant, TypeRef,
