@@ -144,9 +144,7 @@ fn json_rules() {
     );
     let error = parse(r#"{"sections":[{"Tables":[{"x":1}]}]}"#).unwrap_err();
     assert!(
-        error.starts_with(
-            "sections[0].Tables[0]: unknown field `x`, expected `source_name`"
-        ),
+        error.starts_with("sections[0].Tables[0]: unknown field `x`, expected `source_name`"),
         "{error}"
     );
     assert!(parse(r#"{"sections":[],"sections":[]}"#)

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::str::FromStr;
 
-pub use lightcone_types::json::{JsonError, Node};
 use lightcone_types::json::{parse_to_depth, write_string, NodeKind};
+pub use lightcone_types::json::{JsonError, Node};
 use lightcone_types::{hex_decode, hex_encode, ColId, TypeRef};
 
 /// Arrays and objects may nest this deep; a definition that people write stays far below.
@@ -57,7 +57,10 @@ pub fn to_string(value: &dyn ToJson) -> String {
 }
 
 fn expected(what: &str, found: &Node<'_>) -> JsonError {
-    JsonError::at(found, format!("expected {what}, found {}", found.describe()))
+    JsonError::at(
+        found,
+        format!("expected {what}, found {}", found.describe()),
+    )
 }
 
 // ---- products and sums -------------------------------------------------------------------------
@@ -85,9 +88,7 @@ pub(super) fn product_fields<'a>(
     names: &[&str],
 ) -> Result<Vec<&'a Node<'a>>, JsonError> {
     match &value.kind {
-        NodeKind::Array(elements) if elements.len() == names.len() => {
-            Ok(elements.iter().collect())
-        }
+        NodeKind::Array(elements) if elements.len() == names.len() => Ok(elements.iter().collect()),
         NodeKind::Array(elements) => {
             let (given, wanted) = (elements.len(), names.len());
             let text = format!(
