@@ -163,12 +163,16 @@ fn put_sizes(text: &mut Text, databases: &[Shown]) {
     text.sizes(
         "spacetime_websocket_request_msg_size",
         "Bytes of messages of clients.",
-        databases.iter().map(|of| (of.websocket(), &of.counters.requests)),
+        databases
+            .iter()
+            .map(|of| (of.websocket(), &of.counters.requests)),
     );
     text.sizes(
         "spacetime_websocket_sent_msg_size_bytes",
         "Bytes of messages to clients, compressed, as they were sent.",
-        databases.iter().map(|of| (of.db(), &of.counters.sent_sizes)),
+        databases
+            .iter()
+            .map(|of| (of.db(), &of.counters.sent_sizes)),
     );
 }
 
@@ -182,7 +186,9 @@ fn put_times(text: &mut Text, databases: &[Shown]) {
         Kind::Gauge,
         "lightcone_writer_round_longest_seconds",
         "The longest of these since the database was opened.",
-        databases.iter().map(|of| (of.db(), of.metrics.rounds.longest_ns)),
+        databases
+            .iter()
+            .map(|of| (of.db(), of.metrics.rounds.longest_ns)),
     );
     text.times(
         "spacetime_reducer_wait_time_sec",
@@ -208,7 +214,9 @@ fn put_times(text: &mut Text, databases: &[Shown]) {
     text.few_times(
         "lightcone_snapshot_seconds",
         "Times in which snapshots were written.",
-        databases.iter().map(|of| (of.db(), &of.metrics.snapshots.times)),
+        databases
+            .iter()
+            .map(|of| (of.db(), &of.metrics.snapshots.times)),
     );
     text.seconds(
         Kind::Gauge,
