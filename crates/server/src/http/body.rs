@@ -352,3 +352,37 @@ fn stalled() -> Failure {
         "Failed to buffer the request body: the client stopped sending, or sends too slowly [LC0110]",
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::HeaderValue;
+
+    #[test]
+    fn types_that_are_json() {
+        let with = |value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(value));
+            headers
+        };
+        for value in [
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "application/vnd.api+json",
+            " application/json ",
+        ] {
+            assert!(check_is_json(&with(value)).is_ok(), "{value}");
+        }
+        for value in [
+            "",
+            "json",
+            "text/json",
+            "application/jsonx",
+            "application/x-www-form-urlencoded",
+            "text/plain",
+        ] {
+            assert!(check_is_json(&with(value)).is_err(), "{value}");
+        }
+        assert!(check_is_json(&HeaderMap::new()).is_err());
+    }
+}

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{header, HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::Extension;
 
 use super::body::{not_json, RecordAndBody};
+use super::delivery;
 use super::path::FunctionPath;
 use super::traced::Traced;
-use super::delivery;
 use crate::auth;
 use crate::control::DatabaseRecord;
 use crate::database::{CallArgs, CallError, CallOutcome, Caller, DatabaseHandle, TraceContext};

@@ -61,7 +61,10 @@ impl FromRequestParts<Arc<ServerState>> for Permitted {
     ) -> Result<Self, Failure> {
         let DatabasePath(path) = DatabasePath::from_request_parts(parts, state).await?;
         let record = state.record(&path)?;
-        let action = parts.extensions.get::<&Route>().and_then(|route| route.action);
+        let action = parts
+            .extensions
+            .get::<&Route>()
+            .and_then(|route| route.action);
         let caller = parts.extensions.get::<Caller>();
         let (Some(action), Some(caller)) = (action, caller) else {
             return Err(Failure::internal("the route names no right, or no caller"));

@@ -9,9 +9,7 @@ use lightcone_types::Identity;
 
 use super::body::SentBody;
 use super::path::DatabasePath;
-use super::publish_request::{
-    check_replicas, host_type, own_publish_guard, success, turn_to_load,
-};
+use super::publish_request::{check_replicas, host_type, own_publish_guard, success, turn_to_load};
 use super::query::Query;
 use crate::auth::Caller;
 use crate::client_address::Client;

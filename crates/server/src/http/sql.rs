@@ -11,9 +11,9 @@ use lightcone_types::ProductType;
 
 use super::body::RecordAndBody;
 use super::call::{caller_of, EXECUTION_MICROS};
+use super::delivery;
 use super::pieces::PiecesBody;
 use super::query::Query;
-use super::delivery;
 use crate::auth;
 use crate::collaborators;
 use crate::control::DatabaseRecord;
