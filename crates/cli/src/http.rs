@@ -4,7 +4,7 @@ use reqwest::header::CONTENT_TYPE;
 use reqwest::redirect::Policy;
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 
-use lightcone_types::Identity;
+use lightcone_types::{error_code, Identity};
 
 use crate::address::{is_loopback, origin};
 use crate::error::{Error, Result};
@@ -276,7 +276,7 @@ pub fn refusal(status: StatusCode, body: &str) -> Error {
                 or_status(body, status)
             ),
         ),
-        StatusCode::FORBIDDEN if !body.contains("[LC") => Error::coded("LC0615", body),
+        StatusCode::FORBIDDEN if error_code(body).is_none() => Error::coded("LC0615", body),
         StatusCode::UNAUTHORIZED => Error::coded(
             "LC0614",
             format!(

@@ -1,7 +1,7 @@
 //! The bytes of a segment. Drawn in `docs/on-disk-formats.md`; numbers are little-endian.
 
 use crc32c::crc32c_append;
-use lightcone_storage::{FilePosition, LogOffset};
+use lightcone_storage::{number_in_name, u32_at, u64_at, FilePosition, LogOffset};
 
 use crate::epoch::Epoch;
 
@@ -190,17 +190,7 @@ pub(crate) fn segment_name(first_offset: LogOffset) -> String {
 }
 
 pub(crate) fn parse_segment_name(name: &str) -> Option<LogOffset> {
-    let digits = name.strip_suffix(".segment")?;
-    (digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit()))
-        .then(|| digits.parse().ok().map(LogOffset::new))?
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+    number_in_name(name, "segment").map(LogOffset::new)
 }
 
 #[cfg(test)]

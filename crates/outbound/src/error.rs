@@ -73,7 +73,7 @@ pub(crate) fn hide_query(url: &mut Url) {
 }
 
 /// The chain of causes of an error, joined with `: `.
-fn error_chain(error: &dyn std::error::Error) -> String {
+pub fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {

@@ -17,7 +17,7 @@ mod this_machine;
 pub use address::is_public;
 pub use allow::{AllowList, AllowRuleError};
 pub use client::{literal_address, Outbound, OutboundOptions};
-pub use error::{OutboundError, REFUSED_TEXT};
+pub use error::{error_chain, OutboundError, REFUSED_TEXT};
 pub use filter::Reach;
 pub use lookup::{Lookup, SystemLookup};
 pub use request::{Bounds, Request, Response};

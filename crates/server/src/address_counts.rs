@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::client_address::bounded_as;
 
@@ -27,15 +29,11 @@ impl AddressCounts {
         })
     }
 
-    fn counts(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// None if the address has as many as it may have. `is_trusted`: a proxy, behind which are many.
     pub(crate) fn enter(self: &Arc<Self>, peer: IpAddr, is_trusted: bool) -> Option<Counted> {
         let address = counted_as(peer).filter(|_| !is_trusted);
         if let Some(address) = address {
-            let mut counts = self.counts();
+            let mut counts = self.counts.lock();
             let count = counts.entry(address).or_default();
             if *count >= self.max {
                 return None;
@@ -52,7 +50,7 @@ impl AddressCounts {
 impl Drop for Counted {
     fn drop(&mut self) {
         let Some(address) = self.address else { return };
-        let mut counts = self.counts.counts();
+        let mut counts = self.counts.counts.lock();
         if let Some(count) = counts.get_mut(&address) {
             *count -= 1;
             if *count == 0 {
@@ -85,7 +83,7 @@ mod tests {
         assert!(enter("10.0.0.2").is_some());
         drop(first);
         assert!(enter("10.0.0.1").is_some(), "and is given back at once");
-        assert_eq!(counts.counts().len(), 1);
+        assert_eq!(counts.counts.lock().len(), 1);
     }
 
     #[test]

@@ -14,10 +14,11 @@ mod state;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
 use lightcone_storage::Storage;
 use lightcone_types::Identity;
+use parking_lot::{Mutex, RwLock};
 
 use crate::names::DatabaseName;
 pub use bounds::Bounds;
@@ -82,37 +83,29 @@ impl ControlDb {
         self.open.clone()
     }
 
-    fn state(&self) -> RwLockReadGuard<'_, State> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn state_mut(&self) -> RwLockWriteGuard<'_, State> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Closes the files, with the marks of a proper end. A change opens them again.
     pub fn close(&self) {
-        *self.journal() = None;
+        *self.journal.lock() = None;
     }
 
     /// The identity that a name leads to.
     pub fn resolve(&self, name: &str) -> Result<Option<Identity>> {
-        Ok(self.state().names.get(name).copied())
+        Ok(self.state.read().names.get(name).copied())
     }
 
     pub fn owner_of_top_level_domain(&self, name: &str) -> Result<Option<Identity>> {
-        Ok(self.state().domains.get(name).copied())
+        Ok(self.state.read().domains.get(name).copied())
     }
 
     pub fn database(&self, identity: &Identity) -> Result<Option<DatabaseRecord>> {
-        let state = self.state();
+        let state = self.state.read();
         let id = state.ids.get(identity);
         Ok(id.and_then(|id| state.databases.get(id)).cloned())
     }
 
     /// Databases in the order of their ids.
     pub fn databases(&self) -> Result<Vec<DatabaseRecord>> {
-        Ok(self.state().databases.values().cloned().collect())
+        Ok(self.state.read().databases.values().cloned().collect())
     }
 
     /// May this owner have one more database?
@@ -121,35 +114,35 @@ impl ControlDb {
     /// The server has as many as it may ([`ControlError::TooManyDatabases`]), or the owner has
     /// ([`ControlError::TooManyOfOwner`]).
     pub fn may_have_more(&self, owner: &Identity) -> Result<()> {
-        self.bounds.check_databases(&self.state(), owner)
+        self.bounds.check_databases(&self.state.read(), owner)
     }
 
     pub fn names_of(&self, identity: &Identity) -> Result<Vec<String>> {
-        let state = self.state();
+        let state = self.state.read();
         Ok(state.names_of.get(identity).cloned().unwrap_or_default())
     }
 
     pub fn is_locked(&self, identity: &Identity) -> Result<bool> {
-        Ok(self.state().locks.contains(identity))
+        Ok(self.state.read().locks.contains(identity))
     }
 
     /// The role that the owner of a database has given an identity.
     pub fn role(&self, database: &Identity, identity: &Identity) -> Option<Role> {
-        let state = self.state();
+        let state = self.state.read();
         let known = state.collaborators.get(database)?;
         known.get(identity).copied()
     }
 
     /// All that have a role in a database, by their identities.
     pub fn collaborators(&self, database: &Identity) -> Vec<(Identity, Role)> {
-        let state = self.state();
+        let state = self.state.read();
         let known = state.collaborators.get(database).into_iter().flatten();
         known.map(|(identity, role)| (*identity, *role)).collect()
     }
 
     /// The databases that an identity owns, and those in which it has a role, in the order of their ids.
     pub fn databases_of(&self, identity: &Identity) -> (Vec<Identity>, Vec<(Identity, Role)>) {
-        let state = self.state();
+        let state = self.state.read();
         let (mut owned, mut roles) = (Vec::new(), Vec::new());
         for record in state.databases.values() {
             let known = state.collaborators.get(&record.identity);
@@ -162,18 +155,14 @@ impl ControlDb {
         (owned, roles)
     }
 
-    fn journal(&self) -> MutexGuard<'_, Option<Journal>> {
-        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Decides on changes and carries them out, all or none; they are durable on return. No changes are a result too.
     ///
     /// # Errors
     /// Nothing was changed, unless the error [is unknown](ControlError::is_unknown).
     fn change<T>(&self, decide: impl FnOnce(&State) -> Result<(T, Vec<Change>)>) -> Result<T> {
-        let mut held = self.journal();
+        let mut held = self.journal.lock();
         let mut journal = self.take_journal(&mut held)?;
-        let decided = decide(&self.state());
+        let decided = decide(&self.state.read());
         let (result, changes) = match decided {
             Ok((result, changes)) if !changes.is_empty() => (result, changes),
             decided => {
@@ -186,9 +175,9 @@ impl ControlDb {
             drop(journal);
             return self.find_out(&mut held, changes, error).map(|()| result);
         }
-        apply(&mut self.state_mut(), changes);
+        apply(&mut self.state.write(), changes);
         // For readers the state stays open: this writes for long.
-        match journal.rewrite_if_long(&self.state()) {
+        match journal.rewrite_if_long(&self.state.read()) {
             Ok(()) => *held = Some(journal),
             // The change is durable all the same.
             Err(error) => {
@@ -204,7 +193,7 @@ impl ControlDb {
             return Ok(journal);
         }
         let (journal, state) = Journal::open(&self.storage, &self.directory)?;
-        *self.state_mut() = state;
+        *self.state.write() = state;
         Ok(journal)
     }
 
@@ -218,7 +207,7 @@ impl ControlDb {
         changes: Vec<Change>,
         error: ControlError,
     ) -> Result<()> {
-        let mut changed = self.state().clone();
+        let mut changed = self.state.read().clone();
         apply(&mut changed, changes);
         let journal = self.take_journal(held);
         let journal = journal.map_err(|again| ControlError::Unknown {
@@ -226,8 +215,8 @@ impl ControlDb {
             again: again.to_string(),
         })?;
         *held = Some(journal);
-        changed.generation = self.state().generation;
-        if *self.state() != changed {
+        changed.generation = self.state.read().generation;
+        if *self.state.read() != changed {
             return Err(error);
         }
         tracing::error!(%error, "a change of the control database failed halfway; it is on the disk, so it counts");
@@ -239,7 +228,7 @@ impl ControlDb {
     /// # Errors
     /// The journal cannot be read.
     pub fn settle(&self) -> Result<()> {
-        let mut held = self.journal();
+        let mut held = self.journal.lock();
         let journal = self.take_journal(&mut held)?;
         *held = Some(journal);
         Ok(())
@@ -304,7 +293,7 @@ impl ControlDb {
 
     /// The newest number that [`ControlDb::next_replica_id`] has given; 0 if none.
     pub fn last_replica_id(&self) -> Result<u64> {
-        Ok(self.state().last_replica_id)
+        Ok(self.state.read().last_replica_id)
     }
 
     /// Adds the record of a new database, with the next id.
@@ -331,7 +320,7 @@ impl ControlDb {
 
     /// A name that leads to a database, or where one was or will be, and belongs to somebody else than `owner`.
     pub fn name_of_another(&self, identity: &Identity, owner: &Identity) -> Option<String> {
-        name_of_another(&self.state(), identity, owner).cloned()
+        name_of_another(&self.state.read(), identity, owner).cloned()
     }
 
     /// May `owner` create a database under an identity that he has chosen?
@@ -340,7 +329,7 @@ impl ControlDb {
     /// A name of somebody else leads there ([`ControlError::NameOfAnother`]), it was somebody else's
     /// ([`ControlError::FoundedByAnother`]), or may have been ([`ControlError::FoundersForgotten`]).
     pub fn may_choose(&self, identity: &Identity, owner: &Identity) -> Result<()> {
-        let state = self.state();
+        let state = self.state.read();
         if let Some(name) = name_of_another(&state, identity, owner) {
             return Err(ControlError::NameOfAnother(name.clone()));
         }

@@ -3,11 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::path::Path;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lightcone_storage::DiskReserve;
 use lightcone_types::Identity;
+use parking_lot::RwLock;
 
 use crate::control::{ControlDb, ControlError, DatabaseRecord, HostType};
 use crate::data_dir::DataDir;
@@ -172,7 +173,7 @@ impl Databases {
 
     /// The database, unless it is not open or failed; a failed one is opened again from its log.
     pub(crate) fn running(&self, identity: &Identity) -> Option<Running> {
-        let open = read(&self.running);
+        let open = self.running.read();
         let running = open.databases.get(identity);
         running
             .filter(|running| running.handle.is_running())
@@ -181,7 +182,7 @@ impl Databases {
 
     /// All that are open. `look` sees what closed ones have left, at the same moment.
     pub(crate) fn running_beside(&self, look: impl FnOnce(&Left)) -> Vec<(Identity, Running)> {
-        let open = read(&self.running);
+        let open = self.running.read();
         look(&open.left);
         let all = open.databases.iter();
         all.map(|(id, running)| (*id, running.clone())).collect()
@@ -211,14 +212,14 @@ impl Databases {
         if let Some(running) = self.running(identity) {
             return Ok(running);
         }
-        if read(&self.running).closed {
+        if self.running.read().closed {
             return Err(OpenError::Gone);
         }
-        if read(&self.suspended).contains(identity) {
+        if self.suspended.read().contains(identity) {
             let control = self.control.clone();
             let settled = blocking(move || control.settle()).await;
             settled.map_err(OpenError::Failed)?;
-            write(&self.suspended).remove(identity);
+            self.suspended.write().remove(identity);
         }
         match self.control.database(identity) {
             Ok(Some(record)) => self.open_record(&record).await,
@@ -228,13 +229,15 @@ impl Databases {
     }
 
     async fn open_record(&self, record: &DatabaseRecord) -> Result<Running, OpenError> {
-        if let Some((at, reason)) = read(&self.failed).get(&record.identity) {
+        if let Some((at, reason)) = self.failed.read().get(&record.identity) {
             if at.elapsed() < RETRY_AFTER {
                 return Err(OpenError::Failed(reason.clone()));
             }
         }
         // One that failed may still hold its log.
-        let failed = read(&self.running)
+        let failed = self
+            .running
+            .read()
             .databases
             .get(&record.identity)
             .map(|running| running.handle.clone());
@@ -249,14 +252,16 @@ impl Databases {
         });
         match opened.await {
             // A stop of the server waits for the openings that are under way.
-            Ok(started) if read(&self.running).closed => {
+            Ok(started) if self.running.read().closed => {
                 end(&identity, started.into_handle(), ShutdownReason::ServerStop).await;
                 Err(OpenError::Gone)
             }
             Ok(started) => Ok(self.insert(started)),
             Err(reason) => {
                 tracing::error!(database = %identity, reason, "a database cannot be opened");
-                write(&self.failed).insert(identity, (Instant::now(), reason.clone()));
+                self.failed
+                    .write()
+                    .insert(identity, (Instant::now(), reason.clone()));
                 Err(OpenError::Failed(reason))
             }
         }
@@ -313,8 +318,8 @@ impl Databases {
     /// Makes a started database the running one.
     pub(crate) fn insert(&self, started: Started) -> Running {
         let identity = started.identity;
-        write(&self.failed).remove(&identity);
-        let mut open = write(&self.running);
+        self.failed.write().remove(&identity);
+        let mut open = self.running.write();
         let running = Running {
             handle: started.into_handle(),
             counters: Arc::default(),
@@ -363,7 +368,7 @@ impl Databases {
     }
 
     fn identities_of(&self, are: impl Fn(&Running) -> bool) -> Vec<Identity> {
-        let open = read(&self.running);
+        let open = self.running.read();
         let found = open.databases.iter().filter(|(_, running)| are(running));
         found.map(|(identity, _)| *identity).collect()
     }
@@ -426,8 +431,8 @@ impl Databases {
     /// Ends a database that may not exist any more: the control database failed, so it is unknown. It opens again,
     /// if it exists, when that can be read: what it would acknowledge until then might be lost.
     pub(crate) async fn suspend(&self, identity: &Identity) {
-        write(&self.suspended).insert(*identity);
-        let running = read(&self.running).databases.get(identity).cloned();
+        self.suspended.write().insert(*identity);
+        let running = self.running.read().databases.get(identity).cloned();
         if let Some(running) = running {
             end(identity, running.handle, ShutdownReason::Suspended).await;
         }
@@ -436,7 +441,7 @@ impl Databases {
     /// Ends a database and removes the files of its replica.
     pub(crate) async fn remove(&self, record: &DatabaseRecord) {
         let running = self.take(&record.identity);
-        write(&self.failed).remove(&record.identity);
+        self.failed.write().remove(&record.identity);
         if let Some(running) = running {
             end(&record.identity, running.handle, ShutdownReason::Deleted).await;
         }
@@ -445,7 +450,7 @@ impl Databases {
 
     /// It is among the running ones no more.
     fn take(&self, identity: &Identity) -> Option<Running> {
-        let mut open = write(&self.running);
+        let mut open = self.running.write();
         let running = open.databases.remove(identity)?;
         open.left.add(&running);
         Some(running)
@@ -458,7 +463,7 @@ impl Databases {
             closed: true,
             ..Open::default()
         };
-        let running = std::mem::replace(&mut *write(&self.running), open).databases;
+        let running = std::mem::replace(&mut *self.running.write(), open).databases;
         let mut ending = tokio::task::JoinSet::new();
         for (identity, running) in running {
             ending.spawn(async move {
@@ -520,7 +525,7 @@ fn create_replica(
         remove_files(&directory);
         match error {
             DatabaseError::Load(error) if error.is_busy() => CreateError::Busy(error.to_string()),
-            error => CreateError::Failed(crate::error::error_chain(&error)),
+            error => CreateError::Failed(lightcone_outbound::error_chain(&error)),
         }
     })
 }
@@ -544,17 +549,7 @@ async fn blocking<T: Send + 'static, E: std::error::Error + Send + 'static>(
 ) -> Result<T, String> {
     match tokio::task::spawn_blocking(work).await {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(crate::error::error_chain(&error)),
+        Ok(Err(error)) => Err(lightcone_outbound::error_chain(&error)),
         Err(_) => Err(STOPPED.to_owned()),
     }
-}
-
-fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
-    lock.read()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
-    lock.write()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }

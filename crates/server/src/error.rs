@@ -1,4 +1,4 @@
-//! What can go wrong while a server starts, and the text of errors with their causes.
+//! What can go wrong while a server starts.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -118,19 +118,4 @@ impl Error {
             source,
         }
     }
-}
-
-/// The chain of causes of an error, joined with `: `.
-pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let inner_text = inner.to_string();
-        if !text.ends_with(&inner_text) {
-            text.push_str(": ");
-            text.push_str(&inner_text);
-        }
-        cause = inner.source();
-    }
-    text
 }

@@ -1,9 +1,10 @@
 //! Locks by identity, made when they are wanted and gone when nobody wants them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use lightcone_types::Identity;
+use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
 
 type Lock = Arc<tokio::sync::Mutex<()>>;
@@ -19,12 +20,8 @@ pub(crate) struct NameLock {
 }
 
 impl NameLocks {
-    fn map(&self) -> MutexGuard<'_, HashMap<Identity, Lock>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) async fn lock(&self, identity: &Identity) -> NameLock {
-        let lock = self.map().entry(*identity).or_default().clone();
+        let lock = self.0.lock().entry(*identity).or_default().clone();
         // First, so that a wait that is given up leaves nothing behind.
         let mut held = NameLock {
             locks: self.clone(),
@@ -39,7 +36,7 @@ impl NameLocks {
 impl Drop for NameLock {
     fn drop(&mut self) {
         self.guard = None;
-        let mut map = self.locks.map();
+        let mut map = self.locks.0.lock();
         let is_last = |lock: &Lock| Arc::strong_count(lock) == 1;
         if map.get(&self.identity).is_some_and(is_last) {
             map.remove(&self.identity);

@@ -5,9 +5,10 @@
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use lightcone_types::Identity;
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 /// Modules that are loaded at once, at least; one owner's may take all but one.
@@ -85,10 +86,6 @@ impl Publishing {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits for a turn, behind those that came before.
     pub(crate) async fn turn(self: &Arc<Self>, publisher: Publisher) -> Result<Turn, Full> {
         let (turn, granted) = self.enqueue(publisher)?;
@@ -102,7 +99,7 @@ impl Publishing {
         publisher: Publisher,
     ) -> Result<(Turn, oneshot::Receiver<()>), Full> {
         let (sender, granted) = oneshot::channel();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let number = state.next;
         state.next += 1;
         state.waiting.push_back((number, publisher, sender));
@@ -169,7 +166,7 @@ impl State {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let mut state = self.publishing.state();
+        let mut state = self.publishing.state.lock();
         state.running.retain(|(number, _)| *number != self.number);
         state.waiting.retain(|(number, ..)| *number != self.number);
         state.grant(self.publishing.turns);
@@ -263,7 +260,7 @@ mod tests {
         waits.abort();
         assert!(waits.await.is_err());
         drop(first);
-        let state = publishing.state();
+        let state = publishing.state.lock();
         assert!(state.running.is_empty() && state.waiting.is_empty());
     }
 }

@@ -379,7 +379,7 @@ async fn serve_connection(
         tokio::select! {
             result = connection.as_mut() => {
                 if let Err(error) = result {
-                    tracing::debug!(error = crate::error::error_chain(&*error), "connection ended");
+                    tracing::debug!(error = lightcone_outbound::error_chain(&*error), "connection ended");
                 }
                 return;
             }

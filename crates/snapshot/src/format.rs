@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use lightcone_storage::{FilePosition, LogOffset};
+use lightcone_storage::{u32_at, u64_at, FilePosition, LogOffset};
 
 /// The version this code writes, and the only one it reads.
 pub(crate) const FORMAT_VERSION: u32 = 1;
@@ -190,20 +190,6 @@ pub(crate) fn manifest_name(offset: LogOffset) -> String {
 
 pub(crate) fn pack_name(number: u64) -> String {
     format!("{number:020}.pack")
-}
-
-pub(crate) fn parse_name(name: &str, extension: &str) -> Option<u64> {
-    let digits = name.strip_suffix(extension)?.strip_suffix('.')?;
-    (digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit()))
-        .then(|| digits.parse().ok())?
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
 #[cfg(test)]

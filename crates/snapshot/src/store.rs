@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
-use lightcone_storage::{disk, File, FilePosition, LogOffset, OpenMode, Storage};
+use lightcone_storage::{disk, number_in_name, File, FilePosition, LogOffset, OpenMode, Storage};
 
 use crate::error::{Problem, SnapshotError};
-use crate::format::{manifest_name, pack_name, parse_name, Manifest, ObjectHash, PackEntry};
+use crate::format::{manifest_name, pack_name, Manifest, ObjectHash, PackEntry};
 use crate::reader::{load_manifest, Snapshot};
 use crate::shared::{Busy, Reusable, Shared, Stored};
 use crate::writer::SnapshotWriter;
@@ -92,7 +92,7 @@ impl SnapshotStore {
             .map_err(SnapshotError::io("list", directory))?;
         let mut numbers: Vec<u64> = names
             .iter()
-            .filter_map(|name| parse_name(name, extension))
+            .filter_map(|name| number_in_name(name, extension))
             .collect();
         numbers.sort_unstable();
         Ok(numbers)

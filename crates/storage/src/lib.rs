@@ -9,6 +9,7 @@
 
 mod disk;
 mod log_files;
+mod numbers;
 mod offset;
 mod position;
 mod reserve;
@@ -17,6 +18,7 @@ mod storage;
 
 pub use disk::{disk, DiskStorage};
 pub use log_files::{has_log_files, log_tail, LogBounds, LogFiles, NotWritten};
+pub use numbers::{number_in_name, u32_at, u64_at};
 pub use offset::LogOffset;
 pub use position::FilePosition;
 pub use reserve::DiskReserve;

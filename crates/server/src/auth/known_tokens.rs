@@ -1,7 +1,9 @@
 //! Tokens that were verified before: checking a signature costs more than the call that it comes with.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
 
 use super::token::Caller;
 
@@ -18,9 +20,7 @@ pub(super) struct KnownTokens {
 
 impl KnownTokens {
     pub fn get(&self, token: &str) -> Option<Caller> {
-        // No code panics in between; what is there was verified in any case.
-        let callers = self.callers.read().unwrap_or_else(PoisonError::into_inner);
-        callers.get(token).cloned()
+        self.callers.read().get(token).cloned()
     }
 
     /// Keeps a caller whose token was verified with our own key.
@@ -28,7 +28,7 @@ impl KnownTokens {
         if caller.claims.expires_at.is_some() || caller.token.len() > TOKEN_BYTES_MAX {
             return;
         }
-        let mut callers = self.callers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut callers = self.callers.write();
         if callers.len() >= KNOWN_TOKENS_MAX {
             callers.clear();
         }

@@ -5,10 +5,11 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lightcone_outbound::{Outbound, OutboundOptions, Reach, Url};
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use super::claims::TokenError;
@@ -112,12 +113,12 @@ impl OidcClient {
     ) -> Option<Arc<KeySet>> {
         let issuer = self.inner.listed.get(name)?;
         let _turn = issuer.turn.acquire().await.ok()?;
-        let newest = issuer.keys().newest();
+        let newest = issuer.keys.lock().newest();
         let (newest, fetched_at) = newest?;
         if !Arc::ptr_eq(&newest, known) {
             return Some(newest);
         }
-        let failed_at = issuer.keys().failed_at;
+        let failed_at = issuer.keys.lock().failed_at;
         let asked_at = failed_at.map_or(fetched_at, |at| at.max(fetched_at));
         if asked_at.elapsed() < self.inner.refresh_for_new_key_after {
             return None;
@@ -127,7 +128,7 @@ impl OidcClient {
 
     /// `Some(None)`: failed a moment ago. Starts a refresh in the background when the keys are old.
     fn remembered(&self, issuer: &Arc<Issuer>) -> Option<Option<Arc<KeySet>>> {
-        let keys = issuer.keys();
+        let keys = issuer.keys.lock();
         if let Some(pinned) = &keys.pinned {
             return Some(Some(pinned.clone()));
         }
@@ -158,7 +159,7 @@ impl Inner {
     async fn fetch(&self, issuer: &Issuer) -> Option<Arc<KeySet>> {
         let found = tokio::time::timeout(FETCH_TIMEOUT, self.discover(issuer)).await;
         let found = found.unwrap_or_else(|_| Err("it does not answer in time".into()));
-        let mut keys = issuer.keys();
+        let mut keys = issuer.keys.lock();
         match found {
             Ok(set) => {
                 let set = Arc::new(set);
@@ -249,10 +250,6 @@ impl Issuer {
         self.url.as_ref().map_or("", Url::as_str)
     }
 
-    fn keys(&self) -> MutexGuard<'_, Keys> {
-        lock(&self.keys)
-    }
-
     /// Where the keys are, and how far the request for them may go: what the operator has allowed is the issuer's host, and no
     /// other one that it points to.
     fn keys_address(&self, text: &str) -> Result<(Url, Reach), String> {
@@ -273,11 +270,6 @@ impl Issuer {
         };
         Ok((url, reach))
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Each change is one assignment: a panic leaves no half of one.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

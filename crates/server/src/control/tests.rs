@@ -228,7 +228,7 @@ fn flip(path: &Path, at: usize) {
 fn no_flipped_bit_changes_an_answer() {
     let gold = gold();
     let control = ControlDb::open(gold.path()).expect("open");
-    let expected = control.state().clone();
+    let expected = control.state.read().clone();
     drop(control);
     let mut mended = 0;
     for (number, file) in files(gold.path()).iter().enumerate() {
@@ -244,7 +244,7 @@ fn no_flipped_bit_changes_an_answer() {
             flip(&flipped, at);
             let control = ControlDb::open(dir.path());
             let control = control.unwrap_or_else(|error| panic!("{number} {at}: {error}"));
-            assert_eq!(*control.state(), expected, "{} {at}", file.display());
+            assert_eq!(*control.state.read(), expected, "{} {at}", file.display());
             mended += usize::from(dir.path().join("copy-1.damaged").exists());
             mended += usize::from(dir.path().join("copy-2.damaged").exists());
             control.next_replica_id().expect("changes go on");
@@ -290,11 +290,15 @@ fn damage_in_both_copies_is_refused() {
 #[test]
 fn a_copy_that_is_gone_or_behind_is_made_again() {
     let gold = gold();
-    let expected = ControlDb::open(gold.path()).expect("open").state().clone();
+    let expected = ControlDb::open(gold.path())
+        .expect("open")
+        .state
+        .read()
+        .clone();
     for name in ["copy-1", "copy-2"] {
         std::fs::remove_dir_all(gold.path().join(name)).expect("removed");
         let control = ControlDb::open(gold.path()).expect("opens");
-        assert_eq!(*control.state(), expected);
+        assert_eq!(*control.state.read(), expected);
     }
     // A crash between the two: one copy has a record more.
     let older = tempfile::tempdir().expect("temporary directory");
@@ -313,7 +317,7 @@ fn a_failed_change_is_not_there_and_the_next_one_opens_the_store_again() {
     let dir = gold();
     let control = ControlDb::open(dir.path()).expect("opens");
     // As after a failed write.
-    *control.journal() = None;
+    *control.journal.lock() = None;
     let hidden = dir.path().join("hidden");
     for name in ["copy-1", "copy-2"] {
         std::fs::create_dir_all(&hidden).expect("created");
@@ -336,8 +340,8 @@ fn a_failed_change_is_not_there_and_the_next_one_opens_the_store_again() {
 fn a_long_journal_is_written_anew() {
     let dir = gold();
     let control = ControlDb::open(dir.path()).expect("opens");
-    let mut state = control.state().clone();
-    let mut held = control.journal();
+    let mut state = control.state.read().clone();
+    let mut held = control.journal.lock();
     let journal = held.as_mut().expect("open");
     journal.pretend_long();
     journal.rewrite_if_long(&state).expect("written anew");
@@ -347,7 +351,7 @@ fn a_long_journal_is_written_anew() {
     let control = ControlDb::open(dir.path()).expect("opens");
     state.generation = 2;
     state.last_replica_id = replica;
-    assert_eq!(*control.state(), state);
+    assert_eq!(*control.state.read(), state);
 }
 
 #[test]
@@ -397,7 +401,8 @@ fn a_deleted_database_stays_its_founders() {
     // Also when the journal is read again, and when it was written anew.
     for _ in 0..2 {
         control
-            .journal()
+            .journal
+            .lock()
             .as_mut()
             .expect("it is open")
             .pretend_long();
@@ -408,7 +413,10 @@ fn a_deleted_database_stays_its_founders() {
     }
     control.may_choose(&database, &founder).expect("his own");
     let first = control.insert_database(record(1, 9)).expect("his own");
-    assert!(control.state().founders.is_empty(), "its record says it");
+    assert!(
+        control.state.read().founders.is_empty(),
+        "its record says it"
+    );
     // What was meant for the one before does not count for the next one.
     control.delete_database(&database).expect("deleted");
     control.insert_database(record(1, 9)).expect("his own");
@@ -447,7 +455,7 @@ fn where_founders_may_be_forgotten_nobody_chooses_an_identity() {
     control.delete_database(&identity(1)).expect("deleted");
     control.fill_founders();
     control.delete_database(&identity(2)).expect("deleted");
-    assert_eq!(control.state().founders.len(), FOUNDERS_MAX);
+    assert_eq!(control.state.read().founders.len(), FOUNDERS_MAX);
     let unknown = control.may_choose(&identity(3), &identity(9));
     assert!(matches!(unknown, Err(ControlError::FoundersForgotten)));
     // What is known to be his is his, and so is what his name leads to.
@@ -684,22 +692,22 @@ fn a_copy_that_cannot_be_read_for_now_is_waited_for() {
 fn a_store_opens_though_it_cannot_be_written_anew() {
     let gold = gold();
     let (dir, disk, control) = faulty(gold.path());
-    let expected = control.state().clone();
+    let expected = control.state.read().clone();
     let change = Change::ReplicaId(expected.last_replica_id);
-    let filled = control.journal().as_mut().expect("open").fill(&change);
+    let filled = control.journal.lock().as_mut().expect("open").fill(&change);
     filled.expect("long");
     drop(control);
     for name in ["copy-1.new", "copy-2.new"] {
         disk.fail_in(name);
         let control = ControlDb::open_on(disk.storage(), dir.path()).expect("opens");
-        let mut state = control.state().clone();
+        let mut state = control.state.read().clone();
         state.generation = expected.generation;
         assert_eq!(state, expected);
         disk.mend();
     }
     drop(ControlDb::open(dir.path()).expect("opens, and writes it anew"));
     let control = ControlDb::open(dir.path()).expect("opens");
-    assert!(control.state().generation > expected.generation);
+    assert!(control.state.read().generation > expected.generation);
 }
 
 #[test]
@@ -707,7 +715,12 @@ fn nobody_waits_for_a_journal_that_is_written_anew() {
     let gold = gold();
     let (_dir, disk, control) = faulty(gold.path());
     let control = Arc::new(control);
-    control.journal().as_mut().expect("open").pretend_long();
+    control
+        .journal
+        .lock()
+        .as_mut()
+        .expect("open")
+        .pretend_long();
     disk.hold_in("copy-1.new");
     let changing = control.clone();
     let change = std::thread::spawn(move || changing.set_lock(&identity(1), true));

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, HttpBody};
@@ -15,6 +15,7 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::body::{Frame, SizeHint};
 use lightcone_accounts::Account;
+use parking_lot::Mutex;
 use tokio::time::{timeout, Instant};
 
 use super::path::DatabasePath;
@@ -225,7 +226,7 @@ async fn receive(
         let frame = frame.map_err(|error| {
             Failure::bad_request(format!(
                 "Failed to buffer the request body: {}",
-                crate::error::error_chain(&error)
+                lightcone_outbound::error_chain(&error)
             ))
         })?;
         let Ok(data) = frame.into_data() else {
@@ -295,7 +296,7 @@ pub(crate) async fn drain_rest(
     })));
     let body = Body::new(rest.clone());
     let response = next.run(Request::from_parts(parts, body)).await;
-    if !asks_first || rest.received().is_begun {
+    if !asks_first || rest.0.lock().is_begun {
         drain(rest, DRAIN_BYTES_MAX, Pace::of(&state.config.limits)).await;
     }
     response
@@ -321,13 +322,6 @@ struct Received {
 #[derive(Clone)]
 struct Rest(Arc<Mutex<Received>>);
 
-impl Rest {
-    fn received(&self) -> MutexGuard<'_, Received> {
-        // A reader that panicked does not change what is left to read.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl HttpBody for Rest {
     type Data = Bytes;
     type Error = axum::Error;
@@ -336,17 +330,17 @@ impl HttpBody for Rest {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let mut received = self.received();
+        let mut received = self.0.lock();
         received.is_begun = true;
         Pin::new(&mut received.body).poll_frame(context)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.received().body.is_end_stream()
+        self.0.lock().body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.received().body.size_hint()
+        self.0.lock().body.size_hint()
     }
 }
 
@@ -355,4 +349,38 @@ fn stalled() -> Failure {
         StatusCode::REQUEST_TIMEOUT,
         "Failed to buffer the request body: the client stopped sending, or sends too slowly [LC0110]",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::HeaderValue;
+
+    #[test]
+    fn types_that_are_json() {
+        let with = |value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(value));
+            headers
+        };
+        for value in [
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "application/vnd.api+json",
+            " application/json ",
+        ] {
+            assert!(check_is_json(&with(value)).is_ok(), "{value}");
+        }
+        for value in [
+            "",
+            "json",
+            "text/json",
+            "application/jsonx",
+            "application/x-www-form-urlencoded",
+            "text/plain",
+        ] {
+            assert!(check_is_json(&with(value)).is_err(), "{value}");
+        }
+        assert!(check_is_json(&HeaderMap::new()).is_err());
+    }
 }

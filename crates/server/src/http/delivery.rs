@@ -7,7 +7,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{header, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
 use hyper::body::{Frame, SizeHint};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep_until, Instant};
@@ -188,26 +189,21 @@ struct Progress {
 struct Taken(Mutex<Progress>);
 
 impl Taken {
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        // Nothing in here panics halfway.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The connection asks for more: what it had is on its way.
     fn asked(&self) {
-        let mut progress = self.progress();
+        let mut progress = self.0.lock();
         if let Some((since, bytes)) = progress.offered.take() {
             progress.patience.moved(since.elapsed(), bytes);
         }
     }
 
     fn offer(&self, bytes: usize) {
-        self.progress().offered = Some((Instant::now(), bytes));
+        self.0.lock().offered = Some((Instant::now(), bytes));
     }
 
     /// When to look again; None when the client's time is over.
     fn deadline(&self) -> Option<Instant> {
-        let progress = self.progress();
+        let progress = self.0.lock();
         let wait = progress.patience.wait_max();
         let since = progress
             .offered

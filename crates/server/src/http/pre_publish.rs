@@ -9,6 +9,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::Extension;
 use lightcone_schema::{MigrationPlan, PlanStyle, Step, StepKind};
+use lightcone_types::error_code;
 use serde_json::{json, Map, Value};
 use tokio::sync::oneshot;
 
@@ -228,12 +229,9 @@ impl Rehearsal {
         let reports = match self {
             Rehearsal::Done(reports) => reports,
             Rehearsal::Refused(reason) => {
-                let code = |text: &str| text.rfind('[').map(|at| text[at..].to_owned());
-                let is_known = code(&reason).is_some_and(|reason| {
-                    let mut known = obstacles.iter().filter_map(|known| code(known));
-                    known.any(|known| known == reason)
-                });
-                if !is_known {
+                let code = error_code(&reason);
+                let is_same = |known: &String| error_code(known) == code;
+                if code.is_none() || !obstacles.iter().any(is_same) {
                     obstacles.push(reason);
                 }
                 return json!({ "steps": [], "seconds": null });

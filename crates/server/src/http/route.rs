@@ -70,11 +70,11 @@ impl BodyMax {
 
 impl Route {
     /// The handler, which finds its row in the extensions of the request.
-    pub fn method_router(
+    pub(super) fn method_router(
         &'static self,
         state: &Arc<ServerState>,
     ) -> MethodRouter<Arc<ServerState>> {
-        let router = (self.handler)().route_layer(Extension(self));
+        let router = (self.handler)().layer(Extension(self));
         match self.class {
             Class::Client => router,
             Class::Management => {

@@ -1,5 +1,7 @@
 //! Errors with their SQLSTATE.
 
+use lightcone_types::error_code;
+
 use crate::database::SqlError;
 
 /// What a client is told that went wrong.
@@ -104,7 +106,7 @@ const STATES: [(&str, &str); 22] = [
 ];
 
 fn state_of(text: &str) -> &'static str {
-    if text.contains("[LC07") {
+    if matches!(error_code(text), Some(700..800)) {
         return state::LIMIT_REACHED;
     }
     let found = STATES.iter().find(|(part, _)| text.contains(part));

@@ -7,10 +7,11 @@ mod export;
 mod parent;
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::HeaderMap;
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -97,8 +98,8 @@ impl Traces {
 
     /// Sends what is left, and no more from now on.
     pub async fn stop(&self) {
-        drop(lock(&self.spans).take());
-        let exporting = lock(&self.exporting).take();
+        drop(self.spans.lock().take());
+        let exporting = self.exporting.lock().take();
         if let Some(exporting) = exporting {
             let _ = tokio::time::timeout(FLUSH_TIMEOUT, exporting).await;
         }
@@ -127,10 +128,6 @@ impl Tracer for Traces {
 
 fn threshold(sample_ratio: f64) -> u64 {
     (sample_ratio * (1_u64 << 63) as f64) as u64
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 //! here is ever contended.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use axum::body::Bytes;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::frame::ClosePayload;
@@ -51,17 +51,13 @@ pub(super) struct Control {
 }
 
 impl Signals {
-    fn lock(&self) -> MutexGuard<'_, Control> {
-        self.control.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub fn control(&self, change: impl FnOnce(&mut Control)) {
-        change(&mut self.lock());
+        change(&mut self.control.lock());
         self.wake_writer.notify_one();
     }
 
     pub fn take_control(&self) -> Control {
-        std::mem::take(&mut *self.lock())
+        std::mem::take(&mut *self.control.lock())
     }
 
     pub fn close(&self, payload: ClosePayload) {

@@ -8,11 +8,12 @@
 use std::io::IoSlice;
 use std::ops::Range;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use lightcone_wire::payload::{body_ranges, encode_payload};
 use lightcone_wire::{Compression, CompressionPolicy, Protocol, COMPRESS_ABOVE_BYTES};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Semaphore;
 
@@ -81,15 +82,15 @@ enum Then {
 
 impl Outlet for SharedWriter {
     fn deliver(&self) {
-        if !self.deliver_by(self.lock(), Writer::courier_bytes_max) {
+        if !self.deliver_by(self.writer.lock(), Writer::courier_bytes_max) {
             self.signals.wake_writer.notify_one();
         }
     }
 
     fn deliver_at_once(&self) -> bool {
         match self.writer.try_lock() {
-            Ok(writer) => self.deliver_by(writer, Writer::bytes_max_at_once),
-            Err(_) => false,
+            Some(writer) => self.deliver_by(writer, Writer::bytes_max_at_once),
+            None => false,
         }
     }
 }
@@ -107,10 +108,6 @@ impl SharedWriter {
         // What is there already.
         shared.signals.wake_writer.notify_one();
         shared
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Writer>> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes so many bytes to the socket. False: there is more. A panic costs the connection, not the thread, which serves others too.
@@ -138,14 +135,14 @@ impl SharedWriter {
     pub async fn run(&self) -> ConnectionEnd {
         loop {
             self.signals.wake_writer.notified().await;
-            let mut taken = self.lock().take();
+            let mut taken = self.writer.lock().take();
             while let Some(mut writer) = taken.take() {
                 if let Err(end) = writer.turn().await {
                     // The client's Close may still be to come.
                     writer.stream.forget();
                     return end;
                 }
-                let mut place = self.lock();
+                let mut place = self.writer.lock();
                 // What a courier did not deliver because the writer was here.
                 match writer.outgoing.has_more() {
                     true => taken = Some(writer),
