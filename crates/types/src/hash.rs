@@ -2,7 +2,6 @@
 
 use ethnum::U256;
 
-use crate::bsatn::{Decode, DecodeError, Encode, Reader};
 use crate::hex::{self, HexError};
 use sha3::{Digest, Keccak256};
 use std::fmt;
@@ -74,20 +73,6 @@ impl fmt::Display for Hash {
 impl fmt::Debug for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Hash({self})")
-    }
-}
-
-impl Encode for Hash {
-    #[inline]
-    fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.0);
-    }
-}
-
-impl Decode for Hash {
-    #[inline]
-    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        r.read_array("u256").map(Self)
     }
 }
 

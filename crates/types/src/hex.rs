@@ -113,6 +113,69 @@ pub(crate) fn deserialize<'de, const N: usize, D: serde::Deserializer<'de>>(
     deserializer.deserialize_any(Visitor::<N>)
 }
 
+/// The texts of a type that has `from_be_bytes` and `to_be_bytes`: two hex digits a byte.
+macro_rules! hex_text {
+    ($name:ident) => {
+        impl $name {
+            /// Lower-case hex digits, no prefix.
+            pub fn to_hex(self) -> String {
+                crate::hex::encode(&self.to_be_bytes())
+            }
+
+            /// The first 8 bytes of the hex text, for logs.
+            pub fn to_abbreviated_hex(self) -> String {
+                crate::hex::encode(&self.to_be_bytes()[..8])
+            }
+
+            /// Exactly two hex digits of either case a byte, no prefix (01 §1.7.7).
+            pub fn from_hex(text: &str) -> Result<Self, crate::hex::HexError> {
+                crate::hex::decode_exact(text).map(Self::from_be_bytes)
+            }
+
+            /// Like [`from_hex`](Self::from_hex), after removing one leading `0x` or `X'` (01 §1.8.2).
+            pub fn parse_text(text: &str) -> Result<Self, crate::hex::HexError> {
+                Self::from_hex(crate::hex::strip_prefix(text))
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.to_hex())
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), self)
+            }
+        }
+
+        /// Accepts what `parse_text` accepts.
+        impl std::str::FromStr for $name {
+            type Err = crate::hex::HexError;
+
+            fn from_str(text: &str) -> Result<Self, crate::hex::HexError> {
+                Self::parse_text(text)
+            }
+        }
+
+        /// The plain-JSON form: the hex digits (01 §1.7.7).
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.to_hex())
+            }
+        }
+
+        /// Hex digits without prefix, or an array of big-endian bytes (01 §1.7.7).
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                crate::hex::deserialize(deserializer).map(Self::from_be_bytes)
+            }
+        }
+    };
+}
+pub(crate) use hex_text;
+
 /// JSON form of a `U256` (01 §1.7.5): optional `+`, `0x`, one or more digits, in range.
 pub(crate) fn parse_u256(text: &str) -> Option<U256> {
     let digits = text.strip_prefix('+').unwrap_or(text).strip_prefix("0x")?;

@@ -2,14 +2,12 @@
 
 use ethnum::U256;
 
-use crate::bsatn::{Decode, DecodeError, Encode, Reader};
-use crate::hex::{self, HexError};
+use crate::hex::hex_text;
 use std::cmp::Ordering;
-use std::fmt;
 
 /// A 256-bit identity, held as its 32 little-endian (BSATN) bytes; text is big-endian hex.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Identity([u8; 32]);
+pub struct Identity(pub(crate) [u8; 32]);
 
 impl Identity {
     /// The identity of 64 zeros.
@@ -84,27 +82,9 @@ impl Identity {
         be[2..6].copy_from_slice(&checksum.as_bytes()[..4]);
         Self::from_be_bytes(be)
     }
-
-    /// 64 lower-case hex digits, no prefix.
-    pub fn to_hex(self) -> String {
-        hex::encode(&self.to_be_bytes())
-    }
-
-    /// The first 8 bytes of the hex text, for logs.
-    pub fn to_abbreviated_hex(self) -> String {
-        hex::encode(&self.to_be_bytes()[..8])
-    }
-
-    /// Exactly 64 hex digits of either case, no prefix (01 §1.7.7).
-    pub fn from_hex(text: &str) -> Result<Self, HexError> {
-        hex::decode_exact(text).map(Self::from_be_bytes)
-    }
-
-    /// Like [`from_hex`](Self::from_hex), after removing one leading `0x` or `X'` (01 §1.8.2).
-    pub fn parse_text(text: &str) -> Result<Self, HexError> {
-        Self::from_hex(hex::strip_prefix(text))
-    }
 }
+
+hex_text!(Identity);
 
 /// By number, which is also the order of the hex texts.
 impl Ord for Identity {
@@ -116,54 +96,5 @@ impl Ord for Identity {
 impl PartialOrd for Identity {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
-    }
-}
-
-impl fmt::Display for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.to_hex())
-    }
-}
-
-impl fmt::Debug for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Identity({self})")
-    }
-}
-
-/// Accepts what [`parse_text`](Identity::parse_text) accepts.
-impl std::str::FromStr for Identity {
-    type Err = HexError;
-
-    fn from_str(text: &str) -> Result<Self, HexError> {
-        Self::parse_text(text)
-    }
-}
-
-impl Encode for Identity {
-    #[inline]
-    fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.0);
-    }
-}
-
-impl Decode for Identity {
-    #[inline]
-    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        r.read_array("u256").map(Self)
-    }
-}
-
-/// The plain-JSON form: 64 hex digits (01 §1.7.7).
-impl serde::Serialize for Identity {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.to_hex())
-    }
-}
-
-/// 64 hex digits without prefix, or an array of 32 big-endian bytes (01 §1.7.7).
-impl<'de> serde::Deserialize<'de> for Identity {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        hex::deserialize(deserializer).map(Self::from_be_bytes)
     }
 }

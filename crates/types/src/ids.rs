@@ -1,6 +1,5 @@
 //! Scalar newtypes that encode exactly as their integer (01 §1.1.5).
 
-use crate::bsatn::{Decode, DecodeError, Encode, Reader};
 use std::fmt;
 
 macro_rules! id {
@@ -26,20 +25,6 @@ macro_rules! id {
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 self.0.fmt(f)
-            }
-        }
-
-        impl Encode for $name {
-            #[inline]
-            fn encode(&self, out: &mut Vec<u8>) {
-                self.0.encode(out);
-            }
-        }
-
-        impl Decode for $name {
-            #[inline]
-            fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-                Decode::decode(r).map(Self)
             }
         }
     )*};

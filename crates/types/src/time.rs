@@ -1,6 +1,5 @@
 //! Points in time and durations (01 §1.9). Both are signed microseconds.
 
-use crate::bsatn::{Decode, DecodeError, Encode, Reader};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Microseconds since 1970-01-01T00:00:00 UTC; negative is before.
@@ -65,23 +64,3 @@ impl TimeDuration {
         std::time::Duration::from_micros(self.0.unsigned_abs())
     }
 }
-
-macro_rules! encode_as_i64 {
-    ($($name:ident),*) => {$(
-        impl Encode for $name {
-            #[inline]
-            fn encode(&self, out: &mut Vec<u8>) {
-                self.0.encode(out);
-            }
-        }
-
-        impl Decode for $name {
-            #[inline]
-            fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-                r.read_i64().map(Self)
-            }
-        }
-    )*};
-}
-
-encode_as_i64!(Timestamp, TimeDuration);

@@ -4,6 +4,7 @@
 
 mod decode;
 mod encode;
+mod newtypes;
 mod reader;
 mod types;
 mod value;

@@ -8,20 +8,6 @@ use crate::algebraic_type::{
 };
 use crate::typespace::Typespace;
 
-impl Encode for TypeRef {
-    #[inline]
-    fn encode(&self, out: &mut Vec<u8>) {
-        self.0.encode(out);
-    }
-}
-
-impl Decode for TypeRef {
-    #[inline]
-    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        r.read_u32().map(Self)
-    }
-}
-
 impl Encode for AlgebraicType {
     fn encode(&self, out: &mut Vec<u8>) {
         out.push(self.tag());

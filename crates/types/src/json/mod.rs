@@ -17,7 +17,7 @@ pub use emit::{
     value_to_json_untyped, write_f64, write_string,
 };
 pub use error::JsonError;
-pub use parse::{parse, Node, NodeKind, MAX_DEPTH};
+pub use parse::{parse, parse_to_depth, Node, NodeKind, MAX_DEPTH};
 pub use types::{
     product_type_from_json, product_type_from_node, product_type_to_json, type_from_json,
     type_from_node, type_to_json, typespace_from_json, typespace_from_node, typespace_to_json,

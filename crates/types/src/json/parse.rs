@@ -120,8 +120,14 @@ pub(crate) fn is_integer(number: &str) -> bool {
 
 /// Parses one JSON value with nothing but whitespace after it.
 pub fn parse(text: &str) -> Result<Node<'_>, JsonError> {
+    parse_to_depth(text, MAX_DEPTH)
+}
+
+/// [`parse`] with another limit of nesting.
+pub fn parse_to_depth(text: &str, depth_max: usize) -> Result<Node<'_>, JsonError> {
     let mut parser = Parser {
         text,
+        depth_max,
         position: 0,
         line: 1,
         line_start: 0,
@@ -137,6 +143,7 @@ pub fn parse(text: &str) -> Result<Node<'_>, JsonError> {
 
 struct Parser<'a> {
     text: &'a str,
+    depth_max: usize,
     position: usize,
     line: u32,
     line_start: usize,
@@ -180,39 +187,45 @@ impl<'a> Parser<'a> {
 
     fn value(&mut self, depth: usize) -> Result<Node<'a>, JsonError> {
         self.skip_whitespace();
-        let Some(byte) = self.peek() else {
-            return Err(self.error("EOF while parsing a value"));
-        };
-        let kind = match byte {
-            b'n' => self.literal("null", NodeKind::Null)?,
-            b't' => self.literal("true", NodeKind::Bool(true))?,
-            b'f' => self.literal("false", NodeKind::Bool(false))?,
-            b'"' => NodeKind::String(self.string()?),
-            b'[' | b'{' if depth >= MAX_DEPTH => {
-                self.position += 1;
-                return Err(self.error("recursion limit exceeded"));
+        let kind = match self.peek() {
+            Some(b'[' | b'{') if depth >= self.depth_max => {
+                Err(self.unexpected("", "recursion limit exceeded"))
             }
-            b'[' => self.array(depth)?,
-            b'{' => self.object(depth)?,
-            b'-' | b'0'..=b'9' => self.number()?,
-            _ => {
-                self.position += 1;
-                return Err(self.error("expected value"));
-            }
+            Some(b'[') => self.array(depth),
+            Some(b'{') => self.object(depth),
+            _ => self.leaf(),
         };
-        Ok(self.node(kind))
+        kind.map(|kind| self.node(kind))
+    }
+
+    /// By itself, so that [`value`](Self::value), which calls itself, takes little of the stack.
+    #[inline(never)]
+    fn leaf(&mut self) -> Result<NodeKind<'a>, JsonError> {
+        match self.peek() {
+            Some(b'n') => self.literal("null", NodeKind::Null),
+            Some(b't') => self.literal("true", NodeKind::Bool(true)),
+            Some(b'f') => self.literal("false", NodeKind::Bool(false)),
+            Some(b'"') => self.string().map(NodeKind::String),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            _ => Err(self.unexpected("EOF while parsing a value", "expected value")),
+        }
+    }
+
+    /// An error at the next byte, or at the end of the text.
+    fn unexpected(&mut self, at_end: &str, otherwise: &str) -> JsonError {
+        if self.peek().is_none() {
+            return self.error(at_end);
+        }
+        self.position += 1;
+        self.error(otherwise)
     }
 
     fn literal(&mut self, text: &str, kind: NodeKind<'a>) -> Result<NodeKind<'a>, JsonError> {
         for expected in text.bytes() {
-            match self.peek() {
-                Some(byte) if byte == expected => self.position += 1,
-                Some(_) => {
-                    self.position += 1;
-                    return Err(self.error("expected ident"));
-                }
-                None => return Err(self.error("EOF while parsing a value")),
+            if self.peek() != Some(expected) {
+                return Err(self.unexpected("EOF while parsing a value", "expected ident"));
             }
+            self.position += 1;
         }
         Ok(kind)
     }
@@ -234,16 +247,13 @@ impl<'a> Parser<'a> {
                     self.position += 1;
                     return Ok(NodeKind::Array(elements));
                 }
-                Some(_) => {
-                    self.position += 1;
-                    return Err(self.error("expected `,` or `]`"));
-                }
-                None => return Err(self.error("EOF while parsing a list")),
+                _ => return Err(self.unexpected("EOF while parsing a list", "expected `,` or `]`")),
             }
         }
     }
 
     fn object(&mut self, depth: usize) -> Result<NodeKind<'a>, JsonError> {
+        const AT_END: &str = "EOF while parsing an object";
         self.position += 1;
         let mut entries = Vec::new();
         self.skip_whitespace();
@@ -253,24 +263,15 @@ impl<'a> Parser<'a> {
         }
         loop {
             self.skip_whitespace();
-            match self.peek() {
-                Some(b'"') => {}
-                Some(_) => {
-                    self.position += 1;
-                    return Err(self.error("key must be a string"));
-                }
-                None => return Err(self.error("EOF while parsing an object")),
+            if self.peek() != Some(b'"') {
+                return Err(self.unexpected(AT_END, "key must be a string"));
             }
             let key = self.string()?;
             self.skip_whitespace();
-            match self.peek() {
-                Some(b':') => self.position += 1,
-                Some(_) => {
-                    self.position += 1;
-                    return Err(self.error("expected `:`"));
-                }
-                None => return Err(self.error("EOF while parsing an object")),
+            if self.peek() != Some(b':') {
+                return Err(self.unexpected(AT_END, "expected `:`"));
             }
+            self.position += 1;
             entries.push((key, self.value(depth + 1)?));
             self.skip_whitespace();
             match self.peek() {
@@ -279,11 +280,7 @@ impl<'a> Parser<'a> {
                     self.position += 1;
                     return Ok(NodeKind::Object(entries));
                 }
-                Some(_) => {
-                    self.position += 1;
-                    return Err(self.error("expected `,` or `}`"));
-                }
-                None => return Err(self.error("EOF while parsing an object")),
+                _ => return Err(self.unexpected(AT_END, "expected `,` or `}`")),
             }
         }
     }
