@@ -178,6 +178,14 @@ impl Module {
 }
 
 impl Level {
+    /// The name of the row type of a table.
+    pub fn row_type(&self, table: &Table) -> Result<&str> {
+        let name = self.types.names.get(&table.row_type);
+        name.map(String::as_str).ok_or_else(|| Error::Unnamed {
+            place: format!("table `{}`", table.name),
+        })
+    }
+
     /// `lib/deep/` for a submodule, nothing for the root.
     pub fn directory(&self) -> String {
         self.path.iter().map(|ns| format!("{ns}/")).collect()
@@ -298,6 +306,12 @@ pub(crate) struct Types {
     pub sorted: BTreeMap<String, TypeRef>,
 }
 
+/// What a named type consists of.
+pub(crate) enum Definition<'a> {
+    Product(Vec<(&'a str, &'a AlgebraicType)>),
+    Sum(Vec<(&'a str, &'a AlgebraicType)>),
+}
+
 /// What a type is, seen from outside: the special shapes are told apart here, once.
 #[derive(Debug)]
 pub(crate) enum Shape<'a> {
@@ -343,8 +357,32 @@ impl Types {
         self.typespace.get(ty)
     }
 
-    pub fn name(&self, ty: TypeRef) -> Option<&str> {
-        self.names.get(&ty).map(String::as_str)
+    /// What stands behind a name.
+    pub fn named(&self, name: &str) -> Option<&AlgebraicType> {
+        self.get(*self.sorted.get(name)?)
+    }
+
+    /// The fields or variants of a named type. `place` says in errors which type that is.
+    pub fn definition(&self, ty: TypeRef, place: &str) -> Result<Definition<'_>> {
+        let definition = self.get(ty);
+        let parts = definition
+            .into_iter()
+            .flat_map(AlgebraicType::parts)
+            .map(|(name, ty)| {
+                let name = name.ok_or_else(|| Error::UnnamedField {
+                    place: place.to_owned(),
+                })?;
+                Ok((name, ty))
+            });
+        match definition {
+            Some(AlgebraicType::Product(_)) => {
+                Ok(Definition::Product(parts.collect::<Result<_>>()?))
+            }
+            Some(AlgebraicType::Sum(_)) => Ok(Definition::Sum(parts.collect::<Result<_>>()?)),
+            _ => Err(Error::MissingType {
+                place: place.to_owned(),
+            }),
+        }
     }
 
     /// `place` says in errors whose type this is.
@@ -411,18 +449,8 @@ impl Types {
 
     /// The types that the fields or variants of a named type mention.
     fn mentioned_by_definition<'a>(&'a self, name: &str, out: &mut BTreeSet<&'a str>) {
-        match self.sorted.get(name).and_then(|r| self.get(*r)) {
-            Some(AlgebraicType::Product(p)) => {
-                p.elements
-                    .iter()
-                    .for_each(|e| self.mentioned(&e.algebraic_type, out));
-            }
-            Some(AlgebraicType::Sum(s)) => {
-                s.variants
-                    .iter()
-                    .for_each(|v| self.mentioned(&v.algebraic_type, out));
-            }
-            _ => {}
+        for (_, part) in self.named(name).into_iter().flat_map(AlgebraicType::parts) {
+            self.mentioned(part, out);
         }
     }
 
