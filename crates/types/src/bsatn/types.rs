@@ -2,14 +2,11 @@
 
 use super::decode::Decode;
 use super::encode::Encode;
-use super::encode_as_inner;
 use super::reader::{DecodeError, Reader};
 use crate::algebraic_type::{
     AlgebraicType, ProductType, ProductTypeElement, SumType, SumTypeVariant, TypeRef,
 };
 use crate::typespace::Typespace;
-
-encode_as_inner!(TypeRef);
 
 impl Encode for AlgebraicType {
     fn encode(&self, out: &mut Vec<u8>) {
