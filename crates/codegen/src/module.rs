@@ -176,6 +176,14 @@ impl Module {
 }
 
 impl Level {
+    /// The name of the row type of a table.
+    pub fn row_type(&self, table: &Table) -> Result<&str> {
+        let name = self.types.names.get(&table.row_type);
+        name.map(String::as_str).ok_or_else(|| Error::Unnamed {
+            place: format!("table `{}`", table.name),
+        })
+    }
+
     /// `lib/deep/` for a submodule, nothing for the root.
     pub fn directory(&self) -> String {
         self.path.iter().map(|ns| format!("{ns}/")).collect()
@@ -295,6 +303,12 @@ pub(crate) struct Types {
     pub sorted: BTreeMap<String, TypeRef>,
 }
 
+/// The parts of a named type.
+pub(crate) enum Definition<'a> {
+    Product(Vec<(&'a str, &'a AlgebraicType)>),
+    Sum(Vec<(&'a str, &'a AlgebraicType)>),
+}
+
 /// A type with its special shapes told apart, once for all languages.
 #[derive(Debug)]
 pub(crate) enum Shape<'a> {
@@ -340,8 +354,31 @@ impl Types {
         self.typespace.get(ty)
     }
 
-    pub fn name(&self, ty: TypeRef) -> Option<&str> {
-        self.names.get(&ty).map(String::as_str)
+    pub fn named(&self, name: &str) -> Option<&AlgebraicType> {
+        self.get(*self.sorted.get(name)?)
+    }
+
+    /// The fields or variants of a named type. `place` names the type in errors.
+    pub fn definition(&self, ty: TypeRef, place: &str) -> Result<Definition<'_>> {
+        let definition = self.get(ty);
+        let parts = definition
+            .into_iter()
+            .flat_map(AlgebraicType::parts)
+            .map(|(name, ty)| {
+                let name = name.ok_or_else(|| Error::UnnamedField {
+                    place: place.to_owned(),
+                })?;
+                Ok((name, ty))
+            });
+        match definition {
+            Some(AlgebraicType::Product(_)) => {
+                Ok(Definition::Product(parts.collect::<Result<_>>()?))
+            }
+            Some(AlgebraicType::Sum(_)) => Ok(Definition::Sum(parts.collect::<Result<_>>()?)),
+            _ => Err(Error::MissingType {
+                place: place.to_owned(),
+            }),
+        }
     }
 
     /// `place` names the type in errors.
@@ -408,18 +445,8 @@ impl Types {
 
     /// The types in the fields or variants of a named type.
     fn mentioned_by_definition<'a>(&'a self, name: &str, out: &mut BTreeSet<&'a str>) {
-        match self.sorted.get(name).and_then(|r| self.get(*r)) {
-            Some(AlgebraicType::Product(p)) => {
-                p.elements
-                    .iter()
-                    .for_each(|e| self.mentioned(&e.algebraic_type, out));
-            }
-            Some(AlgebraicType::Sum(s)) => {
-                s.variants
-                    .iter()
-                    .for_each(|v| self.mentioned(&v.algebraic_type, out));
-            }
-            _ => {}
+        for (_, part) in self.named(name).into_iter().flat_map(AlgebraicType::parts) {
+            self.mentioned(part, out);
         }
     }
 

@@ -49,6 +49,11 @@ impl Text {
         self
     }
 
+    /// Adds the lines of a template.
+    pub fn template(&mut self, template: &str, values: &[(&str, &str)]) -> &mut Self {
+        self.lines(&filled(template, values))
+    }
+
     /// Adds `open`, what `body` writes one level deeper, and `close`.
     pub fn block(
         &mut self,
@@ -66,4 +71,32 @@ impl Text {
     pub fn finish(self) -> String {
         self.out
     }
+}
+
+/// A template in which `«name»` stands for a value. A value may have several lines; a line that holds nothing but an empty
+/// value is left out.
+pub(crate) fn filled(template: &str, values: &[(&str, &str)]) -> String {
+    let mut out = String::new();
+    for line in template.lines() {
+        let (indent, line) = line.split_at(line.len() - line.trim_start().len());
+        if line.is_empty() {
+            out.push('\n');
+        }
+        let filled = values.iter().fold(line.to_owned(), |line, (name, value)| {
+            line.replace(&format!("«{name}»"), value)
+        });
+        for line in filled.lines() {
+            if !line.is_empty() {
+                out.push_str(indent);
+                out.push_str(line);
+            }
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// Lines as one value of a template.
+pub(crate) fn joined(lines: impl IntoIterator<Item = String>) -> String {
+    lines.into_iter().map(|line| line + "\n").collect()
 }

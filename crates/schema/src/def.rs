@@ -50,7 +50,7 @@ pub struct ModuleDef {
 }
 
 /// The root module or one submodule, with names as they are inside it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ModuleLevel {
     /// Empty for the root.
     pub namespace: String,

@@ -288,9 +288,5 @@ pub(crate) fn clip(name: &str) -> String {
     if name.len() <= BYTES_MAX {
         return name.to_owned();
     }
-    let end = (0..=BYTES_MAX)
-        .rev()
-        .find(|&i| name.is_char_boundary(i))
-        .unwrap_or(0);
-    format!("{}...", &name[..end])
+    format!("{}...", &name[..name.floor_char_boundary(BYTES_MAX)])
 }

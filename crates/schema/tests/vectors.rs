@@ -3,7 +3,6 @@
 mod common;
 
 use common::from_hex;
-use lightcone_schema::raw::json::{FromJson, ToJson};
 use lightcone_schema::raw::*;
 use lightcone_schema::*;
 use lightcone_types::bsatn::{Decode, Encode};
@@ -365,17 +364,17 @@ fn read_section(entry: &Entry) -> RawModuleDefV10Section {
     assert_eq!(def.to_vec(), one);
     let whole = serde_json::json!({ "sections": [entry.0["value"]] });
     same_json(&json::to_string(&def), &whole);
-    let read = RawModuleDefV10::from_json(&json::parse(&whole.to_string()).unwrap());
+    let read: Result<RawModuleDefV10, _> = json::from_str(&whole.to_string());
     assert_eq!(read.as_ref(), Ok(&def));
     def.sections.into_iter().next().unwrap()
 }
 
 /// Bytes and JSON of an entry are the same piece.
-fn piece<T: Encode + Decode + ToJson + FromJson + PartialEq + std::fmt::Debug>(entry: &Entry) {
+fn piece<T: Encode + Decode + Typed + PartialEq + std::fmt::Debug>(entry: &Entry) {
     let piece = T::from_slice(&entry.hex()).unwrap();
     assert_eq!(piece.to_vec(), entry.hex());
     same_json(&json::to_string(&piece), &entry.0["value"]);
-    let read = T::from_json(&json::parse(&entry.0["value"].to_string()).unwrap());
+    let read = json::from_str(&entry.0["value"].to_string());
     assert_eq!(read, Ok(piece));
 }
 

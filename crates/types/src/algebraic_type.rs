@@ -220,6 +220,17 @@ impl AlgebraicType {
         matches!(self, Self::Bool) || self.is_integer() || self.is_float()
     }
 
+    /// The elements of a product or the variants of a sum, with their names; nothing of any other type.
+    pub fn parts(&self) -> impl Iterator<Item = (Option<&str>, &AlgebraicType)> {
+        let (elements, variants) = match self {
+            Self::Product(product) => (&product.elements[..], &[][..]),
+            Self::Sum(sum) => (&[][..], &sum.variants[..]),
+            _ => (&[][..], &[][..]),
+        };
+        let elements = elements.iter().map(|e| (e.name(), &e.algebraic_type));
+        elements.chain(variants.iter().map(|v| (v.name(), &v.algebraic_type)))
+    }
+
     pub fn as_product(&self) -> Option<&ProductType> {
         match self {
             Self::Product(p) => Some(p),
@@ -275,25 +286,10 @@ impl AlgebraicType {
     /// The type without parts that has the given tag.
     pub(crate) fn leaf_from_tag(tag: u8) -> Option<Self> {
         use AlgebraicType::*;
-        Some(match tag {
-            4 => String,
-            5 => Bool,
-            6 => I8,
-            7 => U8,
-            8 => I16,
-            9 => U16,
-            10 => I32,
-            11 => U32,
-            12 => I64,
-            13 => U64,
-            14 => I128,
-            15 => U128,
-            16 => I256,
-            17 => U256,
-            18 => F32,
-            19 => F64,
-            _ => return None,
-        })
+        static LEAVES: [AlgebraicType; 16] = [
+            String, Bool, I8, U8, I16, U16, I32, U32, I64, U64, I128, U128, I256, U256, F32, F64,
+        ];
+        LEAVES.get(usize::from(tag).checked_sub(4)?).cloned()
     }
 }
 

@@ -239,26 +239,16 @@ impl From<Identity> for AlgebraicValue {
     }
 }
 
-impl From<ConnectionId> for AlgebraicValue {
-    fn from(value: ConnectionId) -> Self {
-        Self::Product(vec![Self::U128(value.0)])
-    }
+macro_rules! impl_from_special {
+    ($($special:ty => $variant:ident),* $(,)?) => {$(
+        impl From<$special> for AlgebraicValue {
+            fn from(value: $special) -> Self {
+                Self::Product(vec![Self::$variant(value.0)])
+            }
+        }
+    )*};
 }
 
-impl From<Timestamp> for AlgebraicValue {
-    fn from(value: Timestamp) -> Self {
-        Self::Product(vec![Self::I64(value.0)])
-    }
-}
-
-impl From<TimeDuration> for AlgebraicValue {
-    fn from(value: TimeDuration) -> Self {
-        Self::Product(vec![Self::I64(value.0)])
-    }
-}
-
-impl From<Uuid> for AlgebraicValue {
-    fn from(value: Uuid) -> Self {
-        Self::Product(vec![Self::U128(value.0)])
-    }
+impl_from_special! {
+    ConnectionId => U128, Timestamp => I64, TimeDuration => I64, Uuid => U128,
 }

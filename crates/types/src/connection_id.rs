@@ -1,6 +1,5 @@
 //! Connection ids (01 §1.8.4).
 
-use crate::bsatn::encode_as_inner;
 use crate::hex::hex_id;
 
 /// A 128-bit connection id; zero means "no connection". Text is big-endian hex.
@@ -51,4 +50,3 @@ impl ConnectionId {
 }
 
 hex_id!(ConnectionId);
-encode_as_inner!(ConnectionId);

@@ -2,7 +2,6 @@
 
 use ethnum::U256;
 
-use crate::bsatn::{Decode, DecodeError, Encode, Reader};
 use crate::hex::{self, hex_text};
 use sha3::{Digest, Keccak256};
 
@@ -56,20 +55,6 @@ impl PartialOrd for Hash {
 }
 
 hex_text!(Hash, Hash::into_bytes, Hash);
-
-impl Encode for Hash {
-    #[inline]
-    fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.0);
-    }
-}
-
-impl Decode for Hash {
-    #[inline]
-    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        r.read_array("u256").map(Self)
-    }
-}
 
 /// The key of view bookkeeping: BLAKE3 over a domain string and the BSATN of the argument product
 /// (01 §1.8.6). For a view that depends on the caller the arguments are its 32 identity bytes.

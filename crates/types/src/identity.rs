@@ -2,13 +2,12 @@
 
 use ethnum::U256;
 
-use crate::bsatn::{Decode, DecodeError, Encode, Reader};
 use crate::hex::hex_id;
 use std::cmp::Ordering;
 
 /// A 256-bit identity, held as its 32 little-endian (BSATN) bytes; text is big-endian hex.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Identity([u8; 32]);
+pub struct Identity(pub(crate) [u8; 32]);
 
 impl Identity {
     /// The identity of 64 zeros.
@@ -82,6 +81,8 @@ impl Identity {
     }
 }
 
+hex_id!(Identity);
+
 /// By number, which is also the order of the hex texts.
 impl Ord for Identity {
     fn cmp(&self, other: &Self) -> Ordering {
@@ -92,21 +93,5 @@ impl Ord for Identity {
 impl PartialOrd for Identity {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
-    }
-}
-
-hex_id!(Identity);
-
-impl Encode for Identity {
-    #[inline]
-    fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.0);
-    }
-}
-
-impl Decode for Identity {
-    #[inline]
-    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        r.read_array("u256").map(Self)
     }
 }

@@ -1,6 +1,5 @@
 //! Scalar newtypes that encode exactly as their integer (01 §1.1.5).
 
-use crate::bsatn::encode_as_inner;
 use std::fmt;
 
 macro_rules! id {
@@ -27,8 +26,6 @@ macro_rules! id {
                 self.0.fmt(f)
             }
         }
-
-        encode_as_inner!($name);
     )*};
 }
 

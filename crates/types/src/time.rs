@@ -1,6 +1,5 @@
 //! Points in time and durations (01 §1.9). Both are signed microseconds.
 
-use crate::bsatn::encode_as_inner;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Microseconds since 1970-01-01T00:00:00 UTC; negative is before.
@@ -65,5 +64,3 @@ impl TimeDuration {
         std::time::Duration::from_micros(self.0.unsigned_abs())
     }
 }
-
-encode_as_inner!(Timestamp, TimeDuration);

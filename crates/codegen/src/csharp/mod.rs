@@ -61,17 +61,8 @@ pub(crate) fn generate(
 fn nested_options(level: &Level) -> Result<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
     for reference in level.types.sorted.values() {
-        let parts: Vec<&AlgebraicType> = match level.types.get(*reference) {
-            Some(AlgebraicType::Product(product)) => {
-                let types = product.elements.iter().map(|e| &e.algebraic_type);
-                types.collect()
-            }
-            Some(AlgebraicType::Sum(sum)) => {
-                sum.variants.iter().map(|v| &v.algebraic_type).collect()
-            }
-            _ => Vec::new(),
-        };
-        for part in parts {
+        let definition = level.types.get(*reference).into_iter();
+        for (_, part) in definition.flat_map(AlgebraicType::parts) {
             types::nested_options(&level.types, part, &mut found)?;
         }
     }

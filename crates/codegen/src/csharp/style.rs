@@ -3,14 +3,8 @@
 use lightcone_schema::case::to_pascal;
 
 use crate::error::{Error, Result};
-use crate::text::Text;
 
 pub(super) const UNIT: &str = "    ";
-
-/// A declaration with its braces on lines of their own.
-pub(super) fn braced(text: &mut Text, head: &str, body: impl FnOnce(&mut Text)) {
-    text.line(head).block("{", "}", body);
-}
 
 pub(super) fn is_identifier(name: &str) -> bool {
     let mut letters = name.chars();
@@ -38,11 +32,15 @@ pub(super) fn pascal(name: &str) -> Result<String> {
 
 /// A member, which must not have the name of its class.
 pub(super) fn member(name: &str, class: &str) -> Result<String> {
-    let mut member = pascal(name)?;
-    if member == class {
-        member.push('_');
+    Ok(other_than(&pascal(name)?, class))
+}
+
+/// A name inside of a class, which must not have the same one.
+pub(super) fn other_than(name: &str, class: &str) -> String {
+    match name == class {
+        true => format!("{name}_"),
+        false => name.to_owned(),
     }
-    Ok(member)
 }
 
 /// A parameter. The `@` makes a name of a keyword.

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use lightcone_types::{AlgebraicType, ProductType, SumType, TypeRef};
+use lightcone_types::{AlgebraicType, TypeRef};
 
-use super::style::{braced, member, pascal, UNIT};
+use super::style::{member, other_than, pascal, UNIT};
 use crate::error::{Error, Result};
-use crate::module::{Level, Shape, Types};
-use crate::text::Text;
+use crate::module::{Definition, Level, Shape, Types};
+use crate::text::{filled, joined, Text};
 
 pub(super) fn csharp_type(types: &Types, ty: &AlgebraicType, place: &str) -> Result<String> {
     let inner = |ty| csharp_type(types, ty, place);
@@ -118,9 +118,10 @@ fn first_value(types: &Types, ty: &AlgebraicType, place: &str) -> Result<Option<
     Ok(match types.shape(ty, place)? {
         Shape::Primitive(AlgebraicType::String) => Some("\"\"".into()),
         Shape::Bytes | Shape::Array(_) => Some(format!("new {}()", csharp_type(types, ty, place)?)),
-        Shape::Named(name) => match types.sorted.get(name).and_then(|r| types.get(*r)) {
+        Shape::Named(name) => match types.named(name) {
             Some(AlgebraicType::Product(_)) => Some(format!("new {name}()")),
-            Some(AlgebraicType::Sum(sum)) if !is_plain_enum(sum) => Some("null!".into()),
+            // An enum without variants is a plain one, too.
+            Some(ty) if ty.parts().any(|(_, part)| !part.is_unit()) => Some("null!".into()),
             _ => None,
         },
         Shape::Result(..) | Shape::ScheduleAt => Some("null!".into()),
@@ -154,103 +155,81 @@ pub(super) fn fields<'a>(
     Ok(fields)
 }
 
-/// A class of the fields that travel. `more` adds members.
-pub(super) fn product_class(
-    text: &mut Text,
-    class: &str,
-    bases: &str,
-    fields: &[Field],
-    more: impl FnOnce(&mut Text),
-) {
-    text.line("[global::SpacetimeDB.Type]")
-        .line("[DataContract]");
-    braced(
-        text,
-        &format!("public sealed partial class {class}{bases}"),
-        |text| {
-            for field in fields {
-                text.line(format!("[DataMember(Name = \"{}\")]", field.wire_name));
-                text.line(format!("public {} {};", field.ty, field.name));
-            }
-            if !fields.is_empty() {
-                text.blank();
-                full_constructor(text, class, fields);
-                text.blank();
-            }
-            braced(text, &format!("public {class}()"), |text| {
-                for field in fields {
-                    if let Some(value) = &field.first_value {
-                        text.line(format!("this.{} = {value};", field.name));
-                    }
-                }
-            });
-            more(text);
-        },
-    );
-}
-
-fn full_constructor(text: &mut Text, class: &str, fields: &[Field]) {
-    text.line(format!("public {class}("));
-    for (position, field) in fields.iter().enumerate() {
-        let comma = if position + 1 < fields.len() { "," } else { "" };
-        text.line(format!("{UNIT}{} {}{comma}", field.ty, field.name));
-    }
-    braced(text, ")", |text| {
-        for field in fields {
-            text.line(format!("this.{0} = {0};", field.name));
-        }
-    });
+/// A class of the fields that travel, with more members behind them.
+pub(super) fn product_class(class: &str, bases: &str, fields: &[Field], more: &str) -> String {
+    let each = |line: &dyn Fn(&Field) -> String| joined(fields.iter().map(line));
+    let parameters: Vec<String> = fields
+        .iter()
+        .map(|f| format!("{UNIT}{} {}", f.ty, f.name))
+        .collect();
+    let full_constructor = match fields {
+        [] => String::new(),
+        _ => format!(
+            "\npublic {class}(\n{}\n)\n{{\n{}}}\n\n",
+            parameters.join(",\n"),
+            each(&|f| format!("{UNIT}this.{0} = {0};", f.name))
+        ),
+    };
+    let with_value = fields
+        .iter()
+        .filter_map(|f| Some((f, f.first_value.as_ref()?)));
+    filled(
+        include_str!("class.cs.txt"),
+        &[
+            ("class", class),
+            ("bases", bases),
+            (
+                "fields",
+                &each(&|f| {
+                    format!(
+                        "[DataMember(Name = \"{}\")]\npublic {} {};",
+                        f.wire_name, f.ty, f.name
+                    )
+                }),
+            ),
+            ("full constructor", &full_constructor),
+            (
+                "first values",
+                &joined(with_value.map(|(f, value)| format!("this.{} = {value};", f.name))),
+            ),
+            ("more", more),
+        ],
+    )
 }
 
 /// `Types/<Pascal>.g.cs`.
 pub(super) fn file(level: &Level, name: &str, reference: TypeRef) -> Result<Text> {
     let mut text = Text::new(UNIT);
     let place = format!("type `{name}`");
-    match level.types.get(reference) {
-        Some(AlgebraicType::Product(product)) => {
-            let parts = named_elements(product, &place)?;
+    match level.types.definition(reference, &place)? {
+        Definition::Product(parts) => {
             let fields = fields(&level.types, parts, name, &place)?;
-            product_class(&mut text, name, "", &fields, |_| {});
+            text.lines(&product_class(name, "", &fields, ""));
         }
-        Some(AlgebraicType::Sum(sum)) => sum_type(&mut text, &level.types, name, sum, &place)?,
-        _ => return Err(Error::MissingType { place }),
+        Definition::Sum(parts) => sum_type(&mut text, &level.types, name, &parts, &place)?,
     }
     Ok(text)
 }
 
-fn named_elements<'a>(
-    product: &'a ProductType,
+fn sum_type(
+    text: &mut Text,
+    types: &Types,
+    name: &str,
+    parts: &[(&str, &AlgebraicType)],
     place: &str,
-) -> Result<Vec<(&'a str, &'a AlgebraicType)>> {
-    let elements = product.elements.iter().map(|element| {
-        let name = element.name().ok_or_else(|| Error::UnnamedField {
-            place: place.to_owned(),
-        })?;
-        Ok((name, &element.algebraic_type))
-    });
-    elements.collect()
-}
-
-fn is_plain_enum(sum: &SumType) -> bool {
-    sum.variants.iter().all(|v| v.algebraic_type.is_unit())
-}
-
-fn sum_type(text: &mut Text, types: &Types, name: &str, sum: &SumType, place: &str) -> Result<()> {
+) -> Result<()> {
     let mut variants = Vec::new();
-    for variant in &sum.variants {
-        let variant_name = variant.name().ok_or_else(|| Error::UnnamedField {
-            place: place.to_owned(),
-        })?;
-        let ty = csharp_type(types, &variant.algebraic_type, place)?;
-        variants.push((ty, pascal(variant_name)?));
+    for (variant, ty) in parts {
+        variants.push((csharp_type(types, ty, place)?, pascal(variant)?));
     }
     text.line("[global::SpacetimeDB.Type]");
-    if is_plain_enum(sum) {
-        braced(text, &format!("public enum {name}"), |text| {
-            for (_, variant) in &variants {
-                text.line(format!("{variant},"));
-            }
-        });
+    if parts.iter().all(|(_, ty)| ty.is_unit()) {
+        text.line(format!("public enum {name}"))
+            .block("{", "}", |text| {
+                for (_, variant) in &variants {
+                    text.line(format!("{variant},"));
+                }
+            });
         return Ok(());
     }
     // A tuple has at least two elements.
@@ -266,21 +245,10 @@ fn record(text: &mut Text, name: &str, variants: &[(String, String)]) {
     text.line(format!(
         "public partial record {name} : global::SpacetimeDB.TaggedEnum<("
     ));
-    for (position, (ty, variant)) in variants.iter().enumerate() {
-        let comma = if position + 1 < variants.len() {
-            ","
-        } else {
-            ""
-        };
-        text.line(format!("{UNIT}{ty} {}{comma}", other_than(variant, name)));
-    }
+    // A variant becomes a class inside of its sum.
+    let variants = variants
+        .iter()
+        .map(|(ty, variant)| format!("{UNIT}{ty} {}", other_than(variant, name)));
+    text.lines(&variants.collect::<Vec<_>>().join(",\n"));
     text.line(")>;");
-}
-
-/// A variant becomes a class inside of its sum, which must not have the same name.
-fn other_than(variant: &str, name: &str) -> String {
-    match variant == name {
-        true => format!("{variant}_"),
-        false => variant.to_owned(),
-    }
 }

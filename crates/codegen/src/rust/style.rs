@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 
 use lightcone_schema::case::{to_pascal, to_snake};
-use lightcone_types::TypeRef;
 
 use crate::error::{Error, Result};
-use crate::module::{file_stem, Level};
+use crate::module::file_stem;
 use crate::text::{Text, HEADER};
 
 /// A file up to its imports.
@@ -52,16 +51,6 @@ pub(super) fn pascal(name: &str) -> Result<String> {
         "Self" | "" => Err(no_name(name)),
         _ => Ok(pascal),
     }
-}
-
-pub(super) fn row_type(level: &Level, reference: TypeRef, table: &str) -> Result<String> {
-    level
-        .types
-        .name(reference)
-        .map(str::to_owned)
-        .ok_or_else(|| Error::Unnamed {
-            place: format!("table `{table}`"),
-        })
 }
 
 /// `use super::x_type::X;` for each type.

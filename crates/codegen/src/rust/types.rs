@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use lightcone_types::{AlgebraicType, TypeRef};
 
 use super::style::{import_types, pascal, snake, start};
-use crate::error::{Error, Result};
-use crate::module::{Level, Shape, Types};
+use crate::error::Result;
+use crate::module::{Definition, Level, Shape, Types};
+use crate::text::joined;
 
 pub(super) fn rust_type(types: &Types, ty: &AlgebraicType, place: &str) -> Result<String> {
     let inner = |ty| rust_type(types, ty, place);
@@ -24,30 +25,11 @@ pub(super) fn rust_type(types: &Types, ty: &AlgebraicType, place: &str) -> Resul
         Shape::Bytes => "Vec<u8>".into(),
         Shape::Array(element) => format!("Vec<{}>", inner(element)?),
         Shape::Named(name) => name.to_owned(),
-        Shape::Primitive(primitive) => primitive_type(primitive).into(),
+        Shape::Primitive(AlgebraicType::I256) => "__sats::i256".into(),
+        Shape::Primitive(AlgebraicType::U256) => "__sats::u256".into(),
+        Shape::Primitive(AlgebraicType::String) => "String".into(),
+        Shape::Primitive(primitive) => primitive.constructor_name().to_lowercase(),
     })
-}
-
-fn primitive_type(ty: &AlgebraicType) -> &'static str {
-    match ty {
-        AlgebraicType::Bool => "bool",
-        AlgebraicType::I8 => "i8",
-        AlgebraicType::U8 => "u8",
-        AlgebraicType::I16 => "i16",
-        AlgebraicType::U16 => "u16",
-        AlgebraicType::I32 => "i32",
-        AlgebraicType::U32 => "u32",
-        AlgebraicType::I64 => "i64",
-        AlgebraicType::U64 => "u64",
-        AlgebraicType::I128 => "i128",
-        AlgebraicType::U128 => "u128",
-        AlgebraicType::I256 => "__sats::i256",
-        AlgebraicType::U256 => "__sats::u256",
-        AlgebraicType::F32 => "f32",
-        AlgebraicType::F64 => "f64",
-        // The special shapes were told apart above.
-        _ => "String",
-    }
 }
 
 /// A type inside the definition of `owner`: direct recursion is boxed.
@@ -69,58 +51,44 @@ pub(super) fn file(level: &Level, name: &str, reference: TypeRef) -> Result<Stri
     let types = &level.types;
     let place = format!("type `{name}`");
     let mut mentioned = BTreeSet::new();
-    let mut text = start();
-    let unnamed = || Error::UnnamedField {
-        place: place.clone(),
+    let mut part = |ty| {
+        types.mentioned(ty, &mut mentioned);
+        part_type(types, name, ty, &place)
     };
-    let derive =
-        "#[derive(__lib::ser::Serialize, __lib::de::Deserialize, Clone, PartialEq, Debug)]";
-    match types.get(reference) {
-        Some(AlgebraicType::Product(product)) => {
-            let mut fields = Vec::new();
-            for element in &product.elements {
-                types.mentioned(&element.algebraic_type, &mut mentioned);
-                let ty = part_type(types, name, &element.algebraic_type, &place)?;
-                fields.push((snake(element.name().ok_or_else(unnamed)?)?, ty));
+    let mut more_traits = "";
+    let mut lines = Vec::new();
+    let kind = match types.definition(reference, &place)? {
+        Definition::Product(fields) => {
+            for (field, ty) in fields {
+                let ty = part(ty)?;
+                lines.push(format!("pub {}: {ty},", snake(field)?));
             }
-            mentioned.remove(name);
-            import_types(&mut text, &mentioned);
-            text.blank().line(derive).line("#[sats(crate = __lib)]");
-            text.block(format!("pub struct {name} {{"), "}", |text| {
-                for (field, ty) in &fields {
-                    text.line(format!("pub {field}: {ty},"));
-                }
-            });
+            "struct"
         }
-        Some(AlgebraicType::Sum(sum)) => {
-            let mut variants = Vec::new();
-            for variant in &sum.variants {
-                types.mentioned(&variant.algebraic_type, &mut mentioned);
-                let variant_name = pascal(variant.name().ok_or_else(unnamed)?)?;
-                if variant.algebraic_type.is_unit() {
-                    variants.push(variant_name);
-                } else {
-                    let ty = part_type(types, name, &variant.algebraic_type, &place)?;
-                    variants.push(format!("{variant_name}({ty})"));
-                }
+        Definition::Sum(variants) => {
+            for (variant, ty) in &variants {
+                lines.push(match ty.is_unit() {
+                    true => format!("{},", pascal(variant)?),
+                    false => format!("{}({}),", pascal(variant)?, part(ty)?),
+                });
             }
-            mentioned.remove(name);
-            import_types(&mut text, &mentioned);
-            text.blank().line(derive).line("#[sats(crate = __lib)]");
-            if sum.is_simple_enum() {
-                text.line("#[derive(Copy, Eq, Hash)]");
+            if !variants.is_empty() && variants.iter().all(|(_, ty)| ty.is_unit()) {
+                more_traits = "#[derive(Copy, Eq, Hash)]";
             }
-            text.block(format!("pub enum {name} {{"), "}", |text| {
-                for variant in &variants {
-                    text.line(format!("{variant},"));
-                }
-            });
+            "enum"
         }
-        _ => return Err(Error::MissingType { place }),
-    }
-    text.blank()
-        .block(format!("impl __sdk::InModule for {name} {{"), "}", |text| {
-            text.line("type Module = super::RemoteModule;");
-        });
+    };
+    mentioned.remove(name);
+    let mut text = start();
+    import_types(&mut text, &mentioned);
+    text.template(
+        include_str!("type.rs.txt"),
+        &[
+            ("name", name),
+            ("kind", kind),
+            ("more traits", more_traits),
+            ("parts", &joined(lines)),
+        ],
+    );
     Ok(text.finish())
 }

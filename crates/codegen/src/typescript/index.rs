@@ -6,8 +6,8 @@ use lightcone_schema::case::to_camel;
 
 use super::style::{import, item_name, item_path, property, quoted, start, Context};
 use crate::error::{Error, Result};
-use crate::module::{Function, Level, Module, Table};
-use crate::text::Text;
+use crate::module::{Level, Module, Table};
+use crate::text::{filled, joined, Text};
 
 pub(super) fn index(context: &Context<'_>, module: &Module) -> Result<String> {
     let has_procedures = module.procedures().next().is_some();
@@ -44,9 +44,9 @@ pub(super) fn index(context: &Context<'_>, module: &Module) -> Result<String> {
     text.blank();
     import(&mut text, context, &uses);
     import_items(&mut text, module);
-    schemas(&mut text, module);
-    remote_module(&mut text, context);
-    accessors(&mut text, &aliases, module)?;
+    schemas(&mut text, context, module);
+    tables(&mut text, &aliases);
+    accessors(&mut text, module)?;
     connection(&mut text, &aliases);
     Ok(text.finish())
 }
@@ -81,105 +81,67 @@ fn table_key(level: &Level, table: &Table) -> String {
     key.join(".")
 }
 
-fn schemas(text: &mut Text, module: &Module) {
-    text.blank()
-        .line("/** The tables and views of the module. */");
-    text.block("const tablesSchema = __schema({", "});", |text| {
-        for (level, table) in module.tables() {
-            let key = property(&table_key(level, table));
-            let row = item_name(level, &table.accessor, "Row");
-            text.block(
-                format!("{key}: __table({{"),
-                format!("}}, {row}),"),
-                |text| {
-                    table_options(text, table);
-                },
-            );
-        }
+fn schemas(text: &mut Text, context: &Context<'_>, module: &Module) {
+    let tables = module.tables().map(|(level, table)| {
+        let key = property(&table_key(level, table));
+        let row = item_name(level, &table.accessor, "Row");
+        format!("{key}: __table({{\n{}}}, {row}),", table_options(table))
     });
-    text.blank()
-        .line("/** The reducers of the module that clients may call. */");
-    text.block("const reducersSchema = __reducers(", ");", |text| {
-        for (level, reducer) in module.reducers() {
-            let name = item_name(level, &reducer.accessor, "Reducer");
-            text.line(format!(
-                "__reducerSchema({}, {name}),",
-                quoted(&reducer.name)
-            ));
-        }
+    let reducers = module.reducers().map(|(level, reducer)| {
+        let name = item_name(level, &reducer.accessor, "Reducer");
+        format!("__reducerSchema({}, {name}),", quoted(&reducer.name))
     });
-    text.blank()
-        .line("/** The procedures of the module that clients may call. */");
-    text.block("const proceduresSchema = __procedures(", ");", |text| {
-        for (level, procedure) in module.procedures() {
-            let name = item_name(level, &procedure.accessor, "Procedure");
-            text.line(format!(
-                "__procedureSchema({}, {name}.params, {name}.returnType),",
-                quoted(&procedure.name)
-            ));
-        }
+    let procedures = module.procedures().map(|(level, procedure)| {
+        let name = item_name(level, &procedure.accessor, "Procedure");
+        format!(
+            "__procedureSchema({}, {name}.params, {name}.returnType),",
+            quoted(&procedure.name)
+        )
     });
-}
-
-fn table_options(text: &mut Text, table: &Table) {
-    let columns = |positions: &[usize]| {
-        let names: Vec<String> = positions
-            .iter()
-            .filter_map(|at| table.columns.get(*at))
-            .map(|column| quoted(&to_camel(&column.accessor)))
-            .collect();
-        format!("[{}]", names.join(", "))
-    };
-    text.line(format!("name: {},", quoted(&table.name)));
-    if table.indexes.is_empty() {
-        text.line("indexes: [],");
-    } else {
-        text.block("indexes: [", "],", |text| {
-            for index in &table.indexes {
-                // The client keeps every index as a B-tree.
-                text.line(format!(
-                    "{{ accessor: {}, name: {}, algorithm: \"btree\", columns: {} }},",
-                    quoted(&index.accessor),
-                    quoted(&index.name),
-                    columns(&index.columns)
-                ));
-            }
-        });
-    }
-    if table.constraints.is_empty() {
-        text.line("constraints: [],");
-    } else {
-        text.block("constraints: [", "],", |text| {
-            for constraint in &table.constraints {
-                text.line(format!(
-                    "{{ name: {}, constraint: \"unique\", columns: {} }},",
-                    quoted(&constraint.name),
-                    columns(&constraint.columns)
-                ));
-            }
-        });
-    }
-    if table.is_event {
-        text.line("event: true,");
-    }
-}
-
-fn remote_module(text: &mut Text, context: &Context<'_>) {
-    let version = quoted(&context.options.cli_version);
-    text.blank()
-        .line("/** The module, as the client package sees it. */");
-    text.block(
-        "const REMOTE_MODULE = {",
-        "} satisfies __RemoteModule<\n  typeof tablesSchema.schemaType,\n  typeof reducersSchema.reducersType,\n  typeof proceduresSchema\n>;",
-        |text| {
-            text.block("versionInfo: {", "},", |text| {
-                text.line(format!("cliVersion: {version} as const,"));
-            });
-            text.line("tables: tablesSchema.schemaType.tables,");
-            text.line("reducers: reducersSchema.reducersType.reducers,");
-            text.line("...proceduresSchema,");
-        },
+    text.template(
+        include_str!("schemas.ts.txt"),
+        &[
+            ("tables", &joined(tables)),
+            ("reducers", &joined(reducers)),
+            ("procedures", &joined(procedures)),
+            ("version", &quoted(&context.options.cli_version)),
+        ],
     );
+}
+
+/// The members of a table's object, indented in it.
+fn table_options(table: &Table) -> String {
+    let columns = |positions: &[usize]| {
+        let columns = positions.iter().filter_map(|at| table.columns.get(*at));
+        let names = columns.map(|column| quoted(&to_camel(&column.accessor)));
+        format!("[{}]", names.collect::<Vec<_>>().join(", "))
+    };
+    let list = |member: &str, elements: Vec<String>| match elements[..] {
+        [] => format!("  {member}: [],\n"),
+        _ => format!("  {member}: [\n    {}\n  ],\n", elements.join("\n    ")),
+    };
+    // The client keeps every index as a B-tree.
+    let indexes = table.indexes.iter().map(|index| {
+        format!(
+            "{{ accessor: {}, name: {}, algorithm: \"btree\", columns: {} }},",
+            quoted(&index.accessor),
+            quoted(&index.name),
+            columns(&index.columns)
+        )
+    });
+    let constraints = table.constraints.iter().map(|constraint| {
+        let (name, columns) = (quoted(&constraint.name), columns(&constraint.columns));
+        format!("{{ name: {name}, constraint: \"unique\", columns: {columns} }},")
+    });
+    let event = if table.is_event {
+        "  event: true,\n"
+    } else {
+        ""
+    };
+    format!("  name: {},\n", quoted(&table.name))
+        + &list("indexes", indexes.collect())
+        + &list("constraints", constraints.collect())
+        + event
 }
 
 /// Tables whose source name differs from the client's name: old code uses the former.
@@ -192,41 +154,37 @@ fn aliases(module: &Module) -> Vec<(String, String)> {
         .collect()
 }
 
-fn accessors(text: &mut Text, aliases: &[(String, String)], module: &Module) -> Result<()> {
-    text.blank();
+fn tables(text: &mut Text, aliases: &[(String, String)]) {
     if aliases.is_empty() {
         text.line("/** Queries on the tables and views, to subscribe to. */");
         text.line(
             "export const tables: __QueryBuilder<typeof tablesSchema.schemaType> = __makeQueryBuilder(tablesSchema.schemaType);",
         );
-    } else {
-        alias_helper(text, aliases);
-        text.blank();
-        text.line("type __Queries = __QueryBuilder<typeof tablesSchema.schemaType>;");
-        alias_type(text, "Tables", "__Queries", aliases);
-        text.line("/** Queries on the tables and views, to subscribe to. */");
-        text.line("export const tables: Tables = __withAliases<__Queries, Tables>(__makeQueryBuilder(tablesSchema.schemaType));");
+        return;
     }
-    let names = |functions: Vec<&Function>| -> Vec<String> {
-        let keys = functions
-            .iter()
-            .map(|function| accessor_key(&function.name));
-        keys.collect()
-    };
-    let reducers = names(module.reducers().map(|(_, function)| function).collect());
-    let procedures = names(module.procedures().map(|(_, function)| function).collect());
-    accessor_map(
-        text,
-        "reducers",
-        "reducersSchema.reducersType.reducers",
-        &reducers,
-    )?;
-    accessor_map(
-        text,
-        "procedures",
-        "proceduresSchema.procedures",
-        &procedures,
-    )
+    let names = aliases
+        .iter()
+        .map(|(accessor, camel)| format!("{}: {},", property(accessor), quoted(camel)));
+    text.template(
+        include_str!("aliases.ts.txt"),
+        &[
+            ("names", &joined(names)),
+            ("queries", &alias_members("__Queries", aliases)),
+        ],
+    );
+}
+
+fn accessors(text: &mut Text, module: &Module) -> Result<()> {
+    let reducers = module
+        .reducers()
+        .map(|(_, function)| accessor_key(&function.name));
+    let all = "reducersSchema.reducersType.reducers";
+    accessor_map(text, "reducers", all, &reducers.collect::<Vec<_>>())?;
+    let procedures = module
+        .procedures()
+        .map(|(_, function)| accessor_key(&function.name));
+    let all = "proceduresSchema.procedures";
+    accessor_map(text, "procedures", all, &procedures.collect::<Vec<_>>())
 }
 
 /// The key of a function in `convertToAccessorMap`: its database name, where a separator and the letter behind it become a capital
@@ -316,91 +274,22 @@ impl Namespace {
     }
 }
 
-fn alias_helper(text: &mut Text, aliases: &[(String, String)]) {
-    text.line("/** Names that tables have in the module, and those that clients write. */");
-    text.block(
-        "const __ALIASES: Readonly<Record<string, string>> = {",
-        "};",
-        |text| {
-            for (accessor, camel) in aliases {
-                text.line(format!("{}: {},", property(accessor), quoted(camel)));
-            }
-        },
-    );
-    text.blank();
-    text.block("function __withAliases<T extends object, A extends T>(target: T): A {", "}", |text| {
-        text.line("const all = Object.create(Object.getPrototypeOf(target), Object.getOwnPropertyDescriptors(target));");
-        text.block("for (const [alias, name] of Object.entries(__ALIASES)) {", "}", |text| {
-            text.block("if (!(alias in all)) {", "}", |text| {
-                text.line("Object.defineProperty(all, alias, { enumerable: true, get: () => all[name] });");
-            });
-        });
-        text.line("return all;");
-    });
-}
-
-fn alias_type(text: &mut Text, name: &str, base: &str, aliases: &[(String, String)]) {
-    text.block(format!("export type {name} = {base} & {{"), "};", |text| {
-        for (accessor, camel) in aliases {
-            text.line(format!("/** @deprecated Use `{camel}`. */"));
-            text.line(format!(
-                "readonly {}: {base}[{}];",
-                property(accessor),
-                quoted(camel)
-            ));
-        }
-    });
+fn alias_members(base: &str, aliases: &[(String, String)]) -> String {
+    joined(aliases.iter().map(|(accessor, camel)| {
+        let (member, name) = (property(accessor), quoted(camel));
+        format!("/** @deprecated Use `{camel}`. */\nreadonly {member}: {base}[{name}];")
+    }))
 }
 
 fn connection(text: &mut Text, aliases: &[(String, String)]) {
-    for (doc, name) in [
-        ("row callbacks", "EventContext"),
-        ("reducer callbacks", "ReducerEventContext"),
-        ("subscription callbacks", "SubscriptionEventContext"),
-        ("error callbacks", "ErrorContext"),
-    ] {
-        text.blank().line(format!("/** The context of {doc}. */"));
-        text.line(format!(
-            "export type {name} = __{name}Interface<typeof REMOTE_MODULE>;"
-        ));
-    }
-    text.blank()
-        .line("/** A subscription, to end it and to ask after it. */");
-    text.line("export type SubscriptionHandle = __SubscriptionHandleImpl<typeof REMOTE_MODULE>;");
-    text.blank().line("/** Sets a subscription up. */");
-    text.line("export class SubscriptionBuilder extends __SubscriptionBuilderImpl<typeof REMOTE_MODULE> {}");
-    text.blank().line("/** Sets a connection up. */");
-    text.line("export class DbConnectionBuilder extends __DbConnectionBuilder<DbConnection> {}");
+    let (mut view, mut constructor) = (String::new(), "");
     if !aliases.is_empty() {
-        text.blank();
-        text.line("type __Db = __DbConnectionImpl<typeof REMOTE_MODULE>[\"db\"];");
-        text.line("/** The tables and views in a connection's cache. */");
-        alias_type(text, "DbView", "__Db", aliases);
+        let members = alias_members("__Db", aliases);
+        view = filled(include_str!("view.ts.txt"), &[("members", &members)]);
+        constructor = include_str!("constructor.ts.txt");
     }
-    text.blank()
-        .line("/** A connection to a database that runs the module. */");
-    text.block("export class DbConnection extends __DbConnectionImpl<typeof REMOTE_MODULE> {", "}", |text| {
-        if !aliases.is_empty() {
-            text.line("declare db: DbView;");
-            text.blank();
-            text.block(
-                "constructor(config: __DbConnectionConfig<typeof REMOTE_MODULE>) {",
-                "}",
-                |text| {
-                    text.line("super(config);");
-                    text.line("this.db = __withAliases<__Db, DbView>(this.db);");
-                },
-            );
-            text.blank();
-        }
-        text.line("/** Creates a new connection builder. */");
-        text.block("static builder = (): DbConnectionBuilder => {", "};", |text| {
-            text.line("return new DbConnectionBuilder(REMOTE_MODULE, (config: __DbConnectionConfig<typeof REMOTE_MODULE>) => new DbConnection(config));");
-        });
-        text.blank();
-        text.line("/** Creates a new subscription builder. */");
-        text.block("override subscriptionBuilder = (): SubscriptionBuilder => {", "};", |text| {
-            text.line("return new SubscriptionBuilder(this);");
-        });
-    });
+    text.template(
+        include_str!("connection.ts.txt"),
+        &[("view", &view), ("constructor", constructor)],
+    );
 }

@@ -27,30 +27,10 @@ pub(super) fn builder(types: &Types, ty: &AlgebraicType, place: &str) -> Result<
         Shape::Bytes => "__t.byteArray()".into(),
         Shape::Array(element) => format!("__t.array({})", builder(types, element, place)?),
         Shape::Named(name) => name.to_owned(),
-        Shape::Primitive(primitive) => format!("__t.{}()", primitive_name(primitive)),
+        Shape::Primitive(primitive) => {
+            format!("__t.{}()", primitive.constructor_name().to_lowercase())
+        }
     })
-}
-
-fn primitive_name(ty: &AlgebraicType) -> &'static str {
-    match ty {
-        AlgebraicType::Bool => "bool",
-        AlgebraicType::I8 => "i8",
-        AlgebraicType::U8 => "u8",
-        AlgebraicType::I16 => "i16",
-        AlgebraicType::U16 => "u16",
-        AlgebraicType::I32 => "i32",
-        AlgebraicType::U32 => "u32",
-        AlgebraicType::I64 => "i64",
-        AlgebraicType::U64 => "u64",
-        AlgebraicType::I128 => "i128",
-        AlgebraicType::U128 => "u128",
-        AlgebraicType::I256 => "i256",
-        AlgebraicType::U256 => "u256",
-        AlgebraicType::F32 => "f32",
-        AlgebraicType::F64 => "f64",
-        // The special shapes were told apart above.
-        _ => "string",
-    }
 }
 
 /// A field, variant or parameter with its builder, and whether it must be a getter.

@@ -5,8 +5,8 @@ use lightcone_types::AlgebraicType;
 
 use super::members::Member;
 use super::style::{import, item_name, item_path, start, Context};
-use crate::error::{Error, Result};
-use crate::module::{Function, Level, Module, Types};
+use crate::error::Result;
+use crate::module::{Definition, Function, Level, Module, Types};
 use crate::text::Text;
 
 /// `types.ts` of a level: all its named types, also private ones.
@@ -22,23 +22,10 @@ pub(super) fn types(context: &Context<'_>, level: &Level) -> Result<String> {
         if is_arguments && !types.is_needed(name, level) {
             continue;
         }
-        let (open, members) = match types.get(*reference) {
-            Some(AlgebraicType::Product(product)) => {
-                let fields = product
-                    .elements
-                    .iter()
-                    .map(|e| (e.name(), &e.algebraic_type));
-                ("object", members(types, name, fields, to_camel)?)
-            }
-            Some(AlgebraicType::Sum(sum)) => {
-                let variants = sum.variants.iter().map(|v| (v.name(), &v.algebraic_type));
-                ("enum", members(types, name, variants, to_pascal)?)
-            }
-            _ => {
-                return Err(Error::MissingType {
-                    place: format!("type `{name}`"),
-                })
-            }
+        let place = format!("type `{name}`");
+        let (open, members) = match types.definition(*reference, &place)? {
+            Definition::Product(fields) => ("object", members(types, name, fields, to_camel)?),
+            Definition::Sum(variants) => ("enum", members(types, name, variants, to_pascal)?),
         };
         definitions.push((name, open, members));
     }
@@ -84,18 +71,15 @@ pub(super) fn types(context: &Context<'_>, level: &Level) -> Result<String> {
     Ok(text.finish())
 }
 
-fn members<'a>(
+fn members(
     types: &Types,
     owner: &str,
-    parts: impl Iterator<Item = (Option<&'a str>, &'a AlgebraicType)>,
+    parts: Vec<(&str, &AlgebraicType)>,
     key: impl Fn(&str) -> String,
 ) -> Result<Vec<Member>> {
     let place = format!("type `{owner}`");
     let mut members = Vec::new();
     for (name, ty) in parts {
-        let name = name.ok_or_else(|| Error::UnnamedField {
-            place: place.clone(),
-        })?;
         let mut member = Member::new(types, key(name), ty, &place)?;
         let mut mentioned = std::collections::BTreeSet::new();
         types.mentioned(ty, &mut mentioned);

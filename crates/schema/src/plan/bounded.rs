@@ -31,8 +31,8 @@ impl Write for BoundedText {
             self.text.push_str(piece);
             return Ok(());
         }
-        let end = (0..=room).rev().find(|&at| piece.is_char_boundary(at));
-        self.text.push_str(&piece[..end.unwrap_or(0)]);
+        self.text
+            .push_str(&piece[..piece.floor_char_boundary(room)]);
         Err(fmt::Error)
     }
 }

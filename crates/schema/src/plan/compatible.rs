@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use lightcone_types::{AlgebraicType, ProductType, SumType};
+use lightcone_types::AlgebraicType;
 
 use super::bounded::clipped;
 
@@ -17,34 +17,27 @@ pub struct Incompatible {
 }
 
 /// The difference of two types at one place.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
     /// As text, cut to a readable length.
-    Type {
-        old: String,
-        new: String,
-    },
-    FewerVariants {
-        old: usize,
-        new: usize,
-    },
+    #[error("{old} is another type than {new}")]
+    Type { old: String, new: String },
+    #[error("it had {old} variants and has {new}; keep all of them")]
+    FewerVariants { old: usize, new: usize },
+    #[error("variant {position} was `{old}` and is `{new}`; keep its name, and put new variants at the end")]
     VariantName {
         position: usize,
         old: String,
         new: String,
     },
-    Size {
-        old: u64,
-        new: u64,
-    },
-    Alignment {
-        old: u64,
-        new: u64,
-    },
-    FieldCount {
-        old: usize,
-        new: usize,
-    },
+    #[error("a value takes {new} bytes in a row instead of {old}; a new variant must not be larger than the largest there was")]
+    Size { old: u64, new: u64 },
+    #[error("a value is aligned to {new} bytes in a row instead of {old}; the parts of a new variant must not be wider \
+             than the widest there was")]
+    Alignment { old: u64, new: u64 },
+    #[error("it had {old} fields and has {new}")]
+    FieldCount { old: usize, new: usize },
+    #[error("field {position} was `{old}` and is `{new}`")]
     FieldName {
         position: usize,
         old: String,
@@ -68,6 +61,12 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// Of a string or an array, whose bytes are elsewhere.
+    const PLACE: Layout = Layout {
+        size_bytes: 4,
+        align_bytes: 2,
+    };
+
     const fn scalar(bytes: u64) -> Layout {
         Layout {
             size_bytes: bytes,
@@ -84,19 +83,10 @@ impl Layout {
             T::I64 | T::U64 | T::F64 => Layout::scalar(8),
             T::I128 | T::U128 => Layout::scalar(16),
             T::I256 | T::U256 => Layout::scalar(32),
-            // Bytes elsewhere. A ref cannot be stored; it counts as such a place too.
-            T::String | T::Array(_) | T::Ref(_) => Layout {
-                size_bytes: 4,
-                align_bytes: 2,
-            },
-            T::Product(product) => {
-                let elements = product.elements.iter();
-                Layout::of_product(elements.map(|element| Layout::of(&element.algebraic_type)))
-            }
-            T::Sum(sum) => {
-                let variants = sum.variants.iter();
-                Layout::of_sum(variants.map(|variant| Layout::of(&variant.algebraic_type)))
-            }
+            // A ref cannot be stored; it counts as a place too.
+            T::String | T::Array(_) | T::Ref(_) => Layout::PLACE,
+            T::Product(_) => Layout::of_product(ty.parts().map(|(_, part)| Layout::of(part))),
+            T::Sum(_) => Layout::of_sum(ty.parts().map(|(_, part)| Layout::of(part))),
         }
     }
 
@@ -130,15 +120,11 @@ impl Layout {
 fn compare(old: &AlgebraicType, new: &AlgebraicType) -> Result<(Layout, Layout), Incompatible> {
     use AlgebraicType as T;
     match (old, new) {
-        (T::Sum(old), T::Sum(new)) => compare_sums(old, new),
-        (T::Product(old), T::Product(new)) => compare_products(old, new),
+        (T::Sum(_), T::Sum(_)) => compare_sums(old, new),
+        (T::Product(_), T::Product(_)) => compare_products(old, new),
         (T::Array(old), T::Array(new)) => {
             compare(old, new).map_err(|found| found.inside("the elements"))?;
-            let place = Layout {
-                size_bytes: 4,
-                align_bytes: 2,
-            };
-            Ok((place, place))
+            Ok((Layout::PLACE, Layout::PLACE))
         }
         (old, new) if old == new => Ok((Layout::of(old), Layout::of(new))),
         (old, new) => Err(Mismatch::Type {
@@ -149,8 +135,11 @@ fn compare(old: &AlgebraicType, new: &AlgebraicType) -> Result<(Layout, Layout),
     }
 }
 
-fn compare_sums(old: &SumType, new: &SumType) -> Result<(Layout, Layout), Incompatible> {
-    let (before, after) = (old.variants.len(), new.variants.len());
+fn compare_sums(
+    old: &AlgebraicType,
+    new: &AlgebraicType,
+) -> Result<(Layout, Layout), Incompatible> {
+    let (before, after) = (old.parts().count(), new.parts().count());
     if after < before {
         return Err(Mismatch::FewerVariants {
             old: before,
@@ -158,23 +147,11 @@ fn compare_sums(old: &SumType, new: &SumType) -> Result<(Layout, Layout), Incomp
         }
         .here());
     }
-    let mut layouts = Vec::with_capacity(after);
-    for (position, (old, new)) in old.variants.iter().zip(&new.variants).enumerate() {
-        if old.name != new.name {
-            return Err(Mismatch::VariantName {
-                position,
-                old: part_name(old.name(), position),
-                new: part_name(new.name(), position),
-            }
-            .here());
-        }
-        let both = compare(&old.algebraic_type, &new.algebraic_type);
-        layouts.push(both.map_err(|found| {
-            found.inside(&format!("variant `{}`", part_name(old.name(), position)))
-        })?);
-    }
-    let added = new.variants[before..].iter();
-    let added = added.map(|variant| Layout::of(&variant.algebraic_type));
+    let layouts = compare_parts(old, new, "variant", |position, old, new| {
+        Mismatch::VariantName { position, old, new }
+    })?;
+    let added = new.parts().skip(before);
+    let added = added.map(|(_, payload)| Layout::of(payload));
     let old = Layout::of_sum(layouts.iter().map(|(old, _)| *old));
     let new = Layout::of_sum(layouts.iter().map(|(_, new)| *new).chain(added));
     if old.align_bytes != new.align_bytes {
@@ -195,35 +172,42 @@ fn compare_sums(old: &SumType, new: &SumType) -> Result<(Layout, Layout), Incomp
 }
 
 fn compare_products(
-    old: &ProductType,
-    new: &ProductType,
+    old: &AlgebraicType,
+    new: &AlgebraicType,
 ) -> Result<(Layout, Layout), Incompatible> {
-    if old.len() != new.len() {
+    let (before, after) = (old.parts().count(), new.parts().count());
+    if before != after {
         return Err(Mismatch::FieldCount {
-            old: old.len(),
-            new: new.len(),
+            old: before,
+            new: after,
         }
         .here());
     }
-    let mut layouts = Vec::with_capacity(old.len());
-    for (position, (old, new)) in old.elements.iter().zip(&new.elements).enumerate() {
-        if old.name != new.name {
-            return Err(Mismatch::FieldName {
-                position,
-                old: part_name(old.name(), position),
-                new: part_name(new.name(), position),
-            }
-            .here());
-        }
-        let both = compare(&old.algebraic_type, &new.algebraic_type);
-        layouts.push(both.map_err(|found| {
-            found.inside(&format!("field `{}`", part_name(old.name(), position)))
-        })?);
-    }
+    let layouts = compare_parts(old, new, "field", |position, old, new| {
+        Mismatch::FieldName { position, old, new }
+    })?;
     Ok((
         Layout::of_product(layouts.iter().map(|(old, _)| *old)),
         Layout::of_product(layouts.iter().map(|(_, new)| *new)),
     ))
+}
+
+/// The layouts of the parts that both have, which must have the same names.
+fn compare_parts(
+    old: &AlgebraicType,
+    new: &AlgebraicType,
+    kind: &str,
+    renamed: fn(usize, String, String) -> Mismatch,
+) -> Result<Vec<(Layout, Layout)>, Incompatible> {
+    let pairs = old.parts().zip(new.parts()).enumerate();
+    let layouts = pairs.map(|(position, ((old_name, old), (new_name, new)))| {
+        let name = part_name(old_name, position);
+        if old_name != new_name {
+            return Err(renamed(position, name, part_name(new_name, position)).here());
+        }
+        compare(old, new).map_err(|found| found.inside(&format!("{kind} `{name}`")))
+    });
+    layouts.collect()
 }
 
 fn part_name(name: Option<&str>, position: usize) -> String {
@@ -252,35 +236,5 @@ impl fmt::Display for Incompatible {
             write!(f, "in {part}: ")?;
         }
         self.why.fmt(f)
-    }
-}
-
-impl fmt::Display for Mismatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Mismatch::Type { old, new } => write!(f, "{old} is another type than {new}"),
-            Mismatch::FewerVariants { old, new } => {
-                write!(f, "it had {old} variants and has {new}; keep all of them")
-            }
-            Mismatch::VariantName { position, old, new } => write!(
-                f,
-                "variant {position} was `{old}` and is `{new}`; keep its name, and put new variants at the end"
-            ),
-            Mismatch::Size { old, new } => write!(
-                f,
-                "a value takes {new} bytes in a row instead of {old}; a new variant must not be larger than the largest there was"
-            ),
-            Mismatch::Alignment { old, new } => write!(
-                f,
-                "a value is aligned to {new} bytes in a row instead of {old}; the parts of a new variant must not be wider \
-                 than the widest there was"
-            ),
-            Mismatch::FieldCount { old, new } => {
-                write!(f, "it had {old} fields and has {new}")
-            }
-            Mismatch::FieldName { position, old, new } => {
-                write!(f, "field {position} was `{old}` and is `{new}`")
-            }
-        }
     }
 }

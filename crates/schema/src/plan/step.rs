@@ -5,147 +5,87 @@ use std::collections::BTreeSet;
 
 use crate::def::ModuleDef;
 
-/// One step. Names are canonical, with namespace; the definitions have everything else about the object.
-///
-/// `table` may be the name of a view in [`Step::ChangeColumns`], [`Step::ChangeTableAccessorName`],
-/// [`Step::ChangeColumnAccessorName`] and [`Step::ChangeAccess`]: the table that holds its rows is meant then.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
+macro_rules! steps {
+    ($($(#[$doc:meta])* $step:ident $({ $($name:ident),* })?,)*) => {
+        /// One step. Names are canonical, with namespace; the definitions have everything else about the object.
+        ///
+        /// `table` may be the name of a view in [`Step::ChangeColumns`], [`Step::ChangeTableAccessorName`],
+        /// [`Step::ChangeColumnAccessorName`] and [`Step::ChangeAccess`]: the table that holds its rows is meant then.
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Step {
+            $( $(#[$doc])* $step $({ $($name: String),* })?, )*
+        }
+
+        /// The kinds of steps, in the order in which they are taken.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum StepKind {
+            $( $step, )*
+        }
+
+        impl StepKind {
+            /// For answers and reports.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $( StepKind::$step => stringify!($step), )*
+                }
+            }
+        }
+
+        impl Step {
+            pub fn kind(&self) -> StepKind {
+                match self {
+                    $( Step::$step { .. } => StepKind::$step, )*
+                }
+            }
+        }
+    };
+}
+
+// In the order in which they are taken, each with the names that it is about.
+steps! {
     /// The table gets the name `old`, under which the migration function reads it; it is not written any more. Planned calls of a
     /// schedule table are dropped.
-    SetAsideTable {
-        table: String,
-        old: String,
-    },
-    RemoveIndex {
-        table: String,
-        index: String,
-    },
-    RemoveConstraint {
-        table: String,
-        constraint: String,
-    },
-    RemoveSequence {
-        table: String,
-        sequence: String,
-    },
-    RemoveSchedule {
-        table: String,
-    },
-    RemoveView {
-        view: String,
-    },
+    SetAsideTable { table, old },
+    RemoveIndex { table, index },
+    RemoveConstraint { table, constraint },
+    RemoveSequence { table, sequence },
+    RemoveSchedule { table },
+    RemoveView { view },
     /// For every rule of the old definition.
-    RemoveRowLevelSecurity {
-        sql: String,
-    },
+    RemoveRowLevelSecurity { sql },
     /// The table must be empty. Its indexes, constraints, sequences and schedule have no steps of their own.
-    RemoveTable {
-        table: String,
-    },
+    RemoveTable { table },
     /// Types of columns changed so that every stored row means the same in the new types; rows stay as they are.
-    ChangeColumns {
-        table: String,
-    },
+    ChangeColumns { table },
     /// Columns of an event table changed in any way; it has no rows. What still refers to a column, such as an index
     /// that stays, follows the column's name to its new position; a primary key whose column is gone is dropped.
-    ReschemaEventTable {
-        table: String,
-    },
+    ReschemaEventTable { table },
     /// New columns at the end, with defaults. Types of the old ones may have changed as in `ChangeColumns`, which has
     /// no step of its own then.
-    AddColumns {
-        table: String,
-    },
-    ChangeIndexSourceName {
-        table: String,
-        index: String,
-    },
-    ChangeTableAccessorName {
-        table: String,
-    },
-    ChangeColumnAccessorName {
-        table: String,
-        column: String,
-    },
+    AddColumns { table },
+    ChangeIndexSourceName { table, index },
+    ChangeTableAccessorName { table },
+    ChangeColumnAccessorName { table, column },
     /// With everything that belongs to it.
-    AddTable {
-        table: String,
-    },
-    AddIndex {
-        table: String,
-        index: String,
-    },
-    AddConstraint {
-        table: String,
-        constraint: String,
-    },
+    AddTable { table },
+    AddIndex { table, index },
+    AddConstraint { table, constraint },
     /// To a table that there was: no row may have a value that the sequence could issue.
-    AddSequence {
-        table: String,
-        sequence: String,
-    },
-    AddSchedule {
-        table: String,
-    },
-    AddView {
-        view: String,
-    },
+    AddSequence { table, sequence },
+    AddSchedule { table },
+    AddView { view },
     /// For every rule of the new definition.
-    AddRowLevelSecurity {
-        sql: String,
-    },
-    ChangeAccess {
-        table: String,
-    },
-    ChangePrimaryKey {
-        table: String,
-    },
+    AddRowLevelSecurity { sql },
+    ChangeAccess { table },
+    ChangePrimaryKey { table },
     /// For every view that stays: its live instances are evaluated again.
-    UpdateView {
-        view: String,
-    },
+    UpdateView { view },
     /// Of the new definition, when all but the old tables is in its new form.
     RunMigration,
     /// Instead, if rows were migrated one by one: the new tables get their names.
     Backfill,
     /// With its rows, as it was set aside. `table` is the name that it has then.
-    RemoveOldTable {
-        table: String,
-    },
-    DisconnectAllUsers,
-}
-
-/// The kinds of steps, in the order in which they are taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum StepKind {
-    SetAsideTable,
-    RemoveIndex,
-    RemoveConstraint,
-    RemoveSequence,
-    RemoveSchedule,
-    RemoveView,
-    RemoveRowLevelSecurity,
-    RemoveTable,
-    ChangeColumns,
-    ReschemaEventTable,
-    AddColumns,
-    ChangeIndexSourceName,
-    ChangeTableAccessorName,
-    ChangeColumnAccessorName,
-    AddTable,
-    AddIndex,
-    AddConstraint,
-    AddSequence,
-    AddSchedule,
-    AddView,
-    AddRowLevelSecurity,
-    ChangeAccess,
-    ChangePrimaryKey,
-    UpdateView,
-    RunMigration,
-    Backfill,
-    RemoveOldTable,
+    RemoveOldTable { table },
     DisconnectAllUsers,
 }
 
@@ -186,76 +126,9 @@ impl StepKind {
             | StepKind::DisconnectAllUsers => false,
         }
     }
-
-    /// For answers and reports.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            StepKind::SetAsideTable => "SetAsideTable",
-            StepKind::RunMigration => "RunMigration",
-            StepKind::Backfill => "Backfill",
-            StepKind::RemoveOldTable => "RemoveOldTable",
-            StepKind::RemoveIndex => "RemoveIndex",
-            StepKind::RemoveConstraint => "RemoveConstraint",
-            StepKind::RemoveSequence => "RemoveSequence",
-            StepKind::RemoveSchedule => "RemoveSchedule",
-            StepKind::RemoveView => "RemoveView",
-            StepKind::RemoveRowLevelSecurity => "RemoveRowLevelSecurity",
-            StepKind::RemoveTable => "RemoveTable",
-            StepKind::ChangeColumns => "ChangeColumns",
-            StepKind::ReschemaEventTable => "ReschemaEventTable",
-            StepKind::AddColumns => "AddColumns",
-            StepKind::ChangeIndexSourceName => "ChangeIndexSourceName",
-            StepKind::ChangeTableAccessorName => "ChangeTableAccessorName",
-            StepKind::ChangeColumnAccessorName => "ChangeColumnAccessorName",
-            StepKind::AddTable => "AddTable",
-            StepKind::AddIndex => "AddIndex",
-            StepKind::AddConstraint => "AddConstraint",
-            StepKind::AddSequence => "AddSequence",
-            StepKind::AddSchedule => "AddSchedule",
-            StepKind::AddView => "AddView",
-            StepKind::AddRowLevelSecurity => "AddRowLevelSecurity",
-            StepKind::ChangeAccess => "ChangeAccess",
-            StepKind::ChangePrimaryKey => "ChangePrimaryKey",
-            StepKind::UpdateView => "UpdateView",
-            StepKind::DisconnectAllUsers => "DisconnectAllUsers",
-        }
-    }
 }
 
 impl Step {
-    pub fn kind(&self) -> StepKind {
-        match self {
-            Step::SetAsideTable { .. } => StepKind::SetAsideTable,
-            Step::RunMigration => StepKind::RunMigration,
-            Step::Backfill => StepKind::Backfill,
-            Step::RemoveOldTable { .. } => StepKind::RemoveOldTable,
-            Step::RemoveIndex { .. } => StepKind::RemoveIndex,
-            Step::RemoveConstraint { .. } => StepKind::RemoveConstraint,
-            Step::RemoveSequence { .. } => StepKind::RemoveSequence,
-            Step::RemoveSchedule { .. } => StepKind::RemoveSchedule,
-            Step::RemoveView { .. } => StepKind::RemoveView,
-            Step::RemoveRowLevelSecurity { .. } => StepKind::RemoveRowLevelSecurity,
-            Step::RemoveTable { .. } => StepKind::RemoveTable,
-            Step::ChangeColumns { .. } => StepKind::ChangeColumns,
-            Step::ReschemaEventTable { .. } => StepKind::ReschemaEventTable,
-            Step::AddColumns { .. } => StepKind::AddColumns,
-            Step::ChangeIndexSourceName { .. } => StepKind::ChangeIndexSourceName,
-            Step::ChangeTableAccessorName { .. } => StepKind::ChangeTableAccessorName,
-            Step::ChangeColumnAccessorName { .. } => StepKind::ChangeColumnAccessorName,
-            Step::AddTable { .. } => StepKind::AddTable,
-            Step::AddIndex { .. } => StepKind::AddIndex,
-            Step::AddConstraint { .. } => StepKind::AddConstraint,
-            Step::AddSequence { .. } => StepKind::AddSequence,
-            Step::AddSchedule { .. } => StepKind::AddSchedule,
-            Step::AddView { .. } => StepKind::AddView,
-            Step::AddRowLevelSecurity { .. } => StepKind::AddRowLevelSecurity,
-            Step::ChangeAccess { .. } => StepKind::ChangeAccess,
-            Step::ChangePrimaryKey { .. } => StepKind::ChangePrimaryKey,
-            Step::UpdateView { .. } => StepKind::UpdateView,
-            Step::DisconnectAllUsers => StepKind::DisconnectAllUsers,
-        }
-    }
-
     pub fn table(&self) -> Option<&str> {
         match self {
             Step::SetAsideTable { table, .. }

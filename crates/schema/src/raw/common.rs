@@ -1,33 +1,15 @@
 //! Structures that version 9 and version 10 share (02 §4.1, §5).
 
-use lightcone_types::{
-    AlgebraicType, ColId, ProductType, ProductTypeElement, SumType, SumTypeVariant, Typespace,
-};
+use lightcone_types::ColId;
 
-use super::codec::{raw_product, raw_product_codec_json, raw_sum_codec, raw_sum_json};
+use super::codec::{raw_products, raw_sum_codec};
 use crate::table::{IndexAlgorithm, TableAccess, TableKind};
 
-raw_sum_json!(
-    AlgebraicType as "AlgebraicType",
-    units {
-        4 => String, 5 => Bool, 6 => I8, 7 => U8, 8 => I16, 9 => U16, 10 => I32, 11 => U32, 12 => I64, 13 => U64,
-        14 => I128, 15 => U128, 16 => I256, 17 => U256, 18 => F32, 19 => F64,
-    },
-    payloads { 0 => Ref, 1 => Sum, 2 => Product, 3 => Array }
+raw_sum_codec!(
+    IndexAlgorithm as "RawIndexAlgorithm",
+    units {},
+    payloads { 0 => BTree(Vec<ColId>), 1 => Hash(Vec<ColId>), 2 => Direct(ColId) }
 );
-raw_product_codec_json!(Typespace { types });
-raw_product_codec_json!(ProductType { elements });
-raw_product_codec_json!(ProductTypeElement {
-    name,
-    algebraic_type
-});
-raw_product_codec_json!(SumType { variants });
-raw_product_codec_json!(SumTypeVariant {
-    name,
-    algebraic_type
-});
-
-raw_sum_codec!(IndexAlgorithm as "RawIndexAlgorithm", units {}, payloads { 0 => BTree, 1 => Hash, 2 => Direct });
 raw_sum_codec!(TableKind as "TableType", units { 0 => System, 1 => User }, payloads {});
 raw_sum_codec!(TableAccess as "TableAccess", units { 0 => Public, 1 => Private }, payloads {});
 
@@ -61,16 +43,14 @@ raw_sum_codec!(
 pub enum RawConstraintData {
     Unique(RawUniqueConstraintData),
 }
-raw_sum_codec!(RawConstraintData as "RawConstraintDataV9", units {}, payloads { 0 => Unique });
+raw_sum_codec!(RawConstraintData as "RawConstraintDataV9", units {}, payloads { 0 => Unique(RawUniqueConstraintData) });
 
-raw_product! {
+raw_products! {
     /// The columns whose values together are unique.
     pub struct RawUniqueConstraintData {
         pub columns: Vec<ColId>,
     }
-}
 
-raw_product! {
     /// A row-level security rule.
     pub struct RawRowLevelSecurityDef {
         pub sql: String,

@@ -1,19 +1,23 @@
 //! The raw module definition (02 §3–§5): exactly what a module's describe step returns, before
 //! any check of its meaning. Every structure has its BSATN form ([`Encode`]/[`Decode`]) and its
-//! JSON form ([`json::ToJson`]/[`json::FromJson`], 02 §15).
+//! JSON form ([`json`], 02 §15).
 
 pub(crate) mod codec;
 mod common;
 pub mod json;
+mod typed;
 mod v10;
 mod v9;
 
 use lightcone_types::bsatn::{Decode, DecodeError, Encode, Reader};
+use lightcone_types::AlgebraicType;
 
-pub use self::json::JsonError;
 pub use common::{Lifecycle, RawConstraintData, RawRowLevelSecurityDef, RawUniqueConstraintData};
+pub use typed::Typed;
 pub use v10::*;
 pub use v9::*;
+
+pub use lightcone_types::json::JsonError;
 
 pub use crate::table::IndexAlgorithm as RawIndexAlgorithm;
 
@@ -43,7 +47,7 @@ impl Decode for RawModuleDef {
             0 => Err(DecodeError::Other(V8_REFUSED.into())),
             1 => Ok(RawModuleDef::V9(Decode::decode(r)?)),
             2 => Ok(RawModuleDef::V10(Decode::decode(r)?)),
-            tag => Err(codec::invalid_tag(tag, "RawModuleDef")),
+            tag => Err(DecodeError::invalid_tag(tag, "RawModuleDef")),
         }
     }
 }
@@ -63,21 +67,28 @@ impl Encode for RawModuleDef {
     }
 }
 
-codec::raw_sum_json!(RawModuleDef as "RawModuleDef", units {}, payloads { 1 => V9, 2 => V10 });
+impl Typed for RawModuleDef {
+    fn ty() -> AlgebraicType {
+        AlgebraicType::sum([
+            ("V8BackCompat", AlgebraicType::never()),
+            ("V9", RawModuleDefV9::ty()),
+            ("V10", RawModuleDefV10::ty()),
+        ])
+    }
+}
 
 impl RawModuleDef {
     /// Reads the JSON form *with* the envelope, as `extract-schema` prints it (02 §2.1).
     pub fn from_json(text: &str) -> Result<Self, JsonError> {
-        json::FromJson::from_json(&json::parse(text)?)
+        json::from_str(text)
     }
 
     /// Reads the JSON form *without* the envelope, as the schema endpoint answers (02 §15).
     pub fn from_schema_json(version: RawVersion, text: &str) -> Result<Self, JsonError> {
-        let value = json::parse(text)?;
-        Ok(match version {
-            RawVersion::V9 => RawModuleDef::V9(json::FromJson::from_json(&value)?),
-            RawVersion::V10 => RawModuleDef::V10(json::FromJson::from_json(&value)?),
-        })
+        match version {
+            RawVersion::V9 => json::from_str(text).map(RawModuleDef::V9),
+            RawVersion::V10 => json::from_str(text).map(RawModuleDef::V10),
+        }
     }
 
     /// The JSON form with the envelope, compact.

@@ -1,10 +1,12 @@
 //! `RawModuleDefV10` (02 §4): what every 2.x module emits.
 
 use lightcone_types::bsatn::{Decode, DecodeError, Encode, Reader};
+use lightcone_types::json::META_TYPES;
 use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
 
-use super::codec::{invalid_tag, raw_product, raw_product_codec, raw_sum_codec, raw_sum_json};
+use super::codec::{raw_products, raw_sum_codec};
 use super::common::{Lifecycle, RawConstraintData, RawRowLevelSecurityDef};
+use super::typed::Typed;
 use crate::table::{IndexAlgorithm, TableAccess, TableKind};
 
 /// Submodules may nest this deep. The reference has no limit; ours keeps decoding within the stack.
@@ -16,43 +18,42 @@ pub struct RawModuleDefV10 {
     pub sections: Vec<RawModuleDefV10Section>,
 }
 
+/// A module below another one; everything it owns is addressed as `namespace.name`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RawModuleDefV10Section {
-    Typespace(Typespace),
-    Types(Vec<RawTypeDefV10>),
-    Tables(Vec<RawTableDefV10>),
-    /// Positions are the reducer ids.
-    Reducers(Vec<RawReducerDefV10>),
-    Procedures(Vec<RawProcedureDefV10>),
-    Views(Vec<RawViewDefV10>),
-    Schedules(Vec<RawScheduleDefV10>),
-    LifeCycleReducers(Vec<RawLifeCycleReducerDefV10>),
-    RowLevelSecurity(Vec<RawRowLevelSecurityDef>),
-    CaseConversionPolicy(CaseConversionPolicy),
-    ExplicitNames(ExplicitNames),
-    HttpHandlers(Vec<RawHttpHandlerDefV10>),
-    HttpRoutes(Vec<RawHttpRouteDefV10>),
-    ViewPrimaryKeys(Vec<RawViewPrimaryKeyDefV10>),
-    Submodules(Vec<RawSubmoduleV10>),
+pub struct RawSubmoduleV10 {
+    pub namespace: String,
+    pub module: RawModuleDefV10,
 }
 
 // Decoding is written out because submodules nest: the depth has to be carried along.
 impl RawModuleDefV10 {
     fn decode_at(r: &mut Reader<'_>, depth: usize) -> Result<Self, DecodeError> {
         if depth > SUBMODULE_DEPTH_MAX {
-            return Err(DecodeError::Other(
-                format!("submodules are nested more than {SUBMODULE_DEPTH_MAX} levels deep; flatten them [LC0203]")
-                    .into(),
-            ));
+            return Err(DecodeError::other(format!(
+                "submodules are nested more than {SUBMODULE_DEPTH_MAX} levels deep; flatten them [LC0203]"
+            )));
         }
         // A section is at least its tag and a one-byte payload.
         let count = r.read_count(2)?;
-        let mut sections = Vec::new();
-        for _ in 0..count {
-            sections.push(RawModuleDefV10Section::decode_at(r, depth)?);
-        }
+        let sections = (0..count).map(|_| RawModuleDefV10Section::decode_at(r, depth));
+        let sections = sections.collect::<Result<_, DecodeError>>()?;
         Ok(RawModuleDefV10 { sections })
     }
+}
+
+fn decode_submodules(
+    r: &mut Reader<'_>,
+    depth: usize,
+) -> Result<Vec<RawSubmoduleV10>, DecodeError> {
+    // A submodule is at least the length of its name and its section count.
+    let count = r.read_count(8)?;
+    let submodules = (0..count).map(|_| {
+        Ok(RawSubmoduleV10 {
+            namespace: Decode::decode(r)?,
+            module: RawModuleDefV10::decode_at(r, depth)?,
+        })
+    });
+    submodules.collect()
 }
 
 impl Decode for RawModuleDefV10 {
@@ -67,154 +68,117 @@ impl Encode for RawModuleDefV10 {
     }
 }
 
-impl RawModuleDefV10Section {
-    fn decode_at(r: &mut Reader<'_>, depth: usize) -> Result<Self, DecodeError> {
-        use RawModuleDefV10Section as S;
-        Ok(match r.read_u8()? {
-            0 => S::Typespace(Decode::decode(r)?),
-            1 => S::Types(Decode::decode(r)?),
-            2 => S::Tables(Decode::decode(r)?),
-            3 => S::Reducers(Decode::decode(r)?),
-            4 => S::Procedures(Decode::decode(r)?),
-            5 => S::Views(Decode::decode(r)?),
-            6 => S::Schedules(Decode::decode(r)?),
-            7 => S::LifeCycleReducers(Decode::decode(r)?),
-            8 => S::RowLevelSecurity(Decode::decode(r)?),
-            9 => S::CaseConversionPolicy(Decode::decode(r)?),
-            10 => S::ExplicitNames(Decode::decode(r)?),
-            11 => S::HttpHandlers(Decode::decode(r)?),
-            12 => S::HttpRoutes(Decode::decode(r)?),
-            13 => S::ViewPrimaryKeys(Decode::decode(r)?),
-            14 => {
-                // A submodule is at least the length of its name and its section count.
-                let count = r.read_count(8)?;
-                let mut submodules = Vec::new();
-                for _ in 0..count {
-                    let namespace = Decode::decode(r)?;
-                    let module = RawModuleDefV10::decode_at(r, depth + 1)?;
-                    submodules.push(RawSubmoduleV10 { namespace, module });
-                }
-                S::Submodules(submodules)
-            }
-            tag => return Err(invalid_tag(tag, "RawModuleDefV10Section")),
-        })
-    }
-}
-
-impl RawModuleDefV10Section {
-    fn parts(&self) -> (u8, &dyn Payload) {
-        use RawModuleDefV10Section as S;
-        match self {
-            S::Typespace(v) => (0, v),
-            S::Types(v) => (1, v),
-            S::Tables(v) => (2, v),
-            S::Reducers(v) => (3, v),
-            S::Procedures(v) => (4, v),
-            S::Views(v) => (5, v),
-            S::Schedules(v) => (6, v),
-            S::LifeCycleReducers(v) => (7, v),
-            S::RowLevelSecurity(v) => (8, v),
-            S::CaseConversionPolicy(v) => (9, v),
-            S::ExplicitNames(v) => (10, v),
-            S::HttpHandlers(v) => (11, v),
-            S::HttpRoutes(v) => (12, v),
-            S::ViewPrimaryKeys(v) => (13, v),
-            S::Submodules(v) => (14, v),
-        }
-    }
-}
-
-impl Encode for RawModuleDefV10Section {
+impl Encode for RawSubmoduleV10 {
     fn encode(&self, out: &mut Vec<u8>) {
-        let (tag, payload) = self.parts();
-        out.push(tag);
-        payload.encode_payload(out);
+        self.namespace.encode(out);
+        self.module.encode(out);
     }
 }
 
-impl RawModuleDefV10Section {
-    /// The BSATN tag.
-    pub fn tag(&self) -> u8 {
-        self.parts().0
-    }
-
-    /// The variant's name.
-    pub fn name(&self) -> &'static str {
-        SECTION_NAMES[usize::from(self.tag())]
+impl Typed for RawModuleDefV10 {
+    fn ty() -> AlgebraicType {
+        // The first one behind the types that describe types: it can hold itself.
+        AlgebraicType::reference(META_TYPES.types.len() as u32)
     }
 }
 
-/// In tag order.
-const SECTION_NAMES: [&str; 15] = [
-    "Typespace",
-    "Types",
-    "Tables",
-    "Reducers",
-    "Procedures",
-    "Views",
-    "Schedules",
-    "LifeCycleReducers",
-    "RowLevelSecurity",
-    "CaseConversionPolicy",
-    "ExplicitNames",
-    "HttpHandlers",
-    "HttpRoutes",
-    "ViewPrimaryKeys",
-    "Submodules",
-];
-
-/// Object-safe face of [`Encode`].
-trait Payload {
-    fn encode_payload(&self, out: &mut Vec<u8>);
-}
-
-impl<T: Encode> Payload for T {
-    fn encode_payload(&self, out: &mut Vec<u8>) {
-        self.encode(out);
+impl Typed for RawSubmoduleV10 {
+    fn ty() -> AlgebraicType {
+        let module = RawModuleDefV10::ty();
+        AlgebraicType::product([("namespace", AlgebraicType::String), ("module", module)])
     }
 }
 
-raw_sum_json!(
-    RawModuleDefV10Section as "RawModuleDefV10Section",
-    units {},
-    payloads {
-        0 => Typespace, 1 => Types, 2 => Tables, 3 => Reducers, 4 => Procedures, 5 => Views, 6 => Schedules,
-        7 => LifeCycleReducers, 8 => RowLevelSecurity, 9 => CaseConversionPolicy, 10 => ExplicitNames,
-        11 => HttpHandlers, 12 => HttpRoutes, 13 => ViewPrimaryKeys, 14 => Submodules,
-    }
-);
+/// The sections in tag order, all but the last, which is [`Submodules`](RawModuleDefV10Section::Submodules).
+macro_rules! sections {
+    ($($(#[$doc:meta])* $tag:literal => $section:ident($payload:ty),)*) => {
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum RawModuleDefV10Section {
+            $( $(#[$doc])* $section($payload), )*
+            Submodules(Vec<RawSubmoduleV10>),
+        }
 
-impl super::json::ToJson for RawModuleDefV10 {
-    fn to_json(&self, out: &mut String) {
-        super::json::write_object(out, &[("sections", &self.sections)]);
-    }
+        impl RawModuleDefV10Section {
+            /// How many there are.
+            pub const COUNT: usize = [$($tag),*].len() + 1;
+            const SUBMODULES_TAG: u8 = Self::COUNT as u8 - 1;
+
+            /// The BSATN tag.
+            pub fn tag(&self) -> u8 {
+                match self {
+                    $( Self::$section(_) => $tag, )*
+                    Self::Submodules(_) => Self::SUBMODULES_TAG,
+                }
+            }
+
+            /// The variant's name.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $( Self::$section(_) => stringify!($section), )*
+                    Self::Submodules(_) => "Submodules",
+                }
+            }
+
+            fn decode_at(r: &mut Reader<'_>, depth: usize) -> Result<Self, DecodeError> {
+                match r.read_u8()? {
+                    $( $tag => Decode::decode(r).map(Self::$section), )*
+                    Self::SUBMODULES_TAG => decode_submodules(r, depth + 1).map(Self::Submodules),
+                    tag => Err(DecodeError::invalid_tag(tag, "RawModuleDefV10Section")),
+                }
+            }
+        }
+
+        impl Encode for RawModuleDefV10Section {
+            fn encode(&self, out: &mut Vec<u8>) {
+                out.push(self.tag());
+                match self {
+                    $( Self::$section(payload) => payload.encode(out), )*
+                    Self::Submodules(submodules) => submodules.encode(out),
+                }
+            }
+        }
+
+        impl Typed for RawModuleDefV10Section {
+            fn ty() -> AlgebraicType {
+                AlgebraicType::sum([
+                    $( (stringify!($section), <$payload>::ty()), )*
+                    ("Submodules", Vec::<RawSubmoduleV10>::ty()),
+                ])
+            }
+        }
+    };
 }
 
-impl super::json::FromJson for RawModuleDefV10 {
-    fn from_json(value: &super::json::Node<'_>) -> Result<Self, super::json::JsonError> {
-        let mut fields = super::json::product_fields(value, &["sections"])?.into_iter();
-        Ok(RawModuleDefV10 {
-            sections: super::json::next_field(value, &mut fields, "sections")?,
-        })
-    }
+sections! {
+    0 => Typespace(Typespace),
+    1 => Types(Vec<RawTypeDefV10>),
+    2 => Tables(Vec<RawTableDefV10>),
+    /// Positions are the reducer ids.
+    3 => Reducers(Vec<RawReducerDefV10>),
+    4 => Procedures(Vec<RawProcedureDefV10>),
+    5 => Views(Vec<RawViewDefV10>),
+    6 => Schedules(Vec<RawScheduleDefV10>),
+    7 => LifeCycleReducers(Vec<RawLifeCycleReducerDefV10>),
+    8 => RowLevelSecurity(Vec<RawRowLevelSecurityDef>),
+    9 => CaseConversionPolicy(CaseConversionPolicy),
+    10 => ExplicitNames(ExplicitNames),
+    11 => HttpHandlers(Vec<RawHttpHandlerDefV10>),
+    12 => HttpRoutes(Vec<RawHttpRouteDefV10>),
+    13 => ViewPrimaryKeys(Vec<RawViewPrimaryKeyDefV10>),
 }
 
-raw_product! {
+raw_products! {
     pub struct RawTypeDefV10 {
         pub source_name: RawScopedTypeNameV10,
         pub ty: TypeRef,
         pub custom_ordering: bool,
     }
-}
 
-raw_product! {
     pub struct RawScopedTypeNameV10 {
         pub scope: Vec<String>,
         pub source_name: String,
     }
-}
 
-raw_product! {
     pub struct RawTableDefV10 {
         /// The name the module's code uses.
         pub source_name: String,
@@ -229,33 +193,25 @@ raw_product! {
         pub default_values: Vec<RawColumnDefaultValueV10>,
         pub is_event: bool,
     }
-}
 
-raw_product! {
     pub struct RawColumnDefaultValueV10 {
         pub col_id: ColId,
         /// BSATN of a value of the column's type.
         pub value: Vec<u8>,
     }
-}
 
-raw_product! {
     pub struct RawIndexDefV10 {
         /// Must be some.
         pub source_name: Option<String>,
         pub accessor_name: Option<String>,
         pub algorithm: IndexAlgorithm,
     }
-}
 
-raw_product! {
     pub struct RawConstraintDefV10 {
         pub source_name: Option<String>,
         pub data: RawConstraintData,
     }
-}
 
-raw_product! {
     pub struct RawSequenceDefV10 {
         pub source_name: Option<String>,
         pub column: ColId,
@@ -264,9 +220,7 @@ raw_product! {
         pub max_value: Option<i128>,
         pub increment: i128,
     }
-}
 
-raw_product! {
     pub struct RawReducerDefV10 {
         pub source_name: String,
         /// Without the context argument.
@@ -291,16 +245,14 @@ raw_sum_codec!(
     payloads {}
 );
 
-raw_product! {
+raw_products! {
     pub struct RawProcedureDefV10 {
         pub source_name: String,
         pub params: ProductType,
         pub return_type: AlgebraicType,
         pub visibility: FunctionVisibility,
     }
-}
 
-raw_product! {
     pub struct RawViewDefV10 {
         pub source_name: String,
         /// Position among the module's own views of the same kind.
@@ -311,18 +263,14 @@ raw_product! {
         /// `Option<Ref r>`, `Array<Ref r>` or `{ __query__: Ref r }`.
         pub return_type: AlgebraicType,
     }
-}
 
-raw_product! {
     pub struct RawScheduleDefV10 {
         pub source_name: Option<String>,
         pub table_name: String,
         pub schedule_at_col: ColId,
         pub function_name: String,
     }
-}
 
-raw_product! {
     pub struct RawLifeCycleReducerDefV10 {
         pub lifecycle_spec: Lifecycle,
         pub function_name: String,
@@ -338,7 +286,7 @@ pub enum CaseConversionPolicy {
 }
 raw_sum_codec!(CaseConversionPolicy as "CaseConversionPolicy", units { 0 => None, 1 => SnakeCase }, payloads {});
 
-raw_product! {
+raw_products! {
     /// Canonical names the user chose; the last entry for a source name wins.
     #[derive(Default)]
     pub struct ExplicitNames {
@@ -352,22 +300,18 @@ pub enum ExplicitNameEntry {
     Function(NameMapping),
     Index(NameMapping),
 }
-raw_sum_codec!(ExplicitNameEntry as "ExplicitNameEntry", units {}, payloads { 0 => Table, 1 => Function, 2 => Index });
+raw_sum_codec!(ExplicitNameEntry as "ExplicitNameEntry", units {}, payloads { 0 => Table(NameMapping), 1 => Function(NameMapping), 2 => Index(NameMapping) });
 
-raw_product! {
+raw_products! {
     pub struct NameMapping {
         pub source_name: String,
         pub canonical_name: String,
     }
-}
 
-raw_product! {
     pub struct RawHttpHandlerDefV10 {
         pub source_name: String,
     }
-}
 
-raw_product! {
     pub struct RawHttpRouteDefV10 {
         pub handler_function: String,
         pub method: MethodOrAny,
@@ -380,7 +324,7 @@ pub enum MethodOrAny {
     Any,
     Method(HttpMethod),
 }
-raw_sum_codec!(MethodOrAny as "MethodOrAny", units { 0 => Any }, payloads { 1 => Method });
+raw_sum_codec!(MethodOrAny as "MethodOrAny", units { 0 => Any }, payloads { 1 => Method(HttpMethod) });
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum HttpMethod {
@@ -400,24 +344,16 @@ raw_sum_codec!(
     units {
         0 => Get, 1 => Head, 2 => Post, 3 => Put, 4 => Delete, 5 => Connect, 6 => Options, 7 => Trace, 8 => Patch,
     },
-    payloads { 9 => Extension }
+    payloads { 9 => Extension(String) }
 );
 
-raw_product! {
+raw_products! {
     pub struct RawViewPrimaryKeyDefV10 {
         pub view_source_name: String,
         /// Source names of columns.
         pub columns: Vec<String>,
     }
 }
-
-/// A module below another one; everything it owns is addressed as `namespace.name`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RawSubmoduleV10 {
-    pub namespace: String,
-    pub module: RawModuleDefV10,
-}
-raw_product_codec!(RawSubmoduleV10 { namespace, module });
 
 /// What a view's answer starts with (02 §9.3); used at call time, not inside a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -427,4 +363,4 @@ pub enum ViewResultHeader {
     /// The rows of this query are the answer.
     RawSql(String),
 }
-raw_sum_codec!(ViewResultHeader as "ViewResultHeader", units { 0 => RowData }, payloads { 1 => RawSql });
+raw_sum_codec!(ViewResultHeader as "ViewResultHeader", units { 0 => RowData }, payloads { 1 => RawSql(String) });

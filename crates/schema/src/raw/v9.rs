@@ -2,11 +2,11 @@
 
 use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
 
-use super::codec::{raw_product, raw_sum_codec};
+use super::codec::{raw_products, raw_sum_codec};
 use super::common::{Lifecycle, RawConstraintData, RawRowLevelSecurityDef};
 use crate::table::{IndexAlgorithm, TableAccess, TableKind};
 
-raw_product! {
+raw_products! {
     #[derive(Default)]
     pub struct RawModuleDefV9 {
         pub typespace: Typespace,
@@ -17,9 +17,7 @@ raw_product! {
         pub misc_exports: Vec<RawMiscModuleExportV9>,
         pub row_level_security: Vec<RawRowLevelSecurityDef>,
     }
-}
 
-raw_product! {
     pub struct RawTableDefV9 {
         pub name: String,
         pub product_type_ref: TypeRef,
@@ -31,24 +29,18 @@ raw_product! {
         pub table_type: TableKind,
         pub table_access: TableAccess,
     }
-}
 
-raw_product! {
     pub struct RawIndexDefV9 {
         pub name: Option<String>,
         pub accessor_name: Option<String>,
         pub algorithm: IndexAlgorithm,
     }
-}
 
-raw_product! {
     pub struct RawConstraintDefV9 {
         pub name: Option<String>,
         pub data: RawConstraintData,
     }
-}
 
-raw_product! {
     pub struct RawSequenceDefV9 {
         pub name: Option<String>,
         pub column: ColId,
@@ -57,34 +49,26 @@ raw_product! {
         pub max_value: Option<i128>,
         pub increment: i128,
     }
-}
 
-raw_product! {
     pub struct RawScheduleDefV9 {
         pub name: Option<String>,
         /// A reducer or a procedure.
         pub reducer_name: String,
         pub scheduled_at_column: ColId,
     }
-}
 
-raw_product! {
     pub struct RawReducerDefV9 {
         pub name: String,
         pub params: ProductType,
         pub lifecycle: Option<Lifecycle>,
     }
-}
 
-raw_product! {
     pub struct RawTypeDefV9 {
         pub name: RawScopedTypeNameV9,
         pub ty: TypeRef,
         pub custom_ordering: bool,
     }
-}
 
-raw_product! {
     pub struct RawScopedTypeNameV9 {
         pub scope: Vec<String>,
         pub name: String,
@@ -101,27 +85,23 @@ pub enum RawMiscModuleExportV9 {
 raw_sum_codec!(
     RawMiscModuleExportV9 as "RawMiscModuleExportV9",
     units {},
-    payloads { 0 => ColumnDefaultValue, 1 => Procedure, 2 => View }
+    payloads { 0 => ColumnDefaultValue(RawColumnDefaultValueV9), 1 => Procedure(RawProcedureDefV9), 2 => View(RawViewDefV9) }
 );
 
-raw_product! {
+raw_products! {
     pub struct RawColumnDefaultValueV9 {
         pub table: String,
         pub col_id: ColId,
         /// BSATN of a value of the column's type.
         pub value: Vec<u8>,
     }
-}
 
-raw_product! {
     pub struct RawProcedureDefV9 {
         pub name: String,
         pub params: ProductType,
         pub return_type: AlgebraicType,
     }
-}
 
-raw_product! {
     pub struct RawViewDefV9 {
         pub name: String,
         pub index: u32,

@@ -38,11 +38,6 @@ impl Context {
         }
     }
 
-    /// Keeps an error that explains why validation stopped, whatever else was found.
-    pub fn push_first(&mut self, error: ValidationError) {
-        self.errors.insert(0, error);
-    }
-
     pub fn check(&mut self, result: Result<(), ValidationError>) {
         if let Err(error) = result {
             self.push(error);
@@ -56,29 +51,29 @@ impl Context {
     /// Accounts for a derived name; false once the limit is passed.
     #[must_use]
     pub fn charge_name(&mut self, bytes: usize) -> bool {
-        let passed_before = self.name_bytes_left == 0;
-        self.name_bytes_left = self.name_bytes_left.saturating_sub(bytes);
-        if self.name_bytes_left == 0 && !passed_before {
-            self.push_first(ValidationError::TooLarge {
-                what: "bytes of derived names",
-                limit: NAME_BYTES_MAX,
-            });
+        let left = self.name_bytes_left.saturating_sub(bytes);
+        if left == 0 && self.name_bytes_left > 0 {
+            self.push_too_large("bytes of derived names", NAME_BYTES_MAX);
         }
-        self.name_bytes_left > 0
+        self.name_bytes_left = left;
+        left > 0
     }
 
     /// Accounts for a resolved type; false once the limit is passed.
     #[must_use]
     pub fn charge_type(&mut self, parts: usize) -> bool {
-        let passed_before = self.type_parts_left == 0;
-        self.type_parts_left = self.type_parts_left.saturating_sub(parts);
-        if self.type_parts_left == 0 && !passed_before {
-            self.push_first(ValidationError::TooLarge {
-                what: "parts of column types",
-                limit: TYPE_PARTS_MAX,
-            });
+        let left = self.type_parts_left.saturating_sub(parts);
+        if left == 0 && self.type_parts_left > 0 {
+            self.push_too_large("parts of column types", TYPE_PARTS_MAX);
         }
-        self.type_parts_left > 0
+        self.type_parts_left = left;
+        left > 0
+    }
+
+    /// Explains why validation stopped, whatever else was found.
+    fn push_too_large(&mut self, what: &'static str, limit: usize) {
+        let error = ValidationError::TooLarge { what, limit };
+        self.errors.insert(0, error);
     }
 
     pub fn too_large(&self) -> bool {

@@ -28,9 +28,8 @@ pub(super) fn flatten(cx: &mut Context, root: ModuleLevel) -> Option<ModuleDef> 
         reducers_by_name: FxHashMap::default(),
         procedures_by_name: FxHashMap::default(),
         views_by_name: FxHashMap::default(),
-        root,
+        root: ModuleLevel::default(),
     };
-    let root = std::mem::replace(&mut module.root, empty_level());
     let mut view_ids = ViewIds::default();
     add_level(cx, &mut module, &mut view_ids, "", &root)?;
     module.root = root;
@@ -156,23 +155,4 @@ fn namespaced(prefix: &str, table: &TableDef) -> TableDef {
         schedule.function_name.insert_str(0, prefix);
     }
     table
-}
-
-/// Stands in for the root while its parts are copied out.
-fn empty_level() -> ModuleLevel {
-    ModuleLevel {
-        namespace: String::new(),
-        policy: Default::default(),
-        typespace: Default::default(),
-        types: Vec::new(),
-        tables: Vec::new(),
-        reducers: Vec::new(),
-        procedures: Vec::new(),
-        views: Vec::new(),
-        http_handlers: Vec::new(),
-        http_routes: Vec::new(),
-        row_level_security: Vec::new(),
-        migration: None,
-        submodules: Vec::new(),
-    }
 }

@@ -311,16 +311,6 @@ fn each_ref(ty: &AlgebraicType, found: &mut impl FnMut(TypeRef)) {
     match ty {
         AlgebraicType::Ref(target) => found(*target),
         AlgebraicType::Array(element) => each_ref(element, found),
-        AlgebraicType::Product(product) => {
-            for element in &product.elements {
-                each_ref(&element.algebraic_type, found);
-            }
-        }
-        AlgebraicType::Sum(sum) => {
-            for variant in &sum.variants {
-                each_ref(&variant.algebraic_type, found);
-            }
-        }
-        _ => {}
+        _ => ty.parts().for_each(|(_, part)| each_ref(part, found)),
     }
 }

@@ -33,7 +33,7 @@ impl Sections {
     pub fn from_v10(cx: &mut Context, raw: RawModuleDefV10) -> Self {
         use RawModuleDefV10Section as S;
         let mut sections = Sections::default();
-        let mut seen = [false; 15];
+        let mut seen = [false; S::COUNT];
         for section in raw.sections {
             let tag = usize::from(section.tag());
             if std::mem::replace(&mut seen[tag], true) {

@@ -219,36 +219,21 @@ pub(super) fn type_defs(
 
 fn type_body(cx: &mut Context, uses: &mut TypeUses<'_>, name: &str, ty: TypeRef) {
     let typespace = uses.typespace;
-    let parts: Vec<(Option<&str>, &AlgebraicType)> = match typespace.get(ty) {
-        Some(body) if body.is_special() => Vec::new(),
-        Some(AlgebraicType::Product(p)) => p
-            .elements
-            .iter()
-            .map(|e| (e.name(), &e.algebraic_type))
-            .collect(),
-        Some(AlgebraicType::Sum(s)) => s
-            .variants
-            .iter()
-            .map(|v| (v.name(), &v.algebraic_type))
-            .collect(),
-        _ => Vec::new(),
-    };
-    match typespace.get(ty) {
-        Some(body @ (AlgebraicType::Product(_) | AlgebraicType::Sum(_))) if !body.is_special() => {
-            if matches!(body, AlgebraicType::Sum(_)) && parts.len() > 256 {
-                let location = TypeLocation::Typespace(ty);
-                cx.push(ValidationError::TypeUse {
-                    location,
-                    reason: TypeUseError::TooManyVariants(parts.len()),
-                });
-            }
-        }
+    let body = typespace.get(ty).filter(|body| !body.is_special());
+    match body {
+        Some(AlgebraicType::Product(_)) => {}
+        Some(AlgebraicType::Sum(sum)) if sum.variants.len() <= 256 => {}
+        Some(AlgebraicType::Sum(sum)) => cx.push(ValidationError::TypeUse {
+            location: TypeLocation::Typespace(ty),
+            reason: TypeUseError::TooManyVariants(sum.variants.len()),
+        }),
         _ => cx.push(ValidationError::InvalidTypeDef {
             name: clip(name),
             ty,
         }),
     }
-    for (position, (part, part_type)) in parts.into_iter().enumerate() {
+    let parts = body.into_iter().flat_map(AlgebraicType::parts);
+    for (position, (part, part_type)) in parts.enumerate() {
         match part {
             Some(part) => cx.check_identifier(part),
             None => cx.push(ValidationError::UnnamedTypeElement {
@@ -267,31 +252,14 @@ fn type_body(cx: &mut Context, uses: &mut TypeUses<'_>, name: &str, ty: TypeRef)
 
 /// Unnamed parts first, then named ones sorted by name.
 fn is_default_order(ty: &AlgebraicType) -> bool {
-    match ty {
-        AlgebraicType::Product(p) => p.elements.iter().map(|e| e.name()).is_sorted(),
-        AlgebraicType::Sum(s) => s.variants.iter().map(|v| v.name()).is_sorted(),
-        _ => true,
-    }
+    ty.parts().map(|(name, _)| name).is_sorted()
 }
 
 /// Number of parts a type without refs consists of.
 pub(super) fn type_parts(ty: &AlgebraicType) -> usize {
-    match ty {
-        AlgebraicType::Product(p) => {
-            1 + p
-                .elements
-                .iter()
-                .map(|e| type_parts(&e.algebraic_type))
-                .sum::<usize>()
-        }
-        AlgebraicType::Sum(s) => {
-            1 + s
-                .variants
-                .iter()
-                .map(|v| type_parts(&v.algebraic_type))
-                .sum::<usize>()
-        }
-        AlgebraicType::Array(element) => 1 + type_parts(element),
-        _ => 1,
-    }
+    let below: usize = match ty {
+        AlgebraicType::Array(element) => type_parts(element),
+        _ => ty.parts().map(|(_, part)| type_parts(part)).sum(),
+    };
+    1 + below
 }

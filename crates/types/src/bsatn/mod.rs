@@ -2,28 +2,9 @@
 //!
 //! [`Reader`] borrows its input and allocates nothing; [`Encode`] appends to a buffer.
 
-/// BSATN of types with one field: its own.
-macro_rules! encode_as_inner {
-    ($($name:ident),*) => {$(
-        impl $crate::bsatn::Encode for $name {
-            #[inline]
-            fn encode(&self, out: &mut Vec<u8>) {
-                self.0.encode(out);
-            }
-        }
-
-        impl $crate::bsatn::Decode for $name {
-            #[inline]
-            fn decode(r: &mut $crate::bsatn::Reader<'_>) -> Result<Self, $crate::bsatn::DecodeError> {
-                $crate::bsatn::Decode::decode(r).map(Self)
-            }
-        }
-    )*};
-}
-pub(crate) use encode_as_inner;
-
 mod decode;
 mod encode;
+mod newtypes;
 mod reader;
 mod types;
 mod value;

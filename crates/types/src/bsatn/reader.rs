@@ -67,7 +67,7 @@ impl DecodeError {
 pub struct Reader<'a> {
     rest: &'a [u8],
     total: usize,
-    depth: usize,
+    depth_left: usize,
     empty_values: usize,
 }
 
@@ -87,8 +87,16 @@ impl<'a> Reader<'a> {
         Self {
             rest: bytes,
             total: bytes.len(),
-            depth: 0,
+            depth_left: MAX_DEPTH,
             empty_values: 0,
+        }
+    }
+
+    /// The same reader with no limit of nesting, for bytes that this program has encoded.
+    pub fn trusting_depth(self) -> Self {
+        Self {
+            depth_left: usize::MAX,
+            ..self
         }
     }
 
@@ -222,12 +230,12 @@ impl<'a> Reader<'a> {
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
     ) -> Result<T, DecodeError> {
-        if self.depth >= MAX_DEPTH {
+        if self.depth_left == 0 {
             return Err(too_deep());
         }
-        self.depth += 1;
+        self.depth_left -= 1;
         let result = read(self);
-        self.depth -= 1;
+        self.depth_left += 1;
         result
     }
 

@@ -8,8 +8,6 @@ use crate::algebraic_type::{
 };
 use crate::typespace::Typespace;
 
-encode_as_inner!(TypeRef);
-
 impl Encode for AlgebraicType {
     fn encode(&self, out: &mut Vec<u8>) {
         out.push(self.tag());

@@ -114,39 +114,28 @@ impl Transcoder<'_> {
         match follow(ty)? {
             AlgebraicType::Sum(sum) => self.sum(sum, r),
             AlgebraicType::Product(product) => self.product(product, r),
-            AlgebraicType::Array(element) => match follow(element)? {
-                AlgebraicType::U8 => {
-                    write_hex(r.read_bytes()?, self.out);
-                    Ok(())
-                }
+            array @ AlgebraicType::Array(element) => match follow(element)? {
+                AlgebraicType::U8 => self.leaf(array, r),
                 element => self.array(element, r),
             },
-            AlgebraicType::String => {
-                write_string(r.read_str()?, self.out);
-                Ok(())
-            }
-            // The frequent ones, without a value in between.
-            AlgebraicType::I32 => {
-                write_integer(r.read_i32()?, self.out);
-                Ok(())
-            }
-            AlgebraicType::U32 => {
-                write_integer(r.read_u32()?, self.out);
-                Ok(())
-            }
-            AlgebraicType::I64 => {
-                write_integer(r.read_i64()?, self.out);
-                Ok(())
-            }
-            AlgebraicType::U64 => {
-                write_integer(r.read_u64()?, self.out);
-                Ok(())
-            }
-            leaf => {
-                write_leaf(&decode_value(typespace, leaf, r)?, self.out);
-                Ok(())
-            }
+            leaf => self.leaf(leaf, r),
         }
+    }
+
+    /// By itself, so that [`value`](Self::value), which calls itself, takes little of the stack.
+    #[inline(never)]
+    fn leaf(&mut self, ty: &AlgebraicType, r: &mut Reader<'_>) -> Result<(), DecodeError> {
+        match ty {
+            AlgebraicType::Array(_) => write_hex(r.read_bytes()?, self.out),
+            AlgebraicType::String => write_string(r.read_str()?, self.out),
+            // The frequent ones, without a value in between.
+            AlgebraicType::I32 => write_integer(r.read_i32()?, self.out),
+            AlgebraicType::U32 => write_integer(r.read_u32()?, self.out),
+            AlgebraicType::I64 => write_integer(r.read_i64()?, self.out),
+            AlgebraicType::U64 => write_integer(r.read_u64()?, self.out),
+            leaf => write_leaf(&decode_value(self.typespace, leaf, r)?, self.out),
+        }
+        Ok(())
     }
 
     fn sum(&mut self, sum: &SumType, r: &mut Reader<'_>) -> Result<(), DecodeError> {

@@ -83,7 +83,7 @@ impl<'a> Node<'a> {
     }
 
     /// The value as error texts name it: ``string "x"``, ``integer `5` ``, `sequence`, `map`.
-    pub fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match &self.kind {
             NodeKind::Null => "null".to_owned(),
             NodeKind::Bool(b) => format!("boolean `{b}`"),
@@ -179,39 +179,45 @@ impl<'a> Parser<'a> {
 
     fn value(&mut self, depth: usize) -> Result<Node<'a>, JsonError> {
         self.skip_whitespace();
-        let Some(byte) = self.peek() else {
-            return Err(self.error("EOF while parsing a value"));
-        };
-        let kind = match byte {
-            b'n' => self.literal("null", NodeKind::Null)?,
-            b't' => self.literal("true", NodeKind::Bool(true))?,
-            b'f' => self.literal("false", NodeKind::Bool(false))?,
-            b'"' => NodeKind::String(self.string()?),
-            b'[' | b'{' if depth >= self.depth_max => {
-                self.position += 1;
-                return Err(self.error("recursion limit exceeded"));
+        let kind = match self.peek() {
+            Some(b'[' | b'{') if depth >= self.depth_max => {
+                Err(self.unexpected("", "recursion limit exceeded"))
             }
-            b'[' => self.array(depth)?,
-            b'{' => self.object(depth)?,
-            b'-' | b'0'..=b'9' => self.number()?,
-            _ => {
-                self.position += 1;
-                return Err(self.error("expected value"));
-            }
+            Some(b'[') => self.array(depth),
+            Some(b'{') => self.object(depth),
+            _ => self.leaf(),
         };
-        Ok(self.node(kind))
+        kind.map(|kind| self.node(kind))
+    }
+
+    /// By itself, so that [`value`](Self::value), which calls itself, takes little of the stack.
+    #[inline(never)]
+    fn leaf(&mut self) -> Result<NodeKind<'a>, JsonError> {
+        match self.peek() {
+            Some(b'n') => self.literal("null", NodeKind::Null),
+            Some(b't') => self.literal("true", NodeKind::Bool(true)),
+            Some(b'f') => self.literal("false", NodeKind::Bool(false)),
+            Some(b'"') => self.string().map(NodeKind::String),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            _ => Err(self.unexpected("EOF while parsing a value", "expected value")),
+        }
+    }
+
+    /// An error at the next byte, or at the end of the text.
+    fn unexpected(&mut self, at_end: &str, otherwise: &str) -> JsonError {
+        if self.peek().is_none() {
+            return self.error(at_end);
+        }
+        self.position += 1;
+        self.error(otherwise)
     }
 
     fn literal(&mut self, text: &str, kind: NodeKind<'a>) -> Result<NodeKind<'a>, JsonError> {
         for expected in text.bytes() {
-            match self.peek() {
-                Some(byte) if byte == expected => self.position += 1,
-                Some(_) => {
-                    self.position += 1;
-                    return Err(self.error("expected ident"));
-                }
-                None => return Err(self.error("EOF while parsing a value")),
+            if self.peek() != Some(expected) {
+                return Err(self.unexpected("EOF while parsing a value", "expected ident"));
             }
+            self.position += 1;
         }
         Ok(kind)
     }
@@ -233,16 +239,13 @@ impl<'a> Parser<'a> {
                     self.position += 1;
                     return Ok(NodeKind::Array(elements));
                 }
-                Some(_) => {
-                    self.position += 1;
-                    return Err(self.error("expected `,` or `]`"));
-                }
-                None => return Err(self.error("EOF while parsing a list")),
+                _ => return Err(self.unexpected("EOF while parsing a list", "expected `,` or `]`")),
             }
         }
     }
 
     fn object(&mut self, depth: usize) -> Result<NodeKind<'a>, JsonError> {
+        const AT_END: &str = "EOF while parsing an object";
         self.position += 1;
         let mut entries = Vec::new();
         self.skip_whitespace();
@@ -252,24 +255,15 @@ impl<'a> Parser<'a> {
         }
         loop {
             self.skip_whitespace();
-            match self.peek() {
-                Some(b'"') => {}
-                Some(_) => {
-                    self.position += 1;
-                    return Err(self.error("key must be a string"));
-                }
-                None => return Err(self.error("EOF while parsing an object")),
+            if self.peek() != Some(b'"') {
+                return Err(self.unexpected(AT_END, "key must be a string"));
             }
             let key = self.string()?;
             self.skip_whitespace();
-            match self.peek() {
-                Some(b':') => self.position += 1,
-                Some(_) => {
-                    self.position += 1;
-                    return Err(self.error("expected `:`"));
-                }
-                None => return Err(self.error("EOF while parsing an object")),
+            if self.peek() != Some(b':') {
+                return Err(self.unexpected(AT_END, "expected `:`"));
             }
+            self.position += 1;
             entries.push((key, self.value(depth + 1)?));
             self.skip_whitespace();
             match self.peek() {
@@ -278,11 +272,7 @@ impl<'a> Parser<'a> {
                     self.position += 1;
                     return Ok(NodeKind::Object(entries));
                 }
-                Some(_) => {
-                    self.position += 1;
-                    return Err(self.error("expected `,` or `}`"));
-                }
-                None => return Err(self.error("EOF while parsing an object")),
+                _ => return Err(self.unexpected(AT_END, "expected `,` or `}`")),
             }
         }
     }
