@@ -105,7 +105,7 @@ pub enum Step {
     UpdateView {
         view: String,
     },
-    /// Of the new definition, when all but the old tables is in its new form.
+    /// Runs the function of the new definition, when all but the old tables is in its new form.
     RunMigration,
     /// Instead, if rows were migrated one by one: the new tables get their names.
     Backfill,
