@@ -17,7 +17,7 @@ pub struct Options {
     pub language: Language,
     /// Also private tables and functions.
     pub include_private: bool,
-    /// Of the command line; bindings carry it.
+    /// The version of the command line, which bindings carry.
     pub cli_version: String,
     pub commit: String,
 }

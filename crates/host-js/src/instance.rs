@@ -55,7 +55,7 @@ pub(crate) trait Realm: HoldsEnv + Send {
 
 pub(crate) struct JsInstance<R> {
     realm: R,
-    /// Of the last view.
+    /// The reads of the last view.
     reads: ReadSet,
 }
 

@@ -48,11 +48,11 @@ impl<K, H> Roots<K, H> {
     }
 }
 
-/// Of a direct call's buffer, before its arguments.
+/// The head of a direct call's buffer, before its arguments.
 const DIRECT_HEAD_BYTES: usize = 64;
 /// Longer views are not kept.
 const KEPT_VIEW_BYTES_MAX: usize = 512;
-/// Of each kind; a power of two.
+/// Cached big integers of each kind; a power of two.
 const BIG_INTS_KEPT: usize = 256;
 
 enum Failure {

@@ -37,7 +37,7 @@ pub fn expected_bigint(abi_type: &str, got: &str) -> String {
     format!("Expected bigint for `{abi_type}`, got {got}")
 }
 
-/// Of the right type, but too large, too small, or not integral.
+/// The value has the right type, but is too large, too small, or not integral.
 pub fn overflowed(abi_type: &str) -> String {
     format!("Value overflowed `{abi_type}`")
 }
@@ -55,12 +55,12 @@ pub fn handler_returned(got: &str) -> String {
     format!("Expected tuple return from `__call_http_handler__`, got {got}")
 }
 
-/// Of a row, relation or point.
+/// The argument is the buffer of a row, relation or point.
 pub fn expected_buffer(got: &str) -> String {
     format!("Expected buffer, got {got}")
 }
 
-/// Of a scan or iterator function.
+/// The argument is the buffer of a scan or iterator function.
 pub fn expected_array_buffer(got: &str) -> String {
     format!("Expected `ArrayBuffer`, got {got}")
 }

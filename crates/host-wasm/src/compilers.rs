@@ -7,7 +7,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// Compiled at a time; others wait. A slow program holds up no other as long as there are fewer.
 const PROGRAMS_MAX: usize = 4;
-/// Of a compiling thread.
+/// The stack of a compiling thread.
 const STACK_BYTES: usize = 8 << 20;
 
 /// Groups of threads, each with one thread per CPU. A group compiles one program, and is kept for the next one.

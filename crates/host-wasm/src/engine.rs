@@ -68,7 +68,7 @@ impl WasmEngine {
             .parallel_compilation(true)
             .epoch_interruption(true)
             .max_wasm_stack(options.stack_bytes_max)
-            // Of a suspendable call: guest and host calls.
+            // A suspendable call has guest code and host calls on its stack.
             .async_stack_size(options.stack_bytes_max + SUSPENDABLE_HOST_STACK_BYTES)
             // All that a 32-bit pointer can reach, with a guard behind it for constant offsets: no bounds checks.
             .memory_reservation(4 << 30)
@@ -174,7 +174,7 @@ impl ModuleEngine for WasmEngine {
     }
 }
 
-/// Of a suspendable call, for host calls.
+/// Stack of a suspendable call for host calls.
 const SUSPENDABLE_HOST_STACK_BYTES: usize = 1 << 20;
 
 /// Counts the engine's epoch while the engine lives. A call sets its deadline in ticks.

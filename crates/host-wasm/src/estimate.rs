@@ -9,9 +9,9 @@ use wasmparser::{CompositeInnerType, FunctionBody, Operator, Parser, Payload};
 
 pub(crate) const COMPILE_BYTES_MAX: u64 = 2 << 30;
 
-/// Of an instruction, in the compiled program and in the cache file.
+/// The size of an instruction in the compiled program and in the cache file.
 const OUTPUT_BYTES_PER_OPERATOR: u64 = 32;
-/// Of an instruction, while its function is compiled.
+/// The memory for an instruction while its function is compiled.
 const BYTES_PER_OPERATOR: u64 = 300;
 const BYTES_PER_LOCAL_AND_BLOCK: u64 = 50;
 /// The beginning of a loop gets every local that may change in it as a parameter.

@@ -26,7 +26,7 @@ use crate::trap::end_call;
 
 pub(crate) struct WasmModule {
     linked: InstancePre<State>,
-    /// As `instances`, with host calls that suspend.
+    /// As `linked`, with host calls that suspend.
     suspending: InstancePre<State>,
     steps: LoadSteps,
     stack_bytes_max: usize,

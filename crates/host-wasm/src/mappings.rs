@@ -7,9 +7,9 @@ use lightcone_host::{Account, HostError, Kind, Reservation, Terms};
 
 const MAX_MAP_COUNT: &str = "/proc/sys/vm/max_map_count";
 
-/// Of a linear memory: the guard before it, the part in use with the program's data, and the part that it may grow into.
+/// A linear memory has the guard before it, the part in use with the program's data, and the part that it may grow into.
 const MAPPINGS_PER_INSTANCE: usize = 5;
-/// Of the stack of an instance that may be suspended: the stack and its guard.
+/// The stack of a suspendable instance has the stack and its guard.
 const MAPPINGS_PER_STACK: usize = 2;
 
 #[derive(Clone)]

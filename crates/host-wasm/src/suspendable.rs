@@ -21,7 +21,7 @@ use crate::mappings::Mappings;
 use crate::state::State;
 use crate::trap::end_call;
 
-/// Of an instance beside its memory, tables and guest stack: the stack of host calls, and the engine's own data.
+/// The size of an instance beside its memory, tables and guest stack: the stack of host calls, and the engine's own data.
 const INSTANCE_BYTES: usize = 64 << 10;
 
 pub(crate) struct SuspendableWasm {

@@ -27,7 +27,7 @@ pub(crate) struct Access {
     open: Open,
     /// Of a procedure. Not used while a transaction is open.
     transactions: Option<NonNull<dyn Transactions>>,
-    /// Of a call that may be suspended, which has no caller's stack to borrow from.
+    /// The transactions of a call that may be suspended, which has no caller's stack to borrow from.
     owned: Option<OwnedTransactions>,
     /// Address of the loan of all this; 0 without one.
     loan: usize,
@@ -184,7 +184,7 @@ impl Access {
         Ok(now)
     }
 
-    /// Of a procedure without an open transaction.
+    /// The transactions of a procedure, while none is open.
     pub(crate) fn waits(&mut self) -> Option<&mut dyn Transactions> {
         match (&self.open, &mut self.transactions) {
             // SAFETY: lent for longer than `self` is borrowed, and no transaction that came from it is open.

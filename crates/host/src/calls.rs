@@ -45,7 +45,7 @@ pub enum ReducerOutcome {
 pub struct ProcedureCall<'a> {
     /// The arguments of a handler are its request.
     pub call: ReducerCall<'a>,
-    /// Of a handler's request; `None` for procedures.
+    /// The body of a handler's request; `None` for procedures.
     pub body: Option<&'a [u8]>,
 }
 
@@ -77,7 +77,7 @@ impl<R> ProcedureOutcome<R> {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum ProcedureResult {
-    /// Of a procedure, in BSATN.
+    /// The BSATN that a procedure returned.
     Value(Counted<Vec<u8>>),
     Response(HandlerResponse),
 }

@@ -115,7 +115,7 @@ pub struct HostEnv {
     credentials: RowBuffer,
     /// For `point_read`.
     point_rows: RowBuffer,
-    /// Of the running view.
+    /// The reads of the running view.
     reads: Option<Box<ReadSet>>,
     console_bytes: usize,
     /// Why the last request was not made.

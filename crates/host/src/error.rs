@@ -192,13 +192,11 @@ pub enum HostError {
         "abi version {major}.{minor} is not supported (host implements {host_major}.{host_minor})"
     )]
     UnsupportedAbi {
-        /// Of the module.
+        /// The version that the module imports.
         major: u16,
-        /// Of the module.
         minor: u16,
-        /// Of this host.
+        /// The version of this host.
         host_major: u16,
-        /// Of this host.
         host_minor: u16,
     },
     /// An import that the host does not have, or has with another type. The text is the engine's.

@@ -26,16 +26,16 @@ pub(crate) struct ByteSources {
     window: VecDeque<Source>,
     /// Ids that were dropped from the front.
     first: u32,
-    /// Of finished sources.
+    /// Buffers of finished sources.
     spare: Vec<Buffer>,
-    /// By unfinished sources.
+    /// Bytes of unfinished sources.
     held_bytes: usize,
     account: Arc<Account>,
-    /// Of the list itself.
+    /// The bytes of the list itself.
     list: Reservation,
 }
 
-/// In the account of the instance.
+/// A buffer in the account of the instance.
 type Buffer = Counted<Vec<u8>>;
 
 struct Source {
@@ -269,7 +269,7 @@ pub(crate) struct ConsoleTimers {
     slots: Vec<Option<(Counted<String>, Instant)>>,
     running: usize,
     account: Arc<Account>,
-    /// Of the list itself.
+    /// The bytes of the list itself.
     list: Reservation,
 }
 
@@ -283,7 +283,7 @@ impl ConsoleTimers {
         }
     }
 
-    /// Without records.
+    /// Ends all timers without a record.
     #[inline]
     pub(crate) fn clear(&mut self) {
         if self.running > 0 {

@@ -8,7 +8,7 @@ use lightcone_types::TimeDuration;
 pub struct HttpRequest {
     pub method: HttpMethod,
     pub headers: Vec<HttpHeader>,
-    /// Of a module's own request.
+    /// The time limit of a module's own request.
     pub timeout: Option<TimeDuration>,
     pub uri: String,
     pub version: HttpVersion,

@@ -29,7 +29,7 @@ pub(crate) struct RowIterators {
     unfinished: usize,
     /// Closed slots, the last one on top: its buffer is warm.
     free: Vec<u32>,
-    /// Of rows in open iterators.
+    /// Bytes of rows in open iterators.
     open_bytes: usize,
     /// Capacity of the buffers of closed slots.
     spare_bytes: usize,
@@ -45,7 +45,7 @@ struct Slot {
     /// The capacity that is counted in `held`.
     counted_bytes: usize,
     scan: Scan,
-    /// Of the next part.
+    /// The largest size of the next part.
     part_bytes: usize,
     /// Bytes given out, and the chunk behind them.
     position: usize,

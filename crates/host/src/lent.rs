@@ -10,9 +10,9 @@ pub enum Lent<'a> {
     /// In the load phase.
     Nothing,
     Read(ReadView<'a>),
-    /// Of a reducer.
+    /// The open transaction of a reducer.
     Transaction(OpenTransaction<'a>),
-    /// Of a procedure or HTTP handler, which opens them itself.
+    /// The transactions that a procedure or HTTP handler opens itself.
     Transactions(&'a mut dyn Transactions),
 }
 
@@ -93,7 +93,7 @@ pub trait Transactions: Send {
 
     fn now(&self) -> Timestamp;
 
-    /// By this call so far.
+    /// Bytes of changes that this call has committed.
     fn committed_bytes(&self) -> usize;
 }
 

@@ -5,7 +5,7 @@ use lightcone_storage::{number_in_name, u32_at, u64_at, FilePosition, LogOffset}
 
 use crate::epoch::Epoch;
 
-/// Of the header block, so that frames never share a disk block with it.
+/// The size of the header block. Frames never share a disk block with it.
 pub(crate) const SEGMENT_HEADER_BYTES: usize = 4096;
 pub(crate) const FRAMES_START: FilePosition = FilePosition::new(SEGMENT_HEADER_BYTES as u64);
 /// The used part of the header block; the other bytes are zero.
@@ -24,11 +24,11 @@ pub(crate) struct SegmentHeader {
     pub database: [u8; 32],
     /// Counts from 0, so a missing segment shows without reading the others.
     pub number: u64,
-    /// Of the first transaction that may be in it.
+    /// The offset of the first transaction that may be in the segment.
     pub first_offset: LogOffset,
     /// When the segment was begun.
     pub epoch: Epoch,
-    /// Of the last frame before this segment; 0 in the first.
+    /// The hash of the last frame before this segment; 0 in the first.
     pub previous_hash: u64,
     /// Part of every frame checksum of the segment. A client cannot know it, so rows with bytes like a frame are never taken for
     /// one.
@@ -107,7 +107,7 @@ impl SegmentHeader {
 pub(crate) struct FrameHeader {
     pub payload_checksum: u32,
     pub payload_bytes: u32,
-    /// Of transactions; 0 for a mark that only raises the epoch or closes the log.
+    /// The number of transactions; 0 for a mark that only raises the epoch or closes the log.
     pub count: u32,
     /// Bytes right before this frame that were not synced when it was written. A damaged place before these was on the disk, so it
     /// is no torn tail.

@@ -39,7 +39,7 @@ pub struct LogOptions {
     /// Fill segments with zeros ahead of the writes, so that a sync writes no metadata: two to three times faster syncs
     /// (measurements: `docs/on-disk-formats.md`) for writing every byte twice.
     pub preallocate: bool,
-    /// Of a log that does not exist yet.
+    /// The first offset of a log that does not exist yet.
     pub first_offset: LogOffset,
 }
 
@@ -69,11 +69,11 @@ pub struct LocalLog {
     /// Oldest first; the last one is written to.
     segments: VecDeque<Segment>,
     file: Box<dyn File>,
-    /// Of the next frame.
+    /// The place of the next frame.
     position: FilePosition,
     /// All before it in the last segment is durable.
     synced_position: FilePosition,
-    /// Of the last segment.
+    /// The end of the last segment's file.
     file_end: FilePosition,
     chain: Chain,
     durable_offset: LogOffset,
@@ -358,7 +358,7 @@ pub(crate) fn take_lock(
     })
 }
 
-/// Of a segment without a spare file.
+/// The first end of the zeros in a segment without a spare file.
 fn first_zeros_end(options: &LogOptions) -> FilePosition {
     FilePosition::new(match options.preallocate {
         true => GROW_BYTES_MIN.min(options.segment_bytes),

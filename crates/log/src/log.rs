@@ -20,13 +20,13 @@ pub struct Frame<'a> {
 /// The ends of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tail {
-    /// Of the next transaction.
+    /// The offset of the next transaction.
     pub next_offset: LogOffset,
     /// At most `next_offset`.
     pub durable_offset: LogOffset,
-    /// Of the oldest transaction that is still there.
+    /// The offset of the oldest transaction that is still there.
     pub oldest_offset: LogOffset,
-    /// Of the last writer.
+    /// The epoch of the last writer.
     pub epoch: Epoch,
 }
 

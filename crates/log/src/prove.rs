@@ -24,9 +24,9 @@ const COPY_BYTES: usize = 1 << 20;
 pub(crate) struct ReadEnd {
     /// The frames from here on may never have been synced.
     pub unproven: SegmentPlace,
-    /// Of the last good frame.
+    /// The place of the last good frame.
     pub last_frame: Option<FilePosition>,
-    /// Of the good frames.
+    /// The end of the good frames.
     pub end: SegmentPlace,
 }
 

@@ -10,11 +10,11 @@ use crate::segment::{Chain, Segment, SegmentPlace, SegmentReader, Step};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameRef<'a> {
-    /// Of the first transaction.
+    /// The offset of the first transaction.
     pub first_offset: LogOffset,
-    /// Of transactions.
+    /// The number of transactions.
     pub count: u32,
-    /// Of the writer.
+    /// The epoch of the writer.
     pub epoch: Epoch,
     /// The records.
     pub payload: &'a [u8],
@@ -48,7 +48,7 @@ pub(crate) struct LocalSource {
     pub segments: Vec<Segment>,
     pub current: Option<SegmentReader>,
     pub from_offset: LogOffset,
-    /// Of the frames of the last segment.
+    /// The end of the last segment's frames.
     pub end: SegmentPlace,
     /// The first frames of the last segment, if they were read already.
     kept: Option<Vec<u8>>,

@@ -102,7 +102,7 @@ pub(crate) fn find_end(reader: &mut SegmentReader) -> Result<SegmentEnd, LogErro
 /// The segments of a log with their checked headers.
 pub(crate) struct Found {
     pub segments: Vec<Segment>,
-    /// Of the frames of the last segment.
+    /// The end of the last segment's frames.
     pub end: SegmentPlace,
     /// The frames of the last segment, unless they are too large.
     pub kept: Option<Vec<u8>>,

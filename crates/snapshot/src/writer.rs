@@ -85,7 +85,7 @@ struct PackFile {
     file: Box<dyn File>,
     path: PathBuf,
     buffer: Vec<u8>,
-    /// Of the file, without the buffer.
+    /// The end of the file, without the buffer.
     end: FilePosition,
     /// All before it is durable.
     synced_end: FilePosition,

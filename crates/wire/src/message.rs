@@ -79,9 +79,9 @@ pub struct TableUpdate {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TableUpdateRows {
-    /// Of a stored table.
+    /// Rows of a stored table.
     Persistent { inserts: RowList, deletes: RowList },
-    /// Of an event table.
+    /// Rows of an event table.
     Event { events: RowList },
 }
 

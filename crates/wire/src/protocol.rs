@@ -12,7 +12,7 @@ impl Protocol {
     /// All versions, the preferred one first.
     pub const PREFERENCE: [Protocol; 2] = [Protocol::V3, Protocol::V2];
 
-    /// Of the WebSocket handshake.
+    /// The token in the WebSocket handshake.
     pub fn token(self) -> &'static str {
         match self {
             Self::V2 => "v2.bsatn.spacetimedb",

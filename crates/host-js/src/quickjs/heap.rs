@@ -70,7 +70,7 @@ impl Heap {
         })
     }
 
-    /// Of the last block that was refused since the last [`Heap::forgive`].
+    /// The size of the last block that was refused since the last [`Heap::forgive`].
     pub(crate) fn refused_bytes(&self) -> Option<usize> {
         self.refused_bytes.get()
     }

@@ -19,13 +19,13 @@ pub(crate) struct State {
     pub(crate) heap: Box<Heap>,
     /// Why the running call has to end. From then on every host function terminates (04 §5.3).
     pub(crate) doomed: Option<HostTrap>,
-    /// Of the running call, with its limit.
+    /// The deadline of the running call, with its limit.
     pub(crate) deadline: Instant,
     pub(crate) time_limit: (LimitKind, u64),
     /// Imports resolve only during linking; later, `import()` is refused.
     pub(crate) linking: bool,
     pub(crate) classes: Classes,
-    /// Of a host function, to be resumed after the call: it must not unwind into C.
+    /// A panic of a host function, to be resumed after the call: it must not unwind into C.
     pub(crate) panic: Option<Box<dyn Any + Send>>,
     /// Makes the classes of errnos; set once the hooks are found.
     pub(crate) error_constructor: Option<Hook>,

@@ -12,7 +12,7 @@ use crate::instance::Realm;
 use crate::invoke::{invoke, HookOutcome, Target};
 use crate::program::ProgramText;
 
-/// On the thread that calls.
+/// The isolate of the thread that calls.
 pub(crate) struct V8Realm {
     program: Arc<ProgramText>,
     config: HostConfig,

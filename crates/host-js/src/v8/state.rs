@@ -16,7 +16,7 @@ pub(crate) struct State {
     pub(super) buffers: Arc<ArrayBuffers>,
     /// The call is being ended: no module code may run in it any more (§5.3).
     pub(crate) doomed: Option<HostTrap>,
-    /// Of a host function, to be resumed after the call.
+    /// A panic of a host function, to be resumed after the call.
     pub(crate) panic: Option<Box<dyn Any + Send>>,
     /// Makes exceptions of errnos; set once the hooks are found.
     pub(crate) error_constructor: Option<Global<Function>>,
@@ -33,7 +33,7 @@ pub(crate) struct State {
 }
 
 thread_local! {
-    /// Of the isolate that runs on this thread.
+    /// The state of the isolate that runs on this thread.
     static CURRENT: Cell<*mut State> = const { Cell::new(std::ptr::null_mut()) };
 }
 

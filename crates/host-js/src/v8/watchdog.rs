@@ -74,7 +74,7 @@ impl Watch {
         true
     }
 
-    /// Of the running call.
+    /// The deadline of the running call.
     #[cfg(test)]
     pub(super) fn deadline(&self) -> Option<u64> {
         Some(self.deadline.load(Ordering::Acquire)).filter(|deadline| *deadline != IDLE)

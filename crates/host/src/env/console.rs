@@ -63,7 +63,7 @@ impl HostEnv {
         if self.console_bytes > most {
             return;
         }
-        // Of a record without its texts.
+        // The size of a record without its texts.
         const RECORD_OVERHEAD_BYTES: usize = 100;
         self.console_bytes += message.len()
             + target.map_or(0, str::len)

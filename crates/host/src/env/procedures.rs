@@ -242,7 +242,7 @@ pub enum HttpOutcome {
     Failed(String),
 }
 
-/// As sources.
+/// The outcome of a request, as sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpSources {
     /// Head and body; 0 for an empty body.

@@ -14,13 +14,13 @@ use crate::validate::old_name;
 /// How the steps would change a table for which the function has an old one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
-    /// Completely, with the rows as they are.
+    /// The steps do it, with the rows as they are.
     Done,
-    /// By rewriting the rows, so the function may do it, if it runs at all.
+    /// The steps rewrite the rows, so the function may do it, if it runs at all.
     Rewritten,
-    /// Completely, unless rows forbid it, which the function can mend.
+    /// The steps do it, unless rows forbid it, which the function can mend.
     MayFail,
-    /// Not at all, or not for all rows.
+    /// The steps cannot, or not for all rows.
     NeedsFunction,
 }
 

@@ -544,7 +544,7 @@ mod tests {
 
     #[derive(Clone, Debug)]
     enum Op {
-        /// From a key on, so many, so far from each other.
+        /// First key, number of keys, and their distance.
         Insert(u64, u64, u64),
         Remove(u64, u64, u64),
         Freeze,

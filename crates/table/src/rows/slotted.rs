@@ -21,13 +21,13 @@ const SLOTS: usize = 1 << SLOT_BITS;
 /// Every page begins with a header of this size: kind u16, slots u16, end of the data u32, garbage u32, live rows u32.
 const HEADER_BYTES: usize = 16;
 const KIND_AT: usize = 0;
-/// With and without a row.
+/// The number of slots, with and without a row.
 const SLOT_COUNT_AT: usize = 2;
 /// Rows lie before this place.
 const DATA_END_AT: usize = 4;
 /// Bytes before the end of the data that belong to no row.
 const GARBAGE_AT: usize = 8;
-/// With a row.
+/// The number of slots with a row.
 const LIVE_AT: usize = 12;
 
 const KIND_SLOTTED: usize = 0;
