@@ -1,4 +1,4 @@
-//! The way into a database: what its writer is asked to do, and how much of that may wait.
+//! The way into a database: what its writer is asked to do. How much of that may wait is [`InboxCapacity`]'s to say.
 //!
 //! All that the front (WebSocket, HTTP) wants of a database crosses here as a [`Command`]. What comes back crosses in the
 //! command's reply, or in the [`OutgoingQueue`] of its client. Nothing else that the two share changes but for the module,
