@@ -62,10 +62,10 @@ mod tests {
         assert!(blocked.is_err());
         drop((first, other));
         assert!(
-            locks.map().is_empty(),
+            locks.0.lock().is_empty(),
             "also after a wait that was given up"
         );
         drop(locks.lock(&a).await);
-        assert!(locks.map().is_empty());
+        assert!(locks.0.lock().is_empty());
     }
 }

@@ -427,7 +427,7 @@ fn a_deleted_database_stays_its_founders() {
 impl ControlDb {
     /// As many deleted databases of others as are remembered.
     pub(crate) fn fill_founders(&self) {
-        let mut state = self.state_mut();
+        let mut state = self.state.write();
         for number in 1_u64.. {
             if state.founders_are_full() {
                 return;
