@@ -73,7 +73,7 @@ pub use plan::{
     check_rule, compile_aggregate, compile_statement, compile_subscription, expand_subscribe_all,
     read_subscribe_text, view_instance, Statement, SubscribeText,
 };
-pub use predicate::{Predicate, Tuple};
+pub use predicate::{is_like, Predicate, Tuple};
 pub use query::{Fragment, Output, Query};
 pub use results::Run;
 pub use routing::{ColumnOrder, ColumnRange, Routing};

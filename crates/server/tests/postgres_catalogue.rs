@@ -95,6 +95,9 @@ async fn questions_are_answered_as_postgresql_does_or_refused() {
         ("SELECT substring('abc', -9223372036854775807 - 1, 2), (ARRAY[1])[-9223372036854775807 - 1]", "|NULL"),
         ("SELECT split_part('a,b', ',', -9223372036854775807 - 1)", "a"),
         ("SELECT c.relname, count(a.attname) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid WHERE c.relkind = 'r' GROUP BY c.oid ORDER BY 1", "person|2"),
+        ("SELECT pg_catalog.sum(x), sum(x::int) FROM (VALUES (1.5), (2.5)) v(x)", "4|5"),
+        ("SELECT E'it\\'s' || E'\\n', $$a'b$$, pg_catalog.lower(substring('abc' FROM 2 FOR 1))", "it's\n|a'b|b"),
+        ("SELECT count(*) FROM pg_am a, pg_am b RIGHT JOIN (VALUES (1)) v(x) ON b.oid = v.x", "2"),
         ("SELECT upper(relkind), count(*) FROM pg_class GROUP BY upper(relkind) ORDER BY 1", "I|1 / R|1"),
         ("SELECT relkind AS k FROM pg_class GROUP BY k HAVING count(*) = 1 ORDER BY k", "i / r"),
         ("SELECT relkind, (SELECT count(*) FROM pg_am WHERE relkind = 'r') > 0 FROM pg_class GROUP BY relkind ORDER BY 1", "i|f / r|t"),
@@ -135,6 +138,11 @@ async fn questions_are_answered_as_postgresql_does_or_refused() {
             "0A000",
         ),
         ("SELECT 1 = ANY('{1')", "22P02"),
+        (
+            "SELECT pg_catalog.lower(substring('abc' FROM '.b'))",
+            "0A000",
+        ),
+        ("SELECT * FROM pg_am NATURAL JOIN pg_class", "0A000"),
         ("SELECT ARRAY[3000000000]::int[]", "22003"),
         ("SELECT -(-9223372036854775807 - 1)", "22003"),
         (

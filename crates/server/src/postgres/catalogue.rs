@@ -1,8 +1,8 @@
 //! What tables there are, for programs that ask PostgreSQL's catalogue (08 §19).
 //!
 //! ```text
-//! text ─▶ parser ─▶ syntax ─▶ bind ─▶ plan ─▶ run ─▶ rows
-//!                             relations        functions
+//! text ─▶ read ─▶ tree of sqlparser ─▶ bind ─▶ plan ─▶ run ─▶ rows
+//!                                      relations        functions
 //! ```
 //!
 //! psql, drivers and programs for reports ask in PostgreSQL's full language: joins, questions in questions, arrays. It is
@@ -12,13 +12,12 @@
 mod bind;
 mod cancelled;
 mod functions;
-mod parser;
 mod patterns;
 mod plan;
+mod read;
 mod relations;
 mod run;
 mod seen;
-mod syntax;
 mod values;
 
 use std::sync::Arc;
@@ -34,36 +33,39 @@ use self::values::Value;
 use super::commands::Asker;
 use super::failure::{state, Failure};
 use super::table::{check_size, SmallTable};
-use super::words::{pieces, Piece};
+use super::tokens::{is_word, name, Token};
 use crate::database::Rights;
 
 /// At most so many characters of a question come back in a refusal.
 const SHOWN_CHARS_MAX: usize = 2_000;
+/// The stack of a question: what reads it, and what drops its tree, calls itself. 48 floors of the parser take 1.5 MiB, a chain of
+/// operators that is as long as it may be 0.7 MiB, both with little optimization.
+const STACK_BYTES: usize = 16 << 20;
 /// An answer of the catalogue has at most so many bytes, before it is written as messages.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 /// Does a statement ask the catalogue, or no table at all?
-pub(super) fn is_asked(pieces: &[Piece]) -> bool {
-    let is_first = |word| pieces.first().is_some_and(|piece| piece.is_word(word));
-    let is_of_nothing = || is_first("select") && !pieces.iter().any(|piece| piece.is_word("from"));
-    (is_first("select") || is_first("with")) && named(pieces).next().is_some() || is_of_nothing()
+pub(super) fn is_asked(tokens: &[Token]) -> bool {
+    let is_first = |word| tokens.first().is_some_and(|first| is_word(first, word));
+    let is_of_nothing = || is_first("select") && !tokens.iter().any(|of| is_word(of, "from"));
+    (is_first("select") || is_first("with")) && named(tokens).next().is_some() || is_of_nothing()
 }
 
 /// Names that could be of the catalogue: tables, and schemas of tables and functions.
-fn named(pieces: &[Piece]) -> impl Iterator<Item = &str> {
+fn named(tokens: &[Token]) -> impl Iterator<Item = String> + '_ {
     let is_of_catalogue =
-        |name: &&str| name.starts_with("pg_") || name.eq_ignore_ascii_case("information_schema");
-    let around = pieces
+        |name: &String| name.starts_with("pg_") || name.eq_ignore_ascii_case("information_schema");
+    let around = tokens
         .windows(2)
-        .filter_map(|pair| pair[0].name().filter(|_| pair[1].is_symbol('.')));
-    read(pieces).chain(around).filter(is_of_catalogue)
+        .filter_map(|pair| name(&pair[0]).filter(|_| pair[1] == Token::Period));
+    names_read(tokens).chain(around).filter(is_of_catalogue)
 }
 
 /// Names of what a statement reads, or of their schemas.
-fn read(pieces: &[Piece]) -> impl Iterator<Item = &str> {
-    pieces.windows(2).filter_map(|pair| {
-        let is_read = pair[0].is_word("from") || pair[0].is_word("join");
-        pair[1].name().filter(|_| is_read)
+fn names_read(tokens: &[Token]) -> impl Iterator<Item = String> + '_ {
+    tokens.windows(2).filter_map(|pair| {
+        let is_read = is_word(&pair[0], "from") || is_word(&pair[0], "join");
+        name(&pair[1]).filter(|_| is_read)
     })
 }
 
@@ -85,9 +87,9 @@ impl Catalogue {
 
     /// Does a statement mean tables of the module, whose names only look like those of the catalogue? What the catalogue
     /// has comes first.
-    pub fn is_of_module(&self, pieces: &[Piece]) -> bool {
-        let is_known = |name: &str| is_schema(name) || relations::is_known(name);
-        !named(pieces).any(is_known) && read(pieces).any(|name| self.has(name))
+    pub fn is_of_module(&self, tokens: &[Token]) -> bool {
+        let is_known = |name: String| is_schema(&name) || relations::is_known(&name);
+        !named(tokens).any(is_known) && names_read(tokens).any(|name| self.has(&name))
     }
 
     /// Does the module have something of this name that the caller sees? A word is folded, and its case not known.
@@ -101,8 +103,28 @@ impl Catalogue {
                 .any(|view| (sees_all || view.is_public) && view.name.eq_ignore_ascii_case(name))
     }
 
-    /// Answers a question; if it is only described, with the columns of the answer.
+    /// Answers a question, on a thread of its own; if it is only described, with the columns of the answer.
     pub fn answer(
+        &self,
+        text: &str,
+        is_described: bool,
+        cancelled: &Cancelled,
+    ) -> Result<SmallTable, Failure> {
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new()
+                .name("question".to_owned())
+                .stack_size(STACK_BYTES)
+                .spawn_scoped(scope, || self.answer_here(text, is_described, cancelled));
+            let refused = |error| {
+                let message = format!("the system has no thread for the question: {error}");
+                Failure::new(state::INTERNAL, message)
+            };
+            let answer = thread.map_err(refused)?.join();
+            answer.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    fn answer_here(
         &self,
         text: &str,
         is_described: bool,
@@ -110,9 +132,8 @@ impl Catalogue {
     ) -> Result<SmallTable, Failure> {
         let seen = Seen::new(&self.module, self.rights, self.asker.clone());
         let refused = |reason: String| not_answered(text, &reason);
-        let pieces = pieces(text).unwrap_or_default();
-        let select = parser::parse(&pieces).map_err(refused)?;
-        let plan = bind::bind(&select, &seen, is_described).map_err(|unbound| match unbound {
+        let query = read::read(text).map_err(refused)?;
+        let plan = bind::bind(&query, &seen, is_described).map_err(|unbound| match unbound {
             Unbound::Refused(reason) => refused(reason),
             Unbound::Failed(failure) => failure,
         })?;
@@ -191,7 +212,7 @@ mod tests {
 
     #[test]
     fn questions_are_recognised() {
-        let of = |text: &str| pieces(text).expect("pieces");
+        let of = |text: &str| super::super::tokens::tokens(text).expect("tokens");
         for text in [
             "SELECT * FROM pg_tables",
             "select 1 from information_schema.tables",

@@ -4,7 +4,7 @@ use lightcone_types::{AlgebraicType, AlgebraicValue};
 
 use super::failure::{state, Failure};
 use super::table::{text, too_many_columns, Cell, SmallTable, COLUMNS_MAX};
-use super::words::Piece;
+use super::tokens::{self, is_word, name, word, Token};
 
 /// Who asks, and where.
 #[derive(Clone, Debug, Default)]
@@ -81,29 +81,20 @@ fn setting(name: &str) -> Option<&'static str> {
 }
 
 /// The answer to a statement, if it is one of these.
-pub(super) fn answer(pieces: &[Piece], asker: &Asker) -> Option<Result<Answer, Failure>> {
-    let first = match pieces.first()? {
-        Piece::Word(word) => word.as_str(),
-        _ => return None,
-    };
-    let rest = &pieces[1..];
-    let is_next = |word: &str| rest.first().is_some_and(|piece| piece.is_word(word));
-    Some(Ok(match first {
+pub(super) fn answer(tokens: &[Token], asker: &Asker) -> Option<Result<Answer, Failure>> {
+    let (first, rest) = tokens.split_first()?;
+    let is_next = |word: &str| rest.first().is_some_and(|next| is_word(next, word));
+    Some(Ok(match word(first)?.as_str() {
         "begin" => Answer::Block(Block::Begin),
         "start" if is_next("transaction") => Answer::Block(Block::Begin),
         "commit" | "end" => Answer::Block(Block::Commit),
-        "rollback" if rest.iter().any(|piece| piece.is_word("to")) => {
-            return Some(Err(no_savepoints()))
-        }
+        "rollback" if rest.iter().any(|of| is_word(of, "to")) => return Some(Err(no_savepoints())),
         "rollback" | "abort" => Answer::Block(Block::Rollback),
         "savepoint" | "release" => return Some(Err(no_savepoints())),
         "discard" => Answer::Deallocate(None),
         "deallocate" => {
-            let name = rest
-                .iter()
-                .rfind(|piece| !piece.is_word("prepare"))?
-                .name()?;
-            Answer::Deallocate(Some(name.to_owned()).filter(|name| name != "all"))
+            let name = name(rest.iter().rfind(|of| !is_word(of, "prepare"))?)?;
+            Answer::Deallocate(Some(name).filter(|name| name != "all"))
         }
         "reset" => Answer::Done("RESET"),
         "set" => return set(rest),
@@ -117,22 +108,22 @@ fn no_savepoints() -> Failure {
     Failure::unsupported("there are no savepoints: each statement is a transaction of its own")
 }
 
-fn set(rest: &[Piece]) -> Option<Result<Answer, Failure>> {
-    let scope = |piece: &&Piece| !piece.is_word("session") && !piece.is_word("local");
-    let mut words = rest.iter().filter(scope);
-    let name = words.next()?.name()?.to_lowercase();
-    let value = || {
-        let value = rest.last();
-        value.map_or("", |piece| match piece {
-            Piece::Text(text) | Piece::Number(text) => text,
-            other => other.name().unwrap_or_default(),
-        })
+fn set(rest: &[Token]) -> Option<Result<Answer, Failure>> {
+    let is_scope = |of: &&Token| is_word(of, "session") || is_word(of, "local");
+    let setting_name = name(rest.iter().find(|of| !is_scope(of))?)?.to_lowercase();
+    let value = || match rest.last() {
+        Some(Token::Number(number, _)) => number.clone(),
+        Some(value) => match tokens::text(value) {
+            Some(text) => text.to_owned(),
+            None => name(value).unwrap_or_default(),
+        },
+        None => String::new(),
     };
-    match name.as_str() {
+    match setting_name.as_str() {
         // Of transactions, which are serializable whatever is wanted; and of time, which is in UTC.
         "characteristics" | "transaction" | "time" | "names" => {}
-        "application_name" => return Some(Ok(Answer::ApplicationName(value().to_owned()))),
-        "client_encoding" if !is_utf8(value()) => {
+        "application_name" => return Some(Ok(Answer::ApplicationName(value()))),
+        "client_encoding" if !is_utf8(&value()) => {
             return Some(Err(Failure::new(
                 state::INVALID_PARAMETER_VALUE,
                 format!(
@@ -155,8 +146,8 @@ pub(super) fn is_utf8(name: &str) -> bool {
         .any(|known| name.eq_ignore_ascii_case(known))
 }
 
-fn show(rest: &[Piece], asker: &Asker) -> Option<SmallTable> {
-    let words: Option<Vec<&str>> = rest.iter().map(Piece::name).collect();
+fn show(rest: &[Token], asker: &Asker) -> Option<SmallTable> {
+    let words: Option<Vec<String>> = rest.iter().map(name).collect();
     let name = match words?.join("_").to_lowercase().as_str() {
         "transaction_isolation_level" => "transaction_isolation".to_owned(),
         "time_zone" => "timezone".to_owned(),
@@ -171,27 +162,26 @@ fn show(rest: &[Piece], asker: &Asker) -> Option<SmallTable> {
 }
 
 /// `SELECT` of constants and of functions about the server, without `FROM`.
-fn select(mut rest: &[Piece], asker: &Asker) -> Option<Result<SmallTable, Failure>> {
+fn select(mut rest: &[Token], asker: &Asker) -> Option<Result<SmallTable, Failure>> {
     let mut table = SmallTable {
         rows: vec![Vec::new()],
         ..SmallTable::default()
     };
     loop {
-        let (name, ty, value, behind) = item(rest, asker)?;
+        let (mut column, ty, value, behind) = item(rest, asker)?;
         rest = behind;
         // A cast changes nothing but the type of a constant, which is as good as any.
-        while let [Piece::Symbol(':'), Piece::Symbol(':'), Piece::Word(_), behind @ ..] = rest {
+        while let [Token::DoubleColon, Token::Word(_), behind @ ..] = rest {
             rest = behind;
         }
-        let mut name = name;
         match rest {
-            [Piece::Word(word), alias, behind @ ..] if word == "as" => {
-                name = alias.name()?.to_owned();
+            [as_, alias, behind @ ..] if is_word(as_, "as") => {
+                column = name(alias)?;
                 rest = behind;
             }
-            [Piece::Word(word), ..] if word == "from" => return None,
-            [alias @ (Piece::Word(_) | Piece::Quoted(_)), behind @ ..] => {
-                name = alias.name()?.to_owned();
+            [from, ..] if is_word(from, "from") => return None,
+            [alias @ Token::Word(_), behind @ ..] => {
+                column = name(alias)?;
                 rest = behind;
             }
             _ => {}
@@ -199,62 +189,61 @@ fn select(mut rest: &[Piece], asker: &Asker) -> Option<Result<SmallTable, Failur
         if table.columns.len() == COLUMNS_MAX {
             return Some(Err(too_many_columns()));
         }
-        table.columns.push((name, ty));
+        table.columns.push((column, ty));
         table.rows[0].push(Cell::from(value));
         match rest {
             [] => return Some(Ok(table)),
-            [Piece::Symbol(','), behind @ ..] => rest = behind,
+            [Token::Comma, behind @ ..] => rest = behind,
             _ => return None,
         }
     }
 }
 
-type Item<'p> = (String, AlgebraicType, Option<AlgebraicValue>, &'p [Piece]);
+type Item<'t> = (String, AlgebraicType, Option<AlgebraicValue>, &'t [Token]);
 
-fn item<'p>(mut pieces: &'p [Piece], asker: &Asker) -> Option<Item<'p>> {
+fn item<'t>(mut tokens: &'t [Token], asker: &Asker) -> Option<Item<'t>> {
     use {AlgebraicType as T, AlgebraicValue as V};
     let unnamed = "?column?".to_owned();
     // A loop, as a stranger says how often it stands there.
-    while let [Piece::Word(schema), Piece::Symbol('.'), rest @ ..] = pieces {
-        if schema != "pg_catalog" {
+    while let [schema, Token::Period, rest @ ..] = tokens {
+        if !is_word(schema, "pg_catalog") {
             break;
         }
-        pieces = rest;
+        tokens = rest;
     }
-    match pieces {
-        [Piece::Number(number), rest @ ..] => match number.parse() {
+    match tokens {
+        [Token::Number(number, _), rest @ ..] => match number.parse() {
             Ok(number) => Some((unnamed, T::I32, Some(V::I32(number)), rest)),
             Err(_) => Some((unnamed, T::F64, Some(V::F64(number.parse().ok()?)), rest)),
         },
-        [Piece::Text(value), rest @ ..] => Some((unnamed, T::String, Some(text(value)), rest)),
-        [Piece::Word(word), rest @ ..] => {
-            let (arguments, rest) = arguments(rest)?;
-            let (ty, value) = function(word, arguments, asker)?;
-            Some((word.clone(), ty, value, rest))
+        [Token::SingleQuotedString(value), rest @ ..] => {
+            Some((unnamed, T::String, Some(text(value)), rest))
         }
-        _ => None,
+        [of, rest @ ..] => {
+            let called = word(of)?;
+            let (arguments, rest) = arguments(rest)?;
+            let (ty, value) = function(&called, arguments, asker)?;
+            Some((called, ty, value, rest))
+        }
+        [] => None,
     }
 }
 
 /// What stands in parentheses, if there are any, and what behind them.
-fn arguments(pieces: &[Piece]) -> Option<(&[Piece], &[Piece])> {
-    if !pieces.first().is_some_and(|piece| piece.is_symbol('(')) {
-        return Some((&[], pieces));
+fn arguments(tokens: &[Token]) -> Option<(&[Token], &[Token])> {
+    if tokens.first() != Some(&Token::LParen) {
+        return Some((&[], tokens));
     }
-    let end = pieces.iter().position(|piece| piece.is_symbol(')'))?;
-    Some((&pieces[1..end], &pieces[end + 1..]))
+    let end = tokens.iter().position(|of| *of == Token::RParen)?;
+    Some((&tokens[1..end], &tokens[end + 1..]))
 }
 
 fn function(
     name: &str,
-    arguments: &[Piece],
+    arguments: &[Token],
     asker: &Asker,
 ) -> Option<(AlgebraicType, Option<AlgebraicValue>)> {
     use {AlgebraicType as T, AlgebraicValue as V};
-    let first_text = || match arguments.first() {
-        Some(Piece::Text(text)) => Some(text.as_str()),
-        _ => None,
-    };
     let string = |value: &str| Some((T::String, Some(text(value))));
     match name {
         "true" => Some((T::Bool, Some(V::Bool(true)))),
@@ -267,13 +256,10 @@ fn function(
         "current_user" | "session_user" | "user" | "current_role" => string(&asker.user),
         "pg_backend_pid" => Some((T::I32, Some(V::I32(0)))),
         "current_setting" => {
-            let name = first_text()?.to_lowercase();
+            let name = tokens::text(arguments.first()?)?.to_lowercase();
             string(setting(&name)?)
         }
-        "set_config" => match arguments.get(2) {
-            Some(Piece::Text(value)) => string(value),
-            _ => None,
-        },
+        "set_config" => string(tokens::text(arguments.get(2)?)?),
         "pg_encoding_to_char" => string("UTF8"),
         _ => None,
     }
@@ -281,7 +267,7 @@ fn function(
 
 #[cfg(test)]
 mod tests {
-    use super::super::words::pieces;
+    use super::super::tokens::tokens;
     use super::*;
 
     fn of(text: &str) -> Option<Result<Answer, Failure>> {
@@ -290,7 +276,7 @@ mod tests {
             database: "bank".to_owned(),
             application_name: "psql".to_owned(),
         };
-        answer(&pieces(text).expect("pieces"), &asker)
+        answer(&tokens(text).expect("tokens"), &asker)
     }
 
     fn values(text: &str) -> Vec<(String, Cell)> {

@@ -6,8 +6,8 @@ use super::commands::is_utf8;
 use super::failure::{state, Failure};
 use super::messages::put_message;
 use super::table::SmallTable;
+use super::tokens::{self, first_word, is_word, placed_tokens, word, Token};
 use super::values::{write_bsatn, Format};
-use super::words::{placed_pieces, Piece};
 use crate::database::ResultRow;
 
 /// A statement that copies.
@@ -33,15 +33,14 @@ impl Copy {
     /// None: it is another statement.
     pub fn read(text: &str) -> Result<Option<Copy>, Failure> {
         // Most statements are none, and are not divided for it.
-        let is_copy = |word: &str| word.eq_ignore_ascii_case("copy");
-        if !text.trim_start().get(..4).is_some_and(is_copy) {
+        if first_word(text).as_deref() != Some("copy") {
             return Ok(None);
         }
-        let Some(pieces) = placed_pieces(text) else {
-            return Ok(None);
-        };
-        match &pieces[..] {
-            [(_, copy), rest @ ..] if copy.is_word("copy") => copied(text, rest).map(Some),
+        let (places, tokens) = placed_tokens(text).unwrap_or_default();
+        match (&places[..], &tokens[..]) {
+            ([_, places @ ..], [copy, rest @ ..]) if is_word(copy, "copy") => {
+                copied(text, places, rest).map(Some)
+            }
             _ => Ok(None),
         }
     }
@@ -51,34 +50,34 @@ fn unsupported() -> Failure {
     Failure::unsupported("of COPY there is only `COPY table TO STDOUT` and `COPY (query) TO STDOUT`, WITH FORMAT text or csv, DELIMITER, NULL, HEADER and ENCODING 'UTF8'")
 }
 
-fn copied(text: &str, pieces: &[(usize, Piece)]) -> Result<Copy, Failure> {
-    let end = end_of_source(pieces).ok_or_else(unsupported)?;
-    let (source, rest) = pieces.split_at(end);
-    let rest: Vec<&Piece> = rest.iter().map(|(_, piece)| piece).collect();
-    let [to, stdout, options @ ..] = &rest[..] else {
+/// Reads what stands behind `COPY`. Each token begins at a place of the text.
+fn copied(text: &str, places: &[usize], tokens: &[Token]) -> Result<Copy, Failure> {
+    let end = end_of_source(tokens).ok_or_else(unsupported)?;
+    let (source, rest) = tokens.split_at(end);
+    let [to, stdout, options @ ..] = rest else {
         return Err(unsupported());
     };
-    if !to.is_word("to") || !stdout.is_word("stdout") {
+    if !is_word(to, "to") || !is_word(stdout, "stdout") {
         return Err(unsupported());
     }
-    let place = |nth: usize| pieces.get(nth).map_or(text.len(), |(place, _)| *place);
+    let last = places[end - 1];
     let query = match source {
-        [(start, Piece::Symbol('(')), (_, first), .., (close, _)] => {
+        [Token::LParen, first, .., Token::RParen] => {
             let queries = ["select", "with", "values"];
-            let is_query = queries.iter().any(|word| first.is_word(word)) || first.is_symbol('(');
-            if !is_query {
+            let is_query = queries.iter().any(|word| is_word(first, word));
+            if !is_query && *first != Token::LParen {
                 return Err(Failure::unsupported("COPY takes a query"));
             }
-            text[start + 1..*close].to_owned()
+            text[places[0] + 1..last].to_owned()
         }
-        [(_, Piece::Symbol('(')), ..] => return Err(Failure::unsupported("COPY takes a query")),
+        [Token::LParen, ..] => return Err(Failure::unsupported("COPY takes a query")),
         // A table, and some of its columns.
         source => {
-            let open = source.iter().position(|(_, piece)| piece.is_symbol('('));
-            let table = text[place(0)..place(open.unwrap_or(end))].trim();
-            let columns = match (open, source.last()) {
-                (Some(open), Some((close, _))) => &text[place(open) + 1..*close],
-                _ => "*",
+            let open = source.iter().position(|of| *of == Token::LParen);
+            let table = text[places[0]..places[open.unwrap_or(end)]].trim();
+            let columns = match open {
+                Some(open) => &text[places[open] + 1..last],
+                None => "*",
             };
             format!("SELECT {columns} FROM {table}")
         }
@@ -88,14 +87,14 @@ fn copied(text: &str, pieces: &[(usize, Piece)]) -> Result<Copy, Failure> {
 }
 
 /// Where what is copied ends: a query in parentheses, or a table with columns.
-fn end_of_source(pieces: &[(usize, Piece)]) -> Option<usize> {
+fn end_of_source(tokens: &[Token]) -> Option<usize> {
     let mut depth = 0_usize;
-    for (nth, (_, piece)) in pieces.iter().enumerate() {
-        match piece {
-            Piece::Symbol('(') => depth += 1,
-            Piece::Symbol(')') => depth = depth.checked_sub(1)?,
-            Piece::Word(word) if depth == 0 && word == "to" && nth > 0 => return Some(nth),
-            Piece::Word(word) if depth == 0 && word == "from" => return None,
+    for (nth, token) in tokens.iter().enumerate() {
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.checked_sub(1)?,
+            token if depth == 0 && is_word(token, "to") && nth > 0 => return Some(nth),
+            token if depth == 0 && is_word(token, "from") => return None,
             _ => {}
         }
     }
@@ -114,27 +113,28 @@ struct Options {
 
 impl Options {
     /// `WITH (FORMAT csv, HEADER)`, and the older `WITH CSV HEADER`.
-    fn read(pieces: &[&Piece]) -> Result<Options, Failure> {
-        let rest = match pieces {
-            [with, rest @ ..] if with.is_word("with") => rest,
+    fn read(tokens: &[Token]) -> Result<Options, Failure> {
+        let rest = match tokens {
+            [with, rest @ ..] if is_word(with, "with") => rest,
             rest => rest,
         };
         match rest {
-            [Piece::Symbol('('), inner @ .., Piece::Symbol(')')] => Options::listed(inner),
+            [Token::LParen, inner @ .., Token::RParen] => Options::listed(inner),
             rest => Options::older(rest),
         }
     }
 
     /// `FORMAT csv, HEADER true`
-    fn listed(pieces: &[&Piece]) -> Result<Options, Failure> {
+    fn listed(tokens: &[Token]) -> Result<Options, Failure> {
         let mut options = Options::default();
-        for option in pieces.split(|piece| piece.is_symbol(',')) {
-            let [Piece::Word(name), value @ ..] = option else {
-                return Err(unsupported());
-            };
-            match (name.as_str(), value) {
-                ("format", [Piece::Word(format) | Piece::Quoted(format)]) => {
-                    once(&mut options.format, format.clone())?;
+        for option in tokens.split(|of| *of == Token::Comma) {
+            let (first, value) = option.split_first().ok_or_else(unsupported)?;
+            match (word(first).unwrap_or_default().as_str(), value) {
+                ("format", [format @ Token::Word(_)]) => {
+                    once(
+                        &mut options.format,
+                        tokens::name(format).unwrap_or_default(),
+                    )?;
                 }
                 ("format", value) => once(&mut options.format, whole(value)?)?,
                 ("header", value) => once(&mut options.has_header, truth(value)?)?,
@@ -148,20 +148,20 @@ impl Options {
     }
 
     /// `CSV HEADER DELIMITER AS ';'`
-    fn older(pieces: &[&Piece]) -> Result<Options, Failure> {
+    fn older(tokens: &[Token]) -> Result<Options, Failure> {
         let mut options = Options::default();
-        let mut rest = pieces;
-        while let [Piece::Word(name), behind @ ..] = rest {
+        let mut rest = tokens;
+        while let [first, behind @ ..] = rest {
             rest = behind;
             let mut value = || {
                 if let [as_, behind @ ..] = rest {
-                    rest = if as_.is_word("as") { behind } else { rest };
+                    rest = if is_word(as_, "as") { behind } else { rest };
                 }
-                let (text, behind) = string(rest).ok_or_else(unsupported)?;
+                let (first, behind) = rest.split_first().ok_or_else(unsupported)?;
                 rest = behind;
-                Ok(text)
+                whole(std::slice::from_ref(first))
             };
-            match name.as_str() {
+            match word(first).unwrap_or_default().as_str() {
                 "csv" => once(&mut options.format, "csv".to_owned())?,
                 "header" => once(&mut options.has_header, true)?,
                 "delimiter" => once(&mut options.delimiter, value()?)?,
@@ -170,10 +170,7 @@ impl Options {
                 _ => return Err(unsupported()),
             }
         }
-        match rest {
-            [] => Ok(options),
-            _ => Err(unsupported()),
-        }
+        Ok(options)
     }
 
     /// Refuses what PostgreSQL refuses: its clients could not read such lines.
@@ -241,51 +238,21 @@ fn once<T>(option: &mut Option<T>, value: T) -> Result<(), Failure> {
 }
 
 /// A text that is all there is.
-fn whole(pieces: &[&Piece]) -> Result<String, Failure> {
-    match string(pieces) {
-        Some((text, [])) => Ok(text),
-        _ => Err(unsupported()),
-    }
-}
-
-/// `'…'` or `E'…'`, and what stands behind it.
-fn string<'a, 'p>(pieces: &'a [&'p Piece]) -> Option<(String, &'a [&'p Piece])> {
-    match pieces {
-        [Piece::Text(text), rest @ ..] => Some((text.clone(), rest)),
-        [Piece::Word(e), Piece::Text(text), rest @ ..] if e == "e" => Some((unescaped(text), rest)),
+fn whole(tokens: &[Token]) -> Result<String, Failure> {
+    match tokens {
+        [token] => tokens::text(token).map(str::to_owned),
         _ => None,
     }
-}
-
-/// The escapes of `E'…'` that options have.
-fn unescaped(text: &str) -> String {
-    let mut made = String::new();
-    let mut characters = text.chars();
-    while let Some(c) = characters.next() {
-        let c = match c {
-            '\\' => match characters.next() {
-                Some('t') => '\t',
-                Some('n') => '\n',
-                Some('r') => '\r',
-                Some('b') => '\u{8}',
-                Some('f') => '\u{c}',
-                Some(other) => other,
-                None => '\\',
-            },
-            c => c,
-        };
-        made.push(c);
-    }
-    made
+    .ok_or_else(unsupported)
 }
 
 /// A truth, which is true if nothing stands there.
-fn truth(pieces: &[&Piece]) -> Result<bool, Failure> {
-    let written = match pieces {
+fn truth(tokens: &[Token]) -> Result<bool, Failure> {
+    let written = match tokens {
         [] => return Ok(true),
-        [Piece::Word(word) | Piece::Quoted(word)] => word.clone(),
-        [Piece::Number(number)] => number.clone(),
-        pieces => whole(pieces)?,
+        [name @ Token::Word(_)] => tokens::name(name).unwrap_or_default(),
+        [Token::Number(number, _)] => number.clone(),
+        tokens => whole(tokens)?,
     };
     match written.to_ascii_lowercase().as_str() {
         "true" | "on" | "1" => Ok(true),

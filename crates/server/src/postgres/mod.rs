@@ -26,9 +26,9 @@ mod sizes;
 mod table;
 mod tags;
 mod tls;
+mod tokens;
 mod types;
 mod values;
-mod words;
 
 use std::future::Future;
 use std::sync::Arc;

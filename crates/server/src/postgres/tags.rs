@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::words::pieces;
+use super::tokens::first_word;
 use crate::database::SqlStats;
 
 /// How the tags of statements that change rows are written.
@@ -15,14 +15,10 @@ pub(super) enum Tags {
 }
 
 pub(super) fn verb_of(text: &str) -> &'static str {
-    let pieces = pieces(text).unwrap_or_default();
+    let first = first_word(text).unwrap_or_default().to_uppercase();
     let verbs = ["INSERT", "UPDATE", "DELETE", "SET", "SHOW"];
-    let is_first = |verb: &&str| {
-        pieces
-            .first()
-            .is_some_and(|p| p.is_word(&verb.to_lowercase()))
-    };
-    verbs.into_iter().find(is_first).unwrap_or("SELECT")
+    let found = verbs.into_iter().find(|verb| *verb == first);
+    found.unwrap_or("SELECT")
 }
 
 /// `inserted: 1, server: 271.00µs`, without counts of zero.

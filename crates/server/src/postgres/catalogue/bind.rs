@@ -1,22 +1,29 @@
 //! From a question to a plan: names become places, and every column of the answer gets its type.
+//!
+//! The structs of `sqlparser` are taken apart without `..`: what is not looked at is refused, and no new part of a question is
+//! passed over.
 
+mod calls;
 mod expressions;
 mod from;
 mod grouping;
 mod scope;
+mod syntax;
 mod unbound;
 
 use std::rc::Rc;
 
+use sqlparser::ast::*;
+
 use self::scope::{Scope, ScopeColumn};
+use self::syntax::{folded, is_descending, name_of, name_parts, parts, refuse_if};
 use self::unbound::Done;
 pub(super) use self::unbound::Unbound;
 use super::super::table::COLUMNS_MAX;
 use super::functions::common;
 use super::plan::*;
 use super::seen::Seen;
-use super::syntax::*;
-use super::values::Type;
+use super::values::{Type, Value as Made};
 
 /// Questions inside of questions, together: each is bound once for every place where it stands.
 const PLANS_MAX: usize = 256;
@@ -43,21 +50,24 @@ fn check_names(columns: &[(String, Type)]) -> Done<()> {
     Ok(())
 }
 
-pub(super) fn bind(select: &Select, seen: &Seen<'_>, is_described: bool) -> Done<Plan> {
+pub(super) fn bind(query: &Query, seen: &Seen<'_>, is_described: bool) -> Done<Plan> {
     let mut binder = Binder {
         seen,
         is_described,
         plans: 0,
+        height: 0,
         read_values: 0,
         with: Vec::new(),
     };
-    binder.select(select, None)
+    binder.query(query, None)
 }
 
 struct Binder<'b> {
     seen: &'b Seen<'b>,
     is_described: bool,
     plans: usize,
+    /// Expressions around the one that is being bound.
+    height: usize,
     read_values: usize,
     /// Named questions, the innermost last.
     with: Vec<(String, Rc<Plan>)>,
@@ -67,115 +77,153 @@ struct Binder<'b> {
 type Extras<'e> = Option<&'e mut Vec<Extra>>;
 
 impl Binder<'_> {
-    fn select(&mut self, select: &Select, outer: Option<&Scope<'_>>) -> Done<Plan> {
+    fn query(&mut self, query: &Query, outer: Option<&Scope<'_>>) -> Done<Plan> {
         self.plans += 1;
         if self.plans > PLANS_MAX {
             return Err(format!("it consists of more than {PLANS_MAX} questions").into());
         }
         let known = self.with.len();
-        for (name, columns, inner) in &select.with {
-            let mut plan = self.select(inner, None)?;
-            renamed(&mut plan.columns, columns);
-            self.with.push((name.clone(), Rc::new(plan)));
+        for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
+            let Cte {
+                alias,
+                query,
+                from,
+                materialized: _,
+                closing_paren_token: _,
+            } = cte;
+            refuse_if(from.is_some(), "FROM behind WITH")?;
+            let mut plan = self.query(query, None)?;
+            renamed(&mut plan.columns, alias);
+            self.with.push((folded(&alias.name), Rc::new(plan)));
         }
-        let plan = self.select_with(select, outer);
+        let plan = self.query_with(query, outer);
         self.with.truncate(known);
         plan
     }
 
-    fn select_with(&mut self, select: &Select, outer: Option<&Scope<'_>>) -> Done<Plan> {
+    fn query_with(&mut self, query: &Query, outer: Option<&Scope<'_>>) -> Done<Plan> {
+        let Query {
+            with: _,
+            body,
+            order_by,
+            limit_clause,
+            fetch,
+            locks,
+            for_clause,
+            settings,
+            format_clause,
+            pipe_operators,
+        } = query;
+        let is_plain = locks.is_empty() && for_clause.is_none() && settings.is_none();
+        let is_plain = is_plain && format_clause.is_none() && pipe_operators.is_empty();
+        refuse_if(!is_plain, "what stands behind the question")?;
+        let (mut first, mut operations) = (&**body, Vec::new());
+        while let SetExpr::SetOperation {
+            op,
+            set_quantifier,
+            left,
+            right,
+        } = first
+        {
+            operations.push((operation(*op, *set_quantifier)?, &**right));
+            first = left;
+        }
         // Of one question, rows are ordered by whatever it reads; of several, by what comes out.
-        let order = if select.others.is_empty() {
-            &select.order[..]
-        } else {
-            &[]
-        };
-        let (columns, body, mut keys) = self.core(&select.first, order, outer)?;
+        let order = order_of(order_by.as_ref())?;
+        let is_one = operations.is_empty();
+        let (mut columns, body, mut keys) =
+            self.core(first, if is_one { order } else { &[] }, outer)?;
         let mut others = Vec::new();
-        for (operation, core) in &select.others {
+        for (operation, core) in operations.into_iter().rev() {
             let (of, body, _) = self.core(core, &[], outer)?;
             if of.len() != columns.len() {
                 return Err("each UNION query must have the same number of columns".into());
             }
-            let plan = Plan {
-                columns: of,
-                body,
-                is_closed: outer.is_none(),
-                others: Vec::new(),
-                order: Vec::new(),
-                limit: None,
-                offset: None,
-            };
-            others.push((*operation, plan));
-        }
-        let mut columns = columns;
-        for (_, plan) in &others {
-            for (column, (_, other)) in columns.iter_mut().zip(&plan.columns) {
+            for (column, (_, other)) in columns.iter_mut().zip(&of) {
                 column.1 = common(&[column.1, *other]);
             }
+            let is_closed = outer.is_none();
+            others.push((operation, Plan::new(of, body, is_closed)));
         }
-        if !select.others.is_empty() {
-            for by in &select.order {
-                let at = output(&by.expr, &columns);
-                let at = at.ok_or(Unbound::from(
-                    "ORDER BY of a UNION takes columns of the result",
-                ))?;
-                keys.push(key(at, by));
-            }
+        if !is_one {
+            keys = keys_of(
+                order,
+                &columns,
+                "ORDER BY of a UNION takes columns of the result",
+            )?;
         }
-        let empty = Scope {
-            columns: Vec::new(),
-            loose: Vec::new(),
-            keys: Vec::new(),
-            outer: None,
-        };
-        let mut number = |expr: &Option<Expr>| match expr {
-            Some(expr) => self
-                .expr(expr, &empty, &mut None)
-                .map(|(bound, _)| Some(bound)),
-            None => Ok(None),
-        };
+        let (limit, offset) = self.limits(limit_clause.as_ref(), fetch.as_ref())?;
         Ok(Plan {
-            limit: number(&select.limit)?,
-            offset: number(&select.offset)?,
-            columns,
-            body,
-            is_closed: outer.is_none(),
             others,
             order: keys,
+            limit,
+            offset,
+            ..Plan::new(columns, body, outer.is_none())
         })
     }
 
-    fn core(&mut self, core: &Core, order: &[Order], outer: Option<&Scope<'_>>) -> Done<BoundCore> {
-        let by_output = |columns: &[(String, Type)]| {
-            let key_of = |by: &Order| {
-                let at = output(&by.expr, columns);
-                at.map(|at| key(at, by))
-                    .ok_or(Unbound::from("ORDER BY takes columns here"))
+    /// How many rows there are to be, and how many are left out before them.
+    fn limits(
+        &mut self,
+        clause: Option<&LimitClause>,
+        fetch: Option<&Fetch>,
+    ) -> Done<(Option<Bound>, Option<Bound>)> {
+        let (mut limit, mut offset) = (None, None);
+        let scope = Scope::new(None);
+        let mut number = |expr: &Expr| self.expr(expr, &scope, &mut None).map(|(bound, _)| bound);
+        match clause {
+            None => {}
+            Some(LimitClause::LimitOffset {
+                limit: rows,
+                offset: before,
+                limit_by,
+            }) => {
+                refuse_if(!limit_by.is_empty(), "LIMIT BY")?;
+                limit = rows.as_ref().map(&mut number).transpose()?;
+                let before = before.as_ref().map(|before| &before.value);
+                offset = before.map(&mut number).transpose()?;
+            }
+            Some(LimitClause::OffsetCommaLimit { .. }) => {
+                return Err("LIMIT with a comma".into());
+            }
+        }
+        if let Some(Fetch {
+            with_ties,
+            percent,
+            quantity,
+        }) = fetch
+        {
+            refuse_if(*with_ties || *percent, "FETCH WITH TIES")?;
+            limit = match quantity {
+                Some(rows) => Some(number(rows)?),
+                None => Some(Bound::Constant(Made::Int(1))),
             };
-            order.iter().map(key_of).collect::<Done<Vec<_>>>()
-        };
+        }
+        Ok((limit, offset))
+    }
+
+    fn core(
+        &mut self,
+        core: &SetExpr,
+        order: &[OrderByExpr],
+        outer: Option<&Scope<'_>>,
+    ) -> Done<BoundCore> {
+        let by_output =
+            |columns: &[(String, Type)]| keys_of(order, columns, "ORDER BY takes columns here");
         match core {
-            Core::Nested(select) => {
-                let plan = self.select(select, outer)?;
+            SetExpr::Query(query) => {
+                let plan = self.query(query, outer)?;
                 let columns = plan.columns.clone();
                 let keys = by_output(&columns)?;
                 Ok((columns, Body::Nested(Box::new(plan)), keys))
             }
-            Core::Values(rows) => {
-                let scope = Scope {
-                    columns: Vec::new(),
-                    loose: Vec::new(),
-                    keys: Vec::new(),
-                    outer,
-                };
+            SetExpr::Values(values) => {
+                let scope = Scope::new(outer);
                 let mut columns: Vec<(String, Type)> = Vec::new();
                 let mut bound = Vec::new();
-                for row in rows {
-                    let mut values = Vec::new();
-                    for (nth, expr) in row.iter().enumerate() {
-                        let (value, ty) = self.expr(expr, &scope, &mut None)?;
-                        values.push(value);
+                for row in &values.rows {
+                    let (values, types) = self.list(row.iter(), &scope, &mut None)?;
+                    for (nth, ty) in types.into_iter().enumerate() {
                         match columns.get_mut(nth) {
                             Some(column) => column.1 = common(&[column.1, ty]),
                             None => columns.push((format!("column{}", nth + 1), ty)),
@@ -189,78 +237,105 @@ impl Binder<'_> {
                 let keys = by_output(&columns)?;
                 Ok((columns, Body::Values(bound), keys))
             }
-            Core::Select(core) => self.select_core(core, order, outer),
+            SetExpr::Select(select) => self.select(select, order, outer),
+            SetExpr::SetOperation { .. } => {
+                Err("INTERSECT behind UNION or EXCEPT: put it in parentheses".into())
+            }
+            SetExpr::Insert(_)
+            | SetExpr::Update(_)
+            | SetExpr::Delete(_)
+            | SetExpr::Merge(_)
+            | SetExpr::Table(_) => Err("a statement that is no SELECT".into()),
         }
     }
 
-    fn select_core(
+    fn select(
         &mut self,
-        core: &SelectCore,
-        order: &[Order],
+        select: &Select,
+        order: &[OrderByExpr],
         outer: Option<&Scope<'_>>,
     ) -> Done<BoundCore> {
-        let mut scope = Scope {
-            columns: Vec::new(),
-            loose: Vec::new(),
-            keys: Vec::new(),
-            outer,
+        let Select {
+            select_token: _,
+            optimizer_hints,
+            distinct,
+            select_modifiers,
+            top,
+            top_before_distinct: _,
+            projection,
+            exclude,
+            into,
+            from,
+            lateral_views,
+            prewhere,
+            selection,
+            connect_by,
+            group_by,
+            cluster_by,
+            distribute_by,
+            sort_by,
+            having,
+            named_window,
+            qualify,
+            window_before_qualify: _,
+            value_table_mode,
+            flavor,
+        } = select;
+        let is_plain = optimizer_hints.is_empty() && select_modifiers.is_none() && top.is_none();
+        let is_plain = is_plain && exclude.is_none() && into.is_none() && lateral_views.is_empty();
+        let is_plain = is_plain && prewhere.is_none() && connect_by.is_empty();
+        let is_plain = is_plain && cluster_by.is_empty() && distribute_by.is_empty();
+        let is_plain = is_plain && sort_by.is_empty() && named_window.is_empty();
+        let is_plain = is_plain && qualify.is_none() && value_table_mode.is_none();
+        let is_plain = is_plain && *flavor == SelectFlavor::Standard;
+        refuse_if(!is_plain, "a clause of SELECT")?;
+        refuse_if(projection.is_empty(), "SELECT of nothing")?;
+        let GroupByExpr::Expressions(group_by, modifiers) = group_by else {
+            return Err("GROUP BY ALL".into());
         };
-        let steps = self.from(&core.from, &mut scope)?;
+        refuse_if(!modifiers.is_empty(), "a modifier of GROUP BY")?;
+
+        let mut scope = Scope::new(outer);
+        let steps = self.from(from, &mut scope)?;
         let mut plan = CorePlan {
             steps,
             width: scope.columns.len(),
             ..CorePlan::default()
         };
-        if let Some(filter) = &core.filter {
+        if let Some(filter) = selection {
             plan.filter = self.conditions(filter, &scope)?;
         }
         let mut extras = Vec::new();
         let mut columns: Vec<(String, Type)> = Vec::new();
-        for item in &core.items {
+        for item in projection {
             check_names(&columns)?;
-            match item {
-                Item::All(table) => {
-                    let is_meant =
-                        |loose: &String| table.as_ref().is_none_or(|table| table == loose);
-                    if let Some(loose) = scope.loose.iter().find(|loose| is_meant(loose)) {
-                        return Err(format!(
-                            "the columns of {loose} are not known: name those that you want"
-                        )
-                        .into());
-                    }
-                    let is_meant = |column: &ScopeColumn| match table {
-                        Some(table) => column.table == *table,
-                        None => !column.is_hidden,
-                    };
-                    for (at, column) in scope
-                        .columns
-                        .iter()
-                        .enumerate()
-                        .filter(|(_, c)| is_meant(c))
-                    {
+            let (expr, alias) = match item {
+                SelectItem::UnnamedExpr(expr) => (expr, None),
+                SelectItem::ExprWithAlias { expr, alias } => (expr, Some(folded(alias))),
+                item => {
+                    for (at, column) in starred(item, &scope)? {
                         columns.push((column.name.clone(), column.ty));
                         plan.items.push(Bound::Column { up: 0, at });
                     }
+                    continue;
                 }
-                Item::Expr(expr, alias) => {
-                    let (bound, ty) = self.expr(expr, &scope, &mut Some(&mut extras))?;
-                    let name = alias.clone().unwrap_or_else(|| name_of(expr));
-                    columns.push((name, ty));
-                    plan.items.push(bound);
-                }
-            }
-        }
-        for expr in &core.group {
-            // A place, or the name of an item.
-            let item = output(expr, &columns).and_then(|at| core.items.get(at));
-            let is_column = matches!(expr, Expr::Column(parts) if scope.column(parts).is_ok());
-            let (bound, _) = match item {
-                Some(Item::Expr(item, _)) if !is_column => self.expr(item, &scope, &mut None)?,
-                _ => self.expr(expr, &scope, &mut None)?,
             };
-            plan.group.push(bound);
+            let (bound, ty) = self.expr(expr, &scope, &mut Some(&mut extras))?;
+            columns.push((alias.unwrap_or_else(|| name_of(expr)), ty));
+            plan.items.push(bound);
         }
-        if let Some(having) = &core.having {
+        for expr in group_by {
+            // A place, or the name of an item.
+            let item = output(expr, &columns).and_then(|at| projection.get(at));
+            let is_column = name_parts(expr).is_some_and(|parts| scope.column(&parts).is_ok());
+            let expr = match item {
+                Some(SelectItem::UnnamedExpr(item)) if !is_column => item,
+                Some(SelectItem::ExprWithAlias { expr: item, .. }) if !is_column => item,
+                _ => expr,
+            };
+            plan.group.push(self.expr(expr, &scope, &mut None)?.0);
+        }
+        if let Some(having) = having {
             let (bound, _) = self.expr(having, &scope, &mut Some(&mut extras))?;
             plan.having = Some(bound);
         }
@@ -275,19 +350,16 @@ impl Binder<'_> {
                     plan.items.len() - 1
                 }
             };
-            keys.push(key(at, by));
+            keys.push(key(at, by)?);
         }
-        plan.distinct = match &core.distinct {
-            Distinct::No => None,
-            Distinct::Rows => Some((0..columns.len()).collect()),
-            Distinct::On(list) => {
-                let mut places = Vec::new();
-                for expr in list {
-                    let (bound, _) = self.expr(expr, &scope, &mut Some(&mut extras))?;
-                    plan.items.push(bound);
-                    places.push(plan.items.len() - 1);
-                }
-                Some(places)
+        plan.distinct = match distinct {
+            None | Some(Distinct::All) => None,
+            Some(Distinct::Distinct) => Some((0..columns.len()).collect()),
+            Some(Distinct::On(list)) => {
+                let (bound, _) = self.list(list.iter(), &scope, &mut Some(&mut extras))?;
+                let first = plan.items.len();
+                plan.items.extend(bound);
+                Some((first..plan.items.len()).collect())
             }
         };
         let aggregates = extras
@@ -302,53 +374,100 @@ impl Binder<'_> {
     }
 }
 
-fn renamed(columns: &mut [(String, Type)], names: &[String]) {
-    for (column, name) in columns.iter_mut().zip(names) {
-        column.0.clone_from(name);
+fn operation(operator: SetOperator, quantifier: SetQuantifier) -> Done<SetOperation> {
+    use {SetOperator as O, SetQuantifier as Q};
+    Ok(match (operator, quantifier) {
+        (O::Union, Q::None | Q::Distinct) => SetOperation::Union,
+        (O::Union, Q::All) => SetOperation::UnionAll,
+        (O::Except, Q::None | Q::Distinct) => SetOperation::Except,
+        (O::Intersect, Q::None | Q::Distinct) => SetOperation::Intersect,
+        (operator, quantifier) => {
+            return Err(format!("{operator} {quantifier} is not supported").into())
+        }
+    })
+}
+
+fn order_of(order: Option<&OrderBy>) -> Done<&[OrderByExpr]> {
+    match order {
+        None => Ok(&[]),
+        Some(OrderBy {
+            kind: OrderByKind::Expressions(list),
+            interpolate: None,
+        }) => Ok(list),
+        Some(_) => Err("ORDER BY ALL".into()),
+    }
+}
+
+/// The columns that a star stands for, with their places.
+fn starred<'s>(item: &SelectItem, scope: &'s Scope<'_>) -> Done<Vec<(usize, &'s ScopeColumn)>> {
+    let (table, options) = match item {
+        SelectItem::Wildcard(options) => (None, options),
+        SelectItem::QualifiedWildcard(
+            SelectItemQualifiedWildcardKind::ObjectName(name),
+            options,
+        ) => (parts(name)?.pop(), options),
+        _ => return Err("a star behind an expression".into()),
+    };
+    let WildcardAdditionalOptions {
+        wildcard_token: _,
+        opt_ilike: None,
+        opt_exclude: None,
+        opt_except: None,
+        opt_replace: None,
+        opt_rename: None,
+        opt_alias: None,
+    } = options
+    else {
+        return Err("an option of a star".into());
+    };
+    let is_meant = |loose: &&String| table.as_ref().is_none_or(|table| table == *loose);
+    if let Some(loose) = scope.loose.iter().find(is_meant) {
+        return Err(
+            format!("the columns of {loose} are not known: name those that you want").into(),
+        );
+    }
+    let is_meant = |(_, column): &(usize, &ScopeColumn)| match &table {
+        Some(table) => column.table == *table,
+        None => !column.is_hidden,
+    };
+    Ok(scope.columns.iter().enumerate().filter(is_meant).collect())
+}
+
+fn renamed(columns: &mut [(String, Type)], alias: &TableAlias) {
+    for (column, name) in columns.iter_mut().zip(&alias.columns) {
+        column.0 = folded(&name.name);
     }
 }
 
 /// Which column of the result a number or a name means.
 fn output(expr: &Expr, columns: &[(String, Type)]) -> Option<usize> {
     match expr {
-        Expr::Int(number) => {
-            let at = usize::try_from(*number).ok()?.checked_sub(1)?;
+        Expr::Value(ValueWithSpan {
+            value: Value::Number(number, _),
+            ..
+        }) => {
+            let at = number.parse::<usize>().ok()?.checked_sub(1)?;
             (at < columns.len()).then_some(at)
         }
-        Expr::Column(parts) => match &parts[..] {
-            [name] => columns.iter().position(|(known, _)| known == name),
-            _ => None,
-        },
+        Expr::Identifier(name) => {
+            let name = folded(name);
+            columns.iter().position(|(known, _)| *known == name)
+        }
         _ => None,
     }
 }
 
-fn key(at: usize, by: &Order) -> SortKey {
-    SortKey {
+fn key(at: usize, by: &OrderByExpr) -> Done<SortKey> {
+    let is_descending = is_descending(by)?;
+    Ok(SortKey {
         at,
-        is_descending: by.is_descending,
-        nulls_first: by.nulls_first.unwrap_or(by.is_descending),
-    }
+        is_descending,
+        nulls_first: by.options.nulls_first.unwrap_or(is_descending),
+    })
 }
 
-/// The name of a column that has no other.
-fn name_of(expr: &Expr) -> String {
-    match expr {
-        Expr::Column(parts) => parts.last().cloned().unwrap_or_default(),
-        Expr::Call(call) => call.name.clone(),
-        Expr::Field(_, name) => name.clone(),
-        Expr::Cast(inner, ty) => match name_of(inner) {
-            unnamed if unnamed == "?column?" => ty.trim_end_matches("[]").to_owned(),
-            name => name,
-        },
-        Expr::Case { otherwise, .. } => match otherwise.as_deref().map(name_of) {
-            Some(name) if name != "?column?" => name,
-            _ => "case".to_owned(),
-        },
-        Expr::Exists(_) => "exists".to_owned(),
-        Expr::Array(_) | Expr::ArrayOfSelect(_) => "array".to_owned(),
-        Expr::Element(two) => name_of(&two.0),
-        Expr::Bool(_) => "bool".to_owned(),
-        _ => "?column?".to_owned(),
-    }
+/// Keys that are columns of the result.
+fn keys_of(order: &[OrderByExpr], columns: &[(String, Type)], refusal: &str) -> Done<Vec<SortKey>> {
+    let key = |by: &OrderByExpr| key(output(&by.expr, columns).ok_or(Unbound::from(refusal))?, by);
+    order.iter().map(key).collect()
 }

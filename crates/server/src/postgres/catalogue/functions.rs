@@ -29,6 +29,7 @@ pub(super) fn aggregate(name: &str, of: Option<Type>) -> Option<(Aggregate, Type
         "count" => (Aggregate::Count, Type::Int8),
         "min" => (Aggregate::Min, of),
         "max" => (Aggregate::Max, of),
+        "sum" if of == Type::Float => (Aggregate::Sum, Type::Float),
         "sum" => (Aggregate::Sum, Type::Int8),
         "array_agg" => (Aggregate::ListOf, of.list()),
         "string_agg" => (Aggregate::Joined, Type::Text),

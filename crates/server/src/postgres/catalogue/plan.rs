@@ -4,7 +4,6 @@ use std::rc::Rc;
 
 use super::functions::{Aggregate, Function, Series};
 use super::patterns::Pattern;
-use super::syntax::{Like, Operator, SetOperation};
 use super::values::{Type, Value};
 
 pub(super) struct Plan {
@@ -16,6 +15,21 @@ pub(super) struct Plan {
     pub order: Vec<SortKey>,
     pub limit: Option<Bound>,
     pub offset: Option<Bound>,
+}
+
+impl Plan {
+    /// One whose rows come out as they are made.
+    pub fn new(columns: Vec<(String, Type)>, body: Body, is_closed: bool) -> Plan {
+        Plan {
+            columns,
+            body,
+            is_closed,
+            others: Vec::new(),
+            order: Vec::new(),
+            limit: None,
+            offset: None,
+        }
+    }
 }
 
 /// A question is the same as itself only.
@@ -99,6 +113,40 @@ pub(super) enum Extra {
         series: Series,
         arguments: Vec<Bound>,
     },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SetOperation {
+    Union,
+    UnionAll,
+    Except,
+    Intersect,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operator {
+    Equal,
+    Unequal,
+    Less,
+    AtMost,
+    Greater,
+    AtLeast,
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+    BitAnd,
+    Concatenate,
+    Like(Like),
+}
+
+/// A comparison of a text with a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Like {
+    pub is_not: bool,
+    pub is_regular: bool,
+    pub ignores_case: bool,
 }
 
 /// A function that is called.

@@ -18,7 +18,6 @@ use super::cancelled::Cancelled;
 use super::functions::{rows_of, Aggregate};
 use super::plan::*;
 use super::seen::Seen;
-use super::syntax::SetOperation;
 use super::values::Value;
 
 /// The work of one question: values that are looked at or copied. All that it holds was made in so many steps.
@@ -50,6 +49,17 @@ pub(super) struct Env<'e> {
     row: &'e [Value],
     extras: &'e [Value],
     outer: Option<&'e Env<'e>>,
+}
+
+impl<'e> Env<'e> {
+    /// Of a row before anything is made of several.
+    pub fn new(row: &'e [Value], outer: Option<&'e Env<'e>>) -> Env<'e> {
+        Env {
+            row,
+            extras: &[],
+            outer,
+        }
+    }
 }
 
 /// A value by which rows are told apart: with its kind, as PostgreSQL writes it.
@@ -147,11 +157,7 @@ impl<'r> Runner<'r> {
         if is_sorted_first {
             rows = self.distinct(&plan.body, rows)?;
         }
-        let env = Env {
-            row: &[],
-            extras: &[],
-            outer,
-        };
+        let env = Env::new(&[], outer);
         if let Some(offset) = &plan.offset {
             let offset = self.value(offset, &env)?.int().unwrap_or(0);
             rows.drain(..usize::try_from(offset).unwrap_or(0).min(rows.len()));
@@ -199,11 +205,7 @@ impl<'r> Runner<'r> {
         match body {
             Body::Nested(plan) => self.rows(plan, outer),
             Body::Values(list) => {
-                let env = Env {
-                    row: &[],
-                    extras: &[],
-                    outer,
-                };
+                let env = Env::new(&[], outer);
                 let row =
                     |row: &Vec<Bound>| row.iter().map(|value| self.value(value, &env)).collect();
                 list.iter().map(row).collect()
@@ -219,11 +221,7 @@ impl<'r> Runner<'r> {
         let read = self.read(&core.steps, vec![Vec::new()], early, outer)?;
         let mut kept = Vec::new();
         for row in read {
-            let env = Env {
-                row: &row,
-                extras: &[],
-                outer,
-            };
+            let env = Env::new(&row, outer);
             let is_left = |condition: &&Condition| {
                 !is_early || condition.needs == 0 || condition.needs > core.width
             };
@@ -349,11 +347,7 @@ impl<'r> Runner<'r> {
         let mut places: HashMap<Key, usize> = HashMap::new();
         let mut groups: Vec<Vec<Row>> = Vec::new();
         for row in rows {
-            let env = Env {
-                row: &row,
-                extras: &[],
-                outer,
-            };
+            let env = Env::new(&row, outer);
             let key = self.key(&self.values(&core.group, &env)?)?;
             let at = *places.entry(key).or_insert(groups.len());
             if at == groups.len() {
@@ -395,11 +389,7 @@ impl<'r> Runner<'r> {
         let mut values: Vec<(Vec<Value>, Vec<Value>)> = Vec::new();
         let mut known = HashSet::new();
         for row in rows {
-            let env = Env {
-                row,
-                extras: &[],
-                outer,
-            };
+            let env = Env::new(row, outer);
             if let Some(filter) = filter {
                 if self.value(filter, &env)?.truth() != Some(true) {
                     continue;
@@ -429,6 +419,9 @@ impl<'r> Runner<'r> {
             Aggregate::Min => firsts.min_by(Value::order).unwrap_or(Value::Null),
             Aggregate::Max => firsts.max_by(Value::order).unwrap_or(Value::Null),
             Aggregate::Sum if count == 0 => Value::Null,
+            Aggregate::Sum if firsts.clone().any(|value| matches!(value, Value::Float(_))) => {
+                Value::Float(firsts.filter_map(|value| value.float()).sum())
+            }
             Aggregate::Sum => {
                 let mut numbers = firsts.filter_map(|value| value.int());
                 let sum = numbers.try_fold(0, i64::checked_add);
@@ -533,8 +526,7 @@ mod tests {
     use lightcone_schema::{ModuleDef, RawModuleDef};
 
     use super::super::super::commands::Asker;
-    use super::super::super::words::pieces;
-    use super::super::{bind, parser};
+    use super::super::{bind, read};
     use super::*;
     use crate::database::Rights;
 
@@ -546,8 +538,8 @@ mod tests {
         let module = Arc::new(ModuleDef::validate(raw).expect("a module"));
         let seen = Seen::new(&module, Rights::default(), Asker::default());
         let text = "SELECT count(*) FROM generate_series(1, 1000) x WHERE x % 2 = 0";
-        let select = parser::parse(&pieces(text).expect("pieces")).expect("a question");
-        let Ok(plan) = bind::bind(&select, &seen, false) else {
+        let query = read::read(text).expect("a question");
+        let Ok(plan) = bind::bind(&query, &seen, false) else {
             panic!("it is bound");
         };
         let cancelled = Cancelled::new(false);

@@ -296,9 +296,10 @@ impl Value {
                     .or(self.int().map(|n| n != 0))
                     .ok_or_else(|| wrong(&self))?,
             ),
-            Type::Int2 | Type::Int4 | Type::Int8 => {
-                Value::Int(self.int().ok_or_else(|| wrong(&self))?)
-            }
+            Type::Int2 | Type::Int4 | Type::Int8 => match self {
+                Value::Float(number) => Value::Int(number.round() as i64),
+                _ => Value::Int(self.int().ok_or_else(|| wrong(&self))?),
+            },
             Type::Float => Value::Float(self.float().ok_or_else(|| wrong(&self))?),
             Type::Relation => match self.int() {
                 Some(oid) => Value::Int(oid),

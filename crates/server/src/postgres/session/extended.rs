@@ -12,9 +12,9 @@ use super::super::messages::{Body, WireError};
 use super::super::parameters::literal;
 use super::super::prepared::{Pending, Portal, Prepared, Progress, Suspended, SUSPENDED_TIME_MAX};
 use super::super::tags::Tags;
+use super::super::tokens;
 use super::super::types::parameter_oid;
 use super::super::values::Format;
-use super::super::words;
 use super::statement::too_long;
 use super::{Session, Stop};
 use crate::database::{ParameterText, Rights, QUERY_BYTES_MAX};
@@ -42,7 +42,7 @@ impl Session {
         let empty = vec!["''".to_owned(); text.count()];
         let shape = text.with_literals_within(&empty, QUERY_BYTES_MAX);
         let shape = shape.ok_or_else(|| too_long(text.text()))?;
-        let is_empty = words::pieces(&shape).is_some_and(|pieces| pieces.is_empty());
+        let is_empty = tokens::is_empty(&shape);
         let texts = |count| vec![AlgebraicType::String; count];
         let (types, columns) = if is_empty {
             (Vec::new(), None)
@@ -182,7 +182,7 @@ impl Session {
             }
             Progress::New => {
                 let (text, formats) = (portal.text.clone(), portal.formats.clone());
-                if words::pieces(&text).is_some_and(|pieces| pieces.is_empty()) {
+                if tokens::is_empty(&text) {
                     portal.progress = Progress::New;
                     self.wire.empty(b'I');
                     return Ok(());

@@ -15,8 +15,8 @@ use super::super::prepared::{Pending, Piece};
 use super::super::rows::{DataRows, Shape};
 use super::super::table::{self, SmallTable};
 use super::super::tags::{counts, tag_of, verb_of, Tags};
+use super::super::tokens::{is_empty, tokens};
 use super::super::values::Format;
-use super::super::words::pieces;
 use super::results::Outcome;
 use super::{Session, Stop, Transaction};
 use crate::collaborators;
@@ -32,7 +32,7 @@ impl Session {
     pub(super) async fn simple_query(&mut self, text: String) -> Result<(), Stop> {
         check_length(&text)?;
         self.check_token()?;
-        if pieces(&text).is_some_and(|pieces| pieces.is_empty()) {
+        if is_empty(&text) {
             self.wire.empty(b'I');
             return Ok(self.ready().await?);
         }
@@ -66,22 +66,22 @@ impl Session {
         is_described: bool,
     ) -> Result<Option<Answer>, Stop> {
         check_length(text)?;
-        let Some(pieces) = pieces(text) else {
+        let Some(tokens) = tokens(text) else {
             return Ok(None);
         };
         if collaborators::is_asked(text) {
             return Ok(Some(Answer::Rows(self.collaborators()?)));
         }
-        if let Some(answer) = commands::answer(&pieces, &self.login.asker) {
+        if let Some(answer) = commands::answer(&tokens, &self.login.asker) {
             return Ok(Some(answer?));
         }
-        if !catalogue::is_asked(&pieces) {
+        if !catalogue::is_asked(&tokens) {
             return Ok(None);
         }
         let (database, holder) = self.database().await?;
         let (rights, asker) = (self.login.caller.rights, self.login.asker.clone());
         let tables = Catalogue::new(database.module_def(), rights, asker);
-        if tables.is_of_module(&pieces) {
+        if tables.is_of_module(&tokens) {
             return Ok(None);
         }
         // It may take a moment: it does not run on this thread, where others would wait for it.

@@ -2,27 +2,34 @@
 
 use std::rc::Rc;
 
-use super::super::functions::{aggregate, common, function, series};
+use sqlparser::ast::{
+    AccessExpr, Array, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArguments,
+    InTarget, Query, Subscript, TypedString, UnaryOperator, Value as Literal, ValueWithSpan,
+};
+
+use super::super::functions::common;
 use super::super::patterns::Pattern;
 use super::super::plan::*;
-use super::super::syntax::*;
 use super::super::values::{Type, Value};
 use super::scope::Scope;
-use super::unbound::{Done, Unbound};
+use super::syntax::*;
+use super::unbound::Done;
 use super::{Binder, Extras};
+
+/// The tree of an expression is so high at most: what reads it afterwards calls itself for each floor.
+const HEIGHT_MAX: usize = 96;
 
 /// Two expressions with their types.
 type Two = (Box<(Bound, Bound)>, Type, Type);
 
 impl Binder<'_> {
-    pub(super) fn list(
+    pub(super) fn list<'e>(
         &mut self,
-        list: &[Expr],
+        list: impl Iterator<Item = &'e Expr>,
         scope: &Scope<'_>,
         extras: &mut Extras<'_>,
     ) -> Done<(Vec<Bound>, Vec<Type>)> {
-        let mut bound = Vec::with_capacity(list.len());
-        let mut types = Vec::with_capacity(list.len());
+        let (mut bound, mut types) = (Vec::new(), Vec::new());
         for expr in list {
             let (one, ty) = self.expr(expr, scope, extras)?;
             bound.push(one);
@@ -41,9 +48,15 @@ impl Binder<'_> {
             .map(|(bound, _)| Box::new(bound))
     }
 
-    fn two(&mut self, two: &(Expr, Expr), scope: &Scope<'_>, extras: &mut Extras<'_>) -> Done<Two> {
-        let (left, left_type) = self.expr(&two.0, scope, extras)?;
-        let (right, right_type) = self.expr(&two.1, scope, extras)?;
+    fn two(
+        &mut self,
+        left: &Expr,
+        right: &Expr,
+        scope: &Scope<'_>,
+        extras: &mut Extras<'_>,
+    ) -> Done<Two> {
+        let (left, left_type) = self.expr(left, scope, extras)?;
+        let (right, right_type) = self.expr(right, scope, extras)?;
         // A name is compared with the number that it stands for.
         let named = |bound, ty, other| match (ty, other) {
             (Type::Text, Type::Relation | Type::Kind) => Bound::Cast(Box::new(bound), ty, other),
@@ -56,8 +69,8 @@ impl Binder<'_> {
         Ok((Box::new(both), left_type, right_type))
     }
 
-    fn inner(&mut self, select: &Select, scope: &Scope<'_>) -> Done<Rc<Plan>> {
-        self.select(select, Some(scope)).map(Rc::new)
+    fn inner(&mut self, query: &Query, scope: &Scope<'_>) -> Done<Rc<Plan>> {
+        self.query(query, Some(scope)).map(Rc::new)
     }
 
     pub(super) fn expr(
@@ -66,222 +79,373 @@ impl Binder<'_> {
         scope: &Scope<'_>,
         extras: &mut Extras<'_>,
     ) -> Done<(Bound, Type)> {
+        self.height += 1;
+        if self.height > HEIGHT_MAX {
+            return Err(
+                format!("more than {HEIGHT_MAX} operators stand behind and in each other").into(),
+            );
+        }
+        let bound = self.bound(expr, scope, extras);
+        self.height -= 1;
+        bound
+    }
+
+    fn bound(
+        &mut self,
+        expr: &Expr,
+        scope: &Scope<'_>,
+        extras: &mut Extras<'_>,
+    ) -> Done<(Bound, Type)> {
+        let is_insensitive = matches!(expr, Expr::ILike { .. });
         Ok(match expr {
-            Expr::Null => (Bound::Constant(Value::Null), Type::Text),
-            Expr::Bool(is) => (Bound::Constant(Value::Bool(*is)), Type::Bool),
-            Expr::Int(number) => {
-                let ty = if i32::try_from(*number).is_ok() {
-                    Type::Int4
-                } else {
-                    Type::Int8
+            Expr::Nested(inner) => self.expr(inner, scope, extras)?,
+            Expr::Collate { expr, collation: _ } => self.expr(expr, scope, extras)?,
+            Expr::Value(literal) => constant(literal)?,
+            Expr::Identifier(name) => match of_word(name) {
+                Some(call) => self.call(call, scope, extras)?,
+                None => scope.column(&[folded(name)])?,
+            },
+            Expr::CompoundIdentifier(_) => scope.column(&name_parts(expr).unwrap_or_default())?,
+            Expr::UnaryOp { op, expr } => match op {
+                UnaryOperator::Not => (Bound::Not(self.boxed(expr, scope, extras)?), Type::Bool),
+                UnaryOperator::Plus => self.expr(expr, scope, extras)?,
+                UnaryOperator::Minus => {
+                    let (bound, ty) = self.expr(expr, scope, extras)?;
+                    (Bound::Negative(Box::new(bound)), ty)
+                }
+                op => return Err(format!("operator {op} is not supported").into()),
+            },
+            Expr::BinaryOp { op, .. } if matches!(op, BinaryOperator::And | BinaryOperator::Or) => {
+                let (list, _) = self.list(chain(expr, op).into_iter(), scope, extras)?;
+                let bound = match op {
+                    BinaryOperator::And => Bound::And(list),
+                    _ => Bound::Or(list),
                 };
-                (Bound::Constant(Value::Int(*number)), ty)
+                (bound, Type::Bool)
             }
-            Expr::Float(number) => (Bound::Constant(Value::Float(*number)), Type::Float),
-            Expr::Text(text) => (
-                Bound::Constant(Value::Text(text.as_str().into())),
-                Type::Text,
-            ),
-            Expr::Column(parts) => scope.column(parts)?,
-            Expr::Call(call) => self.call(call, scope, extras)?,
-            Expr::Not(one) => (Bound::Not(self.boxed(one, scope, extras)?), Type::Bool),
-            Expr::Negative(one) => {
-                let (bound, ty) = self.expr(one, scope, extras)?;
-                (Bound::Negative(Box::new(bound)), ty)
+            Expr::BinaryOp { left, op, right } => match operator(op)? {
+                Operator::Like(like) => {
+                    let (both, ..) = self.two(left, right, scope, extras)?;
+                    (matches(*both, like)?, Type::Bool)
+                }
+                operator => {
+                    let (both, left, right) = self.two(left, right, scope, extras)?;
+                    let ty = result_of(operator, left, right);
+                    (Bound::Binary(operator, both), ty)
+                }
+            },
+            Expr::Like {
+                negated,
+                any,
+                expr,
+                pattern,
+                escape_char,
             }
-            Expr::And(list) => (Bound::And(self.list(list, scope, extras)?.0), Type::Bool),
-            Expr::Or(list) => (Bound::Or(self.list(list, scope, extras)?.0), Type::Bool),
-            Expr::Binary(Operator::Like(like), two) => {
-                let (both, ..) = self.two(two, scope, extras)?;
-                (matches(*both, *like)?, Type::Bool)
-            }
-            Expr::Binary(operator, two) => {
-                let (both, left, right) = self.two(two, scope, extras)?;
-                (
-                    Bound::Binary(*operator, both),
-                    result_of(*operator, left, right),
-                )
+            | Expr::ILike {
+                negated,
+                any,
+                expr,
+                pattern,
+                escape_char,
+            } => {
+                let is_backslash = |escape: &&Expr| text_of(escape) == Some("\\");
+                if escape_char
+                    .as_deref()
+                    .filter(|escape| !is_backslash(escape))
+                    .is_some()
+                {
+                    return Err("ESCAPE with anything but a backslash".into());
+                }
+                let like = Like {
+                    is_not: *negated,
+                    is_regular: false,
+                    ignores_case: is_insensitive,
+                };
+                if *any {
+                    return self.quantified(
+                        Bound::Any,
+                        expr,
+                        Operator::Like(like),
+                        pattern,
+                        scope,
+                        extras,
+                    );
+                }
+                let (both, ..) = self.two(expr, pattern, scope, extras)?;
+                (matches(*both, like)?, Type::Bool)
             }
             Expr::IsNull(one) => (Bound::IsNull(self.boxed(one, scope, extras)?), Type::Bool),
-            Expr::IsSame(two) => (Bound::IsSame(self.two(two, scope, extras)?.0), Type::Bool),
-            Expr::InList(one, list) => {
-                let (bound, ty) = self.expr(one, scope, extras)?;
-                let (list, types) = self.list(list, scope, extras)?;
-                let named = |(bound, of)| match (ty, of) {
-                    (Type::Relation | Type::Kind, Type::Text) => {
-                        Bound::Cast(Box::new(bound), of, ty)
+            Expr::IsNotNull(one) => not(Bound::IsNull(self.boxed(one, scope, extras)?), true),
+            Expr::IsTrue(one) => self.is_truth(one, true, false, scope, extras)?,
+            Expr::IsNotTrue(one) => self.is_truth(one, true, true, scope, extras)?,
+            Expr::IsFalse(one) => self.is_truth(one, false, false, scope, extras)?,
+            Expr::IsNotFalse(one) => self.is_truth(one, false, true, scope, extras)?,
+            Expr::IsDistinctFrom(left, right) => {
+                not(Bound::IsSame(self.two(left, right, scope, extras)?.0), true)
+            }
+            Expr::IsNotDistinctFrom(left, right) => not(
+                Bound::IsSame(self.two(left, right, scope, extras)?.0),
+                false,
+            ),
+            Expr::Between {
+                expr,
+                negated,
+                low,
+                high,
+            } => {
+                let call = Call::new("between", vec![expr, low, high]);
+                not(self.call(call, scope, extras)?.0, *negated)
+            }
+            Expr::In {
+                expr,
+                target,
+                negated,
+                global: false,
+            } => {
+                let (bound, ty) = self.expr(expr, scope, extras)?;
+                let bound = Box::new(bound);
+                let found = match target {
+                    InTarget::List(list) => {
+                        let (list, types) = self.list(list.iter(), scope, extras)?;
+                        let named = |(bound, of)| match (ty, of) {
+                            (Type::Relation | Type::Kind, Type::Text) => {
+                                Bound::Cast(Box::new(bound), of, ty)
+                            }
+                            _ => bound,
+                        };
+                        let list = list.into_iter().zip(types).map(named);
+                        Bound::InList(bound, list.collect())
                     }
-                    _ => bound,
+                    InTarget::Subquery(query) => Bound::InSelect(bound, self.inner(query, scope)?),
+                    _ => return Err("a kind of IN that PostgreSQL does not have".into()),
                 };
-                let list = list.into_iter().zip(types).map(named);
-                (Bound::InList(Box::new(bound), list.collect()), Type::Bool)
+                not(found, *negated)
             }
-            Expr::InSelect(one, select) => {
-                let bound = self.boxed(one, scope, extras)?;
-                (
-                    Bound::InSelect(bound, self.inner(select, scope)?),
-                    Type::Bool,
-                )
+            Expr::AnyOp {
+                left,
+                compare_op,
+                right,
+                is_some: _,
+            } => {
+                let operator = operator(compare_op)?;
+                self.quantified(Bound::Any, left, operator, right, scope, extras)?
             }
-            Expr::Any(operator, two) => {
-                let both = listed(self.two(two, scope, extras)?.0);
-                (Bound::Any(*operator, both), Type::Bool)
-            }
-            Expr::All(operator, two) => {
-                let both = listed(self.two(two, scope, extras)?.0);
-                (Bound::All(*operator, both), Type::Bool)
+            Expr::AllOp {
+                left,
+                compare_op,
+                right,
+            } => {
+                let operator = operator(compare_op)?;
+                self.quantified(Bound::All, left, operator, right, scope, extras)?
             }
             Expr::Case {
+                case_token: _,
+                end_token: _,
                 operand,
-                branches,
-                otherwise,
+                conditions,
+                else_result,
             } => {
                 let operand = match operand {
                     Some(operand) => Some(self.boxed(operand, scope, extras)?),
                     None => None,
                 };
-                let (mut bound, mut types) = (Vec::new(), Vec::new());
-                for (condition, value) in branches {
-                    let (condition, _) = self.expr(condition, scope, extras)?;
-                    let (made, ty) = self.expr(value, scope, extras)?;
-                    bound.push((condition, made));
-                    if !matches!(value, Expr::Null) {
-                        types.push(ty);
-                    }
+                let (mut branches, mut types) = (Vec::new(), Vec::new());
+                for branch in conditions {
+                    let (condition, _) = self.expr(&branch.condition, scope, extras)?;
+                    let (made, ty) = self.expr(&branch.result, scope, extras)?;
+                    types.extend((!is_null(&made)).then_some(ty));
+                    branches.push((condition, made));
                 }
-                let otherwise = match otherwise {
+                let otherwise = match else_result {
                     Some(value) => {
                         let (made, ty) = self.expr(value, scope, extras)?;
-                        if !matches!(**value, Expr::Null) {
-                            types.push(ty);
-                        }
+                        types.extend((!is_null(&made)).then_some(ty));
                         Some(Box::new(made))
                     }
                     None => None,
                 };
                 let case = Bound::Case {
                     operand,
-                    branches: bound,
+                    branches,
                     otherwise,
                 };
                 (case, common(&types))
             }
-            Expr::Cast(one, name) => {
-                let to =
-                    Type::named(name).ok_or_else(|| format!("type \"{name}\" does not exist"))?;
-                let (bound, from) = self.expr(one, scope, extras)?;
-                (self.cast(bound, from, to), to)
+            Expr::Cast {
+                kind: CastKind::Cast | CastKind::DoubleColon,
+                expr,
+                data_type,
+                format: None,
+            } => {
+                let (bound, from) = self.expr(expr, scope, extras)?;
+                self.cast(bound, from, data_type)?
             }
-            Expr::Exists(select) => (Bound::Exists(self.inner(select, scope)?), Type::Bool),
-            Expr::Scalar(select) => {
-                let plan = self.inner(select, scope)?;
+            // `regclass 'person'`
+            Expr::TypedString(TypedString {
+                data_type,
+                value,
+                uses_odbc_syntax: false,
+            }) => {
+                let (bound, from) = constant(value)?;
+                self.cast(bound, from, data_type)?
+            }
+            Expr::Exists { subquery, negated } => {
+                not(Bound::Exists(self.inner(subquery, scope)?), *negated)
+            }
+            Expr::Subquery(query) => {
+                let plan = self.inner(query, scope)?;
                 let ty = one_column(&plan)?;
                 (Bound::Scalar(plan), ty)
             }
-            Expr::ArrayOfSelect(select) => {
-                let plan = self.inner(select, scope)?;
-                let ty = one_column(&plan)?;
-                (Bound::ArrayOfSelect(plan), ty.list())
-            }
-            Expr::Array(list) => {
-                let (list, types) = self.list(list, scope, extras)?;
+            // `ARRAY(SELECT …)`
+            Expr::Function(Function {
+                name,
+                args: FunctionArguments::Subquery(query),
+                ..
+            }) if parts(name)? == ["array"] => self.array_of(query, scope)?,
+            Expr::Array(Array {
+                elem: list,
+                named: _,
+            })
+            | Expr::Tuple(list) => {
+                let (list, types) = self.list(list.iter(), scope, extras)?;
                 (Bound::Array(list), common(&types).list())
             }
-            Expr::Element(two) => {
-                let (mut both, of, _) = self.two(two, scope, extras)?;
-                if of == Type::Vector {
-                    // Those begin at 0.
-                    let one = Bound::Constant(Value::Int(1));
-                    both.1 = Bound::Binary(Operator::Add, Box::new((both.1, one)));
+            Expr::CompoundFieldAccess { root, access_chain } => {
+                let mut bound = self.expr(root, scope, extras)?;
+                refuse_if(
+                    access_chain.len() > HEIGHT_MAX,
+                    "such a chain of subscripts",
+                )?;
+                for access in access_chain {
+                    bound = self.accessed(bound, access, scope, extras)?;
                 }
-                (Bound::Element(both), of.element())
+                bound
             }
-            Expr::Field(one, field) => {
-                let (bound, ty) = self.expr(one, scope, extras)?;
-                let nth = match (ty, field.as_str()) {
-                    (Type::Pair, "x") => 1,
-                    (Type::Pair, "n") => 2,
-                    _ => return Err(format!("column \"{field}\" not found in data type").into()),
-                };
-                let place = Bound::Constant(Value::Int(nth));
-                (Bound::Element(Box::new((bound, place))), Type::Int4)
-            }
+            expr => match Call::of(expr)? {
+                Some(call) => self.call(call, scope, extras)?,
+                None => return Err("an expression that the catalogue does not have".into()),
+            },
         })
     }
 
-    /// What does not change is cast once, unless it cannot be: that is told when a row needs it.
-    fn cast(&self, bound: Bound, from: Type, to: Type) -> Bound {
-        if let Bound::Constant(value) = &bound {
-            if let Ok(cast) = value.clone().cast(from, to, self.seen) {
-                return Bound::Constant(cast);
-            }
-        }
-        Bound::Cast(Box::new(bound), from, to)
-    }
-
-    fn call(
+    fn is_truth(
         &mut self,
-        made: &Call,
+        expr: &Expr,
+        truth: bool,
+        is_not: bool,
         scope: &Scope<'_>,
         extras: &mut Extras<'_>,
     ) -> Done<(Bound, Type)> {
-        let name = made.name.as_str();
-        if let Some(window) = &made.over {
-            if name != "row_number" {
-                return Err(format!("{name}() OVER is not supported").into());
-            }
-            let (partition, _) = self.list(&window.partition, scope, &mut None)?;
-            let order = self.sorted(&window.order, scope)?;
-            return extra(extras, Extra::RowNumber { partition, order }, Type::Int8);
-        }
-        if let Some((series, columns)) = series(name, None) {
-            let (arguments, types) = self.list(&made.arguments, scope, &mut None)?;
-            let ty = match (&columns[..], types.first()) {
-                ([_], Some(ty)) if name == "unnest" => ty.element(),
-                ([(_, ty)], _) => *ty,
-                _ => Type::Pair,
-            };
-            return extra(extras, Extra::Series { series, arguments }, ty);
-        }
-        if aggregate(name, None).is_some() {
-            let (arguments, types) = self.list(&made.arguments, scope, &mut None)?;
-            let (aggregate, ty) = aggregate(name, types.first().copied()).expect("it is one");
-            let filter = match &made.filter {
-                Some(filter) => Some(self.expr(filter, scope, &mut None)?.0),
-                None => None,
-            };
-            let made = Extra::Aggregate {
-                aggregate,
-                arguments,
-                is_distinct: made.is_distinct,
-                order: self.sorted(&made.order, scope)?,
-                filter,
-            };
-            return extra(extras, made, ty);
-        }
-        let (arguments, types) = self.list(&made.arguments, scope, extras)?;
-        let found =
-            function(name, &types).ok_or_else(|| format!("function {name}() is not supported"))?;
-        Ok((Bound::Call(Called(found.0), arguments), found.1))
+        let (bound, _) = self.expr(expr, scope, extras)?;
+        let both = (bound, Bound::Constant(Value::Bool(truth)));
+        Ok(not(Bound::IsSame(Box::new(both)), is_not))
     }
 
-    fn sorted(&mut self, order: &[Order], scope: &Scope<'_>) -> Done<Vec<(Bound, bool)>> {
-        let mut sorted = Vec::new();
-        for by in order {
-            let (bound, _) = self.expr(&by.expr, scope, &mut None)?;
-            sorted.push((bound, by.is_descending));
+    /// `left = ANY (list)`, `left <> ALL (SELECT …)`
+    fn quantified(
+        &mut self,
+        quantifier: fn(Operator, Box<(Bound, Bound)>) -> Bound,
+        left: &Expr,
+        operator: Operator,
+        mut right: &Expr,
+        scope: &Scope<'_>,
+        extras: &mut Extras<'_>,
+    ) -> Done<(Bound, Type)> {
+        while let Expr::Nested(inner) = right {
+            right = inner;
         }
-        Ok(sorted)
+        let both = match right {
+            Expr::Subquery(query) => {
+                let (left, _) = self.expr(left, scope, extras)?;
+                Box::new((left, self.array_of(query, scope)?.0))
+            }
+            list => self.two(left, list, scope, extras)?.0,
+        };
+        Ok((quantifier(operator, listed(both)), Type::Bool))
+    }
+
+    fn array_of(&mut self, query: &Query, scope: &Scope<'_>) -> Done<(Bound, Type)> {
+        let plan = self.inner(query, scope)?;
+        let ty = one_column(&plan)?;
+        Ok((Bound::ArrayOfSelect(plan), ty.list()))
+    }
+
+    /// An element of a list, or one half of a pair.
+    fn accessed(
+        &mut self,
+        (of, ty): (Bound, Type),
+        access: &AccessExpr,
+        scope: &Scope<'_>,
+        extras: &mut Extras<'_>,
+    ) -> Done<(Bound, Type)> {
+        let place = |n| Bound::Constant(Value::Int(n));
+        let (at, made) = match access {
+            AccessExpr::Subscript(Subscript::Index { index }) => {
+                let (at, _) = self.expr(index, scope, extras)?;
+                // Those of a vector begin at 0.
+                let at = match ty {
+                    Type::Vector => Bound::Binary(Operator::Add, Box::new((at, place(1)))),
+                    _ => at,
+                };
+                (at, ty.element())
+            }
+            AccessExpr::Dot(Expr::Identifier(field)) => {
+                let field = folded(field);
+                match (ty, field.as_str()) {
+                    (Type::Pair, "x") => (place(1), Type::Int4),
+                    (Type::Pair, "n") => (place(2), Type::Int4),
+                    _ => {
+                        return Err(format!("column \"{field}\" not found in data type").into());
+                    }
+                }
+            }
+            _ => return Err("a part of an array is not supported".into()),
+        };
+        Ok((Bound::Element(Box::new((of, at))), made))
+    }
+
+    /// What does not change is cast once, unless it cannot be: that is told when a row needs it.
+    fn cast(&self, bound: Bound, from: Type, data_type: &DataType) -> Done<(Bound, Type)> {
+        let name = type_name(data_type);
+        let to = Type::named(&name).ok_or_else(|| format!("type \"{name}\" does not exist"))?;
+        if let Bound::Constant(value) = &bound {
+            if let Ok(cast) = value.clone().cast(from, to, self.seen) {
+                return Ok((Bound::Constant(cast), to));
+            }
+        }
+        Ok((Bound::Cast(Box::new(bound), from, to), to))
     }
 }
 
-fn extra(extras: &mut Extras<'_>, made: Extra, ty: Type) -> Done<(Bound, Type)> {
-    let list = extras.as_deref_mut();
-    let list = list.ok_or(Unbound::from(
-        "a function of several rows stands where there is one",
-    ))?;
-    list.push(made);
-    Ok((Bound::Extra(list.len() - 1), ty))
+fn constant(literal: &ValueWithSpan) -> Done<(Bound, Type)> {
+    let (value, ty) = match &literal.value {
+        Literal::Null => (Value::Null, Type::Text),
+        Literal::Boolean(is) => (Value::Bool(*is), Type::Bool),
+        Literal::Number(number, false) => match (number.parse::<i64>(), number.parse()) {
+            (Ok(number), _) if i32::try_from(number).is_ok() => (Value::Int(number), Type::Int4),
+            (Ok(number), _) => (Value::Int(number), Type::Int8),
+            (_, Ok(number)) => (Value::Float(number), Type::Float),
+            _ => return Err(format!("{number:?} is no number").into()),
+        },
+        literal => match text(literal) {
+            Some(text) => (Value::Text(text.into()), Type::Text),
+            None => return Err(format!("the constant {literal} is not supported").into()),
+        },
+    };
+    Ok((Bound::Constant(value), ty))
+}
+
+fn not(bound: Bound, is_not: bool) -> (Bound, Type) {
+    let bound = match is_not {
+        true => Bound::Not(Box::new(bound)),
+        false => bound,
+    };
+    (bound, Type::Bool)
+}
+
+fn is_null(bound: &Bound) -> bool {
+    matches!(bound, Bound::Constant(Value::Null))
 }
 
 /// A list that is written as a text is read once, and not for each row.
@@ -322,10 +486,7 @@ fn matches(both: (Bound, Bound), like: Like) -> Done<Bound> {
         Bound::Constant(Value::Text(written)) => written,
         right => return Ok(Bound::Binary(Operator::Like(like), Box::new((left, right)))),
     };
-    let pattern = match like.is_regular {
-        true => Pattern::regular(&written, like.ignores_case),
-        false => Pattern::like(&written, like.ignores_case),
-    };
+    let pattern = Pattern::new(&written, like.is_regular, like.ignores_case);
     let pattern = pattern.ok_or_else(|| format!("the pattern {written:?} is not supported"))?;
     Ok(Bound::Matches(Box::new(left), like, pattern))
 }

@@ -2,141 +2,209 @@
 
 use std::rc::Rc;
 
+use sqlparser::ast::*;
+
 use super::super::functions::series;
-use super::super::plan::*;
+use super::super::plan::{Bound, Condition, Operator, PlanSource, Step};
 use super::super::relations::relation;
-use super::super::syntax::*;
 use super::super::values::Type;
 use super::scope::{RowKey, Scope, ScopeColumn};
+use super::syntax::{arguments, chain, folded, parts, refuse_if};
 use super::unbound::{Done, Unbound};
 use super::{renamed, Binder, READ_VALUES_MAX, WIDTH_MAX};
 
+/// How what is read is joined with what stands before it.
+#[derive(Clone, Copy, Default)]
+struct Kept {
+    left: bool,
+    right: bool,
+}
+
 impl Binder<'_> {
-    pub(super) fn from(&mut self, list: &[From], scope: &mut Scope<'_>) -> Done<Vec<Step>> {
+    pub(super) fn from(
+        &mut self,
+        list: &[TableWithJoins],
+        scope: &mut Scope<'_>,
+    ) -> Done<Vec<Step>> {
         let mut steps = Vec::new();
         for from in list {
             let start = scope.columns.len();
-            let source = self.source(from, scope)?;
-            if scope.columns.len() > WIDTH_MAX {
-                return Err(format!("it reads more than {WIDTH_MAX} columns").into());
+            let mut joined = self.joined(from, scope)?;
+            // What a join keeps without a partner is of this item alone.
+            match start > 0 && joined.iter().any(|step| step.keeps_right) {
+                true => steps.push(Step {
+                    source: PlanSource::Group(joined),
+                    keeps_left: false,
+                    keeps_right: false,
+                    start,
+                    width: scope.columns.len() - start,
+                    on: Vec::new(),
+                }),
+                false => steps.append(&mut joined),
             }
-            let on = match &from.on {
-                On::Nothing => Vec::new(),
-                On::Expr(expr) => self.conditions(expr, scope)?,
-                On::Using(names) => {
-                    let mut on = Vec::new();
-                    for name in names {
-                        on.push(using(name, start, scope)?);
-                    }
-                    on
-                }
-            };
-            steps.push(Step {
-                source,
-                keeps_left: matches!(from.join, Join::Left | Join::Full),
-                keeps_right: matches!(from.join, Join::Right | Join::Full),
-                start,
-                width: scope.columns.len() - start,
-                on,
-            });
         }
         Ok(steps)
     }
 
-    /// Binds what is read, and adds its columns.
-    fn source(&mut self, from: &From, scope: &mut Scope<'_>) -> Done<PlanSource> {
-        let (source, name, mut columns) = match &from.source {
-            Source::Group(list) => {
-                let steps = self.from(list, scope)?;
-                return Ok(PlanSource::Group(steps));
-            }
-            Source::Relation(parts) => {
-                let name = parts.last().cloned().unwrap_or_default();
-                let of_with = self
-                    .with
-                    .iter()
-                    .rev()
-                    .find(|(known, _)| parts.len() == 1 && *known == name);
-                if let Some((_, plan)) = of_with {
-                    let source = PlanSource::Select {
-                        plan: plan.clone(),
-                        is_lateral: false,
-                    };
-                    (source, name, plan.columns.clone())
-                } else {
-                    let found = relation(self.seen, parts, self.is_described);
-                    let found = found.ok_or_else(|| {
-                        format!("relation \"{}\" is not supported", parts.join("."))
-                    })?;
-                    let values = found.rows.len().saturating_mul(found.columns.len());
-                    self.read_values = self.read_values.saturating_add(values);
-                    if self.read_values > READ_VALUES_MAX {
-                        return Err(format!(
-                            "it reads more than {READ_VALUES_MAX} values of the catalogue"
-                        )
-                        .into());
-                    }
-                    if found.is_loose {
-                        scope
-                            .loose
-                            .push(from.alias.clone().unwrap_or_else(|| name.clone()));
-                    }
-                    let start = scope.columns.len();
-                    scope.keys.push(RowKey {
-                        columns: start..start + found.columns.len(),
-                        key: found.key.iter().map(|at| start + at).collect(),
-                    });
-                    let columns = found
-                        .columns
-                        .iter()
-                        .map(|(name, ty)| ((*name).to_owned(), *ty));
-                    (
-                        PlanSource::Rows(Rc::new(found.rows)),
-                        name,
-                        columns.collect(),
-                    )
+    fn joined(&mut self, from: &TableWithJoins, scope: &mut Scope<'_>) -> Done<Vec<Step>> {
+        let TableWithJoins { relation, joins } = from;
+        let mut steps = vec![self.step(relation, Kept::default(), None, scope)?];
+        for join in joins {
+            let Join {
+                relation,
+                global,
+                join_operator,
+            } = join;
+            refuse_if(*global, "GLOBAL JOIN")?;
+            use JoinOperator as J;
+            let (left, right, constraint) = match join_operator {
+                J::Join(on) | J::Inner(on) | J::CrossJoin(on) => (false, false, on),
+                J::Left(on) | J::LeftOuter(on) => (true, false, on),
+                J::Right(on) | J::RightOuter(on) => (false, true, on),
+                J::FullOuter(on) => (true, true, on),
+                _ => return Err("a kind of JOIN that PostgreSQL does not have".into()),
+            };
+            let is_cross = matches!(join_operator, J::CrossJoin(_));
+            let has_condition = !matches!(constraint, JoinConstraint::None);
+            refuse_if(is_cross == has_condition, "JOIN without a condition")?;
+            let kept = Kept { left, right };
+            steps.push(self.step(relation, kept, Some(constraint), scope)?);
+        }
+        Ok(steps)
+    }
+
+    /// Binds what is read, adds its columns, and then binds how it is joined.
+    fn step(
+        &mut self,
+        factor: &TableFactor,
+        kept: Kept,
+        constraint: Option<&JoinConstraint>,
+        scope: &mut Scope<'_>,
+    ) -> Done<Step> {
+        let start = scope.columns.len();
+        let source = self.source(factor, scope)?;
+        if scope.columns.len() > WIDTH_MAX {
+            return Err(format!("it reads more than {WIDTH_MAX} columns").into());
+        }
+        let on = match constraint {
+            None | Some(JoinConstraint::None) => Vec::new(),
+            Some(JoinConstraint::On(expr)) => self.conditions(expr, scope)?,
+            Some(JoinConstraint::Using(names)) => {
+                let mut on = Vec::new();
+                for name in names {
+                    on.push(using(&parts(name)?.join("."), start, scope)?);
                 }
+                on
             }
-            Source::Select { select, is_lateral } => {
-                let plan = match is_lateral {
-                    true => self.select(select, Some(scope))?,
-                    false => self.select(select, scope.outer)?,
-                };
-                let columns = plan.columns.clone();
-                let source = PlanSource::Select {
-                    plan: Rc::new(plan),
-                    is_lateral: *is_lateral,
-                };
-                (source, String::new(), columns)
-            }
-            Source::Function { call, is_numbered } => {
-                let Expr::Call(call) = call else {
-                    return Err("only functions give rows".into());
-                };
-                let (arguments, types) = self.list(&call.arguments, scope, &mut None)?;
-                let found = series(&call.name, types.first().copied());
-                let (series, columns) =
-                    found.ok_or_else(|| format!("{}() does not give rows", call.name))?;
-                let mut columns: Vec<(String, Type)> = columns
-                    .iter()
-                    .map(|(name, ty)| ((*name).to_owned(), *ty))
-                    .collect();
-                if let ([column], Some(alias)) = (&mut columns[..], &from.alias) {
-                    column.0.clone_from(alias);
-                }
-                if *is_numbered {
-                    columns.push(("ordinality".to_owned(), Type::Int8));
-                }
-                let source = PlanSource::Function {
-                    series,
-                    arguments,
-                    is_numbered: *is_numbered,
-                };
-                (source, call.name.clone(), columns)
+            Some(JoinConstraint::Natural | JoinConstraint::UsingAlias(..)) => {
+                return Err("this kind of JOIN is not supported".into());
             }
         };
-        renamed(&mut columns, &from.columns);
-        let table = from.alias.clone().unwrap_or(name);
+        Ok(Step {
+            source,
+            keeps_left: kept.left,
+            keeps_right: kept.right,
+            start,
+            width: scope.columns.len() - start,
+            on,
+        })
+    }
+
+    /// Binds what is read, and adds its columns.
+    fn source(&mut self, factor: &TableFactor, scope: &mut Scope<'_>) -> Done<PlanSource> {
+        let (source, name, mut columns, alias) = match factor {
+            TableFactor::NestedJoin {
+                table_with_joins,
+                alias,
+            } => {
+                refuse_if(alias.is_some(), "an alias of a join")?;
+                return Ok(PlanSource::Group(self.joined(table_with_joins, scope)?));
+            }
+            TableFactor::Table {
+                name,
+                alias,
+                args,
+                with_hints,
+                version,
+                with_ordinality,
+                partitions,
+                json_path,
+                sample,
+                index_directives,
+                // No table inherits from another.
+                inheritance: _,
+            } => {
+                let is_plain = with_hints.is_empty() && version.is_none() && partitions.is_empty();
+                let is_plain = is_plain && json_path.is_none() && sample.is_none();
+                refuse_if(
+                    !is_plain || !index_directives.is_empty(),
+                    "a clause of FROM",
+                )?;
+                let parts = parts(name)?;
+                let alias = alias.as_ref();
+                let (source, columns) = match args {
+                    Some(TableFunctionArgs { args, settings }) => {
+                        refuse_if(settings.is_some(), "SETTINGS")?;
+                        let name = parts.last().map_or("", String::as_str);
+                        let arguments = arguments(args)?;
+                        self.rows_of(name, arguments, *with_ordinality, alias, scope)?
+                    }
+                    None => self.named(&parts, alias, scope)?,
+                };
+                (
+                    source,
+                    parts.last().cloned().unwrap_or_default(),
+                    columns,
+                    alias,
+                )
+            }
+            TableFactor::Function {
+                lateral: _,
+                name,
+                args,
+                with_ordinality,
+                alias,
+            } => {
+                let name = parts(name)?.pop().unwrap_or_default();
+                let (arguments, alias) = (arguments(args)?, alias.as_ref());
+                let (source, columns) =
+                    self.rows_of(&name, arguments, *with_ordinality, alias, scope)?;
+                (source, name, columns, alias)
+            }
+            TableFactor::UNNEST {
+                alias,
+                array_exprs,
+                with_offset: false,
+                with_offset_alias: None,
+                with_ordinality,
+            } => {
+                let (arguments, alias) = (array_exprs.iter().collect(), alias.as_ref());
+                let (source, columns) =
+                    self.rows_of("unnest", arguments, *with_ordinality, alias, scope)?;
+                (source, "unnest".to_owned(), columns, alias)
+            }
+            TableFactor::Derived {
+                lateral,
+                subquery,
+                alias,
+                sample,
+            } => {
+                refuse_if(sample.is_some(), "TABLESAMPLE")?;
+                let outer = if *lateral { Some(&*scope) } else { scope.outer };
+                let plan = Rc::new(self.query(subquery, outer)?);
+                let columns = plan.columns.clone();
+                let source = PlanSource::Select {
+                    plan,
+                    is_lateral: *lateral,
+                };
+                (source, String::new(), columns, alias.as_ref())
+            }
+            _ => return Err("something in FROM that the catalogue does not have".into()),
+        };
+        let table = alias.map_or(name, |alias| folded(&alias.name));
+        if let Some(alias) = alias {
+            renamed(&mut columns, alias);
+        }
         for (name, ty) in columns {
             scope.columns.push(ScopeColumn {
                 table: table.clone(),
@@ -148,19 +216,86 @@ impl Binder<'_> {
         Ok(source)
     }
 
+    /// A table, or a question with a name.
+    fn named(
+        &mut self,
+        parts: &[String],
+        alias: Option<&TableAlias>,
+        scope: &mut Scope<'_>,
+    ) -> Done<(PlanSource, Vec<(String, Type)>)> {
+        let name = parts.last().map_or("", String::as_str);
+        let is_meant = |(known, _): &&(String, _)| parts.len() == 1 && known == name;
+        if let Some((_, plan)) = self.with.iter().rev().find(is_meant) {
+            let source = PlanSource::Select {
+                plan: plan.clone(),
+                is_lateral: false,
+            };
+            return Ok((source, plan.columns.clone()));
+        }
+        let found = relation(self.seen, parts, self.is_described);
+        let found =
+            found.ok_or_else(|| format!("relation \"{}\" is not supported", parts.join(".")))?;
+        let values = found.rows.len().saturating_mul(found.columns.len());
+        self.read_values = self.read_values.saturating_add(values);
+        if self.read_values > READ_VALUES_MAX {
+            let refusal = format!("it reads more than {READ_VALUES_MAX} values of the catalogue");
+            return Err(refusal.into());
+        }
+        if found.is_loose {
+            let alias = alias.map(|alias| folded(&alias.name));
+            scope.loose.push(alias.unwrap_or_else(|| name.to_owned()));
+        }
+        let start = scope.columns.len();
+        scope.keys.push(RowKey {
+            columns: start..start + found.columns.len(),
+            key: found.key.iter().map(|at| start + at).collect(),
+        });
+        Ok((PlanSource::Rows(Rc::new(found.rows)), owned(&found.columns)))
+    }
+
+    /// A function that gives rows.
+    fn rows_of(
+        &mut self,
+        name: &str,
+        arguments: Vec<&Expr>,
+        is_numbered: bool,
+        alias: Option<&TableAlias>,
+        scope: &Scope<'_>,
+    ) -> Done<(PlanSource, Vec<(String, Type)>)> {
+        let (arguments, types) = self.list(arguments.into_iter(), scope, &mut None)?;
+        let found = series(name, types.first().copied());
+        let (series, columns) = found.ok_or_else(|| format!("{name}() does not give rows"))?;
+        let mut columns = owned(&columns);
+        if let ([column], Some(alias)) = (&mut columns[..], alias) {
+            column.0 = folded(&alias.name);
+        }
+        if is_numbered {
+            columns.push(("ordinality".to_owned(), Type::Int8));
+        }
+        let source = PlanSource::Function {
+            series,
+            arguments,
+            is_numbered,
+        };
+        Ok((source, columns))
+    }
+
     /// The conditions that all have to hold.
     pub(super) fn conditions(&mut self, expr: &Expr, scope: &Scope<'_>) -> Done<Vec<Condition>> {
-        let list = match expr {
-            Expr::And(list) => &list[..],
-            one => std::slice::from_ref(one),
-        };
         let mut conditions = Vec::new();
-        for expr in list {
+        for expr in chain(expr, &BinaryOperator::And) {
             let (bound, _) = self.expr(expr, scope, &mut None)?;
             conditions.push(condition(bound));
         }
         Ok(conditions)
     }
+}
+
+fn owned(columns: &[(&str, Type)]) -> Vec<(String, Type)> {
+    let columns = columns.iter();
+    columns
+        .map(|(name, ty)| ((*name).to_owned(), *ty))
+        .collect()
 }
 
 fn condition(bound: Bound) -> Condition {

@@ -27,7 +27,17 @@ pub(super) struct RowKey {
     pub key: Vec<usize>,
 }
 
-impl Scope<'_> {
+impl<'s> Scope<'s> {
+    /// One without columns of its own.
+    pub fn new(outer: Option<&'s Scope<'s>>) -> Scope<'s> {
+        Scope {
+            columns: Vec::new(),
+            loose: Vec::new(),
+            keys: Vec::new(),
+            outer,
+        }
+    }
+
     /// The column that a name means, and its type.
     pub fn column(&self, parts: &[String]) -> Done<(Bound, Type)> {
         let name = parts.last().map_or("", String::as_str);

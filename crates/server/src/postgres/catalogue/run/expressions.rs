@@ -5,7 +5,6 @@ use std::cmp::Ordering;
 use super::super::super::failure::{state, Failure};
 use super::super::patterns::Pattern;
 use super::super::plan::*;
-use super::super::syntax::{Like, Operator};
 use super::super::values::{NoSuch, Value};
 use super::{Done, Env, Runner};
 
@@ -234,11 +233,8 @@ impl Runner<'_> {
                 return Ok(Value::Null);
             }
             let written = right.shown();
-            self.work(written.len() / 4)?;
-            let pattern = match like.is_regular {
-                true => Pattern::regular(&written, like.ignores_case),
-                false => Pattern::like(&written, like.ignores_case),
-            };
+            self.work(Pattern::making(&written, like.is_regular))?;
+            let pattern = Pattern::new(&written, like.is_regular, like.ignores_case);
             let unsupported =
                 || Failure::unsupported(format!("the pattern {written:?} is not supported"));
             return self.matches(left, like, &pattern.ok_or_else(unsupported)?);

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::super::plan::*;
-use super::super::syntax::Operator;
 use super::super::values::Value;
 use super::{Done, Env, Key, Row, Runner};
 
@@ -67,11 +66,7 @@ impl Runner<'_> {
             let mut has_partner = false;
             let mut candidates = Candidates::All(0..right.len());
             if let Some(hashed) = &hashed {
-                let env = Env {
-                    row: &left,
-                    extras: &[],
-                    outer,
-                };
+                let env = Env::new(&left, outer);
                 // Others may be equal to numbers, and are not written as these are.
                 if let wanted @ Value::Int(_) = self.value(hashed.left, &env)? {
                     let found = hashed.rows.get(&self.key([&wanted])?);
@@ -82,11 +77,7 @@ impl Runner<'_> {
                 let mut row = left.clone();
                 row.extend(right[at].iter().cloned());
                 self.work(row.len())?;
-                let env = Env {
-                    row: &row,
-                    extras: &[],
-                    outer,
-                };
+                let env = Env::new(&row, outer);
                 if !self.holds(step.on.iter(), &env)? {
                     continue;
                 }
@@ -102,11 +93,7 @@ impl Runner<'_> {
                 let mut row = left;
                 row.resize(step.start + step.width, Value::Null);
                 self.work(row.len())?;
-                let env = Env {
-                    row: &row,
-                    extras: &[],
-                    outer,
-                };
+                let env = Env::new(&row, outer);
                 if self.holds(ripe.iter().copied(), &env)? {
                     rows.push(row);
                 }
@@ -122,11 +109,7 @@ impl Runner<'_> {
     }
 
     fn source(&self, step: &Step, left: &[Value], outer: Option<&Env<'_>>) -> Done<Rc<Vec<Row>>> {
-        let env = Env {
-            row: left,
-            extras: &[],
-            outer,
-        };
+        let env = Env::new(left, outer);
         Ok(match &step.source {
             PlanSource::Rows(rows) => {
                 self.work(rows.len())?;

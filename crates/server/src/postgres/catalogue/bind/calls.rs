@@ -1,0 +1,90 @@
+//! Calls of functions: of which of them there is a value, and of which there are several.
+
+use sqlparser::ast::{OrderByExpr, WindowSpec};
+
+use super::super::functions::{aggregate, function, series};
+use super::super::plan::*;
+use super::super::values::Type;
+use super::scope::Scope;
+use super::syntax::{is_descending, refuse_if, Call};
+use super::unbound::{Done, Unbound};
+use super::{Binder, Extras};
+
+impl Binder<'_> {
+    pub(super) fn call(
+        &mut self,
+        call: Call<'_>,
+        scope: &Scope<'_>,
+        extras: &mut Extras<'_>,
+    ) -> Done<(Bound, Type)> {
+        let name = call.name.as_str();
+        if let Some(window) = call.over {
+            let WindowSpec {
+                window_name: None,
+                partition_by,
+                order_by,
+                window_frame: None,
+            } = window
+            else {
+                return Err("a frame of a window is not supported".into());
+            };
+            refuse_if(name != "row_number", &format!("{name}() OVER"))?;
+            let (partition, _) = self.list(partition_by.iter(), scope, &mut None)?;
+            let order = self.sorted(order_by, scope)?;
+            return extra(extras, Extra::RowNumber { partition, order }, Type::Int8);
+        }
+        let is_aggregate = aggregate(name, None).is_some();
+        let is_plain = !call.is_distinct && call.order.is_empty() && call.filter.is_none();
+        refuse_if(!is_aggregate && !is_plain, &format!("a clause of {name}()"))?;
+        let arguments = call.arguments.into_iter();
+        if let Some((series, columns)) = series(name, None) {
+            let (arguments, types) = self.list(arguments, scope, &mut None)?;
+            let ty = match (&columns[..], types.first()) {
+                ([_], Some(ty)) if name == "unnest" => ty.element(),
+                ([(_, ty)], _) => *ty,
+                _ => Type::Pair,
+            };
+            return extra(extras, Extra::Series { series, arguments }, ty);
+        }
+        if is_aggregate {
+            let (arguments, types) = self.list(arguments, scope, &mut None)?;
+            let (aggregate, ty) = aggregate(name, types.first().copied()).expect("it is one");
+            let filter = match call.filter {
+                Some(filter) => Some(self.expr(filter, scope, &mut None)?.0),
+                None => None,
+            };
+            let made = Extra::Aggregate {
+                aggregate,
+                arguments,
+                is_distinct: call.is_distinct,
+                order: self.sorted(call.order, scope)?,
+                filter,
+            };
+            return extra(extras, made, ty);
+        }
+        let (arguments, types) = self.list(arguments, scope, extras)?;
+        let is_pattern = name == "substring" && types.get(1) == Some(&Type::Text);
+        refuse_if(is_pattern, "substring() with a pattern")?;
+        let found =
+            function(name, &types).ok_or_else(|| format!("function {name}() is not supported"))?;
+        Ok((Bound::Call(Called(found.0), arguments), found.1))
+    }
+
+    fn sorted(&mut self, order: &[OrderByExpr], scope: &Scope<'_>) -> Done<Vec<(Bound, bool)>> {
+        let mut sorted = Vec::new();
+        for by in order {
+            let (bound, _) = self.expr(&by.expr, scope, &mut None)?;
+            sorted.push((bound, is_descending(by)?));
+        }
+        Ok(sorted)
+    }
+}
+
+fn extra(extras: &mut Extras<'_>, made: Extra, ty: Type) -> Done<(Bound, Type)> {
+    let list = extras.as_deref_mut();
+    let list = list.ok_or(Unbound::from(
+        "a function of several rows stands where there is one",
+    ))?;
+    list.push(made);
+    Ok((Bound::Extra(list.len() - 1), ty))
+}
