@@ -12,9 +12,10 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table};
 
-use crate::address::origin;
+use crate::address::{is_loopback, origin};
 use crate::error::{Error, Result};
 use crate::output::remark;
+use crate::paths::text_if_there;
 
 /// A saved server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,36 +81,29 @@ impl Config {
 
     /// Reads the file and writes nothing; `None` if there is none.
     pub fn read(path: &Path) -> Result<Option<Self>> {
-        match std::fs::read_to_string(path) {
-            Ok(text) => Self::parse(path, &text).map(|mut config| {
-                config.adopt_token();
-                Some(config)
-            }),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::file("read", path, error)),
-        }
+        let Some(text) = text_if_there(path)? else {
+            return Ok(None);
+        };
+        let mut config = Self::parse(path, &text)?;
+        config.adopt_token();
+        Ok(Some(config))
     }
 
     /// Reads the file; writes the initial one if there is none.
     pub fn load(path: &Path) -> Result<Self> {
-        match std::fs::read_to_string(path) {
-            Ok(text) => {
-                let mut config = Self::parse(path, &text)?;
-                if config.adopt_token() {
-                    config.save_adopted()?;
-                }
-                Ok(config)
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let config = Self::parse(path, INITIAL)?;
-                match config.save_first()? {
-                    true => Ok(config),
-                    // Another command was first, and may have a login in it by now.
-                    false => Self::read(path).map(|now| now.unwrap_or(config)),
-                }
-            }
-            Err(error) => Err(Error::file("read", path, error)),
+        let Some(text) = text_if_there(path)? else {
+            let config = Self::parse(path, INITIAL)?;
+            return match config.save_first()? {
+                true => Ok(config),
+                // Another command was first, and may have a login in it by now.
+                false => Self::read(path).map(|now| now.unwrap_or(config)),
+            };
+        };
+        let mut config = Self::parse(path, &text)?;
+        if config.adopt_token() {
+            config.save_adopted()?;
         }
+        Ok(config)
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self> {
@@ -319,11 +313,15 @@ impl Config {
         }
     }
 
-    /// Has the user agreed to plain HTTP for the server at this URL?
-    pub fn allows_insecure(&self, url: &str) -> bool {
+    /// May a login be sent to this URL without a question? It is encrypted, stays on this machine, or the user has agreed.
+    pub fn may_send_login(&self, url: &str) -> bool {
+        let scheme = url.get(..8);
+        let is_encrypted = scheme.is_some_and(|s| s.eq_ignore_ascii_case("https://"));
         let wanted = origin(url);
         let mut servers = self.servers().into_iter();
-        servers.any(|server| server.allow_insecure && origin(&server.url()) == wanted)
+        is_encrypted
+            || is_loopback(url)
+            || servers.any(|server| server.allow_insecure && origin(&server.url()) == wanted)
     }
 
     pub fn add_server(&mut self, server: &ServerConfig) {

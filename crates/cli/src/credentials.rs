@@ -74,12 +74,7 @@ fn hint_at_other_names(config: &Config, url: &str) {
 /// Asks the server for a new identity, and gives its token.
 pub async fn direct_login(url: &str) -> Result<String> {
     let client = Client::new(url.to_owned(), None)?;
-    let response = client.send(client.post("/v1/identity")).await?;
-    let status = response.status();
-    let text = http::json_text(response).await?;
-    if !status.is_success() {
-        return Err(http::refusal(status, &text));
-    }
+    let text = client.json(client.post("/v1/identity")).await?;
     http::parse_json(&text)?
         .get("token")
         .and_then(|v| v.as_str())

@@ -106,6 +106,11 @@ impl Client {
         request.send().await.map_err(|e| self.unreachable(e))
     }
 
+    /// The JSON of a successful answer; the body of any other is the error.
+    pub async fn json(&self, request: RequestBuilder) -> Result<String> {
+        success_json(self.send(request).await?).await
+    }
+
     pub fn unreachable(&self, error: reqwest::Error) -> Error {
         let source = std::error::Error::source(&error);
         if let Some(Elsewhere(target)) = source.and_then(|e| e.downcast_ref()) {
@@ -250,6 +255,29 @@ pub async fn json_text(response: Response) -> Result<String> {
         ));
     }
     Err(refusal(status, &text))
+}
+
+/// The body of a successful answer, which is JSON; the body of any other is the error.
+pub async fn success_json(response: Response) -> Result<String> {
+    let status = response.status();
+    let text = json_text(response).await?;
+    if status.is_success() {
+        Ok(text)
+    } else {
+        Err(refusal(status, &text))
+    }
+}
+
+/// The body of an answer, if it comes and is not longer than it should be.
+pub async fn short_body(mut response: Response, bytes_max: usize) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    while let Some(part) = response.chunk().await.ok()? {
+        body.extend_from_slice(&part);
+        if body.len() > bytes_max {
+            return None;
+        }
+    }
+    Some(body)
 }
 
 /// Parses the JSON of an answer into `serde_json`'s form: for small answers whose numbers are small.

@@ -1,65 +1,55 @@
 //! JSON texts laid out for people, digits untouched.
 
-use lightcone_types::json::{write_string, Node, NodeKind};
+use lightcone_types::json::{node_to_json, write_string, Node, NodeKind};
 
 /// The value with two spaces per level, numbers exactly as they came.
 pub fn pretty(node: &Node<'_>) -> String {
     let mut out = String::new();
-    write(node, Some(0), &mut out);
+    write(node, 0, &mut out);
     out
 }
 
 /// The value on one line without spaces, numbers exactly as they came.
 pub fn compact(node: &Node<'_>) -> String {
     let mut out = String::new();
-    write(node, None, &mut out);
+    node_to_json(node, &mut out);
     out
 }
 
-/// `depth` counts the levels of indentation, if there are to be any.
-fn write(node: &Node<'_>, depth: Option<usize>, out: &mut String) {
-    let deeper = depth.map(|depth| depth + 1);
-    let colon = if depth.is_some() { ": " } else { ":" };
-    let new_line = |out: &mut String, depth: Option<usize>| {
-        if let Some(depth) = depth {
-            out.push('\n');
-            out.extend(std::iter::repeat_n("  ", depth));
-        }
-    };
+fn write(node: &Node<'_>, depth: usize, out: &mut String) {
     match &node.kind {
-        NodeKind::Null => out.push_str("null"),
-        NodeKind::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
-        NodeKind::Number(text) => out.push_str(text),
-        NodeKind::String(text) => write_string(text, out),
-        NodeKind::Array(elements) if elements.is_empty() => out.push_str("[]"),
-        NodeKind::Array(elements) => {
-            out.push('[');
-            for (index, element) in elements.iter().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                new_line(out, deeper);
-                write(element, deeper, out);
-            }
-            new_line(out, depth);
-            out.push(']');
+        NodeKind::Array(elements) if !elements.is_empty() => {
+            write_lines("[]", elements, depth, out, |element, out| {
+                write(element, depth + 1, out);
+            });
         }
-        NodeKind::Object(entries) if entries.is_empty() => out.push_str("{}"),
-        NodeKind::Object(entries) => {
-            out.push('{');
-            for (index, (key, value)) in entries.iter().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                new_line(out, deeper);
+        NodeKind::Object(entries) if !entries.is_empty() => {
+            write_lines("{}", entries, depth, out, |(key, value), out| {
                 write_string(key, out);
-                out.push_str(colon);
-                write(value, deeper, out);
-            }
-            new_line(out, depth);
-            out.push('}');
+                out.push_str(": ");
+                write(value, depth + 1, out);
+            });
         }
+        _ => node_to_json(node, out),
     }
+}
+
+/// Writes things between brackets, a line each.
+fn write_lines<T>(
+    brackets: &str,
+    things: &[T],
+    depth: usize,
+    out: &mut String,
+    mut write: impl FnMut(&T, &mut String),
+) {
+    let (open, close) = brackets.split_at(1);
+    out.push_str(open);
+    for (index, thing) in things.iter().enumerate() {
+        let comma = if index > 0 { "," } else { "" };
+        out.push_str(&format!("{comma}\n{}", "  ".repeat(depth + 1)));
+        write(thing, out);
+    }
+    out.push_str(&format!("\n{}{close}", "  ".repeat(depth)));
 }
 
 #[cfg(test)]

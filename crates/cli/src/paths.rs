@@ -70,6 +70,24 @@ pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
+/// The text of a file, if it is there.
+pub fn text_if_there(path: &Path) -> Result<Option<String>> {
+    if_there(path, std::fs::read_to_string(path))
+}
+
+/// The entries of a directory, if it is there.
+pub fn entries_if_there(path: &Path) -> Result<Option<std::fs::ReadDir>> {
+    if_there(path, std::fs::read_dir(path))
+}
+
+fn if_there<T>(path: &Path, read: std::io::Result<T>) -> Result<Option<T>> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::file("read", path, error)),
+    }
+}
+
 /// The file of this program.
 pub fn this_program() -> Result<PathBuf> {
     std::env::current_exe()

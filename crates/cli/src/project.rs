@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::output::remark;
+use crate::paths::text_if_there;
 use crate::schema::similar;
 pub use layers::parse_json5;
 use layers::{merge, normalise, Layer};
@@ -150,15 +151,11 @@ impl Project {
         };
         for name in names {
             let path = directory.join(name);
-            match std::fs::read_to_string(&path) {
-                Ok(text) => {
-                    let layer = Layer::parse(&path, text)?;
-                    merge(&mut project.root, layer.settings.clone());
-                    project.layers.push(layer);
-                    project.files.push(path);
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => return Err(Error::file("read", &path, error)),
+            if let Some(text) = text_if_there(&path)? {
+                let layer = Layer::parse(&path, text)?;
+                merge(&mut project.root, layer.settings.clone());
+                project.layers.push(layer);
+                project.files.push(path);
             }
         }
         project.warn_of_missing_layer(environment);
@@ -349,12 +346,9 @@ fn collect_databases(
 impl Settings<'_> {
     /// The objects of an array.
     fn elements(&self, key: &str) -> Result<Vec<Self>> {
-        let elements = match self.map.get(key) {
-            None | Some(Value::Null) => return Ok(Vec::new()),
-            Some(Value::Array(elements)) => elements,
-            Some(_) => return Err(self.wrong_type(key, "an array of objects")),
-        };
-        let objects = elements.iter().enumerate().map(|(index, element)| {
+        let elements = self.value(key, "an array of objects", Value::as_array)?;
+        let elements = elements.into_iter().flatten().enumerate();
+        let objects = elements.map(|(index, element)| {
             let mut at = self.at_key(key);
             at.push(Step::Index(index));
             match element {
@@ -416,25 +410,17 @@ impl Settings<'_> {
         let text = |key: &str| self.text(key);
         let flag = |key: &str| self.flag(key);
         let path = |key: &str| self.path(key);
-        let want = "\"8\" or \"10\", in quotes";
-        match self.map.get("dotnet_version") {
-            None | Some(Value::Null) => {}
-            Some(Value::String(version)) if matches!(version.as_str(), "8" | "10") => {}
-            Some(_) => return Err(self.wrong_type("dotnet_version", want)),
-        }
-        let csharp = crate::build::csharp_options(
-            flag("native_aot")?.unwrap_or(false),
-            text("dotnet_version")?.as_deref(),
-        );
-        let num_replicas = match self.map.get("num_replicas") {
-            None | Some(Value::Null) => None,
-            Some(value) => Some(
+        let dotnet_version =
+            self.value("dotnet_version", "\"8\" or \"10\", in quotes", |value| {
                 value
-                    .as_u64()
-                    .and_then(|n| u8::try_from(n).ok())
-                    .ok_or_else(|| self.wrong_type("num_replicas", "a number from 0 to 255"))?,
-            ),
-        };
+                    .as_str()
+                    .filter(|version| matches!(*version, "8" | "10"))
+            })?;
+        let csharp =
+            crate::build::csharp_options(flag("native_aot")?.unwrap_or(false), dotnet_version);
+        let num_replicas = self.value("num_replicas", "a number from 0 to 255", |value| {
+            u8::try_from(value.as_u64()?).ok()
+        })?;
         Ok(Target {
             at: self.at.clone(),
             database: text("database")?,
@@ -453,11 +439,7 @@ impl Settings<'_> {
     }
 
     fn text(&self, key: &str) -> Result<Option<String>> {
-        match self.map.get(key) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(_) => Err(self.wrong_type(key, "a string")),
-        }
+        self.value(key, "a string", |value| value.as_str().map(str::to_owned))
     }
 
     fn path(&self, key: &str) -> Result<Option<PathBuf>> {
@@ -465,11 +447,21 @@ impl Settings<'_> {
     }
 
     fn flag(&self, key: &str) -> Result<Option<bool>> {
-        match self.map.get(key) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::Bool(flag)) => Ok(Some(*flag)),
-            Some(_) => Err(self.wrong_type(key, "true or false")),
-        }
+        self.value(key, "true or false", Value::as_bool)
+    }
+
+    /// What `read` makes of a value, if there is one; it must make something of it.
+    fn value<'v, T>(
+        &'v self,
+        key: &str,
+        want: &str,
+        read: impl FnOnce(&'v Value) -> Option<T>,
+    ) -> Result<Option<T>> {
+        let Some(value) = self.map.get(key).filter(|value| !value.is_null()) else {
+            return Ok(None);
+        };
+        let read = read(value).ok_or_else(|| self.wrong_type(key, want))?;
+        Ok(Some(read))
     }
 
     fn at_key(&self, key: &str) -> Vec<Step> {

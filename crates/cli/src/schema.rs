@@ -7,6 +7,7 @@ use lightcone_schema::raw::{
     RawModuleDefV10Section, RawVersion,
 };
 use lightcone_types::{AlgebraicType, Identity, ProductType, TypeRef, Typespace};
+use strsim::levenshtein;
 
 use crate::error::{Error, Result};
 use crate::http::{self, Client};
@@ -41,24 +42,14 @@ pub struct Rows {
 impl Schema {
     /// Asks for version 10, then 9 (07 §4.3).
     pub async fn fetch(client: &Client, database: &Identity) -> Result<Self> {
-        let path = |version: u8| {
-            format!(
-                "/v1/database/{}/schema?version={version}",
-                database.to_hex()
-            )
-        };
+        let path = |version: u8| format!("/v1/database/{database}/schema?version={version}");
         let response = client.send(client.get(&path(10))).await?;
         let (version, response) = if response.status().is_client_error() {
             (RawVersion::V9, client.send(client.get(&path(9))).await?)
         } else {
             (RawVersion::V10, response)
         };
-        let status = response.status();
-        let text = http::json_text(response).await?;
-        if !status.is_success() {
-            return Err(http::refusal(status, &text));
-        }
-        Self::parse(version, text)
+        Self::parse(version, http::success_json(response).await?)
     }
 
     pub fn parse(version: RawVersion, json: String) -> Result<Self> {
@@ -205,15 +196,7 @@ fn view_row(return_type: &AlgebraicType) -> Option<TypeRef> {
     match return_type {
         AlgebraicType::Ref(row) => Some(*row),
         AlgebraicType::Array(element) => view_row(element),
-        AlgebraicType::Sum(sum) => sum
-            .variants
-            .first()
-            .and_then(|v| view_row(&v.algebraic_type)),
-        AlgebraicType::Product(product) => product
-            .elements
-            .first()
-            .and_then(|e| view_row(&e.algebraic_type)),
-        _ => None,
+        _ => view_row(return_type.parts().next()?.1),
     }
 }
 
@@ -242,26 +225,16 @@ impl Function {
 /// The names closest to `wanted`, best first.
 pub fn similar<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut scored: Vec<(usize, &str)> = names
-        .map(|name| (distance(&wanted.to_lowercase(), &name.to_lowercase()), name))
+        .map(|name| {
+            (
+                levenshtein(&wanted.to_lowercase(), &name.to_lowercase()),
+                name,
+            )
+        })
         .filter(|(distance, name)| *distance <= name.len().max(wanted.len()) / 2)
         .collect();
     scored.sort();
     scored.into_iter().map(|(_, name)| name).take(5).collect()
-}
-
-/// Levenshtein distance by characters.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut previous: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut current = vec![i + 1];
-        for (j, y) in b.iter().enumerate() {
-            let replace = previous[j] + usize::from(x != *y);
-            current.push(replace.min(previous[j + 1] + 1).min(current[j] + 1));
-        }
-        previous = current;
-    }
-    previous[b.len()]
 }
 
 #[cfg(test)]

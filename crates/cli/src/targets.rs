@@ -63,6 +63,18 @@ pub fn matching(pattern: &str, targets: &[Target]) -> Result<Vec<Target>> {
     Err(Error::coded("LC0608", text))
 }
 
+/// The same; where there is only one, another name is a new one for it.
+pub fn chosen(pattern: &str, mut targets: Vec<Target>) -> Result<Vec<Target>> {
+    let wanted = matching(pattern, &targets);
+    match &mut targets[..] {
+        [only] if wanted.is_err() => {
+            only.database = Some(pattern.to_owned());
+            Ok(targets)
+        }
+        _ => wanted,
+    }
+}
+
 /// What the arguments after the database are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {

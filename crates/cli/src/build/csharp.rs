@@ -182,13 +182,16 @@ fn has_global_json(directory: &Path) -> bool {
         .any(|directory| directory.join("global.json").is_file())
 }
 
+/// The projects in a directory.
+pub fn projects(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    paths.filter(|path| path.extension().is_some_and(|e| e == "csproj"))
+}
+
 /// The major version of the project's one `TargetFramework`.
 fn only_framework(directory: &Path) -> Option<String> {
-    let projects = std::fs::read_dir(directory).ok()?.flatten();
-    let mut projects = projects
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|e| e == "csproj"));
-    let text = std::fs::read_to_string(projects.next()?).ok()?;
+    let text = std::fs::read_to_string(projects(directory).next()?).ok()?;
     let (_, rest) = text.split_once("<TargetFramework>")?;
     let (framework, _) = rest.split_once("</TargetFramework>")?;
     let (major, _) = framework.trim().strip_prefix("net")?.split_once('.')?;

@@ -2,7 +2,7 @@
 
 mod advice;
 pub mod cpp;
-mod csharp;
+pub mod csharp;
 mod dependencies;
 mod options;
 mod rust;
@@ -103,15 +103,9 @@ pub fn build(directory: &Path, options: &Options) -> Result<Built> {
 
 pub fn language(directory: &Path) -> Option<Language> {
     let has = |name: &str| directory.join(name).is_file();
-    let has_csproj = || {
-        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-        entries
-            .into_iter()
-            .any(|e| e.path().extension().is_some_and(|x| x == "csproj"))
-    };
     if has("Cargo.toml") {
         Some(Language::Rust)
-    } else if has_csproj() {
+    } else if csharp::projects(directory).next().is_some() {
         Some(Language::CSharp)
     } else if has("package.json") {
         Some(Language::TypeScript)

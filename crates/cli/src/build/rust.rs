@@ -10,6 +10,7 @@ use super::rust_toolchain::{ensure_target, program, TARGET};
 use super::wasm;
 use crate::error::{Error, Result};
 use crate::output::{self, remark, remark_text};
+use crate::paths::entries_if_there;
 use crate::progress::Progress;
 
 /// Errors that are looked at after they were printed.
@@ -54,13 +55,8 @@ fn lint(directory: &Path, lint_dir: &str) -> Result<()> {
 }
 
 fn lint_directory(directory: &Path, hits: &mut Vec<String>) -> Result<()> {
-    let entries = match std::fs::read_dir(directory) {
-        Ok(entries) => entries,
-        // A module without that directory has nothing to check there.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(Error::file("read", directory, error)),
-    };
-    for entry in entries {
+    // A module without that directory has nothing to check there.
+    for entry in entries_if_there(directory)?.into_iter().flatten() {
         let path = entry.map_err(|e| Error::file("read", directory, e))?.path();
         if path.is_dir() {
             lint_directory(&path, hits)?;

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::http;
 use crate::output::{remark, result};
 use crate::schema::{similar, Function, Schema};
-use crate::targets::{self, Rest};
+use crate::targets::Rest;
 
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "spacetime call [OPTIONS] [DATABASE] <FUNCTION> [ARGS]...")]
@@ -26,22 +26,17 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
-    let known = targets::known(args.common.no_config)?;
     let rest = Rest::Required {
         name: "FUNCTION",
         unknown_database_ok: false,
     };
-    let (database, rest) =
-        targets::resolve(&known, &args.args, rest, args.common.server.as_deref())?;
+    let (database, rest) = args.common.resolve(&args.args, rest)?;
     let (name, values) = rest
         .split_first()
         .ok_or_else(|| Error::Usage("a function name is required".into()))?;
 
-    let client = context
-        .client_of(&database, Auth::new(args.anonymous, args.common.yes))
-        .await?;
-    let found = client.database_identity(&database.name).await;
-    let identity = found.map_err(|error| database.explain(error))?;
+    let auth = Auth::new(args.anonymous, args.common.yes);
+    let (client, identity) = context.reach(&database, auth).await?;
     let schema = Schema::fetch(&client, &identity).await?;
     let find = |list: &[Function]| list.iter().find(|f| f.name == *name).cloned();
     let reducer = find(&schema.reducers);

@@ -93,12 +93,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
 async fn list(context: &mut Context, of: OneDatabase) -> Result<()> {
     let (client, database) = of.identify(context).await?;
     let path = format!("/v1/database/{database}/collaborators");
-    let response = client.send(client.get(&path)).await?;
-    let status = response.status();
-    let text = http::json_text(response).await?;
-    if !status.is_success() {
-        return Err(http::refusal(status, &text));
-    }
+    let text = client.json(client.get(&path)).await?;
     let answer = http::parse_json(&text)?;
     let wrong = || {
         let text = format!(

@@ -3,10 +3,9 @@
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
-use super::{Auth, Common, Context};
+use super::{Common, Context};
 use crate::error::Result;
 use crate::output::remark;
-use crate::targets::{self, Rest};
 use crate::{http, prompt};
 
 #[derive(Debug, clap::Args)]
@@ -18,18 +17,10 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
-    let known = targets::known(args.common.no_config)?;
-    let given: Vec<String> = args.database.into_iter().collect();
-    let (database, _) =
-        targets::resolve(&known, &given, Rest::None, args.common.server.as_deref())?;
-    let client = context
-        .client_of(&database, Auth::new(false, args.common.yes))
-        .await?;
-    let identity = client.database_identity(&database.name).await?.to_hex();
+    let (client, identity, name) = args.common.reach(context, args.database).await?;
 
     let question = format!(
-        "Are you sure you want to delete database {} ({identity})? This action cannot be undone.",
-        database.name
+        "Are you sure you want to delete database {name} ({identity})? This action cannot be undone."
     );
     if !prompt::confirm(&question, args.common.yes) {
         remark!("Aborting");
@@ -39,7 +30,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let response = client.send(client.request(Method::DELETE, &path)).await?;
     if response.status() != StatusCode::PRECONDITION_REQUIRED {
         http::success_text(response).await?;
-        remark!("Deleted database {} ({identity}).", database.name);
+        remark!("Deleted database {name} ({identity}).");
         return Ok(());
     }
     // A server with nested databases wants to be sure about all of them.
@@ -61,10 +52,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         ))
         .await?;
     http::success_text(response).await?;
-    remark!(
-        "Deleted database {} ({identity}) and those below it.",
-        database.name
-    );
+    remark!("Deleted database {name} ({identity}) and those below it.");
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::json_text::pretty;
 use crate::output::result;
 use crate::schema::Schema;
-use crate::targets::{self, Rest};
+use crate::targets::Rest;
 
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "spacetime describe --json [OPTIONS] [DATABASE] [reducer|table <NAME>]")]
@@ -33,19 +33,10 @@ enum Entity {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
-    let known = targets::known(args.common.no_config)?;
-    let (database, rest) = targets::resolve(
-        &known,
-        &args.args,
-        Rest::Optional,
-        args.common.server.as_deref(),
-    )?;
+    let (database, rest) = args.common.resolve(&args.args, Rest::Optional)?;
     let entity = entity_of(&rest).map_err(|error| database.explain(error))?;
-    let client = context
-        .client_of(&database, Auth::new(args.anonymous, args.common.yes))
-        .await?;
-    let found = client.database_identity(&database.name).await;
-    let identity = found.map_err(|error| database.explain(error))?;
+    let auth = Auth::new(args.anonymous, args.common.yes);
+    let (client, identity) = context.reach(&database, auth).await?;
     let schema = Schema::fetch(&client, &identity).await?;
     let root = parse(&schema.json)
         .map_err(|e| Error::caused("LC0616", "the server's description is not JSON", e))?;

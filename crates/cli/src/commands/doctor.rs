@@ -94,9 +94,9 @@ mod tests {
         let mut report = Report::default();
         report.group("One");
         report.ok("a", "fine");
-        report.bad("long name", State::Warning, "so\nso", "do\nthis");
+        report.warning("long name", "so\nso", "do\nthis");
         report.group("Two");
-        report.bad("b", State::Note, "missing", "get it");
+        report.note("b", "missing", "get it");
         assert_eq!(
             report.text(),
             "One\n  ok       a          fine\n  warning  long name  so\n                      so\n                      → do\n                        this\n\nTwo\n  note     b          missing\n                      → get it\n"
@@ -105,7 +105,7 @@ mod tests {
             format: crate::output::Format::Text,
         };
         assert!(finish(&report, text).is_ok());
-        report.bad("c", State::Error, "broken", "mend it");
+        report.error("c", "broken", "mend it");
         let error = finish(&report, text).expect_err("an error").to_string();
         assert!(error.contains("[LC0880]"), "{error}");
         let json = report.json();

@@ -12,6 +12,7 @@ use super::Context;
 use crate::build::Language;
 use crate::error::{Error, Result};
 use crate::output::{self, print_json, remark, remark_text, result, result_text, FormatOption};
+use crate::paths::entries_if_there;
 use crate::{credentials, prompt};
 pub use files::environment as environment_variables;
 use plan::{kebab, Plan, Source};
@@ -279,12 +280,7 @@ fn taken(project: &Path, is_module_only: bool) -> PathBuf {
 }
 
 fn check_empty(directory: &Path) -> Result<()> {
-    let mut entries = match std::fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(Error::file("read", directory, error)),
-    };
-    if entries.next().is_none() {
+    if entries_if_there(directory)?.is_none_or(|mut entries| entries.next().is_none()) {
         return Ok(());
     }
     Err(Error::coded(

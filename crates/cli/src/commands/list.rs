@@ -130,13 +130,7 @@ async fn names(client: &Client, identity: &str) -> Result<Vec<String>> {
 
 /// A JSON answer.
 async fn answer(client: &Client, path: &str) -> Result<Value> {
-    let response = client.send(client.get(path)).await?;
-    let status = response.status();
-    let text = http::json_text(response).await?;
-    match status.is_success() {
-        true => http::parse_json(&text),
-        false => Err(http::refusal(status, &text)),
-    }
+    http::parse_json(&client.json(client.get(path)).await?)
 }
 
 /// A member that is a list of texts.

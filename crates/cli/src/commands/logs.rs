@@ -4,11 +4,10 @@ use clap::ValueEnum;
 use lightcone_types::json::{parse, Node};
 use lightcone_types::Timestamp;
 
-use super::{Auth, Common, Context};
+use super::{Common, Context};
 use crate::error::{Error, Result};
-use crate::http;
+use crate::http::{self, Client};
 use crate::output::{result, write_result};
-use crate::targets::{self, Rest};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -54,79 +53,58 @@ enum Level {
 const FOLLOW_LINES: u32 = 10;
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
-    let known = targets::known(args.common.no_config)?;
-    let given: Vec<String> = args.database.into_iter().collect();
-    let (database, _) =
-        targets::resolve(&known, &given, Rest::None, args.common.server.as_deref())?;
-    let client = context
-        .client_of(&database, Auth::new(false, args.common.yes))
-        .await?;
-    let identity = client.database_identity(&database.name).await?;
+    let (client, identity, _) = args.common.reach(context, args.database).await?;
 
-    let mut path = format!(
-        "/v1/database/{}/logs?follow={}",
-        identity.to_hex(),
-        args.follow
-    );
+    let mut path = format!("/v1/database/{identity}/logs?follow={}", args.follow);
     if let Some(lines) = args.num_lines.or(args.follow.then_some(FOLLOW_LINES)) {
         path.push_str(&format!("&num_lines={lines}"));
-    }
-    let mut response = client.send(client.get(&path)).await?;
-    if !response.status().is_success() {
-        let status = response.status();
-        return Err(http::refusal(status, &http::body_text(response).await?));
     }
     let filter = Filter {
         level: args.level,
         exact: args.level_exact,
+    };
+    each_line(&client, &path, |line| print_line(line, filter, args.format)).await
+}
+
+/// Reads a log until it ends, or until `take` wants no more of its lines, of which it gets none that is empty.
+async fn each_line(
+    client: &Client,
+    path: &str,
+    mut take: impl FnMut(&str) -> Result<bool>,
+) -> Result<()> {
+    let mut response = client.send(client.get(path)).await?;
+    if !response.status().is_success() {
+        let status = response.status();
+        return Err(http::refusal(status, &http::body_text(response).await?));
+    }
+    let mut take = |line: &[u8]| match String::from_utf8_lossy(line).trim_end() {
+        "" => Ok(true),
+        line => take(line),
     };
     let mut pending = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|e| client.unreachable(e))? {
         pending.extend_from_slice(&chunk);
         while let Some(end) = pending.iter().position(|b| *b == b'\n') {
             let line: Vec<u8> = pending.drain(..=end).collect();
-            if !print_line(&line, filter, args.format)? {
+            if !take(&line)? {
                 return Ok(());
             }
         }
     }
-    if !pending.is_empty() {
-        print_line(&pending, filter, args.format)?;
-    }
-    Ok(())
+    take(&pending).map(drop)
 }
 
 /// Prints the log of a database, `prefix` before every line, until the server ends the stream.
-pub async fn follow(
-    client: &crate::http::Client,
-    database: &str,
-    lines: u32,
-    prefix: &str,
-) -> Result<()> {
+pub async fn follow(client: &Client, database: &str, lines: u32, prefix: &str) -> Result<()> {
     let identity = client.database_identity(database).await?;
-    let path = format!(
-        "/v1/database/{}/logs?follow=true&num_lines={lines}",
-        identity.to_hex()
-    );
-    let mut response = client.send(client.get(&path)).await?;
-    if !response.status().is_success() {
-        let status = response.status();
-        return Err(http::refusal(status, &http::body_text(response).await?));
-    }
-    let mut pending = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|e| client.unreachable(e))? {
-        pending.extend_from_slice(&chunk);
-        while let Some(end) = pending.iter().position(|b| *b == b'\n') {
-            let line: Vec<u8> = pending.drain(..=end).collect();
-            let text = String::from_utf8_lossy(&line);
-            if !text.trim().is_empty() {
-                for line in Record::parse(text.trim_end())?.text().lines() {
-                    result!("{prefix}{line}");
-                }
-            }
+    let path = format!("/v1/database/{identity}/logs?follow=true&num_lines={lines}");
+    each_line(client, &path, |line| {
+        for line in Record::parse(line)?.text().lines() {
+            result!("{prefix}{line}");
         }
-    }
-    Ok(())
+        Ok(true)
+    })
+    .await
 }
 
 #[derive(Clone, Copy)]
@@ -146,12 +124,7 @@ impl Filter {
 }
 
 /// Prints a record; false when nobody reads any more.
-fn print_line(line: &[u8], filter: Filter, format: Format) -> Result<bool> {
-    let text = String::from_utf8_lossy(line);
-    let text = text.trim_end_matches(['\n', '\r']);
-    if text.is_empty() {
-        return Ok(true);
-    }
+fn print_line(text: &str, filter: Filter, format: Format) -> Result<bool> {
     let record = Record::parse(text)?;
     if !filter.admits(record.level) {
         return Ok(true);

@@ -11,7 +11,6 @@ use std::io::{BufRead, Read};
 use serde_json::{json, Map, Value};
 
 use super::Context;
-use crate::address::is_loopback;
 use crate::error::{Error, Result};
 use crate::http::Client;
 use crate::output::result;
@@ -90,10 +89,7 @@ async fn renew(context: &mut Context, client: &mut Client) -> Result<()> {
 /// A client with the login that is there; nobody is asked.
 async fn with_saved_login(context: &mut Context, client: Client) -> Result<Client> {
     let url = client.base();
-    let is_safe = url.starts_with("https://")
-        || is_loopback(url)
-        || context.allow_insecure
-        || context.config.allows_insecure(url);
+    let is_safe = context.allow_insecure || context.config.may_send_login(url);
     if !is_safe && context.config.token(url).is_none() {
         return Ok(client);
     }

@@ -25,8 +25,9 @@ pub mod top;
 pub mod version;
 
 use clap::ArgAction;
+use lightcone_types::Identity;
 
-use crate::address::{is_loopback, origin};
+use crate::address::origin;
 use crate::config::Config;
 use crate::credentials::{self, WhenMissing};
 use crate::error::{Error, Result};
@@ -107,16 +108,18 @@ impl Context {
         self.client(database.server.as_deref(), auth).await
     }
 
+    /// A client of the server that a database is on, and the database's identity there.
+    pub async fn reach(&mut self, database: &Database, auth: Auth) -> Result<(Client, Identity)> {
+        let client = self.client_of(database, auth).await?;
+        let identity = client.database_identity(&database.name).await;
+        Ok((client, identity.map_err(|error| database.explain(error))?))
+    }
+
     /// Asks before a login goes over a network unencrypted; `yes` answers beforehand.
     pub fn consent_to_http(&mut self, url: &str, yes: bool) -> Result<()> {
-        let is_encrypted = url
-            .get(..8)
-            .is_some_and(|s| s.eq_ignore_ascii_case("https://"));
         let origin = origin(url);
-        let is_agreed = self.allow_insecure
-            || self.agreed_to_http.contains(&origin)
-            || self.config.allows_insecure(url);
-        if is_encrypted || is_loopback(url) || is_agreed {
+        let is_agreed = self.allow_insecure || self.agreed_to_http.contains(&origin);
+        if is_agreed || self.config.may_send_login(url) {
             return Ok(());
         }
         const WHAT: &str = "is not encrypted: everybody on the way can read your login, and use it";
@@ -156,8 +159,8 @@ impl OneDatabase {
     /// The server, and the name of the database, or its identity if that was given.
     pub async fn find(self, context: &mut Context) -> Result<(Client, String)> {
         let known = targets::known(self.no_config)?;
-        let given: Vec<String> = self.database.into_iter().collect();
-        let (database, _) = targets::resolve(&known, &given, Rest::None, self.server.as_deref())?;
+        let given = self.database.as_slice();
+        let (database, _) = targets::resolve(&known, given, Rest::None, self.server.as_deref())?;
         let client = context
             .client_of(&database, Auth::new(false, false))
             .await?;
@@ -184,4 +187,23 @@ pub struct Common {
     /// Do not look at spacetime.json
     #[arg(long)]
     pub no_config: bool,
+}
+
+impl Common {
+    /// Splits a command's words into the database and the rest.
+    pub fn resolve(&self, words: &[String], rest: Rest) -> Result<(Database, Vec<String>)> {
+        let known = targets::known(self.no_config)?;
+        targets::resolve(&known, words, rest, self.server.as_deref())
+    }
+
+    /// The database that a command has as its only argument, as [`Context::reach`] finds it with the login; and its name.
+    pub async fn reach(
+        &self,
+        context: &mut Context,
+        database: Option<String>,
+    ) -> Result<(Client, Identity, String)> {
+        let (database, _) = self.resolve(database.as_slice(), Rest::None)?;
+        let (client, identity) = context.reach(&database, Auth::new(false, self.yes)).await?;
+        Ok((client, identity, database.name))
+    }
 }

@@ -15,7 +15,7 @@ use crate::build::Built;
 use crate::error::{Error, Result};
 use crate::output::remark;
 use crate::project::{Project, Target};
-use crate::targets::matching;
+use crate::targets::chosen;
 use plan::{Plan, Source, Yes};
 
 pub use plan::DeleteData;
@@ -206,16 +206,9 @@ fn find_project(args: &Args) -> Result<Option<Project>> {
 
 /// The targets that the command line picks.
 fn select(args: &Args, targets: Vec<Target>) -> Result<Vec<Target>> {
-    let Some(wanted) = &args.name else {
-        return one_module_option_one_target(args, targets);
-    };
-    match (matching(wanted, &targets), &targets[..]) {
-        (Ok(matching), _) => one_module_option_one_target(args, matching),
-        (Err(_), [only]) => Ok(vec![Target {
-            database: Some(wanted.clone()),
-            ..only.clone()
-        }]),
-        (Err(error), _) => Err(error),
+    match &args.name {
+        None => one_module_option_one_target(args, targets),
+        Some(wanted) => one_module_option_one_target(args, chosen(wanted, targets)?),
     }
 }
 
@@ -241,20 +234,18 @@ fn one_module_option_one_target(args: &Args, targets: Vec<Target>) -> Result<Vec
 
 /// The command line over the target's settings over the defaults.
 fn plan(args: &Args, target: Target) -> Result<Plan> {
-    let source = if let Some(path) = &args.bin_path {
-        Source::Wasm(path.clone())
-    } else if let Some(path) = &args.js_path {
-        Source::Js(path.clone())
-    } else if let Some(path) = &args.module_path {
-        Source::Project(path.clone())
-    } else if let Some(path) = target.bin_path {
-        Source::Wasm(path)
-    } else if let Some(path) = target.js_path {
-        Source::Js(path)
-    } else if let Some(path) = target.module_path {
-        Source::Project(path)
-    } else {
-        Source::Project(crate::build::default_module_path()?)
+    let named = |wasm: &Option<PathBuf>, js: &Option<PathBuf>, directory: &Option<PathBuf>| {
+        let file = wasm
+            .clone()
+            .map(Source::Wasm)
+            .or(js.clone().map(Source::Js));
+        file.or(directory.clone().map(Source::Project))
+    };
+    let source = named(&args.bin_path, &args.js_path, &args.module_path)
+        .or_else(|| named(&target.bin_path, &target.js_path, &target.module_path));
+    let source = match source {
+        Some(source) => source,
+        None => Source::Project(crate::build::default_module_path()?),
     };
     Ok(Plan {
         name: target.database,

@@ -62,22 +62,7 @@ enum Command {
         server: String,
     },
     /// Change a saved server
-    Edit {
-        /// Nickname or host of a saved server
-        server: String,
-        /// The nickname that it has from now on
-        #[arg(long, value_name = "NAME")]
-        new_name: Option<String>,
-        /// The URL that it has from now on
-        #[arg(long)]
-        url: Option<String>,
-        /// Do not fetch the server's public key
-        #[arg(long)]
-        no_fingerprint: bool,
-        /// Do not ask
-        #[arg(short, long)]
-        yes: bool,
-    },
+    Edit(Changes),
     /// Delete all data of the server on this machine
     Clear {
         /// The data directory of the server; the one that `spacetime start` uses if it is left out
@@ -122,25 +107,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         }
         Command::Fingerprint { server, yes } => fingerprint(context, &server, yes).await,
         Command::Ping { server } => ping(context, &server).await,
-        Command::Edit {
-            server,
-            new_name,
-            url,
-            no_fingerprint,
-            yes,
-        } => {
-            edit(
-                context,
-                &server,
-                Changes {
-                    new_name,
-                    url,
-                    no_fingerprint,
-                    yes,
-                },
-            )
-            .await
-        }
+        Command::Edit(changes) => edit(context, changes).await,
         Command::Clear { data_dir, yes } => clear(
             &data_dir.unwrap_or_else(|| context.paths.data_dir.clone()),
             yes,
@@ -368,21 +335,32 @@ async fn ping(context: &Context, name: &str) -> Result<()> {
     Ok(())
 }
 
+#[derive(Debug, clap::Args)]
 struct Changes {
+    /// Nickname or host of a saved server
+    server: String,
+    /// The nickname that it has from now on
+    #[arg(long, value_name = "NAME")]
     new_name: Option<String>,
+    /// The URL that it has from now on
+    #[arg(long)]
     url: Option<String>,
+    /// Do not fetch the server's public key
+    #[arg(long)]
     no_fingerprint: bool,
+    /// Do not ask
+    #[arg(short, long)]
     yes: bool,
 }
 
 /// Shows what changes, asks once, and writes it.
-async fn edit(context: &mut Context, name: &str, changes: Changes) -> Result<()> {
+async fn edit(context: &mut Context, changes: Changes) -> Result<()> {
     if changes.new_name.is_none() && changes.url.is_none() && !context.allow_insecure {
         return Err(Error::Usage(
             "nothing to change: give --new-name, --url or --allow-insecure".into(),
         ));
     }
-    let old = context.config.find_server(name)?;
+    let old = context.config.find_server(&changes.server)?;
     let mut new = old.clone();
     if let Some(nickname) = changes.new_name {
         if old.nickname.as_deref() != Some(&nickname) {

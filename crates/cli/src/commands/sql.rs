@@ -10,10 +10,10 @@ use lightcone_types::{Identity, Typespace};
 
 use super::{Auth, Common, Context};
 use crate::error::{Error, Result};
-use crate::http::{self, Client};
+use crate::http::Client;
 use crate::output::{remark, remark_text, result, result_text};
 use crate::table;
-use crate::targets::{self, Rest};
+use crate::targets::Rest;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -46,7 +46,6 @@ enum Format {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
-    let known = targets::known(args.common.no_config)?;
     let rest = if args.interactive {
         Rest::None
     } else {
@@ -55,13 +54,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
             unknown_database_ok: true,
         }
     };
-    let (database, words) =
-        targets::resolve(&known, &args.args, rest, args.common.server.as_deref())?;
-    let client = context
-        .client_of(&database, Auth::new(args.anonymous, args.common.yes))
-        .await?;
-    let found = client.database_identity(&database.name).await;
-    let identity = found.map_err(|error| database.explain(error))?;
+    let (database, words) = args.common.resolve(&args.args, rest)?;
+    let auth = Auth::new(args.anonymous, args.common.yes);
+    let (client, identity) = context.reach(&database, auth).await?;
     let session = Session {
         client,
         identity,
@@ -101,17 +96,8 @@ impl Session {
             .confirmed
             .map_or_else(String::new, |c| format!("?confirmed={c}"));
         let path = format!("/v1/database/{}/sql{confirmed}", self.identity.to_hex());
-        let response = self
-            .client
-            .send(self.client.post(&path).body(sql.to_owned()))
-            .await?;
-        let status = response.status();
-        let text = http::json_text(response).await?;
-        if status.is_success() {
-            Ok(text)
-        } else {
-            Err(http::refusal(status, &text))
-        }
+        let request = self.client.post(&path).body(sql.to_owned());
+        self.client.json(request).await
     }
 }
 

@@ -11,7 +11,7 @@ use super::{Auth, Common, Context};
 use crate::error::{Error, Result};
 use crate::output::{remark, result};
 use crate::schema::Schema;
-use crate::targets::{self, Rest};
+use crate::targets::Rest;
 use socket::Socket;
 use update::Event;
 
@@ -41,18 +41,13 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
-    let known = targets::known(args.common.no_config)?;
     let rest = Rest::Required {
         name: "QUERY",
         unknown_database_ok: false,
     };
-    let (database, queries) =
-        targets::resolve(&known, &args.args, rest, args.common.server.as_deref())?;
-    let client = context
-        .client_of(&database, Auth::new(args.anonymous, args.common.yes))
-        .await?;
-    let found = client.database_identity(&database.name).await;
-    let identity = found.map_err(|error| database.explain(error))?;
+    let (database, queries) = args.common.resolve(&args.args, rest)?;
+    let auth = Auth::new(args.anonymous, args.common.yes);
+    let (client, identity) = context.reach(&database, auth).await?;
     let schema = Schema::fetch(&client, &identity).await?;
 
     let mut watch = Watch {

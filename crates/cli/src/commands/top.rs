@@ -211,12 +211,7 @@ impl Watched {
     }
 
     async fn ask(&self) -> Result<(Instant, Counted)> {
-        let response = self.client.send(self.client.get(&self.path)).await?;
-        let status = response.status();
-        let text = http::json_text(response).await?;
-        if !status.is_success() {
-            return Err(http::refusal(status, &text));
-        }
+        let text = self.client.json(self.client.get(&self.path)).await?;
         let counted = serde_json::from_str(&text).map_err(|error| {
             Error::caused(
                 "LC0616",

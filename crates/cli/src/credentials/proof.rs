@@ -19,7 +19,7 @@ use crate::address::{is_loopback, origin};
 use crate::claims::{identity_of, issuer_of};
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::http::{encode, Client};
+use crate::http::{encode, short_body, Client};
 use crate::output::remark;
 
 /// A server answers at once, or proves nothing.
@@ -165,16 +165,9 @@ async fn ask(client: &Client, here: &str) -> Result<Option<ProvenKey>> {
 }
 
 /// An answer that may be a proof.
-async fn read(mut response: reqwest::Response) -> Option<Answer> {
+async fn read(response: reqwest::Response) -> Option<Answer> {
     if response.status() != reqwest::StatusCode::OK {
         return None;
     }
-    let mut body = Vec::new();
-    while let Ok(Some(chunk)) = response.chunk().await {
-        body.extend_from_slice(&chunk);
-        if body.len() > ANSWER_BYTES_MAX {
-            return None;
-        }
-    }
-    serde_json::from_slice(&body).ok()
+    serde_json::from_slice(&short_body(response, ANSWER_BYTES_MAX).await?).ok()
 }

@@ -6,15 +6,12 @@ use serde_json::{Map, Value};
 
 use super::parse_json5;
 use crate::error::{Error, Result};
+use crate::paths::text_if_there;
 
 /// Sets a top-level key of a file, which is made if it does not exist. Comments survive: in a file that has some, the key is
 /// put at the beginning.
 pub fn set(path: &Path, key: &str, value: Value) -> Result<()> {
-    let old = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(Error::file("read", path, error)),
-    };
+    let old = text_if_there(path)?.unwrap_or_default();
     let new = with_key(&old, key, value.clone()).ok_or_else(|| {
         Error::coded(
             "LC0607",

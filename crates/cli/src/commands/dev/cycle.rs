@@ -8,6 +8,7 @@ use crate::commands::init::environment_variables;
 use crate::commands::{generate, publish, Context};
 use crate::error::{Error, Result};
 use crate::output::remark;
+use crate::paths::text_if_there;
 
 pub async fn run(context: &mut Context, session: &Session) -> Result<()> {
     let mut built: Vec<(PathBuf, PathBuf, build::HostType)> = Vec::new();
@@ -105,11 +106,7 @@ fn check_types_beside(module: &Path) {
 
 /// Sets our twelve variables and leaves everything else in the file as it is.
 fn write_environment(path: &Path, database: &str, host: &str) -> Result<()> {
-    let old = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(Error::file("read", path, error)),
-    };
+    let old = text_if_there(path)?.unwrap_or_default();
     let new = upsert(&old, &environment_variables(database, host));
     if new == old {
         return Ok(());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{json, Value};
 
 use super::session::{Args, DevTarget, Session};
-use crate::address::{is_loopback, origin, ACCOUNT_SERVER};
+use crate::address::{origin, ACCOUNT_SERVER};
 use crate::build;
 use crate::commands::generate::{self, Job, Lang, Source};
 use crate::commands::publish::DevConsent;
@@ -13,7 +13,9 @@ use crate::commands::{init, list, Auth, Context};
 use crate::error::{Error, Result};
 use crate::http::Client;
 use crate::output::remark;
-use crate::project::{edit, glob_matches, parse_json5, Project, Target};
+use crate::paths::text_if_there;
+use crate::project::{edit, parse_json5, Project, Target};
+use crate::targets::chosen;
 use crate::{credentials, prompt};
 
 pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
@@ -56,8 +58,9 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
         Some(project) => project.targets()?,
         None => vec![Target::default()],
     };
-    let wanted = args.database.as_ref().or(args.database_option.as_ref());
-    pick(&mut targets, wanted)?;
+    if let Some(wanted) = args.database.as_ref().or(args.database_option.as_ref()) {
+        targets = chosen(wanted, targets)?;
+    }
     for target in &mut targets {
         if target.database.is_none() {
             target.database =
@@ -193,20 +196,16 @@ fn ask_for_module(args: &Args, project: &Project) -> Result<()> {
 
 fn has_module(args: &Args, project: Option<&Project>, directory: &Path) -> Result<bool> {
     let is_module = |path: &Path| path.is_dir() && build::language(path).is_some();
+    let found = |path: &Path| match is_module(path) {
+        true => Ok(true),
+        false => Err(no_module(path)),
+    };
     if let Some(path) = &args.module_path {
-        return if is_module(path) {
-            Ok(true)
-        } else {
-            Err(no_module(path))
-        };
+        return found(path);
     }
     if let Some(project) = project {
         if let Some(path) = project.targets()?.into_iter().find_map(|t| t.module_path) {
-            return if is_module(&path) {
-                Ok(true)
-            } else {
-                Err(no_module(&path))
-            };
+            return found(&path);
         }
     }
     Ok(is_module(&directory.join("spacetimedb")))
@@ -247,35 +246,6 @@ fn offer_project(context: &Context, args: &Args, directory: &Path) -> Result<()>
         .unwrap_or("local");
     init::create_for_dev(context, directory, &template, server)?;
     Ok(())
-}
-
-/// Keeps the targets that the command line means.
-fn pick(targets: &mut Vec<Target>, wanted: Option<&String>) -> Result<()> {
-    let Some(wanted) = wanted else {
-        return Ok(());
-    };
-    let names: Vec<String> = targets.iter().filter_map(|t| t.database.clone()).collect();
-    if names.iter().any(|name| glob_matches(wanted, name)) {
-        targets.retain(|t| {
-            t.database
-                .as_deref()
-                .is_some_and(|name| glob_matches(wanted, name))
-        });
-        return Ok(());
-    }
-    match targets.as_mut_slice() {
-        [only] => {
-            only.database = Some(wanted.clone());
-            Ok(())
-        }
-        _ => Err(Error::coded(
-            "LC0608",
-            format!(
-                "No database target matches '{wanted}'. Available databases: {}",
-                names.join(", ")
-            ),
-        )),
-    }
 }
 
 /// A name for the database, kept for the next time in spacetime.local.json: a new one on this machine, elsewhere what the
@@ -332,9 +302,7 @@ async fn new_database(
 async fn databases_there(context: &mut Context, url: &str) -> Vec<String> {
     /// More than anybody would read.
     const SHOWN_MAX: usize = 20;
-    let is_safe =
-        url.starts_with("https://") || is_loopback(url) || context.config.allows_insecure(url);
-    if !is_safe {
+    if !context.config.may_send_login(url) {
         return Vec::new();
     }
     let Ok(Some(token)) = credentials::current(&mut context.config, url).await else {
@@ -480,11 +448,8 @@ fn dev_target(
 
 /// An empty object if there is no such file.
 fn read_json(path: &Path) -> Result<Value> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => parse_json5(path, &text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(json!({})),
-        Err(error) => Err(Error::file("read", path, error)),
-    }
+    let text = text_if_there(path)?;
+    text.map_or_else(|| Ok(json!({})), |text| parse_json5(path, &text))
 }
 
 fn write_json(path: &Path, value: &Value) -> Result<()> {

@@ -38,18 +38,16 @@ fn check_config(report: &mut Report, path: &Path) -> Config {
             "cli.toml",
             format!("not there yet; the first command writes {}", path.display()),
         ),
-        Err(error) => report.bad(
+        Err(error) => report.error(
             "cli.toml",
-            State::Error,
             error.report().trim_start_matches("Error: ").to_owned(),
             "Correct the file, or move it away: the next command writes a new one.",
         ),
     }
     if let Some(directory) = existing(path.parent().unwrap_or(Path::new("."))) {
         if let Err(error) = tempfile::tempfile_in(&directory) {
-            report.bad(
+            report.error(
                 "cli.toml",
-                State::Error,
                 format!("{} cannot be written to: {error}", directory.display()),
                 "Logins and servers cannot be saved. Whose directory is it? `ls -ld` says.",
             );
@@ -68,9 +66,8 @@ fn check_private(report: &mut Report, name: &str, path: &Path) {
         };
         let mode = metadata.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {
-            report.bad(
+            report.warning(
                 name,
-                State::Warning,
                 format!(
                     "others on this machine may read {} (mode {mode:03o}), which holds secrets",
                     path.display()
@@ -95,9 +92,8 @@ fn check_data_directory(report: &mut Report, path: &Path) {
     let shown = path.display();
     match path.exists() {
         true => match edition(path) {
-            Some(edition) if edition != lightcone_server::EDITION => report.bad(
+            Some(edition) if edition != lightcone_server::EDITION => report.error(
                 NAME,
-                State::Error,
                 format!("{shown} belongs to a server of the edition `{edition}`"),
                 "Start ours with another --data-dir, or with another --root-dir.",
             ),
@@ -109,9 +105,8 @@ fn check_data_directory(report: &mut Report, path: &Path) {
         return;
     };
     if let Err(error) = tempfile::tempfile_in(&directory) {
-        report.bad(
+        report.error(
             NAME,
-            State::Error,
             format!("{} cannot be written to: {error}", directory.display()),
             "A server cannot be started there. Whose directory is it? `ls -ld` says; --data-dir names another.",
         );
@@ -147,9 +142,8 @@ fn check_disk(report: &mut Report, directory: &Path) {
 fn check_open_files(report: &mut Report) {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
     match limit {
-        Some(limit) if limit < OPEN_FILES_GOOD => report.bad(
+        Some(limit) if limit < OPEN_FILES_GOOD => report.warning(
             "open files",
-            State::Warning,
             format!("at most {limit}"),
             "A server needs one for each client, and some for each database: `ulimit -n 65536`, or LimitNOFILE of its service.",
         ),

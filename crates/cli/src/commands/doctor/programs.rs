@@ -1,6 +1,6 @@
 //! Our own programs, and the toolchains that modules and clients are built with.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::project::Needs;
@@ -25,18 +25,53 @@ pub(super) async fn check(report: &mut Report, needs: &Needs) {
     if let Some(module) = needs.cpp.as_deref() {
         check_cpp(report, module).await;
     }
-    optional(
-        report,
-        "wasm-opt",
-        "Release builds of WebAssembly modules are not optimised without it; they work. It is part of `binaryen`.",
-    )
-    .await;
-    optional(
-        report,
-        "git",
-        "`spacetime init --template owner/repository` needs it.",
-    )
-    .await;
+    for (program, what_for) in [
+        (
+            "wasm-opt",
+            "Release builds of WebAssembly modules are not optimised without it; they work. It is part of `binaryen`.",
+        ),
+        (
+            "git",
+            "`spacetime init --template owner/repository` needs it.",
+        ),
+    ] {
+        let advice = [what_for; 2];
+        check_version(report, program, here, State::Note, "not found", advice).await;
+    }
+}
+
+/// The version that a program tells. The advice is for where it is not there, and where it is but does not run.
+async fn version(
+    report: &mut Report,
+    (name, program): (&str, &OsStr),
+    directory: &Path,
+    missing: State,
+    what_if_missing: &str,
+    advice: [&str; 2],
+) -> Option<String> {
+    let (why, advice) = match first_line(program, &["--version"], directory).await {
+        Outcome::Line(line) => return Some(line),
+        Outcome::Missing => (what_if_missing.to_owned(), advice[0]),
+        Outcome::Failed(why) => (why, advice[1]),
+    };
+    report.bad(name, missing, why, advice);
+    None
+}
+
+/// A program of which any version will do.
+async fn check_version(
+    report: &mut Report,
+    name: &str,
+    directory: &Path,
+    missing: State,
+    what_if_missing: &str,
+    advice: [&str; 2],
+) {
+    let program = (name, name.as_ref());
+    if let Some(line) = version(report, program, directory, missing, what_if_missing, advice).await
+    {
+        report.ok(name, line);
+    }
 }
 
 /// This program, and whether the shell means the same one.
@@ -44,12 +79,7 @@ fn this_program(report: &mut Report) {
     let this = std::env::current_exe().and_then(std::fs::canonicalize);
     let Ok(this) = this else {
         let advice = "Was it replaced while it ran? Start it again.";
-        report.bad(
-            "spacetime",
-            State::Warning,
-            "cannot find its own file",
-            advice,
-        );
+        report.warning("spacetime", "cannot find its own file", advice);
         return;
     };
     let version = format!(
@@ -60,19 +90,18 @@ fn this_program(report: &mut Report) {
     );
     let path = std::env::var_os("PATH").unwrap_or_default();
     match in_path("spacetime", &path) {
-        Some(other) if std::fs::canonicalize(&other).ok().as_deref() != Some(&this) => report.bad(
-            "spacetime",
-            State::Warning,
-            format!(
-                "{version}\nbut `spacetime` in your shell is {}",
-                other.display()
+        Some(other) if std::fs::canonicalize(&other).ok().as_deref() != Some(&this) => report
+            .warning(
+                "spacetime",
+                format!(
+                    "{version}\nbut `spacetime` in your shell is {}",
+                    other.display()
+                ),
+                "Remove one of the two, or put the directory of the other first in PATH.",
             ),
-            "Remove one of the two, or put the directory of the other first in PATH.",
-        ),
         Some(_) => report.ok("spacetime", version),
-        None => report.bad(
+        None => report.note(
             "spacetime",
-            State::Note,
             format!("{version}\nwhich is not in PATH"),
             format!(
                 "export PATH=\"{}:$PATH\"",
@@ -83,7 +112,7 @@ fn this_program(report: &mut Report) {
 }
 
 /// The first file of that name in the directories of PATH.
-fn in_path(name: &str, path: &std::ffi::OsStr) -> Option<PathBuf> {
+fn in_path(name: &str, path: &OsStr) -> Option<PathBuf> {
     let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     std::env::split_paths(path)
         .map(|directory| directory.join(&name))
@@ -95,9 +124,8 @@ async fn server_program(report: &mut Report, here: &Path) {
     let program = match beside_this_program(NAME) {
         Ok(program) => program,
         Err(error) => {
-            report.bad(
+            report.error(
                 NAME,
-                State::Error,
                 error.to_string(),
                 "Install both programs into one directory.",
             );
@@ -109,15 +137,13 @@ async fn server_program(report: &mut Report, here: &Path) {
         Outcome::Line(line) if line.ends_with(own) => {
             report.ok(NAME, program.display().to_string())
         }
-        Outcome::Line(line) => report.bad(
+        Outcome::Line(line) => report.error(
             NAME,
-            State::Error,
             format!("is of another version: {line} beside {own}"),
             "Install both programs of one version.",
         ),
-        Outcome::Missing | Outcome::Failed(_) => report.bad(
+        Outcome::Missing | Outcome::Failed(_) => report.error(
             NAME,
-            State::Error,
             format!("{} cannot be run", program.display()),
             "Is it executable (chmod +x), and made for this machine?",
         ),
@@ -135,22 +161,15 @@ fn missing(needed: bool) -> State {
 async fn check_rust(report: &mut Report, module: Option<&Path>) {
     let directory = module.unwrap_or(Path::new("."));
     let cargo: OsString = rust_toolchain::program("CARGO", "cargo");
-    match first_line(&cargo, &["--version"], directory).await {
-        Outcome::Line(line) => report.ok("cargo", line),
-        Outcome::Missing => {
-            report.bad(
-                "cargo",
-                missing(module.is_some()),
-                "not found; Rust modules cannot be built",
-                "https://rustup.rs tells how to install Rust.",
-            );
-            return;
-        }
-        Outcome::Failed(why) => {
-            let advice = "`cargo --version` should work in this directory; where rustup has no toolchain: rustup default stable";
-            report.bad("cargo", missing(module.is_some()), why, advice);
-            return;
-        }
+    let without = "not found; Rust modules cannot be built";
+    let advice = [
+        "https://rustup.rs tells how to install Rust.",
+        "`cargo --version` should work in this directory; where rustup has no toolchain: rustup default stable",
+    ];
+    let state = missing(module.is_some());
+    match version(report, ("cargo", &cargo), directory, state, without, advice).await {
+        Some(line) => report.ok("cargo", line),
+        None => return,
     }
     let found = tokio::task::spawn_blocking(rust_toolchain::target);
     match tokio::time::timeout(std::time::Duration::from_secs(10), found).await {
@@ -161,13 +180,13 @@ async fn check_rust(report: &mut Report, module: Option<&Path>) {
         ),
         Ok(Ok(Target::Missing(sysroot))) => report.bad(
             rust_toolchain::TARGET,
-            missing(module.is_some()),
+            state,
             format!("not in {}", sysroot.display()),
             rust_toolchain::how_to_get_target(),
         ),
         Ok(Ok(Target::NoCompiler)) | Ok(Err(_)) | Err(_) => report.bad(
             rust_toolchain::TARGET,
-            missing(module.is_some()),
+            state,
             "rustc does not say where it is installed",
             "Does `rustc --print sysroot` work in this directory?",
         ),
@@ -176,73 +195,40 @@ async fn check_rust(report: &mut Report, module: Option<&Path>) {
 
 async fn check_node(report: &mut Report, package: Option<&Path>) {
     let directory = package.unwrap_or(Path::new("."));
-    let needed = package.is_some();
+    let state = missing(package.is_some());
     let wanted = format!("Install Node.js {NODE_MAJOR_MIN} or newer: https://nodejs.org, or your system's package `nodejs`.");
-    match first_line("node", &["--version"], directory).await {
-        Outcome::Line(line) => match version_in(&line) {
+    let without =
+        "not found; clients in TypeScript cannot run, and types of modules are not checked";
+    let node = ("node", "node".as_ref());
+    if let Some(line) = version(report, node, directory, state, without, [&wanted; 2]).await {
+        match version_in(&line) {
             Some((major, ..)) if major < NODE_MAJOR_MIN => {
-                report.bad("node", State::Warning, format!("{line} is old"), wanted);
+                report.warning("node", format!("{line} is old"), wanted);
             }
             _ => report.ok("node", line),
-        },
-        Outcome::Missing => report.bad(
-            "node",
-            missing(needed),
-            "not found; clients in TypeScript cannot run, and types of modules are not checked",
-            wanted,
-        ),
-        Outcome::Failed(why) => report.bad("node", missing(needed), why, wanted),
-    }
-    match first_line("npm", &["--version"], directory).await {
-        Outcome::Line(line) => report.ok("npm", line),
-        Outcome::Missing => report.bad(
-            "npm",
-            missing(needed),
-            "not found; packages cannot be installed",
-            "It comes with Node.js, or as your system's package `npm`. pnpm, yarn and bun do as well.",
-        ),
-        Outcome::Failed(why) => {
-            report.bad("npm", missing(needed), why, "Does `npm --version` work in this directory?");
         }
     }
+    let without = "not found; packages cannot be installed";
+    let advice = [
+        "It comes with Node.js, or as your system's package `npm`. pnpm, yarn and bun do as well.",
+        "Does `npm --version` work in this directory?",
+    ];
+    check_version(report, "npm", directory, state, without, advice).await;
 }
 
 /// Only where a module is in C#: nobody else needs it.
 async fn check_dotnet(report: &mut Report, module: &Path) {
+    let without = "not found; the C# module cannot be built";
     let advice = "Install the .NET SDK that the module's global.json names, 8 unless you changed it: https://dot.net";
-    match first_line("dotnet", &["--version"], module).await {
-        Outcome::Line(line) => report.ok("dotnet", line),
-        Outcome::Missing => report.bad(
-            "dotnet",
-            State::Error,
-            "not found; the C# module cannot be built",
-            advice,
-        ),
-        Outcome::Failed(why) => report.bad("dotnet", State::Error, why, advice),
-    }
+    check_version(report, "dotnet", module, State::Error, without, [advice; 2]).await;
 }
 
 /// The same for C++.
 async fn check_cpp(report: &mut Report, module: &Path) {
+    let without = "not found; the C++ module cannot be built";
+    let advice = [cpp::packages(module); 2];
     for program in cpp::programs(module) {
-        match first_line(program, &["--version"], module).await {
-            Outcome::Line(line) => report.ok(program, line),
-            Outcome::Missing => report.bad(
-                program,
-                State::Error,
-                "not found; the C++ module cannot be built",
-                cpp::packages(module),
-            ),
-            Outcome::Failed(why) => report.bad(program, State::Error, why, cpp::packages(module)),
-        }
-    }
-}
-
-async fn optional(report: &mut Report, program: &str, what_for: &str) {
-    match first_line(program, &["--version"], Path::new(".")).await {
-        Outcome::Line(line) => report.ok(program, line),
-        Outcome::Missing => report.bad(program, State::Note, "not found", what_for),
-        Outcome::Failed(why) => report.bad(program, State::Note, why, what_for),
+        check_version(report, program, module, State::Error, without, advice).await;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::report::{Report, State};
+use super::report::Report;
 use super::run::version_in;
 use crate::build::{self, Language};
 use crate::error::Result;
@@ -83,9 +83,8 @@ pub(super) fn check(report: &mut Report, project: &Result<Option<Project>>, need
         Err(error) => {
             let text = error.report();
             let text = text.trim_start_matches("Error: ").to_owned();
-            report.bad(
+            report.error(
                 "spacetime.json",
-                State::Error,
                 text,
                 "Correct the file; the message has the place.",
             );
@@ -118,9 +117,8 @@ fn check_settings(report: &mut Report, project: &Project) -> Vec<Target> {
             targets
         }
         Err(error) => {
-            report.bad(
+            report.error(
                 "spacetime.json",
-                State::Error,
                 error.to_string(),
                 "Correct the file; the message has the place.",
             );
@@ -134,9 +132,8 @@ fn check_module(report: &mut Report, module: &Path) {
     let language = match build::language(module) {
         Some(language) => language,
         None => {
-            report.bad(
+            report.error(
                 "module",
-                State::Error,
                 format!("{shown} holds no module"),
                 "Correct `module-path` in spacetime.json, or start one with `spacetime init`.",
             );
@@ -147,9 +144,8 @@ fn check_module(report: &mut Report, module: &Path) {
         Language::Rust => locked_crate(module, "spacetimedb"),
         Language::TypeScript => {
             if !module.join("node_modules").is_dir() {
-                report.bad(
+                report.error(
                     "module",
-                    State::Error,
                     format!("{shown} has no node_modules"),
                     format!("npm install --prefix {shown}"),
                 );
@@ -183,19 +179,9 @@ fn compare(report: &mut Report, name: &str, what: &str, version: &str) {
         ours.0
     );
     if theirs.0 != ours.0 {
-        report.bad(
-            name,
-            State::Warning,
-            format!("{what}, of another major version"),
-            advice,
-        );
+        report.warning(name, format!("{what}, of another major version"), advice);
     } else if (theirs.0, theirs.1) > (ours.0, ours.1) {
-        report.bad(
-            name,
-            State::Warning,
-            format!("{what}, which is newer"),
-            advice,
-        );
+        report.warning(name, format!("{what}, which is newer"), advice);
     } else {
         report.ok(name, what);
     }
@@ -241,9 +227,8 @@ fn check_bindings(report: &mut Report, needs: &Needs, targets: &[Target]) {
         let shown = directory.display();
         match version == crate::COMPATIBLE_VERSION {
             true => report.ok("bindings", format!("{shown}, of version {version}")),
-            false => report.bad(
+            false => report.warning(
                 "bindings",
-                State::Warning,
                 format!(
                     "{shown} are of version {version}, this program writes {}",
                     crate::COMPATIBLE_VERSION
@@ -266,6 +251,7 @@ fn generated_by(file: &Path) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::report::State;
     use super::*;
 
     fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {

@@ -65,6 +65,18 @@ impl Report {
         self.add(name, State::Ok, message, None);
     }
 
+    pub fn error(&mut self, name: &str, message: impl Into<String>, advice: impl Into<String>) {
+        self.bad(name, State::Error, message, advice);
+    }
+
+    pub fn warning(&mut self, name: &str, message: impl Into<String>, advice: impl Into<String>) {
+        self.bad(name, State::Warning, message, advice);
+    }
+
+    pub fn note(&mut self, name: &str, message: impl Into<String>, advice: impl Into<String>) {
+        self.bad(name, State::Note, message, advice);
+    }
+
     pub fn bad(
         &mut self,
         name: &str,

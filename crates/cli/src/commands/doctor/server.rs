@@ -3,8 +3,9 @@
 use std::time::{Duration, SystemTime};
 
 use reqwest::{Response, StatusCode};
+use serde_json::Value;
 
-use super::report::{Report, State};
+use super::report::Report;
 use crate::address::is_loopback;
 use crate::claims::{end_of, identity_of, now_seconds};
 use crate::config::Config;
@@ -38,16 +39,15 @@ pub(super) async fn check(
         Ok(url) => url,
         Err(error) => {
             let advice = "`spacetime server list` shows those that are saved.";
-            report.bad("address", State::Error, error.to_string(), advice);
+            report.error("address", error.to_string(), advice);
             return;
         }
     };
     let client = match Client::new(url.clone(), None) {
         Ok(client) => client,
         Err(error) => {
-            report.bad(
+            report.error(
                 "address",
-                State::Error,
                 error.to_string(),
                 "`spacetime server edit` changes it.",
             );
@@ -84,9 +84,8 @@ async fn check_ping(report: &mut Report, client: &Client, is_named: bool) -> boo
     let response = match get(client, "/v1/ping").await {
         Ok(response) => response,
         Err(_) if is_loopback(url) && !is_named && is_port_free(url).await => {
-            report.bad(
+            report.warning(
                 "ping",
-                State::Warning,
                 format!("no server runs at {url}; the port is free"),
                 "`spacetime start` starts one.",
             );
@@ -97,7 +96,7 @@ async fn check_ping(report: &mut Report, client: &Client, is_named: bool) -> boo
                 true => "Is it running? `spacetime start` starts one. If something else has the port, give it another with --listen-addr, and save that with `spacetime server add`.",
                 false => "Is the address right (`spacetime server list`), and does the network let you there? A proxy is taken from HTTPS_PROXY.",
             };
-            report.bad("ping", State::Error, format!("{url}: {why}"), advice);
+            report.error("ping", format!("{url}: {why}"), advice);
             return false;
         }
     };
@@ -108,9 +107,8 @@ async fn check_ping(report: &mut Report, client: &Client, is_named: bool) -> boo
             true
         }
         status => {
-            report.bad(
+            report.error(
                 "ping",
-                State::Error,
                 format!("{url} answers {status}: that is no server of this kind"),
                 "Something else listens there. Stop it, or name the server's address with --server.",
             );
@@ -146,9 +144,8 @@ fn check_clock(report: &mut Report, response: &Response) {
         Err(behind) => behind.duration(),
     };
     if difference > CLOCK_DIFFERENCE_MAX {
-        report.bad(
+        report.warning(
             "clock",
-            State::Warning,
             format!(
                 "the server's clock and this one differ by {} s",
                 difference.as_secs()
@@ -162,21 +159,18 @@ async fn check_version(report: &mut Report, client: &Client) {
     let Ok(response) = get(client, "/v1/health").await else {
         return;
     };
-    let Some(health) = body(response)
-        .await
-        .and_then(|text| http::parse_json(&text).ok())
-    else {
+    let Some(health) = http::short_body(response, ANSWER_BYTES_MAX).await else {
         return;
     };
+    let health: Value = serde_json::from_slice(&health).unwrap_or_default();
     let (package, version) = (health["package_name"].as_str(), health["version"].as_str());
     let own = env!("CARGO_PKG_VERSION");
     match (package, version) {
         (Some("lightcone-server"), Some(version)) if version == own => {
             report.ok("version", version)
         }
-        (Some("lightcone-server"), Some(version)) => report.bad(
+        (Some("lightcone-server"), Some(version)) => report.warning(
             "version",
-            State::Warning,
             format!("the server is {version}, this program {own}"),
             "Use the same version of both.",
         ),
@@ -186,18 +180,6 @@ async fn check_version(report: &mut Report, client: &Client) {
         ),
         _ => {}
     }
-}
-
-/// The answer, if it is not longer than it should be.
-async fn body(mut response: Response) -> Option<String> {
-    let mut bytes = Vec::new();
-    while let Some(part) = response.chunk().await.ok()? {
-        bytes.extend_from_slice(&part);
-        if bytes.len() > ANSWER_BYTES_MAX {
-            return None;
-        }
-    }
-    String::from_utf8(bytes).ok()
 }
 
 /// True unless the server refuses the login.
@@ -219,7 +201,7 @@ async fn check_login(report: &mut Report, config: &Config, url: &str) -> bool {
         Err(error) => {
             let advice =
                 "Name the server by the address that it has now, or `spacetime logout -s SERVER`.";
-            report.bad(NAME, State::Error, error.to_string(), advice);
+            report.error(NAME, error.to_string(), advice);
             return false;
         }
     };
@@ -227,14 +209,13 @@ async fn check_login(report: &mut Report, config: &Config, url: &str) -> bool {
         Ok(identity) => identity.to_hex(),
         Err(error) => {
             let advice = "`spacetime logout`, then `spacetime login`.";
-            report.bad(NAME, State::Error, error.to_string(), advice);
+            report.error(NAME, error.to_string(), advice);
             return false;
         }
     };
-    if !(is_loopback(url) || url.starts_with("https://") || config.allows_insecure(url)) {
-        report.bad(
+    if !config.may_send_login(url) {
+        report.warning(
             NAME,
-            State::Warning,
             format!("as {identity}; not tried, because the connection is not encrypted"),
             "Use https, or agree with `spacetime server edit <server> --allow-insecure`.",
         );
@@ -243,9 +224,8 @@ async fn check_login(report: &mut Report, config: &Config, url: &str) -> bool {
     let client = client.with_token(token.clone());
     match get(&client, &format!("/v1/identity/{identity}/verify")).await {
         Ok(response) if response.status() == StatusCode::UNAUTHORIZED => {
-            report.bad(
+            report.error(
                 NAME,
-                State::Error,
                 format!("the server does not accept the login as {identity}"),
                 "It ended, or the server has other keys than when it gave it. `spacetime logout -s SERVER`, then log in again; with a new identity, databases of the old one are somebody else's.",
             );
@@ -254,9 +234,8 @@ async fn check_login(report: &mut Report, config: &Config, url: &str) -> bool {
         Ok(_) => {
             let is_renewed = config.renewal(url).is_some();
             match ends_within_a_day(&token) && !is_renewed {
-                true => report.bad(
+                true => report.warning(
                     NAME,
-                    State::Warning,
                     format!("as {identity}, which ends within a day"),
                     "spacetime login",
                 ),
@@ -265,7 +244,7 @@ async fn check_login(report: &mut Report, config: &Config, url: &str) -> bool {
             true
         }
         Err(why) => {
-            report.bad(NAME, State::Warning, why, "Try again.");
+            report.warning(NAME, why, "Try again.");
             false
         }
     }
@@ -291,17 +270,16 @@ async fn check_databases(
         let path = format!("/v1/database/{}/identity", http::encode(&name));
         match get(client, &path).await {
             Ok(response) if response.status().is_success() => report.ok("database", name),
-            Ok(response) if response.status() == StatusCode::NOT_FOUND => report.bad(
+            Ok(response) if response.status() == StatusCode::NOT_FOUND => report.note(
                 "database",
-                State::Note,
                 format!("`{name}` is not there yet"),
                 "spacetime publish",
             ),
             Ok(response) => {
                 let message = format!("`{name}`: the server answers {}", response.status());
-                report.bad("database", State::Warning, message, "Its log may say why.");
+                report.warning("database", message, "Its log may say why.");
             }
-            Err(why) => report.bad("database", State::Warning, why, "Try again."),
+            Err(why) => report.warning("database", why, "Try again."),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{ArgAction, ValueEnum};
 
 use super::job::{unsupported_language, Job, Lang, Source};
+use crate::build::csharp;
 use crate::error::{Error, Result};
 use crate::paths::absolute;
 use crate::project::{GenerateEntry, Project, Target};
@@ -139,19 +140,9 @@ pub fn jobs_of_target(project: &Project, target: &Target) -> Result<Vec<Job>> {
 impl Args {
     /// The module that the command line names, if it names one.
     fn source(&self) -> Option<Source> {
-        if let Some(path) = &self.module_def {
-            Some(Source::Definition(path.clone()))
-        } else if let Some(path) = &self.bin_path {
-            Some(Source::Wasm(path.clone()))
-        } else if let Some(path) = &self.js_path {
-            Some(Source::Js(path.clone()))
-        } else {
-            let directory = self.module_path.clone()?;
-            Some(Source::Project {
-                directory,
-                build_options: self.build_options.clone(),
-            })
-        }
+        let definition = self.module_def.clone().map(Source::Definition);
+        let module = [&self.bin_path, &self.js_path, &self.module_path];
+        definition.or_else(|| named_source(module, &self.build_options))
     }
 }
 
@@ -185,8 +176,8 @@ fn entry_job(
             if own == Target::default() {
                 project.check_module(target)?;
             }
-            source_of(&own, build_options.clone())
-                .or_else(|| source_of(target, build_options.clone()))
+            source_of(&own, &build_options)
+                .or_else(|| source_of(target, &build_options))
                 .map_or_else(|| default_source(&project.directory, build_options), Ok)?
         }
     };
@@ -204,18 +195,25 @@ fn entry_job(
     })
 }
 
-fn source_of(target: &Target, build_options: Option<String>) -> Option<Source> {
-    if let Some(path) = &target.bin_path {
-        Some(Source::Wasm(path.clone()))
-    } else if let Some(path) = &target.js_path {
-        Some(Source::Js(path.clone()))
-    } else {
-        let directory = target.module_path.clone()?;
-        Some(Source::Project {
-            directory,
-            build_options,
-        })
-    }
+fn source_of(target: &Target, build_options: &Option<String>) -> Option<Source> {
+    let module = [&target.bin_path, &target.js_path, &target.module_path];
+    named_source(module, build_options)
+}
+
+/// A module by its WebAssembly file, its JavaScript file or its directory, the first that is named.
+fn named_source(
+    [wasm, js, directory]: [&Option<PathBuf>; 3],
+    build_options: &Option<String>,
+) -> Option<Source> {
+    let project = |directory| Source::Project {
+        directory,
+        build_options: build_options.clone(),
+    };
+    let file = wasm
+        .clone()
+        .map(Source::Wasm)
+        .or(js.clone().map(Source::Js));
+    file.or_else(|| directory.clone().map(project))
 }
 
 fn default_source(directory: &Path, build_options: Option<String>) -> Result<Source> {
@@ -251,7 +249,7 @@ fn plain_job(args: &Args, directory: &Path, target: Option<&Target>) -> Result<J
     };
     let source = match args.source() {
         Some(source) => source,
-        None => match target.and_then(|t| source_of(t, args.build_options.clone())) {
+        None => match target.and_then(|t| source_of(t, &args.build_options)) {
             Some(source) => source,
             None => default_source(directory, args.build_options.clone())?,
         },
@@ -286,11 +284,7 @@ pub fn detect_language(directory: &Path) -> Option<Lang> {
     } else if has("Cargo.toml") {
         Some(Lang::Rust)
     } else {
-        let entries = std::fs::read_dir(directory).ok()?;
-        let has_csproj = entries
-            .flatten()
-            .any(|e| e.path().extension().is_some_and(|x| x == "csproj"));
-        has_csproj.then_some(Lang::Csharp)
+        csharp::projects(directory).next().map(|_| Lang::Csharp)
     }
 }
 

@@ -9,6 +9,7 @@ use lightcone_codegen::{GeneratedFile, PREFIX};
 use super::job::{Job, Lang};
 use crate::error::{Error, Result};
 use crate::output::remark;
+use crate::paths::entries_if_there;
 use crate::prompt;
 
 pub fn write(out_dir: &Path, files: &[GeneratedFile], job: &Job) -> Result<()> {
@@ -74,12 +75,7 @@ fn rustfmt(files: &[GeneratedFile]) -> std::result::Result<Vec<String>, String> 
 }
 
 fn find_generated(directory: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
-    let entries = match std::fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(Error::file("read", directory, error)),
-    };
-    for entry in entries {
+    for entry in entries_if_there(directory)?.into_iter().flatten() {
         let entry = entry.map_err(|e| Error::file("read", directory, e))?;
         let (path, kind) = (
             entry.path(),

@@ -7,6 +7,7 @@ use include_dir::Dir;
 use serde_json::{json, Value};
 
 use super::plan::{kebab, Plan, Source};
+use crate::build::csharp;
 use crate::error::{Error, Result};
 
 /// What assistants that write code should know of such a project.
@@ -82,11 +83,7 @@ fn write_directory(directory: &Dir<'_>, root: &Path, plan: &Plan) -> Result<()> 
             Some(text) => text.replace("{{database}}", &plan.database).into_bytes(),
             None => file.contents().to_vec(),
         };
-        let write = || {
-            path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-            std::fs::write(&path, contents)
-        };
-        write().map_err(|e| Error::file("write", &path, e))?;
+        write_below(&path, &contents)?;
     }
     for below in directory.dirs() {
         write_directory(below, root, plan)?;
@@ -144,9 +141,14 @@ fn write_new(path: &Path, text: &str) -> Result<()> {
     if path.exists() {
         return Ok(());
     }
+    write_below(path, text.as_bytes())
+}
+
+/// Writes a file and makes the directories above it.
+fn write_below(path: &Path, contents: &[u8]) -> Result<()> {
     let write = || {
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-        std::fs::write(path, text)
+        std::fs::write(path, contents)
     };
     write().map_err(|e| Error::file("write", path, e))
 }
@@ -181,9 +183,7 @@ fn npm_package(path: &Path, name: Option<&str>, plan: &Plan) -> Result<()> {
 
 /// The projects of C# in a directory.
 fn csharp_projects(directory: &Path) -> Result<()> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let paths = entries.map(|entry| entry.path());
-    for path in paths.filter(|path| path.extension().is_some_and(|e| e == "csproj")) {
+    for path in csharp::projects(directory) {
         let mut text = std::fs::read_to_string(&path).map_err(|e| Error::file("read", &path, e))?;
         for package in ["SpacetimeDB.Runtime", "SpacetimeDB.ClientSDK"] {
             text = with_version(&text, package, &compatible_range());

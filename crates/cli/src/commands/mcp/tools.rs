@@ -26,99 +26,76 @@ pub(super) struct Tools {
 impl Tools {
     /// The descriptions, in the order of the chapter; `logs` is ours.
     pub fn list(&self) -> Vec<Value> {
-        let mut tools = Vec::new();
-        let mut add = |name: &str,
-                       title: &str,
-                       description: &str,
-                       own: &[(&str, Value)],
-                       required: &[&str],
-                       writes: bool| {
-            let mut properties: Map<String, Value> = own
-                .iter()
-                .map(|(key, schema)| ((*key).to_owned(), schema.clone()))
-                .collect();
-            let mut required: Vec<&str> = required.to_vec();
+        let text = |what: &str| json!({ "type": "string", "description": what });
+        let none = json!({});
+        let sql = match self.allow_writes {
+            true => "Run an SQL statement; SELECT, INSERT, UPDATE and DELETE",
+            false => "Run an SQL query: a SELECT",
+        };
+        let tools = [
+            (
+                "list_databases",
+                "List databases",
+                "The databases of the login, with their names",
+                none.clone(),
+            ),
+            (
+                "ping",
+                "Ping",
+                "Is the server there?",
+                json!({ "message": text("comes back") }),
+            ),
+            (
+                "get_schema",
+                "Schema",
+                "Tables, types, reducers and other functions of the database's module",
+                none,
+            ),
+            ("sql", "SQL", sql, json!({ "sql": text("one statement") })),
+            (
+                "call",
+                "Call a reducer",
+                "Run a reducer, a transaction of the module",
+                json!({
+                    "reducer": text("its name"),
+                    "args": { "type": "array", "description": "its arguments" },
+                }),
+            ),
+            (
+                "logs",
+                "Logs",
+                "The last lines of the module's log, as JSON",
+                json!({ "num_lines": { "type": "integer", "description": "how many lines, counted from the end" } }),
+            ),
+        ];
+        let mut described = Vec::new();
+        for (name, title, description, mut properties) in tools {
+            let is_left_out = match name {
+                "list_databases" => self.database.is_some(),
+                "call" => !self.allow_writes,
+                _ => false,
+            };
+            if is_left_out {
+                continue;
+            }
+            let mut required = match name {
+                "sql" => vec!["sql"],
+                "call" => vec!["reducer"],
+                _ => Vec::new(),
+            };
             if self.database.is_none() && !matches!(name, "ping" | "list_databases") {
-                properties.insert(
-                    "database".into(),
-                    json!({ "type": "string", "description": "name or identity" }),
-                );
+                properties["database"] = text("name or identity");
                 required.insert(0, "database");
             }
-            tools.push(json!({
+            let writes = name == "call" || (name == "sql" && self.allow_writes);
+            described.push(json!({
                 "name": name,
                 "description": description,
                 "inputSchema": { "type": "object", "properties": properties, "required": required },
                 "annotations": { "title": title, "readOnlyHint": !writes, "destructiveHint": writes, "openWorldHint": false },
             }));
-        };
-        let text = |what: &str| json!({ "type": "string", "description": what });
-        if self.database.is_none() {
-            add(
-                "list_databases",
-                "List databases",
-                "The databases of the login, with their names",
-                &[],
-                &[],
-                false,
-            );
         }
-        add(
-            "ping",
-            "Ping",
-            "Is the server there?",
-            &[("message", text("comes back"))],
-            &[],
-            false,
-        );
-        add(
-            "get_schema",
-            "Schema",
-            "Tables, types, reducers and other functions of the database's module",
-            &[],
-            &[],
-            false,
-        );
-        let sql = match self.allow_writes {
-            true => "Run an SQL statement; SELECT, INSERT, UPDATE and DELETE",
-            false => "Run an SQL query: a SELECT",
-        };
-        add(
-            "sql",
-            "SQL",
-            sql,
-            &[("sql", text("one statement"))],
-            &["sql"],
-            self.allow_writes,
-        );
-        if self.allow_writes {
-            let own = [
-                ("reducer", text("its name")),
-                (
-                    "args",
-                    json!({ "type": "array", "description": "its arguments" }),
-                ),
-            ];
-            add(
-                "call",
-                "Call a reducer",
-                "Run a reducer, a transaction of the module",
-                &own,
-                &["reducer"],
-                true,
-            );
-        }
-        let lines =
-            json!({ "type": "integer", "description": "how many lines, counted from the end" });
-        add(
-            "logs",
-            "Logs",
-            "The last lines of the module's log, as JSON",
-            &[("num_lines", lines)],
-            &[],
-            false,
-        );
-        tools
+        described
     }
 
     /// Runs a tool. The outer error is one of the request, the inner one is the tool's.

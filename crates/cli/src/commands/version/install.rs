@@ -28,10 +28,7 @@ pub(super) fn install(paths: &Paths, version: &str, from: Option<&Path>, yes: bo
     if target.exists() {
         let question = format!("Version {version} is installed already. Replace it?");
         if !prompt::confirm(&question, yes) {
-            return Err(Error::coded(
-                "LC0882",
-                format!("version {version} was kept as it is. --yes replaces it."),
-            ));
+            return Err(kept(version));
         }
     }
     copy(&programs, &paths.bin_dir, &target)?;
@@ -58,13 +55,7 @@ pub(super) fn link_to(paths: &Paths, version: &str, directory: &Path, yes: bool)
     for name in PROGRAMS {
         let file = directory.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
         if !file.is_file() {
-            return Err(Error::coded(
-                "LC0882",
-                format!(
-                    "{} has no program `{name}`. Both programs belong to a version.",
-                    directory.display()
-                ),
-            ));
+            return Err(no_program(&directory, name));
         }
     }
     let target = paths.bin_dir.join(version);
@@ -72,10 +63,7 @@ pub(super) fn link_to(paths: &Paths, version: &str, directory: &Path, yes: bool)
         Ok(there) if there.is_symlink() => {
             let question = format!("Version {version} is a link already. Lead it elsewhere?");
             if !prompt::confirm(&question, yes) {
-                return Err(Error::coded(
-                    "LC0882",
-                    format!("version {version} was kept as it is. --yes replaces it."),
-                ));
+                return Err(kept(version));
             }
         }
         Ok(_) => {
@@ -96,6 +84,17 @@ pub(super) fn link_to(paths: &Paths, version: &str, directory: &Path, yes: bool)
     Ok(())
 }
 
+fn kept(version: &str) -> Error {
+    let text = format!("version {version} was kept as it is. --yes replaces it.");
+    Error::coded("LC0882", text)
+}
+
+fn no_program(directory: &Path, name: &str) -> Error {
+    let directory = directory.display();
+    let text = format!("{directory} has no program `{name}`. Both programs belong to a version.");
+    Error::coded("LC0882", text)
+}
+
 fn not_this(version: &str, own: &str) -> Error {
     Error::coded(
         "LC0883",
@@ -109,24 +108,16 @@ fn not_this(version: &str, own: &str) -> Error {
 /// The files to copy, with their names there. Other builds call the command `spacetimedb-cli`.
 fn find_programs(directory: &Path) -> Result<Vec<(PathBuf, &'static str)>> {
     let find = |name: &'static str| {
-        let others = [name, "spacetimedb-cli"];
-        let candidates = if name == PROGRAMS[0] {
-            &others[..]
-        } else {
-            &others[..1]
+        let candidates = match name == PROGRAMS[0] {
+            true => &[name, "spacetimedb-cli"][..],
+            false => &[name],
         };
         let files = candidates
             .iter()
             .map(|name| directory.join(format!("{name}{}", std::env::consts::EXE_SUFFIX)));
         match files.into_iter().find(|file| file.is_file()) {
             Some(file) => Ok((file, name)),
-            None => Err(Error::coded(
-                "LC0882",
-                format!(
-                    "{} has no program `{name}`. Both programs belong to a version.",
-                    directory.display()
-                ),
-            )),
+            None => Err(no_program(directory, name)),
         }
     };
     PROGRAMS.into_iter().map(find).collect()
