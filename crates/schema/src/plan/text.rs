@@ -134,26 +134,20 @@ impl Printer<'_> {
         match step {
             Step::RemoveView { view } => {
                 let kind = self.old.view(view).map_or("view", view_kind);
-                let (removed, name) = (self.removed(), self.name(view));
-                write!(self.out, "▸ {removed} {kind}: {name}\n\n")
+                self.line(self.removed(), &format!("{kind}:"), view)?;
+                self.out.write_str("\n")
             }
             Step::SetAsideTable { table, old } => {
                 let (word, name) = (self.paint(Paint::Changed, "Set aside"), self.name(table));
                 let migration = self.new.migration.as_ref();
-                match migration.filter(|migration| migration.is_by_rows()) {
-                    Some(migration) if migration.row_function(old).is_none() => writeln!(
-                        self.out,
-                        "▸ {word} table: {name} (its rows go with it)"
-                    ),
-                    Some(_) => writeln!(
-                        self.out,
-                        "▸ {word} table: {name} (its rows are migrated one by one, while the module runs)"
-                    ),
-                    None => writeln!(
-                        self.out,
-                        "▸ {word} table: {name} (the migration function reads it as {old})"
-                    ),
-                }
+                let how = match migration.filter(|migration| migration.is_by_rows()) {
+                    Some(migration) if migration.row_function(old).is_none() => {
+                        "its rows go with it".to_owned()
+                    }
+                    Some(_) => "its rows are migrated one by one, while the module runs".to_owned(),
+                    None => format!("the migration function reads it as {old}"),
+                };
+                writeln!(self.out, "▸ {word} table: {name} ({how})")
             }
             Step::RunMigration => {
                 let word = self.paint(Paint::Changed, "Runs");
@@ -166,28 +160,13 @@ impl Printer<'_> {
                     "▸ {word} until all rows are migrated, before any of the above"
                 )
             }
-            Step::RemoveOldTable { table } => {
-                let (removed, name) = (self.removed(), self.name(table));
-                writeln!(self.out, "▸ {removed} old table: {name}")
-            }
+            Step::RemoveOldTable { table } => self.line(self.removed(), "old table:", table),
             Step::RemoveTable { table } => {
-                let (removed, name) = (self.removed(), self.name(table));
-                write!(self.out, "▸ {removed} table: {name}\n\n")
+                self.line(self.removed(), "table:", table)?;
+                self.out.write_str("\n")
             }
-            Step::RemoveRowLevelSecurity { sql } => {
-                let removed = self.removed();
-                write!(
-                    self.out,
-                    "▸ {removed} row level security policy:\n    `{sql}`\n"
-                )
-            }
-            Step::AddRowLevelSecurity { sql } => {
-                let created = self.created();
-                write!(
-                    self.out,
-                    "▸ {created} row level security policy:\n    `{sql}`\n"
-                )
-            }
+            Step::RemoveRowLevelSecurity { sql } => self.policy(self.removed(), sql),
+            Step::AddRowLevelSecurity { sql } => self.policy(self.created(), sql),
             Step::AddTable { table } => self.new.table(table).map_or(Ok(()), |t| self.new_table(t)),
             Step::AddView { view } => self.new.view(view).map_or(Ok(()), |v| self.new_view(v)),
             Step::DisconnectAllUsers => {
@@ -197,17 +176,22 @@ impl Printer<'_> {
                 writeln!(self.out, "{warning}")
             }
             Step::ChangeAccess { table } => self.access(table),
-            Step::ChangeColumns { table } => {
-                let (changed, name) = (self.changed(), self.name(table));
-                writeln!(self.out, "▸ {changed} columns for table {name}")
-            }
+            Step::ChangeColumns { table } => self.line(self.changed(), "columns for table", table),
             Step::ReschemaEventTable { table } => {
-                let (changed, name) = (self.changed(), self.name(table));
-                writeln!(self.out, "▸ {changed} schema of event table {name}")
+                self.line(self.changed(), "schema of event table", table)
             }
             Step::ChangeTableAccessorName { table } => self.table_accessor(table),
             step => self.part_of_table(step),
         }
+    }
+
+    fn line(&mut self, word: Painted<&str>, what: &str, name: &str) -> fmt::Result {
+        let name = self.name(name);
+        writeln!(self.out, "▸ {word} {what} {name}")
+    }
+
+    fn policy(&mut self, word: Painted<&str>, sql: &str) -> fmt::Result {
+        writeln!(self.out, "▸ {word} row level security policy:\n    `{sql}`")
     }
 
     /// Steps about something inside of a table that both or one of the definitions have.
