@@ -286,7 +286,7 @@ section! {
 
             /// What one module may log on average, in bytes; what is more is left out and counted.
             module_log_bytes_per_second: u64 = 1 << 20;
-                bounds "what one module logs on average; `BURST_SECONDS` (`crates/database/src/module_log/mod.rs`) times \
+                bounds "what one module logs on average; `BURST_SECONDS` (`crates/database/src/module_log/buffer.rs`) times \
                     as much at once";
                 reached "records are left out; one line a second says how many, LC0124";
 
