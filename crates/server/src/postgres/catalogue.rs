@@ -38,8 +38,8 @@ use crate::database::Rights;
 
 /// At most so many characters of a question come back in a refusal.
 const SHOWN_CHARS_MAX: usize = 2_000;
-/// The stack of a question: what reads it, and what drops its tree, calls itself. 48 floors of the parser take 1.5 MiB, a chain of
-/// operators that is as long as it may be 0.7 MiB, both with little optimization.
+/// The stack for a large question: what reads it, and what drops its tree, calls itself. 48 floors of the parser take 1.5 MiB, a
+/// chain of operators that is as long as it may be 0.7 MiB, with little optimization.
 const STACK_BYTES: usize = 16 << 20;
 /// An answer of the catalogue has at most so many bytes, before it is written as messages.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
@@ -103,23 +103,26 @@ impl Catalogue {
                 .any(|view| (sees_all || view.is_public) && view.name.eq_ignore_ascii_case(name))
     }
 
-    /// Answers a question, on a thread of its own; if it is only described, with the columns of the answer.
+    /// Answers a question; if it is only described, with the columns of the answer.
     pub fn answer(
         &self,
         text: &str,
         is_described: bool,
         cancelled: &Cancelled,
     ) -> Result<SmallTable, Failure> {
+        let tokens = read::tokens(text).map_err(|reason| not_answered(text, &reason))?;
+        let is_large = read::is_large(&tokens);
+        let answer = || self.answer_here(text, tokens, is_described, cancelled);
+        if !is_large {
+            return answer();
+        }
         std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new()
-                .name("question".to_owned())
-                .stack_size(STACK_BYTES)
-                .spawn_scoped(scope, || self.answer_here(text, is_described, cancelled));
-            let refused = |error| {
+            let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+            let thread = thread.spawn_scoped(scope, answer).map_err(|error| {
                 let message = format!("the system has no thread for the question: {error}");
                 Failure::new(state::INTERNAL, message)
-            };
-            let answer = thread.map_err(refused)?.join();
+            })?;
+            let answer = thread.join();
             answer.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
@@ -127,12 +130,13 @@ impl Catalogue {
     fn answer_here(
         &self,
         text: &str,
+        tokens: Vec<Token>,
         is_described: bool,
         cancelled: &Cancelled,
     ) -> Result<SmallTable, Failure> {
         let seen = Seen::new(&self.module, self.rights, self.asker.clone());
         let refused = |reason: String| not_answered(text, &reason);
-        let query = read::read(text).map_err(refused)?;
+        let query = read::read(tokens).map_err(refused)?;
         let plan = bind::bind(&query, &seen, is_described).map_err(|unbound| match unbound {
             Unbound::Refused(reason) => refused(reason),
             Unbound::Failed(failure) => failure,

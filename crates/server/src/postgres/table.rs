@@ -76,6 +76,15 @@ impl SmallTable {
         SmallTable::of(name, AlgebraicType::String, text(value))
     }
 
+    /// Bytes of its texts, which no message is shorter than.
+    pub fn text_bytes(&self) -> usize {
+        let bytes = |cell: &Cell| match cell {
+            Cell::Value(AlgebraicValue::String(text)) => text.len(),
+            _ => 0,
+        };
+        self.rows.iter().flatten().map(bytes).sum()
+    }
+
     pub fn column_types(&self) -> ProductType {
         ProductType::new(
             self.columns

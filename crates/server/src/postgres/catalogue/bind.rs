@@ -58,6 +58,7 @@ pub(super) fn bind(query: &Query, seen: &Seen<'_>, is_described: bool) -> Done<P
         height: 0,
         read_values: 0,
         with: Vec::new(),
+        extras: None,
     };
     binder.query(query, None)
 }
@@ -71,10 +72,9 @@ struct Binder<'b> {
     read_values: usize,
     /// Named questions, the innermost last.
     with: Vec<(String, Rc<Plan>)>,
+    /// What is gathered while the items of a question are bound. None: there can be none here.
+    extras: Option<Vec<Extra>>,
 }
-
-/// What is gathered while the items of a question are bound. None: there can be none here.
-type Extras<'e> = Option<&'e mut Vec<Extra>>;
 
 impl Binder<'_> {
     fn query(&mut self, query: &Query, outer: Option<&Scope<'_>>) -> Done<Plan> {
@@ -82,7 +82,7 @@ impl Binder<'_> {
         if self.plans > PLANS_MAX {
             return Err(format!("it consists of more than {PLANS_MAX} questions").into());
         }
-        let known = self.with.len();
+        let (known, around) = (self.with.len(), self.extras.take());
         for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
             let Cte {
                 alias,
@@ -98,7 +98,16 @@ impl Binder<'_> {
         }
         let plan = self.query_with(query, outer);
         self.with.truncate(known);
+        self.extras = around;
         plan
+    }
+
+    /// Binds where there is one row, and no function of several.
+    fn plainly<T>(&mut self, bind: impl FnOnce(&mut Self) -> Done<T>) -> Done<T> {
+        let around = self.extras.take();
+        let bound = bind(self);
+        self.extras = around;
+        bound
     }
 
     fn query_with(&mut self, query: &Query, outer: Option<&Scope<'_>>) -> Done<Plan> {
@@ -170,7 +179,7 @@ impl Binder<'_> {
     ) -> Done<(Option<Bound>, Option<Bound>)> {
         let (mut limit, mut offset) = (None, None);
         let scope = Scope::new(None);
-        let mut number = |expr: &Expr| self.expr(expr, &scope, &mut None).map(|(bound, _)| bound);
+        let mut number = |expr: &Expr| self.expr(expr, &scope).map(|(bound, _)| bound);
         match clause {
             None => {}
             Some(LimitClause::LimitOffset {
@@ -222,7 +231,7 @@ impl Binder<'_> {
                 let mut columns: Vec<(String, Type)> = Vec::new();
                 let mut bound = Vec::new();
                 for row in &values.rows {
-                    let (values, types) = self.list(row.iter(), &scope, &mut None)?;
+                    let (values, types) = self.list(row.iter(), &scope)?;
                     for (nth, ty) in types.into_iter().enumerate() {
                         match columns.get_mut(nth) {
                             Some(column) => column.1 = common(&[column.1, ty]),
@@ -305,7 +314,7 @@ impl Binder<'_> {
         if let Some(filter) = selection {
             plan.filter = self.conditions(filter, &scope)?;
         }
-        let mut extras = Vec::new();
+        self.extras = Some(Vec::new());
         let mut columns: Vec<(String, Type)> = Vec::new();
         for item in projection {
             check_names(&columns)?;
@@ -320,7 +329,7 @@ impl Binder<'_> {
                     continue;
                 }
             };
-            let (bound, ty) = self.expr(expr, &scope, &mut Some(&mut extras))?;
+            let (bound, ty) = self.expr(expr, &scope)?;
             columns.push((alias.unwrap_or_else(|| name_of(expr)), ty));
             plan.items.push(bound);
         }
@@ -333,10 +342,11 @@ impl Binder<'_> {
                 Some(SelectItem::ExprWithAlias { expr: item, .. }) if !is_column => item,
                 _ => expr,
             };
-            plan.group.push(self.expr(expr, &scope, &mut None)?.0);
+            let (bound, _) = self.plainly(|binder| binder.expr(expr, &scope))?;
+            plan.group.push(bound);
         }
         if let Some(having) = having {
-            let (bound, _) = self.expr(having, &scope, &mut Some(&mut extras))?;
+            let (bound, _) = self.expr(having, &scope)?;
             plan.having = Some(bound);
         }
         check_names(&columns)?;
@@ -345,7 +355,7 @@ impl Binder<'_> {
             let at = match output(&by.expr, &columns) {
                 Some(at) => at,
                 None => {
-                    let (bound, _) = self.expr(&by.expr, &scope, &mut Some(&mut extras))?;
+                    let (bound, _) = self.expr(&by.expr, &scope)?;
                     plan.items.push(bound);
                     plan.items.len() - 1
                 }
@@ -356,17 +366,16 @@ impl Binder<'_> {
             None | Some(Distinct::All) => None,
             Some(Distinct::Distinct) => Some((0..columns.len()).collect()),
             Some(Distinct::On(list)) => {
-                let (bound, _) = self.list(list.iter(), &scope, &mut Some(&mut extras))?;
+                let (bound, _) = self.list(list.iter(), &scope)?;
                 let first = plan.items.len();
                 plan.items.extend(bound);
                 Some((first..plan.items.len()).collect())
             }
         };
-        let aggregates = extras
-            .iter()
-            .any(|extra| matches!(extra, Extra::Aggregate { .. }));
+        plan.extras = self.extras.take().unwrap_or_default();
+        let mut extras = plan.extras.iter();
+        let aggregates = extras.any(|extra| matches!(extra, Extra::Aggregate { .. }));
         plan.is_grouped = aggregates || !plan.group.is_empty() || plan.having.is_some();
-        plan.extras = extras;
         if plan.is_grouped {
             grouping::check(&plan, &scope)?;
         }

@@ -110,7 +110,8 @@ fn translated(written: &str) -> Option<String> {
                         '[' | '\\' => return None,
                         // A range, unless it stands at the beginning or the end.
                         '-' if !is_first && rest.peek() != Some(&']') => made.push('-'),
-                        c => literal(c, &mut made).or_else(|| Some(made.push(c)))?,
+                        c if c.is_alphanumeric() => made.push(c),
+                        c => literal(c, &mut made)?,
                     }
                     is_first = false;
                 }

@@ -538,7 +538,7 @@ mod tests {
         let module = Arc::new(ModuleDef::validate(raw).expect("a module"));
         let seen = Seen::new(&module, Rights::default(), Asker::default());
         let text = "SELECT count(*) FROM generate_series(1, 1000) x WHERE x % 2 = 0";
-        let query = read::read(text).expect("a question");
+        let query = read::tokens(text).and_then(read::read).expect("a question");
         let Ok(plan) = bind::bind(&query, &seen, false) else {
             panic!("it is bound");
         };

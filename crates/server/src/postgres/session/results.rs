@@ -34,6 +34,7 @@ impl Session {
         table: &SmallTable,
         formats: &[Format],
     ) -> Result<Outcome, Failure> {
+        self.check_memory(table)?;
         let rows = self.held(table.messages(formats))?;
         let tag = format!("SELECT {}", table.rows.len());
         Ok(Outcome {
@@ -48,12 +49,21 @@ impl Session {
         table: &SmallTable,
         lines: CopyRows,
     ) -> Result<Outcome, Failure> {
+        self.check_memory(table)?;
         let rows = self.held(lines.lines_of_table(table))?;
         let tag = format!("COPY {}", table.rows.len());
         Ok(Outcome {
             columns: None,
             pending: Pending::new([rows].into(), tag).copied(table.columns.len()),
         })
+    }
+
+    /// Refuses what the client could not hold, before it is written: that takes this thread's time.
+    fn check_memory(&self, table: &SmallTable) -> Result<(), Failure> {
+        let mut memory = self.holder.memory();
+        memory
+            .set(table.text_bytes())
+            .map_err(Failure::of_statement)
     }
 
     /// Counts what was made here as the client's.

@@ -8,15 +8,10 @@ use super::super::values::Type;
 use super::scope::Scope;
 use super::syntax::{is_descending, refuse_if, Call};
 use super::unbound::{Done, Unbound};
-use super::{Binder, Extras};
+use super::Binder;
 
 impl Binder<'_> {
-    pub(super) fn call(
-        &mut self,
-        call: Call<'_>,
-        scope: &Scope<'_>,
-        extras: &mut Extras<'_>,
-    ) -> Done<(Bound, Type)> {
+    pub(super) fn call(&mut self, call: Call<'_>, scope: &Scope<'_>) -> Done<(Bound, Type)> {
         let name = call.name.as_str();
         if let Some(window) = call.over {
             let WindowSpec {
@@ -29,28 +24,28 @@ impl Binder<'_> {
                 return Err("a frame of a window is not supported".into());
             };
             refuse_if(name != "row_number", &format!("{name}() OVER"))?;
-            let (partition, _) = self.list(partition_by.iter(), scope, &mut None)?;
+            let (partition, _) = self.plainly(|binder| binder.list(partition_by.iter(), scope))?;
             let order = self.sorted(order_by, scope)?;
-            return extra(extras, Extra::RowNumber { partition, order }, Type::Int8);
+            return self.extra(Extra::RowNumber { partition, order }, Type::Int8);
         }
         let is_aggregate = aggregate(name, None).is_some();
         let is_plain = !call.is_distinct && call.order.is_empty() && call.filter.is_none();
         refuse_if(!is_aggregate && !is_plain, &format!("a clause of {name}()"))?;
         let arguments = call.arguments.into_iter();
         if let Some((series, columns)) = series(name, None) {
-            let (arguments, types) = self.list(arguments, scope, &mut None)?;
+            let (arguments, types) = self.plainly(|binder| binder.list(arguments, scope))?;
             let ty = match (&columns[..], types.first()) {
                 ([_], Some(ty)) if name == "unnest" => ty.element(),
                 ([(_, ty)], _) => *ty,
                 _ => Type::Pair,
             };
-            return extra(extras, Extra::Series { series, arguments }, ty);
+            return self.extra(Extra::Series { series, arguments }, ty);
         }
         if is_aggregate {
-            let (arguments, types) = self.list(arguments, scope, &mut None)?;
+            let (arguments, types) = self.plainly(|binder| binder.list(arguments, scope))?;
             let (aggregate, ty) = aggregate(name, types.first().copied()).expect("it is one");
             let filter = match call.filter {
-                Some(filter) => Some(self.expr(filter, scope, &mut None)?.0),
+                Some(filter) => Some(self.plainly(|binder| binder.expr(filter, scope))?.0),
                 None => None,
             };
             let made = Extra::Aggregate {
@@ -60,9 +55,9 @@ impl Binder<'_> {
                 order: self.sorted(call.order, scope)?,
                 filter,
             };
-            return extra(extras, made, ty);
+            return self.extra(made, ty);
         }
-        let (arguments, types) = self.list(arguments, scope, extras)?;
+        let (arguments, types) = self.list(arguments, scope)?;
         let is_pattern = name == "substring" && types.get(1) == Some(&Type::Text);
         refuse_if(is_pattern, "substring() with a pattern")?;
         let found =
@@ -73,18 +68,18 @@ impl Binder<'_> {
     fn sorted(&mut self, order: &[OrderByExpr], scope: &Scope<'_>) -> Done<Vec<(Bound, bool)>> {
         let mut sorted = Vec::new();
         for by in order {
-            let (bound, _) = self.expr(&by.expr, scope, &mut None)?;
+            let (bound, _) = self.plainly(|binder| binder.expr(&by.expr, scope))?;
             sorted.push((bound, is_descending(by)?));
         }
         Ok(sorted)
     }
-}
 
-fn extra(extras: &mut Extras<'_>, made: Extra, ty: Type) -> Done<(Bound, Type)> {
-    let list = extras.as_deref_mut();
-    let list = list.ok_or(Unbound::from(
-        "a function of several rows stands where there is one",
-    ))?;
-    list.push(made);
-    Ok((Bound::Extra(list.len() - 1), ty))
+    fn extra(&mut self, made: Extra, ty: Type) -> Done<(Bound, Type)> {
+        let list = self.extras.as_mut();
+        let list = list.ok_or(Unbound::from(
+            "a function of several rows stands where there is one",
+        ))?;
+        list.push(made);
+        Ok((Bound::Extra(list.len() - 1), ty))
+    }
 }

@@ -14,7 +14,7 @@ use super::super::values::{Type, Value};
 use super::scope::Scope;
 use super::syntax::*;
 use super::unbound::Done;
-use super::{Binder, Extras};
+use super::Binder;
 
 /// The tree of an expression is so high at most: what reads it afterwards calls itself for each floor.
 const HEIGHT_MAX: usize = 96;
@@ -27,36 +27,23 @@ impl Binder<'_> {
         &mut self,
         list: impl Iterator<Item = &'e Expr>,
         scope: &Scope<'_>,
-        extras: &mut Extras<'_>,
     ) -> Done<(Vec<Bound>, Vec<Type>)> {
         let (mut bound, mut types) = (Vec::new(), Vec::new());
         for expr in list {
-            let (one, ty) = self.expr(expr, scope, extras)?;
+            let (one, ty) = self.expr(expr, scope)?;
             bound.push(one);
             types.push(ty);
         }
         Ok((bound, types))
     }
 
-    fn boxed(
-        &mut self,
-        expr: &Expr,
-        scope: &Scope<'_>,
-        extras: &mut Extras<'_>,
-    ) -> Done<Box<Bound>> {
-        self.expr(expr, scope, extras)
-            .map(|(bound, _)| Box::new(bound))
+    fn boxed(&mut self, expr: &Expr, scope: &Scope<'_>) -> Done<Box<Bound>> {
+        self.expr(expr, scope).map(|(bound, _)| Box::new(bound))
     }
 
-    fn two(
-        &mut self,
-        left: &Expr,
-        right: &Expr,
-        scope: &Scope<'_>,
-        extras: &mut Extras<'_>,
-    ) -> Done<Two> {
-        let (left, left_type) = self.expr(left, scope, extras)?;
-        let (right, right_type) = self.expr(right, scope, extras)?;
+    fn two(&mut self, left: &Expr, right: &Expr, scope: &Scope<'_>) -> Done<Two> {
+        let (left, left_type) = self.expr(left, scope)?;
+        let (right, right_type) = self.expr(right, scope)?;
         // A name is compared with the number that it stands for.
         let named = |bound, ty, other| match (ty, other) {
             (Type::Text, Type::Relation | Type::Kind) => Bound::Cast(Box::new(bound), ty, other),
@@ -73,50 +60,40 @@ impl Binder<'_> {
         self.query(query, Some(scope)).map(Rc::new)
     }
 
-    pub(super) fn expr(
-        &mut self,
-        expr: &Expr,
-        scope: &Scope<'_>,
-        extras: &mut Extras<'_>,
-    ) -> Done<(Bound, Type)> {
+    pub(super) fn expr(&mut self, expr: &Expr, scope: &Scope<'_>) -> Done<(Bound, Type)> {
         self.height += 1;
         if self.height > HEIGHT_MAX {
             return Err(
                 format!("more than {HEIGHT_MAX} operators stand behind and in each other").into(),
             );
         }
-        let bound = self.bound(expr, scope, extras);
+        let bound = self.bound(expr, scope);
         self.height -= 1;
         bound
     }
 
-    fn bound(
-        &mut self,
-        expr: &Expr,
-        scope: &Scope<'_>,
-        extras: &mut Extras<'_>,
-    ) -> Done<(Bound, Type)> {
+    fn bound(&mut self, expr: &Expr, scope: &Scope<'_>) -> Done<(Bound, Type)> {
         let is_insensitive = matches!(expr, Expr::ILike { .. });
         Ok(match expr {
-            Expr::Nested(inner) => self.expr(inner, scope, extras)?,
-            Expr::Collate { expr, collation: _ } => self.expr(expr, scope, extras)?,
+            Expr::Nested(inner) => self.expr(inner, scope)?,
+            Expr::Collate { expr, collation: _ } => self.expr(expr, scope)?,
             Expr::Value(literal) => constant(literal)?,
             Expr::Identifier(name) => match of_word(name) {
-                Some(call) => self.call(call, scope, extras)?,
+                Some(call) => self.call(call, scope)?,
                 None => scope.column(&[folded(name)])?,
             },
             Expr::CompoundIdentifier(_) => scope.column(&name_parts(expr).unwrap_or_default())?,
             Expr::UnaryOp { op, expr } => match op {
-                UnaryOperator::Not => (Bound::Not(self.boxed(expr, scope, extras)?), Type::Bool),
-                UnaryOperator::Plus => self.expr(expr, scope, extras)?,
+                UnaryOperator::Not => (Bound::Not(self.boxed(expr, scope)?), Type::Bool),
+                UnaryOperator::Plus => self.expr(expr, scope)?,
                 UnaryOperator::Minus => {
-                    let (bound, ty) = self.expr(expr, scope, extras)?;
+                    let (bound, ty) = self.expr(expr, scope)?;
                     (Bound::Negative(Box::new(bound)), ty)
                 }
                 op => return Err(format!("operator {op} is not supported").into()),
             },
             Expr::BinaryOp { op, .. } if matches!(op, BinaryOperator::And | BinaryOperator::Or) => {
-                let (list, _) = self.list(chain(expr, op).into_iter(), scope, extras)?;
+                let (list, _) = self.list(chain(expr, op).into_iter(), scope)?;
                 let bound = match op {
                     BinaryOperator::And => Bound::And(list),
                     _ => Bound::Or(list),
@@ -125,11 +102,11 @@ impl Binder<'_> {
             }
             Expr::BinaryOp { left, op, right } => match operator(op)? {
                 Operator::Like(like) => {
-                    let (both, ..) = self.two(left, right, scope, extras)?;
+                    let (both, ..) = self.two(left, right, scope)?;
                     (matches(*both, like)?, Type::Bool)
                 }
                 operator => {
-                    let (both, left, right) = self.two(left, right, scope, extras)?;
+                    let (both, left, right) = self.two(left, right, scope)?;
                     let ty = result_of(operator, left, right);
                     (Bound::Binary(operator, both), ty)
                 }
@@ -162,31 +139,23 @@ impl Binder<'_> {
                     ignores_case: is_insensitive,
                 };
                 if *any {
-                    return self.quantified(
-                        Bound::Any,
-                        expr,
-                        Operator::Like(like),
-                        pattern,
-                        scope,
-                        extras,
-                    );
+                    return self.quantified(Bound::Any, expr, Operator::Like(like), pattern, scope);
                 }
-                let (both, ..) = self.two(expr, pattern, scope, extras)?;
+                let (both, ..) = self.two(expr, pattern, scope)?;
                 (matches(*both, like)?, Type::Bool)
             }
-            Expr::IsNull(one) => (Bound::IsNull(self.boxed(one, scope, extras)?), Type::Bool),
-            Expr::IsNotNull(one) => not(Bound::IsNull(self.boxed(one, scope, extras)?), true),
-            Expr::IsTrue(one) => self.is_truth(one, true, false, scope, extras)?,
-            Expr::IsNotTrue(one) => self.is_truth(one, true, true, scope, extras)?,
-            Expr::IsFalse(one) => self.is_truth(one, false, false, scope, extras)?,
-            Expr::IsNotFalse(one) => self.is_truth(one, false, true, scope, extras)?,
+            Expr::IsNull(one) => (Bound::IsNull(self.boxed(one, scope)?), Type::Bool),
+            Expr::IsNotNull(one) => not(Bound::IsNull(self.boxed(one, scope)?), true),
+            Expr::IsTrue(one) => self.is_truth(one, true, false, scope)?,
+            Expr::IsNotTrue(one) => self.is_truth(one, true, true, scope)?,
+            Expr::IsFalse(one) => self.is_truth(one, false, false, scope)?,
+            Expr::IsNotFalse(one) => self.is_truth(one, false, true, scope)?,
             Expr::IsDistinctFrom(left, right) => {
-                not(Bound::IsSame(self.two(left, right, scope, extras)?.0), true)
+                not(Bound::IsSame(self.two(left, right, scope)?.0), true)
             }
-            Expr::IsNotDistinctFrom(left, right) => not(
-                Bound::IsSame(self.two(left, right, scope, extras)?.0),
-                false,
-            ),
+            Expr::IsNotDistinctFrom(left, right) => {
+                not(Bound::IsSame(self.two(left, right, scope)?.0), false)
+            }
             Expr::Between {
                 expr,
                 negated,
@@ -194,7 +163,7 @@ impl Binder<'_> {
                 high,
             } => {
                 let call = Call::new("between", vec![expr, low, high]);
-                not(self.call(call, scope, extras)?.0, *negated)
+                not(self.call(call, scope)?.0, *negated)
             }
             Expr::In {
                 expr,
@@ -202,11 +171,11 @@ impl Binder<'_> {
                 negated,
                 global: false,
             } => {
-                let (bound, ty) = self.expr(expr, scope, extras)?;
+                let (bound, ty) = self.expr(expr, scope)?;
                 let bound = Box::new(bound);
                 let found = match target {
                     InTarget::List(list) => {
-                        let (list, types) = self.list(list.iter(), scope, extras)?;
+                        let (list, types) = self.list(list.iter(), scope)?;
                         let named = |(bound, of)| match (ty, of) {
                             (Type::Relation | Type::Kind, Type::Text) => {
                                 Bound::Cast(Box::new(bound), of, ty)
@@ -228,7 +197,7 @@ impl Binder<'_> {
                 is_some: _,
             } => {
                 let operator = operator(compare_op)?;
-                self.quantified(Bound::Any, left, operator, right, scope, extras)?
+                self.quantified(Bound::Any, left, operator, right, scope)?
             }
             Expr::AllOp {
                 left,
@@ -236,7 +205,7 @@ impl Binder<'_> {
                 right,
             } => {
                 let operator = operator(compare_op)?;
-                self.quantified(Bound::All, left, operator, right, scope, extras)?
+                self.quantified(Bound::All, left, operator, right, scope)?
             }
             Expr::Case {
                 case_token: _,
@@ -246,19 +215,19 @@ impl Binder<'_> {
                 else_result,
             } => {
                 let operand = match operand {
-                    Some(operand) => Some(self.boxed(operand, scope, extras)?),
+                    Some(operand) => Some(self.boxed(operand, scope)?),
                     None => None,
                 };
                 let (mut branches, mut types) = (Vec::new(), Vec::new());
                 for branch in conditions {
-                    let (condition, _) = self.expr(&branch.condition, scope, extras)?;
-                    let (made, ty) = self.expr(&branch.result, scope, extras)?;
+                    let (condition, _) = self.expr(&branch.condition, scope)?;
+                    let (made, ty) = self.expr(&branch.result, scope)?;
                     types.extend((!is_null(&made)).then_some(ty));
                     branches.push((condition, made));
                 }
                 let otherwise = match else_result {
                     Some(value) => {
-                        let (made, ty) = self.expr(value, scope, extras)?;
+                        let (made, ty) = self.expr(value, scope)?;
                         types.extend((!is_null(&made)).then_some(ty));
                         Some(Box::new(made))
                     }
@@ -277,7 +246,7 @@ impl Binder<'_> {
                 data_type,
                 format: None,
             } => {
-                let (bound, from) = self.expr(expr, scope, extras)?;
+                let (bound, from) = self.expr(expr, scope)?;
                 self.cast(bound, from, data_type)?
             }
             // `regclass 'person'`
@@ -308,22 +277,22 @@ impl Binder<'_> {
                 named: _,
             })
             | Expr::Tuple(list) => {
-                let (list, types) = self.list(list.iter(), scope, extras)?;
+                let (list, types) = self.list(list.iter(), scope)?;
                 (Bound::Array(list), common(&types).list())
             }
             Expr::CompoundFieldAccess { root, access_chain } => {
-                let mut bound = self.expr(root, scope, extras)?;
+                let mut bound = self.expr(root, scope)?;
                 refuse_if(
                     access_chain.len() > HEIGHT_MAX,
                     "such a chain of subscripts",
                 )?;
                 for access in access_chain {
-                    bound = self.accessed(bound, access, scope, extras)?;
+                    bound = self.accessed(bound, access, scope)?;
                 }
                 bound
             }
             expr => match Call::of(expr)? {
-                Some(call) => self.call(call, scope, extras)?,
+                Some(call) => self.call(call, scope)?,
                 None => return Err("an expression that the catalogue does not have".into()),
             },
         })
@@ -335,9 +304,8 @@ impl Binder<'_> {
         truth: bool,
         is_not: bool,
         scope: &Scope<'_>,
-        extras: &mut Extras<'_>,
     ) -> Done<(Bound, Type)> {
-        let (bound, _) = self.expr(expr, scope, extras)?;
+        let (bound, _) = self.expr(expr, scope)?;
         let both = (bound, Bound::Constant(Value::Bool(truth)));
         Ok(not(Bound::IsSame(Box::new(both)), is_not))
     }
@@ -350,17 +318,16 @@ impl Binder<'_> {
         operator: Operator,
         mut right: &Expr,
         scope: &Scope<'_>,
-        extras: &mut Extras<'_>,
     ) -> Done<(Bound, Type)> {
         while let Expr::Nested(inner) = right {
             right = inner;
         }
         let both = match right {
             Expr::Subquery(query) => {
-                let (left, _) = self.expr(left, scope, extras)?;
+                let (left, _) = self.expr(left, scope)?;
                 Box::new((left, self.array_of(query, scope)?.0))
             }
-            list => self.two(left, list, scope, extras)?.0,
+            list => self.two(left, list, scope)?.0,
         };
         Ok((quantifier(operator, listed(both)), Type::Bool))
     }
@@ -377,12 +344,11 @@ impl Binder<'_> {
         (of, ty): (Bound, Type),
         access: &AccessExpr,
         scope: &Scope<'_>,
-        extras: &mut Extras<'_>,
     ) -> Done<(Bound, Type)> {
         let place = |n| Bound::Constant(Value::Int(n));
         let (at, made) = match access {
             AccessExpr::Subscript(Subscript::Index { index }) => {
-                let (at, _) = self.expr(index, scope, extras)?;
+                let (at, _) = self.expr(index, scope)?;
                 // Those of a vector begin at 0.
                 let at = match ty {
                     Type::Vector => Bound::Binary(Operator::Add, Box::new((at, place(1)))),

@@ -262,7 +262,7 @@ impl Binder<'_> {
         alias: Option<&TableAlias>,
         scope: &Scope<'_>,
     ) -> Done<(PlanSource, Vec<(String, Type)>)> {
-        let (arguments, types) = self.list(arguments.into_iter(), scope, &mut None)?;
+        let (arguments, types) = self.list(arguments.into_iter(), scope)?;
         let found = series(name, types.first().copied());
         let (series, columns) = found.ok_or_else(|| format!("{name}() does not give rows"))?;
         let mut columns = owned(&columns);
@@ -284,7 +284,7 @@ impl Binder<'_> {
     pub(super) fn conditions(&mut self, expr: &Expr, scope: &Scope<'_>) -> Done<Vec<Condition>> {
         let mut conditions = Vec::new();
         for expr in chain(expr, &BinaryOperator::And) {
-            let (bound, _) = self.expr(expr, scope, &mut None)?;
+            let (bound, _) = self.expr(expr, scope)?;
             conditions.push(condition(bound));
         }
         Ok(conditions)
