@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 const ROWS_PER_CHANGE: usize = 64;
 /// So many seconds' worth of rows is saved up.
 const SECONDS_SAVED_MAX: u64 = 4;
-/// When all is spent and a query has ended for it, there is a part of a second's worth again: no other ends at once.
+/// When all is spent and the dearest query was looked for, there is a part of a second's worth again: no other ends at once.
 const PART_AFTER_ENDING: u64 = 4;
 /// A shape that has looked at less than this part of a second's worth lately does not end.
 const DEAR_PART: u64 = 16;
@@ -58,7 +58,7 @@ impl WorkBudget {
         rows_per_second / DEAR_PART
     }
 
-    /// The dearest shape has ended.
+    /// The dearest shape has been looked for.
     pub fn forgive(&mut self, rows_per_second: u64) {
         let seconds = rows_per_second.saturating_mul(SECONDS_SAVED_MAX);
         self.rows = seconds.saturating_sub(rows_per_second / PART_AFTER_ENDING);

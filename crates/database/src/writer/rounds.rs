@@ -180,6 +180,8 @@ impl RoundTransactions<'_> {
         let mut committed = committed?;
         let changed_rows = committed.changes.len();
         let is_change = changed_rows > 0;
+        // What joins and windows look at for this transaction.
+        let mut rows = 0;
         if !state.joins.is_empty() && is_change {
             let (deltas, changes) = (&mut state.output.deltas, &mut committed.changes);
             let joins = &mut state.joins;
@@ -190,6 +192,7 @@ impl RoundTransactions<'_> {
                 self.join_partners_max,
             );
             changes.end = deltas.position();
+            rows += joins.rows_looked_at();
         }
         if !state.windows.is_empty() && is_change {
             let deltas = &mut state.output.deltas;
@@ -198,9 +201,9 @@ impl RoundTransactions<'_> {
             windows.give_up_with(state.joins.just_failed());
             state.has_failed_windows |= windows.evaluate(self.datastore, deltas, changes, limits);
             committed.changes.end = deltas.position();
+            rows += windows.rows_looked_at();
         }
-        let rows = state.joins.rows_looked_at() + state.windows.rows_looked_at();
-        if is_change && WorkBudget::counts(rows, changed_rows) {
+        if WorkBudget::counts(rows, changed_rows) {
             self.count_live_work(rows, changed_rows);
         }
         let state = &mut *self.state;

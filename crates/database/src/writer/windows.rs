@@ -86,6 +86,8 @@ impl Writer {
     fn end_dearest(&mut self) {
         self.state.has_too_much_live_work = false;
         let rate = self.shared.options.limits.live_rows_per_second;
+        // All clients are looked at, so not in every round: also where no shape is dear.
+        self.state.live_work.forgive(rate);
         let (joins, windows) = (&self.state.joins, &self.state.windows);
         let all = joins.rows_lately().chain(windows.rows_lately());
         let dear_rows = WorkBudget::dear_rows(rate);
@@ -105,7 +107,6 @@ impl Writer {
         let Some((&dearest, _)) = dearest else {
             return;
         };
-        self.state.live_work.forgive(rate);
         let error = format!("joins and windows (ORDER BY … LIMIT) took more of the database's time than limits.live-rows-per-second allows ({rate} rows looked at), and one of this subscription took most of it: the subscription has ended [LC0730]");
         let sets = self.sets_with(|query| shapes_of(query).any(|shape| shape == dearest));
         self.end_sets(sets, &error);
