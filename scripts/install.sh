@@ -11,6 +11,10 @@ need_build_tools
 need objcopy binutils
 
 say "building (profile dist); the first time this takes long, as the whole program is optimized at once"
+# Rust's own linker, which folds functions of equal code, is the default on this platform only.
+if [ "$(rustc -vV | sed -n 's/^host: //p')" = x86_64-unknown-linux-gnu ]; then
+    export RUSTFLAGS="${RUSTFLAGS:-} -C link-arg=-Wl,--icf=all"
+fi
 cargo_build --profile dist --package lightcone-cli "${program_features[@]}"
 
 prefix=${PREFIX:-$HOME/.local}
