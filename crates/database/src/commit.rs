@@ -15,7 +15,8 @@ pub(crate) struct Committed {
     pub has_record: bool,
 }
 
-/// Commits the open transaction. `output` collects a round: the first record of each follows a record of the time.
+/// Commits the open transaction. `output` collects a round: the first record of each follows a record of the time, which does not
+/// stay without it.
 ///
 /// # Errors
 /// Its record is too large for the log; it is taken back.
@@ -24,11 +25,16 @@ pub(crate) fn commit(
     output: &mut CommitOutput,
     environment: &dyn Environment,
 ) -> Result<Committed, DatastoreError> {
-    if output.records.is_empty() {
+    let is_first = output.records.is_empty();
+    if is_first {
         put_clock(&mut output.records, environment.now().0);
     }
     let start = output.deltas.position();
-    let has_record = datastore.commit(output)?;
+    let committed = datastore.commit(output);
+    if is_first && !matches!(committed, Ok(true)) {
+        output.records.clear();
+    }
+    let has_record = committed?;
     Ok(Committed {
         changes: start..output.deltas.position(),
         has_record,

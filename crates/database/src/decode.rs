@@ -11,7 +11,7 @@ use crate::compile::{check_texts, compile_one, SetCompiler};
 use crate::module::Module;
 use crate::outgoing::ReadTicket;
 use crate::peer::Peer;
-use crate::request::{Decoded, OtherRequest, Request};
+use crate::request::{CompiledSet, Decoded, OtherRequest, Request};
 use crate::resolve::{resolve_call, resolve_procedure, CallRefusal};
 
 /// Most messages of a payload that are handed on at once: the rest of a long one waits with its client.
@@ -111,20 +111,13 @@ impl Decoder<'_> {
                 request_id,
                 query_set_id,
                 query_strings,
-            } => {
-                let mut compiler = SetCompiler::new(peer, self.budget);
-                let compiled = check_texts(peer, query_strings.len()).and_then(|()| {
-                    let mut texts = query_strings.iter();
-                    texts.try_for_each(|text| compiler.add(&module.catalog, text))
-                });
-                OtherRequest::Subscribe {
-                    request_id,
-                    query_set_id,
-                    set: compiled.map(|()| compiler.finish()),
-                    ticket: ticket.expect(queries),
-                }
-                .into()
+            } => OtherRequest::Subscribe {
+                request_id,
+                query_set_id,
+                set: compile_set(module, peer, self.budget, &query_strings),
+                ticket: ticket.expect(queries),
             }
+            .into(),
             ClientMessage::Unsubscribe {
                 request_id,
                 query_set_id,
@@ -170,30 +163,73 @@ fn query_bytes(message: &ClientMessage<'_>, peer: &Peer) -> Option<usize> {
 }
 
 impl Decoded {
-    /// Resolves calls again: the module was replaced since. Plans stay as they are, for the schema is the same.
-    pub fn resolve_again(&mut self, module: &Module, peer: &Peer) {
+    /// Resolves calls and compiles queries again: the module was replaced since. Its tables may have other columns, or be private.
+    /// Queries that are too long to be compiled here are refused.
+    pub fn resolve_again(&mut self, module: &Module, peer: &Peer, budget: &Arc<ClientBudget>) {
         let base = self.payload.as_ptr() as usize;
         let messages = &self.payload[self.messages.clone()];
         let messages = ClientPayload::new(peer.protocol, messages);
-        for (request, message) in self.requests.iter_mut().zip(messages) {
-            match message {
-                Ok(ClientMessage::CallReducer {
-                    request_id,
-                    reducer,
-                    args,
-                }) => *request = resolved_call(module, peer, request_id, reducer, args, base),
-                Ok(ClientMessage::CallProcedure {
-                    request_id,
-                    procedure,
-                    args,
-                }) => {
-                    *request = resolved_procedure(module, peer, request_id, procedure, args, base);
+        for (request, message) in self.requests.iter_mut().zip(messages).skip(self.taken) {
+            // It was decoded before.
+            let Ok(message) = message else { break };
+            let is_long =
+                query_bytes(&message, peer).is_some_and(|bytes| bytes > COMPILED_HERE_BYTES_MAX);
+            match (message, &mut *request) {
+                (
+                    ClientMessage::CallReducer {
+                        request_id,
+                        reducer,
+                        args,
+                    },
+                    _,
+                ) => *request = resolved_call(module, peer, request_id, reducer, args, base),
+                (
+                    ClientMessage::CallProcedure {
+                        request_id,
+                        procedure,
+                        args,
+                    },
+                    _,
+                ) => *request = resolved_procedure(module, peer, request_id, procedure, args, base),
+                (ClientMessage::Subscribe { query_strings, .. }, Request::Other(other)) => {
+                    if let OtherRequest::Subscribe { set, .. } = &mut **other {
+                        // Gives the memory of the old queries back first.
+                        *set = Err(MODULE_UPDATED.to_owned());
+                        if !is_long {
+                            *set = compile_set(module, peer, budget, &query_strings);
+                        }
+                    }
+                }
+                (ClientMessage::OneOffQuery { query_string, .. }, Request::Other(other)) => {
+                    if let OtherRequest::OneOff { plan, .. } = &mut **other {
+                        *plan = match is_long {
+                            true => Err(MODULE_UPDATED.to_owned()),
+                            false => compile_one(module, peer, query_string),
+                        };
+                    }
                 }
                 _ => {}
             }
         }
         self.version = module.version;
     }
+}
+
+/// What is said of a query that was compiled for a module that is another by now.
+const MODULE_UPDATED: &str =
+    "the module was updated while the query was under way: send it again [LC0232]";
+
+fn compile_set(
+    module: &Module,
+    peer: &Peer,
+    budget: &Arc<ClientBudget>,
+    texts: &[&str],
+) -> Result<CompiledSet, String> {
+    check_texts(peer, texts.len())?;
+    let mut compiler = SetCompiler::new(peer, budget);
+    let mut texts = texts.iter();
+    texts.try_for_each(|text| compiler.add(&module.catalog, text))?;
+    Ok(compiler.finish())
 }
 
 #[inline]

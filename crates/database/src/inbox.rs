@@ -119,14 +119,8 @@ pub(crate) enum Notice {
         /// The set's own: the client may have given its id to another since.
         number: u64,
     },
-    /// It is time for a scheduled call.
-    SchedulesDue { alarm: u64 },
-    /// It is time to try views again that failed.
-    ViewsDue,
-    /// It is time for the next batch of a backfill.
-    BackfillDue,
-    /// There may have been no work for a while.
-    RestDue,
+    /// It is time for what the writer wanted to be woken for.
+    AlarmDue,
     /// It is the database's turn to write a snapshot.
     SnapshotTurn(OwnedSemaphorePermit),
     /// A snapshot has ended. From so many bytes of the log on those are counted that make the next one due.

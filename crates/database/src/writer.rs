@@ -21,6 +21,7 @@ mod schedules;
 mod spans;
 mod state;
 mod statements;
+mod timers;
 mod views;
 mod windows;
 
@@ -81,6 +82,7 @@ impl Writer {
         self.load_schedules();
         self.run_schedules();
         self.tend_backfill();
+        self.set_alarm();
         self.serve(&AtomicBool::new(false));
         self.stop();
     }
@@ -123,6 +125,7 @@ impl Writer {
             self.tend_indexes();
             self.snapshot_if_due();
             self.plan_rest();
+            self.set_alarm();
             self.note_round();
         }
     }
@@ -131,9 +134,7 @@ impl Writer {
         if !matches!(item, InboxItem::Command(Command::Requests { .. })) {
             self.stop_run();
         }
-        if !matches!(item, InboxItem::Notice(Notice::RestDue)) {
-            self.state.rest.note_work();
-        }
+        self.state.has_worked |= !matches!(item, InboxItem::Notice(Notice::AlarmDue));
         match item {
             InboxItem::Command(command) => self.command(command),
             InboxItem::Notice(notice) => self.notice(notice),
@@ -242,10 +243,7 @@ impl Writer {
                 query_set_id,
                 number,
             } => self.drop_subscription(connection, query_set_id, number),
-            Notice::SchedulesDue { alarm } => self.schedules_due(alarm),
-            // It is seen to at the end of each round.
-            Notice::ViewsDue => {}
-            Notice::BackfillDue => self.backfill_due(),
+            Notice::AlarmDue => self.alarm_due(),
             Notice::SnapshotTurn(turn) => self.begin_snapshot(turn),
             Notice::SnapshotDone { log_bytes } => {
                 self.state.snapshot_running = false;
@@ -255,7 +253,6 @@ impl Writer {
             Notice::Lease(request) => self.lend_tables(*request),
             Notice::ProcedureEnded(ended) => self.procedure_ended(*ended),
             Notice::ImmediateCalls => self.run_immediate_calls(),
-            Notice::RestDue => self.rest_is_due(),
             // It is seen to at the end of each round.
             Notice::WaitOver => {}
             Notice::Failed => self.state.failed = true,

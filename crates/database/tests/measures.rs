@@ -4,12 +4,63 @@ mod common;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
+use common::publishing::stop;
 use common::requests::{error_of, one_off, rows_of, seed, subscribe, transfer, transfer_args};
-use common::{create, options, Client, STRANGER};
+use common::tables::{create_tables, table_options};
+use common::{create, options, Client, OWNER, STRANGER};
 use lightcone_database::{
     Commons, FunctionKind, Machine, QueryKind, Span, SpanName, TraceContext, Tracer,
 };
+use lightcone_types::Encode as _;
+use lightcone_wire::ClientMessage;
+use serde_json::{json, Value};
+
+/// What a call has done is sent before one that takes long begins, and while many go on.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_do_not_wait_for_slow_calls_behind_them() {
+    const SLOW: Duration = Duration::from_millis(700);
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = json!({
+        "tables": { "t": [["id", "U32"]], "s": [["id", "U64"], ["at", "ScheduleAt"]] },
+        "uniqueKeys": { "t": "id", "s": "id" },
+        "schedules": "s",
+        "ticks": { "sleeps_ms": SLOW.as_millis() as u64 },
+    });
+    let database = create_tables(table_options(directory.path()), &program).await;
+    let mut client = Client::connect(&database, OWNER, 1).await;
+    let text = |changes: &Value| {
+        let mut args = Vec::new();
+        changes.to_string().encode(&mut args);
+        args
+    };
+    let brief = text(&json!({ "t": { "replaced": [] } }));
+    let slow = text(&json!({ "sleeps_ms": SLOW.as_millis() as u64 }));
+    let mut row = 1_u64.to_vec();
+    row.push(1);
+    0_i64.encode(&mut row);
+    let call = |reducer, args| ClientMessage::CallReducer {
+        request_id: 1,
+        reducer,
+        args,
+    };
+    // Nothing is known of `tick` yet.
+    client.send(&[call("tick", &row)]).await;
+    client.next().await;
+    let rounds = [
+        [call("change", &brief), call("tick", &row)],
+        [call("change", &slow), call("change", &slow)],
+    ];
+    for (calls, first_max) in rounds.iter().zip([SLOW / 2, SLOW + SLOW / 2]) {
+        let sent = Instant::now();
+        client.send(calls).await;
+        client.next().await;
+        assert!(sent.elapsed() < first_max, "{:?}", sent.elapsed());
+        client.next().await;
+    }
+    stop(database).await;
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_rows_and_queries_are_counted() {

@@ -3,7 +3,10 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::publishing::{log_of, publish, stop};
+use common::requests::subscribe;
 use common::tables::{create_tables, sql, table_options};
 use common::watcher::Watcher;
 use common::{open, OWNER, STRANGER};
@@ -377,5 +380,55 @@ async fn a_subscription_does_not_move_to_another_table_with_its_name() {
     }
     watcher.subscribe(5, "SELECT * FROM x").await;
     assert_eq!(watcher.sets(), [2, 5]);
+    stop(database).await;
+}
+
+/// What was read and checked for the old module, and comes to the writer behind the new one, is checked again.
+#[tokio::test(flavor = "multi_thread")]
+async fn queries_that_were_compiled_before_a_publish_are_those_of_the_new_module() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = create_tables(table_options(&directory.path().join("db")), &first()).await;
+    let mut owner = Watcher::connect(&database, OWNER, 1).await;
+    owner.change(&json!({ "u": { "inserts": [[1, 1]] } })).await;
+    let mut strangers = Vec::new();
+    for id in 2..42 {
+        strangers.push(Watcher::connect(&database, STRANGER, id).await);
+    }
+    // The new module takes its time to start, once beside the writer and once on it. Meanwhile the old one is known.
+    let mut program = compatible();
+    program["private"] = json!(["u"]);
+    program["starts_ms"] = json!(500);
+    let publishing = {
+        let database = database.clone();
+        tokio::spawn(async move { publish(&database, &program, false).await })
+    };
+    let long = format!("SELECT * FROM t WHERE a = 1 {}", " ".repeat(5000));
+    for stranger in &strangers {
+        let texts = ["SELECT * FROM u", "SELECT * FROM t", &long];
+        for (set, text) in (1..).zip(texts) {
+            stranger.client.send(&[subscribe(set, vec![text])]).await;
+        }
+        tokio::time::sleep(Duration::from_millis(40)).await;
+    }
+    publishing.await.expect("no panic").expect("compatible");
+    // A variant that the old module does not know, and a row that strangers may not see.
+    owner
+        .change(&json!({ "t": { "inserts": [[1, 1, 2]] }, "u": { "inserts": [[2, 2]] } }))
+        .await;
+    let mut refused = 0;
+    for mut stranger in strangers {
+        stranger.settle().await;
+        let live = stranger.sets();
+        assert!(!live.contains(&1), "the table is private: {live:?}");
+        let of_before = stranger.rows(1, "u").len();
+        assert!(of_before < 2, "a row of a private table");
+        assert_eq!(stranger.rows(2, "t").len(), 1);
+        let errors = stranger.take_errors();
+        refused += errors
+            .iter()
+            .filter(|(set, error)| *set == 3 && error.contains("LC0232"))
+            .count();
+    }
+    assert!(refused > 0, "some came while the writer was busy");
     stop(database).await;
 }

@@ -55,6 +55,8 @@ pub(crate) struct FunctionCounters {
     /// By [`Failure`].
     failures: [Counter; 4],
     times: Histogram,
+    /// What a call took when this was last looked at, in nanoseconds.
+    usual_ns: Counter,
 }
 
 impl FunctionCounters {
@@ -84,7 +86,16 @@ impl FunctionCounters {
         } else {
             self.times.note_many(total_ns, calls);
         }
+        self.usual_ns.set(each_ns);
         each_ns
+    }
+
+    /// What a call usually takes. `u64::MAX`: there was none.
+    pub fn usual_ns(&self) -> u64 {
+        match self.usual_ns.get() {
+            0 => u64::MAX,
+            usual_ns => usual_ns,
+        }
     }
 
     /// A call was refused before it began.

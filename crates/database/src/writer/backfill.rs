@@ -8,10 +8,10 @@ use lightcone_engine::{BackfillRecord, MigrationWork};
 use lightcone_host::ConsoleLevel;
 
 use super::running_backfill::{Ended, RunningBackfill};
+use super::timers::Timer;
 use super::Writer;
 use crate::backfill::{Backfill, Failure, Resumed};
 use crate::error::UpdateError;
-use crate::inbox::Notice;
 use crate::migration::{cancelled, Planned};
 use crate::migration_progress::MigrationOutcome;
 use crate::module::Program;
@@ -107,7 +107,6 @@ impl Writer {
             waiting: Vec::new(),
             failure: None,
             next_batch: now,
-            alarm: None,
         }));
         Ok(())
     }
@@ -183,15 +182,9 @@ impl Writer {
         }
     }
 
-    /// The alarm has rung; the end of the round sees to it.
-    pub(super) fn backfill_due(&mut self) {
-        if let Some(running) = &mut self.state.backfill {
-            running.alarm = None;
-        }
-    }
-
     #[cold]
     fn go_on_with_backfill(&mut self) {
+        self.state.timers.set(Timer::Backfill, None);
         let progress = &self.shared.status.migration;
         let (is_stopping, is_cancel_asked) = (progress.is_stopping(), progress.is_cancel_asked());
         let ends = self.state.stop.is_some() || self.state.failed || is_stopping;
@@ -199,7 +192,6 @@ impl Writer {
             return;
         };
         if ends || self.shared.status.is_read_only() {
-            running.alarm = None;
             self.state.backfill = Some(running);
             return;
         }
@@ -211,16 +203,21 @@ impl Writer {
         }
         let now = self.shared.environment().instant();
         if now < running.next_batch {
-            self.set_backfill_alarm(&mut running, now);
+            self.state
+                .timers
+                .set(Timer::Backfill, Some(running.next_batch));
             self.state.backfill = Some(running);
             return;
         }
+        self.state.has_worked = true;
         match self.run_batch(&mut running, now) {
             Ok(false) => {
                 let ended = self.shared.environment().instant();
                 let limits = &self.shared.options.limits;
                 running.next_batch = ended + pause(ended - now, limits.backfill_share_percent);
-                self.set_backfill_alarm(&mut running, ended);
+                self.state
+                    .timers
+                    .set(Timer::Backfill, Some(running.next_batch));
                 self.state.backfill = Some(running);
             }
             Ok(true) => self.switch(running),
@@ -253,23 +250,6 @@ impl Writer {
         let progress = &shared.status.migration;
         progress.backfilled(work.table(&self.datastore), self.datastore.backfilled());
         Ok(is_done)
-    }
-
-    fn set_backfill_alarm(&self, running: &mut RunningBackfill, now: Instant) {
-        if running.alarm.is_some() {
-            return;
-        }
-        // The sender alone would keep the inbox open, all that is shared would stay with it.
-        let shared = Arc::downgrade(&self.shared);
-        let ring = move || {
-            if let Some(shared) = shared.upgrade() {
-                // A database that has stopped goes on when it is opened again.
-                let _ = shared.inbox.notice(Notice::BackfillDue);
-            }
-        };
-        let delay = running.next_batch.saturating_duration_since(now);
-        let alarm = self.shared.environment().alarm(delay, Box::new(ring));
-        running.alarm = Some(alarm);
     }
 
     // ---- Ending ---------------------------------------------------------------------------------------------------------

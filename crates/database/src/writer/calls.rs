@@ -42,7 +42,7 @@ impl Writer {
         };
         let (peer, connection_id) = (client.peer, client.connection_id);
         if decoded.version != self.module.version {
-            decoded.resolve_again(&self.module, &peer);
+            decoded.resolve_again(&self.module, &peer, client.queue.budget());
         }
         let mut origin = Origin {
             identity: peer.identity,

@@ -12,6 +12,11 @@ use crate::metrics::{Failure, QueryKind};
 const RUN_CALLS_MAX: u32 = 8;
 const SHORT_NS: u64 = 2_000;
 
+/// A round is cut when it has lasted so long, so that what is done does not wait for all that has come.
+const ROUND_TIME_MAX: Duration = Duration::from_millis(5);
+/// What usually takes so long does not keep waiting what was done before it.
+const SLOW_NS: u64 = 1_000_000;
+
 /// A call that is under way.
 pub(super) struct Measured {
     next_offset: LogOffset,
@@ -47,7 +52,11 @@ impl Writer {
         if self.state.run.reducer != reducer {
             self.end_run();
             self.state.run.reducer = reducer;
-            self.state.run.usual_ns = u64::MAX;
+            self.state.run.usual_ns = self.module.counters.reducer(reducer).usual_ns();
+        }
+        let usual_ns = self.state.run.usual_ns;
+        if usual_ns >= SLOW_NS && usual_ns != u64::MAX && !self.state.batch.events.is_empty() {
+            self.end_round();
         }
         if self.state.last_reading.is_none() {
             self.state.last_reading = Some(self.shared.environment().instant());
@@ -82,6 +91,7 @@ impl Writer {
         let now = self.shared.environment().instant();
         let started = self.state.last_reading.replace(now).unwrap_or(now);
         let took = now.saturating_duration_since(started);
+        self.note_unsent(started, now);
         let run = &mut self.state.run;
         let counters = self.module.counters.reducer(run.reducer);
         run.usual_ns = counters.note_run(took, run.calls, run.usual_ns);
@@ -93,6 +103,12 @@ impl Writer {
     pub(super) fn stop_run(&mut self) {
         self.end_run();
         self.state.last_reading = None;
+    }
+
+    /// What was done in this time has not been sent.
+    fn note_unsent(&mut self, started: Instant, now: Instant) {
+        let since = *self.state.unsent_since.get_or_insert(started);
+        self.state.is_late |= now.saturating_duration_since(since) >= ROUND_TIME_MAX;
     }
 
     /// What came at this time begins now.
@@ -116,7 +132,9 @@ impl Writer {
         self.stop_run();
         let started = self.shared.environment().instant();
         let result = work(self);
-        let took = self.shared.environment().instant() - started;
+        let now = self.shared.environment().instant();
+        self.note_unsent(started, now);
+        let took = now.saturating_duration_since(started);
         self.shared.metrics.note_query(kind, took);
         result
     }

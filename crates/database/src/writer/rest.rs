@@ -1,45 +1,39 @@
-//! A database that nobody asks for a while gives memory back.
+//! A database without work gives memory back.
 
 use std::time::Duration;
 
-use super::state::Rest;
+use super::timers::Timer;
 use super::Writer;
-use crate::inbox::Notice;
 
 /// Without any work for so long, the instance of the module rests. Work in between costs one alarm in this time.
 const REST_AFTER: Duration = Duration::from_secs(10);
 
 impl Writer {
-    /// Sets the alarm, if there was work and none is set.
+    /// At the end of a round: if there was work, the time begins after which the instance rests.
     #[inline]
     pub(super) fn plan_rest(&mut self) {
-        let rest = &self.state.rest;
-        if rest.has_worked && rest.alarm.is_none() && self.instance.rests() {
-            self.set_rest_alarm();
+        let is_planned = self.state.timers.due(Timer::Rest).is_some();
+        if self.state.has_worked && !is_planned && self.instance.rests() {
+            self.begin_rest_time();
         }
     }
 
     #[cold]
-    fn set_rest_alarm(&mut self) {
-        // The sender alone would keep the inbox open, all that is shared would stay with it.
-        let shared = std::sync::Arc::downgrade(&self.shared);
-        let ring = move || {
-            if let Some(shared) = shared.upgrade() {
-                // A database that has stopped keeps nothing.
-                let _ = shared.inbox.notice(Notice::RestDue);
-            }
-        };
-        let alarm = self.shared.environment().alarm(REST_AFTER, Box::new(ring));
-        self.state.rest = Rest {
-            has_worked: false,
-            alarm: Some(alarm),
-        };
+    fn begin_rest_time(&mut self) {
+        let due = self.shared.environment().instant() + REST_AFTER;
+        self.state.timers.set(Timer::Rest, Some(due));
+        self.state.has_worked = false;
     }
 
-    /// The time is over: the instance rests, if there was no work in it.
-    pub(super) fn rest_is_due(&mut self) {
-        self.state.rest.alarm = None;
-        if !self.state.rest.has_worked {
+    /// The alarm has rung. If the time is over, the instance rests, unless there was work.
+    pub(super) fn rest_if_due(&mut self) {
+        let now = self.shared.environment().instant();
+        let timers = &mut self.state.timers;
+        if timers.due(Timer::Rest).is_none_or(|due| due > now) {
+            return;
+        }
+        timers.set(Timer::Rest, None);
+        if !self.state.has_worked {
             self.instance.rest();
         }
     }

@@ -21,12 +21,14 @@ impl Writer {
         state.output.records.len() >= ROUND_RECORD_BYTES_MAX
             || state.output.deltas.bytes_len() >= ROUND_DELTA_BYTES_MAX
             || state.batch.events.len() >= ROUND_EVENTS_MAX
+            || state.is_late
     }
 
     /// Gives the round's records to the log and its events to fan-out.
     pub(crate) fn end_round(&mut self) {
         // It may wait for the log or for fan-out.
         self.stop_run();
+        (self.state.unsent_since, self.state.is_late) = (None, false);
         self.end_failed_windows();
         if self.answer_directly() {
             return;

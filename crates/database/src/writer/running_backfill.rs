@@ -6,7 +6,7 @@ use lightcone_engine::{Datastore, DatastoreError};
 use tokio::sync::oneshot;
 
 use crate::backfill::{Backfill, Failure};
-use crate::environment::{Alarm, Environment};
+use crate::environment::Environment;
 use crate::error::UpdateError;
 use crate::migration::Planned;
 use crate::module::Program;
@@ -23,7 +23,6 @@ pub(crate) struct RunningBackfill {
     /// A transaction could not be followed: it has noted that the backfill has ended.
     pub failure: Option<Failure>,
     pub next_batch: Instant,
-    pub alarm: Option<Alarm>,
 }
 
 impl RunningBackfill {

@@ -6,10 +6,9 @@ use lightcone_engine::{DatastoreError, ScheduleAt, ScheduleChange, ScheduleKey};
 use lightcone_host::ConsoleLevel;
 use lightcone_types::{ConnectionId, TableId, Timestamp};
 
-use super::schedules::Alarm;
+use super::timers::Timer;
 use super::{Origin, Writer};
 use crate::events::Event;
-use crate::inbox::Notice;
 use crate::procedures::Asker;
 
 /// Scheduled calls, and calls that modules ask for, between two looks at the inbox: so many, or for so long. More that are due wait for the next round.
@@ -55,7 +54,7 @@ impl Writer {
                 queue.set(key, at, now);
             }
         }
-        self.set_alarm();
+        self.set_schedule_timer();
     }
 
     /// At the end of a round: notes what changed, calls what is due, and has itself woken for what comes.
@@ -64,7 +63,7 @@ impl Writer {
             return;
         }
         if self.state.stop.is_some() || self.state.failed || self.shared.status.is_read_only() {
-            self.state.schedules.alarm = None;
+            self.state.timers.set(Timer::Schedules, None);
             return;
         }
         let now = self.now();
@@ -87,16 +86,9 @@ impl Writer {
         }
         if calls > 0 {
             self.end_round();
+            self.state.has_worked = true;
         }
-        self.set_alarm();
-    }
-
-    /// The task that was to wake the writer has done so.
-    pub(super) fn schedules_due(&mut self, number: u64) {
-        let alarm = &mut self.state.schedules.alarm;
-        if alarm.as_ref().is_some_and(|alarm| alarm.number == number) {
-            *alarm = None;
-        }
+        self.set_schedule_timer();
     }
 
     fn plan_changes(&mut self, now: Timestamp) {
@@ -119,38 +111,14 @@ impl Writer {
         }
     }
 
-    /// At most one task sleeps, and none if nothing is planned.
-    fn set_alarm(&mut self) {
+    /// When the next call is due, or the clock is to be looked at again.
+    fn set_schedule_timer(&mut self) {
         let environment = &*self.shared.options.commons.environment;
-        let schedules = &mut self.state.schedules;
-        let Some(due) = schedules.queue.next_due() else {
-            schedules.alarm = None;
-            return;
-        };
-        if schedules
-            .alarm
-            .as_ref()
-            .is_some_and(|alarm| alarm.at <= due)
-        {
-            return;
-        }
-        schedules.alarms += 1;
-        let number = schedules.alarms;
-        let delay_us = due.saturating_since(environment.now()).0.max(0);
-        let delay = Duration::from_micros(delay_us as u64).min(SLEEP_MAX);
-        // The sender alone would keep the inbox open, all that is shared would stay with it.
-        let shared = std::sync::Arc::downgrade(&self.shared);
-        let ring = move || {
-            if let Some(shared) = shared.upgrade() {
-                // A database that has stopped calls nothing.
-                let _ = shared.inbox.notice(Notice::SchedulesDue { alarm: number });
-            }
-        };
-        schedules.alarm = Some(Alarm {
-            at: due,
-            number,
-            _alarm: environment.alarm(delay, Box::new(ring)),
+        let due = self.state.schedules.queue.next_due().map(|due| {
+            let delay_us = due.saturating_since(environment.now()).0.max(0);
+            environment.instant() + Duration::from_micros(delay_us as u64).min(SLEEP_MAX)
         });
+        self.state.timers.set(Timer::Schedules, due);
     }
 
     /// Calls the function of a row that is due.
@@ -215,7 +183,7 @@ impl Writer {
             (None, ScheduleAt::Time(_)) => self.plan_changes(self.now()),
             (None, ScheduleAt::Interval(_)) => self.after_schedule(key, at, intended),
         }
-        self.set_alarm();
+        self.set_schedule_timer();
     }
 
     fn origin_of_schedule(&self, intended: Timestamp) -> Origin {

@@ -4,7 +4,6 @@ use lightcone_engine::ScheduleKey;
 use lightcone_types::{TableId, Timestamp};
 use rustc_hash::FxHashMap;
 
-use crate::environment;
 use crate::schedule_queue::ScheduleQueue;
 
 #[derive(Default)]
@@ -13,9 +12,6 @@ pub(super) struct Schedules {
     pub under_way: UnderWay,
     /// The latest time at which the clock was read.
     pub latest: Option<Timestamp>,
-    pub alarm: Option<Alarm>,
-    /// Counts alarms; what an earlier one sends is ignored.
-    pub alarms: u64,
 }
 
 /// Rows whose procedure is under way: it runs once at a time. Bounded as the procedures of the database are.
@@ -60,11 +56,4 @@ impl UnderWay {
         let (_, again) = self.rows.remove(&key)?;
         Some((key, again))
     }
-}
-
-/// Wakes the writer with one [`Notice::SchedulesDue`], unless it is dropped before.
-pub(super) struct Alarm {
-    pub at: Timestamp,
-    pub number: u64,
-    pub _alarm: environment::Alarm,
 }

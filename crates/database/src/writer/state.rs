@@ -12,8 +12,8 @@ use tokio::sync::oneshot;
 
 use super::running_backfill::RunningBackfill;
 use super::schedules::Schedules;
+use super::timers::Timers;
 use crate::courier::Ready;
-use crate::environment::Alarm;
 use crate::events::Batch;
 use crate::frozen::FrozenTables;
 use crate::held::Waiting;
@@ -74,6 +74,10 @@ pub(crate) struct WriterState {
     pub(super) query_sets: u64,
     /// When the writer last took something from its inbox; None while it waits for more.
     pub(super) round_started: Option<Instant>,
+    /// Since when there is something that the log and fan-out do not have yet.
+    pub(super) unsent_since: Option<Instant>,
+    /// The round has lasted long enough.
+    pub(super) is_late: bool,
     /// The last reading of the clock, if nothing but the calls of `run` was done since.
     pub(super) last_reading: Option<Instant>,
     pub(super) run: Run,
@@ -89,8 +93,9 @@ pub(crate) struct WriterState {
     pub(super) backfill: Option<Box<RunningBackfill>>,
     pub(super) schedules: Schedules,
     pub(super) views: Views,
-    pub(super) view_alarm: ViewAlarm,
-    pub(super) rest: Rest,
+    pub(super) timers: Timers,
+    /// There was work since the time began after which the instance rests.
+    pub(super) has_worked: bool,
     /// The log failed, and what of the tables was not durable is taken back.
     pub(super) is_reverted: bool,
     /// A thread of the database ended because of a bug: this one is to end too.
@@ -149,25 +154,5 @@ impl Default for Run {
             records: 0,
             usual_ns: u64::MAX,
         }
-    }
-}
-
-/// Wakes the writer for views that fail, with one [`Notice::ViewsDue`].
-#[derive(Default)]
-pub(super) struct ViewAlarm {
-    pub _alarm: Option<Alarm>,
-}
-
-#[derive(Default)]
-pub(super) struct Rest {
-    /// There was work since the alarm was set.
-    pub has_worked: bool,
-    pub alarm: Option<Alarm>,
-}
-
-impl Rest {
-    #[inline]
-    pub fn note_work(&mut self) {
-        self.has_worked = true;
     }
 }

@@ -9,11 +9,10 @@ use lightcone_types::Identity;
 
 use super::answers::ready;
 use super::rounds::RoundTransactions;
-use super::state::ViewAlarm;
+use super::timers::Timer;
 use super::Writer;
 use crate::error::UpdateError;
 use crate::events::Event;
-use crate::inbox::Notice;
 use crate::module::Module;
 use crate::peer::ConnectionNumber;
 use crate::views::{ViewHost, ViewMessage, ViewRead};
@@ -160,37 +159,21 @@ impl Writer {
     /// At the end of a round: tries failing views again that something has changed for, and has itself woken for the rest.
     pub(super) fn retry_views(&mut self) {
         let now = self.shared.environment().instant();
-        let Some(next) = self.state.views.next_retry(now) else {
-            return;
+        let ends = self.state.stop.is_some() || self.state.failed;
+        let mut next = match ends {
+            true => None,
+            false => self.state.views.next_retry(now),
         };
-        if self.state.stop.is_some() || self.state.failed {
-            self.state.view_alarm = ViewAlarm::default();
-            return;
-        }
-        if next <= now {
+        if next.is_some_and(|next| next <= now) {
             let (mut round, _) = self.transactions();
             round.change_views(|views, host, datastore, messages| {
                 views.retry(host, datastore, now + RETRY_ROUND_MAX, messages);
             });
             self.end_round();
+            self.state.has_worked = true;
+            next = self.state.views.next_retry(now);
         }
-        let Some(at) = self.state.views.next_retry(now) else {
-            return;
-        };
-        let delay = at.saturating_duration_since(now);
-        // The sender alone would keep the inbox open, all that is shared would stay with it.
-        let shared = Arc::downgrade(&self.shared);
-        let ring = move || {
-            if let Some(shared) = shared.upgrade() {
-                // A database that has stopped tries nothing.
-                let _ = shared.inbox.notice(Notice::ViewsDue);
-            }
-        };
-        let environment = self.shared.environment();
-        let alarm = environment.alarm(delay, Box::new(ring));
-        self.state.view_alarm = ViewAlarm {
-            _alarm: Some(alarm),
-        };
+        self.state.timers.set(Timer::FailingViews, next);
     }
 
     /// Commits the transaction in which a program takes over, with the rows that its views have. Returns the changes.

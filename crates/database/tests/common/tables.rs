@@ -23,7 +23,7 @@
 //! Each instance takes `starts_ms` to start.
 //!
 //! Its reducer `change` takes a text: JSON of tables with the rows to be deleted, to be inserted, and to replace those with their
-//! keys in the first index, all in one transaction.
+//! keys in the first index, all in one transaction. A number at `sleeps_ms` is how long it takes.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -351,6 +351,11 @@ impl Changing {
     ) -> Result<(), DatastoreError> {
         let datastore = transaction.into_datastore();
         for (name, change) in changes.as_object().expect("tables") {
+            if name == "sleeps_ms" {
+                let ms = change.as_u64().expect("a number");
+                std::thread::sleep(std::time::Duration::from_millis(ms));
+                continue;
+            }
             let canonical = name.split('/').next().expect("a name");
             let id = datastore.table_id_from_name(canonical).expect("a table");
             let types = self.0["tables"][name].as_array().expect("columns");
