@@ -4,21 +4,13 @@ import type pg from "pg";
 import { type Config, UsageError } from "../config";
 import { ownPostgres } from "../init/postgres_backing";
 import { accountMethods, type Transfer } from "../rpc-servers/accounts";
-import { postgresCrm } from "../rpc-servers/crm/postgres";
-import { postgresDrizzleCrm } from "../rpc-servers/crm/postgres_drizzle";
-import { crmMethods } from "../rpc-servers/crm/store";
-import { postgresJobs } from "../rpc-servers/jobs/postgres";
-import { jobMethods } from "../rpc-servers/jobs/store";
-import { postgresNotes } from "../rpc-servers/notes/postgres";
-import { postgresDrizzleNotes } from "../rpc-servers/notes/postgres_drizzle";
-import { noteMethods } from "../rpc-servers/notes/store";
+import { postgresOrm } from "../rpc-servers/drizzle";
 import { postgresAccounts } from "../rpc-servers/postgres/accounts";
 import { openPool } from "../rpc-servers/postgres/pool";
 import { withRetries } from "../rpc-servers/postgres/retry";
 import { describePool } from "../rpc-servers/postgres/service";
 import { inTransaction } from "../rpc-servers/postgres/statements";
-import { postgresYcsb } from "../rpc-servers/ycsb/postgres";
-import { ycsbMethods } from "../rpc-servers/ycsb/store";
+import { drizzleStores, postgresStores, storeMethods } from "../rpc-servers/stores";
 import type { ConnectorDefinition, NativeTarget, Prepared } from "./definition";
 import { preparedFrom } from "./described";
 import { type DirectClient, DirectConnector } from "./direct_connector";
@@ -48,29 +40,23 @@ async function transferOn(client: pg.PoolClient, { from, to, amount }: Transfer)
   return isCovered;
 }
 
-/** With an ORM for data-layer and data-layer-crm, or without. */
-const stores = {
-  none: { notes: postgresNotes, crm: postgresCrm },
-  Drizzle: { notes: postgresDrizzleNotes, crm: postgresDrizzleCrm },
-};
-
 async function connect(
   url: string,
   { poolMax, initialBalance }: Pick<Config, "poolMax" | "initialBalance">,
-  orm: keyof typeof stores,
+  orm: "none" | "Drizzle",
 ): Promise<DirectClient> {
   const pool = openPool({ url, applicationName: "pg-direct", poolMax });
   const counter = { retries: 0 };
   const transfer = (wanted: Transfer) =>
     withRetries(() => inTransaction(pool, (client) => transferOn(client, wanted)), counter);
   await pool.query("SELECT 1");
+  // With an ORM only for data-layer and data-layer-crm, whose rows say so.
+  const plain = postgresStores(pool, counter, true);
+  const { notes, crm } = orm === "none" ? plain : drizzleStores(postgresOrm(pool), plain);
   return {
     methods: {
       ...accountMethods(postgresAccounts(pool, "integer", counter), transfer, BigInt(initialBalance)),
-      ...ycsbMethods(postgresYcsb(pool, counter)),
-      ...jobMethods(postgresJobs(pool, counter, true)),
-      ...noteMethods(stores[orm].notes(pool)),
-      ...crmMethods(stores[orm].crm(pool)),
+      ...storeMethods({ ...plain, notes, crm }),
       async describe() {
         const { software, ...described } = await describePool(pool);
         const { server: _, ...ofDatabase } = software;
@@ -96,7 +82,7 @@ function nativeTarget({ poolMax }: Config, { url }: Prepared): NativeTarget {
   };
 }
 
-function directDefinition(key: string, orm: keyof typeof stores): ConnectorDefinition {
+function directDefinition(key: string, orm: "none" | "Drizzle"): ConnectorDefinition {
   const connectorOf = (config: Config, url: string) =>
     new DirectConnector({
       name: key,

@@ -2,11 +2,8 @@
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { sqliteCrm } from "../rpc-servers/crm/sqlite";
-import { crmMethods } from "../rpc-servers/crm/store";
-import { sqliteNotes } from "../rpc-servers/notes/sqlite";
-import { noteMethods } from "../rpc-servers/notes/store";
 import { describeSqlite, openSqlite } from "../rpc-servers/sqlite";
+import { sqliteStores, storeMethods } from "../rpc-servers/stores";
 import { type ConnectorDefinition, fairnessOf } from "./definition";
 import { DirectConnector } from "./direct_connector";
 
@@ -42,8 +39,8 @@ export const definition: ConnectorDefinition = {
       ...{ name, initialBalance, isShared: true },
       async connect() {
         const database = open(url);
-        const methods = { ...noteMethods(sqliteNotes(database)), ...crmMethods(sqliteCrm(database)) };
-        return { methods, close: () => database.close() };
+        const { notes, crm } = sqliteStores(database);
+        return { methods: storeMethods({ notes, crm }), close: () => database.close() };
       },
     }),
 };

@@ -5,18 +5,10 @@ import { eq, inArray } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { integer, sqliteTable } from "drizzle-orm/sqlite-core";
 import { accountMethods, type Transfer } from "./accounts";
-import { sqliteDrizzleContent } from "./content/sqlite_drizzle";
-import { contentMethods } from "./content/store";
-import { sqliteDrizzleCrm } from "./crm/sqlite_drizzle";
-import { crmMethods } from "./crm/store";
-import { sqliteJobs } from "./jobs/sqlite";
-import { jobMethods } from "./jobs/store";
+import { sqliteOrm } from "./drizzle";
 import { portOfEnvironment, runAsProgram, servedOn, serveRpc } from "./node_rpc_server";
-import { sqliteDrizzleNotes } from "./notes/sqlite_drizzle";
-import { noteMethods } from "./notes/store";
 import { describeSqlite, openSqlite, sqliteAccounts } from "./sqlite";
-import { sqliteDrizzleYcsb } from "./ycsb/sqlite_drizzle";
-import { ycsbMethods } from "./ycsb/store";
+import { drizzleStores, sqliteStores, storeMethods } from "./stores";
 
 const accounts = sqliteTable("accounts", {
   id: integer("id").primaryKey(),
@@ -51,11 +43,7 @@ runAsProgram(async () => {
 
   const methods = {
     ...accountMethods(sqliteAccounts(database), transfer),
-    ...ycsbMethods(sqliteDrizzleYcsb(database)),
-    ...jobMethods(sqliteJobs(database)),
-    ...crmMethods(sqliteDrizzleCrm(database)),
-    ...noteMethods(sqliteDrizzleNotes(database)),
-    ...contentMethods(sqliteDrizzleContent(database)),
+    ...storeMethods(drizzleStores(sqliteOrm(database), sqliteStores(database))),
     describe: () => ({ ...describeSqlite(database), roundTripsPerTx: 1, orm: "Drizzle" }),
   };
   const port = portOfEnvironment(["SQLITE_RPC_PORT"], 4103);

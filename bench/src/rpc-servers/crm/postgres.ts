@@ -94,12 +94,6 @@ const arraysOf = (table: CrmTable, rows: readonly object[]): unknown[][] =>
     }),
   );
 
-/** Empties all tables, and makes them where they are missing. */
-export async function resetCrmTables(pool: pg.Pool): Promise<void> {
-  await pool.query(createCrmTables("postgres"));
-  await pool.query(`TRUNCATE ${[...crmTables.map(tableName), "event_log"].join(", ")} RESTART IDENTITY`);
-}
-
 export function postgresCrm(pool: pg.Pool): CrmStore {
   const { read, write } = postgresStatements<pg.QueryResultRow>(pool);
 
@@ -118,7 +112,8 @@ export function postgresCrm(pool: pg.Pool): CrmStore {
 
   return {
     async seed({ companies, contacts, leads }) {
-      await resetCrmTables(pool);
+      await pool.query(createCrmTables("postgres"));
+      await pool.query(`TRUNCATE ${[...crmTables.map(tableName), "event_log"].join(", ")} RESTART IDENTITY`);
       await write(async (run) => {
         await run(inserters.company, ...arraysOf("company", companies));
         await run(inserters.contact, ...arraysOf("contact", contacts));

@@ -63,13 +63,6 @@ interface Row {
 }
 const noteOf = ({ id, title, deleted }: Row): Note => ({ id: Number(id), title, deleted });
 
-/** Makes the tables if they are missing, and fills them anew. */
-export async function seedPostgresNotes(pool: pg.Pool, notes: number, grouped: number, group: string) {
-  await pool.query(createTables);
-  await pool.query(insertNotes, [notes]);
-  await pool.query(insertTags, [grouped, group, tagsPerNote]);
-}
-
 export function postgresNotes(pool: pg.Pool): NoteStore {
   const { read, write } = postgresStatements<Row>(pool);
   const change = (
@@ -82,7 +75,11 @@ export function postgresNotes(pool: pg.Pool): NoteStore {
       await run(insertEvent, ...event);
     });
   return {
-    seed: (notes, grouped, group) => seedPostgresNotes(pool, notes, grouped, group),
+    async seed(notes, grouped, group) {
+      await pool.query(createTables);
+      await pool.query(insertNotes, [notes]);
+      await pool.query(insertTags, [grouped, group, tagsPerNote]);
+    },
     create: (title) =>
       write(async (run) => {
         const { rows } = await run(insertNote, title);
