@@ -87,6 +87,8 @@ interface OrmDatabase<Schema extends Tables> {
   write<T>(body: (transaction: Transaction<Schema>) => Steps<T>): Answer<T>;
   /** The statement, made to lock the rows that it finds. */
   locking<Select extends { for(strength: "update"): unknown }>(select: Select): Select;
+  /** A number as `balance` has it. */
+  amountOf(value: number): bigint;
 }
 
 /** Opens a database with the tables of a store. */
@@ -113,6 +115,7 @@ export const postgresOrm =
           counter,
         ),
       locking: (select) => select.for("update") as typeof select,
+      amountOf: BigInt,
     };
   };
 
@@ -144,6 +147,7 @@ export const sqliteOrm =
           { behavior: "immediate" },
         ),
       locking: (select) => select,
+      amountOf: (value) => value as unknown as bigint,
     };
   };
 

@@ -4,6 +4,7 @@ import { availableParallelism } from "node:os";
 import type pg from "pg";
 import { accountMethods } from "../accounts";
 import { postgresOrm } from "../drizzle";
+import { drizzleTransfer } from "../drizzle_transfer";
 import type { RpcService } from "../rpc";
 import { drizzleStores, postgresStores, storeMethods } from "../stores";
 import { type IdType, postgresAccounts } from "./accounts";
@@ -106,13 +107,14 @@ export async function postgresService(
   }
   const pool = openPool({ url, applicationName, poolMax: poolMaxOfEnvironment() });
   const counter = { retries: 0 };
-  const accounts = postgresAccounts(pool, options.idType, counter);
+  const orm = postgresOrm(pool, counter);
   if (isProcedure) await createTransferFunction(pool);
   const methods = {
-    ...accountMethods(accounts, (transfer) =>
-      isProcedure ? transferByProcedure(pool, transfer, counter) : accounts.transfer(transfer),
+    ...accountMethods(
+      postgresAccounts(pool, options.idType, counter),
+      isProcedure ? (transfer) => transferByProcedure(pool, transfer, counter) : drizzleTransfer(orm),
     ),
-    ...storeMethods(drizzleStores(postgresOrm(pool, counter), postgresStores(pool, counter, isProcedure))),
+    ...storeMethods(drizzleStores(orm, postgresStores(pool, counter, isProcedure))),
     describe: async () => ({
       ...(await describePool(pool, runtime)),
       roundTripsPerTx: isProcedure ? 1 : 5,
