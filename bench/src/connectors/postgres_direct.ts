@@ -11,9 +11,8 @@ import { withRetries } from "../rpc-servers/postgres/retry";
 import { describePool } from "../rpc-servers/postgres/service";
 import { inTransaction } from "../rpc-servers/postgres/statements";
 import { drizzleStores, postgresStores, storeMethods } from "../rpc-servers/stores";
-import type { ConnectorDefinition, NativeTarget, Prepared } from "./definition";
-import { preparedFrom } from "./described";
-import { type DirectClient, DirectConnector } from "./direct_connector";
+import type { NativeTarget, Prepared } from "./definition";
+import { type DirectClient, directDefinition } from "./direct_connector";
 
 interface Row {
   id: number;
@@ -82,41 +81,16 @@ function nativeTarget({ poolMax }: Config, { url }: Prepared): NativeTarget {
   };
 }
 
-function directDefinition(key: string, orm: "none" | "Drizzle"): ConnectorDefinition {
-  const connectorOf = (config: Config, url: string) =>
-    new DirectConnector({
-      name: key,
-      initialBalance: config.initialBalance,
-      isShared: true,
-      connect: () => connect(url, config, orm),
-    });
-  return {
-    key,
+const postgresDefinition = (key: string, orm: "none" | "Drizzle") =>
+  directDefinition({
+    ...{ key, nativeTarget, isShared: true, columns: { transport: "pg wire" } },
     startCommand: "start a PostgreSQL and set PG_URL=<its address>",
-    nativeTarget,
-    create: (config, { url }) => connectorOf(config, url),
-    async prepare(context) {
-      const { environment, stop, ...backing } = await ownPostgres()(context);
-      const url = environment["PG_URL"]!;
-      const root = connectorOf(context.config, url);
-      const started = {
-        ...{ url, ...backing },
-        async stop() {
-          await root.close();
-          await stop();
-        },
-      };
-      try {
-        await root.open();
-      } catch (error) {
-        await stop();
-        throw error;
-      }
-      const columns = { systemClass: "database-direct", transport: "pg wire" } as const;
-      return preparedFrom(context, started, root, columns);
+    async start(context) {
+      const { environment, ...backing } = await ownPostgres()(context);
+      return { ...backing, url: environment["PG_URL"]! };
     },
-  };
-}
+    connect: (url, config) => connect(url, config, orm),
+  });
 
-export const definition = directDefinition("postgres_direct", "none");
-export const drizzleDefinition = directDefinition("postgres_drizzle_direct", "Drizzle");
+export const definition = postgresDefinition("postgres_direct", "none");
+export const drizzleDefinition = postgresDefinition("postgres_drizzle_direct", "Drizzle");

@@ -3,10 +3,11 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { PrepareContext } from "../connectors/definition";
+import type { Started } from "./backing";
 import { runCommand } from "./commands";
 import { foundOrInstalled } from "./debian_package";
 import { givenSettings } from "./postgres_database";
-import { type PrivateServer, startPrivateServer } from "./private_server";
+import { startPrivateServer } from "./private_server";
 
 const database = "bench";
 const user = "bench";
@@ -23,7 +24,7 @@ const durableSettings = {
 };
 const otherSettings = { innodb_flush_log_at_trx_commit: "0", sync_binlog: "0" };
 
-export async function startMariadb(context: PrepareContext): Promise<PrivateServer> {
+export async function startMariadb(context: PrepareContext): Promise<Started> {
   const { config, say } = context;
   // The packages of the programs alone: they start no service.
   const needed = { name: "MariaDB", urlVariable: "MYSQL_URL", say };

@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { PrepareContext } from "../connectors/definition";
+import type { Started } from "./backing";
 import { freePort, type Program } from "./processes";
 
 /** A port may be taken by somebody else between the moment it was found free and the start. */
@@ -28,13 +29,6 @@ export const removeDirectory = (directory: string): void =>
 
 export const newPassword = (): string => randomBytes(18).toString("base64url");
 
-export interface PrivateServer {
-  url: string;
-  dataDirectory: string;
-  processes: number[];
-  stop(): Promise<void>;
-}
-
 interface PrivateServerOptions {
   name: string;
   /** Makes the data; answers the arguments of the server on a port. */
@@ -49,7 +43,7 @@ interface PrivateServerOptions {
 export async function startPrivateServer(
   { say, processes, workDirectory }: PrepareContext,
   { name, make, command, readyWhen, dataDirectory = ".", url }: PrivateServerOptions,
-): Promise<PrivateServer> {
+): Promise<Started> {
   const directory = mkdtempSync(join(workDirectory, `${name.toLowerCase()}-`));
   const password = newPassword();
   try {
@@ -64,7 +58,7 @@ export async function startPrivateServer(
     return {
       url: url(port, password),
       dataDirectory: join(directory, dataDirectory),
-      processes: [program.pid],
+      processes: () => [program.pid],
       async stop() {
         await program.stop();
         removeDirectory(directory);

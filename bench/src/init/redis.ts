@@ -3,8 +3,9 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { PrepareContext } from "../connectors/definition";
+import type { Started } from "./backing";
 import { foundOrInstalled } from "./debian_package";
-import { type PrivateServer, startPrivateServer } from "./private_server";
+import { startPrivateServer } from "./private_server";
 
 /** Durable means that every command is in the synced log before it is answered; otherwise there is no log. */
 const settingsOf = (isDurable: boolean) => [
@@ -12,7 +13,7 @@ const settingsOf = (isDurable: boolean) => [
   ...(isDurable ? ["appendonly yes", "appendfsync always"] : ["appendonly no"]),
 ];
 
-export async function startRedis(context: PrepareContext): Promise<PrivateServer> {
+export async function startRedis(context: PrepareContext): Promise<Started> {
   const { config, say } = context;
   const name = "Redis";
   const needed = { program: "redis-server", package: "redis-server", name, urlVariable: "REDIS_URL", say };

@@ -6,7 +6,7 @@ import { processesAt } from "../../init/addresses";
 import { type Back, nodeCommand, type Started, startServerOn } from "../../init/backing";
 import { type Connector, NotRunning } from "../connector";
 import type { ConnectorDefinition, NativeTarget, PrepareContext } from "../definition";
-import { preparedFrom } from "../described";
+import { descriptionBy, preparedFrom, unknownDescription } from "../described";
 import { httpTransport } from "../http_client";
 import { RpcConnector, type RpcConnectorOptions } from "./rpc_connector";
 
@@ -73,7 +73,9 @@ export function rpcDefinition(options: RpcDefinitionOptions): ConnectorDefinitio
       const started = isFound ? await found(url, options, context) : await start(options, context);
       const root = new RpcConnector({ name: key, url: started.url, initialBalance: config.initialBalance });
       const { systemClass = "full-stack", transport = httpTransport() } = options;
-      return preparedFrom(context, started, root, { systemClass, transport });
+      return preparedFrom(context, started, root, { systemClass, transport }, () =>
+        descriptionBy(root).catch(() => unknownDescription(config)),
+      );
     },
   };
 }
