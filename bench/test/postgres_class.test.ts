@@ -12,7 +12,7 @@ import type { ConnectorDefinition, Prepared } from "../src/connectors/definition
 import { definition as postgresDirect } from "../src/connectors/postgres_direct";
 import { rpcSystem } from "../src/connectors/rpc/systems";
 import { packageDirectory } from "../src/init/commands";
-import { type PostgresCluster, startCluster } from "../src/init/postgres_cluster";
+import { startCluster } from "../src/init/postgres_cluster";
 import { findPostgres } from "../src/init/postgres_programs";
 import { type TestContext, testContext, withEnvironment } from "./support/preparation";
 
@@ -184,9 +184,9 @@ describe("postgres_rpc", () => {
   });
 });
 
-describe("databases that somebody else runs", () => {
+describe("databases that are not the suite's", () => {
   const context = testContext();
-  let cluster: PostgresCluster;
+  let cluster: Awaited<ReturnType<typeof startCluster>>;
 
   beforeAll(async () => {
     const programs = await findPostgres(context.say);

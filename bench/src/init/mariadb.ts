@@ -42,7 +42,6 @@ export async function startMariadb(context: PrepareContext): Promise<Started> {
   };
   return startPrivateServer(context, {
     name: "MariaDB",
-    command: server,
     readyWhen: /ready for connections/,
     dataDirectory: "data",
     async make(directory, password) {
@@ -59,7 +58,7 @@ export async function startMariadb(context: PrepareContext): Promise<Started> {
       ];
       writeFileSync(initFile, `${statements.join("\n")}\n`, { mode: 0o600 });
       return (port) => [
-        ...["--no-defaults", ...identity, `--datadir=${data}`, `--init-file=${initFile}`],
+        ...[server, "--no-defaults", ...identity, `--datadir=${data}`, `--init-file=${initFile}`],
         ...["--bind-address=127.0.0.1", `--port=${port}`, "--skip-name-resolve"],
         // Relative to the data directory: the name of a socket must be short.
         ...["--socket=server.sock", `--pid-file=${join(directory, "server.pid")}`, "--log-bin=binlog"],

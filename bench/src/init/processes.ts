@@ -26,15 +26,15 @@ export interface Program {
   ready: string;
   logFile: string;
   isRunning(): boolean;
-  /** Asks it to end, and kills it if it has not after 5 seconds. */
-  stop(): Promise<void>;
+  /** Asks it to end, and kills it if it has not after 10 seconds. */
+  stop(signal?: NodeJS.Signals): Promise<void>;
   /** Kills it at once. */
   kill(): Promise<void>;
 }
 
 /** Much longer than any of them takes, but on a machine that compiles something. */
 const readyMilliseconds = 90_000;
-const stopMilliseconds = 5_000;
+const stopMilliseconds = 10_000;
 
 export class ProcessGroup {
   readonly #running = new Set<ChildProcess>();
@@ -80,9 +80,9 @@ export class ProcessGroup {
       ready: found[1] ?? found[0],
       logFile: options.logFile,
       isRunning,
-      stop: async () => {
+      stop: async (signal = "SIGTERM") => {
         if (!isRunning()) return;
-        endGroup(child, "SIGTERM");
+        endGroup(child, signal);
         const timer = setTimeout(() => endGroup(child, "SIGKILL"), stopMilliseconds);
         await ended;
         clearTimeout(timer);

@@ -17,16 +17,16 @@ export async function startRedis(context: PrepareContext): Promise<Started> {
   const { config, say } = context;
   const name = "Redis";
   const needed = { program: "redis-server", package: "redis-server", name, urlVariable: "REDIS_URL", say };
+  const command = await foundOrInstalled(needed);
   return startPrivateServer(context, {
     name,
-    command: await foundOrInstalled(needed),
     readyWhen: /Ready to accept connections/,
     make: async (directory, password) => (port) => {
       const lines = ["bind 127.0.0.1", `port ${port}`, `dir ${directory}`, `requirepass ${password}`];
       const file = join(directory, "redis.conf");
       const settings = settingsOf(config.durability === "on");
       writeFileSync(file, [...lines, ...settings, ""].join("\n"), { mode: 0o600 });
-      return [file];
+      return [command, file];
     },
     url: (port, password) => `redis://:${password}@127.0.0.1:${port}`,
   });
