@@ -151,14 +151,16 @@ export async function gate(
 
 const signed = (value: number) => `${value > 0 ? "+" : ""}${value.toFixed(1)} %`;
 
-export function gateTable(rows: readonly GateRow[]): string {
-  const header = ["system", "load", "figure", "slowdown", "noise", "pairs", "verdict"];
-  const lines = rows.map(({ system, load, metric, slowdownPct, noisePct, rounds, verdict }) => [
-    ...[system, load, metric],
-    ...[signed(slowdownPct), `±${noisePct.toFixed(1)} %`, String(rounds.length), verdict],
+export const gateTable = (rows: readonly GateRow[]): string =>
+  markdownTable(rows, [
+    ["system", ({ system }) => system],
+    ["load", ({ load }) => load],
+    ["figure", ({ metric }) => metric],
+    ["slowdown", ({ slowdownPct }) => signed(slowdownPct)],
+    ["noise", ({ noisePct }) => `±${noisePct.toFixed(1)} %`],
+    ["pairs", ({ rounds }) => String(rounds.length)],
+    ["verdict", ({ verdict }) => verdict],
   ]);
-  return markdownTable(header, lines);
-}
 
 /** What the figures say together; that they show no slowdown says little where they are too noisy to show one. */
 export function conclusionOf(rows: readonly GateRow[], tolerancePct: number, reason?: string) {
