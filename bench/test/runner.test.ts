@@ -23,7 +23,7 @@ async function run(behaviour: Behaviour, flags = "", wrap: (connector: Connector
     run: transferRun(config, { alpha: 0, concurrency: 4, inFlight: config.maxInflightPerWorker }),
     connect: () => wrap(system.connector()),
     prepared: {
-      serverProcesses: null,
+      processes: () => null,
       crash: async () => {
         // What is in flight is lost, and a later connection finds what was acknowledged.
         behaviour.latency = () => undefined;

@@ -2,7 +2,7 @@
 // `convex-app`.
 
 import { STATUS_CODES } from "node:http";
-import { isLocal, messageOf, processesAt } from "../init/addresses";
+import { foundAt, isLocal, messageOf } from "../init/addresses";
 import { sleep } from "../init/processes";
 import {
   type Account,
@@ -154,17 +154,15 @@ async function prepare({ config, say, test }: PrepareContext): Promise<Prepared>
   };
   if (config.prep && test === "test-1") await reseed();
   return {
-    url,
+    ...foundAt(url),
     fairness: fairnessOf({
       isolation: "serializable (optimistic)",
       durability: "as deployed",
       transport: httpTransport(),
       colocated: isLocal(url),
     }),
-    serverProcesses: processesAt(url),
     software: { server: "Convex" },
     reseed,
-    stop: async () => {},
   };
 }
 

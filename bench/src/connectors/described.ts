@@ -2,9 +2,9 @@
 
 import type { Config } from "../config";
 import type { Fairness } from "../core/result";
-import type { Started } from "../init/backing";
+import { orStopped } from "../init/processes";
 import type { Connector } from "./connector";
-import { fairnessOf, type PrepareContext, type Prepared } from "./definition";
+import { fairnessOf, type PrepareContext, type Prepared, type Started } from "./definition";
 
 /** The answer to the method `describe`, read from the database that is used. */
 export interface Description {
@@ -43,31 +43,17 @@ export async function preparedFrom(
     say(`seeding ${config.accounts} accounts`);
     await root.call("seed", { accounts: config.accounts, initialBalance: config.initialBalance });
   };
-  try {
+  return orStopped(started, async () => {
     if (config.prep && test === "test-1") await reseed();
     const { isDurable, software, warnings = [], ...described } = await describe();
     for (const warning of warnings) say(`warning: ${warning}`);
     const { isolation, durability, poolMax, roundTripsPerTx = 1, orm = "none" } = described;
-    return {
-      url: started.url,
-      fairness: fairnessOf({
-        ...{ isolation, durability, poolMax, roundTripsPerTx, orm },
-        colocated: started.processes() !== null,
-        ...columns,
-        ...(isDurable === false && { systemClass: "not-durable" as const }),
-      }),
-      // Read anew each time: after a crash the database is another process.
-      get serverProcesses() {
-        return started.processes();
-      },
-      software,
-      reseed,
-      stop: started.stop,
-      ...(started.dataDirectory !== undefined && { dataDirectory: started.dataDirectory }),
-      ...(started.crash && { crash: started.crash }),
-    };
-  } catch (error) {
-    await started.stop();
-    throw error;
-  }
+    const fairness = fairnessOf({
+      ...{ isolation, durability, poolMax, roundTripsPerTx, orm },
+      colocated: started.processes() !== null,
+      ...columns,
+      ...(isDurable === false && { systemClass: "not-durable" as const }),
+    });
+    return { ...started, fairness, software, reseed };
+  });
 }

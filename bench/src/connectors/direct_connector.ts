@@ -3,11 +3,10 @@
 
 import type { Config } from "../config";
 import type { Fairness } from "../core/result";
-import type { Started } from "../init/backing";
 import type { RpcMethods } from "../rpc-servers/rpc";
 import { AccountsConnector } from "./accounts_connector";
 import type { CallArguments, Connector } from "./connector";
-import type { ConnectorDefinition, PrepareContext } from "./definition";
+import type { ConnectorDefinition, PrepareContext, Started } from "./definition";
 import { descriptionBy, preparedFrom } from "./described";
 
 /** A connection or a pool, and what can be asked of it: `describe` is among it. */

@@ -62,8 +62,8 @@ const floorDefinition = (
 const program = (key: string, command: string[], server: string) =>
   floorDefinition(key, async (context) => {
     const options = { key, command, environment: { PORT: "0" } };
-    const { url, processes, stop } = await startServerOn(context, noBacking, options);
-    return { url: `${url}/health`, serverProcesses: processes(), software: { server }, stop };
+    const started = await startServerOn(context, noBacking, options);
+    return { ...started, url: `${started.url}/health`, software: { server } };
   });
 
 export const httpFloorConnectors = Object.fromEntries([
@@ -71,11 +71,6 @@ export const httpFloorConnectors = Object.fromEntries([
   program("bun_http", bunCommand("bun/health-server.ts"), "Bun"),
   floorDefinition("lightcone", async (context) => {
     const server = await startServer(context);
-    return {
-      url: `http://${server.address}/v1/ping`,
-      serverProcesses: server.serverProcesses(),
-      software: server.software,
-      stop: () => server.stop(),
-    };
+    return { ...server, url: `http://${server.url}/v1/ping` };
   }),
 ]);

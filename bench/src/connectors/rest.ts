@@ -1,6 +1,6 @@
 // REST servers of content-crud: of this suite, or any other that --base-url names (section 16.3).
 
-import { isLocal, messageOf, processesAt } from "../init/addresses";
+import { foundAt, isLocal, messageOf } from "../init/addresses";
 import { type Back, noBacking, nodeCommand, sqliteBacking, startServerOn } from "../init/backing";
 import { ownPostgres } from "../init/postgres_backing";
 import { type Connector, NotRunning } from "./connector";
@@ -99,14 +99,12 @@ export const restUrlDefinition: ConnectorDefinition = {
     }
     say(`using the server at ${url}`);
     return {
-      url,
+      ...foundAt(url),
       fairness: fairnessOf({
         ...{ isolation: "unknown", durability: "unknown" },
         ...{ transport: httpTransport(), colocated: isLocal(url) },
       }),
-      serverProcesses: processesAt(url),
       software: { server: url },
-      stop: async () => {},
     };
   },
 };

@@ -1,10 +1,9 @@
 // Databases that have YCSB alone, without a server in front (section 15.5): what they share as connectors.
 
-import { messageOf, processesAt } from "../init/addresses";
-import type { Started } from "../init/backing";
+import { foundAt, messageOf } from "../init/addresses";
 import { type YcsbStore, ycsbMethods } from "../rpc-servers/ycsb/store";
 import { NotRunning } from "./connector";
-import type { PrepareContext } from "./definition";
+import type { PrepareContext, Started } from "./definition";
 import { type DirectOptions, directDefinition } from "./direct_connector";
 
 /** A client of the database. */
@@ -40,7 +39,7 @@ async function startOrFind(options: YcsbDatabaseOptions, context: PrepareContext
   }
   if (!URL.canParse(url)) throw new NotRunning(`${urlVariable} is no URL: ${startCommand}`);
   context.say(`using the database at ${new URL(url).hostname} (${urlVariable}); its usertable is emptied`);
-  return { url, processes: () => processesAt(url, defaultPort), stop: async () => {} };
+  return foundAt(url, defaultPort);
 }
 
 export const ycsbDatabaseDefinition = (options: YcsbDatabaseOptions) =>

@@ -81,7 +81,7 @@ export interface RunLoadOptions {
 const warmupSeconds = 0.5;
 
 export async function runLoad(options: RunLoadOptions): Promise<GateRun> {
-  const [server] = options.prepared.serverProcesses ?? [];
+  const [server] = options.prepared.processes() ?? [];
   if (server === undefined) throw new Error("the gate starts its servers itself");
   return options.load.program === "fanout" ? runFanout(options, server) : runTransfers(options, server);
 }

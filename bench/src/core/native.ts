@@ -210,7 +210,7 @@ function cpuAccountOf(options: NativeRunOptions, child: ChildProcess): CpuAccoun
   // What its threads did not compute, they waited.
   const idleMilliseconds = () => now() - (clientUsage().cpuSeconds * 1000) / threads;
   return new CpuAccount(
-    options.prepared.serverProcesses,
+    options.prepared.processes(),
     options.prepared.dataDirectory,
     idleMilliseconds,
     now,

@@ -18,7 +18,7 @@ export interface RunOptions {
   ops: Record<string, RunOperation>;
   /** A fresh connector, not yet open. */
   connect: () => Connector;
-  prepared: Pick<Prepared, "serverProcesses" | "dataDirectory" | "crash">;
+  prepared: Pick<Prepared, "processes" | "dataDirectory" | "crash">;
   say: (line: string) => void;
   onPoint?: (point: SeriesPoint) => void;
   clock?: Clock;
@@ -95,7 +95,7 @@ async function measure(
   const warmupSec = warmupOf(run);
   const cpu = config.cpuAccounting
     ? new CpuAccount(
-        prepared.serverProcesses,
+        prepared.processes(),
         prepared.dataDirectory,
         () => performance.eventLoopUtilization().idle,
         () => clock.now(),

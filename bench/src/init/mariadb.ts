@@ -2,8 +2,7 @@
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { PrepareContext } from "../connectors/definition";
-import type { Started } from "./backing";
+import type { PrepareContext, Started } from "../connectors/definition";
 import { runCommand } from "./commands";
 import { foundOrInstalled } from "./debian_package";
 import { givenSettings } from "./postgres_database";

@@ -2,11 +2,12 @@
 
 import type pg from "pg";
 import { NotRunning } from "../connectors/connector";
-import type { PrepareContext } from "../connectors/definition";
+import type { PrepareContext, Started } from "../connectors/definition";
 import { accepts } from "../core/tcp";
 import { placeOf } from "./addresses";
-import type { Back, Started } from "./backing";
+import type { Back } from "./backing";
 import { connectDatabase, foundDatabase, settingsOf, startDatabase } from "./postgres_database";
+import { orStopped } from "./processes";
 
 export interface PostgresBackingOptions {
   /** Names of the variables of the database's address; without one of them a private cluster is started, if it may be. */
@@ -59,13 +60,10 @@ export const postgresBacking =
   (options: PostgresBackingOptions): Back =>
   async (context) => {
     const { url, ...database } = await chooseDatabase(context, options);
-    try {
+    await orStopped(database, async () => {
       const pool = await connectDatabase(url);
       await (options.make?.(pool, context) ?? Promise.resolve()).finally(() => pool.end());
-    } catch (error) {
-      await database.stop();
-      throw error;
-    }
+    });
     return { ...database, environment: { [options.serverVariable]: url } };
   };
 

@@ -5,7 +5,7 @@ import { execFile } from "node:child_process";
 import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import type { Started } from "./backing";
+import type { Started } from "../connectors/definition";
 import type { PostgresPrograms } from "./postgres_programs";
 import { startPrivateServer } from "./private_server";
 import type { ProcessGroup } from "./processes";

@@ -3,10 +3,9 @@
 import type pg from "pg";
 import { type Config, UsageError } from "../config";
 import { NotRunning } from "../connectors/connector";
-import type { PrepareContext } from "../connectors/definition";
+import type { PrepareContext, Started } from "../connectors/definition";
 import { openPool, withSettings } from "../rpc-servers/postgres/pool";
 import { messageOf, placeOf } from "./addresses";
-import type { Started } from "./backing";
 import { startCluster } from "./postgres_cluster";
 import { findPostgres } from "./postgres_programs";
 import { sleep } from "./processes";

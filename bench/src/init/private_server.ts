@@ -3,8 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { PrepareContext } from "../connectors/definition";
-import type { Started } from "./backing";
+import type { PrepareContext, Started } from "../connectors/definition";
 import { freePort, type Program, sleep } from "./processes";
 
 /** Another program may take a port between the moment it was found free and the start. */

@@ -120,6 +120,16 @@ export function endGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   }
 }
 
+/** What is done with something that was started: if it fails, that is stopped. */
+export async function orStopped<T>(started: { stop(): Promise<void> }, action: () => Promise<T>): Promise<T> {
+  try {
+    return await action();
+  } catch (error) {
+    await started.stop();
+    throw error;
+  }
+}
+
 const lastLines = (text: string) => text.trimEnd().split("\n").slice(-20).join("\n");
 
 export const sleep = (milliseconds: number) => new Promise<void>((done) => setTimeout(done, milliseconds));

@@ -107,7 +107,7 @@ export async function hostServices(flags: readonly string[]): Promise<void> {
       const definition = await loadConnector(key, test);
       const one = await definition.prepare({ ...session.context(config, test), asService: true });
       prepared.push(one);
-      state.ready[key] = { url: one.url, processes: one.serverProcesses };
+      state.ready[key] = { url: one.url, processes: one.processes() };
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       state.failed[key] = { reason, isNotRunning: error instanceof NotRunning };

@@ -2,10 +2,10 @@
 
 import type { Config } from "../../config";
 import type { SystemClass } from "../../core/result";
-import { processesAt } from "../../init/addresses";
-import { type Back, nodeCommand, type Started, startServerOn } from "../../init/backing";
+import { foundAt } from "../../init/addresses";
+import { type Back, nodeCommand, startServerOn } from "../../init/backing";
 import { type Connector, NotRunning } from "../connector";
-import type { ConnectorDefinition, NativeTarget, PrepareContext } from "../definition";
+import type { ConnectorDefinition, NativeTarget, PrepareContext, Started } from "../definition";
 import { descriptionBy, preparedFrom, unknownDescription } from "../described";
 import { httpTransport } from "../http_client";
 import { RpcConnector, type RpcConnectorOptions } from "./rpc_connector";
@@ -106,8 +106,7 @@ async function found(
 ): Promise<Started> {
   if (!(await isHealthy(url))) throw new NotRunning(`no server at ${url}: start it with \`${startCommand}\``);
   say(`${key}: using the server at ${url}`);
-  const pids = processesAt(url);
-  return { url, processes: () => pids, stop: async () => {} };
+  return foundAt(url);
 }
 
 async function isHealthy(url: string): Promise<boolean> {
