@@ -1,6 +1,6 @@
 // Commands that run to their end.
 
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
 import { join, resolve } from "node:path";
 import { endGroup } from "./processes";
 
@@ -8,7 +8,7 @@ export const packageDirectory = resolve(import.meta.dirname, "../..");
 export const repositoryDirectory = resolve(packageDirectory, "..");
 const prepareScript = join(packageDirectory, "scripts/prepare.sh");
 
-export interface CommandOptions {
+export interface CommandOptions extends Pick<SpawnOptions, "uid" | "gid" | "timeout"> {
   workingDirectory?: string;
   environment?: Record<string, string | undefined>;
 }
@@ -20,12 +20,14 @@ process.on("exit", () => {
 });
 
 /** Runs a command; answers its standard output. One that fails rejects with all that it printed. */
-export function runCommand(command: string, args: string[], options: CommandOptions = {}): Promise<string> {
+export function runCommand(command: string, args: string[], given: CommandOptions = {}): Promise<string> {
+  const { workingDirectory, environment, ...options } = given;
   return new Promise((done, reject) => {
     const child = spawn(command, args, {
+      ...options,
       detached: true,
-      cwd: options.workingDirectory,
-      env: { ...process.env, ...options.environment },
+      cwd: workingDirectory,
+      env: { ...process.env, ...environment },
       stdio: ["ignore", "pipe", "pipe"],
     });
     running.add(child);

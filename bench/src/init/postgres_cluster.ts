@@ -1,16 +1,13 @@
 // A private PostgreSQL: a fresh cluster in a directory of its own, on a free port of 127.0.0.1, gone when it is stopped.
 // Its settings are those of a fresh installation, so every commit waits for its sync (section 12, "Further rules").
 
-import { execFile } from "node:child_process";
-import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chownSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import type { Started } from "../connectors/definition";
+import { runCommand } from "./commands";
 import type { PostgresPrograms } from "./postgres_programs";
 import { startPrivateServer } from "./private_server";
-import type { ProcessGroup } from "./processes";
-
-const run = promisify(execFile);
+import { isAlive, type ProcessGroup, removeAbandoned } from "./processes";
 
 const initialiseMillisecondsMax = 60_000;
 const directoryPrefix = "lightcone-bench-postgres-";
@@ -53,35 +50,10 @@ function unprivilegedAccount(): Account | undefined {
   );
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
-}
-
-/** Removes what killed benchmarks left behind: the directories carry the process id of their maker. */
-function sweep(parent: string, say: (line: string) => void): void {
-  for (const name of readdirSync(parent)) {
-    if (!name.startsWith(directoryPrefix)) continue;
-    const maker = Number(name.slice(directoryPrefix.length).split("-")[0]);
-    if (!Number.isInteger(maker) || maker <= 0 || isAlive(maker)) continue;
-    const directory = join(parent, name);
-    const server = serverOf(directory);
-    if (server !== undefined && isAlive(server)) continue;
-    say(`removing ${directory}, left behind by a benchmark that was killed`);
-    rmSync(directory, { recursive: true, force: true });
-  }
-}
-
-/** The process that PostgreSQL wrote down in its data directory. */
-function serverOf(directory: string): number | undefined {
+/** Whether the process that PostgreSQL wrote down in its data directory is there. */
+function isUsed(directory: string): boolean {
   const file = join(directory, "data", "postmaster.pid");
-  if (!existsSync(file)) return undefined;
-  const pid = Number(readFileSync(file, "utf8").split("\n")[0]);
-  return Number.isInteger(pid) && pid > 0 ? pid : undefined;
+  return existsSync(file) && isAlive(Number(readFileSync(file, "utf8").split("\n")[0]));
 }
 
 /** Makes the data directory, with this password of its superuser. */
@@ -97,9 +69,9 @@ async function initialise(
   // Not synced: what counts is what the server itself writes later, and that it syncs.
   const data = ["-D", join(directory, "data"), "-E", "UTF8", "--locale=C", "--no-sync"];
   const access = ["-U", "postgres", "-A", "scram-sha-256", `--pwfile=${passwordFile}`];
-  await run(join(programs.directory, "initdb"), [...data, ...access], {
+  await runCommand(join(programs.directory, "initdb"), [...data, ...access], {
     ...(account ? { uid: account.uid, gid: account.gid } : {}),
-    cwd: directory,
+    workingDirectory: directory,
     timeout: initialiseMillisecondsMax,
   });
   rmSync(passwordFile);
@@ -125,7 +97,8 @@ export async function startCluster(options: ClusterOptions): Promise<Started> {
   const account = unprivilegedAccount();
   const parent = process.env["BENCH_DATA_DIR"] || (account ? rootParentDirectory : workDirectory);
   mkdirSync(parent, { recursive: true });
-  sweep(parent, say);
+  for (const directory of removeAbandoned(parent, directoryPrefix, isUsed))
+    say(`removed ${directory}, left behind by a benchmark that was killed`);
   return startPrivateServer(options, {
     name: "PostgreSQL",
     details: ` ${programs.version}${account ? ` as ${account.name}` : ""}`,

@@ -1,9 +1,9 @@
 // Programs that the suite starts: each in a group of its own, its output in a file, ended with the suite.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 
 export interface ProgramOptions {
   /** Short name for messages, e.g. `sqlite rpc server`. */
@@ -128,6 +128,23 @@ export async function orStopped<T>(started: { stop(): Promise<void> }, action: (
     await started.stop();
     throw error;
   }
+}
+
+export const isAlive = (pid: number | string): boolean => existsSync(`/proc/${pid}`);
+
+/** Removes what killed invocations have left: the names of their directories go on with the process id of their maker. */
+export function removeAbandoned(
+  parent: string,
+  prefix: string,
+  isUsed: (directory: string) => boolean = () => false,
+): string[] {
+  const directories = readdirSync(parent).flatMap((name) => {
+    const maker = name.startsWith(prefix) && /^(\d+)-/.exec(name.slice(prefix.length))?.[1];
+    return maker && !isAlive(maker) ? [join(parent, name)] : [];
+  });
+  const abandoned = directories.filter((directory) => !isUsed(directory));
+  for (const directory of abandoned) rmSync(directory, { recursive: true, force: true });
+  return abandoned;
 }
 
 const lastLines = (text: string) => text.trimEnd().split("\n").slice(-20).join("\n");
