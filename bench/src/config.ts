@@ -101,7 +101,7 @@ const whole =
     return value;
   };
 
-const choice =
+export const choice =
   <const T extends string>(choices: readonly T[], variable?: string): Read<T | undefined> =>
   (said, flag) => {
     const given = said.text(flag, variable);

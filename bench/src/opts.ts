@@ -6,8 +6,7 @@ import {
   type Environment,
   isTrueText,
   kebabCase,
-  type Raw,
-  Said,
+  type Said,
   type Sweep,
   UsageError,
 } from "./config";
@@ -133,10 +132,8 @@ export function parseCommandLine(
   const words = program === "demo" ? "" : "[test-name]";
   const description = "measure systems that do the same work";
   const usage = { name: program, words, description, options: [...values, ...flags] };
-  const read = readCommandLine(usage, normalize(argv));
-  if (!read) return undefined;
-  const said = new Said(read.options as Record<string, Raw>, environment);
-  return commandLineOf(said, program, read.args[0] ?? "test-1");
+  const read = readCommandLine(usage, normalize(argv), environment);
+  return read && commandLineOf(read.said, program, read.args[0] ?? "test-1");
 }
 
 function sweepOf(said: Said, flag: string): Sweep | undefined {

@@ -50,14 +50,16 @@ export const gateLoads: readonly GateLoad[] = [
 /** The module that the loads of `fanout` need, and the name of its database. */
 export const fanoutModule = { path: "../modules/fanout-rs", database: "gate-fanout" };
 
-export function loadsNamed(names: string): GateLoad[] {
-  return names.split(",").map((name) => {
-    const found = gateLoads.find((load) => load.name === name);
-    if (found) return found;
-    throw new UsageError(
-      `--loads: there is no ${name}; there are ${gateLoads.map((load) => load.name).join(", ")}`,
-    );
-  });
+/** All of them, if none are named. */
+export function loadsNamed(names: readonly string[] | undefined): readonly GateLoad[] {
+  return (
+    names?.map((name) => {
+      const found = gateLoads.find((load) => load.name === name);
+      if (found) return found;
+      const all = gateLoads.map((load) => load.name).join(", ");
+      throw new UsageError(`--loads: there is no ${name}; there are ${all}`);
+    }) ?? gateLoads
+  );
 }
 
 /** The report of crates/loadgen, as far as it is used here. */

@@ -97,17 +97,12 @@ const usage: Usage = {
 runProgram(import.meta.filename, async () => {
   const commandLine = readCommandLine(usage);
   if (!commandLine) return 0;
-  const { args, options } = commandLine;
-  const number = (name: string) => {
-    const value = Number(options[name] ?? 30);
-    if (!Number.isFinite(value)) throw new UsageError(`invalid number '${options[name]}'`);
-    return value;
-  };
+  const { args, said } = commandLine;
   const directory = resolve(args[0] ?? join(packageDirectory, "runs"));
   const files = transfersOf(directory);
   if (files.length === 0) throw new UsageError(`no runs of test-1 in ${directory}`);
   const path = join(directory, "stats.tsv");
-  writeFileSync(path, statsTable(files, number("warmupSec"), number("tailSec")));
+  writeFileSync(path, statsTable(files, said.number("warmupSec"), said.number("tailSec")));
   console.log(path);
   return 0;
 });
