@@ -78,15 +78,14 @@ interface ServerTimed {
 
 function settingsOf(config: Config) {
   const { given } = config;
-  const fromEnvironment = (name: string) => {
-    const value = Number(process.env[name] || Number.NaN);
-    return Number.isInteger(value) && value > 0 ? value : undefined;
-  };
+  const parallel = Number(process.env["TEST_PARALLEL"]);
   return {
-    tests: config.tests ?? fromEnvironment("TEST_LIMIT") ?? defaultTests,
+    tests: config.tests ?? defaultTests,
     concurrency: given?.has("concurrency")
       ? config.concurrency
-      : (fromEnvironment("TEST_PARALLEL") ?? defaultConcurrency),
+      : parallel > 0 && Number.isInteger(parallel)
+        ? parallel
+        : defaultConcurrency,
     hasData: process.env["TEST_DATA_FIELD"] !== "false",
     mode: config.crudMode,
   };
