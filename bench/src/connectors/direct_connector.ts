@@ -4,7 +4,7 @@
 import type { Config } from "../config";
 import type { Fairness } from "../core/result";
 import type { RpcMethods } from "../rpc-servers/rpc";
-import { AccountsConnector } from "./accounts_connector";
+import { accountsByMethods } from "./accounts";
 import type { CallArguments, Connector } from "./connector";
 import type { ConnectorDefinition, PrepareContext, Started } from "./definition";
 import { descriptionBy, preparedFrom } from "./described";
@@ -26,40 +26,39 @@ export interface DirectOptions extends Pick<ConnectorDefinition, "key" | "startC
   failure?(error: unknown, url: string): Error;
 }
 
-class DirectConnector extends AccountsConnector {
-  private client: DirectClient | undefined;
-
-  constructor(
-    private readonly options: DirectOptions,
-    private readonly config: Config,
-    private readonly url: string,
-    private readonly root?: DirectConnector,
-  ) {
-    super(options.key, config.initialBalance, root !== undefined);
-  }
-
-  async open(): Promise<void> {
-    this.client = await this.options.connect(this.url, this.config);
-  }
-
-  async close(): Promise<void> {
-    await this.client?.close();
-    this.client = undefined;
-  }
-
-  async createWorker(): Promise<Connector> {
-    const worker = new DirectConnector(this.options, this.config, this.url, this);
-    if (!this.options.isShared) await worker.open();
-    return worker;
-  }
-
-  async call(name: string, args: CallArguments = {}): Promise<unknown> {
-    const client = this.client ?? this.root?.client;
-    if (!client) throw new Error(`${this.name}: not open`);
-    const method = Object.hasOwn(client.methods, name) ? client.methods[name] : undefined;
-    if (!method) throw new Error(`${this.name}: unknown method: ${name}`);
-    return method(args);
-  }
+/** A worker has the client of the root where they share it. */
+function connection(
+  options: DirectOptions,
+  config: Config,
+  url: string,
+  clientOfRoot?: () => DirectClient | undefined,
+): Connector {
+  const { key: name } = options;
+  let client: DirectClient | undefined;
+  const clientNow = () => client ?? clientOfRoot?.();
+  const open = async () => {
+    client = await options.connect(url, config);
+  };
+  const call = async (method: string, args: CallArguments = {}) => {
+    const methods = clientNow()?.methods;
+    if (!methods) throw new Error(`${name}: not open`);
+    if (!Object.hasOwn(methods, method)) throw new Error(`${name}: unknown method: ${method}`);
+    return methods[method]!(args);
+  };
+  const isWorker = clientOfRoot !== undefined;
+  return {
+    ...{ name, open, call },
+    ...accountsByMethods({ name, initialBalance: config.initialBalance, isWorker }, call),
+    async close() {
+      await client?.close();
+      client = undefined;
+    },
+    async createWorker() {
+      const worker = connection(options, config, url, clientNow);
+      if (!options.isShared) await worker.open();
+      return worker;
+    },
+  };
 }
 
 export function directDefinition(options: DirectOptions): ConnectorDefinition {
@@ -67,10 +66,10 @@ export function directDefinition(options: DirectOptions): ConnectorDefinition {
   return {
     ...{ key, startCommand },
     ...(nativeTarget && { nativeTarget }),
-    create: (config, { url }) => new DirectConnector(options, config, url),
+    create: (config, { url }) => connection(options, config, url),
     async prepare(context) {
       const found = await options.start(context);
-      const root = new DirectConnector(options, context.config, found.url);
+      const root = connection(options, context.config, found.url);
       const stop = async () => {
         await root.close();
         await found.stop();

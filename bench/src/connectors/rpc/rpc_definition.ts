@@ -8,7 +8,7 @@ import { type Connector, NotRunning } from "../connector";
 import type { ConnectorDefinition, NativeTarget, PrepareContext, Started } from "../definition";
 import { descriptionBy, preparedFrom, unknownDescription } from "../described";
 import { httpTransport } from "../http_client";
-import { RpcConnector, type RpcConnectorOptions } from "./rpc_connector";
+import { type RpcConnectorOptions, rpcConnection } from "./rpc_connector";
 
 export interface RpcDefinitionOptions {
   key: string;
@@ -55,7 +55,7 @@ export function rpcDefinition(options: RpcDefinitionOptions): ConnectorDefinitio
     startCommand,
     create: (config, { url }) =>
       options.create?.(config, url) ??
-      new RpcConnector({ name: key, url, initialBalance: config.initialBalance, ...options.connector }),
+      rpcConnection({ name: key, url, initialBalance: config.initialBalance, ...options.connector }),
     nativeTarget: (_, { url }) => ({ kind: options.nativeKind ?? "rpc", url }),
     async prepare(context) {
       const { config } = context;
@@ -71,7 +71,7 @@ export function rpcDefinition(options: RpcDefinitionOptions): ConnectorDefinitio
       const isFound =
         url !== undefined && (given !== undefined || !config.prep || (await isHealthy(options.defaultUrl!)));
       const started = isFound ? await found(url, options, context) : await start(options, context);
-      const root = new RpcConnector({ name: key, url: started.url, initialBalance: config.initialBalance });
+      const root = rpcConnection({ name: key, url: started.url, initialBalance: config.initialBalance });
       const { systemClass = "full-stack", transport = httpTransport() } = options;
       return preparedFrom(context, started, root, { systemClass, transport }, () =>
         descriptionBy(root).catch(() => unknownDescription(config)),
