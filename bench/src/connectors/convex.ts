@@ -143,7 +143,7 @@ async function prepare({ config, say, test }: PrepareContext): Promise<Prepared>
 export const definition: ConnectorDefinition = {
   key,
   nativeTarget: (_, { url }) => ({ kind: "convex", url }),
-  startCommand,
-  prepare,
+  ...{ startCommand, prepare },
+  usualUrl: ({ convexUrl }) => convexUrl,
   create: ({ initialBalance }, { url }) => connection(url, initialBalance),
 };

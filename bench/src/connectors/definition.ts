@@ -76,6 +76,8 @@ export interface ConnectorDefinition {
   readonly key: string;
   /** What a person has to start when the suite cannot: printed after "not running: start it with". */
   readonly startCommand: string;
+  /** Where it listens when it runs already; at the server's address if left out. */
+  usualUrl?(config: Config): string | undefined;
   /** Makes the system ready, seeded for `context.test`; rejects with `NotRunning` where that cannot be done. */
   prepare(context: PrepareContext): Promise<Prepared>;
   /** A fresh connector, not yet open, of what `prepare` answered. */

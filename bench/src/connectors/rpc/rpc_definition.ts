@@ -53,6 +53,7 @@ export function rpcDefinition(options: RpcDefinitionOptions): ConnectorDefinitio
   return {
     key,
     startCommand,
+    usualUrl: () => options.defaultUrl,
     create: (config, { url }) =>
       options.create?.(config, url) ??
       rpcConnection({ name: key, url, initialBalance: config.initialBalance, ...options.connector }),
