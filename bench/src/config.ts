@@ -137,7 +137,7 @@ const settings = {
   benchPipelined: boolean("BENCH_PIPELINED"),
   maxInflightPerWorker: whole(0, "MAX_INFLIGHT_PER_WORKER"),
   logErrors: or(boolean("LOG_ERRORS"), false),
-  // Every run is verified (section 12, claim 13) unless somebody says no.
+  // Every run is verified (section 12, claim 13) unless the caller says no.
   verifyTransactions: or(boolean("VERIFY"), true),
 
   // Ours (section 3.6).

@@ -123,7 +123,7 @@ async function measure(
   let beside: Promise<void> | undefined;
   await measurement.measure(() => {
     beside = run.beside?.(measurement, system);
-    // Awaited when the run is over: until then, its failure is nobody's.
+    // Awaited when the run is over: until then, its failure waits.
     beside?.catch(() => undefined);
     if (run.drive) return run.drive(measurement, workers.length);
     const { rate, maxInflightPerWorker } = config;

@@ -13,7 +13,7 @@ const user = "bench";
 
 /**
  * The settings of section 15.5. The delay of a group commit is that of `binlog_group_commit_sync_delay`, which MySQL has and
- * MariaDB calls otherwise: wait 2 ms, whoever else commits.
+ * MariaDB calls otherwise: wait 2 ms for other transactions.
  */
 const durableSettings = {
   innodb_flush_log_at_trx_commit: "1",

@@ -32,21 +32,22 @@ interface Account {
   gid: number;
 }
 
-const accountNames = ["postgres", "nobody"];
+/** Debian's account without rights has this id. */
+const unprivilegedId = "65534";
 
 /** PostgreSQL refuses to run as root: then it runs as its own account, or as one without rights. */
 function unprivilegedAccount(): Account | undefined {
   if (process.getuid?.() !== 0) return undefined;
-  const lines = readFileSync("/etc/passwd", "utf8").split("\n");
-  const accounts = lines.map((line) => line.split(":"));
-  for (const name of accountNames) {
-    const fields = accounts.find((candidate) => candidate[0] === name);
-    if (fields?.[2] !== undefined && fields[3] !== undefined) {
-      return { name, uid: Number(fields[2]), gid: Number(fields[3]) };
-    }
-  }
+  const accounts = readFileSync("/etc/passwd", "utf8")
+    .split("\n")
+    .map((line) => line.split(":"));
+  const found =
+    accounts.find(([name]) => name === "postgres") ?? accounts.find(([, , uid]) => uid === unprivilegedId);
+  const [name, , uid, gid] = found ?? [];
+  if (name !== undefined && uid !== undefined && gid !== undefined)
+    return { name, uid: Number(uid), gid: Number(gid) };
   throw new Error(
-    `PostgreSQL does not run as root, and there is no account ${accountNames.join(" or ")} to run it as`,
+    `PostgreSQL does not run as root, and there is no account postgres or one with the id ${unprivilegedId} to run it as`,
   );
 }
 

@@ -23,7 +23,7 @@ export class BadArguments extends Error {
   override readonly name = "BadArguments";
 }
 
-/** What an error begins with after which nobody knows whether the operation took place. */
+/** What an error begins with after which it is not known whether the operation took place. */
 export const outcomeUnknownText = "outcome unknown";
 
 /** Thrown when the connection to the database is lost: a transaction may be committed though its answer is not there. */
