@@ -96,7 +96,7 @@ async function ready(
   return started as Ready;
 }
 
-/** Pairs of runs of one load; who goes first alternates, so that a machine that gets slower hits both. */
+/** Pairs of runs of one load; which goes first alternates, so that a machine that gets slower hits both. */
 async function pairsOf(options: GateOptions, run: (side: Side["name"]) => Promise<GateRun>): Promise<Pair[]> {
   const { pairs, pairsMax, tolerancePct } = options;
   const measured: Pair[] = [];

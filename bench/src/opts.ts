@@ -84,7 +84,7 @@ const values: [string, string][] = [
   ["--rate <n>", "open loop: operations per second over all workers"],
   ["--concurrency-list <list>", "run the test once per value"],
   ["--kill-after <seconds>", "kill the server during the run, start it again and check every account"],
-  ["--load-generator <typescript|native>", "test-1: who makes the load; native is an experiment of its own"],
+  ["--load-generator <typescript|native>", "test-1: what makes the load; native is an experiment of its own"],
   ["--load-generator-threads <n>", "threads of the native load generator (1)"],
   ["--durability <on|off>", "durable settings of the systems (on)"],
   ["--dist <uniform|zipfian|latest>", "ycsb: request distribution"],

@@ -19,6 +19,7 @@ import {
 import * as sqlite from "drizzle-orm/sqlite-core";
 import type pg from "pg";
 import { type RetryCounter, withRetries } from "./postgres/retry";
+import type { Answer } from "./rpc";
 
 /** A time that the store has in another form than the driver. */
 const timeOf = <T>(toDriver: (value: T) => Date, fromDriver: (text: string) => T) =>
@@ -74,7 +75,6 @@ export function* step<T>(statement: PromiseLike<T>): Steps<T> {
   return (yield statement) as T;
 }
 
-type Answer<T> = T | Promise<T>;
 type Tables = Record<string, unknown>;
 type Transaction<Schema extends Tables> = Parameters<Parameters<NodePgDatabase<Schema>["transaction"]>[0]>[0];
 

@@ -1,6 +1,6 @@
 // authed-load (section 19): users with an authenticated connection each read, create, change and delete notes.
 
-import type { Config } from "../../config";
+import { type Config, unlessGiven } from "../../config";
 import { fmix32, kindOf, type Mix, mixOf, rng32, workerSeed } from "../random";
 import type { Engine, Operation, Outcome, Verdict, Workload, WorkloadRun } from "../workload";
 
@@ -57,10 +57,10 @@ export function userGenerator(mix: Mix<Kind>, notes: Notes, user: number, seed: 
 }
 
 function createRun(config: Config, scenario: string): WorkloadRun {
-  const { given } = config;
-  const seconds = given?.has("seconds") ? config.seconds : defaultSeconds;
-  const warmupSec = given?.has("warmupSec") || given?.has("seconds") ? config.warmupSec : defaultWarmupSec;
-  const users = given?.has("concurrency") ? config.concurrency : defaultUsers;
+  const seconds = unlessGiven(config, "seconds", defaultSeconds);
+  const isOwnLength = config.given?.has("seconds") ?? false;
+  const warmupSec = isOwnLength ? config.warmupSec : unlessGiven(config, "warmupSec", defaultWarmupSec);
+  const users = unlessGiven(config, "concurrency", defaultUsers);
   const mix = scenarios[scenario]!;
   const notes: Notes = { own: [], acknowledgedWrites: 0 };
   let eventsBefore = 0;
@@ -107,7 +107,7 @@ function unknownWrites(measurement: Engine): number {
 export const authedLoadWorkload: Workload = {
   name: "authed-load",
   samples: 1,
-  settings: (config) => (config.given?.has("poolMax") ? {} : { poolMax: defaultPoolMax }),
+  settings: (config) => ({ poolMax: unlessGiven(config, "poolMax", defaultPoolMax) }),
   runs: (config) =>
     Object.keys(scenarios).map((scenario) => ({
       label: scenario,

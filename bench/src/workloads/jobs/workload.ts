@@ -1,6 +1,6 @@
 // job-queue and job-lease (section 17): a filled queue is emptied by workers, and the time that takes is what counts.
 
-import type { Config } from "../../config";
+import { type Config, unlessGiven } from "../../config";
 import type { Generator, SystemUnderTest, Verdict, Workload, WorkloadRun } from "../workload";
 
 const samples = 3;
@@ -125,7 +125,7 @@ const workloadOf = (shape: Shape): Workload => ({
   name: shape.name,
   samples,
   // The published figures are of PostgreSQL's own default; rows that are skipped are no conflicts there.
-  settings: (config) => (config.given?.has("pgIsolation") ? {} : { pgIsolation: "read-committed" }),
+  settings: (config) => ({ pgIsolation: unlessGiven(config, "pgIsolation", "read-committed") }),
   runs: (config) => {
     const given = config.given?.has("concurrency") ? [config.concurrency] : undefined;
     return (config.concurrencyList ?? given ?? shape.concurrencies).map((concurrency) => ({
