@@ -101,7 +101,7 @@ const whole =
     return value;
   };
 
-const choice =
+export const choice =
   <const T extends string>(choices: readonly T[], variable?: string): Read<T | undefined> =>
   (said, flag) => {
     const given = said.text(flag, variable);
@@ -137,7 +137,7 @@ const settings = {
   benchPipelined: boolean("BENCH_PIPELINED"),
   maxInflightPerWorker: whole(0, "MAX_INFLIGHT_PER_WORKER"),
   logErrors: or(boolean("LOG_ERRORS"), false),
-  // Every run is verified (section 12, claim 13) unless somebody says no.
+  // Every run is verified (section 12, claim 13) unless the caller says no.
   verifyTransactions: or(boolean("VERIFY"), true),
 
   // Ours (section 3.6).
@@ -155,7 +155,7 @@ const settings = {
   cpuAccounting: named("cpu", or(boolean(), true)),
   concurrencyList: ((said, flag) => said.numbers(flag)) as Read<number[] | undefined>,
   durability: or(choice(["on", "off"]), "on"),
-  /** Who makes the load: the connectors' own clients in this process, or the program of crates/loadgen. */
+  /** What makes the load: the connectors' own clients in this process, or the program of crates/loadgen. */
   loadGenerator: or(choice(["typescript", "native"]), "typescript"),
   loadGeneratorThreads: or(whole(1), 1),
   keepGoing: or(boolean(), false),
@@ -240,6 +240,13 @@ export function configOf(
     runsDir: resolve(said.environment["BENCH_RUNS_DIR"] ?? resolve(import.meta.dirname, "../runs")),
   };
 }
+
+/** A setting that has another default in the test that asks. */
+export const unlessGiven = <Name extends keyof Config>(
+  config: Config,
+  name: Name,
+  fallback: Config[Name],
+): Config[Name] => (config.given?.has(name) ? config[name] : fallback);
 
 /** `host[:port]` of a SpacetimeDB address, and whether it is reached over TLS (section 3.3). */
 export function normalizeStdbUrl(raw: string): { host: string; secure: boolean } {

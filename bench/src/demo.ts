@@ -20,20 +20,6 @@ import { inFlightOf, transferRun } from "./workloads/transfers/workload";
 const test = "test-1";
 const defaultSystems = ["lightcone", "postgres_rpc", "sqlite_rpc"];
 
-/** Where a system listens when it runs already (section 3.5); the others are at the server's address. */
-const ports: Record<string, number> = {
-  convex: 3210,
-  bun: 4001,
-  postgres_rpc: 4101,
-  cockroach_rpc: 4102,
-  sqlite_rpc: 4103,
-  planetscale_pg_rpc: 4104,
-  node_memory_rpc: 4105,
-  supabase_rpc: 4106,
-  sqlite_batched_rpc: 4107,
-  postgres_sproc_rpc: 4108,
-};
-
 interface ReadySystem {
   testCase: TestCase;
   definition: ConnectorDefinition;
@@ -50,8 +36,9 @@ async function demo(config: Config, session: Session, display: DemoDisplay): Pro
   display.step(1, "Check services");
   const definitions = new Map<string, ConnectorDefinition>();
   for (const { system, definition } of cases) {
-    definitions.set(system, await definition());
-    const port = ports[system] ?? Number(new URL(httpUrl(config.stdbUrl)).port || "80");
+    const loaded = await definition();
+    definitions.set(system, loaded);
+    const port = Number(new URL(loaded.usualUrl?.(config) ?? httpUrl(config.stdbUrl)).port || "80");
     const where = (await accepts("127.0.0.1", port))
       ? `runs on port ${port}`
       : "does not run yet: the next step starts it";

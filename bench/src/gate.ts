@@ -8,7 +8,7 @@
 import "dotenv/config";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { type Config, UsageError } from "./config";
+import { type Config, kebabCase, UsageError } from "./config";
 import type { NativeTarget, Prepared } from "./connectors/definition";
 import { chooseCases } from "./core/bench";
 import { type Comparison, compare, type Round, roundsLeast } from "./core/compare";
@@ -96,7 +96,7 @@ async function ready(
   return started as Ready;
 }
 
-/** Pairs of runs of one load; who goes first alternates, so that a machine that gets slower hits both. */
+/** Pairs of runs of one load; which goes first alternates, so that a machine that gets slower hits both. */
 async function pairsOf(options: GateOptions, run: (side: Side["name"]) => Promise<GateRun>): Promise<Pair[]> {
   const { pairs, pairsMax, tolerancePct } = options;
   const measured: Pair[] = [];
@@ -151,14 +151,16 @@ export async function gate(
 
 const signed = (value: number) => `${value > 0 ? "+" : ""}${value.toFixed(1)} %`;
 
-export function gateTable(rows: readonly GateRow[]): string {
-  const header = ["system", "load", "figure", "slowdown", "noise", "pairs", "verdict"];
-  const lines = rows.map(({ system, load, metric, slowdownPct, noisePct, rounds, verdict }) => [
-    ...[system, load, metric],
-    ...[signed(slowdownPct), `±${noisePct.toFixed(1)} %`, String(rounds.length), verdict],
+export const gateTable = (rows: readonly GateRow[]): string =>
+  markdownTable(rows, [
+    ["system", ({ system }) => system],
+    ["load", ({ load }) => load],
+    ["figure", ({ metric }) => metric],
+    ["slowdown", ({ slowdownPct }) => signed(slowdownPct)],
+    ["noise", ({ noisePct }) => `±${noisePct.toFixed(1)} %`],
+    ["pairs", ({ rounds }) => String(rounds.length)],
+    ["verdict", ({ verdict }) => verdict],
   ]);
-  return markdownTable(header, lines);
-}
 
 /** What the figures say together; that they show no slowdown says little where they are too noisy to show one. */
 export function conclusionOf(rows: readonly GateRow[], tolerancePct: number, reason?: string) {
@@ -218,34 +220,36 @@ const usage: Usage = {
 async function main(): Promise<number> {
   const commandLine = readCommandLine(usage);
   if (!commandLine) return 0;
-  const { args, options } = commandLine;
-  const text = (name: string, fallback: string) => String(options[name] ?? fallback);
-  const number = (name: string, fallback: number, least: number, label: string) => {
-    const value = Number(text(name, String(fallback)));
-    if (!(value >= least)) throw new UsageError(`${label} must be at least ${least}, not ${options[name]}`);
-    return value;
+  const { args, said } = commandLine;
+  const number = (name: string, fallback: number, least: number) => {
+    const value = said.number(name) ?? fallback;
+    if (value >= least) return value;
+    throw new UsageError(`--${kebabCase(name)} must be at least ${least}, not ${value}`);
   };
   const { config } = parseCommandLine(
     "bench",
     [
-      ...["--seconds", text("seconds", "3"), "--accounts", text("accounts", "100000")],
-      ...["--connectors", text("connectors", "lightcone,spacetimedb_rust")],
-      ...(options["force"] ? ["--force"] : []),
+      ...["--seconds", said.text("seconds") ?? "3", "--accounts", said.text("accounts") ?? "100000"],
+      ...["--connectors", said.text("connectors") ?? "lightcone,spacetimedb_rust"],
+      ...(said.boolean("force") ? ["--force"] : []),
     ],
     { BENCH_RUNS_DIR: process.env["BENCH_RUNS_DIR"] },
   )!;
-  const pairs = number("pairs", 8, roundsLeast, "--pairs");
+  const pairs = number("pairs", 8, roundsLeast);
   const gateOptions: GateOptions = {
     pairs,
-    pairsMax: Math.max(pairs, number("pairsMax", 24, roundsLeast, "--pairs-max")),
-    tolerancePct: number("tolerance", 5, 0, "--tolerance"),
-    loads: loadsNamed(text("loads", gateLoads.map(({ name }) => name).join(","))),
+    pairsMax: Math.max(pairs, number("pairsMax", 24, roundsLeast)),
+    tolerancePct: number("tolerance", 5, 0),
+    loads: loadsNamed(said.list("loads")),
   };
   const commit = args[0];
-  if (commit === undefined && options["baseBin"] === undefined)
+  if (commit === undefined && said.text("baseBin") === undefined)
     throw new UsageError("name a commit to compare with, or --base-bin with its built programs");
   const session = openSession();
-  const given = (name: string) => (options[name] ? directoryOf(String(options[name])) : undefined);
+  const given = (name: string) => {
+    const path = said.text(name);
+    return path && directoryOf(path);
+  };
   const base = given("baseBin") ?? (await programsOfCommit(commit!, session));
   const head = given("headBin") ?? (await prepareScriptCommand("server")).trim();
   const generator = process.env["LIGHTCONE_LOADGEN"] ?? join(head, "lightcone-loadgen");
@@ -267,8 +271,9 @@ async function main(): Promise<number> {
     tolerancePct: gateOptions.tolerancePct,
     rows,
   };
-  const directory = options["record"] ? join(repositoryDirectory, "bench/results/gate") : config.runsDir;
-  const name = options["record"] ? `${timestamp(at)}-${result.head}` : `gate-${timestamp(at)}`;
+  const isRecorded = said.boolean("record") ?? false;
+  const directory = isRecorded ? join(repositoryDirectory, "bench/results/gate") : config.runsDir;
+  const name = isRecorded ? `${timestamp(at)}-${result.head}` : `gate-${timestamp(at)}`;
   session.say(`Wrote results to ${writeJson(directory, `${name}.json`, result)}`);
   const reason = commit === undefined ? undefined : await reasonSince(commit);
   const { lines, isSlower } = conclusionOf(rows, gateOptions.tolerancePct, reason);

@@ -6,8 +6,7 @@ import {
   type Environment,
   isTrueText,
   kebabCase,
-  type Raw,
-  Said,
+  type Said,
   type Sweep,
   UsageError,
 } from "./config";
@@ -85,7 +84,7 @@ const values: [string, string][] = [
   ["--rate <n>", "open loop: operations per second over all workers"],
   ["--concurrency-list <list>", "run the test once per value"],
   ["--kill-after <seconds>", "kill the server during the run, start it again and check every account"],
-  ["--load-generator <typescript|native>", "test-1: who makes the load; native is an experiment of its own"],
+  ["--load-generator <typescript|native>", "test-1: what makes the load; native is an experiment of its own"],
   ["--load-generator-threads <n>", "threads of the native load generator (1)"],
   ["--durability <on|off>", "durable settings of the systems (on)"],
   ["--dist <uniform|zipfian|latest>", "ycsb: request distribution"],
@@ -133,10 +132,8 @@ export function parseCommandLine(
   const words = program === "demo" ? "" : "[test-name]";
   const description = "measure systems that do the same work";
   const usage = { name: program, words, description, options: [...values, ...flags] };
-  const read = readCommandLine(usage, normalize(argv));
-  if (!read) return undefined;
-  const said = new Said(read.options as Record<string, Raw>, environment);
-  return commandLineOf(said, program, read.args[0] ?? "test-1");
+  const read = readCommandLine(usage, normalize(argv), environment);
+  return read && commandLineOf(read.said, program, read.args[0] ?? "test-1");
 }
 
 function sweepOf(said: Said, flag: string): Sweep | undefined {

@@ -1,7 +1,7 @@
 // What the programs of the suite have in common: their command lines, their exit codes, and how they say what went wrong.
 
 import cac from "cac";
-import { UsageError } from "./config";
+import { type Environment, type Raw, Said, UsageError } from "./config";
 import { NotRunning } from "./connectors/connector";
 
 const isExpected = (error: unknown): error is Error =>
@@ -35,6 +35,7 @@ export interface Usage {
 export function readCommandLine(
   { name, words, description, options: forms }: Usage,
   argv: readonly string[] = process.argv.slice(2),
+  environment: Environment = process.env,
 ) {
   const cli = cac(name);
   const command = cli.command(words, description).ignoreOptionDefaultValue();
@@ -44,5 +45,5 @@ export function readCommandLine(
   if (options["help"]) return undefined;
   command.checkUnknownOptions();
   command.checkUnusedArgs();
-  return { args, options: options as Record<string, string | number | boolean | undefined> };
+  return { args, said: new Said(options as Record<string, Raw>, environment) };
 }

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { signToken, verifyToken } from "../src/rpc-servers/bearer";
-import { scenarios, UserGenerator } from "../src/workloads/authed_load/workload";
+import { scenarios, userGenerator } from "../src/workloads/authed_load/workload";
 import { vectors } from "./support/vectors";
 import { benchInTest } from "./support/workload_bench";
 
@@ -22,7 +22,7 @@ const letters: Record<string, string> = { read: "R", create: "C", update: "U", d
 /** A user with one note of its own. */
 function generatorOf(scenario: string, isHotRow = false, own = [[1], [2, 3]], user = mixed.worker) {
   const notes = { own, acknowledgedWrites: 0 };
-  return new UserGenerator(scenarios[scenario]!, notes as never, user, mixed.seed, isHotRow);
+  return userGenerator(scenarios[scenario]!, notes, user, mixed.seed, isHotRow);
 }
 
 describe("the generator", () => {

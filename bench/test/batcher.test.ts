@@ -33,7 +33,7 @@ describe("a batch", () => {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  /** As somebody else sees it: what is committed. */
+  /** As another connection sees it: what is committed. */
   const committed = () =>
     other.prepare("SELECT ycsb_key FROM usertable ORDER BY ycsb_key").pluck().all() as string[];
 

@@ -6,15 +6,17 @@ import type { Connector } from "../src/connectors/connector";
 import { parseCommandLine } from "../src/opts";
 import { operationTable } from "../src/report/tables";
 import { sqliteCrm } from "../src/rpc-servers/crm/sqlite";
-import { sqliteDrizzleCrm } from "../src/rpc-servers/crm/sqlite_drizzle";
 import { crmMethods } from "../src/rpc-servers/crm/store";
+import { sqliteOrm } from "../src/rpc-servers/drizzle";
 import { sqliteNotes } from "../src/rpc-servers/notes/sqlite";
-import { sqliteDrizzleNotes } from "../src/rpc-servers/notes/sqlite_drizzle";
+import { drizzleStores, sqliteStores } from "../src/rpc-servers/stores";
 import { loopCost } from "../src/workloads/data_layer/serial";
 import { crmOps, dataLayerCrmWorkload } from "../src/workloads/data_layer_crm/workload";
 import type { SystemUnderTest } from "../src/workloads/workload";
 
 const root = { name: "root" } as Connector;
+const throughDrizzle = (database: Database.Database) =>
+  drizzleStores(sqliteOrm(database), sqliteStores(database));
 const unused = undefined as never;
 
 describe("the loop inside the server", () => {
@@ -66,7 +68,7 @@ describe("the table of operations", () => {
 
 describe.each([
   ["statements", sqliteNotes],
-  ["Drizzle", sqliteDrizzleNotes],
+  ["Drizzle", (database: Database.Database) => throughDrizzle(database).notes()],
 ])("notes in SQLite by %s", (_, storeOf) => {
   it("are the same", async () => {
     const store = storeOf(new Database(":memory:"));
@@ -113,7 +115,7 @@ async function loadedCrm(storeOf: typeof sqliteCrm, pragmas: string[] = []) {
 
 describe.each([
   ["statements", sqliteCrm],
-  ["Drizzle", sqliteDrizzleCrm],
+  ["Drizzle", (database: Database.Database) => throughDrizzle(database).crm()],
 ])("the verification of data-layer-crm in SQLite by %s", (_, storeOf) => {
   it("counts the rows of every table", async () => {
     const { verify } = await loadedCrm(storeOf);
@@ -146,7 +148,7 @@ describe.each([
 });
 
 describe("the RPC methods of data-layer-crm", () => {
-  const methods = crmMethods(sqliteDrizzleCrm(new Database(":memory:")));
+  const methods = crmMethods(throughDrizzle(new Database(":memory:")).crm());
   const call = async (name: string, args: Record<string, unknown>) => methods[name]!(args);
 
   it("say which argument makes no sense", async () => {

@@ -52,7 +52,7 @@ describe.each([undefined, "fetch", "undici"])("BENCH_HTTP_CLIENT=%s", (client) =
     });
   });
 
-  it("fails where nobody listens", async () => {
+  it("fails where no server listens", async () => {
     await using(client, () => expect(sendHttp("http://127.0.0.1:1/", { method: "GET" })).rejects.toThrow());
   });
 });

@@ -46,7 +46,7 @@ describe("what the program is told", () => {
     connect: () => {
       throw new Error("not used");
     },
-    prepared: { serverProcesses: null },
+    prepared: { processes: () => null },
     say: () => {},
   });
 

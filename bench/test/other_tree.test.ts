@@ -80,7 +80,7 @@ describe("the programs of another commit", () => {
     expect(readFileSync(join(trees.at(-1)!, "source"), "utf8")).toBe("firstbuilt\n");
   });
 
-  it("are built again after somebody has emptied the cache", async () => {
+  it("are built again after the cache has been emptied", async () => {
     const first = commit("first");
     await programsOfCommit(first, options());
     rmSync(cacheDirectory, { recursive: true });

@@ -12,7 +12,7 @@ import type { ConnectorDefinition, Prepared } from "../src/connectors/definition
 import { definition as postgresDirect } from "../src/connectors/postgres_direct";
 import { rpcSystem } from "../src/connectors/rpc/systems";
 import { packageDirectory } from "../src/init/commands";
-import { type PostgresCluster, startCluster } from "../src/init/postgres_cluster";
+import { startCluster } from "../src/init/postgres_cluster";
 import { findPostgres } from "../src/init/postgres_programs";
 import { type TestContext, testContext, withEnvironment } from "./support/preparation";
 
@@ -108,7 +108,7 @@ describe.each([
       });
       expect(prepared.software["database"]).toMatch(/^PostgreSQL \d+/);
       await exercise(definition, context, prepared);
-      const processes = prepared.serverProcesses!;
+      const processes = prepared.processes()!;
       expect(processes.length).toBeGreaterThan(0);
       const directory = prepared.dataDirectory!;
       expect(existsSync(directory)).toBe(true);
@@ -159,7 +159,7 @@ describe("postgres_rpc", () => {
       const prepared = await prepare(postgres, context);
       const connector = postgres.create(context.config, prepared);
       await connector.open(1);
-      const before = prepared.serverProcesses!.at(-1);
+      const before = prepared.processes()!.at(-1);
       expect(await transfer(connector, 0, 1, 7)).toEqual({ applied: true });
       // Whatever is on its way when the database dies: acknowledged, refused, or of unknown outcome, but answered.
       const onTheirWay = Array.from({ length: 30 }, (_, index) =>
@@ -172,7 +172,7 @@ describe("postgres_rpc", () => {
       for (const outcome of await Promise.all(onTheirWay)) {
         expect(outcome).toMatch(/^acknowledged$|failed: internal server error$|outcome unknown/);
       }
-      expect(prepared.serverProcesses!.at(-1)).not.toBe(before);
+      expect(prepared.processes()!.at(-1)).not.toBe(before);
       // The first call may meet a connection of the pool that has not noticed yet.
       await transfer(connector, 2, 3, 1).catch(() => undefined);
       expect(await transfer(connector, 0, 1, 1)).toEqual({ applied: true });
@@ -184,9 +184,9 @@ describe("postgres_rpc", () => {
   });
 });
 
-describe("databases that somebody else runs", () => {
+describe("databases that are not the suite's", () => {
   const context = testContext();
-  let cluster: PostgresCluster;
+  let cluster: Awaited<ReturnType<typeof startCluster>>;
 
   beforeAll(async () => {
     const programs = await findPostgres(context.say);

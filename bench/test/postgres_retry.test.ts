@@ -1,11 +1,9 @@
 import type pg from "pg";
 import { describe, expect, it } from "vitest";
 import { postgresContent } from "../src/rpc-servers/content/postgres";
-import { postgresDrizzleContent } from "../src/rpc-servers/content/postgres_drizzle";
 import { postgresCrm } from "../src/rpc-servers/crm/postgres";
-import { postgresDrizzleCrm } from "../src/rpc-servers/crm/postgres_drizzle";
+import { postgresOrm } from "../src/rpc-servers/drizzle";
 import { postgresNotes } from "../src/rpc-servers/notes/postgres";
-import { postgresDrizzleNotes } from "../src/rpc-servers/notes/postgres_drizzle";
 import { postgresAccounts } from "../src/rpc-servers/postgres/accounts";
 import {
   attemptsMax,
@@ -14,7 +12,7 @@ import {
   retryDelay,
   withRetries,
 } from "../src/rpc-servers/postgres/retry";
-import { postgresDrizzleYcsb } from "../src/rpc-servers/ycsb/postgres_drizzle";
+import { drizzleStores, postgresStores } from "../src/rpc-servers/stores";
 
 const withCode = (code: string) => Object.assign(new Error("refused"), { code });
 
@@ -123,19 +121,21 @@ describe("reads outside of transactions", () => {
   }
 
   const counter = { retries: 0 };
+  const throughDrizzle = (pool: pg.Pool) =>
+    drizzleStores(postgresOrm(pool), postgresStores(pool, counter, false));
   const reads: Record<string, (pool: pg.Pool) => unknown> = {
     "notes, node-postgres": (pool) => postgresNotes(pool).findMany(1),
-    "notes, drizzle": (pool) => postgresDrizzleNotes(pool).findMany(1),
-    "a note, drizzle": (pool) => postgresDrizzleNotes(pool).get(1),
-    "notes with tags, drizzle": (pool) => postgresDrizzleNotes(pool).findInclude(1),
+    "notes, drizzle": (pool) => throughDrizzle(pool).notes().findMany(1),
+    "a note, drizzle": (pool) => throughDrizzle(pool).notes().get(1),
+    "notes with tags, drizzle": (pool) => throughDrizzle(pool).notes().findInclude(1),
     "leads, node-postgres": (pool) => postgresCrm(pool).findLeads("new", 1),
-    "leads, drizzle": (pool) => postgresDrizzleCrm(pool).findLeads("new", 1),
-    "contacts, drizzle": (pool) => postgresDrizzleCrm(pool).findContacts(1, 1),
-    "a contact, drizzle": (pool) => postgresDrizzleCrm(pool).getContact(1),
-    "a record of ycsb": (pool) => postgresDrizzleYcsb(pool, counter).read("user1"),
-    "a scan of ycsb": (pool) => postgresDrizzleYcsb(pool, counter).scan("user1", 1),
+    "leads, drizzle": (pool) => throughDrizzle(pool).crm().findLeads("new", 1),
+    "contacts, drizzle": (pool) => throughDrizzle(pool).crm().findContacts(1, 1),
+    "a contact, drizzle": (pool) => throughDrizzle(pool).crm().getContact(1),
+    "a record of ycsb": (pool) => throughDrizzle(pool).ycsb().read("user1"),
+    "a scan of ycsb": (pool) => throughDrizzle(pool).ycsb().scan("user1", 1),
     content: (pool) => postgresContent(pool).read("1"),
-    "content, drizzle": (pool) => postgresDrizzleContent(pool, counter).read("1"),
+    "content, drizzle": (pool) => throughDrizzle(pool).content().read("1"),
     "an account": (pool) => postgresAccounts(pool, "integer", counter).find(1),
   };
 

@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { isRefusal } from "../src/connectors/connector";
-import { RpcConnector } from "../src/connectors/rpc/rpc_connector";
+import { rpcConnection } from "../src/connectors/rpc/rpc_connector";
 import { accountId, transferArguments } from "../src/rpc-servers/accounts";
 import {
   answerBytes,
@@ -99,7 +99,7 @@ describe("over HTTP", () => {
       const answer = await request;
       expect([answer.status, await answer.text()]).toEqual([404, "not found"]);
     }
-    const connector = new RpcConnector({ name: "test", url: `${running.url}/`, initialBalance: 10 });
+    const connector = rpcConnection({ name: "test", url: `${running.url}/`, initialBalance: 10 });
     await connector.open();
     expect(await connector.call("transfer", { amount: 1, from_id: 17, to_id: 42 })).toBeUndefined();
     expect(await connector.getAccount!(17)).toEqual({ id: 17, balance: 10n });
@@ -121,8 +121,8 @@ describe("over HTTP", () => {
     });
     await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const plain = new RpcConnector({ name: "test", url, initialBalance: 0 });
-    const bun = new RpcConnector({ name: "bun", url, initialBalance: 0, alwaysSendsArguments: true });
+    const plain = rpcConnection({ name: "test", url, initialBalance: 0 });
+    const bun = rpcConnection({ name: "bun", url, initialBalance: 0, alwaysSendsArguments: true });
     // Those with a path are of another connector: convex.test.ts.
     const requests = tested(rpcVectors.requests).filter(({ path }) => path === undefined);
     for (const { name, body } of requests) {
@@ -142,7 +142,7 @@ describe("over HTTP", () => {
     const server = createServer((_, response) => response.end("<html>".repeat(100)));
     await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const connector = new RpcConnector({ name: "test", url, initialBalance: 0 });
+    const connector = rpcConnection({ name: "test", url, initialBalance: 0 });
     await expect(connector.open()).rejects.toThrow(/the answer to health is not JSON: (<html>){33}<h$/);
     server.close();
     server.closeAllConnections();

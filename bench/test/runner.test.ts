@@ -23,7 +23,7 @@ async function run(behaviour: Behaviour, flags = "", wrap: (connector: Connector
     run: transferRun(config, { alpha: 0, concurrency: 4, inFlight: config.maxInflightPerWorker }),
     connect: () => wrap(system.connector()),
     prepared: {
-      serverProcesses: null,
+      processes: () => null,
       crash: async () => {
         // What is in flight is lost, and a later connection finds what was acknowledged.
         behaviour.latency = () => undefined;
@@ -134,10 +134,10 @@ describe("a run", () => {
 
   it("does not hide why it could not connect", async () => {
     const refused = run({ latency: () => 10 }, "", (connector) => {
-      connector.open = () => Promise.reject(new Error("nobody is there"));
+      connector.open = () => Promise.reject(new Error("no server is there"));
       connector.close = () => Promise.reject(new Error("not open"));
       return connector;
     });
-    await expect(refused).rejects.toThrow("nobody is there");
+    await expect(refused).rejects.toThrow("no server is there");
   });
 });

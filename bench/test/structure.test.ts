@@ -56,7 +56,7 @@ describe("imports", () => {
     for (const file of imports.keys()) visit(file, []);
   });
 
-  it("are not in the files of shapes that everybody shares", () => {
+  it("are not in the files of shapes that all others share", () => {
     for (const name of ["core/result.ts", "connectors/connector.ts", "config.ts"])
       expect(imports.get(join(source, name)), name).toEqual([]);
   });

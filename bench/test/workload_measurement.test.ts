@@ -96,7 +96,7 @@ describe("a timed run", () => {
 });
 
 describe("a counted run", () => {
-  it("performs as many operations as asked for, whoever is free", async () => {
+  it("performs as many operations as asked for, by any worker that is free", async () => {
     const { measurement, mostRunning } = await run({
       workers: 3,
       inFlight: 4,

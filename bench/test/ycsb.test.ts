@@ -7,12 +7,13 @@ import {
   fnv64Remainder,
   InsertCounter,
   keyOf,
-  Latest,
-  OnlyAcknowledged,
-  ScrambledZipf,
+  latest,
+  onlyAcknowledged,
+  scrambledRanks,
+  scrambledZipf,
   Zipf,
 } from "../src/workloads/ycsb/keys";
-import { fieldsOf, type Letter, loadedValue, YcsbGenerator, YcsbState } from "../src/workloads/ycsb/workload";
+import { fieldsOf, type Letter, loadedValue, YcsbState, ycsbGenerator } from "../src/workloads/ycsb/workload";
 import { tested, vectors } from "./support/vectors";
 
 interface RandomVectors {
@@ -133,20 +134,21 @@ describe("distributions", () => {
   it("scrambled Zipf", () => {
     const { items, theta, zetan, eta, records, seed, worker, draws } = workloads.scrambled_zipf;
     expect(new Zipf(items, theta, zetan).eta).toBeCloseTo(eta, 10);
-    const chooser = new ScrambledZipf(records);
+    const ranks = scrambledRanks(records);
+    const choose = scrambledZipf(records);
     const ofRanks = rng32(workerSeed(seed, worker));
     const ofRecords = rng32(workerSeed(seed, worker));
-    const drawn = draws.map(() => ({ rank: chooser.rank(ofRanks.unit()), record: chooser.next(ofRecords) }));
+    const drawn = draws.map(() => ({ rank: ranks.rank(ofRanks.unit()), record: choose(ofRecords) }));
     expect(drawn).toEqual(draws);
   });
 
   it("scrambled Zipf has the hot records of the chapter", () => {
     const { records, shares } = workloads.scrambled_zipf;
-    const chooser = new ScrambledZipf(records);
+    const choose = scrambledZipf(records);
     const random = rng32(shares.seed);
     const hits = new Map<number, number>();
     for (let draw = 0; draw < shares.draws; draw++) {
-      const record = chooser.next(random);
+      const record = choose(random);
       hits.set(record, (hits.get(record) ?? 0) + 1);
     }
     const sorted = [...hits.values()].sort((a, b) => b - a);
@@ -160,26 +162,26 @@ describe("distributions", () => {
   it("latest prefers the newest, and follows what is acknowledged", () => {
     const { records, share_newest, share_newest_100 } = workloads.latest;
     let last = records - 1;
-    const chooser = new Latest(() => last);
+    const choose = latest(() => last);
     const random = rng32(7);
     const draws = 100_000;
     let newest = 0;
     let newestHundred = 0;
     for (let draw = 0; draw < draws; draw++) {
-      const age = last - chooser.next(random);
+      const age = last - choose(random);
       if (age === 0) newest++;
       if (age < 100) newestHundred++;
     }
     expect(newest / draws).toBeCloseTo(share_newest, 2);
     expect(newestHundred / draws).toBeCloseTo(share_newest_100, 1);
     last = 1_000_099;
-    for (let draw = 0; draw < 1000; draw++) expect(chooser.next(random)).toBeLessThanOrEqual(last);
+    for (let draw = 0; draw < 1000; draw++) expect(choose(random)).toBeLessThanOrEqual(last);
   });
 
   it("draw again what is not there yet", () => {
-    const chooser = new OnlyAcknowledged(new ScrambledZipf(2000), () => 999);
+    const choose = onlyAcknowledged(scrambledZipf(2000), () => 999);
     const random = rng32(7);
-    for (let draw = 0; draw < 1000; draw++) expect(chooser.next(random)).toBeLessThan(1000);
+    for (let draw = 0; draw < 1000; draw++) expect(choose(random)).toBeLessThan(1000);
   });
 });
 
@@ -187,7 +189,7 @@ describe("workload A", () => {
   it("begins with the operations of the chapter", () => {
     const { seed, worker, records, operations: expected } = workloads.ycsb_a;
     expect(seed).toBe(42);
-    const generator = new YcsbGenerator(state("a", records), worker);
+    const generator = ycsbGenerator(state("a", records), worker);
     const operations = expected.map(() => generator.next());
     const shown = operations.map(({ kind, record, field, valueSeed: value_seed }) => ({
       kind,
@@ -210,7 +212,7 @@ describe("the mixes", () => {
     ["e", { scan: 0.95, insert: 0.05 }],
     ["f", { read: 0.5, rmw: 0.5 }],
   ] as const)("%s", (letter, shares) => {
-    const generator = new YcsbGenerator(state(letter, 1000), 1);
+    const generator = ycsbGenerator(state(letter, 1000), 1);
     const counts: Record<string, number> = {};
     const draws = 20_000;
     for (let draw = 0; draw < draws; draw++) {

@@ -1,4 +1,4 @@
-// The job queue (section 17). Jobs are numbered by whoever seeds them: Convex counts nothing by itself.
+// The job queue (section 17). Jobs are numbered by the caller that seeds them: Convex counts nothing by itself.
 
 import { v } from "convex/values";
 import { type Database, mutation, query, type WritableDatabase } from "./functions";

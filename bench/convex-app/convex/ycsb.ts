@@ -47,7 +47,7 @@ export const ycsb_insert = mutation({
   },
 });
 
-/** Loads records, which nobody has loaded before. */
+/** Loads records that are not there yet. */
 export const ycsb_insert_many = mutation({
   args: { rows: v.array(v.object(record)) },
   handler: async ({ db }, { rows }) => {

@@ -12,12 +12,6 @@ export interface VerifyTotals {
   changed: bigint;
 }
 
-/** A positive acknowledgement. `applied: false` says that the system did nothing, e.g. for lack of funds. */
-export interface CallResult {
-  applied?: boolean;
-  [field: string]: unknown;
-}
-
 /** The arguments of one call, by name. */
 export type CallArguments = Record<string, unknown>;
 

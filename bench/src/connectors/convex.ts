@@ -2,17 +2,15 @@
 // `convex-app`.
 
 import { STATUS_CODES } from "node:http";
-import { isLocal, messageOf, processesAt } from "../init/addresses";
+import { foundAt, isLocal, messageOf } from "../init/addresses";
 import { sleep } from "../init/processes";
+import { verifiedByBalances } from "./accounts";
 import {
   type Account,
   type CallArguments,
   type Connector,
-  judgeTotals,
   NotRunning,
-  totalsOf,
   VerificationFailure,
-  type VerifyTotals,
 } from "./connector";
 import { callWorkload, probes, workloadQueries } from "./convex_workloads";
 import { type ConnectorDefinition, fairnessOf, type PrepareContext, type Prepared } from "./definition";
@@ -64,61 +62,37 @@ async function callFunction(url: string, path: string, args: CallArguments): Pro
   throw new ConvexError(`${key}: ${path} failed: ${why}`);
 }
 
-interface Options {
-  url: string;
-  initialBalance: number;
-}
-
-export class ConvexConnector implements Connector {
-  readonly name = key;
-  readonly #url: string;
-
-  constructor(
-    private readonly options: Options,
-    private readonly isWorker = false,
-  ) {
-    if (!options.url) throw new Error(`${key}: CONVEX_URL is empty`);
-    this.#url = options.url.replace(/\/+$/, "");
-  }
-
-  async open(): Promise<void> {}
-
-  async close(): Promise<void> {}
-
-  async createWorker(): Promise<Connector> {
-    return new ConvexConnector(this.options, true);
-  }
-
-  call(name: string, args: CallArguments = {}): Promise<unknown> {
-    return callWorkload((path, given) => callFunction(this.#url, path, given), name, args);
-  }
-
-  async getAccount(id: number): Promise<Account | null> {
-    const found = (await this.call("accounts:get_account", { id })) as { id: number; balance: number } | null;
+function connection(url: string, initialBalance: number, isWorker = false): Connector {
+  if (!url) throw new Error(`${key}: CONVEX_URL is empty`);
+  const call = (name: string, args: CallArguments = {}) =>
+    callWorkload((path, given) => callFunction(url, path, given), name, args);
+  const getAccount = async (id: number): Promise<Account | null> => {
+    const found = (await call("accounts:get_account", { id })) as { id: number; balance: number } | null;
     return found === null || found === undefined ? null : { id: found.id, balance: BigInt(found.balance) };
-  }
-
+  };
   /** Reads the accounts 0, 1, 2 and so on until one is missing: a function may not read all of them at once. */
-  async balances(): Promise<BigInt64Array> {
+  const balances = async (): Promise<BigInt64Array> => {
     const all: bigint[] = [];
     for (;;) {
       const ids = Array.from({ length: readBatchAccounts }, (_, index) => all.length + index);
-      const accounts = await Promise.all(ids.map((id) => this.getAccount(id)));
-      for (const account of accounts) {
+      for (const account of await Promise.all(ids.map(getAccount))) {
         if (account === null) return BigInt64Array.from(all);
         all.push(account.balance);
       }
     }
-  }
-
-  async verify(): Promise<VerifyTotals> {
-    if (this.isWorker) throw new VerificationFailure(`${key}: only the root connection verifies`);
-    if (process.env["CONVEX_USE_SHARDED_COUNTER"] === "1") {
-      throw new VerificationFailure(`${key}: sharded counters cannot be read back in reasonable time`);
-    }
-    const { initialBalance } = this.options;
-    return judgeTotals(totalsOf(await this.balances(), initialBalance), initialBalance);
-  }
+  };
+  return {
+    ...{ name: key, call, getAccount, balances },
+    open: async () => {},
+    close: async () => {},
+    createWorker: async () => connection(url, initialBalance, true),
+    async verify() {
+      if (process.env["CONVEX_USE_SHARDED_COUNTER"] === "1") {
+        throw new VerificationFailure(`${key}: sharded counters cannot be read back in reasonable time`);
+      }
+      return verifiedByBalances({ name: key, initialBalance, isWorker }, balances);
+    },
+  };
 }
 
 /** Clears what is there, so that repeated preparations do not add up, and seeds in chunks that a function may write. */
@@ -154,24 +128,22 @@ async function prepare({ config, say, test }: PrepareContext): Promise<Prepared>
   };
   if (config.prep && test === "test-1") await reseed();
   return {
-    url,
+    ...foundAt(url),
     fairness: fairnessOf({
       isolation: "serializable (optimistic)",
       durability: "as deployed",
       transport: httpTransport(),
       colocated: isLocal(url),
     }),
-    serverProcesses: processesAt(url),
     software: { server: "Convex" },
     reseed,
-    stop: async () => {},
   };
 }
 
 export const definition: ConnectorDefinition = {
   key,
   nativeTarget: (_, { url }) => ({ kind: "convex", url }),
-  startCommand,
-  prepare,
-  create: ({ initialBalance }, { url }) => new ConvexConnector({ url, initialBalance }),
+  ...{ startCommand, prepare },
+  usualUrl: ({ convexUrl }) => convexUrl,
+  create: ({ initialBalance }, { url }) => connection(url, initialBalance),
 };

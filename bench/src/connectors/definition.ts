@@ -21,26 +21,30 @@ export interface PrepareContext {
   programs?: string;
 }
 
-/** A system that is ready to be measured. */
-export interface Prepared {
+/** A system that runs, with what is behind it. */
+export interface Started {
   /** Where connectors connect to; its meaning is the connector's. */
   url: string;
-  fairness: Fairness;
   /**
-   * The processes whose CPU is the server's, each with its descendants; null for a remote system. A program that was
-   * not started by the suite is found by the port it listens on: `processesAt`.
+   * The processes whose CPU is the server's, each with its descendants; null for a remote system. After a crash they are
+   * others.
    */
-  serverProcesses: number[] | null;
+  processes(): number[] | null;
   /** Its size is measured before and after, where it is known. */
   dataDirectory?: string;
-  /** Name and version of what was measured, e.g. `{ database: "PostgreSQL 15.14" }`. */
-  software: Record<string, string>;
-  /** Fresh data of the same kind, for `--prep-between-alphas`; left out where each run loads its own. */
-  reseed?(): Promise<void>;
   /** Kills what was started, without warning, and starts it again on the same data (`--kill-after`). */
   crash?(): Promise<void>;
   /** Stops what was started for this; leaves alone what was found running. */
   stop(): Promise<void>;
+}
+
+/** A system that is ready to be measured. */
+export interface Prepared extends Started {
+  fairness: Fairness;
+  /** Name and version of what was measured, e.g. `{ database: "PostgreSQL 15.14" }`. */
+  software: Record<string, string>;
+  /** Fresh data of the same kind, for `--prep-between-alphas`; left out where each run loads its own. */
+  reseed?(): Promise<void>;
 }
 
 /** The columns of a full stack in one round trip, but for what is said. */
@@ -72,6 +76,8 @@ export interface ConnectorDefinition {
   readonly key: string;
   /** What a person has to start when the suite cannot: printed after "not running: start it with". */
   readonly startCommand: string;
+  /** Where it listens when it runs already; at the server's address if left out. */
+  usualUrl?(config: Config): string | undefined;
   /** Makes the system ready, seeded for `context.test`; rejects with `NotRunning` where that cannot be done. */
   prepare(context: PrepareContext): Promise<Prepared>;
   /** A fresh connector, not yet open, of what `prepare` answered. */

@@ -7,38 +7,21 @@ import type { Connector } from "./connector";
 import { type ConnectorDefinition, fairnessOf, type PrepareContext, type Prepared } from "./definition";
 
 /** One connection that stays open, as each virtual user has. */
-class GetConnector implements Connector {
-  #pool: Pool | undefined;
-
-  constructor(
-    readonly name: string,
-    /** The address of the endpoint. */
-    private readonly url: string,
-  ) {}
-
-  async open(): Promise<void> {
-    this.#pool = new Pool(new URL(this.url).origin, { connections: 1 });
-  }
-
-  async close(): Promise<void> {
-    await this.#pool?.close();
-  }
-
-  async createWorker(): Promise<Connector> {
-    const worker = new GetConnector(this.name, this.url);
-    await worker.open();
-    return worker;
-  }
-
-  async call(): Promise<unknown> {
-    const { statusCode, body } = await this.#pool!.request({
-      method: "GET",
-      path: new URL(this.url).pathname,
-    });
-    await body.dump();
-    if (statusCode !== 200) throw new Error(`${this.name}: answered ${statusCode}`);
-    return undefined;
-  }
+function connection(name: string, url: string): Connector {
+  const { origin, pathname: path } = new URL(url);
+  const pool = new Pool(origin, { connections: 1 });
+  return {
+    name,
+    open: async () => {},
+    close: () => pool.close(),
+    createWorker: async () => connection(name, url),
+    async call() {
+      const { statusCode, body } = await pool.request({ method: "GET", path });
+      await body.dump();
+      if (statusCode !== 200) throw new Error(`${name}: answered ${statusCode}`);
+      return undefined;
+    },
+  };
 }
 
 const fairness = fairnessOf({
@@ -54,7 +37,7 @@ const floorDefinition = (
     key,
     startCommand: "(the suite starts it)",
     prepare: async (context) => ({ ...(await start(context)), fairness }),
-    create: (_config, { url }) => new GetConnector(key, url),
+    create: (_config, { url }) => connection(key, url),
   },
 ];
 
@@ -62,8 +45,8 @@ const floorDefinition = (
 const program = (key: string, command: string[], server: string) =>
   floorDefinition(key, async (context) => {
     const options = { key, command, environment: { PORT: "0" } };
-    const { url, processes, stop } = await startServerOn(context, noBacking, options);
-    return { url: `${url}/health`, serverProcesses: processes(), software: { server }, stop };
+    const started = await startServerOn(context, noBacking, options);
+    return { ...started, url: `${started.url}/health`, software: { server } };
   });
 
 export const httpFloorConnectors = Object.fromEntries([
@@ -71,11 +54,6 @@ export const httpFloorConnectors = Object.fromEntries([
   program("bun_http", bunCommand("bun/health-server.ts"), "Bun"),
   floorDefinition("lightcone", async (context) => {
     const server = await startServer(context);
-    return {
-      url: `http://${server.address}/v1/ping`,
-      serverProcesses: server.serverProcesses(),
-      software: server.software,
-      stop: () => server.stop(),
-    };
+    return { ...server, url: `http://${server.url}/v1/ping` };
   }),
 ]);

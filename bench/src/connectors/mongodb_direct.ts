@@ -28,7 +28,7 @@ const connect = (url: string, config: Config) =>
     retryReads: false,
   });
 
-function clientOf(client: MongoClient): YcsbClient {
+function clientOf(client: MongoClient, config: Config): YcsbClient {
   const usertable: Collection<Document> = client.db().collection("usertable");
   const read = async (key: string) => {
     const found = await usertable.findOne({ _id: key }, { projection });
@@ -39,7 +39,7 @@ function clientOf(client: MongoClient): YcsbClient {
       { _id: key },
       { $set: { [field]: value } },
     );
-    // Without an acknowledgement nobody knows.
+    // Without an acknowledgement it is not known.
     return !acknowledged || matchedCount === 1;
   };
   return {
@@ -57,6 +57,26 @@ function clientOf(client: MongoClient): YcsbClient {
     update,
     readModifyWrite: readThenUpdate(read, update),
     count: () => usertable.countDocuments({}),
+    async describe() {
+      const { version } = await client.db("admin").command({ buildInfo: 1 });
+      const interval = await commitInterval(client);
+      const found = interval === undefined ? "not known" : `${interval} ms`;
+      const isDurable = config.durability === "on";
+      return {
+        version: `MongoDB ${version}`,
+        isolation: "single document",
+        durability: isDurable
+          ? `w=1 j=true journalCommitInterval=${interval ?? "unknown"}`
+          : "w=0: writes are not acknowledged, their number says nothing",
+        isDurable,
+        warnings:
+          interval === publishedCommitInterval
+            ? []
+            : [
+                `the journal's commit interval is ${found}; the published rows had ${publishedCommitInterval} ms`,
+              ],
+      };
+    },
     close: () => client.close(),
   };
 }
@@ -80,29 +100,5 @@ export const definition = ycsbDatabaseDefinition({
     "start it with `mongod --dbpath <directory> --setParameter journalCommitInterval=2`, and set " +
     "MONGODB_URL=mongodb://127.0.0.1:27017/ycsb",
   isShared: true,
-  open: async (url, { config }) => clientOf(await connect(url, config)),
-  async describe(url, { config, say }) {
-    const client = await connect(url, config);
-    try {
-      const { version } = await client.db("admin").command({ buildInfo: 1 });
-      const interval = await commitInterval(client);
-      if (interval !== publishedCommitInterval) {
-        const found = interval === undefined ? "not known" : `${interval} ms`;
-        say(
-          `warning: the journal's commit interval is ${found}; the published rows had ${publishedCommitInterval} ms`,
-        );
-      }
-      const isDurable = config.durability === "on";
-      return {
-        version: `MongoDB ${version}`,
-        isolation: "single document",
-        durability: isDurable
-          ? `w=1 j=true journalCommitInterval=${interval ?? "unknown"}`
-          : "w=0: writes are not acknowledged, their number says nothing",
-        isDurable,
-      };
-    } finally {
-      await client.close();
-    }
-  },
+  open: async (url, config) => clientOf(await connect(url, config), config),
 });

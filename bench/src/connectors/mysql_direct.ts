@@ -20,6 +20,27 @@ const statements = {
   count: "SELECT count(*) AS count FROM usertable",
 };
 
+/** Settings that say when a commit is on disk, under the names that MySQL and MariaDB have for them. */
+const durabilitySettings = [
+  ...["innodb_flush_log_at_trx_commit", "log_bin", "sync_binlog"],
+  ...["binlog_group_commit_sync_delay", "binlog_commit_wait_count", "binlog_commit_wait_usec"],
+];
+const isolationSettings = ["transaction_isolation", "tx_isolation"];
+
+async function describe(pool: mysql.Pool) {
+  const [found] = await pool.query<RowDataPacket[]>("SHOW VARIABLES");
+  const settings = new Map(found.map((row) => [String(row["Variable_name"]), String(row["Value"])]));
+  const isolation = isolationSettings.map((name) => settings.get(name)).find((value) => value !== undefined);
+  const known = durabilitySettings.filter((name) => settings.has(name));
+  const isLogDurable = settings.get("log_bin") === "OFF" || settings.get("sync_binlog") === "1";
+  return {
+    version: `${settings.get("version_comment") ?? ""} ${settings.get("version") ?? "unknown"}`.trim(),
+    isolation: isolation?.toLowerCase().replace("-", " ") ?? "unknown",
+    durability: known.map((name) => `${name}=${settings.get(name)}`).join(" "),
+    isDurable: settings.get("innodb_flush_log_at_trx_commit") === "1" && isLogDurable,
+  };
+}
+
 function clientOf(pool: mysql.Pool): YcsbClient {
   const rows = async (text: string, values: (string | number)[]) =>
     (await pool.execute<RowDataPacket[]>(text, values))[0] as unknown as YcsbRow[];
@@ -47,36 +68,9 @@ function clientOf(pool: mysql.Pool): YcsbClient {
       const [found] = await pool.query<RowDataPacket[]>(statements.count);
       return Number(found[0]!["count"]);
     },
+    describe: () => describe(pool),
     close: () => pool.end(),
   };
-}
-
-/** Settings that say when a commit is on disk, under the names that MySQL and MariaDB have for them. */
-const durabilitySettings = [
-  ...["innodb_flush_log_at_trx_commit", "log_bin", "sync_binlog"],
-  ...["binlog_group_commit_sync_delay", "binlog_commit_wait_count", "binlog_commit_wait_usec"],
-];
-const isolationSettings = ["transaction_isolation", "tx_isolation"];
-
-async function describe(url: string) {
-  const connection = await mysql.createConnection(url);
-  try {
-    const [found] = await connection.query<RowDataPacket[]>("SHOW VARIABLES");
-    const settings = new Map(found.map((row) => [String(row["Variable_name"]), String(row["Value"])]));
-    const isolation = isolationSettings
-      .map((name) => settings.get(name))
-      .find((value) => value !== undefined);
-    const known = durabilitySettings.filter((name) => settings.has(name));
-    const isLogDurable = settings.get("log_bin") === "OFF" || settings.get("sync_binlog") === "1";
-    return {
-      version: `${settings.get("version_comment") ?? ""} ${settings.get("version") ?? "unknown"}`.trim(),
-      isolation: isolation?.toLowerCase().replace("-", " ") ?? "unknown",
-      durability: known.map((name) => `${name}=${settings.get(name)}`).join(" "),
-      isDurable: settings.get("innodb_flush_log_at_trx_commit") === "1" && isLogDurable,
-    };
-  } finally {
-    await connection.end();
-  }
 }
 
 export const definition = ycsbDatabaseDefinition({
@@ -88,7 +82,6 @@ export const definition = ycsbDatabaseDefinition({
     "start a MySQL or MariaDB and set MYSQL_URL=mysql://<user>:<password>@<host>:<port>/<database>",
   start: startMariadb,
   isShared: true,
-  open: async (url, { config }) =>
-    clientOf(mysql.createPool({ uri: url, connectionLimit: config.poolMax, maxIdle: config.poolMax })),
-  describe,
+  open: async (url, { poolMax }) =>
+    clientOf(mysql.createPool({ uri: url, connectionLimit: poolMax, maxIdle: poolMax })),
 });

@@ -5,7 +5,7 @@ import { type Back, sqliteBacking } from "../init/backing";
 import { ownPostgres } from "../init/postgres_backing";
 import { signToken } from "../rpc-servers/bearer";
 import type { Connector } from "./connector";
-import { RpcConnector } from "./rpc/rpc_connector";
+import { rpcConnection } from "./rpc/rpc_connector";
 import { rpcDefinition } from "./rpc/rpc_definition";
 
 const serverFile = "src/rpc-servers/notes-rpc-server.ts";
@@ -13,15 +13,12 @@ const tokenLifeMilliseconds = 24 * 3600 * 1000;
 /** Of this invocation: servers that run already must be started with the same one. */
 const secret = process.env["NOTES_SECRET"] || randomBytes(32).toString("base64url");
 
-class UserConnector extends RpcConnector {
-  constructor(name: string, url: string, user = "root") {
-    const token = signToken(user, secret, Date.now() + tokenLifeMilliseconds);
-    super({ name, url, initialBalance: 0, headers: { authorization: `Bearer ${token}` } });
-  }
-
-  override async createWorker({ index }: { index: number }): Promise<Connector> {
-    return new UserConnector(this.name, this.options.url, `user ${index}`);
-  }
+function userConnection(name: string, url: string, user = "root"): Connector {
+  const token = signToken(user, secret, Date.now() + tokenLifeMilliseconds);
+  return {
+    ...rpcConnection({ name, url, initialBalance: 0, headers: { authorization: `Bearer ${token}` } }),
+    createWorker: async ({ index }) => userConnection(name, url, `user ${index}`),
+  };
 }
 
 const userDefinition = (key: string, store: "postgres" | "sqlite", back: Back) =>
@@ -37,7 +34,7 @@ const userDefinition = (key: string, store: "postgres" | "sqlite", back: Back) =
       const environment = { ...backing.environment, NOTES_STORE: store, NOTES_SECRET: secret };
       return { ...backing, environment };
     },
-    create: (_config, url) => new UserConnector(key, url),
+    create: (_config, url) => userConnection(key, url),
   });
 
 export const notesUsers: Record<string, ReturnType<typeof userDefinition>> = {

@@ -4,24 +4,15 @@ import type pg from "pg";
 import { type Config, UsageError } from "../config";
 import { ownPostgres } from "../init/postgres_backing";
 import { accountMethods, type Transfer } from "../rpc-servers/accounts";
-import { postgresCrm } from "../rpc-servers/crm/postgres";
-import { postgresDrizzleCrm } from "../rpc-servers/crm/postgres_drizzle";
-import { crmMethods } from "../rpc-servers/crm/store";
-import { postgresJobs } from "../rpc-servers/jobs/postgres";
-import { jobMethods } from "../rpc-servers/jobs/store";
-import { postgresNotes } from "../rpc-servers/notes/postgres";
-import { postgresDrizzleNotes } from "../rpc-servers/notes/postgres_drizzle";
-import { noteMethods } from "../rpc-servers/notes/store";
+import { postgresOrm } from "../rpc-servers/drizzle";
 import { postgresAccounts } from "../rpc-servers/postgres/accounts";
 import { openPool } from "../rpc-servers/postgres/pool";
 import { withRetries } from "../rpc-servers/postgres/retry";
 import { describePool } from "../rpc-servers/postgres/service";
 import { inTransaction } from "../rpc-servers/postgres/statements";
-import { postgresYcsb } from "../rpc-servers/ycsb/postgres";
-import { ycsbMethods } from "../rpc-servers/ycsb/store";
-import type { ConnectorDefinition, NativeTarget, Prepared } from "./definition";
-import { preparedFrom } from "./described";
-import { type DirectClient, DirectConnector } from "./direct_connector";
+import { drizzleStores, postgresStores, storeMethods } from "../rpc-servers/stores";
+import type { NativeTarget, Prepared } from "./definition";
+import { type DirectClient, directDefinition } from "./direct_connector";
 
 interface Row {
   id: number;
@@ -48,29 +39,23 @@ async function transferOn(client: pg.PoolClient, { from, to, amount }: Transfer)
   return isCovered;
 }
 
-/** With an ORM for data-layer and data-layer-crm, or without. */
-const stores = {
-  none: { notes: postgresNotes, crm: postgresCrm },
-  Drizzle: { notes: postgresDrizzleNotes, crm: postgresDrizzleCrm },
-};
-
 async function connect(
   url: string,
   { poolMax, initialBalance }: Pick<Config, "poolMax" | "initialBalance">,
-  orm: keyof typeof stores,
+  orm: "none" | "Drizzle",
 ): Promise<DirectClient> {
   const pool = openPool({ url, applicationName: "pg-direct", poolMax });
   const counter = { retries: 0 };
   const transfer = (wanted: Transfer) =>
     withRetries(() => inTransaction(pool, (client) => transferOn(client, wanted)), counter);
   await pool.query("SELECT 1");
+  // With an ORM only for data-layer and data-layer-crm, whose rows say so.
+  const plain = postgresStores(pool, counter, true);
+  const { notes, crm } = orm === "none" ? plain : drizzleStores(postgresOrm(pool), plain);
   return {
     methods: {
       ...accountMethods(postgresAccounts(pool, "integer", counter), transfer, BigInt(initialBalance)),
-      ...ycsbMethods(postgresYcsb(pool, counter)),
-      ...jobMethods(postgresJobs(pool, counter, true)),
-      ...noteMethods(stores[orm].notes(pool)),
-      ...crmMethods(stores[orm].crm(pool)),
+      ...storeMethods({ ...plain, notes, crm }),
       async describe() {
         const { software, ...described } = await describePool(pool);
         const { server: _, ...ofDatabase } = software;
@@ -96,41 +81,16 @@ function nativeTarget({ poolMax }: Config, { url }: Prepared): NativeTarget {
   };
 }
 
-function directDefinition(key: string, orm: keyof typeof stores): ConnectorDefinition {
-  const connectorOf = (config: Config, url: string) =>
-    new DirectConnector({
-      name: key,
-      initialBalance: config.initialBalance,
-      isShared: true,
-      connect: () => connect(url, config, orm),
-    });
-  return {
-    key,
+const postgresDefinition = (key: string, orm: "none" | "Drizzle") =>
+  directDefinition({
+    ...{ key, nativeTarget, isShared: true, columns: { transport: "pg wire" } },
     startCommand: "start a PostgreSQL and set PG_URL=<its address>",
-    nativeTarget,
-    create: (config, { url }) => connectorOf(config, url),
-    async prepare(context) {
-      const { environment, stop, ...backing } = await ownPostgres()(context);
-      const url = environment["PG_URL"]!;
-      const root = connectorOf(context.config, url);
-      const started = {
-        ...{ url, ...backing },
-        async stop() {
-          await root.close();
-          await stop();
-        },
-      };
-      try {
-        await root.open();
-      } catch (error) {
-        await stop();
-        throw error;
-      }
-      const columns = { systemClass: "database-direct", transport: "pg wire" } as const;
-      return preparedFrom(context, started, root, columns);
+    async start(context) {
+      const { environment, ...backing } = await ownPostgres()(context);
+      return { ...backing, url: environment["PG_URL"]! };
     },
-  };
-}
+    connect: (url, config) => connect(url, config, orm),
+  });
 
-export const definition = directDefinition("postgres_direct", "none");
-export const drizzleDefinition = directDefinition("postgres_drizzle_direct", "Drizzle");
+export const definition = postgresDefinition("postgres_direct", "none");
+export const drizzleDefinition = postgresDefinition("postgres_drizzle_direct", "Drizzle");

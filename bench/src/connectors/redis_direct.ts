@@ -15,7 +15,7 @@ redis.call('HSET', KEYS[1], unpack(ARGV)) return 1`;
 const updateScript = `if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) return 1`;
 
-const connect = async (url: string) => {
+async function openClient(url: string): Promise<YcsbClient> {
   const client = createClient({
     url,
     socket: { reconnectStrategy: false },
@@ -25,11 +25,6 @@ const connect = async (url: string) => {
   // A lost connection fails the commands that wait for it; without a listener it would end the process.
   client.on("error", () => undefined);
   await client.connect();
-  return client;
-};
-
-async function openClient(url: string): Promise<YcsbClient> {
-  const client = await connect(url);
   const insertSha = await client.scriptLoad(insertScript);
   const updateSha = await client.scriptLoad(updateScript);
   const run = (sha: string, key: string, values: string[]) =>
@@ -76,6 +71,16 @@ async function openClient(url: string): Promise<YcsbClient> {
       for await (const page of keys()) for (const key of page) found.add(key);
       return found.size;
     },
+    async describe() {
+      const info = await client.info("server");
+      const { appendonly, appendfsync } = await client.configGet(["appendonly", "appendfsync"]);
+      return {
+        version: `Redis ${/^redis_version:(\S+)/m.exec(info)?.[1] ?? "unknown"}`,
+        isolation: "serializable",
+        durability: appendonly === "yes" ? `appendonly=yes appendfsync=${appendfsync}` : "appendonly=no",
+        isDurable: appendonly === "yes" && appendfsync === "always",
+      };
+    },
     close: () => client.close(),
   };
 }
@@ -89,19 +94,4 @@ export const definition = ycsbDatabaseDefinition({
   start: startRedis,
   isShared: false,
   open: openClient,
-  async describe(url) {
-    const client = await connect(url);
-    try {
-      const info = await client.info("server");
-      const { appendonly, appendfsync } = await client.configGet(["appendonly", "appendfsync"]);
-      return {
-        version: `Redis ${/^redis_version:(\S+)/m.exec(info)?.[1] ?? "unknown"}`,
-        isolation: "serializable",
-        durability: appendonly === "yes" ? `appendonly=yes appendfsync=${appendfsync}` : "appendonly=no",
-        isDurable: appendonly === "yes" && appendfsync === "always",
-      };
-    } finally {
-      await client.close();
-    }
-  },
 });

@@ -1,11 +1,11 @@
 // REST servers of content-crud: of this suite, or any other that --base-url names (section 16.3).
 
-import type { Fairness } from "../core/result";
-import { isLocal, messageOf, processesAt } from "../init/addresses";
+import { foundAt, isLocal, messageOf } from "../init/addresses";
 import { type Back, noBacking, nodeCommand, sqliteBacking, startServerOn } from "../init/backing";
 import { ownPostgres } from "../init/postgres_backing";
 import { type Connector, NotRunning } from "./connector";
 import { type ConnectorDefinition, fairnessOf } from "./definition";
+import { preparedFrom } from "./described";
 import { httpTransport, sendHttp } from "./http_client";
 
 const defaultBaseUrl = "http://localhost:8888";
@@ -48,8 +48,9 @@ export class RestConnector implements Connector {
     return { status, body: answer };
   }
 
-  call(name: string): Promise<unknown> {
-    return Promise.reject(new Error(`${this.name}: there are no functions, ${name} neither`));
+  async call(name: string): Promise<unknown> {
+    if (name !== "describe") throw new Error(`${this.name}: there are no functions, ${name} neither`);
+    return (await this.request("GET", "/describe")).body;
   }
 }
 
@@ -61,29 +62,8 @@ const backings: Record<RestStore, Back> = {
   postgres: ownPostgres(),
 };
 
-interface Description {
-  isolation: string;
-  durability: string;
-  isDurable?: boolean;
-  poolMax: number | null;
-  software?: Record<string, string>;
-}
-
-const unknown: Description = { isolation: "unknown", durability: "unknown", poolMax: null };
-
-const columnsOf = (
-  { isolation, durability, poolMax, isDurable }: Description,
-  colocated: boolean,
-): Fairness =>
-  fairnessOf({
-    ...{ isolation, durability, poolMax, transport: httpTransport(), colocated },
-    ...(isDurable === false && { systemClass: "not-durable" }),
-  });
-
 const create: ConnectorDefinition["create"] = (_config, { url }) => new RestConnector("rest", url);
 const serverFile = "src/rpc-servers/content-rest-server.ts";
-
-const descriptionAt = async (url: string) => (await (await fetch(`${url}/describe`)).json()) as Description;
 
 export function nodeRestDefinition(store: RestStore): ConnectorDefinition {
   const key = `node_rest_${store}`;
@@ -92,28 +72,18 @@ export function nodeRestDefinition(store: RestStore): ConnectorDefinition {
     startCommand: `CONTENT_STORE=${store} pnpm tsx ${serverFile}`,
     create,
     async prepare(context) {
-      const { processes, ...started } = await startServerOn(context, backings[store], {
+      const started = await startServerOn(context, backings[store], {
         ...{ key, command: nodeCommand(serverFile) },
         environment: { CONTENT_STORE: store, CONTENT_PORT: "0" },
       });
       context.say(`content REST server (${store}) at ${started.url}`);
-      const description = await descriptionAt(started.url).catch(async (error: unknown) => {
-        await started.stop();
-        throw error;
-      });
-      return {
-        ...started,
-        fairness: columnsOf(description, processes() !== null),
-        get serverProcesses() {
-          return processes();
-        },
-        software: { server: `Node.js ${process.version}`, ...description.software },
-      };
+      const columns = { systemClass: "full-stack", transport: httpTransport() } as const;
+      return preparedFrom(context, started, new RestConnector(key, started.url), columns);
     },
   };
 }
 
-/** A server that somebody else runs. */
+/** A server that is not the suite's. */
 export const restUrlDefinition: ConnectorDefinition = {
   key: "rest_url",
   startCommand: "any server with the routes of section 16.2, and --base-url <its address>",
@@ -129,11 +99,12 @@ export const restUrlDefinition: ConnectorDefinition = {
     }
     say(`using the server at ${url}`);
     return {
-      url,
-      fairness: columnsOf(unknown, isLocal(url)),
-      serverProcesses: processesAt(url),
+      ...foundAt(url),
+      fairness: fairnessOf({
+        ...{ isolation: "unknown", durability: "unknown" },
+        ...{ transport: httpTransport(), colocated: isLocal(url) },
+      }),
       software: { server: url },
-      stop: async () => {},
     };
   },
 };

@@ -2,15 +2,8 @@
 
 import { type Config, webSocketUrl } from "../config";
 import { withTimeout } from "../core/clock";
-import {
-  type Account,
-  type CallArguments,
-  type Connector,
-  judgeTotals,
-  totalsOf,
-  VerificationFailure,
-  type VerifyTotals,
-} from "./connector";
+import { verifiedByBalances } from "./accounts";
+import type { Account, CallArguments, Connector, VerifyTotals } from "./connector";
 import { useSockets } from "./sockets";
 
 type Call = (args: CallArguments) => Promise<unknown>;
@@ -153,9 +146,9 @@ export class SdkConnector implements Connector {
   }
 
   async verify(): Promise<VerifyTotals> {
-    if (this.isWorker) throw new VerificationFailure(`${this.name}: only the root connection verifies`);
     const { initialBalance } = this.options.config;
-    return judgeTotals(totalsOf(await this.balances(), initialBalance), initialBalance);
+    const reader = { name: this.name, isWorker: this.isWorker, initialBalance };
+    return verifiedByBalances(reader, () => this.balances());
   }
 
   async balances(): Promise<BigInt64Array> {

@@ -4,7 +4,7 @@ import { WebSocket as UndiciWebSocket } from "undici";
 import { WebSocket as WsWebSocket } from "ws";
 import { UsageError } from "../config";
 
-/** Before anybody has put another one there. */
+/** Before the suite has put another one there. */
 const platformSocket: unknown = Reflect.get(globalThis, "WebSocket");
 
 /**

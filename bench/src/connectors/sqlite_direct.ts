@@ -2,48 +2,28 @@
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { sqliteCrm } from "../rpc-servers/crm/sqlite";
-import { crmMethods } from "../rpc-servers/crm/store";
-import { sqliteNotes } from "../rpc-servers/notes/sqlite";
-import { noteMethods } from "../rpc-servers/notes/store";
 import { describeSqlite, openSqlite } from "../rpc-servers/sqlite";
-import { type ConnectorDefinition, fairnessOf } from "./definition";
-import { DirectConnector } from "./direct_connector";
+import { sqliteStores, storeMethods } from "../rpc-servers/stores";
+import { directDefinition } from "./direct_connector";
 
-const name = "sqlite_direct";
-
-const open = (file: string) =>
-  openSqlite({ SQLITE_FILE: file, SQLITE_MODE: "default", SQLITE_DURABILITY: "full" });
-
-export const definition: ConnectorDefinition = {
-  key: name,
+export const definition = directDefinition({
+  key: "sqlite_direct",
   startCommand: "(nothing to start)",
-  async prepare({ workDirectory }) {
-    const directory = mkdtempSync(join(workDirectory, "sqlite-direct-"));
-    const url = join(directory, "data.sqlite");
-    const probe = open(url);
-    const { software, isolation, durability } = describeSqlite(probe);
-    probe.close();
+  isShared: true,
+  columns: { transport: "in process", colocated: true },
+  async start({ workDirectory }) {
+    const dataDirectory = mkdtempSync(join(workDirectory, "sqlite-direct-"));
     return {
-      url,
-      fairness: fairnessOf({
-        ...{ systemClass: "database-direct", isolation, durability, transport: "in process" },
-        ...{ colocated: true, roundTripsPerTx: 0 },
-      }),
+      ...{ url: join(dataDirectory, "data.sqlite"), dataDirectory },
       // The database is part of the client.
-      serverProcesses: null,
-      dataDirectory: directory,
-      software,
-      stop: async () => rmSync(directory, { recursive: true, force: true }),
+      processes: () => null,
+      stop: async () => rmSync(dataDirectory, { recursive: true, force: true }),
     };
   },
-  create: ({ initialBalance }, { url }) =>
-    new DirectConnector({
-      ...{ name, initialBalance, isShared: true },
-      async connect() {
-        const database = open(url);
-        const methods = { ...noteMethods(sqliteNotes(database)), ...crmMethods(sqliteCrm(database)) };
-        return { methods, close: () => database.close() };
-      },
-    }),
-};
+  async connect(url) {
+    const database = openSqlite({ SQLITE_FILE: url, SQLITE_MODE: "default", SQLITE_DURABILITY: "full" });
+    const { notes, crm } = sqliteStores(database);
+    const describe = () => ({ ...describeSqlite(database), roundTripsPerTx: 0 });
+    return { methods: { ...storeMethods({ notes, crm }), describe }, close: () => database.close() };
+  },
+});

@@ -2,6 +2,7 @@
 
 import { type Config, webSocketUrl } from "../config";
 import type { SystemClass } from "../core/result";
+import { orStopped } from "../init/processes";
 import {
   defaultAddress,
   foundServer,
@@ -78,48 +79,41 @@ export function stdbDefinition(options: StdbConnectorOptions): ConnectorDefiniti
       const seed = async () => {
         if (options.seeds === false) return;
         say(`seeding ${config.accounts} accounts`);
-        const root = options.connect(config, server.address, module.database);
+        const root = options.connect(config, server.url, module.database);
         await root.open();
         await root.call("seed", { n: config.accounts, initialBalance: BigInt(config.initialBalance) });
         await root.close();
       };
-      try {
-        const isMissing = config.prep && !(await hasDatabase(server.address, module.database));
+      await orStopped(server, async () => {
+        const isMissing = config.prep && !(await hasDatabase(server.url, module.database));
         if (server.isOurs || context.asService || isMissing) {
-          await publishModule(context, server.address, module);
+          await publishModule(context, server.url, module);
           await seed();
-        } else if (!(await hasDatabase(server.address, module.database))) {
+        } else if (!(await hasDatabase(server.url, module.database))) {
           throw new NotRunning(
-            `no database ${module.database} at ${server.address}: \`pnpm run prep\` publishes it`,
+            `no database ${module.database} at ${server.url}: \`pnpm run prep\` publishes it`,
           );
         } else {
-          say(`using the database ${module.database} at ${server.address} as it is`);
+          say(`using the database ${module.database} at ${server.url} as it is`);
         }
-        await options.check?.(options.connect(config, server.address, module.database));
-      } catch (error) {
-        await server.stop();
-        throw error;
-      }
+        await options.check?.(options.connect(config, server.url, module.database));
+      });
       return {
-        url: server.address,
+        ...server,
         fairness: fairnessOf({
           ...(options.systemClass && { systemClass: options.systemClass }),
           isolation: "serializable",
           durability: options.durability?.(server) ?? confirmation(config),
           transport: options.transport,
           orm: "none: tables of the module",
-          colocated: server.serverProcesses() !== null,
+          colocated: server.processes() !== null,
         }),
-        serverProcesses: server.serverProcesses(),
         software: {
           ...server.software,
           client: options.clientSoftware,
           module: `${module.path} (${options.moduleLanguage})`,
         },
         reseed: seed,
-        stop: () => server.stop(),
-        ...(server.dataDirectory !== undefined && { dataDirectory: server.dataDirectory }),
-        ...(server.crash && { crash: server.crash }),
       };
     },
   };

@@ -19,16 +19,9 @@ import { roundTripMilliseconds } from "./tcp";
 
 export const exitCodes = { ok: 0, failed: 1, notVerified: 2, notRunning: 3 } as const;
 
-/** Collects exit codes: with several causes the lowest that is not zero counts (section 3.6). */
-export class ExitCode {
-  #codes = new Set<number>();
-  add(code: number): void {
-    if (code !== 0) this.#codes.add(code);
-  }
-  get value(): number {
-    return this.#codes.size === 0 ? 0 : Math.min(...this.#codes);
-  }
-}
+/** With several causes the lowest that is not zero counts (section 3.6). */
+export const exitCodeOf = (codes: readonly number[]): number =>
+  codes.reduce((lowest, code) => (lowest === 0 || (code > 0 && code < lowest) ? code : lowest), 0);
 
 /** The test cases that are asked for; keys without a test case are told as `n/a`. */
 export function chooseCases(config: Config, test: string): { cases: TestCase[]; absent: Absence[] } {
@@ -73,13 +66,13 @@ export async function bench(config: Config, test: string, session: Session): Pro
   }
   const hardware = fingerprint(session.workDirectory);
   const busyAtStart = await sessionUntilIdle(config, session);
-  const exit = new ExitCode();
+  const codes: number[] = [];
   const files: RunFile[] = [];
   const take = (file: RunFile) => {
     files.push(file);
     const { res } = file.results[0];
     const isWrong = [res, ...res.repetitions.each].some(({ verify }) => verify.ran && !verify.ok);
-    if (isWrong) exit.add(exitCodes.notVerified);
+    if (isWrong) codes.push(exitCodes.notVerified);
   };
   const blocks: Pick<BlockOptions, "config" | "workload" | "block">[] = [];
   for (const { name, cases } of chosen) {
@@ -101,13 +94,13 @@ export async function bench(config: Config, test: string, session: Session): Pro
       session.say(`${system}: ${kindOf(error)}: ${reasonOf(error)}`);
       if (error instanceof NotNative) continue;
       const isNotRunning = error instanceof NotRunning;
-      if (!isNotRunning) exit.add(exitCodes.failed);
-      else if (config.connectors) exit.add(exitCodes.notRunning);
+      if (!isNotRunning) codes.push(exitCodes.failed);
+      else if (config.connectors) codes.push(exitCodes.notRunning);
       if (!isNotRunning && !config.keepGoing) break;
     }
   }
   if (files.length > 0) writeReports(config.runsDir, files, absent, session.say);
-  return exit.value;
+  return exitCodeOf(codes);
 }
 
 /** Some errors of drivers have a name only. */

@@ -50,14 +50,16 @@ export const gateLoads: readonly GateLoad[] = [
 /** The module that the loads of `fanout` need, and the name of its database. */
 export const fanoutModule = { path: "../modules/fanout-rs", database: "gate-fanout" };
 
-export function loadsNamed(names: string): GateLoad[] {
-  return names.split(",").map((name) => {
-    const found = gateLoads.find((load) => load.name === name);
-    if (found) return found;
-    throw new UsageError(
-      `--loads: there is no ${name}; there are ${gateLoads.map((load) => load.name).join(", ")}`,
-    );
-  });
+/** All of them, if none are named. */
+export function loadsNamed(names: readonly string[] | undefined): readonly GateLoad[] {
+  return (
+    names?.map((name) => {
+      const found = gateLoads.find((load) => load.name === name);
+      if (found) return found;
+      const all = gateLoads.map((load) => load.name).join(", ");
+      throw new UsageError(`--loads: there is no ${name}; there are ${all}`);
+    }) ?? gateLoads
+  );
 }
 
 /** The report of crates/loadgen, as far as it is used here. */
@@ -81,7 +83,7 @@ export interface RunLoadOptions {
 const warmupSeconds = 0.5;
 
 export async function runLoad(options: RunLoadOptions): Promise<GateRun> {
-  const [server] = options.prepared.serverProcesses ?? [];
+  const [server] = options.prepared.processes() ?? [];
   if (server === undefined) throw new Error("the gate starts its servers itself");
   return options.load.program === "fanout" ? runFanout(options, server) : runTransfers(options, server);
 }

@@ -30,7 +30,7 @@ export function parseSectorsWritten(text: string): number | null {
 }
 
 /**
- * Bytes that the block device below a directory has written since the start of the machine, whoever asked for it; null
+ * Bytes that the block device below a directory has written since the start of the machine, by any program; null
  * where there is no such device (memory, overlays, other systems). `/proc/<pid>/io` is no substitute: it counts whole
  * folios that were made dirty, many times what reaches the device.
  */

@@ -263,7 +263,7 @@ export class Measurement implements Engine {
     }
   }
 
-  /** Frees the place of an operation that has ended, and lets whoever started it go on. */
+  /** Frees the place of an operation that has ended, and lets its listener go on. */
   #settle(inFlight: OperationInFlight<MeasuredKind>, outcome: Outcome | undefined, error?: unknown): void {
     inFlight.isSettled = true;
     this.#inFlight.remove(inFlight);

@@ -4,13 +4,10 @@
 //
 // Other than in a run by the connectors' own clients, the warm-up lies before the window: every figure is without it.
 
-import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { type Config, UsageError } from "../config";
 import type { ConnectorDefinition, NativeTarget, Prepared } from "../connectors/definition";
 import { prepareScriptCommand, runCommand } from "../init/commands";
-import { endGroup } from "../init/processes";
 import { verifyTransfers } from "../workloads/transfers/workload";
 import { realClock } from "./clock";
 import { CpuAccount, usageOf } from "./cpu";
@@ -161,56 +158,41 @@ async function drive(
   series: SeriesPoint[],
 ): Promise<{ run: NativeRun; cpu: CpuAccount | undefined }> {
   const { config, target } = options;
-  const child = spawn(path, argumentsOf(options), {
+  let cpu: CpuAccount | undefined;
+  let run: NativeRun | undefined;
+  const take = (line: NativeLine) => {
+    if (line === "started") cpu?.sample(true, 0);
+    else if ("second" in line) {
+      const point = pointOf(config, line.second);
+      cpu?.sample(true, point.samples);
+      series.push(point);
+      options.onPoint?.(point);
+    } else run = { report: line.report, histogram: line.histogram_us };
+  };
+  const failure = await runCommand(path, argumentsOf(options), {
     // The address may have a password: not for the list of processes.
-    env: { ...process.env, LIGHTCONE_LOADGEN_URL: target.url },
-    stdio: ["ignore", "pipe", "pipe"],
-    detached: true,
-  });
-  const stop = () => endGroup(child, "SIGKILL");
-  process.on("exit", stop);
-  try {
-    const cpu = config.cpuAccounting ? cpuAccountOf(options, child) : undefined;
-    let run: NativeRun | undefined;
-    const take = (line: NativeLine) => {
-      if (line === "started") cpu?.sample(true, 0);
-      else if ("second" in line) {
-        const point = pointOf(config, line.second);
-        cpu?.sample(true, point.samples);
-        series.push(point);
-        options.onPoint?.(point);
-      } else run = { report: line.report, histogram: line.histogram_us };
-    };
-    const errors = await linesOf(child, take);
-    if (!run) throw new Error(`the load generator: ${errors.trim() || "ended without a report"}`);
-    return { run, cpu };
-  } finally {
-    process.off("exit", stop);
-    stop();
-  }
+    environment: { LIGHTCONE_LOADGEN_URL: target.url },
+    onStart: (pid) => {
+      if (config.cpuAccounting) cpu = cpuAccountOf(options, pid);
+    },
+    onLine: (line) => take(JSON.parse(line) as NativeLine),
+  }).then(
+    () => "it ended without a report",
+    (error: Error) => error.message,
+  );
+  // One that failed its own check has a report all the same.
+  if (!run) throw new Error(`the load generator: ${failure}`);
+  return { run, cpu };
 }
 
-/** Hands over each line of the program until it ends; answers what it wrote to its errors. */
-async function linesOf(child: ChildProcess, take: (line: NativeLine) => void): Promise<string> {
-  let errors = "";
-  child.stderr!.setEncoding("utf8").on("data", (text: string) => (errors += text));
-  const ended = new Promise<void>((done, failed) => {
-    child.once("error", failed);
-    child.once("close", () => done());
-  });
-  createInterface({ input: child.stdout! }).on("line", (line) => take(JSON.parse(line) as NativeLine));
-  await ended;
-  return errors;
-}
-
-function cpuAccountOf(options: NativeRunOptions, child: ChildProcess): CpuAccount {
+function cpuAccountOf(options: NativeRunOptions, pid: number): CpuAccount {
   const threads = threadsOf(options.config, connectionsOf(options).connections);
   const now = () => realClock.now();
-  const clientUsage = () => usageOf([child.pid!]);
+  const clientUsage = () => usageOf([pid]);
   // What its threads did not compute, they waited.
   const idleMilliseconds = () => now() - (clientUsage().cpuSeconds * 1000) / threads;
   return new CpuAccount(
-    options.prepared.serverProcesses,
+    options.prepared.processes(),
     options.prepared.dataDirectory,
     idleMilliseconds,
     now,

@@ -165,7 +165,7 @@ export function configOfFile(config: Config): RunFile["config"] {
 
 export function fileNameOf(file: RunFile): string {
   const tag = file.tag === "" ? "" : `-${file.tag.replace(/[^A-Za-z0-9_.-]+/g, "_")}`;
-  // Not to be found by whoever collects test-1-*.json: it is another experiment.
+  // Another experiment: a program that collects test-1-*.json must not find it.
   const experiment = file.load_generator === undefined ? "" : `${file.load_generator}-`;
   const alpha = file.alpha === null ? "" : `-a${file.alpha}`;
   const at = timestamp(new Date(file.startedAt));

@@ -18,7 +18,7 @@ export interface RunOptions {
   ops: Record<string, RunOperation>;
   /** A fresh connector, not yet open. */
   connect: () => Connector;
-  prepared: Pick<Prepared, "serverProcesses" | "dataDirectory" | "crash">;
+  prepared: Pick<Prepared, "processes" | "dataDirectory" | "crash">;
   say: (line: string) => void;
   onPoint?: (point: SeriesPoint) => void;
   clock?: Clock;
@@ -95,7 +95,7 @@ async function measure(
   const warmupSec = warmupOf(run);
   const cpu = config.cpuAccounting
     ? new CpuAccount(
-        prepared.serverProcesses,
+        prepared.processes(),
         prepared.dataDirectory,
         () => performance.eventLoopUtilization().idle,
         () => clock.now(),
@@ -123,7 +123,7 @@ async function measure(
   let beside: Promise<void> | undefined;
   await measurement.measure(() => {
     beside = run.beside?.(measurement, system);
-    // Awaited when the run is over: until then, its failure is nobody's.
+    // Awaited when the run is over: until then, its failure waits.
     beside?.catch(() => undefined);
     if (run.drive) return run.drive(measurement, workers.length);
     const { rate, maxInflightPerWorker } = config;

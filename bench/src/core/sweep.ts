@@ -8,7 +8,7 @@ import { formatInteger, formatLatency } from "../report/format";
 import { progressPrinter } from "../report/progress";
 import type { TestCase } from "../tests/find";
 import { inFlightOf, labelOf, transferRun, transferWorkload } from "../workloads/transfers/workload";
-import { chooseCases, ExitCode, exitCodes } from "./bench";
+import { chooseCases, exitCodeOf, exitCodes } from "./bench";
 import { sessionUntilIdle } from "./idle";
 import type { RunResult } from "./result";
 import { timestamp, writeJson } from "./results";
@@ -65,27 +65,27 @@ export async function sweep(
   const { cases, absent } = chooseCases(config, test);
   for (const { system, reason } of absent) session.say(`${system}: ${reason}`);
   await sessionUntilIdle(config, session);
-  const exit = new ExitCode();
+  const codes: number[] = [];
   const { seconds, concurrency, accounts, alphas, tag } = config;
   const settings = { seconds, concurrency, accounts, alpha: alphas[0] };
   const results: object[] = [];
   for (const testCase of cases) {
     const { system, label } = testCase;
     try {
-      const res = await sweepOne(config, session, points, testCase, exit);
+      const res = await sweepOne(config, session, points, testCase, codes);
       results.push({ system, label, file: `${system}.ts`, ...settings, res });
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       session.say(`${system}: ${reason}`);
-      if (error instanceof NotRunning) exit.add(config.connectors ? exitCodes.notRunning : exitCodes.ok);
-      else exit.add(exitCodes.failed);
+      if (error instanceof NotRunning) codes.push(config.connectors ? exitCodes.notRunning : exitCodes.ok);
+      else codes.push(exitCodes.failed);
       if (!(error instanceof NotRunning) && !config.keepGoing) break;
     }
   }
   const file = { schemaVersion: 1, test, ...settings, tag, results };
   const path = writeJson(config.runsDir, `sweep-${test}-${timestamp(new Date())}.json`, file);
   session.say(`Wrote results to ${path}`);
-  return exit.value;
+  return exitCodeOf(codes);
 }
 
 async function sweepOne(
@@ -93,7 +93,7 @@ async function sweepOne(
   session: Session,
   values: readonly Point[],
   testCase: TestCase,
-  exit: ExitCode,
+  codes: number[],
 ): Promise<SweepPoint[]> {
   const { system } = testCase;
   const ops = await testCase.ops();
@@ -113,7 +113,7 @@ async function sweepOne(
           ...{ config, ops, connect, prepared, say: session.say, onPoint: progress.point },
           run: transferRun(config, load),
         }).finally(() => progress.end());
-        if (result.verify.ran && !result.verify.ok) exit.add(exitCodes.notVerified);
+        if (result.verify.ran && !result.verify.ok) codes.push(exitCodes.notVerified);
         runs.push(result);
         await sleep(pauseMilliseconds);
       }

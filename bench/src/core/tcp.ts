@@ -1,4 +1,4 @@
-// TCP alone: whether somebody listens, and how far away a system is (section 12, claim 11).
+// TCP alone: whether a program listens, and how far away a system is (section 12, claim 11).
 
 import { connect } from "node:net";
 import { median } from "./statistics";
@@ -20,7 +20,7 @@ function handshake(host: string, port: number): Promise<number> {
   });
 }
 
-/** Whether somebody listens there. */
+/** Whether a program listens there. */
 export const accepts = (host: string, port: number): Promise<boolean> =>
   handshake(host, port).then(
     () => true,

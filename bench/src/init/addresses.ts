@@ -1,5 +1,6 @@
 // Addresses of systems that run already, and what errors of connections say.
 
+import type { Started } from "../connectors/definition";
 import { processesListeningOn } from "../core/cpu";
 
 /** Whether an address is one of this machine's own. */
@@ -8,9 +9,12 @@ export function isLocal(url: string): boolean {
   return ["127.0.0.1", "localhost", "[::1]", "::1"].includes(new URL(url).hostname);
 }
 
-/** The processes of a server that was found running; null for another machine's. */
-export const processesAt = (url: string, defaultPort = 80): number[] | null =>
-  isLocal(url) ? processesListeningOn(Number(new URL(url).port || defaultPort)) : null;
+/** A system that was found running: it stays as it is. Its processes are found by the port where it listens. */
+export const foundAt = (url: string, defaultPort = 80): Started => ({
+  url,
+  processes: () => (isLocal(url) ? processesListeningOn(Number(new URL(url).port || defaultPort)) : null),
+  stop: async () => {},
+});
 
 /** Where a database is, without its password. */
 export function placeOf(url: string): string {

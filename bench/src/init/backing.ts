@@ -2,21 +2,13 @@
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { PrepareContext } from "../connectors/definition";
+import type { PrepareContext, Started } from "../connectors/definition";
 import { packageDirectory } from "./commands";
+import { orStopped } from "./processes";
 
-/** What a started server runs on, e.g. its database. */
-export interface Backing {
+/** What a started server runs on, e.g. its database; its processes are those beside the server. */
+export interface Backing extends Omit<Started, "url"> {
   environment: Record<string, string>;
-  /**
-   * Processes beside the server whose CPU counts, e.g. those of the database; null if it is remote. After a crash they are
-   * others.
-   */
-  processes(): number[] | null;
-  dataDirectory?: string;
-  /** Kills the database without warning and starts it again on the same data. */
-  crash?(): Promise<void>;
-  stop(): Promise<void>;
 }
 
 export type Back = (context: PrepareContext) => Promise<Backing>;
@@ -37,11 +29,6 @@ export const sqliteBacking: Back = async ({ config, workDirectory }) => {
     stop: async () => rmSync(directory, { recursive: true, force: true }),
   };
 };
-
-/** A system that runs, with what is behind it. */
-export interface Started extends Omit<Backing, "environment"> {
-  url: string;
-}
 
 export interface ServerProgram {
   key: string;
@@ -66,7 +53,7 @@ export async function startServerOn(
   program: ServerProgram,
 ): Promise<Started> {
   const { environment, ...backing } = await back(context);
-  try {
+  return orStopped(backing, async () => {
     const [command, ...args] = program.command;
     const running = await context.processes.start({
       name: program.key,
@@ -89,8 +76,5 @@ export async function startServerOn(
         await backing.stop();
       },
     };
-  } catch (error) {
-    await backing.stop();
-    throw error;
-  }
+  });
 }

@@ -1,16 +1,20 @@
 // Commands that run to their end.
 
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
 import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
 import { endGroup } from "./processes";
 
 export const packageDirectory = resolve(import.meta.dirname, "../..");
 export const repositoryDirectory = resolve(packageDirectory, "..");
 const prepareScript = join(packageDirectory, "scripts/prepare.sh");
 
-export interface CommandOptions {
+export interface CommandOptions extends Pick<SpawnOptions, "uid" | "gid" | "timeout"> {
   workingDirectory?: string;
   environment?: Record<string, string | undefined>;
+  /** Told the process, and each line of standard output as it comes. */
+  onStart?(pid: number): void;
+  onLine?(line: string): void;
 }
 
 // A build must not go on when the suite is stopped.
@@ -20,15 +24,19 @@ process.on("exit", () => {
 });
 
 /** Runs a command; answers its standard output. One that fails rejects with all that it printed. */
-export function runCommand(command: string, args: string[], options: CommandOptions = {}): Promise<string> {
+export function runCommand(command: string, args: string[], given: CommandOptions = {}): Promise<string> {
+  const { workingDirectory, environment, onStart, onLine, ...options } = given;
   return new Promise((done, reject) => {
     const child = spawn(command, args, {
+      ...options,
       detached: true,
-      cwd: options.workingDirectory,
-      env: { ...process.env, ...options.environment },
+      cwd: workingDirectory,
+      env: { ...process.env, ...environment },
       stdio: ["ignore", "pipe", "pipe"],
     });
     running.add(child);
+    if (child.pid !== undefined) onStart?.(child.pid);
+    if (onLine) createInterface({ input: child.stdout }).on("line", onLine);
     let output = "";
     let all = "";
     child.stdout.setEncoding("utf8").on("data", (text: string) => {

@@ -1,12 +1,9 @@
 // Programs of Debian's packages that the suite needs: root gets them installed, others are told what to do.
 
-import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { promisify } from "node:util";
 import type { Environment } from "../config";
-
-const run = promisify(execFile);
+import { runCommand } from "./commands";
 
 const installMillisecondsMax = 300_000;
 const lockSecondsMax = 120;
@@ -15,12 +12,12 @@ const aptGet = "/usr/bin/apt-get";
 const mayInstall = (): boolean => process.getuid?.() === 0 && existsSync(aptGet);
 
 async function installPackage(name: string): Promise<void> {
-  const environment = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
-  const options = { env: environment, timeout: installMillisecondsMax };
-  // Somebody else may be installing just now, even another process of this suite.
+  const environment = { DEBIAN_FRONTEND: "noninteractive" };
+  const options = { environment, timeout: installMillisecondsMax };
+  // Another program may be installing just now, even another process of this suite.
   const lock = ["-o", `DPkg::Lock::Timeout=${lockSecondsMax}`];
-  await run(aptGet, [...lock, "update", "-qq"], options);
-  await run(aptGet, [...lock, "install", "-y", "-qq", "--no-install-recommends", name], options);
+  await runCommand(aptGet, [...lock, "update", "-qq"], options);
+  await runCommand(aptGet, [...lock, "install", "-y", "-qq", "--no-install-recommends", name], options);
 }
 
 /** Debian keeps servers where only root has them on the path. */

@@ -2,18 +2,18 @@
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { PrepareContext } from "../connectors/definition";
+import type { PrepareContext, Started } from "../connectors/definition";
 import { runCommand } from "./commands";
 import { foundOrInstalled } from "./debian_package";
 import { givenSettings } from "./postgres_database";
-import { type PrivateServer, startPrivateServer } from "./private_server";
+import { startPrivateServer } from "./private_server";
 
 const database = "bench";
 const user = "bench";
 
 /**
  * The settings of section 15.5. The delay of a group commit is that of `binlog_group_commit_sync_delay`, which MySQL has and
- * MariaDB calls otherwise: wait 2 ms, whoever else commits.
+ * MariaDB calls otherwise: wait 2 ms for other transactions.
  */
 const durableSettings = {
   innodb_flush_log_at_trx_commit: "1",
@@ -23,7 +23,7 @@ const durableSettings = {
 };
 const otherSettings = { innodb_flush_log_at_trx_commit: "0", sync_binlog: "0" };
 
-export async function startMariadb(context: PrepareContext): Promise<PrivateServer> {
+export async function startMariadb(context: PrepareContext): Promise<Started> {
   const { config, say } = context;
   // The packages of the programs alone: they start no service.
   const needed = { name: "MariaDB", urlVariable: "MYSQL_URL", say };
@@ -41,7 +41,6 @@ export async function startMariadb(context: PrepareContext): Promise<PrivateServ
   };
   return startPrivateServer(context, {
     name: "MariaDB",
-    command: server,
     readyWhen: /ready for connections/,
     dataDirectory: "data",
     async make(directory, password) {
@@ -58,7 +57,7 @@ export async function startMariadb(context: PrepareContext): Promise<PrivateServ
       ];
       writeFileSync(initFile, `${statements.join("\n")}\n`, { mode: 0o600 });
       return (port) => [
-        ...["--no-defaults", ...identity, `--datadir=${data}`, `--init-file=${initFile}`],
+        ...[server, "--no-defaults", ...identity, `--datadir=${data}`, `--init-file=${initFile}`],
         ...["--bind-address=127.0.0.1", `--port=${port}`, "--skip-name-resolve"],
         // Relative to the data directory: the name of a socket must be short.
         ...["--socket=server.sock", `--pid-file=${join(directory, "server.pid")}`, "--log-bin=binlog"],

@@ -1,19 +1,13 @@
 // What the RPC servers of the Postgres class run on: a database that a variable names, or a private cluster.
 
-import { join } from "node:path";
 import type pg from "pg";
 import { NotRunning } from "../connectors/connector";
-import type { PrepareContext } from "../connectors/definition";
+import type { PrepareContext, Started } from "../connectors/definition";
 import { accepts } from "../core/tcp";
 import { placeOf } from "./addresses";
 import type { Back } from "./backing";
-import {
-  connectDatabase,
-  type Database,
-  foundDatabase,
-  settingsOf,
-  startDatabase,
-} from "./postgres_database";
+import { connectDatabase, foundDatabase, settingsOf, startDatabase } from "./postgres_database";
+import { orStopped } from "./processes";
 
 export interface PostgresBackingOptions {
   /** Names of the variables of the database's address; without one of them a private cluster is started, if it may be. */
@@ -38,7 +32,7 @@ const isListening = (url: string) => {
   return accepts(hostname, Number(port || 5432));
 };
 
-async function chooseDatabase(context: PrepareContext, options: PostgresBackingOptions): Promise<Database> {
+async function chooseDatabase(context: PrepareContext, options: PostgresBackingOptions): Promise<Started> {
   const name = options.urlVariables.find((variable) => process.env[variable]);
   if (name !== undefined) {
     const url = process.env[name]!;
@@ -65,21 +59,12 @@ async function chooseDatabase(context: PrepareContext, options: PostgresBackingO
 export const postgresBacking =
   (options: PostgresBackingOptions): Back =>
   async (context) => {
-    const database = await chooseDatabase(context, options);
-    const { url, cluster } = database;
-    try {
+    const { url, ...database } = await chooseDatabase(context, options);
+    await orStopped(database, async () => {
       const pool = await connectDatabase(url);
       await (options.make?.(pool, context) ?? Promise.resolve()).finally(() => pool.end());
-    } catch (error) {
-      await database.stop();
-      throw error;
-    }
-    return {
-      environment: { [options.serverVariable]: url },
-      processes: () => (cluster ? [cluster.pid()] : null),
-      ...(cluster && { dataDirectory: join(cluster.directory, "data"), crash: () => cluster.crash() }),
-      stop: () => database.stop(),
-    };
+    });
+    return { ...database, environment: { [options.serverVariable]: url } };
   };
 
 /** The database of `PG_URL`, or a private cluster. */

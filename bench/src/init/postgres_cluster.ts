@@ -1,29 +1,15 @@
 // A private PostgreSQL: a fresh cluster in a directory of its own, on a free port of 127.0.0.1, gone when it is stopped.
 // Its settings are those of a fresh installation, so every commit waits for its sync (section 12, "Further rules").
 
-import { execFile } from "node:child_process";
-import {
-  chownSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { chownSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { promisify } from "node:util";
+import type { Started } from "../connectors/definition";
+import { runCommand } from "./commands";
 import type { PostgresPrograms } from "./postgres_programs";
-import { newPassword, onFreePort, removeDirectory } from "./private_server";
-import { type ProcessGroup, type Program, sleep } from "./processes";
-
-const run = promisify(execFile);
+import { startPrivateServer } from "./private_server";
+import { isAlive, type ProcessGroup, removeAbandoned } from "./processes";
 
 const initialiseMillisecondsMax = 60_000;
-const stopMillisecondsMax = 10_000;
-const restartAttemptsMax = 20;
-const restartPauseMilliseconds = 250;
 const directoryPrefix = "lightcone-bench-postgres-";
 /** Open to every account, and on disk: /tmp may be memory, where a sync says nothing. */
 const rootParentDirectory = "/var/tmp";
@@ -40,187 +26,97 @@ export interface ClusterOptions {
   say(line: string): void;
 }
 
-export interface PostgresCluster {
-  url: string;
-  port: number;
-  directory: string;
-  /** The process of the server; all others of it are its descendants. */
-  pid(): number;
-  /** Kills the server without warning and starts it again on the same data and port. */
-  crash(): Promise<void>;
-  stop(): Promise<void>;
-}
-
 interface Account {
   name: string;
   uid: number;
   gid: number;
 }
 
-/** PostgreSQL refuses to run as root: then it runs as its own account, or as nobody. */
+/** Debian's account without rights has this id. */
+const unprivilegedId = "65534";
+
+/** PostgreSQL refuses to run as root: then it runs as its own account, or as one without rights. */
 function unprivilegedAccount(): Account | undefined {
   if (process.getuid?.() !== 0) return undefined;
-  const lines = readFileSync("/etc/passwd", "utf8").split("\n");
-  const accounts = lines.map((line) => line.split(":"));
-  for (const name of ["postgres", "nobody"]) {
-    const fields = accounts.find((candidate) => candidate[0] === name);
-    if (fields?.[2] !== undefined && fields[3] !== undefined) {
-      return { name, uid: Number(fields[2]), gid: Number(fields[3]) };
-    }
-  }
-  throw new Error("PostgreSQL does not run as root, and there is no account postgres or nobody to run it as");
+  const accounts = readFileSync("/etc/passwd", "utf8")
+    .split("\n")
+    .map((line) => line.split(":"));
+  const found =
+    accounts.find(([name]) => name === "postgres") ?? accounts.find(([, , uid]) => uid === unprivilegedId);
+  const [name, , uid, gid] = found ?? [];
+  if (name !== undefined && uid !== undefined && gid !== undefined)
+    return { name, uid: Number(uid), gid: Number(gid) };
+  throw new Error(
+    `PostgreSQL does not run as root, and there is no account postgres or one with the id ${unprivilegedId} to run it as`,
+  );
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
-}
-
-/** Removes what killed benchmarks left behind: the directories carry the process id of their maker. */
-function sweep(parent: string, say: (line: string) => void): void {
-  for (const name of readdirSync(parent)) {
-    if (!name.startsWith(directoryPrefix)) continue;
-    const maker = Number(name.slice(directoryPrefix.length).split("-")[0]);
-    if (!Number.isInteger(maker) || maker <= 0 || isAlive(maker)) continue;
-    const directory = join(parent, name);
-    const server = serverOf(directory);
-    if (server !== undefined && isAlive(server)) continue;
-    say(`removing ${directory}, left behind by a benchmark that was killed`);
-    rmSync(directory, { recursive: true, force: true });
-  }
-}
-
-/** The process that PostgreSQL wrote down in its data directory. */
-function serverOf(directory: string): number | undefined {
+/** Whether the process that PostgreSQL wrote down in its data directory is there. */
+function isUsed(directory: string): boolean {
   const file = join(directory, "data", "postmaster.pid");
-  if (!existsSync(file)) return undefined;
-  const pid = Number(readFileSync(file, "utf8").split("\n")[0]);
-  return Number.isInteger(pid) && pid > 0 ? pid : undefined;
+  return existsSync(file) && isAlive(Number(readFileSync(file, "utf8").split("\n")[0]));
 }
 
-/** Makes the data directory, and answers the password of its superuser. */
+/** Makes the data directory, with this password of its superuser. */
 async function initialise(
   directory: string,
+  password: string,
   programs: PostgresPrograms,
   account: Account | undefined,
-): Promise<string> {
-  const password = newPassword();
+): Promise<void> {
   const passwordFile = join(directory, "password");
   writeFileSync(passwordFile, password, { mode: 0o600 });
-  if (account) chownSync(passwordFile, account.uid, account.gid);
+  if (account) for (const path of [directory, passwordFile]) chownSync(path, account.uid, account.gid);
   // Not synced: what counts is what the server itself writes later, and that it syncs.
   const data = ["-D", join(directory, "data"), "-E", "UTF8", "--locale=C", "--no-sync"];
   const access = ["-U", "postgres", "-A", "scram-sha-256", `--pwfile=${passwordFile}`];
-  await run(join(programs.directory, "initdb"), [...data, ...access], {
+  await runCommand(join(programs.directory, "initdb"), [...data, ...access], {
     ...(account ? { uid: account.uid, gid: account.gid } : {}),
-    cwd: directory,
+    workingDirectory: directory,
     timeout: initialiseMillisecondsMax,
   });
   rmSync(passwordFile);
-  return password;
 }
 
-type Launch = (port: number) => Promise<Program>;
-
-function launcher(options: ClusterOptions, directory: string, account: Account | undefined): Launch {
-  const settings = {
-    listen_addresses: "127.0.0.1",
-    unix_socket_directories: directory,
-    ...options.settings,
-  };
-  if (account && !existsSync(setpriv)) {
-    throw new Error(
-      `as root, ${setpriv} is needed to start PostgreSQL as ${account.name} (package util-linux)`,
-    );
+/** What starts the server: as the account, and so that it does not outlive the suite. */
+function wrapperFor(account: Account | undefined): string[] {
+  if (existsSync(setpriv)) {
+    const identity = account
+      ? ["--reuid", `${account.uid}`, "--regid", `${account.gid}`, "--clear-groups"]
+      : [];
+    return [setpriv, "--pdeathsig", "INT", ...identity];
   }
-  const identity = account
-    ? ["--reuid", `${account.uid}`, "--regid", `${account.gid}`, "--clear-groups"]
-    : [];
-  const wrapper = existsSync(setpriv) ? [setpriv, "--pdeathsig", "INT", ...identity] : [];
-  return (port) => {
-    const server = [
-      join(options.programs.directory, "postgres"),
-      ...["-D", join(directory, "data"), "-p", String(port)],
-      ...Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
-    ];
-    const [command = "", ...args] = [...wrapper, ...server];
-    return options.processes.start({
-      name: "PostgreSQL",
-      command,
-      args,
-      workingDirectory: directory,
-      logFile: join(directory, "postgres.log"),
-      readyWhen: /database system is ready to accept connections/,
-    });
-  };
-}
-
-/** After a kill the new server must wait until the last process of the old one has let go of the memory they shared. */
-async function launchAfterKill(launch: Launch, port: number): Promise<Program> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await launch(port);
-    } catch (error) {
-      if (attempt === restartAttemptsMax) throw error;
-      await sleep(restartPauseMilliseconds);
-    }
-  }
-}
-
-/** Fast shutdown: does not wait for clients, as SIGTERM would. */
-async function endServer(program: Program): Promise<void> {
-  if (program.isRunning()) process.kill(program.pid, "SIGINT");
-  const deadline = Date.now() + stopMillisecondsMax;
-  while (program.isRunning() && Date.now() < deadline) await sleep(20);
-  await program.kill();
+  if (!account) return [];
+  throw new Error(
+    `as root, ${setpriv} is needed to start PostgreSQL as ${account.name} (package util-linux)`,
+  );
 }
 
 /** Makes a cluster and starts it. */
-export async function startCluster(options: ClusterOptions): Promise<PostgresCluster> {
-  const { say, programs } = options;
+export async function startCluster(options: ClusterOptions): Promise<Started> {
+  const { say, programs, workDirectory } = options;
   const account = unprivilegedAccount();
-  const parent = process.env["BENCH_DATA_DIR"] || (account ? rootParentDirectory : options.workDirectory);
+  const parent = process.env["BENCH_DATA_DIR"] || (account ? rootParentDirectory : workDirectory);
   mkdirSync(parent, { recursive: true });
-  sweep(parent, say);
-  const directory = mkdtempSync(join(parent, `${directoryPrefix}${process.pid}-`));
-  const remove = () => removeDirectory(directory);
-  // Behind the end of the processes, which the session has registered before.
-  process.once("exit", remove);
-  const removeNow = () => {
-    process.removeListener("exit", remove);
-    remove();
-  };
-  try {
-    if (account) chownSync(directory, account.uid, account.gid);
-    const password = await initialise(directory, programs, account);
-    const launch = launcher(options, directory, account);
-    const launched = await onFreePort(launch);
-    const { port } = launched;
-    let server = launched.program;
-    say(
-      `PostgreSQL ${programs.version} on port ${port}${account ? ` as ${account.name}` : ""}, data in ${directory}`,
-    );
-    return {
-      url: `postgres://postgres:${password}@127.0.0.1:${port}/postgres`,
-      port,
-      directory,
-      pid: () => server.pid,
-      async crash() {
-        await server.kill();
-        server = await launchAfterKill(launch, port);
-      },
-      async stop() {
-        await endServer(server);
-        removeNow();
-        say(`PostgreSQL on port ${port} stopped, its data removed`);
-      },
-    };
-  } catch (error) {
-    removeNow();
-    throw error;
-  }
+  for (const directory of removeAbandoned(parent, directoryPrefix, isUsed))
+    say(`removed ${directory}, left behind by a benchmark that was killed`);
+  return startPrivateServer(options, {
+    name: "PostgreSQL",
+    details: ` ${programs.version}${account ? ` as ${account.name}` : ""}`,
+    ...{ parent, prefix: `${directoryPrefix}${process.pid}-`, dataDirectory: "data" },
+    readyWhen: /database system is ready to accept connections/,
+    // Fast shutdown: does not wait for clients, as SIGTERM would.
+    stopSignal: "SIGINT",
+    url: (port, password) => `postgres://postgres:${password}@127.0.0.1:${port}/postgres`,
+    async make(directory, password) {
+      await initialise(directory, password, programs, account);
+      const own = { listen_addresses: "127.0.0.1", unix_socket_directories: directory };
+      const settings = Object.entries({ ...own, ...options.settings });
+      return (port) => [
+        ...[...wrapperFor(account), join(programs.directory, "postgres")],
+        ...["-D", join(directory, "data"), "-p", String(port)],
+        ...settings.flatMap(([name, value]) => ["-c", `${name}=${value}`]),
+      ];
+    },
+  });
 }

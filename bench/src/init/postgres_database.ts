@@ -3,22 +3,15 @@
 import type pg from "pg";
 import { type Config, UsageError } from "../config";
 import { NotRunning } from "../connectors/connector";
-import type { PrepareContext } from "../connectors/definition";
+import type { PrepareContext, Started } from "../connectors/definition";
 import { openPool, withSettings } from "../rpc-servers/postgres/pool";
 import { messageOf, placeOf } from "./addresses";
-import { type PostgresCluster, startCluster } from "./postgres_cluster";
+import { startCluster } from "./postgres_cluster";
 import { findPostgres } from "./postgres_programs";
 import { sleep } from "./processes";
 
 const connectMillisecondsMax = 30_000;
 const connectPauseMilliseconds = 500;
-
-export interface Database {
-  url: string;
-  /** Undefined where the database was found running. */
-  cluster: PostgresCluster | undefined;
-  stop(): Promise<void>;
-}
 
 /** The settings that the flags ask for; everything else is as the database was installed. */
 export function settingsOf(config: Config): Record<string, string> {
@@ -29,7 +22,7 @@ export function settingsOf(config: Config): Record<string, string> {
 }
 
 /** Starts a private cluster with the settings that the flags ask for. */
-export async function startDatabase(context: PrepareContext): Promise<Database> {
+export async function startDatabase(context: PrepareContext): Promise<Started> {
   const { say, processes, workDirectory, config } = context;
   const programs = await findPostgres(say);
   const settings: Record<string, string> = {
@@ -38,8 +31,7 @@ export async function startDatabase(context: PrepareContext): Promise<Database> 
     ...connectionSettings(config.poolMax),
     ...givenSettings("PG_SETTINGS"),
   };
-  const cluster = await startCluster({ programs, settings, processes, workDirectory, say });
-  return { url: cluster.url, cluster, stop: () => cluster.stop() };
+  return startCluster({ programs, settings, processes, workDirectory, say });
 }
 
 /** What a person wants to be different in a database of the suite, e.g. `commit_delay=2000 commit_siblings=2`. */
@@ -65,9 +57,9 @@ function connectionSettings(poolMax: number): Record<string, string> {
   return needed > installedConnectionsMax ? { max_connections: String(needed) } : {};
 }
 
-/** A database that somebody else runs; the settings go along with each connection. */
-export function foundDatabase(url: string, settings: Record<string, string>): Database {
-  return { url: withSettings(url, settings), cluster: undefined, stop: async () => {} };
+/** A database that is not the suite's; the settings go along with each connection. */
+export function foundDatabase(url: string, settings: Record<string, string>): Started {
+  return { url: withSettings(url, settings), processes: () => null, stop: async () => {} };
 }
 
 /** Opens a small pool, waiting up to 30 s for the database. */
@@ -90,7 +82,7 @@ export async function connectDatabase(url: string): Promise<pg.Pool> {
   }
 }
 
-/** Whether waiting may help: nobody listens yet, or the database says that it is starting. */
+/** Whether waiting may help: nothing listens yet, or the database says that it is starting. */
 function isPassing(error: unknown): boolean {
   const code = (error as { code?: unknown }).code;
   return code === "ECONNREFUSED" || code === "ECONNRESET" || code === "57P03";

@@ -1,14 +1,11 @@
 // Where the programs of PostgreSQL are: what PG_BIN_DIR names, Debian's packages, or the path. Root on Debian gets the
 // package installed when there are none.
 
-import { execFile } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import type { Environment } from "../config";
+import { runCommand } from "./commands";
 import { foundOrInstalled, pathDirectories } from "./debian_package";
-
-const run = promisify(execFile);
 
 /** Where Debian keeps one directory per major version. */
 const debianRoot = "/usr/lib/postgresql";
@@ -54,6 +51,6 @@ export async function findPostgres(
     },
     () => findDirectory(environment),
   );
-  const { stdout } = await run(join(directory, "postgres"), ["--version"]);
-  return { directory, version: stdout.trim().replace(/^postgres \(PostgreSQL\) /, "") };
+  const version = await runCommand(join(directory, "postgres"), ["--version"]);
+  return { directory, version: version.trim().replace(/^postgres \(PostgreSQL\) /, "") };
 }

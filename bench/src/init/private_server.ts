@@ -3,76 +3,87 @@
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { PrepareContext } from "../connectors/definition";
-import { freePort, type Program } from "./processes";
+import type { PrepareContext, Started } from "../connectors/definition";
+import { freePort, type Program, sleep } from "./processes";
 
-/** A port may be taken by somebody else between the moment it was found free and the start. */
+/** Another program may take a port between the moment it was found free and the start. */
 const startAttemptsMax = 3;
+const restartAttemptsMax = 20;
+const restartPauseMilliseconds = 250;
 
-export async function onFreePort(
-  launch: (port: number) => Promise<Program>,
-): Promise<{ program: Program; port: number }> {
-  for (let attempt = 1; ; attempt++) {
-    const port = await freePort();
+export interface PrivateServerOptions {
+  name: string;
+  /** What is said besides the name, e.g. the version. */
+  details?: string;
+  /** Makes the data; answers the command and its arguments for a port. */
+  make(directory: string, password: string): Promise<(port: number) => string[]>;
+  readyWhen: RegExp;
+  /** Where its directory is made, if not in that of the invocation, and what its name begins with. */
+  parent?: string;
+  prefix?: string;
+  /** Below the directory, where the data is not all of it. */
+  dataDirectory?: string;
+  /** What asks it to end, if not SIGTERM. */
+  stopSignal?: NodeJS.Signals;
+  url(port: number, password: string): string;
+}
+
+type Context = Pick<PrepareContext, "say" | "processes" | "workDirectory">;
+
+async function attempted<T>(most: number, pauseMilliseconds: number, attempt: () => Promise<T>): Promise<T> {
+  for (let attempts = 1; ; attempts++) {
     try {
-      return { program: await launch(port), port };
+      return await attempt();
     } catch (error) {
-      if (attempt === startAttemptsMax) throw error;
+      if (attempts === most) throw error;
+      await sleep(pauseMilliseconds);
     }
   }
 }
 
-/** Processes of a killed server may write for a moment yet. */
-export const removeDirectory = (directory: string): void =>
-  rmSync(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
-
-export const newPassword = (): string => randomBytes(18).toString("base64url");
-
-export interface PrivateServer {
-  url: string;
-  dataDirectory: string;
-  processes: number[];
-  stop(): Promise<void>;
-}
-
-interface PrivateServerOptions {
-  name: string;
-  /** Makes the data; answers the arguments of the server on a port. */
-  make(directory: string, password: string): Promise<(port: number) => string[]>;
-  command: string;
-  readyWhen: RegExp;
-  /** Below the directory, where the data is not all of it. */
-  dataDirectory?: string;
-  url(port: number, password: string): string;
-}
-
 export async function startPrivateServer(
-  { say, processes, workDirectory }: PrepareContext,
-  { name, make, command, readyWhen, dataDirectory = ".", url }: PrivateServerOptions,
-): Promise<PrivateServer> {
-  const directory = mkdtempSync(join(workDirectory, `${name.toLowerCase()}-`));
-  const password = newPassword();
+  { say, processes, workDirectory }: Context,
+  options: PrivateServerOptions,
+): Promise<Started> {
+  const { name, details = "", make, readyWhen, dataDirectory = ".", stopSignal } = options;
+  const { parent = workDirectory, prefix = `${name.toLowerCase()}-` } = options;
+  const directory = mkdtempSync(join(parent, prefix));
+  // Processes of a killed server may write for a moment yet.
+  const remove = () => rmSync(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+  // Behind the end of the processes, which the session has registered before.
+  process.once("exit", remove);
+  const removeNow = () => {
+    process.removeListener("exit", remove);
+    remove();
+  };
+  const password = randomBytes(18).toString("base64url");
   try {
-    const argumentsOn = await make(directory, password);
-    const launch = (port: number) =>
-      processes.start({
-        ...{ name, command, readyWhen, workingDirectory: directory, logFile: join(directory, "server.log") },
-        args: argumentsOn(port),
-      });
-    const { program, port } = await onFreePort(launch);
-    say(`${name} on port ${port}, data in ${directory}`);
+    const commandOn = await make(directory, password);
+    const launch = (port: number): Promise<Program> => {
+      const [command = "", ...args] = commandOn(port);
+      const logFile = join(directory, "server.log");
+      return processes.start({ name, command, args, readyWhen, workingDirectory: directory, logFile });
+    };
+    let port = 0;
+    let program = await attempted(startAttemptsMax, 0, async () => launch((port = await freePort())));
+    say(`${name}${details} on port ${port}, data in ${directory}`);
     return {
-      url: url(port, password),
+      url: options.url(port, password),
       dataDirectory: join(directory, dataDirectory),
-      processes: [program.pid],
+      processes: () => [program.pid],
+      async crash() {
+        await program.kill();
+        // Until the last process of the old one has let go of the memory that they shared.
+        program = await attempted(restartAttemptsMax, restartPauseMilliseconds, () => launch(port));
+      },
       async stop() {
-        await program.stop();
-        removeDirectory(directory);
+        await program.stop(stopSignal);
+        removeNow();
         say(`${name} on port ${port} stopped, its data removed`);
       },
     };
   } catch (error) {
-    removeDirectory(directory);
+    removeNow();
     throw error;
   }
 }

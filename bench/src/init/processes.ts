@@ -1,9 +1,9 @@
 // Programs that the suite starts: each in a group of its own, its output in a file, ended with the suite.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 
 export interface ProgramOptions {
   /** Short name for messages, e.g. `sqlite rpc server`. */
@@ -26,15 +26,15 @@ export interface Program {
   ready: string;
   logFile: string;
   isRunning(): boolean;
-  /** Asks it to end, and kills it if it has not after 5 seconds. */
-  stop(): Promise<void>;
+  /** Asks it to end, and kills it if it has not after 10 seconds. */
+  stop(signal?: NodeJS.Signals): Promise<void>;
   /** Kills it at once. */
   kill(): Promise<void>;
 }
 
 /** Much longer than any of them takes, but on a machine that compiles something. */
 const readyMilliseconds = 90_000;
-const stopMilliseconds = 5_000;
+const stopMilliseconds = 10_000;
 
 export class ProcessGroup {
   readonly #running = new Set<ChildProcess>();
@@ -80,9 +80,9 @@ export class ProcessGroup {
       ready: found[1] ?? found[0],
       logFile: options.logFile,
       isRunning,
-      stop: async () => {
+      stop: async (signal = "SIGTERM") => {
         if (!isRunning()) return;
-        endGroup(child, "SIGTERM");
+        endGroup(child, signal);
         const timer = setTimeout(() => endGroup(child, "SIGKILL"), stopMilliseconds);
         await ended;
         clearTimeout(timer);
@@ -118,6 +118,33 @@ export function endGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   } catch {
     // It has ended already.
   }
+}
+
+/** What is done with something that was started: if it fails, that is stopped. */
+export async function orStopped<T>(started: { stop(): Promise<void> }, action: () => Promise<T>): Promise<T> {
+  try {
+    return await action();
+  } catch (error) {
+    await started.stop();
+    throw error;
+  }
+}
+
+export const isAlive = (pid: number | string): boolean => existsSync(`/proc/${pid}`);
+
+/** Removes what killed invocations have left: the names of their directories go on with the process id of their maker. */
+export function removeAbandoned(
+  parent: string,
+  prefix: string,
+  isUsed: (directory: string) => boolean = () => false,
+): string[] {
+  const directories = readdirSync(parent).flatMap((name) => {
+    const maker = name.startsWith(prefix) && /^(\d+)-/.exec(name.slice(prefix.length))?.[1];
+    return maker && !isAlive(maker) ? [join(parent, name)] : [];
+  });
+  const abandoned = directories.filter((directory) => !isUsed(directory));
+  for (const directory of abandoned) rmSync(directory, { recursive: true, force: true });
+  return abandoned;
 }
 
 const lastLines = (text: string) => text.trimEnd().split("\n").slice(-20).join("\n");

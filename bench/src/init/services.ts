@@ -20,7 +20,7 @@ import { parseCommandLine } from "../opts";
 import { casesOf, loadConnector } from "../tests/find";
 import { nodeCommand } from "./backing";
 import { packageDirectory } from "./commands";
-import { sleep } from "./processes";
+import { isAlive, sleep } from "./processes";
 import { openSession, say } from "./session";
 
 export interface ServicesState {
@@ -53,7 +53,7 @@ export function preparedKeys(config: Config, environment: NodeJS.ProcessEnv): st
   const skipped = Object.entries(skipVariables).flatMap(([name, keys]) =>
     environment[name] === "1" ? keys : [],
   );
-  // A second server is somebody else's.
+  // A second server is not the suite's.
   const keys = casesOf("test-1").map(({ system }) => system);
   return keys.filter((key) => key !== "spacetimedb_ref" && !skipped.includes(key));
 }
@@ -62,14 +62,10 @@ export function preparedKeys(config: Config, environment: NodeJS.ProcessEnv): st
 export function servicesState(): ServicesState | undefined {
   if (!existsSync(stateFile())) return undefined;
   const state = JSON.parse(readFileSync(stateFile(), "utf8")) as ServicesState;
-  try {
-    process.kill(state.pid, 0);
-    return state;
-  } catch {
-    // It died without saying so.
-    rmSync(stateFile(), { force: true });
-    return undefined;
-  }
+  if (isAlive(state.pid)) return state;
+  // It died without saying so.
+  rmSync(stateFile(), { force: true });
+  return undefined;
 }
 
 function write(state: ServicesState): void {
@@ -107,7 +103,7 @@ export async function hostServices(flags: readonly string[]): Promise<void> {
       const definition = await loadConnector(key, test);
       const one = await definition.prepare({ ...session.context(config, test), asService: true });
       prepared.push(one);
-      state.ready[key] = { url: one.url, processes: one.serverProcesses };
+      state.ready[key] = { url: one.url, processes: one.processes() };
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       state.failed[key] = { reason, isNotRunning: error instanceof NotRunning };

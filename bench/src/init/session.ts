@@ -1,11 +1,11 @@
 // One invocation of the suite: its work directory and its processes, gone when it ends, however it ends.
 
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type Config, UsageError } from "../config";
 import type { PrepareContext } from "../connectors/definition";
 import { packageDirectory } from "./commands";
-import { ProcessGroup } from "./processes";
+import { ProcessGroup, removeAbandoned } from "./processes";
 
 export interface Session {
   workDirectory: string;
@@ -18,19 +18,10 @@ export interface Session {
 
 export const say = (line: string): void => console.log(`[bench] ${line}`);
 
-/** What invocations that were killed have left. */
-function removeAbandoned(parent: string): void {
-  for (const name of readdirSync(parent)) {
-    const pid = /^run-(\d+)-/.exec(name)?.[1];
-    if (pid !== undefined && !existsSync(`/proc/${pid}`))
-      rmSync(join(parent, name), { recursive: true, force: true });
-  }
-}
-
 function makeDirectory(parent: string): string {
   try {
     mkdirSync(parent, { recursive: true });
-    removeAbandoned(parent);
+    removeAbandoned(parent, "run-");
     return mkdtempSync(join(parent, `run-${process.pid}-`));
   } catch (error) {
     throw new UsageError(`data cannot be written to ${parent} (BENCH_DATA_DIR): ${(error as Error).message}`);

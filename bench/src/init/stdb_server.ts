@@ -3,20 +3,15 @@
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { httpUrl, normalizeStdbUrl } from "../config";
-import type { PrepareContext } from "../connectors/definition";
-import { processesAt } from "./addresses";
+import type { PrepareContext, Started } from "../connectors/definition";
+import { foundAt } from "./addresses";
 import { packageDirectory, prepareScriptCommand, runCommand } from "./commands";
 import type { Program } from "./processes";
 
-export interface StdbServer {
-  /** `host:port` */
-  address: string;
-  serverProcesses: () => number[] | null;
-  dataDirectory?: string;
+/** Its `url` is `host:port`. */
+export interface StdbServer extends Started {
   isOurs: boolean;
   software: Record<string, string>;
-  crash?: () => Promise<void>;
-  stop(): Promise<void>;
 }
 
 /** Where a server is looked for, and where `prep` starts one. */
@@ -52,16 +47,10 @@ export function builtPrograms(say: (line: string) => void): Promise<string> {
   return programs;
 }
 
-/** A server that was found running: it stays as it is. */
-export function foundServer(address: string): StdbServer {
-  const { host } = normalizeStdbUrl(address);
-  return {
-    address,
-    serverProcesses: () => processesAt(`ws://${host}`),
-    isOurs: false,
-    software: { server: `found at ${host}` },
-    stop: async () => {},
-  };
+/** A server that was found running. */
+export function foundServer(url: string): StdbServer {
+  const { host } = normalizeStdbUrl(url);
+  return { ...foundAt(`ws://${host}`), url, isOurs: false, software: { server: `found at ${host}` } };
 }
 
 /** Starts this repository's server on a free port, with fresh data. */
@@ -84,19 +73,19 @@ export async function startServer(context: PrepareContext): Promise<StdbServer> 
     });
   say(`starting the server on ${context.asService ? defaultAddress : "a free port"}, with fresh data`);
   let running = await start(context.asService ? defaultAddress : "127.0.0.1:0");
-  const address = running.ready;
+  const url = running.ready;
   // Among lines about the interface and the place of the program.
   const lines = (await runCommand(join(directory, "spacetime"), ["--version"])).split("\n");
   const version = lines.find((line) => line.startsWith("lightcone version")) ?? "lightcone";
   return {
-    address,
-    serverProcesses: () => [running.pid],
+    url,
+    processes: () => [running.pid],
     dataDirectory: join(data, "data"),
     isOurs: true,
     software: { server: version },
     crash: async () => {
       await running.kill();
-      running = await start(address);
+      running = await start(url);
     },
     stop: async () => {
       await running.stop();
@@ -125,7 +114,7 @@ export async function publishModule(context: PrepareContext, address: string, mo
   if (!existsSync(path)) throw new Error(`the module ${path} is not there; --stdb-module-path names it`);
   const cli = join(context.programs ?? (await builtPrograms(say)), "spacetime");
   const url = httpUrl(address);
-  // A configuration of its own: nobody's login is touched.
+  // A configuration of its own: the login of the account stays as it is.
   const spacetime = (...args: string[]) => [cli, "--config-path", join(workDirectory, "cli.toml"), ...args];
   const run = ([command, ...args]: string[]) => runCommand(command!, args);
   say(`building and publishing ${module.path} as ${module.database}`);

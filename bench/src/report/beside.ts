@@ -48,38 +48,43 @@ const failuresOf = ({ failed, disconnects, unanswered }: Report) =>
     0,
   );
 
-export function besideTable(runs: readonly Run[]): string {
-  const keys = [...new Set(runs.map(({ load, system }) => `${load}|${system}`))].sort(
-    (a, b) => inFlightOf(b) - inFlightOf(a) || a.localeCompare(b),
-  );
-  const rows = keys.map((key) => {
-    const [load = "", system = ""] = key.split("|");
-    const reports = runs.filter((run) => `${run.load}|${run.system}` === key).map(({ report }) => report);
-    const figure = (of: (report: Report) => number, format: (value: number) => string) =>
-      spread(reports.map(of), format);
-    return [
-      load,
-      system,
-      String(reports.length),
-      figure((report) => report.transfers_per_second, formatInteger),
-      figure((report) => report.latency_ms.p50, formatLatency),
-      figure((report) => report.latency_ms.p99, formatLatency),
-      figure((report) => report.server.cpu_us_per_transfer, formatLatency),
-      String(reports.map(failuresOf).reduce((sum, count) => sum + count, 0)),
-    ];
-  });
-  const header = [
-    ...["connections × in flight", "server and module", "runs", "transfers/s", "p50 ms", "p99 ms"],
-    ...["server CPU µs per transfer", "failed"],
-  ];
-  return markdownTable(header, rows);
+/** The reports of one load and system. */
+interface Group {
+  load: string;
+  system: string;
+  inFlight: number;
+  reports: Report[];
 }
 
-/** Of a key that begins with e.g. `64 × 40`. */
-const inFlightOf = (key: string) => {
-  const [connections = 0, inFlight = 0] = key.split("|")[0]!.split(" × ").map(Number);
-  return connections * inFlight;
-};
+function groupsOf(runs: readonly Run[]): Group[] {
+  const groups = new Map<string, Group>();
+  for (const { load, system, report } of runs) {
+    const key = `${load}|${system}`;
+    const [connections = 0, inFlight = 0] = load.split(" × ").map(Number);
+    const group = groups.get(key) ?? { load, system, inFlight: connections * inFlight, reports: [] };
+    group.reports.push(report);
+    groups.set(key, group);
+  }
+  const keyOf = ({ load, system }: Group) => `${load}|${system}`;
+  return [...groups.values()].sort((a, b) => b.inFlight - a.inFlight || keyOf(a).localeCompare(keyOf(b)));
+}
+
+export function besideTable(runs: readonly Run[]): string {
+  const figure =
+    (of: (report: Report) => number, format: (value: number) => string) =>
+    ({ reports }: Group) =>
+      spread(reports.map(of), format);
+  return markdownTable(groupsOf(runs), [
+    ["connections × in flight", ({ load }) => load],
+    ["server and module", ({ system }) => system],
+    ["runs", ({ reports }) => String(reports.length)],
+    ["transfers/s", figure((report) => report.transfers_per_second, formatInteger)],
+    ["p50 ms", figure((report) => report.latency_ms.p50, formatLatency)],
+    ["p99 ms", figure((report) => report.latency_ms.p99, formatLatency)],
+    ["server CPU µs per transfer", figure((report) => report.server.cpu_us_per_transfer, formatLatency)],
+    ["failed", ({ reports }) => String(reports.map(failuresOf).reduce((sum, count) => sum + count, 0))],
+  ]);
+}
 
 runProgram(import.meta.filename, async () => {
   const [directory] = process.argv.slice(2);

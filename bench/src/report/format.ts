@@ -38,9 +38,16 @@ export const formatParameters = (parameters: Parameters): string =>
     .map(([name, value]) => `${name} ${typeof value === "number" ? formatInteger(value) : value}`)
     .join(", ");
 
+/** A column of a table: its title, and what it says of a row. */
+export type TextColumn<Row> = readonly [title: string, cell: (row: Row) => string];
+
 /** A table in Markdown. */
-export function markdownTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
+export function markdownTable<Row>(rows: readonly Row[], columns: readonly TextColumn<Row>[]): string {
   const line = (cells: readonly string[]) =>
     `| ${cells.map((cell) => cell.replaceAll("|", "/").replaceAll("\n", " ")).join(" | ")} |`;
-  return [header, header.map(() => "---"), ...rows].map(line).join("\n");
+  return [
+    line(columns.map(([title]) => title)),
+    line(columns.map(() => "---")),
+    ...rows.map((row) => line(columns.map(([, cell]) => cell(row)))),
+  ].join("\n");
 }

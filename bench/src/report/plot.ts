@@ -4,7 +4,7 @@
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { UsageError } from "../config";
+import { choice, UsageError } from "../config";
 import type { RunFile } from "../core/result";
 import { readRuns } from "../core/results";
 import { packageDirectory } from "../init/commands";
@@ -75,29 +75,20 @@ const usage: Usage = {
 runProgram(import.meta.filename, async () => {
   const commandLine = readCommandLine(usage);
   if (!commandLine) return 0;
-  const { args, options } = commandLine;
-  const choose = <T extends string>(name: string, choices: readonly T[], fallback: T): T => {
-    const given = options[name];
-    if (given === undefined) return fallback;
-    const found = choices.find((choice) => choice === given);
-    if (!found) throw new UsageError(`--${name} is ${choices.join(", ")}, not ${given}`);
-    return found;
-  };
+  const { args, said } = commandLine;
   const chartOptions: ChartOptions = {
-    metric: choose("metric", ["both", "tps", "latency"], "both"),
-    percentile: choose("percentile", ["p50", "p95", "p99"], "p99"),
-    exclude: options["exclude"] === undefined ? [] : String(options["exclude"]).split(","),
+    metric: choice(["both", "tps", "latency"])(said, "metric") ?? "both",
+    percentile: choice(["p50", "p95", "p99"])(said, "percentile") ?? "p99",
+    exclude: said.list("exclude") ?? [],
   };
   const paths = args.length > 0 ? args.map((path) => resolve(path)) : [join(packageDirectory, "runs")];
   const { runs, busy } = idleRuns(paths);
   if (busy > 0) console.error(`${busy} runs left out: the machine was busy`);
   if (runs.length === 0) throw new UsageError(`no runs in ${paths.join(", ")}`);
-  const directory = resolve(
-    options["out"] === undefined ? join(packageDirectory, "runs") : String(options["out"]),
-  );
+  const directory = resolve(said.text("out") ?? join(packageDirectory, "runs"));
   const transfers = runs.filter(({ alpha }) => alpha !== null);
   const others = runs.filter(({ alpha }) => alpha === null);
-  const written = await plot(directory, transfers, chartOptions, options["png"] === true);
+  const written = await plot(directory, transfers, chartOptions, said.boolean("png") ?? false);
   for (const [name, chosen] of [["test-1.html", transfers] as const, ["workloads.html", others] as const]) {
     if (chosen.length === 0) continue;
     writeFileSync(join(directory, name), htmlPage(chosen, []));

@@ -2,10 +2,9 @@
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { failureShareMost } from "../core/results";
 import { packageDirectory } from "../init/commands";
 import { formatInteger, formatLatency, markdownTable } from "./format";
-import type { SummaryRow } from "./rows";
+import { latencyText, type SummaryRow } from "./rows";
 
 export interface PublishedFigure {
   seed: string;
@@ -49,7 +48,7 @@ const counterparts: Record<string, string> = { lightcone: "spacetimedb" };
 /** The Markdown table for these rows; undefined where nothing was published for any of them. */
 export function publishedTable(test: string, rows: readonly SummaryRow[]): string | undefined {
   const figures = publishedFigures().filter((figure) => figure.test === test);
-  const lines = rows.flatMap((row) => {
+  const found = rows.flatMap((row) => {
     const system = counterparts[row.system] ?? row.system;
     const variant = `alpha=${row.alpha} inflight=${row.inFlight}`;
     const find = (metric: string) =>
@@ -58,29 +57,24 @@ export function publishedTable(test: string, rows: readonly SummaryRow[]): strin
       );
     const tps = find("tps");
     if (!tps || row.invalid.length > 0 || row.didNotComplete) return [];
-    const p50 = find("p50_ms");
-    return [
-      [
-        row.system,
-        String(row.alpha),
-        String(row.inFlight),
-        `${formatInteger(tps.value)}${tps.stddev === undefined ? "" : ` ± ${formatInteger(tps.stddev)}`}`,
-        formatInteger(row.tps),
-        (row.tps / tps.value).toPrecision(3),
-        p50 ? formatLatency(p50.value) : "–",
-        row.failureShare > failureShareMost ? "–" : formatLatency(row.p50_ms),
-        publishedHardware[tps.hardware] ?? tps.hardware,
-      ],
-    ];
+    return [{ row, tps, p50: find("p50_ms") }];
   });
-  if (lines.length === 0) return undefined;
-  const header = [
-    ...["System", "alpha", "in flight", "published TPS", "measured TPS", "ratio"],
-    ...["published p50 ms", "measured p50 ms", "published on"],
-  ];
-  return [
-    "## Published and measured",
-    "The published figures are of other hardware (300 s, 64 clients): the ratios are only a hint.",
-    markdownTable(header, lines),
-  ].join("\n\n");
+  if (found.length === 0) return undefined;
+  const table = markdownTable(found, [
+    ["System", ({ row }) => row.system],
+    ["alpha", ({ row }) => String(row.alpha)],
+    ["in flight", ({ row }) => String(row.inFlight)],
+    [
+      "published TPS",
+      ({ tps: { value, stddev } }) =>
+        `${formatInteger(value)}${stddev === undefined ? "" : ` ± ${formatInteger(stddev)}`}`,
+    ],
+    ["measured TPS", ({ row }) => formatInteger(row.tps)],
+    ["ratio", ({ row, tps }) => (row.tps / tps.value).toPrecision(3)],
+    ["published p50 ms", ({ p50 }) => (p50 ? formatLatency(p50.value) : "–")],
+    ["measured p50 ms", ({ row }) => latencyText(row, row.p50_ms)],
+    ["published on", ({ tps }) => publishedHardware[tps.hardware] ?? tps.hardware],
+  ]);
+  const hint = "The published figures are of other hardware (300 s, 64 clients): the ratios are only a hint.";
+  return ["## Published and measured", hint, table].join("\n\n");
 }

@@ -22,7 +22,8 @@ const usage: Usage = {
 runProgram(import.meta.filename, async () => {
   const commandLine = readCommandLine(usage);
   if (!commandLine) return 0;
-  const { args, options } = commandLine;
+  const { args, said } = commandLine;
+  const isWritten = said.boolean("write") ?? false;
   // Run from the root of the repository, the names are from there.
   const given = args.map((path) => (existsSync(path) ? resolve(path) : resolve(repositoryDirectory, path)));
   const measurements = measurementsOf(
@@ -34,7 +35,7 @@ runProgram(import.meta.filename, async () => {
   const sources = measurements.directories.map((directory) => relative(repositoryDirectory, directory));
   const page = scoreboardPage(measurements, publishedRows(), sources);
   const path = join(repositoryDirectory, "docs/scoreboard.md");
-  if (options["write"]) writeFileSync(path, page);
-  console.log(options["write"] ? path : page);
+  if (isWritten) writeFileSync(path, page);
+  console.log(isWritten ? path : page);
   return 0;
 });

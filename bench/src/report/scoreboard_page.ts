@@ -1,6 +1,6 @@
 // The page of the scoreboard: published figures of other hardware beside what was measured here (section 23).
 
-import { formatInteger, formatLatency, markdownTable } from "./format";
+import { formatInteger, formatLatency, markdownTable, type TextColumn } from "./format";
 import { publishedHardware } from "./published";
 import { counterpartOf, type PublishedRow, suits, type Target, targets } from "./scoreboard_compare";
 import type { MeasuredRow, Measurements, Metric } from "./scoreboard_measured";
@@ -81,39 +81,30 @@ export const loadTitle = (load: string): string =>
 
 /** One line of a table: what was published, what was measured, or both of the same system. */
 interface Line {
-  load: string;
-  system: string;
   published?: PublishedRow;
   measured?: MeasuredRow;
-  counterpart?: PublishedRow;
+  counterpart?: PublishedRow | undefined;
 }
 
+/** What a line is about. */
+const rowOf = ({ measured, published }: Line) => (measured ?? published)!;
+
 function linesOf(test: string, measured: readonly MeasuredRow[], published: readonly PublishedRow[]): Line[] {
-  const isNamedAlike = (row: MeasuredRow, other: PublishedRow) =>
-    row.load === other.load && row.system === other.system;
   const lines = measured
     .filter((row) => row.test === test)
     .map((row): Line => {
       const counterpart = counterpartOf(row, published);
-      const own = counterpart && isNamedAlike(row, counterpart) ? { published: counterpart } : {};
-      return {
-        load: row.load,
-        system: row.system,
-        measured: row,
-        ...(counterpart && { counterpart }),
-        ...own,
-      };
+      const isSame = row.load === counterpart?.load && row.system === counterpart.system;
+      return { measured: row, counterpart, ...(isSame && { published: counterpart }) };
     });
   const shown = new Set(lines.flatMap((line) => line.published ?? []));
-  const rest = published
-    .filter((row) => row.test === test && !shown.has(row))
-    .map((row): Line => ({ load: row.load, system: row.system, published: row }));
-  const all = [...lines, ...rest];
+  const rest = published.filter((row) => row.test === test && !shown.has(row));
+  const all = [...lines, ...rest.map((row): Line => ({ published: row }))];
   const order = loadOrder(all);
-  const rateOf = ({ measured, published }: Line) => (measured ?? published)?.values.rate ?? 0;
+  const rateOf = (line: Line) => rowOf(line).values.rate ?? 0;
   return all.sort(
     (a, b) =>
-      order.indexOf(a.load) - order.indexOf(b.load) ||
+      order.indexOf(rowOf(a).load) - order.indexOf(rowOf(b).load) ||
       Number(!a.measured) - Number(!b.measured) ||
       rateOf(b) - rateOf(a),
   );
@@ -122,16 +113,16 @@ function linesOf(test: string, measured: readonly MeasuredRow[], published: read
 /** Loads that were measured and published first, then those of one side. Numbers within a name count as numbers. */
 function loadOrder(lines: readonly Line[]): string[] {
   const sides = new Map<string, number>();
-  for (const { load, measured, published, counterpart } of lines) {
-    const bits = (measured ? 1 : 0) | (published || counterpart ? 2 : 0);
-    sides.set(load, (sides.get(load) ?? 0) | bits);
+  for (const line of lines) {
+    const bits = (line.measured ? 1 : 0) | (line.published || line.counterpart ? 2 : 0);
+    sides.set(rowOf(line).load, (sides.get(rowOf(line).load) ?? 0) | bits);
   }
   const rank = (load: string) => ({ 3: 0, 1: 1, 2: 2 })[sides.get(load) as 1 | 2 | 3];
   const byName = new Intl.Collator("en", { numeric: true }).compare;
   return [...sides.keys()].sort((a, b) => rank(a) - rank(b) || byName(a, b));
 }
 
-function ratioText({ measured, counterpart, load, system }: Line, columns: readonly Column[]): string {
+function ratioText({ measured, counterpart }: Line, columns: readonly Column[]): string {
   const own = measured?.values.rate;
   const other = counterpart?.values.rate;
   if (own === undefined || other === undefined) return nothing;
@@ -139,10 +130,23 @@ function ratioText({ measured, counterpart, load, system }: Line, columns: reado
   const [ownPerCpu, otherPerCpu] = [measured!.values.ops_per_cpu_pct, counterpart!.values.ops_per_cpu_pct];
   if (ownPerCpu && otherPerCpu && columns.some(({ metric }) => metric === "ops_per_cpu_pct"))
     parts.push(`(per CPU ${(ownPerCpu / otherPerCpu).toPrecision(3)})`);
-  if (counterpart!.system !== system) parts.push(`of ${counterpart!.system}`);
-  if (counterpart!.load !== load) parts.push(`at ${loadTitle(counterpart!.load)}`);
+  if (counterpart!.system !== measured!.system) parts.push(`of ${counterpart!.system}`);
+  if (counterpart!.load !== measured!.load) parts.push(`at ${loadTitle(counterpart!.load)}`);
   return parts.join(" ");
 }
+
+function publishedText({ published }: Line, metric: Metric): string {
+  const stddev = metric === "rate" ? published?.stddev : undefined;
+  const spread = stddev === undefined ? "" : ` ± ${formatFigure(stddev)}`;
+  return formatFigure(published?.values[metric]) + spread;
+}
+
+const notesText = ({ published, measured }: Line, hasManyDays: boolean): string =>
+  [
+    ...(measured?.notes ?? []),
+    ...(measured && hasManyDays ? [measured.day] : []),
+    ...(published?.note ? [`published: ${published.note}`] : []),
+  ].join(", ");
 
 function testSection(
   { test, heading, columns }: TestTable,
@@ -151,37 +155,26 @@ function testSection(
 ): string {
   const isPublished = (metric: Metric) => lines.some((line) => line.published?.values[metric] !== undefined);
   const theirs = columns.filter(({ metric }) => isPublished(metric));
-  const hasLoads = new Set(lines.map(({ load }) => load)).size > 1;
-  const header = [
-    ...(hasLoads ? ["Load"] : []),
-    "System",
-    ...theirs.map(({ title }) => `published ${title}`),
-    ...(theirs.length > 0 ? ["on"] : []),
-    ...columns.map(({ title }) => `measured here ${title}`),
-    ...(theirs.length > 0 ? ["measured ÷ published"] : []),
-    "notes",
-  ];
-  const rows = lines.map((line) => {
-    const { published, measured } = line;
-    const stddev = published?.stddev === undefined ? "" : ` ± ${formatFigure(published.stddev)}`;
-    return [
-      ...(hasLoads ? [loadTitle(line.load)] : []),
-      measured ? `\`${line.system}\`` : line.system,
-      ...theirs.map(
-        ({ metric }) => formatFigure(published?.values[metric]) + (metric === "rate" ? stddev : ""),
-      ),
-      ...(theirs.length > 0 ? [published?.hardware ?? nothing] : []),
-      ...columns.map(({ metric }) => formatFigure(measured?.values[metric])),
-      ...(theirs.length > 0 ? [ratioText(line, columns)] : []),
-      [
-        ...(measured?.notes ?? []),
-        ...(measured && hasManyDays ? [measured.day] : []),
-        ...(published?.note ? [`published: ${published.note}`] : []),
-      ].join(", "),
-    ];
-  });
+  const unless = (isNone: boolean, column: TextColumn<Line>) => (isNone ? [] : [column]);
+  const isOneLoad = new Set(lines.map((line) => rowOf(line).load)).size === 1;
+  const table = markdownTable(lines, [
+    ...unless(isOneLoad, ["Load", (line) => loadTitle(rowOf(line).load)]),
+    ["System", (line) => (line.measured ? `\`${line.measured.system}\`` : rowOf(line).system)],
+    ...theirs.map(
+      ({ metric, title }): TextColumn<Line> => [`published ${title}`, (line) => publishedText(line, metric)],
+    ),
+    ...unless(theirs.length === 0, ["on", ({ published }) => published?.hardware ?? nothing]),
+    ...columns.map(
+      ({ metric, title }): TextColumn<Line> => [
+        `measured here ${title}`,
+        ({ measured }) => formatFigure(measured?.values[metric]),
+      ],
+    ),
+    ...unless(theirs.length === 0, ["measured ÷ published", (line) => ratioText(line, columns)]),
+    ["notes", (line) => notesText(line, hasManyDays)],
+  ]);
   const without = theirs.length === 0 ? `No figures were published for ${test}.\n\n` : "";
-  return `## ${heading}\n\n${without}${markdownTable(header, rows)}`;
+  return `## ${heading}\n\n${without}${table}`;
 }
 
 /** The rows to beat, and what was measured of each. */
@@ -189,19 +182,24 @@ function targetTable(measured: readonly MeasuredRow[], published: readonly Publi
   const rows = targets.flatMap((target) => {
     const row = publishedOf(target, published);
     const value = row?.values[target.metric];
-    if (!row || value === undefined) return [];
-    const found = measured.filter((own) => suits(target, own) && own.values[target.metric] !== undefined);
-    const results = found
-      .map((own) => ({ own, result: own.values[target.metric]! }))
-      .map(
-        ({ own, result }) =>
-          `\`${nameOf(own)}\` ${formatFigure(result)} (${(result / value).toPrecision(3)})`,
-      );
-    const cell = results.length === 0 ? "not measured" : results.join("<br>");
-    return [[target.title, target.unit, row.system, formatFigure(value), row.hardware, cell]];
+    return row && value !== undefined ? [{ target, row, value }] : [];
   });
-  const header = ["Workload", "figure", "row to beat", "published", "on", "measured here (÷ published)"];
-  return markdownTable(header, rows);
+  const measuredText = ({ target, value }: (typeof rows)[number]) => {
+    const found = measured.flatMap((own) => {
+      const result = own.values[target.metric];
+      if (!suits(target, own) || result === undefined) return [];
+      return [`\`${nameOf(own)}\` ${formatFigure(result)} (${(result / value).toPrecision(3)})`];
+    });
+    return found.length === 0 ? "not measured" : found.join("<br>");
+  };
+  return markdownTable(rows, [
+    ["Workload", ({ target }) => target.title],
+    ["figure", ({ target }) => target.unit],
+    ["row to beat", ({ row }) => row.system],
+    ["published", ({ value }) => formatFigure(value)],
+    ["on", ({ row }) => row.hardware],
+    ["measured here (÷ published)", measuredText],
+  ]);
 }
 
 const publishedOf = ({ test, load, published: name }: Target, published: readonly PublishedRow[]) =>
@@ -213,10 +211,11 @@ const nameOf = ({ system, load }: MeasuredRow) => (load.endsWith(" hot") ? `${sy
 
 function legend(published: readonly PublishedRow[]): string {
   const used = new Set(published.map(({ hardware }) => hardware));
-  const rows = Object.entries(publishedHardware)
-    .filter(([key]) => used.has(key))
-    .map(([key, machine]) => [key, machine]);
-  return markdownTable(["on", "machine of the published figures"], rows);
+  const machines = Object.entries(publishedHardware).filter(([key]) => used.has(key));
+  return markdownTable(machines, [
+    ["on", ([key]) => key],
+    ["machine of the published figures", ([, machine]) => machine],
+  ]);
 }
 
 /** All of `docs/scoreboard.md`. `sources` says which results it is of. */

@@ -5,7 +5,7 @@
 import { readdirSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { UsageError } from "../config";
-import type { RunFile } from "../core/result";
+import type { RangeStatistics, RunFile } from "../core/result";
 import { readRuns } from "../core/results";
 import { collapseAt, deathAt, rangeStatistics } from "../core/statistics";
 import { packageDirectory } from "../init/commands";
@@ -23,8 +23,10 @@ function rowOf(name: string, file: RunFile, warmupSec: number, tailSec: number):
   const steady = rangeStatistics(series, warmupSec);
   const tail = rangeStatistics(series, file.seconds - tailSec);
   const all = rangeStatistics(series);
-  const ofSteady = (value: number) => (steady.duration_s === 0 ? "" : formatFloat(value));
-  const ofTail = (value: number) => (tail.duration_s === 0 ? "" : formatFloat(value));
+  const ofRange = (prefix: string, range: RangeStatistics, names: (keyof RangeStatistics)[]) =>
+    Object.fromEntries(
+      names.map((name) => [`${prefix}_${name}`, range.duration_s === 0 ? "" : formatFloat(range[name])]),
+    );
   return {
     system,
     alpha: String(file.alpha),
@@ -36,16 +38,9 @@ function rowOf(name: string, file: RunFile, warmupSec: number, tailSec: number):
     agg_p95_ms: formatFloat(res.p95_ms),
     agg_p99_ms: formatFloat(res.p99_ms),
     agg_collision_rate: formatFloat(res.collision_rate),
-    ss_tps_mean: ofSteady(steady.tps_mean),
-    ss_tps_median: ofSteady(steady.tps_median),
-    ss_tps_stdev: ofSteady(steady.tps_stdev),
-    ss_tps_cv_pct: ofSteady(steady.tps_cv_pct),
-    ss_p50_ms: ofSteady(steady.p50_ms),
-    ss_p99_ms: ofSteady(steady.p99_ms),
+    ...ofRange("ss", steady, ["tps_mean", "tps_median", "tps_stdev", "tps_cv_pct", "p50_ms", "p99_ms"]),
     ss_zero_secs: steady.duration_s === 0 ? "" : String(steady.zero_seconds),
-    tail_tps_mean: ofTail(tail.tps_mean),
-    tail_p50_ms: ofTail(tail.p50_ms),
-    tail_p99_ms: ofTail(tail.p99_ms),
+    ...ofRange("tail", tail, ["tps_mean", "p50_ms", "p99_ms"]),
     ts_tps_min: formatFloat(all.tps_min),
     ts_tps_max: formatFloat(all.tps_max),
     ts_p99_max: formatFloat(all.p99_ms_max),
@@ -97,17 +92,12 @@ const usage: Usage = {
 runProgram(import.meta.filename, async () => {
   const commandLine = readCommandLine(usage);
   if (!commandLine) return 0;
-  const { args, options } = commandLine;
-  const number = (name: string) => {
-    const value = Number(options[name] ?? 30);
-    if (!Number.isFinite(value)) throw new UsageError(`invalid number '${options[name]}'`);
-    return value;
-  };
+  const { args, said } = commandLine;
   const directory = resolve(args[0] ?? join(packageDirectory, "runs"));
   const files = transfersOf(directory);
   if (files.length === 0) throw new UsageError(`no runs of test-1 in ${directory}`);
   const path = join(directory, "stats.tsv");
-  writeFileSync(path, statsTable(files, number("warmupSec"), number("tailSec")));
+  writeFileSync(path, statsTable(files, said.number("warmupSec"), said.number("tailSec")));
   console.log(path);
   return 0;
 });

@@ -2,7 +2,7 @@
 
 import type { Absence, RunFile, SerialExtras } from "../core/result";
 import { columnsOf } from "./columns";
-import { formatInteger, formatLatency, markdownTable } from "./format";
+import { formatInteger, formatLatency, markdownTable, type TextColumn } from "./format";
 import { publishedTable } from "./published";
 import { latencyText, type SummaryRow, summaryRows } from "./rows";
 
@@ -51,13 +51,11 @@ function tablesOf(heading: string, files: readonly RunFile[]): string[] {
   return parts;
 }
 
-function summaryTable(rows: readonly SummaryRow[]): string {
-  const columns = columnsOf(rows);
-  return markdownTable(
-    columns.map(({ title }) => title),
-    rows.map((row) => columns.map(({ cell }) => cell(row))),
+const summaryTable = (rows: readonly SummaryRow[]) =>
+  markdownTable(
+    rows,
+    columnsOf(rows).map(({ title, cell }) => [title, cell]),
   );
-}
 
 /** What one client in flight and many have to do with each other: in a closed loop, latency is in flight by throughput. */
 function matrixTable(rows: readonly SummaryRow[]): string | undefined {
@@ -68,17 +66,18 @@ function matrixTable(rows: readonly SummaryRow[]): string | undefined {
   if (pairs.length === 0) return undefined;
   const computed = ({ clients, inFlight, tps }: SummaryRow) =>
     tps === 0 ? 0 : (clients * inFlight * 1000) / tps;
-  const lines = pairs.map(({ one, many }) => [
-    many.system,
-    String(many.alpha),
-    String(many.clients * many.inFlight),
-    formatInteger(one.tps),
-    formatInteger(many.tps),
-    ...[one, many].flatMap((row) => [latencyText(row, row.p50_ms), formatLatency(computed(row))]),
+  const table = markdownTable(pairs, [
+    ["System", ({ many }) => many.system],
+    ["alpha", ({ many }) => String(many.alpha)],
+    ["in flight", ({ many }) => String(many.clients * many.inFlight)],
+    ["TPS off", ({ one }) => formatInteger(one.tps)],
+    [`TPS ${pairs[0]!.many.inFlight}-deep`, ({ many }) => formatInteger(many.tps)],
+    ["p50 off", ({ one }) => latencyText(one, one.p50_ms)],
+    ["computed mean off", ({ one }) => formatLatency(computed(one))],
+    ["p50 deep", ({ many }) => latencyText(many, many.p50_ms)],
+    ["computed mean deep", ({ many }) => formatLatency(computed(many))],
   ]);
-  const deep = `TPS ${pairs[0]!.many.inFlight}-deep`;
-  const header = ["System", "alpha", "in flight", "TPS off", deep, "p50 off", "computed mean off"];
-  return `## One and many in flight\n\n${markdownTable([...header, "p50 deep", "computed mean deep"], lines)}`;
+  return `## One and many in flight\n\n${table}`;
 }
 
 const extrasOf = (file: RunFile) => file.results[0].res.extras as Partial<SerialExtras>;
@@ -91,24 +90,20 @@ export function operationTable(files: readonly RunFile[]): string {
   const serial = files.filter((file) => extrasOf(file).rows_per_operation !== undefined);
   if (serial.length === 0) return "";
   const rowsOf = new Map(serial.flatMap((file) => Object.entries(extrasOf(file).rows_per_operation!)));
-  const columns = serial.flatMap((file) => {
+  type Operation = [kind: string, rows: number];
+  const columns = serial.flatMap((file): TextColumn<Operation>[] => {
     const { system, res } = file.results[0];
     const hot = extrasOf(file).engine_hot_us ?? {};
     const isCached = file.fairness.systemClass === "client-cache";
-    const own = {
-      title: isCached ? `${system}, reads from the client-cache` : system,
-      cell: (kind: string, rows: number) => {
-        const result = res.ops[kind];
-        return result && result.ok > 0 ? formatLatency((result.mean_ms * 1000) / rows) : "–";
-      },
+    const mean = ([kind, rows]: Operation) => {
+      const result = res.ops[kind];
+      return result && result.ok > 0 ? formatLatency((result.mean_ms * 1000) / rows) : "–";
     };
+    const own = [isCached ? `${system}, reads from the client-cache` : system, mean] as const;
     if (Object.keys(hot).length === 0) return [own];
-    const cell = (kind: string) => (hot[kind] === undefined ? "–" : formatLatency(hot[kind]));
-    return [own, { title: `${system}, engine-hot`, cell }];
+    const cell = ([kind]: Operation) => (hot[kind] === undefined ? "–" : formatLatency(hot[kind]));
+    return [own, [`${system}, engine-hot`, cell]];
   });
-  const lines = [...rowsOf].map(([kind, rows]) => [
-    rows === 1 ? kind : `${kind}, per row (${rows})`,
-    ...columns.map(({ cell }) => cell(kind, rows)),
-  ]);
-  return markdownTable(["Mean µs", ...columns.map(({ title }) => title)], lines);
+  const nameOf = ([kind, rows]: Operation) => (rows === 1 ? kind : `${kind}, per row (${rows})`);
+  return markdownTable([...rowsOf], [["Mean µs", nameOf], ...columns]);
 }

@@ -1,6 +1,6 @@
 // The accounts of test-1 as a server keeps them, and their RPC methods (section 9).
 
-import { BadArguments, type RpcArguments, type RpcMethods } from "./rpc";
+import { type Answer, BadArguments, type RpcArguments, type RpcMethods } from "./rpc";
 
 export interface Transfer {
   from: number;
@@ -8,7 +8,6 @@ export interface Transfer {
   amount: number;
 }
 
-type Answer<T> = T | Promise<T>;
 /** As text where a database answers so. */
 type Amount = bigint | number | string;
 

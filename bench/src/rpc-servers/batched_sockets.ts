@@ -9,44 +9,6 @@ import type { RpcArguments, RpcMethods } from "./rpc";
 type TextCall = [id: number, name: string, args: RpcArguments];
 export type TextAnswer = [id: number, result: unknown, error?: string];
 
-/** Answers to transfers of one socket, gathered until the batch is over. */
-class BinaryAnswers {
-  #pairs: number[] = [];
-  constructor(private readonly socket: WebSocket) {}
-
-  add(id: number, answer: number): void {
-    this.#pairs.push(id, answer);
-  }
-
-  readonly flush = () => {
-    const count = this.#pairs.length / 2;
-    const frame = new Uint8Array(count * answerBytes);
-    const view = new DataView(frame.buffer);
-    for (let i = 0; i < count; i++)
-      writeAnswer(view, i * answerBytes, this.#pairs[2 * i]!, this.#pairs[2 * i + 1]!);
-    this.#pairs = [];
-    if (this.socket.readyState === this.socket.OPEN) this.socket.send(frame);
-  };
-}
-
-/** Answers to calls of one socket, gathered until all promises of the batch are settled. */
-class TextAnswers {
-  #answers: TextAnswer[] = [];
-  constructor(private readonly socket: WebSocket) {}
-
-  add(answer: TextAnswer): void {
-    // Runs when no promise of this turn is left to be settled.
-    if (this.#answers.length === 0) process.nextTick(() => this.#flush());
-    this.#answers.push(answer);
-  }
-
-  #flush(): void {
-    const frame = JSON.stringify(this.#answers);
-    this.#answers = [];
-    if (this.socket.readyState === this.socket.OPEN) this.socket.send(frame);
-  }
-}
-
 function readCalls(text: string): TextCall[] | undefined {
   try {
     const calls = JSON.parse(text) as unknown;
@@ -60,16 +22,40 @@ function readCalls(text: string): TextCall[] | undefined {
 
 /** Serves one socket; `methods` queue their own work. */
 export function serveBatchedSocket(socket: WebSocket, batcher: Batcher, methods: RpcMethods): void {
-  const binary = new BinaryAnswers(socket);
-  const textAnswers = new TextAnswers(socket);
+  const send = (frame: Uint8Array | string) => {
+    if (socket.readyState === socket.OPEN) socket.send(frame);
+  };
 
+  /** Of transfers, gathered until the batch is over: ids and statuses. */
+  let statuses: number[] = [];
+  const flushStatuses = () => {
+    const frame = new Uint8Array((statuses.length / 2) * answerBytes);
+    const view = new DataView(frame.buffer);
+    for (let i = 0; 2 * i < statuses.length; i++)
+      writeAnswer(view, i * answerBytes, statuses[2 * i]!, statuses[2 * i + 1]!);
+    statuses = [];
+    send(frame);
+  };
+
+  /** Of calls, gathered until all promises of the batch are settled. */
+  let answers: TextAnswer[] = [];
+  const answerCall = (answer: TextAnswer) => {
+    if (answers.length === 0) {
+      // Runs when no promise of this turn is left to be settled.
+      process.nextTick(() => {
+        send(JSON.stringify(answers));
+        answers = [];
+      });
+    }
+    answers.push(answer);
+  };
   const call = async ([id, name, args]: TextCall) => {
     try {
       const method = Object.hasOwn(methods, name) ? methods[name] : undefined;
       if (!method) throw new Error(`unknown method: ${name}`);
-      textAnswers.add([id, (await method(args ?? {})) ?? null]);
+      answerCall([id, (await method(args ?? {})) ?? null]);
     } catch (error) {
-      textAnswers.add([id, null, error instanceof Error ? error.message : String(error)]);
+      answerCall([id, null, error instanceof Error ? error.message : String(error)]);
     }
   };
 
@@ -85,8 +71,8 @@ export function serveBatchedSocket(socket: WebSocket, batcher: Batcher, methods:
     if (!requests) return socket.close(1003, "binary frames are 20-byte records");
     for (const { id, from, to, amount } of requests) {
       const answer = (code: number) => {
-        binary.add(id, code);
-        batcher.afterAnswers(binary.flush);
+        statuses.push(id, code);
+        batcher.afterAnswers(flushStatuses);
       };
       batcher.add({ from, to, amount, answer });
     }

@@ -33,7 +33,7 @@ class Failed {
 function attempt(work: () => unknown): unknown {
   try {
     const result = work();
-    // Whoever waits for a promise hears of its failure; where the batch fails, nobody does.
+    // A caller that waits for a promise hears of its failure; where the batch fails, no caller waits.
     if (result instanceof Promise) result.catch(() => undefined);
     return result;
   } catch (error) {

@@ -23,6 +23,7 @@ function openContent(kind: string): Kept<ContentStore> {
     store: memoryContent(),
     describe: () => ({
       ...{ isolation: "serializable", durability: "none: memory only", isDurable: false, poolMax: null },
+      software: { server: `Node.js ${process.version}` },
     }),
     close: () => undefined,
   };

@@ -1,7 +1,9 @@
 // The server side of the HTTP RPC format (section 9), independent of the HTTP server: Node and Bun share it.
 
+/** Asynchronous or not: a database in this process answers at once. */
+export type Answer<T> = T | Promise<T>;
 export type RpcArguments = Record<string, unknown>;
-export type RpcMethod = (args: RpcArguments) => unknown | Promise<unknown>;
+export type RpcMethod = (args: RpcArguments) => unknown;
 export type RpcMethods = Record<string, RpcMethod>;
 
 export interface RpcService {
@@ -23,7 +25,7 @@ export class BadArguments extends Error {
   override readonly name = "BadArguments";
 }
 
-/** What an error begins with after which nobody knows whether the operation took place. */
+/** What an error begins with after which it is not known whether the operation took place. */
 export const outcomeUnknownText = "outcome unknown";
 
 /** Thrown when the connection to the database is lost: a transaction may be committed though its answer is not there. */

@@ -6,13 +6,10 @@ import { accountMethods, transferArguments } from "./accounts";
 import { status } from "./batched_frames";
 import { serveBatchedSocket } from "./batched_sockets";
 import { Batcher } from "./batcher";
-import { sqliteJobs } from "./jobs/sqlite";
-import { jobMethods } from "./jobs/store";
 import { portOfEnvironment, runAsProgram, servedOn, serveRpc } from "./node_rpc_server";
 import type { RpcMethods } from "./rpc";
 import { describeSqlite, openSqlite, sqliteAccounts } from "./sqlite";
-import { sqliteYcsb } from "./ycsb/sqlite";
-import { ycsbMethods } from "./ycsb/store";
+import { sqliteStores, storeMethods } from "./stores";
 
 const errors: Record<number, string> = {
   [status.missing]: "account_missing",
@@ -33,10 +30,8 @@ runAsProgram(async () => {
   const batchMax = Number(process.env["SQLITE_BATCH"] ?? 4000);
   if (!Number.isInteger(batchMax) || batchMax < 1) throw new Error("SQLITE_BATCH is a whole number above 0");
   const batcher = new Batcher(database, batchMax);
-  const batchedMethods = batched(batcher, {
-    ...ycsbMethods(sqliteYcsb(database)),
-    ...jobMethods(sqliteJobs(database)),
-  });
+  const { ycsb, jobs } = sqliteStores(database);
+  const batchedMethods = batched(batcher, storeMethods({ ycsb, jobs }));
   const { durability, ...described } = describeSqlite(database);
   const methods: RpcMethods = {
     // It decides by itself what does nothing.

@@ -121,7 +121,7 @@ export interface WorkloadRun {
   drive?(engine: Engine, workers: number): Promise<void>;
   /** What happens to the system while it is measured. */
   beside?(engine: Engine, system: SystemUnderTest): Promise<void>;
-  /** It verifies although nobody asked for it. */
+  /** It verifies although that was not asked for. */
   alwaysVerifies?: boolean;
   verify(system: SystemUnderTest, engine: Engine): Promise<Verdict>;
   /** What the throughput counts, where that is not every operation, e.g. jobs. */

@@ -1,7 +1,7 @@
 // The client side of the HTTP RPC format (section 9): what every connector with a `POST /rpc` shares.
 
 import { outcomeUnknownText } from "../../rpc-servers/rpc";
-import { AccountsConnector } from "../accounts_connector";
+import { accountsByMethods } from "../accounts";
 import { type CallArguments, type Connector, Refused } from "../connector";
 import { sendHttp } from "../http_client";
 
@@ -27,53 +27,36 @@ interface RpcAnswer {
   error?: string;
 }
 
-export class RpcConnector extends AccountsConnector {
-  readonly #endpoint: string;
-  readonly #headers: Record<string, string>;
-
-  constructor(
-    protected readonly options: RpcConnectorOptions,
-    isWorker = false,
-  ) {
-    super(options.name, options.initialBalance, isWorker, options.skippedVerifyFails);
-    if (!options.url) throw new Error(`${options.name}: the address of its RPC server is empty`);
-    this.#endpoint = `${options.url.replace(/\/+$/, "")}/rpc`;
-    this.#headers = { "content-type": "application/json", ...options.headers };
-  }
-
-  async open(): Promise<void> {
-    const health = this.options.health ?? "required";
-    if (health === "skipped" || this.isWorker) return;
-    try {
-      await this.call("health");
-    } catch (error) {
-      if (health === "required") throw error;
-    }
-  }
-
-  async close(): Promise<void> {}
-
-  async createWorker(_which: { index: number; total: number }): Promise<Connector> {
-    return new RpcConnector(this.options, true);
-  }
-
-  async call(name: string, args?: CallArguments): Promise<unknown> {
-    const sent = args ?? (this.options.alwaysSendsArguments ? {} : undefined);
-    const response = await sendHttp(this.#endpoint, {
-      method: "POST",
-      headers: this.#headers,
-      body: JSON.stringify(sent === undefined ? { name } : { name, args: sent }),
-    });
-    const { text } = response;
-    if (this.options.checksStatusFirst && !response.ok)
-      throw refusal(`${this.name}: ${name} answered ${response.status}`, errorOf(text));
-    const answer = parse(this.name, name, text);
-    if (this.options.alwaysSendsArguments && response.ok && answer.ok === undefined) return answer;
-    if (!response.ok || answer.ok !== true) {
-      throw refusal(`${this.name}: ${name} failed`, answer.error ?? `HTTP ${response.status}`);
-    }
+export function rpcConnection(options: RpcConnectorOptions, isWorker = false): Connector {
+  const { name: system, url, initialBalance, health = "required", skippedVerifyFails } = options;
+  if (!url) throw new Error(`${system}: the address of its RPC server is empty`);
+  const endpoint = `${url.replace(/\/+$/, "")}/rpc`;
+  const headers = { "content-type": "application/json", ...options.headers };
+  const call = async (name: string, args?: CallArguments): Promise<unknown> => {
+    const sent = args ?? (options.alwaysSendsArguments ? {} : undefined);
+    const body = JSON.stringify(sent === undefined ? { name } : { name, args: sent });
+    const { ok, status, text } = await sendHttp(endpoint, { method: "POST", headers, body });
+    if (options.checksStatusFirst && !ok)
+      throw refusal(`${system}: ${name} answered ${status}`, errorOf(text));
+    const answer = parse(system, name, text);
+    if (options.alwaysSendsArguments && ok && answer.ok === undefined) return answer;
+    if (!ok || answer.ok !== true)
+      throw refusal(`${system}: ${name} failed`, answer.error ?? `HTTP ${status}`);
     return answer.result;
-  }
+  };
+  return {
+    name: system,
+    async open() {
+      if (health === "skipped" || isWorker) return;
+      await call("health").catch((error: unknown) => {
+        if (health === "required") throw error;
+      });
+    },
+    close: async () => {},
+    call,
+    ...accountsByMethods({ name: system, initialBalance, isWorker }, call, skippedVerifyFails),
+    createWorker: async () => rpcConnection(options, true),
+  };
 }
 
 /** The server did nothing, unless it says that it does not know. */

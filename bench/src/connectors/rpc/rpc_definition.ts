@@ -2,13 +2,13 @@
 
 import type { Config } from "../../config";
 import type { SystemClass } from "../../core/result";
-import { processesAt } from "../../init/addresses";
-import { type Back, nodeCommand, type Started, startServerOn } from "../../init/backing";
+import { foundAt } from "../../init/addresses";
+import { type Back, nodeCommand, startServerOn } from "../../init/backing";
 import { type Connector, NotRunning } from "../connector";
-import type { ConnectorDefinition, NativeTarget, PrepareContext } from "../definition";
-import { preparedFrom } from "../described";
+import type { ConnectorDefinition, NativeTarget, PrepareContext, Started } from "../definition";
+import { descriptionBy, preparedFrom, unknownDescription } from "../described";
 import { httpTransport } from "../http_client";
-import { RpcConnector, type RpcConnectorOptions } from "./rpc_connector";
+import { type RpcConnectorOptions, rpcConnection } from "./rpc_connector";
 
 export interface RpcDefinitionOptions {
   key: string;
@@ -53,9 +53,10 @@ export function rpcDefinition(options: RpcDefinitionOptions): ConnectorDefinitio
   return {
     key,
     startCommand,
+    usualUrl: () => options.defaultUrl,
     create: (config, { url }) =>
       options.create?.(config, url) ??
-      new RpcConnector({ name: key, url, initialBalance: config.initialBalance, ...options.connector }),
+      rpcConnection({ name: key, url, initialBalance: config.initialBalance, ...options.connector }),
     nativeTarget: (_, { url }) => ({ kind: options.nativeKind ?? "rpc", url }),
     async prepare(context) {
       const { config } = context;
@@ -71,9 +72,11 @@ export function rpcDefinition(options: RpcDefinitionOptions): ConnectorDefinitio
       const isFound =
         url !== undefined && (given !== undefined || !config.prep || (await isHealthy(options.defaultUrl!)));
       const started = isFound ? await found(url, options, context) : await start(options, context);
-      const root = new RpcConnector({ name: key, url: started.url, initialBalance: config.initialBalance });
+      const root = rpcConnection({ name: key, url: started.url, initialBalance: config.initialBalance });
       const { systemClass = "full-stack", transport = httpTransport() } = options;
-      return preparedFrom(context, started, root, { systemClass, transport });
+      return preparedFrom(context, started, root, { systemClass, transport }, () =>
+        descriptionBy(root).catch(() => unknownDescription(config)),
+      );
     },
   };
 }
@@ -104,8 +107,7 @@ async function found(
 ): Promise<Started> {
   if (!(await isHealthy(url))) throw new NotRunning(`no server at ${url}: start it with \`${startCommand}\``);
   say(`${key}: using the server at ${url}`);
-  const pids = processesAt(url);
-  return { url, processes: () => pids, stop: async () => {} };
+  return foundAt(url);
 }
 
 async function isHealthy(url: string): Promise<boolean> {

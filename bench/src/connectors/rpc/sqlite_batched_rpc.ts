@@ -1,12 +1,13 @@
 // SQLite with many requests per transaction, over its own WebSocket protocol or over HTTP (section 13).
 
+import { once } from "node:events";
 import { WebSocket } from "ws";
 import { sqliteBacking } from "../../init/backing";
 import { readAnswers, requestBytes, status, writeRequest } from "../../rpc-servers/batched_frames";
 import type { TextAnswer } from "../../rpc-servers/batched_sockets";
 import { type CallArguments, type Connector, Refused } from "../connector";
 import { httpTransport } from "../http_client";
-import { RpcConnector } from "./rpc_connector";
+import { rpcConnection } from "./rpc_connector";
 import { onNode, rpcDefinition } from "./rpc_definition";
 
 const key = "sqlite_batched_rpc";
@@ -17,113 +18,99 @@ interface Waiting {
 }
 
 /** What is asked for within one turn of the event loop goes out in one frame: transfers as records, all else as text. */
-class BatchedSocket implements Connector {
-  readonly name = key;
-  readonly #waiting = new Map<number, Waiting>();
-  #calls: [id: number, name: string, args: CallArguments][] = [];
-  #socket: WebSocket | undefined;
-  #nextId = 0;
-  #frame = new DataView(new ArrayBuffer(64 * requestBytes));
-  #framed = 0;
+async function batchedSocket(url: string): Promise<Connector> {
+  const socket = new WebSocket(url, { perMessageDeflate: false });
+  const waiting = new Map<number, Waiting>();
+  let calls: [id: number, name: string, args: CallArguments][] = [];
+  let nextId = 0;
+  let frame = new DataView(new ArrayBuffer(64 * requestBytes));
+  let framed = 0;
 
-  constructor(private readonly url: string) {}
-
-  open(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const socket = new WebSocket(this.url, { perMessageDeflate: false });
-      this.#socket = socket;
-      socket.once("open", resolve);
-      socket.once("error", (error) =>
-        reject(new Error(`${key}: no connection to ${this.url}: ${error.message}`)),
-      );
-      socket.on("message", (data, isBinary) => {
-        if (isBinary) readAnswers(data as Buffer, (id, answer) => this.#takeStatus(id, answer));
-        else for (const answer of JSON.parse(String(data)) as TextAnswer[]) this.#settle(...answer);
-      });
-      socket.on("close", (code) => {
-        for (const { reject } of this.#waiting.values())
-          reject(new Error(`${key}: the connection was lost (${code})`));
-        this.#waiting.clear();
-      });
-    });
-  }
-
-  async close(): Promise<void> {
-    const socket = this.#socket;
-    if (!socket || socket.readyState === socket.CLOSED) return;
-    await new Promise<void>((resolve) => {
-      socket.once("close", () => resolve());
-      socket.close();
-    });
-  }
-
-  call(name: string, args: CallArguments = {}): Promise<unknown> {
-    if (this.#socket?.readyState !== WebSocket.OPEN)
-      return Promise.reject(new Error(`${key}: not connected`));
-    const id = this.#nextId;
-    this.#nextId = (id + 1) >>> 0;
-    if (name === "transfer") this.#addTransfer(id, args);
-    else this.#addCall(id, name, args);
-    return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
-  }
-
-  #addCall(id: number, name: string, args: CallArguments): void {
-    if (this.#calls.length === 0) {
+  const settle = (id: number, result: unknown, error?: string) => {
+    const waits = waiting.get(id);
+    waiting.delete(id);
+    if (error === undefined) waits?.resolve(result);
+    else waits?.reject(new Refused(`${key}: ${error}`));
+  };
+  const takeStatus = (id: number, answer: number) => {
+    const isKnown = answer === status.applied || answer === status.insufficient;
+    if (isKnown) settle(id, { applied: answer === status.applied });
+    else settle(id, undefined, `status ${answer}`);
+  };
+  const addCall = (id: number, name: string, args: CallArguments) => {
+    if (calls.length === 0) {
       queueMicrotask(() => {
-        this.#socket?.send(JSON.stringify(this.#calls));
-        this.#calls = [];
+        socket.send(JSON.stringify(calls));
+        calls = [];
       });
     }
-    this.#calls.push([id, name, args]);
-  }
-
-  #addTransfer(id: number, args: CallArguments): void {
-    if (this.#framed === 0) queueMicrotask(() => this.#flush());
-    if (this.#framed * requestBytes === this.#frame.byteLength) this.#growFrame();
-    writeRequest(this.#frame, this.#framed++ * requestBytes, {
+    calls.push([id, name, args]);
+  };
+  const flush = () => {
+    // A copy: the socket may keep it until it is sent.
+    const sent = new Uint8Array(frame.buffer.slice(0, framed * requestBytes));
+    framed = 0;
+    socket.send(sent);
+  };
+  const addTransfer = (id: number, args: CallArguments) => {
+    if (framed === 0) queueMicrotask(flush);
+    if (framed * requestBytes === frame.byteLength) {
+      const larger = new Uint8Array(2 * frame.byteLength);
+      larger.set(new Uint8Array(frame.buffer));
+      frame = new DataView(larger.buffer);
+    }
+    writeRequest(frame, framed++ * requestBytes, {
       id,
       from: args["from_id"] as number,
       to: args["to_id"] as number,
       amount: args["amount"] as number,
     });
-  }
+  };
 
-  #growFrame(): void {
-    const larger = new Uint8Array(2 * this.#frame.byteLength);
-    larger.set(new Uint8Array(this.#frame.buffer));
-    this.#frame = new DataView(larger.buffer);
-  }
-
-  #flush(): void {
-    // A copy: the socket may keep it until it is sent.
-    const frame = new Uint8Array(this.#frame.buffer.slice(0, this.#framed * requestBytes));
-    this.#framed = 0;
-    this.#socket?.send(frame);
-  }
-
-  #takeStatus(id: number, answer: number): void {
-    const isKnown = answer === status.applied || answer === status.insufficient;
-    if (isKnown) this.#settle(id, { applied: answer === status.applied });
-    else this.#settle(id, undefined, `status ${answer}`);
-  }
-
-  #settle(id: number, result: unknown, error?: string): void {
-    const waiting = this.#waiting.get(id);
-    this.#waiting.delete(id);
-    if (error === undefined) waiting?.resolve(result);
-    else waiting?.reject(new Refused(`${key}: ${error}`));
-  }
+  socket.on("message", (data, isBinary) => {
+    if (isBinary) readAnswers(data as Buffer, takeStatus);
+    else for (const answer of JSON.parse(String(data)) as TextAnswer[]) settle(...answer);
+  });
+  socket.on("close", (code) => {
+    for (const { reject } of waiting.values()) reject(new Error(`${key}: the connection was lost (${code})`));
+    waiting.clear();
+  });
+  await once(socket, "open").catch((error: Error) => {
+    throw new Error(`${key}: no connection to ${url}: ${error.message}`);
+  });
+  // An error is told by the end of the connection, too.
+  socket.on("error", () => undefined);
+  return {
+    name: key,
+    open: async () => {},
+    async close() {
+      if (socket.readyState === socket.CLOSED) return;
+      const closed = once(socket, "close");
+      socket.close();
+      await closed;
+    },
+    call(name, args = {}) {
+      if (socket.readyState !== WebSocket.OPEN) return Promise.reject(new Error(`${key}: not connected`));
+      const id = nextId;
+      nextId = (id + 1) >>> 0;
+      if (name === "transfer") addTransfer(id, args);
+      else addCall(id, name, args);
+      return new Promise((resolve, reject) => waiting.set(id, { resolve, reject }));
+    },
+  };
 }
 
-class SqliteBatchedConnector extends RpcConnector {
-  override async createWorker(which: { index: number; total: number }): Promise<Connector> {
-    const transport = process.env["SQLITE_BATCH_TRANSPORT"] ?? "ws";
-    if (transport === "http") return super.createWorker(which);
-    if (transport !== "ws") throw new Error(`SQLITE_BATCH_TRANSPORT is ws or http, not ${transport}`);
-    const worker = new BatchedSocket(`${this.options.url.replace(/^http/, "ws").replace(/\/+$/, "")}/rpc-ws`);
-    await worker.open();
-    return worker;
-  }
+function connection(url: string, initialBalance: number): Connector {
+  const root = rpcConnection({ name: key, url, initialBalance });
+  return {
+    ...root,
+    async createWorker(which) {
+      const transport = process.env["SQLITE_BATCH_TRANSPORT"] ?? "ws";
+      if (transport === "http") return root.createWorker!(which);
+      if (transport !== "ws") throw new Error(`SQLITE_BATCH_TRANSPORT is ws or http, not ${transport}`);
+      return batchedSocket(`${url.replace(/^http/, "ws").replace(/\/+$/, "")}/rpc-ws`);
+    },
+  };
 }
 
 const isHttp = process.env["SQLITE_BATCH_TRANSPORT"] === "http";
@@ -133,5 +120,5 @@ export const definition = rpcDefinition({
   ...onNode("sqlite-batched-rpc-server.ts", "SQLITE_BATCHED_RPC", 4107, sqliteBacking),
   transport: isHttp ? httpTransport() : "WebSocket, frames of many requests",
   nativeKind: isHttp ? "rpc" : "batched",
-  create: ({ initialBalance }, url) => new SqliteBatchedConnector({ name: key, url, initialBalance }),
+  create: ({ initialBalance }, url) => connection(url, initialBalance),
 });

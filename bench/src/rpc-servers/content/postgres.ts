@@ -6,7 +6,7 @@ import type { ContentRecord, ContentStore } from "./store";
 
 type Row = Omit<ContentRecord, "created_at" | "updated_at"> & { created_at: Date; updated_at: Date };
 
-export const createContentTable = `CREATE TABLE IF NOT EXISTS content (
+const createContentTable = `CREATE TABLE IF NOT EXISTS content (
   id text PRIMARY KEY, title text NOT NULL, body text NOT NULL, author text, status text, data json,
   created_at timestamptz, updated_at timestamptz
 )`;

@@ -5,7 +5,7 @@ import type { ContentRecord, ContentStore } from "./store";
 
 type Row = Omit<ContentRecord, "data"> & { data: string | null };
 
-export const createContentTable = `CREATE TABLE IF NOT EXISTS content (
+const createContentTable = `CREATE TABLE IF NOT EXISTS content (
   id TEXT PRIMARY KEY, title TEXT NOT NULL, body TEXT NOT NULL, author TEXT, status TEXT, data TEXT,
   created_at TEXT, updated_at TEXT
 )`;

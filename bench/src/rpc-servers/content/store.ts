@@ -1,6 +1,6 @@
 // Content as servers keep it (section 16.2), and its RPC methods.
 
-import { BadArguments, type RpcArguments, type RpcMethods } from "../rpc";
+import { type Answer, BadArguments, type RpcArguments, type RpcMethods } from "../rpc";
 import { ulid } from "./ulid";
 
 export interface ContentRecord {
@@ -19,13 +19,13 @@ export type ContentChange = Partial<Pick<ContentRecord, "title" | "body" | "auth
 
 export interface ContentStore {
   /** Makes the table if it is missing, and empties it. */
-  clear(): void | Promise<void>;
-  create(record: ContentRecord): void | Promise<void>;
-  read(id: string): ContentRecord | undefined | Promise<ContentRecord | undefined>;
+  clear(): Answer<void>;
+  create(record: ContentRecord): Answer<void>;
+  read(id: string): Answer<ContentRecord | undefined>;
   /** The record as it is now; undefined if there is none. */
-  update(id: string, change: ContentChange): ContentRecord | undefined | Promise<ContentRecord | undefined>;
+  update(id: string, change: ContentChange): Answer<ContentRecord | undefined>;
   /** Whether there was one. */
-  delete(id: string): boolean | Promise<boolean>;
+  delete(id: string): Answer<boolean>;
 }
 
 const textColumns = ["title", "body", "author", "status"] as const;

@@ -2,7 +2,7 @@
 
 import type pg from "pg";
 import { postgresStatements, type Statement } from "../postgres/statements";
-import { columnNames, createCrmTables, tableName } from "./schema_sql";
+import { columnNames, countedTables, createCrmTables, selectedColumns, tableName } from "./schema_sql";
 import {
   type Contact,
   type CrmStore,
@@ -44,46 +44,15 @@ const insertEvents: Statement = {
     SELECT $1, 'create', record_id, payload, now() FROM unnest($2::bigint[], $3::text[]) AS events (record_id, payload)`,
 };
 
-const contactColumns =
-  'id, first_name AS "firstName", last_name AS "lastName", email, phone, title, company_id AS "companyId"';
-const leadsByStatus: Statement = {
-  name: "crm_find_leads",
-  text: `SELECT id, title, source, status, value, company_id AS "companyId", contact_id AS "contactId"
-    FROM bench_crm_lead WHERE status = $1 ORDER BY id LIMIT $2`,
-};
-const contactsByCompany: Statement = {
-  name: "crm_find_contacts",
-  text: `SELECT ${contactColumns} FROM bench_crm_contact WHERE company_id = $1 ORDER BY id LIMIT $2`,
-};
-const contactById: Statement = {
-  name: "crm_get_contact",
-  text: `SELECT ${contactColumns} FROM bench_crm_contact WHERE id = $1`,
-};
-const counts = `SELECT
-  (SELECT count(*) FROM bench_crm_company)::int AS companies,
-  (SELECT count(*) FROM bench_crm_contact)::int AS contacts,
-  (SELECT count(*) FROM bench_crm_lead)::int AS leads,
-  (SELECT count(*) FROM bench_crm_deal)::int AS deals,
-  (SELECT count(*) FROM bench_crm_activity)::int AS activities,
-  (SELECT count(*) FROM event_log)::int AS events`;
-
-/** A bigint comes as text. */
-type Text<T, K extends keyof T> = Omit<T, K> & Record<K, string>;
-type ContactRow = Text<Contact, "id" | "companyId">;
-type LeadRow = Text<Lead, "id" | "value" | "companyId" | "contactId">;
-
-const contactOf = (row: ContactRow): Contact => ({
-  ...row,
-  id: Number(row.id),
-  companyId: Number(row.companyId),
+const find = (name: string, table: CrmTable, rest: string): Statement => ({
+  name,
+  text: `SELECT ${selectedColumns(table)} FROM ${tableName(table)} WHERE ${rest}`,
 });
-const leadOf = (row: LeadRow): Lead => ({
-  ...row,
-  id: Number(row.id),
-  value: Number(row.value),
-  companyId: Number(row.companyId),
-  contactId: Number(row.contactId),
-});
+const leadsByStatus = find("crm_find_leads", "lead", "status = $1 ORDER BY id LIMIT $2");
+const contactsByCompany = find("crm_find_contacts", "contact", "company_id = $1 ORDER BY id LIMIT $2");
+const contactById = find("crm_get_contact", "contact", "id = $1");
+const count = ([name, table]: [string, string]) => `(SELECT count(*) FROM ${table})::int AS ${name}`;
+const counts = `SELECT ${countedTables.map(count).join(", ")}`;
 
 /** The values of all rows, one array for each column. */
 const arraysOf = (table: CrmTable, rows: readonly object[]): unknown[][] =>
@@ -94,12 +63,6 @@ const arraysOf = (table: CrmTable, rows: readonly object[]): unknown[][] =>
     }),
   );
 
-/** Empties all tables, and makes them where they are missing. */
-export async function resetCrmTables(pool: pg.Pool): Promise<void> {
-  await pool.query(createCrmTables("postgres"));
-  await pool.query(`TRUNCATE ${[...crmTables.map(tableName), "event_log"].join(", ")} RESTART IDENTITY`);
-}
-
 export function postgresCrm(pool: pg.Pool): CrmStore {
   const { read, write } = postgresStatements<pg.QueryResultRow>(pool);
 
@@ -107,7 +70,7 @@ export function postgresCrm(pool: pg.Pool): CrmStore {
   const insert = <Table extends CrmTable>(table: Table, rows: New<Table>[]) =>
     write(async (run) => {
       const inserted = await run(inserters[table], ...arraysOf(table, rows));
-      const ids = inserted.rows.map(({ id }) => id as string);
+      const ids = inserted.rows.map(({ id }) => id as number);
       await run(
         insertEvents,
         table,
@@ -118,7 +81,8 @@ export function postgresCrm(pool: pg.Pool): CrmStore {
 
   return {
     async seed({ companies, contacts, leads }) {
-      await resetCrmTables(pool);
+      await pool.query(createCrmTables("postgres"));
+      await pool.query(`TRUNCATE ${[...crmTables.map(tableName), "event_log"].join(", ")} RESTART IDENTITY`);
       await write(async (run) => {
         await run(inserters.company, ...arraysOf("company", companies));
         await run(inserters.contact, ...arraysOf("contact", contacts));
@@ -127,13 +91,9 @@ export function postgresCrm(pool: pg.Pool): CrmStore {
     },
     create: (table, row) => insert(table, [row]),
     createLeads: (leads) => insert("lead", leads),
-    findLeads: async (status, limit) => ((await read(leadsByStatus, status, limit)) as LeadRow[]).map(leadOf),
-    findContacts: async (companyId, limit) =>
-      ((await read(contactsByCompany, companyId, limit)) as ContactRow[]).map(contactOf),
-    async getContact(id) {
-      const [row] = (await read(contactById, id)) as ContactRow[];
-      return row && contactOf(row);
-    },
+    findLeads: async (status, limit) => (await read(leadsByStatus, status, limit)) as Lead[],
+    findContacts: async (companyId, limit) => (await read(contactsByCompany, companyId, limit)) as Contact[],
+    getContact: async (id) => (await read(contactById, id))[0] as Contact | undefined,
     counts: async () => (await pool.query(counts)).rows[0],
   };
 }

@@ -11,6 +11,16 @@ export const snakeCase = (name: string): string =>
 /** Of a table, in the order of every statement. */
 export const columnNames = (table: CrmTable): string[] => columnsOf(table).map(([name]) => snakeCase(name));
 
+/** What reads select of a table, named as its properties are. */
+export const selectedColumns = (table: CrmTable): string =>
+  ["id", ...columnsOf(table).map(([name]) => `${snakeCase(name)} AS "${name}"`)].join(", ");
+
+/** The tables whose rows are counted, by the names of the counts. */
+export const countedTables = Object.entries({
+  ...{ companies: "bench_crm_company", contacts: "bench_crm_contact", leads: "bench_crm_lead" },
+  ...{ deals: "bench_crm_deal", activities: "bench_crm_activity", events: "event_log" },
+});
+
 type Dialect = Record<ColumnKind, string> & {
   id: string;
   /** A time that is that of the insertion, where the database knows it. */

@@ -1,7 +1,7 @@
 // The customers in SQLite, inside the process of the benchmark, by plain statements.
 
 import type Database from "better-sqlite3";
-import { columnNames, createCrmTables, tableName } from "./schema_sql";
+import { columnNames, countedTables, createCrmTables, selectedColumns, tableName } from "./schema_sql";
 import {
   type Contact,
   type Counts,
@@ -13,10 +13,6 @@ import {
   type New,
   payloadOf,
 } from "./store";
-
-const contactColumns =
-  "id, first_name AS firstName, last_name AS lastName, email, phone, title, company_id AS companyId";
-const leadColumns = "id, title, source, status, value, company_id AS companyId, contact_id AS contactId";
 
 export function sqliteCrm(database: Database.Database): CrmStore {
   database.pragma("foreign_keys = ON");
@@ -34,15 +30,11 @@ export function sqliteCrm(database: Database.Database): CrmStore {
       return [table, (row: object) => Number(statement.run({ ...row, now: Date.now() }).lastInsertRowid)];
     }),
   ) as Record<CrmTable, (row: object) => number>;
-  const leadsByStatus = database.prepare<[string, number], Lead>(
-    `SELECT ${leadColumns} FROM bench_crm_lead WHERE status = ? ORDER BY id LIMIT ?`,
-  );
-  const contactsByCompany = database.prepare<[number, number], Contact>(
-    `SELECT ${contactColumns} FROM bench_crm_contact WHERE company_id = ? ORDER BY id LIMIT ?`,
-  );
-  const contactById = database.prepare<[number], Contact>(
-    `SELECT ${contactColumns} FROM bench_crm_contact WHERE id = ?`,
-  );
+  const find = <Values extends unknown[], Row>(table: CrmTable, rest: string) =>
+    database.prepare<Values, Row>(`SELECT ${selectedColumns(table)} FROM ${tableName(table)} WHERE ${rest}`);
+  const leadsByStatus = find<[string, number], Lead>("lead", "status = ? ORDER BY id LIMIT ?");
+  const contactsByCompany = find<[number, number], Contact>("contact", "company_id = ? ORDER BY id LIMIT ?");
+  const contactById = find<[number], Contact>("contact", "id = ?");
   const count = (table: string) =>
     database.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get()!;
 
@@ -72,13 +64,7 @@ export function sqliteCrm(database: Database.Database): CrmStore {
     findLeads: (status, limit) => leadsByStatus.all(status, limit),
     findContacts: (companyId, limit) => contactsByCompany.all(companyId, limit),
     getContact: (id) => contactById.get(id),
-    counts: (): Counts => ({
-      companies: count("bench_crm_company"),
-      contacts: count("bench_crm_contact"),
-      leads: count("bench_crm_lead"),
-      deals: count("bench_crm_deal"),
-      activities: count("bench_crm_activity"),
-      events: count("event_log"),
-    }),
+    counts: () =>
+      Object.fromEntries(countedTables.map(([name, table]) => [name, count(table)])) as unknown as Counts,
   };
 }

@@ -1,7 +1,7 @@
 // Companies, contacts, leads, deals and activities (section 18.2). Every write checks what it refers to and the values of
 // its enumerations, and appends to the log in the same transaction. Amounts are cents, times milliseconds since 1970.
 
-import { BadArguments, type RpcArguments, type RpcMethods, text, whole } from "../rpc";
+import { type Answer, BadArguments, type RpcArguments, type RpcMethods, text, whole } from "../rpc";
 
 /** The columns of each table, in the order of every statement. A reference is the id of a row of that table. */
 export const crmColumns = {
@@ -98,8 +98,6 @@ export interface Counts {
   activities: number;
   events: number;
 }
-
-type Answer<T> = T | Promise<T>;
 
 export interface CrmStore {
   /** Makes the tables if they are missing, and fills them anew, with ids from 1 on. */

@@ -2,6 +2,7 @@
 
 import type pg from "pg";
 import { type RetryCounter, withRetries } from "../postgres/retry";
+import { numberTypes } from "../postgres/statements";
 import { type FetchedJob, type JobStore, jobKind, jobPayload, jobStates } from "./store";
 
 const createTable = `
@@ -16,7 +17,7 @@ TRUNCATE jobs RESTART IDENTITY`;
 const insert = "INSERT INTO jobs (kind, payload) SELECT $1, $2 FROM generate_series(1, $3::int)";
 const taken = "state = 1, attempts = attempts + 1, lease = lease + 1";
 
-export const jobStatements = {
+const jobStatements = {
   fetchNext: {
     name: "job_fetch_next",
     text: `UPDATE jobs SET ${taken}, worker = $1, lease_until = now() + $2::int * interval '1 ms'
@@ -35,46 +36,34 @@ export const jobStatements = {
       UPDATE jobs SET ${taken}, worker = $1, lease_until = now() + $3::int * interval '1 ms'
       FROM next WHERE jobs.id = next.id RETURNING jobs.id`,
   },
+  expire: { name: "job_expire", text: "UPDATE jobs SET state = 0 WHERE state = 1 AND lease_until < now()" },
+  counts: { name: "job_counts", text: "SELECT state, count(*) AS count FROM jobs GROUP BY state" },
+  repeated: { name: "job_repeated", text: "SELECT count(*) AS count FROM jobs WHERE attempts <> 1" },
 };
 
-const expire = "UPDATE jobs SET state = 0 WHERE state = 1 AND lease_until < now()";
-
-interface Row {
-  id: string;
-  lease: string;
-  kind: string;
-  payload: string;
-}
+type Row = FetchedJob & { state: number; count: number };
 
 /** `isPrepared`: each statement is parsed once per connection. */
 export function postgresJobs(pool: pg.Pool, counter: RetryCounter, isPrepared: boolean): JobStore {
-  const run = ({ name, text }: { name: string; text: string }, values: unknown[]) =>
-    withRetries(() => pool.query<Row>(isPrepared ? { name, text, values } : { text, values }), counter);
+  const run = ({ name, text }: { name: string; text: string }, ...values: unknown[]) =>
+    withRetries(
+      () => pool.query<Row>({ text, values, types: numberTypes, ...(isPrepared && { name }) }),
+      counter,
+    );
   return {
     async seed(count) {
       await pool.query(createTable);
       await pool.query(insert, [jobKind, jobPayload, count]);
     },
-    async fetchNext(worker, leaseMs): Promise<FetchedJob | undefined> {
-      const { rows } = await run(jobStatements.fetchNext, [worker, leaseMs]);
-      const row = rows[0];
-      return row && { ...row, id: Number(row.id), lease: Number(row.lease) };
-    },
-    acknowledge: async (id, lease) => (await run(jobStatements.acknowledge, [id, lease])).rowCount === 1,
+    fetchNext: async (worker, leaseMs) => (await run(jobStatements.fetchNext, worker, leaseMs)).rows[0],
+    acknowledge: async (id, lease) => (await run(jobStatements.acknowledge, id, lease)).rowCount === 1,
     lease: async (worker, max, leaseMs) =>
-      (await run(jobStatements.lease, [worker, max, leaseMs])).rows.map(({ id }) => Number(id)),
-    expire: async () => (await run({ name: "job_expire", text: expire }, [])).rowCount ?? 0,
+      (await run(jobStatements.lease, worker, max, leaseMs)).rows.map(({ id }) => id),
+    expire: async () => (await run(jobStatements.expire)).rowCount ?? 0,
     async counts() {
-      const { rows } = await pool.query<{ state: number; count: string }>(
-        "SELECT state, count(*) AS count FROM jobs GROUP BY state",
-      );
-      return jobStates.map((_, state) => Number(rows.find((row) => row.state === state)?.count ?? 0));
+      const { rows } = await run(jobStatements.counts);
+      return jobStates.map((_, state) => rows.find((row) => row.state === state)?.count ?? 0);
     },
-    async repeated() {
-      const { rows } = await pool.query<{ count: string }>(
-        "SELECT count(*) AS count FROM jobs WHERE attempts <> 1",
-      );
-      return Number(rows[0]!.count);
-    },
+    repeated: async () => (await run(jobStatements.repeated)).rows[0]!.count,
   };
 }

@@ -1,6 +1,6 @@
 // The job queue as servers keep it (section 17), and its RPC methods.
 
-import { BadArguments, type RpcMethods, whole } from "../rpc";
+import { type Answer, BadArguments, type RpcMethods, whole } from "../rpc";
 
 export const jobKind = "SummarizeText";
 export const jobPayload = '{"text":"lorem"}';
@@ -17,19 +17,19 @@ export interface FetchedJob {
 
 export interface JobStore {
   /** Makes the table if it is missing, and fills it anew. */
-  seed(count: number): void | Promise<void>;
+  seed(count: number): Answer<void>;
   /** Takes the lowest queued job. */
-  fetchNext(worker: number, leaseMs: number): FetchedJob | undefined | Promise<FetchedJob | undefined>;
+  fetchNext(worker: number, leaseMs: number): Answer<FetchedJob | undefined>;
   /** Whether the job was running under this lease. */
-  acknowledge(id: number, lease: number): boolean | Promise<boolean>;
+  acknowledge(id: number, lease: number): Answer<boolean>;
   /** Takes up to `max` queued jobs; answers their ids. */
-  lease(worker: number, max: number, leaseMs: number): number[] | Promise<number[]>;
+  lease(worker: number, max: number, leaseMs: number): Answer<number[]>;
   /** Puts jobs back whose lease is over; answers how many. */
-  expire(): number | Promise<number>;
+  expire(): Answer<number>;
   /** Jobs by state. */
-  counts(): number[] | Promise<number[]>;
+  counts(): Answer<number[]>;
   /** Jobs that were not taken exactly once. */
-  repeated(): number | Promise<number>;
+  repeated(): Answer<number>;
 }
 
 export function jobMethods(store: JobStore): RpcMethods {

@@ -2,7 +2,7 @@
 
 import type pg from "pg";
 import { postgresStatements, type Statement } from "../postgres/statements";
-import { type Note, type NoteStore, type NoteWithTags, tagsPerNote } from "./store";
+import { type NoteStore, type NoteWithTags, tagsPerNote } from "./store";
 
 const createTables = `
 CREATE TABLE IF NOT EXISTS note (
@@ -47,6 +47,7 @@ const newest = {
 };
 const byId = { name: "note_get", text: "SELECT id, title, deleted FROM note WHERE id = $1" };
 const live = { name: "note_count", text: "SELECT count(*) AS count FROM note WHERE NOT deleted" };
+const allEvents = { name: "event_count", text: "SELECT count(*) AS count FROM event_log" };
 const include = {
   name: "note_include",
   text: `SELECT note.id, note.title, note.deleted, array_agg(tag.name ORDER BY tag.id) AS tags
@@ -54,21 +55,7 @@ const include = {
     GROUP BY note.id, note.title, note.deleted ORDER BY note.id DESC`,
 };
 
-interface Row {
-  id: string;
-  title: string;
-  deleted: boolean;
-  tags: string[];
-  count: string;
-}
-const noteOf = ({ id, title, deleted }: Row): Note => ({ id: Number(id), title, deleted });
-
-/** Makes the tables if they are missing, and fills them anew. */
-export async function seedPostgresNotes(pool: pg.Pool, notes: number, grouped: number, group: string) {
-  await pool.query(createTables);
-  await pool.query(insertNotes, [notes]);
-  await pool.query(insertTags, [grouped, group, tagsPerNote]);
-}
+type Row = NoteWithTags & { count: number };
 
 export function postgresNotes(pool: pg.Pool): NoteStore {
   const { read, write } = postgresStatements<Row>(pool);
@@ -82,11 +69,14 @@ export function postgresNotes(pool: pg.Pool): NoteStore {
       await run(insertEvent, ...event);
     });
   return {
-    seed: (notes, grouped, group) => seedPostgresNotes(pool, notes, grouped, group),
+    async seed(notes, grouped, group) {
+      await pool.query(createTables);
+      await pool.query(insertNotes, [notes]);
+      await pool.query(insertTags, [grouped, group, tagsPerNote]);
+    },
     create: (title) =>
       write(async (run) => {
-        const { rows } = await run(insertNote, title);
-        const id = Number(rows[0]!.id);
+        const { id } = (await run(insertNote, title)).rows[0]!;
         await run(insertEvent, "create", id, title);
         return id;
       }),
@@ -105,15 +95,10 @@ export function postgresNotes(pool: pg.Pool): NoteStore {
     delete: (id) => change(setDeleted, [id], ["delete", id, ""]),
     updateMany: (tag, title) => change(setTitles, [tag, title], ["update_many", 0, tag]),
     deleteMany: (tag) => change(setAllDeleted, [tag], ["delete_many", 0, tag]),
-    findMany: async (limit) => (await read(newest, limit)).map(noteOf),
-    async get(id) {
-      const [row] = await read(byId, id);
-      return row && noteOf(row);
-    },
-    count: async () => Number((await read(live))[0]!.count),
-    findInclude: async (limit): Promise<NoteWithTags[]> =>
-      (await read(include, limit)).map((row) => ({ ...noteOf(row), tags: row.tags })),
-    events: async () =>
-      Number((await pool.query<Row>("SELECT count(*) AS count FROM event_log")).rows[0]!.count),
+    findMany: (limit) => read(newest, limit),
+    get: async (id) => (await read(byId, id))[0],
+    count: async () => (await read(live))[0]!.count,
+    findInclude: (limit) => read(include, limit),
+    events: async () => (await read(allEvents))[0]!.count,
   };
 }

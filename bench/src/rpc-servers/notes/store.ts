@@ -1,7 +1,7 @@
 // Notes, their tags, and a log of what happened to them (section 18.1). Every write appends to the log in the same
 // transaction.
 
-import { type RpcArguments, type RpcMethods, text, whole } from "../rpc";
+import { type Answer, type RpcArguments, type RpcMethods, text, whole } from "../rpc";
 
 export interface Note {
   id: number;
@@ -14,9 +14,6 @@ export interface NoteWithTags extends Note {
 }
 
 export const tagsPerNote = 3;
-
-/** Asynchronous or not: an in-process database answers at once. */
-type Answer<T> = T | Promise<T>;
 
 export interface NoteStore {
   /** Makes the tables if they are missing, and fills them: `notes` notes, of which the first `grouped` have the tag `group`. */

@@ -1,64 +1,19 @@
-// The transfer of test-1 through Drizzle and a pool: five round trips each (sections 9 and 10.3).
+// The accounts of test-1 in PostgreSQL, by plain statements: none of them is measured.
 
-import { asc, eq, inArray } from "drizzle-orm";
-import { drizzle } from "drizzle-orm/node-postgres";
-import { bigint, integer, pgTable } from "drizzle-orm/pg-core";
 import type pg from "pg";
-import { type AccountStore, seedBatchRows, type Transfer } from "../accounts";
+import { type AccountStore, seedBatchRows } from "../accounts";
 import { type RetryCounter, withRetries } from "./retry";
 import { inTransaction } from "./statements";
 
 export type IdType = "integer" | "bigint";
 
-const balance = bigint("balance", { mode: "bigint" }).notNull();
-const accountsWithIntegerId = pgTable("accounts", { id: integer("id").primaryKey(), balance });
-const accountsWithBigintId = pgTable("accounts", {
-  id: bigint("id", { mode: "number" }).primaryKey(),
-  balance,
-});
-
-export type PostgresAccounts = AccountStore & { transfer(transfer: Transfer): Promise<boolean> };
-
-export function postgresAccounts(pool: pg.Pool, idType: IdType, counter: RetryCounter): PostgresAccounts {
-  const database = drizzle(pool);
-  // The two tables differ in the type of a column that both hand over as a number.
-  const accounts = (idType === "integer"
-    ? accountsWithIntegerId
-    : accountsWithBigintId) as unknown as typeof accountsWithIntegerId;
-
-  const transferOnce = ({ from, to }: Transfer, amount: bigint): Promise<boolean> =>
-    database.transaction(async (transaction) => {
-      const rows = await transaction
-        .select()
-        .from(accounts)
-        .where(inArray(accounts.id, [from, to]))
-        .orderBy(asc(accounts.id))
-        .for("update");
-      const source = rows.find((row) => row.id === from);
-      const target = rows.find((row) => row.id === to);
-      if (!source || !target) throw new Error("account_missing");
-      if (source.balance < amount) return false;
-      await transaction
-        .update(accounts)
-        .set({ balance: source.balance - amount })
-        .where(eq(accounts.id, from));
-      await transaction
-        .update(accounts)
-        .set({ balance: target.balance + amount })
-        .where(eq(accounts.id, to));
-      return true;
-    });
-
+export function postgresAccounts(pool: pg.Pool, idType: IdType, counter: RetryCounter): AccountStore {
   return {
-    transfer: (transfer) => withRetries(() => transferOnce(transfer, BigInt(transfer.amount)), counter),
     async find(id) {
-      const [row] = await withRetries(
-        () => database.select().from(accounts).where(eq(accounts.id, id)).limit(1),
-        counter,
-      );
-      return row;
+      const text = "SELECT id::int, balance FROM accounts WHERE id = $1";
+      const found = () => pool.query<{ id: number; balance: string }>(text, [id]);
+      return (await withRetries(found, counter)).rows[0];
     },
-    // None of these is measured.
     async balances(from, count) {
       const text = "SELECT balance FROM accounts WHERE id >= $1 ORDER BY id LIMIT $2";
       return (await pool.query<{ balance: string }>(text, [from, count])).rows.map((row) => row.balance);

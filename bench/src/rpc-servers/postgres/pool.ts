@@ -24,7 +24,7 @@ export function openPool({ url, applicationName, poolMax }: PoolOptions): pg.Poo
   pool.on("error", (error) => {
     if (!pool.ending) console.warn(`[${applicationName}] idle connection lost: ${error.message}`);
   });
-  // One that breaks while it is used fails its query, and says so once more, to nobody but this listener.
+  // One that breaks while it is used fails its query, and says so once more: to this listener alone.
   pool.on("connect", (client) => {
     client.on("error", () => undefined);
   });

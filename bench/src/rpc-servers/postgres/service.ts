@@ -3,17 +3,10 @@
 import { availableParallelism } from "node:os";
 import type pg from "pg";
 import { accountMethods } from "../accounts";
-import { postgresDrizzleContent } from "../content/postgres_drizzle";
-import { contentMethods } from "../content/store";
-import { postgresDrizzleCrm } from "../crm/postgres_drizzle";
-import { crmMethods } from "../crm/store";
-import { postgresJobs } from "../jobs/postgres";
-import { jobMethods } from "../jobs/store";
-import { postgresDrizzleNotes } from "../notes/postgres_drizzle";
-import { noteMethods } from "../notes/store";
+import { postgresOrm } from "../drizzle";
+import { drizzleTransfer } from "../drizzle_transfer";
 import type { RpcService } from "../rpc";
-import { postgresDrizzleYcsb } from "../ycsb/postgres_drizzle";
-import { ycsbMethods } from "../ycsb/store";
+import { drizzleStores, postgresStores, storeMethods } from "../stores";
 import { type IdType, postgresAccounts } from "./accounts";
 import { describeDatabase, openPool } from "./pool";
 import { createTransferFunction, transferByProcedure } from "./stored_procedure";
@@ -114,17 +107,14 @@ export async function postgresService(
   }
   const pool = openPool({ url, applicationName, poolMax: poolMaxOfEnvironment() });
   const counter = { retries: 0 };
-  const accounts = postgresAccounts(pool, options.idType, counter);
+  const orm = postgresOrm(pool, counter);
   if (isProcedure) await createTransferFunction(pool);
   const methods = {
-    ...accountMethods(accounts, (transfer) =>
-      isProcedure ? transferByProcedure(pool, transfer, counter) : accounts.transfer(transfer),
+    ...accountMethods(
+      postgresAccounts(pool, options.idType, counter),
+      isProcedure ? (transfer) => transferByProcedure(pool, transfer, counter) : drizzleTransfer(orm),
     ),
-    ...ycsbMethods(postgresDrizzleYcsb(pool, counter)),
-    ...jobMethods(postgresJobs(pool, counter, isProcedure)),
-    ...crmMethods(postgresDrizzleCrm(pool, counter)),
-    ...noteMethods(postgresDrizzleNotes(pool, counter)),
-    ...contentMethods(postgresDrizzleContent(pool, counter)),
+    ...storeMethods(drizzleStores(orm, postgresStores(pool, counter, isProcedure))),
     describe: async () => ({
       ...(await describePool(pool, runtime)),
       roundTripsPerTx: isProcedure ? 1 : 5,

@@ -2,7 +2,6 @@
 
 import type pg from "pg";
 import { type RetryCounter, withRetries } from "../postgres/retry";
-import { createUsertable } from "./postgres_drizzle";
 import {
   readThenUpdate,
   valuesOf,
@@ -17,6 +16,12 @@ interface Statement {
   name?: string;
   text: string;
 }
+
+// Ordered by bytes, as keys are compared everywhere else.
+const createUsertable = `CREATE TABLE IF NOT EXISTS usertable (
+  ycsb_key varchar(64) COLLATE "C" PRIMARY KEY,
+  ${ycsbFields.map((field) => `${field} text NOT NULL`).join(", ")}
+)`;
 
 const columns = ycsbColumns.join(", ");
 const places = ycsbColumns.map((_, index) => `$${index + 1}`);

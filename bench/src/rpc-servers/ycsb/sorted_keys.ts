@@ -1,4 +1,4 @@
-// Keys in ascending order, put in order when somebody looks.
+// Keys in ascending order, put in order when they are read.
 
 /** So many new keys are put into their places one by one; more are sorted together with the others. */
 const insertedOneByOneMax = 64;

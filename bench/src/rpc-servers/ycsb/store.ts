@@ -1,6 +1,6 @@
 // The RPC methods of YCSB (sections 15.3 and 15.5), over whatever keeps the records.
 
-import { BadArguments, type RpcArguments, type RpcMethods, text, whole } from "../rpc";
+import { type Answer, BadArguments, type RpcArguments, type RpcMethods, text, whole } from "../rpc";
 
 export const ycsbFields = [
   ...["field0", "field1", "field2", "field3", "field4"],
@@ -9,8 +9,6 @@ export const ycsbFields = [
 export type YcsbField = (typeof ycsbFields)[number];
 
 export type YcsbRow = { ycsb_key: string } & Record<YcsbField, string>;
-
-type Answer<T> = T | Promise<T>;
 
 export interface YcsbStore {
   /** Makes the table if it is missing, and empties it. */

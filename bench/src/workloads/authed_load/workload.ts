@@ -1,8 +1,8 @@
 // authed-load (section 19): users with an authenticated connection each read, create, change and delete notes.
 
-import type { Config } from "../../config";
-import { fmix32, kindOf, type Mix, mixOf, type Random, rng32, workerSeed } from "../random";
-import type { Engine, Generator, Operation, Outcome, Verdict, Workload, WorkloadRun } from "../workload";
+import { type Config, unlessGiven } from "../../config";
+import { fmix32, kindOf, type Mix, mixOf, rng32, workerSeed } from "../random";
+import type { Engine, Operation, Outcome, Verdict, Workload, WorkloadRun } from "../workload";
 
 const defaultUsers = 50;
 const defaultSeconds = 60;
@@ -23,58 +23,46 @@ export const scenarios: Record<string, Mix<Kind>> = {
 };
 
 /** What the users of one run share. */
-class Notes {
+interface Notes {
   /** By user. */
-  readonly own: number[][] = [];
-  acknowledgedWrites = 0;
+  own: number[][];
+  acknowledgedWrites: number;
 }
 
 /** One draw for the kind; what is changed comes from a source of its own. */
-export class UserGenerator implements Generator {
-  readonly #kinds: Random;
-  readonly #targets: Random;
-  #created = 0;
-
-  constructor(
-    private readonly mix: Mix<Kind>,
-    private readonly notes: Notes,
-    private readonly user: number,
-    seed: number,
-    private readonly isHotRow: boolean,
-  ) {
-    this.#kinds = rng32(workerSeed(seed, user));
-    this.#targets = rng32(fmix32(workerSeed(seed, user)));
-  }
-
-  next(): Operation {
-    const kind = kindOf(this.mix, this.#kinds.unit());
-    if (kind === "read") return { kind, args: { limit: pageNotes } };
-    if (kind === "create") return { kind, args: { title: `note ${this.#created++} of user ${this.user}` } };
-    const id = this.#target();
-    return { kind, args: kind === "update" ? { id, title: "changed" } : { id } };
-  }
-
-  #target(): number {
-    const own = this.notes.own[this.user] ?? [];
+export function userGenerator(mix: Mix<Kind>, notes: Notes, user: number, seed: number, isHotRow: boolean) {
+  const kinds = rng32(workerSeed(seed, user));
+  const targets = rng32(fmix32(workerSeed(seed, user)));
+  let created = 0;
+  const target = () => {
+    const own = notes.own[user] ?? [];
     // The published runs changed one row that all users share.
-    if (this.isHotRow) return this.notes.own[0]![0]!;
-    return own[Math.floor(this.#targets.unit() * own.length)]!;
-  }
-
-  ended(operation: Operation, outcome: Outcome | undefined): void {
-    if (!outcome || operation.kind === "read") return;
-    this.notes.acknowledgedWrites++;
-    if (operation.kind === "create") this.notes.own[this.user]!.push(Number(outcome.found));
-  }
+    if (isHotRow) return notes.own[0]![0]!;
+    return own[Math.floor(targets.unit() * own.length)]!;
+  };
+  return {
+    next(): Operation {
+      const kind = kindOf(mix, kinds.unit());
+      if (kind === "read") return { kind, args: { limit: pageNotes } };
+      if (kind === "create") return { kind, args: { title: `note ${created++} of user ${user}` } };
+      const id = target();
+      return { kind, args: kind === "update" ? { id, title: "changed" } : { id } };
+    },
+    ended(operation: Operation, outcome: Outcome | undefined): void {
+      if (!outcome || operation.kind === "read") return;
+      notes.acknowledgedWrites++;
+      if (operation.kind === "create") notes.own[user]!.push(Number(outcome.found));
+    },
+  };
 }
 
 function createRun(config: Config, scenario: string): WorkloadRun {
-  const { given } = config;
-  const seconds = given?.has("seconds") ? config.seconds : defaultSeconds;
-  const warmupSec = given?.has("warmupSec") || given?.has("seconds") ? config.warmupSec : defaultWarmupSec;
-  const users = given?.has("concurrency") ? config.concurrency : defaultUsers;
+  const seconds = unlessGiven(config, "seconds", defaultSeconds);
+  const isOwnLength = config.given?.has("seconds") ?? false;
+  const warmupSec = isOwnLength ? config.warmupSec : unlessGiven(config, "warmupSec", defaultWarmupSec);
+  const users = unlessGiven(config, "concurrency", defaultUsers);
   const mix = scenarios[scenario]!;
-  const notes = new Notes();
+  const notes: Notes = { own: [], acknowledgedWrites: 0 };
   let eventsBefore = 0;
   return {
     parameters: { scenario, seconds, ...(config.hotRow && { "hot row": true }) },
@@ -95,7 +83,7 @@ function createRun(config: Config, scenario: string): WorkloadRun {
       const rows = seededNotes + users * notesPerUser;
       return { rows, seconds, rows_per_s: rows / seconds };
     },
-    generator: (user) => new UserGenerator(mix, notes, user, config.benchSeed, config.hotRow),
+    generator: (user) => userGenerator(mix, notes, user, config.benchSeed, config.hotRow),
     verify: async ({ run }, measurement): Promise<Verdict> => {
       const events = Number((await run("events")).found) - eventsBefore;
       const least = notes.acknowledgedWrites;
@@ -119,7 +107,7 @@ function unknownWrites(measurement: Engine): number {
 export const authedLoadWorkload: Workload = {
   name: "authed-load",
   samples: 1,
-  settings: (config) => (config.given?.has("poolMax") ? {} : { poolMax: defaultPoolMax }),
+  settings: (config) => ({ poolMax: unlessGiven(config, "poolMax", defaultPoolMax) }),
   runs: (config) =>
     Object.keys(scenarios).map((scenario) => ({
       label: scenario,

@@ -89,7 +89,7 @@ const restOps = (pathOf: (id: string) => string): Record<string, RunOperation> =
   async delete(connection, args) {
     return done(await request(connection, "DELETE", pathOf(String(args["id"])), [200, 204]), args);
   },
-  /** Whoever runs such a server starts it empty. */
+  /** Such a server is started empty. */
   clear: async () => ({ ok: true }),
 });
 

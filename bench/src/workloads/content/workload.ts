@@ -1,6 +1,6 @@
 // content-crud (section 16): each test creates a record, reads, changes, reads, deletes and reads it again.
 
-import type { Config } from "../../config";
+import { type Config, unlessGiven } from "../../config";
 import type { LatencyHistogram } from "../../core/histogram";
 import type { Engine, Operation, Outcome, Verdict, Workload, WorkloadRun } from "../workload";
 
@@ -77,16 +77,11 @@ interface ServerTimed {
 }
 
 function settingsOf(config: Config) {
-  const { given } = config;
-  const fromEnvironment = (name: string) => {
-    const value = Number(process.env[name] || Number.NaN);
-    return Number.isInteger(value) && value > 0 ? value : undefined;
-  };
+  const parallel = Number(process.env["TEST_PARALLEL"]);
+  const isParallel = parallel > 0 && Number.isInteger(parallel);
   return {
-    tests: config.tests ?? fromEnvironment("TEST_LIMIT") ?? defaultTests,
-    concurrency: given?.has("concurrency")
-      ? config.concurrency
-      : (fromEnvironment("TEST_PARALLEL") ?? defaultConcurrency),
+    tests: config.tests ?? defaultTests,
+    concurrency: unlessGiven(config, "concurrency", isParallel ? parallel : defaultConcurrency),
     hasData: process.env["TEST_DATA_FIELD"] !== "false",
     mode: config.crudMode,
   };

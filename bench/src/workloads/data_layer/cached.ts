@@ -1,4 +1,4 @@
-// data-layer with all notes in the client's cache (section 18.1): reads ask nobody, writes are those of every client.
+// data-layer with all notes in the client's cache (section 18.1): reads ask no server, writes are those of every client.
 
 import type { CallArguments, Connector } from "../../connectors/connector";
 import { cachedTable, follow, RowsByKey } from "../cached_table";

@@ -2,8 +2,8 @@
 // each takes, and the cost of reads inside the server where it can be asked for.
 
 import type { Config } from "../../config";
-import type { LoadReport, SerialExtras } from "../../core/result";
-import { formatInteger, formatLatency, markdownTable } from "../../report/format";
+import type { LatencySummary, LoadReport, SerialExtras } from "../../core/result";
+import { formatInteger, formatLatency, markdownTable, type TextColumn } from "../../report/format";
 import type { Engine, Operation, Outcome, SystemUnderTest, Verdict, WorkloadRun } from "../workload";
 
 const defaultIterations = 2_000;
@@ -101,22 +101,34 @@ export function serialRun({ config, steps, rows, verify }: SerialOptions): Workl
 
   /** Per row, in microseconds. */
   const table = (measurement: Engine): string => {
-    const hasHot = engineHot.size > 0;
-    const columns = ["Operation", "mean µs", "p50", "p95", "p99", "per second"];
-    if (hasHot) columns.push("engine-hot µs", "engine-hot per second");
-    const lines = steps.map(({ kind, rows }) => {
+    const summaryOf = (kind: string) => {
       const result = measurement.kinds.get(kind);
-      const name = rows === 1 ? kind : `${kind}, per row (${rows})`;
-      const hot = engineHot.get(kind);
-      const cells = hasHot
-        ? [hot === undefined ? "–" : formatLatency(hot), hot ? formatInteger(1e6 / hot) : "–"]
-        : [];
-      if (!result || result.ok === 0) return [name, "–", "–", "–", "–", "–", ...cells];
-      const { mean_ms, p50_ms, p95_ms, p99_ms } = result.histogram.summary();
-      const figures = [mean_ms, p50_ms, p95_ms, p99_ms].map((ms) => formatLatency((ms * 1000) / rows));
-      return [name, ...figures, formatInteger((1000 * rows) / mean_ms), ...cells];
-    });
-    return markdownTable(columns, lines);
+      return result && result.ok > 0 ? result.histogram.summary() : undefined;
+    };
+    const figure =
+      (name: keyof LatencySummary) =>
+      ({ kind, rows }: Step) => {
+        const milliseconds = summaryOf(kind)?.[name];
+        return milliseconds === undefined ? "–" : formatLatency((milliseconds * 1000) / rows);
+      };
+    const perSecond = ({ kind, rows }: Step) => {
+      const summary = summaryOf(kind);
+      return summary ? formatInteger((1000 * rows) / summary.mean_ms) : "–";
+    };
+    const hotOf = ({ kind }: Step) => engineHot.get(kind);
+    const hot: TextColumn<Step>[] = [
+      ["engine-hot µs", (step) => (hotOf(step) === undefined ? "–" : formatLatency(hotOf(step)!))],
+      ["engine-hot per second", (step) => (hotOf(step) ? formatInteger(1e6 / hotOf(step)!) : "–")],
+    ];
+    return markdownTable(steps, [
+      ["Operation", ({ kind, rows }) => (rows === 1 ? kind : `${kind}, per row (${rows})`)],
+      ["mean µs", figure("mean_ms")],
+      ["p50", figure("p50_ms")],
+      ["p95", figure("p95_ms")],
+      ["p99", figure("p99_ms")],
+      ["per second", perSecond],
+      ...(engineHot.size > 0 ? hot : []),
+    ]);
   };
 
   return {

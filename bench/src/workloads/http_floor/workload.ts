@@ -1,10 +1,7 @@
 // http-floor (section 19): GET of a bare endpoint, no database; what HTTP and the client cost.
 
+import { unlessGiven } from "../../config";
 import type { RunOperation, Workload } from "../workload";
-
-const defaultConcurrency = 50;
-const defaultSeconds = 15;
-const samples = 3;
 
 export const floorOps: Record<string, RunOperation> = {
   get: async (connection) => {
@@ -15,11 +12,11 @@ export const floorOps: Record<string, RunOperation> = {
 
 export const httpFloorWorkload: Workload = {
   name: "http-floor",
-  samples,
+  samples: 3,
   runs: (config) => {
-    const concurrency = config.given?.has("concurrency") ? config.concurrency : defaultConcurrency;
-    const seconds = config.given?.has("seconds") ? config.seconds : defaultSeconds;
-    const warmupSec = config.given?.has("warmupSec") ? config.warmupSec : 0;
+    const concurrency = unlessGiven(config, "concurrency", 50);
+    const seconds = unlessGiven(config, "seconds", 15);
+    const warmupSec = unlessGiven(config, "warmupSec", 0);
     return [
       {
         label: `with ${concurrency} connections`,

@@ -1,20 +1,8 @@
 // job-queue and job-lease (section 17): a filled queue is emptied by workers, and the time that takes is what counts.
 
-import type { Config } from "../../config";
-import type {
-  Generator,
-  Operation,
-  Outcome,
-  SystemUnderTest,
-  Verdict,
-  Workload,
-  WorkloadRun,
-} from "../workload";
+import { type Config, unlessGiven } from "../../config";
+import type { Generator, SystemUnderTest, Verdict, Workload, WorkloadRun } from "../workload";
 
-const queueJobs = 2_000;
-const leaseJobs = 20_000;
-const queueConcurrencies = [1, 2, 4, 8, 16];
-const leaseConcurrencies = [1, 8];
 const samples = 3;
 const leaseMs = 30_000;
 const jobsPerLease = 50;
@@ -33,7 +21,7 @@ class Queue {
 
   constructor(readonly jobs: number) {}
 
-  /** Jobs that somebody has. */
+  /** Jobs that workers have. */
   get leased(): number {
     return this.#held.size;
   }
@@ -56,52 +44,39 @@ class Queue {
 }
 
 /** Fetches a job and acknowledges it, until all are done. */
-export class QueueGenerator implements Generator {
-  readonly #fetched: Job[] = [];
-
-  constructor(
-    private readonly queue: Queue,
-    private readonly worker: number,
-  ) {}
-
-  next(): Operation | undefined {
-    const job = this.#fetched.shift();
-    if (job) return { kind: "ack", args: { id: job.id, lease: job.lease } };
-    if (this.queue.isEmpty) return undefined;
-    return { kind: "fetch", args: { worker: this.worker, lease_ms: leaseMs } };
-  }
-
-  ended(operation: Operation, outcome: Outcome | undefined): void {
-    if (!outcome || outcome.miss) return;
-    if (operation.kind === "ack") {
-      this.queue.acknowledge(Number(operation.args["id"]));
-    } else {
-      const job = outcome.found as Job;
-      this.queue.take(Number(job.id));
-      this.#fetched.push(job);
-    }
-  }
+function queueGenerator(queue: Queue, worker: number): Generator {
+  const fetched: Job[] = [];
+  return {
+    next() {
+      const job = fetched.shift();
+      if (job) return { kind: "ack", args: { id: job.id, lease: job.lease } };
+      return queue.isEmpty ? undefined : { kind: "fetch", args: { worker, lease_ms: leaseMs } };
+    },
+    ended(operation, outcome) {
+      if (!outcome || outcome.miss) return;
+      if (operation.kind === "ack") {
+        queue.acknowledge(Number(operation.args["id"]));
+      } else {
+        const job = outcome.found as Job;
+        queue.take(Number(job.id));
+        fetched.push(job);
+      }
+    },
+  };
 }
 
 /** Takes batches of jobs until there are none. */
-export class LeaseGenerator implements Generator {
-  #isDone = false;
-
-  constructor(
-    private readonly queue: Queue,
-    private readonly worker: number,
-  ) {}
-
-  next(): Operation | undefined {
-    if (this.#isDone) return undefined;
-    return { kind: "lease", args: { worker: this.worker, max: jobsPerLease, lease_ms: leaseMs } };
-  }
-
-  ended(_operation: Operation, outcome: Outcome | undefined): void {
-    if (!outcome) return;
-    if (outcome.miss) this.#isDone = true;
-    else for (const id of outcome.found as (number | bigint)[]) this.queue.take(Number(id));
-  }
+function leaseGenerator(queue: Queue, worker: number): Generator {
+  let isDone = false;
+  return {
+    next: () =>
+      isDone ? undefined : { kind: "lease", args: { worker, max: jobsPerLease, lease_ms: leaseMs } },
+    ended(_operation, outcome) {
+      if (!outcome) return;
+      if (outcome.miss) isDone = true;
+      else for (const id of outcome.found as (number | bigint)[]) queue.take(Number(id));
+    },
+  };
 }
 
 async function verify({ run }: SystemUnderTest, queue: Queue, doneState: number): Promise<Verdict> {
@@ -150,7 +125,7 @@ const workloadOf = (shape: Shape): Workload => ({
   name: shape.name,
   samples,
   // The published figures are of PostgreSQL's own default; rows that are skipped are no conflicts there.
-  settings: (config) => (config.given?.has("pgIsolation") ? {} : { pgIsolation: "read-committed" }),
+  settings: (config) => ({ pgIsolation: unlessGiven(config, "pgIsolation", "read-committed") }),
   runs: (config) => {
     const given = config.given?.has("concurrency") ? [config.concurrency] : undefined;
     return (config.concurrencyList ?? given ?? shape.concurrencies).map((concurrency) => ({
@@ -161,19 +136,13 @@ const workloadOf = (shape: Shape): Workload => ({
 });
 
 export const jobQueueWorkload = workloadOf({
-  name: "job-queue",
-  jobs: queueJobs,
-  concurrencies: queueConcurrencies,
-  doneState: 2,
-  generator: (queue, worker) => new QueueGenerator(queue, worker),
+  ...{ name: "job-queue", jobs: 2_000, concurrencies: [1, 2, 4, 8, 16], doneState: 2 },
+  generator: queueGenerator,
   finished: (queue) => queue.acknowledged.size,
 });
 
 export const jobLeaseWorkload = workloadOf({
-  name: "job-lease",
-  jobs: leaseJobs,
-  concurrencies: leaseConcurrencies,
-  doneState: 1,
-  generator: (queue, worker) => new LeaseGenerator(queue, worker),
+  ...{ name: "job-lease", jobs: 20_000, concurrencies: [1, 8], doneState: 1 },
+  generator: leaseGenerator,
   finished: (queue) => queue.leased,
 });

@@ -152,7 +152,7 @@ export async function verifyTransfers(
     if (reader !== root) await reader.open();
     const totals = await withTimeout(verifyPatiently(reader, system), verifyMilliseconds, "the verification");
     if (totals.accounts === 0n) {
-      // Servers that somebody else has started may not know what they were seeded with.
+      // Servers that the suite has not started may not know what they were seeded with.
       const message = "the server was not told the initial balance, so nothing was verified";
       return { ...verdictOf(true, message), ran: false };
     }

@@ -1,4 +1,4 @@
-// YCSB with all records in the client's cache (section 15.5): reads and scans ask nobody, writes are reducers.
+// YCSB with all records in the client's cache (section 15.5): reads and scans ask no server, writes are reducers.
 
 import { setImmediate } from "node:timers/promises";
 import type { Connector } from "../../connectors/connector";

@@ -49,9 +49,7 @@ export function fnv64Remainder(record: number, records: number): number {
 export const keyOf = (record: number): string => `user${fnv64(record)}`;
 
 /** Chooses a record number. */
-export interface KeyChooser {
-  next(random: Random): number;
-}
+export type KeyChooser = (random: Random) => number;
 
 export const defaultTheta = 0.99;
 
@@ -63,50 +61,38 @@ function zetaFrom(from: number, to: number, theta: number, start: number): numbe
 
 /** Ranks 0 to items - 1 by Zipf's law; `items` may grow. */
 export class Zipf {
-  #items: number;
-  #zetan: number;
-  #eta = 0;
+  eta = 0;
   readonly #zeta2: number;
   readonly #alpha: number;
 
   /** `zetan` may be given where it is known: adding up a large one takes long. */
   constructor(
-    items: number,
+    private items: number,
     private readonly theta: number = defaultTheta,
-    zetan?: number,
+    public zetan: number = zetaFrom(1, items, theta, 0),
   ) {
-    this.#items = items;
-    this.#zetan = zetan ?? zetaFrom(1, items, theta, 0);
     this.#zeta2 = 1 + 0.5 ** theta;
     this.#alpha = 1 / (1 - theta);
     this.#update();
   }
 
-  get zetan(): number {
-    return this.#zetan;
-  }
-
-  get eta(): number {
-    return this.#eta;
-  }
-
   /** More items than before: only the new terms are added. */
   grow(items: number): void {
-    if (items <= this.#items) return;
-    this.#zetan = zetaFrom(this.#items + 1, items, this.theta, this.#zetan);
-    this.#items = items;
+    if (items <= this.items) return;
+    this.zetan = zetaFrom(this.items + 1, items, this.theta, this.zetan);
+    this.items = items;
     this.#update();
   }
 
   #update(): void {
-    this.#eta = (1 - (2 / this.#items) ** (1 - this.theta)) / (1 - this.#zeta2 / this.#zetan);
+    this.eta = (1 - (2 / this.items) ** (1 - this.theta)) / (1 - this.#zeta2 / this.zetan);
   }
 
   rank(unit: number): number {
-    const scaled = unit * this.#zetan;
+    const scaled = unit * this.zetan;
     if (scaled < 1) return 0;
     if (scaled < this.#zeta2) return 1;
-    return Math.floor(this.#items * (this.#eta * unit - this.#eta + 1) ** this.#alpha);
+    return Math.floor(this.items * (this.eta * unit - this.eta + 1) ** this.#alpha);
   }
 }
 
@@ -114,91 +100,53 @@ export class Zipf {
 const scrambledItems = 10_000_000_000;
 const scrambledZetan = 26.46902820178302;
 
-/** Hot records all over the key space. Another theta than 0.99 has its own sum, over the records. */
-export class ScrambledZipf implements KeyChooser {
-  readonly #zipf: Zipf;
+/** The ranks before they are scrambled. Another theta than 0.99 has its own sum, over the records. */
+export const scrambledRanks = (records: number, theta: number = defaultTheta): Zipf =>
+  theta === defaultTheta ? new Zipf(scrambledItems, theta, scrambledZetan) : new Zipf(records, theta);
 
-  constructor(
-    private readonly records: number,
-    theta: number = defaultTheta,
-  ) {
-    this.#zipf =
-      theta === defaultTheta ? new Zipf(scrambledItems, theta, scrambledZetan) : new Zipf(records, theta);
-  }
-
-  /** The rank that a draw gives: before it is scrambled. */
-  rank(unit: number): number {
-    return this.#zipf.rank(unit);
-  }
-
-  next(random: Random): number {
-    return fnv64Remainder(this.rank(random.unit()), this.records);
-  }
+/** Hot records all over the key space. */
+export function scrambledZipf(records: number, theta?: number): KeyChooser {
+  const zipf = scrambledRanks(records, theta);
+  return (random) => fnv64Remainder(zipf.rank(random.unit()), records);
 }
 
-export class Uniform implements KeyChooser {
-  constructor(private readonly records: number) {}
+export const uniform =
+  (records: number): KeyChooser =>
+  (random) =>
+    Math.floor(random.unit() * records);
 
-  next(random: Random): number {
-    return Math.floor(random.unit() * this.records);
-  }
-}
-
-/** The newest records are the hottest. */
-export class Latest implements KeyChooser {
-  readonly #zipf: Zipf;
-
-  /** `last`: the highest record number whose insert was acknowledged, with all below it. */
-  constructor(
-    private readonly last: () => number,
-    theta: number = defaultTheta,
-  ) {
-    this.#zipf = new Zipf(last() + 1, theta);
-  }
-
-  next(random: Random): number {
-    const last = this.last();
-    this.#zipf.grow(last + 1);
-    return Math.max(0, last - this.#zipf.rank(random.unit()));
-  }
+/** The newest records are the hottest. `lastOf`: the highest record number that was acknowledged with all below it. */
+export function latest(lastOf: () => number, theta?: number): KeyChooser {
+  const zipf = new Zipf(lastOf() + 1, theta);
+  return (random) => {
+    const last = lastOf();
+    zipf.grow(last + 1);
+    return Math.max(0, last - zipf.rank(random.unit()));
+  };
 }
 
 /** Redraws records that are not there yet: for inserts beside a scrambled distribution. */
-export class OnlyAcknowledged implements KeyChooser {
-  constructor(
-    private readonly chooser: KeyChooser,
-    private readonly last: () => number,
-  ) {}
-
-  next(random: Random): number {
+export const onlyAcknowledged =
+  (choose: KeyChooser, lastOf: () => number): KeyChooser =>
+  (random) => {
     for (;;) {
-      const record = this.chooser.next(random);
-      if (record <= this.last()) return record;
+      const record = choose(random);
+      if (record <= lastOf()) return record;
     }
-  }
-}
+  };
 
 /** Record numbers that inserts take, and the highest one below which all were acknowledged. */
 export class InsertCounter {
   #next: number;
-  #last: number;
+  /** The highest number that was acknowledged with all below it. */
+  last: number;
+  acknowledgedInserts = 0;
   /** Acknowledged ahead of one that is not yet. */
   readonly #ahead = new Set<number>();
-  #acknowledged = 0;
 
   constructor(records: number) {
     this.#next = records;
-    this.#last = records - 1;
-  }
-
-  /** The highest number that was acknowledged with all below it. */
-  get last(): number {
-    return this.#last;
-  }
-
-  /** How many inserts were acknowledged. */
-  get acknowledgedInserts(): number {
-    return this.#acknowledged;
+    this.last = records - 1;
   }
 
   take(): number {
@@ -206,8 +154,8 @@ export class InsertCounter {
   }
 
   acknowledge(record: number): void {
-    this.#acknowledged++;
+    this.acknowledgedInserts++;
     this.#ahead.add(record);
-    while (this.#ahead.delete(this.#last + 1)) this.#last++;
+    while (this.#ahead.delete(this.last + 1)) this.last++;
   }
 }

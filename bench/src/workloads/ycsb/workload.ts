@@ -2,24 +2,16 @@
 
 import { type Config, UsageError } from "../../config";
 import type { LoadReport } from "../../core/result";
-import { fmix32, kindOf, type Mix, mixOf, type Random, rng32, value, workerSeed } from "../random";
-import type {
-  Generator,
-  Operation,
-  Outcome,
-  SystemUnderTest,
-  Verdict,
-  Workload,
-  WorkloadRun,
-} from "../workload";
+import { fmix32, kindOf, type Mix, mixOf, rng32, value, workerSeed } from "../random";
+import type { Operation, Outcome, SystemUnderTest, Verdict, Workload, WorkloadRun } from "../workload";
 import {
   InsertCounter,
   type KeyChooser,
   keyOf,
-  Latest,
-  OnlyAcknowledged,
-  ScrambledZipf,
-  Uniform,
+  latest,
+  onlyAcknowledged,
+  scrambledZipf,
+  uniform,
 } from "./keys";
 import { WrittenFields } from "./written_fields";
 
@@ -79,17 +71,12 @@ export class YcsbState {
   chooser(): KeyChooser {
     const { letter, records, operations, distribution, theta } = this.parameters;
     const last = () => this.inserts.last;
-    const isLatest = distribution === undefined ? letter === "d" : distribution === "latest";
-    if (isLatest) return new Latest(last, theta);
-    if (letter !== "e") {
-      return distribution === "uniform" ? new Uniform(records) : new ScrambledZipf(records, theta);
-    }
+    if ((distribution ?? (letter === "d" && "latest")) === "latest") return latest(last, theta);
+    const over = (space: number) =>
+      distribution === "uniform" ? uniform(space) : scrambledZipf(space, theta);
+    if (letter !== "e") return over(records);
     // Room for what will be inserted; what is not there yet is drawn again.
-    const space = Math.floor(records + 2 * operations * insertShareOfE);
-    return new OnlyAcknowledged(
-      distribution === "uniform" ? new Uniform(space) : new ScrambledZipf(space, theta),
-      last,
-    );
+    return onlyAcknowledged(over(Math.floor(records + 2 * operations * insertShareOfE)), last);
   }
 }
 
@@ -101,48 +88,38 @@ interface YcsbOperation extends Operation {
 }
 
 /** Draws in this order: kind, key, then what the kind needs (section 15.2). */
-export class YcsbGenerator implements Generator {
-  readonly #random: Random;
-  readonly #chooser: KeyChooser;
-  readonly #mix: Mix<Kind>;
-
-  constructor(
-    private readonly state: YcsbState,
-    worker: number,
-  ) {
-    const { seed, letter } = state.parameters;
-    this.#random = rng32(workerSeed(seed, worker));
-    this.#chooser = state.chooser();
-    this.#mix = mixes[letter];
-  }
-
-  next(): YcsbOperation {
-    const kind = kindOf(this.#mix, this.#random.unit());
-    if (kind === "insert") {
-      const record = this.state.inserts.take();
-      return { kind, record, args: { key: keyOf(record), fields: loadedFields(record) } };
-    }
-    const record = this.#chooser.next(this.#random);
-    const key = keyOf(record);
-    if (kind === "read") return { kind, record, args: { key } };
-    if (kind === "scan") {
-      const count = 1 + Math.floor(this.#random.unit() * scanLengthMax);
-      return { kind, record, args: { key, count } };
-    }
-    const field = Math.floor(this.#random.unit() * fieldCount);
-    const valueSeed = this.#random.u32();
-    return { kind, record, field, valueSeed, args: { key, field, value: value(valueSeed, fieldLength) } };
-  }
-
-  ended(operation: Operation, outcome: Outcome | undefined): void {
-    const { kind, record, field, valueSeed } = operation as YcsbOperation;
-    const isDone = outcome?.ok === true && !outcome.miss;
-    if (kind === "insert") {
-      if (isDone) this.state.inserts.acknowledge(record);
-    } else if (field !== undefined && valueSeed !== undefined) {
-      this.state.written.note(record, field, isDone ? valueSeed : undefined);
-    }
-  }
+export function ycsbGenerator(state: YcsbState, worker: number) {
+  const { seed, letter } = state.parameters;
+  const random = rng32(workerSeed(seed, worker));
+  const choose = state.chooser();
+  return {
+    next(): YcsbOperation {
+      const kind = kindOf(mixes[letter], random.unit());
+      if (kind === "insert") {
+        const record = state.inserts.take();
+        return { kind, record, args: { key: keyOf(record), fields: loadedFields(record) } };
+      }
+      const record = choose(random);
+      const key = keyOf(record);
+      if (kind === "read") return { kind, record, args: { key } };
+      if (kind === "scan") {
+        const count = 1 + Math.floor(random.unit() * scanLengthMax);
+        return { kind, record, args: { key, count } };
+      }
+      const field = Math.floor(random.unit() * fieldCount);
+      const valueSeed = random.u32();
+      return { kind, record, field, valueSeed, args: { key, field, value: value(valueSeed, fieldLength) } };
+    },
+    ended(operation: Operation, outcome: Outcome | undefined): void {
+      const { kind, record, field, valueSeed } = operation as YcsbOperation;
+      const isDone = outcome?.ok === true && !outcome.miss;
+      if (kind === "insert") {
+        if (isDone) state.inserts.acknowledge(record);
+      } else if (field !== undefined && valueSeed !== undefined) {
+        state.written.note(record, field, isDone ? valueSeed : undefined);
+      }
+    },
+  };
 }
 
 /** The ten fields of a row as a connector found it. */
@@ -236,7 +213,7 @@ export function ycsbWorkload(letter: Letter): Workload {
           limit,
           concurrency: config.concurrency,
           load: (system) => load(system, records),
-          generator: (worker) => new YcsbGenerator(state, worker),
+          generator: (worker) => ycsbGenerator(state, worker),
           verify: (system) => verify(state, system),
         };
       };
