@@ -23,7 +23,8 @@
       }
     }
     register(target) {
-      if (!['object', 'function', 'symbol'].includes(typeof target) || target === null) {
+      const kind = typeof target;
+      if (target === null || (kind !== 'object' && kind !== 'function' && kind !== 'symbol')) {
         throw new TypeError('FinalizationRegistry.prototype.register: invalid target');
       }
     }
