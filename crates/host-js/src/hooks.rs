@@ -79,12 +79,12 @@ fn ask<S: Scope>(scope: &mut S, namespace: &S::Value) -> Result<Found<S::Kept, S
     let function = scope.module_hooks(&schema)?;
     let Some(function_hook) = scope.hook(&function) else {
         let got = scope.type_name(&function);
-        return Err(type_error(messages::expected_hooks_function(&got)));
+        return Err(type_error(messages::expected("hooks function", &got)));
     };
     let object = scope.call(&function_hook, &schema, std::slice::from_ref(namespace))?;
     if !scope.is_object(&object) {
         let got = scope.type_name(&object);
-        return Err(type_error(messages::expected_hooks_object(&got)));
+        return Err(type_error(messages::expected("hooks object", &got)));
     }
     read(scope, &object)
 }
@@ -153,7 +153,10 @@ fn extra<S: Scope>(
 
 fn no_function<S: Scope>(scope: &mut S, value: &S::Value, name: &str) -> Refused {
     let got = scope.type_name(value);
-    type_error(messages::expected_hook(name, &got))
+    type_error(messages::expected(
+        &format!("module function hook `{name}`"),
+        &got,
+    ))
 }
 
 /// The BSATN of the module definition.
@@ -167,7 +170,10 @@ pub(crate) fn describe<S: Scope>(
         Some(bytes) => Ok(bytes),
         None => {
             let got = scope.type_name(&description);
-            Err(type_error(messages::describe_returned(&got)))
+            Err(type_error(messages::expected(
+                "`Uint8Array` return from `__describe_module__`",
+                &got,
+            )))
         }
     }
 }

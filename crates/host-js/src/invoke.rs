@@ -214,7 +214,10 @@ fn returned<S: Scope>(
             Some((head, body)) => Ok(HookOutcome::Answered(head, body)),
             None => {
                 let got = scope.type_name(value);
-                Err(Failure::Type(messages::handler_returned(&got)))
+                Err(Failure::Type(messages::expected(
+                    messages::HANDLER_RETURNED,
+                    &got,
+                )))
             }
         },
     }

@@ -13,6 +13,8 @@ pub fn bad_http_request(error: impl std::fmt::Display) -> String {
 pub const PROCEDURE_RETURNED: &str = "Expected `Uint8Array` return from `__call_procedure__`";
 pub const VIEW_RETURNED: &str =
     "Expected an object with `data: Uint8Array` from the hook of a view";
+/// An array of two `Uint8Array`.
+pub const HANDLER_RETURNED: &str = "tuple return from `__call_http_handler__`";
 /// For modules of older packages.
 pub const NO_HTTP_HANDLER_HOOK: &str = "the module has no hook `__call_http_handler__`";
 /// A RangeError.
@@ -28,51 +30,17 @@ pub const END_SHORT_BACKTRACE: &str = "__spacetimedb_end_short_backtrace";
 /// The property of the object that `row_iter_bsatn_advance` throws.
 pub const BUFFER_TOO_SMALL: &str = "__buffer_too_small__";
 
-/// What a function expected; `got` is the name of the value's type (see the engines' `type_name`).
-pub fn expected_number(abi_type: &str, got: &str) -> String {
-    format!("Expected number for `{abi_type}`, got {got}")
-}
+/// The buffer of a row, relation or point.
+pub const BUFFER: &str = "buffer";
+/// The buffer of a scan or iterator function.
+pub const ARRAY_BUFFER: &str = "`ArrayBuffer`";
 
-pub fn expected_bigint(abi_type: &str, got: &str) -> String {
-    format!("Expected bigint for `{abi_type}`, got {got}")
+/// What was expected; `got` is the name of the value's type (see the engines' `type_name`).
+pub fn expected(what: &str, got: &str) -> String {
+    format!("Expected {what}, got {got}")
 }
 
 /// The value has the right type, but is too large, too small, or not integral.
 pub fn overflowed(abi_type: &str) -> String {
     format!("Value overflowed `{abi_type}`")
-}
-
-pub fn expected_string(got: &str) -> String {
-    format!("Expected `string`, got {got}")
-}
-
-pub fn describe_returned(got: &str) -> String {
-    format!("Expected `Uint8Array` return from `__describe_module__`, got {got}")
-}
-
-/// An array of two `Uint8Array` is expected.
-pub fn handler_returned(got: &str) -> String {
-    format!("Expected tuple return from `__call_http_handler__`, got {got}")
-}
-
-/// The argument is the buffer of a row, relation or point.
-pub fn expected_buffer(got: &str) -> String {
-    format!("Expected buffer, got {got}")
-}
-
-/// The argument is the buffer of a scan or iterator function.
-pub fn expected_array_buffer(got: &str) -> String {
-    format!("Expected `ArrayBuffer`, got {got}")
-}
-
-pub fn expected_hooks_function(got: &str) -> String {
-    format!("Expected hooks function, got {got}")
-}
-
-pub fn expected_hooks_object(got: &str) -> String {
-    format!("Expected hooks object, got {got}")
-}
-
-pub fn expected_hook(name: &str, got: &str) -> String {
-    format!("Expected module function hook `{name}`, got {got}")
 }

@@ -26,73 +26,51 @@ pub const VERSIONS: &[SysVersion] = &[
     SysVersion { major: 2, minor: 1 },
 ];
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum Function {
-    TableIdFromName,
-    IndexIdFromName,
-    TableRowCount,
-    TableScan,
-    IndexScanPoint,
-    IndexScanRange,
-    DeleteByIndexScanPoint,
-    DeleteByIndexScanRange,
-    DeleteAllByEq,
-    Insert,
-    Update,
-    Clear,
-    RowIterAdvance,
-    RowIterClose,
-    ConsoleLog,
-    ConsoleTimerStart,
-    ConsoleTimerEnd,
-    Identity,
-    GetJwtPayload,
-    VolatileScheduleImmediate,
-    ProcedureStartMutTx,
-    ProcedureCommitMutTx,
-    ProcedureAbortMutTx,
-    ProcedureHttpRequest,
+/// Declares the host functions, and the exports of the versions that brought them.
+macro_rules! functions {
+    ($($(#[$doc:meta])* $version:ident { $($function:ident = $name:literal,)+ })+) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[allow(missing_docs)]
+        pub enum Function {
+            $($($function,)+)+
+        }
+
+        $($(#[$doc])* pub const $version: &[(&str, Function)] = &[$(($name, Function::$function)),+];)+
+    };
 }
 
-/// The exports of version 2.0, besides `moduleHooks`.
-pub const SYS_2_0: &[(&str, Function)] = &[
-    ("table_id_from_name", Function::TableIdFromName),
-    ("index_id_from_name", Function::IndexIdFromName),
-    ("datastore_table_row_count", Function::TableRowCount),
-    ("datastore_table_scan_bsatn", Function::TableScan),
-    ("datastore_index_scan_point_bsatn", Function::IndexScanPoint),
-    ("datastore_index_scan_range_bsatn", Function::IndexScanRange),
-    (
-        "datastore_delete_by_index_scan_point_bsatn",
-        Function::DeleteByIndexScanPoint,
-    ),
-    (
-        "datastore_delete_by_index_scan_range_bsatn",
-        Function::DeleteByIndexScanRange,
-    ),
-    ("datastore_delete_all_by_eq_bsatn", Function::DeleteAllByEq),
-    ("datastore_insert_bsatn", Function::Insert),
-    ("datastore_update_bsatn", Function::Update),
-    ("row_iter_bsatn_advance", Function::RowIterAdvance),
-    ("row_iter_bsatn_close", Function::RowIterClose),
-    ("console_log", Function::ConsoleLog),
-    ("console_timer_start", Function::ConsoleTimerStart),
-    ("console_timer_end", Function::ConsoleTimerEnd),
-    ("identity", Function::Identity),
-    ("get_jwt_payload", Function::GetJwtPayload),
-    (
-        "volatile_nonatomic_schedule_immediate",
-        Function::VolatileScheduleImmediate,
-    ),
-    ("procedure_start_mut_tx", Function::ProcedureStartMutTx),
-    ("procedure_commit_mut_tx", Function::ProcedureCommitMutTx),
-    ("procedure_abort_mut_tx", Function::ProcedureAbortMutTx),
-    ("procedure_http_request", Function::ProcedureHttpRequest),
-];
-
-/// What version 2.1 added.
-pub const SYS_2_1: &[(&str, Function)] = &[("datastore_clear", Function::Clear)];
+functions! {
+    /// The exports of version 2.0, besides `moduleHooks`.
+    SYS_2_0 {
+        TableIdFromName = "table_id_from_name",
+        IndexIdFromName = "index_id_from_name",
+        TableRowCount = "datastore_table_row_count",
+        TableScan = "datastore_table_scan_bsatn",
+        IndexScanPoint = "datastore_index_scan_point_bsatn",
+        IndexScanRange = "datastore_index_scan_range_bsatn",
+        DeleteByIndexScanPoint = "datastore_delete_by_index_scan_point_bsatn",
+        DeleteByIndexScanRange = "datastore_delete_by_index_scan_range_bsatn",
+        DeleteAllByEq = "datastore_delete_all_by_eq_bsatn",
+        Insert = "datastore_insert_bsatn",
+        Update = "datastore_update_bsatn",
+        RowIterAdvance = "row_iter_bsatn_advance",
+        RowIterClose = "row_iter_bsatn_close",
+        ConsoleLog = "console_log",
+        ConsoleTimerStart = "console_timer_start",
+        ConsoleTimerEnd = "console_timer_end",
+        Identity = "identity",
+        GetJwtPayload = "get_jwt_payload",
+        VolatileScheduleImmediate = "volatile_nonatomic_schedule_immediate",
+        ProcedureStartMutTx = "procedure_start_mut_tx",
+        ProcedureCommitMutTx = "procedure_commit_mut_tx",
+        ProcedureAbortMutTx = "procedure_abort_mut_tx",
+        ProcedureHttpRequest = "procedure_http_request",
+    }
+    /// What version 2.1 added.
+    SYS_2_1 {
+        Clear = "datastore_clear",
+    }
+}
 
 /// The exports of a virtual module.
 #[derive(Clone, Copy, Debug)]

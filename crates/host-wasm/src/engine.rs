@@ -8,10 +8,10 @@ use lightcone_host::{
 use wasmtime::{Config, Engine, Linker, Module, OptLevel, Strategy, WasmFeatures};
 
 use crate::code_cache::{CodeCache, CodeCacheOptions, CodeId};
-use crate::imports::Waits;
 use crate::instance::WasmModule;
 use crate::mappings::Mappings;
 use crate::state::State;
+use crate::waits::Waits;
 use crate::{check, compilers, estimate, imports};
 
 /// All that stable Rust, clang and the compilers of C# emit. Other features only add code that a hostile program can reach; a

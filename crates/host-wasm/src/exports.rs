@@ -1,18 +1,19 @@
 //! The exports that are called (spec 03 §11): names, parameters, and errors.
 
 use lightcone_host::{
-    CallHandles, HandlerResponse, HostEnv, HostError, HostTrap, LimitKind, ProcedureOutcome,
-    ReducerCall,
+    CallHandles, HandlerResponse, HostError, HostTrap, LimitKind, ProcedureCall, ProcedureOutcome,
+    ProcedureResult, ReducerCall,
 };
-use wasmtime::{Store, TypedFunc};
+use wasmtime::{Instance, Store, TypedFunc};
 
 use crate::state::{with_refused_memory, State};
 use crate::trap::{end_call, explain, GuestFailure};
+use crate::waits::Waits;
 
 pub(crate) const CALL_VIEW: &str = "__call_view__";
 pub(crate) const CALL_VIEW_ANON: &str = "__call_view_anon__";
-pub(crate) const CALL_PROCEDURE: &str = "__call_procedure__";
-pub(crate) const CALL_HTTP_HANDLER: &str = "__call_http_handler__";
+const CALL_PROCEDURE: &str = "__call_procedure__";
+const CALL_HTTP_HANDLER: &str = "__call_http_handler__";
 
 /// id, sender, connection id, timestamp, args, sink for the error text or the result.
 pub(crate) type CallFunction = TypedFunc<(u32, u64, u64, u64, u64, u64, u64, i64, u32, u32), i32>;
@@ -24,7 +25,7 @@ pub(crate) type ViewFunction = TypedFunc<(u32, u64, u64, u64, u64, u32, u32), i3
 pub(crate) type AnonymousViewFunction = TypedFunc<(u32, u32, u32), i32>;
 
 /// id, timestamp, request, its body, sink for the response, sink for its body.
-pub(crate) type HandlerFunction = TypedFunc<(u32, i64, u32, u32, u32, u32), i32>;
+type HandlerFunction = TypedFunc<(u32, i64, u32, u32, u32, u32), i32>;
 
 /// The parameters of `__call_reducer__` and `__call_procedure__` (§11.2).
 #[inline]
@@ -48,39 +49,115 @@ pub(crate) fn params(
     )
 }
 
-pub(crate) fn response(
-    env: &mut HostEnv,
-    head_sink: u32,
-    body_sink: u32,
-) -> wasmtime::Result<HandlerResponse> {
-    Ok(HandlerResponse {
-        head: env.take_sink(head_sink).map_err(end_call)?,
-        body: env.take_sink(body_sink).map_err(end_call)?,
-    })
+/// The functions of procedures and HTTP handlers, in modules that have some.
+pub(crate) struct ProcedureExports {
+    procedure: Option<CallFunction>,
+    http_handler: Option<HandlerFunction>,
 }
 
-#[cold]
-pub(crate) fn not_exported<R>(
-    kind: &str,
-    call: &ReducerCall<'_>,
-    export: &str,
-) -> ProcedureOutcome<R> {
-    ProcedureOutcome::Failed {
-        message: format!(
+/// The code and the result of a procedure or handler; None if the module does not export its function.
+type Called = Option<(i32, ProcedureResult)>;
+
+impl ProcedureExports {
+    /// Their types were checked at compilation.
+    pub(crate) fn of(store: &mut Store<State>, instance: &Instance) -> ProcedureExports {
+        ProcedureExports {
+            procedure: instance.get_typed_func(&mut *store, CALL_PROCEDURE).ok(),
+            http_handler: instance.get_typed_func(store, CALL_HTTP_HANDLER).ok(),
+        }
+    }
+
+    pub(crate) async fn call(
+        &self,
+        store: &mut Store<State>,
+        call: &ProcedureCall<'_>,
+        handles: CallHandles,
+        waits: Waits,
+    ) -> wasmtime::Result<Called> {
+        match call.body {
+            None => self.call_procedure(store, &call.call, handles, waits).await,
+            Some(body) => {
+                self.call_handler(store, (&call.call, body), handles, waits)
+                    .await
+            }
+        }
+    }
+
+    async fn call_procedure(
+        &self,
+        store: &mut Store<State>,
+        call: &ReducerCall<'_>,
+        handles: CallHandles,
+        waits: Waits,
+    ) -> wasmtime::Result<Called> {
+        let Some(function) = &self.procedure else {
+            return Ok(None);
+        };
+        let params = params(call, handles);
+        let code = match waits {
+            Waits::Blocking => function.call(&mut *store, params)?,
+            Waits::Suspending => function.call_async(&mut *store, params).await?,
+        };
+        let value = store.data_mut().env.take_sink(handles.sink);
+        let value = ProcedureResult::Value(value.map_err(end_call)?);
+        Ok(Some((code, value)))
+    }
+
+    async fn call_handler(
+        &self,
+        store: &mut Store<State>,
+        (call, body): (&ReducerCall<'_>, &[u8]),
+        handles: CallHandles,
+        waits: Waits,
+    ) -> wasmtime::Result<Called> {
+        let Some(function) = &self.http_handler else {
+            return Ok(None);
+        };
+        let (request, head_sink) = (handles.args, handles.sink);
+        let env = &mut store.data_mut().env;
+        let body = env.open_source(body).map_err(end_call)?;
+        let body_sink = env.open_sink();
+        let timestamp = call.timestamp.0;
+        let params = (call.id, timestamp, request, body, head_sink, body_sink);
+        let code = match waits {
+            Waits::Blocking => function.call(&mut *store, params)?,
+            Waits::Suspending => function.call_async(&mut *store, params).await?,
+        };
+        let env = &mut store.data_mut().env;
+        let response = HandlerResponse {
+            head: env.take_sink(head_sink).map_err(end_call)?,
+            body: env.take_sink(body_sink).map_err(end_call)?,
+        };
+        Ok(Some((code, ProcedureResult::Response(response))))
+    }
+}
+
+/// Whether the instance must be replaced.
+pub(crate) fn poisons(called: &Result<Called, Failure>) -> bool {
+    !matches!(called, Ok(None | Some((0, _))))
+}
+
+pub(crate) fn outcome(
+    called: Result<Called, Failure>,
+    call: &ProcedureCall<'_>,
+) -> ProcedureOutcome<ProcedureResult> {
+    let (kind, export) = match call.body {
+        None => ("procedure", CALL_PROCEDURE),
+        Some(_) => ("http handler", CALL_HTTP_HANDLER),
+    };
+    let message = match called {
+        Ok(Some((0, result))) => return ProcedureOutcome::Returned(result),
+        Err(Failure::TimedOut(message)) => return ProcedureOutcome::TimedOut { message },
+        Err(Failure::Fatal(message)) => message,
+        Ok(Some((code, _))) => format!(
+            "`{export}` returned unexpected code {code}. Procedures should return code 0 or trap."
+        ),
+        Ok(None) => format!(
             "Module defines {kind} {} but does not export `{export}`",
-            call.name
+            call.call.name
         ),
-    }
-}
-
-/// For a procedure or handler that returned a code other than 0.
-#[cold]
-pub(crate) fn unexpected_code<R>(name: &str, code: i32) -> ProcedureOutcome<R> {
-    ProcedureOutcome::Failed {
-        message: format!(
-            "`{name}` returned unexpected code {code}. Procedures should return code 0 or trap."
-        ),
-    }
+    };
+    ProcedureOutcome::Failed { message }
 }
 
 pub(crate) enum Failure {
@@ -100,13 +177,6 @@ impl Failure {
             }
             GuestFailure::Limit(limit) => Failure::Fatal(limit.to_string()),
             GuestFailure::Trapped(message) => Failure::Fatal(with_refused_memory(message, state)),
-        }
-    }
-
-    pub(crate) fn outcome<R>(self) -> ProcedureOutcome<R> {
-        match self {
-            Failure::TimedOut(message) => ProcedureOutcome::TimedOut { message },
-            Failure::Fatal(message) => ProcedureOutcome::Failed { message },
         }
     }
 }

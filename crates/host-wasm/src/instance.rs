@@ -5,24 +5,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lightcone_host::clock::ticks;
 use lightcone_host::{
     lend, on_own_stack, CallHandles, HandlerResponse, HoldsEnv, HostEnv, HostError,
-    InstanceOptions, Interrupt, Lent, LoadedModule, ModuleInstance, OpenTransaction,
-    ProcedureOutcome, ReadSet, ReadView, ReducerCall, ReducerOutcome, Reservation,
+    InstanceOptions, Interrupt, Lent, LoadedModule, ModuleInstance, OpenTransaction, ProcedureCall,
+    ProcedureOutcome, ProcedureResult, ReadSet, ReadView, ReducerCall, ReducerOutcome, Reservation,
     SuspendableInstance, Suspended, Transactions, ViewCall, ViewOutcome,
 };
-use wasmtime::{
-    Instance, InstancePre, Store, StoreContextMut, Trap, UpdateDeadline, WasmParams, WasmResults,
-};
+use wasmtime::{InstancePre, Store, StoreContextMut, Trap, UpdateDeadline};
 
 use crate::check::LoadSteps;
 use crate::exports::{
-    load_error, not_exported, params, response, unexpected_code, AnonymousViewFunction,
-    CallFunction, Failure, HandlerFunction, ViewFunction, CALL_HTTP_HANDLER, CALL_PROCEDURE,
-    CALL_VIEW, CALL_VIEW_ANON,
+    outcome, params, poisons, AnonymousViewFunction, CallFunction, Failure, ProcedureExports,
+    ViewFunction, CALL_VIEW, CALL_VIEW_ANON,
 };
+use crate::load::{new_store, Loading};
 use crate::mappings::Mappings;
 use crate::state::State;
 use crate::suspendable::SuspendableWasm;
 use crate::trap::end_call;
+use crate::waits::{at_once, Waits};
 
 pub(crate) struct WasmModule {
     linked: InstancePre<State>,
@@ -113,10 +112,7 @@ pub(crate) struct WasmInstance {
     store: Store<State>,
     _mappings: Reservation,
     call_reducer: CallFunction,
-    /// None in modules without procedures.
-    call_procedure: Option<CallFunction>,
-    /// None in modules without HTTP handlers.
-    call_http_handler: Option<HandlerFunction>,
+    procedures: ProcedureExports,
     /// None in modules without views.
     call_view: Option<ViewFunction>,
     call_view_anon: Option<AnonymousViewFunction>,
@@ -141,53 +137,28 @@ impl WasmInstance {
             ticks(env.limits().call_ms_max),
         );
         let mappings = mappings.take()?;
-        let mut store = Store::new(linked.module().engine(), State::new(env));
-        store.limiter(|state| &mut state.limiter);
+        let mut store = new_store(linked, env);
         // One time limit for everything up to the description.
         store.set_epoch_deadline(load_ticks);
-        let instance = linked
-            .instantiate(&mut store)
-            .map_err(|error| load_error(&store, "the start function", error, stack_bytes_max))?;
-        let memory = instance
-            .get_memory(&mut store, "memory")
-            .ok_or(HostError::NoMemory)?;
-        store.data_mut().memory = Some(memory);
-
-        let mut phase = LoadPhase {
-            store,
-            instance,
-            stack_bytes_max,
-        };
-        if steps.initialize {
-            phase.call::<(), ()>("_initialize", ())?;
-        }
-        for preinit in &steps.preinits {
-            phase.call::<(), ()>(preinit, ())?;
-        }
-        if steps.setup {
-            phase.setup()?;
-        }
-        let description = phase.describe()?;
-        let LoadPhase {
+        let loading = Loading::run(linked, steps, stack_bytes_max, store, Waits::Blocking);
+        let (loading, description) = at_once(loading)?;
+        let Loading {
             mut store,
             instance,
             ..
-        } = phase;
+        } = loading;
         let call_reducer = instance
             .get_typed_func(&mut store, "__call_reducer__")
             .map_err(|error| HostError::Instantiate(error.to_string()))?;
         // Their types were checked at compilation.
-        let call_procedure = instance.get_typed_func(&mut store, CALL_PROCEDURE).ok();
-        let call_http_handler = instance.get_typed_func(&mut store, CALL_HTTP_HANDLER).ok();
         let call_view = instance.get_typed_func(&mut store, CALL_VIEW).ok();
         let call_view_anon = instance.get_typed_func(&mut store, CALL_VIEW_ANON).ok();
         Ok((
             WasmInstance {
-                store,
                 _mappings: mappings,
                 call_reducer,
-                call_procedure,
-                call_http_handler,
+                procedures: ProcedureExports::of(&mut store, &instance),
+                store,
                 call_view,
                 call_view_anon,
                 call_ticks,
@@ -243,21 +214,21 @@ impl WasmInstance {
         self.store.set_epoch_deadline(self.call_ticks);
     }
 
-    fn run_procedure<R>(
+    fn run_procedure(
         &mut self,
         transactions: &mut dyn Transactions,
-        call: &ReducerCall<'_>,
-        name: &str,
-        export: impl FnOnce(&mut WasmInstance, CallHandles) -> wasmtime::Result<(i32, R)>,
-    ) -> ProcedureOutcome<R> {
-        match self.run(Lent::Transactions(transactions), call, export) {
-            Ok((0, returned)) => ProcedureOutcome::Returned(returned),
-            Ok((code, _)) => {
-                self.poisoned = true;
-                unexpected_code(name, code)
-            }
-            Err(failure) => failure.outcome(),
-        }
+        call: &ProcedureCall<'_>,
+    ) -> ProcedureOutcome<ProcedureResult> {
+        let called = self.run(
+            Lent::Transactions(transactions),
+            &call.call,
+            |instance, handles| {
+                let (procedures, store) = (&instance.procedures, &mut instance.store);
+                at_once(procedures.call(store, call, handles, Waits::Blocking))
+            },
+        );
+        self.poisoned |= poisons(&called);
+        outcome(called, call)
     }
 
     #[cold]
@@ -331,13 +302,14 @@ impl ModuleInstance for WasmInstance {
         transactions: &mut dyn Transactions,
         call: &ReducerCall<'_>,
     ) -> ProcedureOutcome {
-        let Some(function) = self.call_procedure.clone() else {
-            return not_exported("procedure", call, CALL_PROCEDURE);
+        let call = ProcedureCall {
+            call: *call,
+            body: None,
         };
-        self.run_procedure(transactions, call, CALL_PROCEDURE, |instance, handles| {
-            let code = function.call(&mut instance.store, params(call, handles))?;
-            let value = instance.env().take_sink(handles.sink);
-            Ok((code, value.map_err(end_call)?))
+        let outcome = self.run_procedure(transactions, &call);
+        outcome.map(|result| match result {
+            ProcedureResult::Value(value) => value,
+            ProcedureResult::Response(_) => unreachable!("only a handler responds"),
         })
     }
 
@@ -347,26 +319,15 @@ impl ModuleInstance for WasmInstance {
         call: &ReducerCall<'_>,
         body: &[u8],
     ) -> ProcedureOutcome<HandlerResponse> {
-        let Some(function) = self.call_http_handler.clone() else {
-            return not_exported("http handler", call, CALL_HTTP_HANDLER);
+        let call = ProcedureCall {
+            call: *call,
+            body: Some(body),
         };
-        self.run_procedure(
-            transactions,
-            call,
-            CALL_HTTP_HANDLER,
-            |instance, handles| {
-                let (request, head_sink) = (handles.args, handles.sink);
-                let env = instance.env();
-                let body = env.open_source(body).map_err(end_call)?;
-                let body_sink = env.open_sink();
-                let timestamp = call.timestamp.0;
-                let code = function.call(
-                    &mut instance.store,
-                    (call.id, timestamp, request, body, head_sink, body_sink),
-                )?;
-                Ok((code, response(instance.env(), head_sink, body_sink)?))
-            },
-        )
+        let outcome = self.run_procedure(transactions, &call);
+        outcome.map(|result| match result {
+            ProcedureResult::Response(response) => response,
+            ProcedureResult::Value(_) => unreachable!("a handler responds"),
+        })
     }
 
     fn call_view(
@@ -424,49 +385,5 @@ impl WasmInstance {
             Err(Failure::Fatal(message)) => ViewOutcome::Failed { message },
             Err(Failure::TimedOut(message)) => ViewOutcome::TimedOut { message },
         }
-    }
-}
-
-struct LoadPhase {
-    store: Store<State>,
-    instance: Instance,
-    stack_bytes_max: usize,
-}
-
-impl LoadPhase {
-    fn call<P: WasmParams, R: WasmResults>(
-        &mut self,
-        export: &str,
-        params: P,
-    ) -> Result<R, HostError> {
-        let function = self
-            .instance
-            .get_typed_func::<P, R>(&mut self.store, export)
-            .map_err(|error| HostError::Instantiate(error.to_string()))?;
-        function
-            .call(&mut self.store, params)
-            .map_err(|error| load_error(&self.store, export, error, self.stack_bytes_max))
-    }
-
-    fn setup(&mut self) -> Result<(), HostError> {
-        let sink = self.store.data_mut().env.open_sink();
-        let code = self.call::<u32, i32>("__setup__", sink)?;
-        let env = &mut self.store.data_mut().env;
-        let text = String::from_utf8_lossy(env.sink_content(sink)).into_owned();
-        env.end_call();
-        match code {
-            0 => Ok(()),
-            1 => Err(HostError::Setup(text)),
-            code => Err(HostError::SetupCode(code)),
-        }
-    }
-
-    fn describe(&mut self) -> Result<Vec<u8>, HostError> {
-        let sink = self.store.data_mut().env.open_sink();
-        self.call::<u32, ()>("__describe_module__", sink)?;
-        let env = &mut self.store.data_mut().env;
-        let description = env.sink_content(sink).to_vec();
-        env.end_call();
-        Ok(description)
     }
 }

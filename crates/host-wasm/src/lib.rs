@@ -31,6 +31,7 @@ mod estimate;
 mod exports;
 mod imports;
 mod instance;
+mod load;
 mod mappings;
 mod memory;
 mod state;

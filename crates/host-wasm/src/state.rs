@@ -112,10 +112,7 @@ impl ResourceLimiter for Limiter {
         let bytes = self.memory.bytes().saturating_add(growing);
         self.growing_bytes = 0;
         let limit = match bytes > self.memory_bytes_max {
-            true => Some(HostTrap::Limit {
-                kind: LimitKind::Memory,
-                limit: self.memory_bytes_max as u64,
-            }),
+            true => Some(HostTrap::limit(LimitKind::Memory, self.memory_bytes_max)),
             false => self.memory.grow(growing).err().map(trap_of),
         };
         if let Some(limit) = limit {

@@ -23,10 +23,7 @@ pub(crate) fn explain(error: &wasmtime::Error, stack_bytes_max: usize) -> GuestF
     ) {
         (Some(Trap::Interrupt), _) => return GuestFailure::TimedOut,
         (Some(Trap::StackOverflow), _) => {
-            return GuestFailure::Limit(HostTrap::Limit {
-                kind: LimitKind::Stack,
-                limit: stack_bytes_max as u64,
-            })
+            return GuestFailure::Limit(HostTrap::limit(LimitKind::Stack, stack_bytes_max))
         }
         (_, Some(limit @ HostTrap::Limit { .. })) => return GuestFailure::Limit(limit.clone()),
         (Some(trap), _) => trap.to_string(),

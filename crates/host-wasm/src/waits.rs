@@ -1,5 +1,9 @@
 //! Host calls that wait (spec 03 §10, §13), for instances that block their thread and for those that are suspended.
 
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
 use lightcone_host::clock::ticks;
 use lightcone_host::{AbiError, Errno, HostEnv, HostTrap, HttpRequest, HttpSources, Waiting};
 use lightcone_types::bsatn::{Decode as _, Reader};
@@ -14,125 +18,119 @@ const START: &str = "procedure_start_mut_tx";
 const SLEEP: &str = "procedure_sleep_until";
 const REQUEST: &str = "procedure_http_request";
 
-/// Places in guest memory: the request, its body, and its answer.
-#[derive(Clone, Copy)]
-struct RequestPlace {
-    request: (u32, u32),
-    body: (u32, u32),
-    out: u32,
+/// How a host call waits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waits {
+    /// Its thread is blocked.
+    Blocking,
+    /// Its thread has other calls meanwhile.
+    Suspending,
 }
 
-pub(crate) fn define_blocking(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    linker.func_wrap(MODULE, START, |mut caller: Caller<'_, State>, out: u32| {
-        let mut waiting = None;
-        let asked = host_call(&mut caller, |_, env| {
-            waiting = env.ask_transaction()?;
-            Ok(0)
-        })?;
-        if asked != 0 {
-            return Ok(asked);
-        }
-        block(&mut caller, waiting);
-        host_call(&mut caller, |memory, env| started(memory, env, out))
-    })?;
-    linker.func_wrap(
-        MODULE,
-        SLEEP,
-        |mut caller: Caller<'_, State>, wake_us: i64| -> wasmtime::Result<i64> {
-            let waiting = caller.data_mut().env.ask_sleep(wake_us).map_err(end_call)?;
-            block(&mut caller, waiting);
-            caller.data_mut().env.slept().map_err(end_call)
-        },
-    )?;
-    linker.func_wrap(
-        MODULE,
-        REQUEST,
-        |mut caller: Caller<'_, State>,
-         request: u32,
-         request_len: u32,
-         body: u32,
-         body_len: u32,
-         out: u32| {
-            let place = RequestPlace {
-                request: (request, request_len),
-                body: (body, body_len),
-                out,
-            };
-            let mut waiting = None;
-            let asked = host_call(&mut caller, |memory, env| {
-                waiting = ask(memory, env, place)?;
-                Ok(0)
+/// The result of a future that is never suspended: with [`Waits::Blocking`] it blocks the thread instead.
+pub(crate) fn at_once<R>(future: impl Future<Output = R>) -> R {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(result) => result,
+        Poll::Pending => unreachable!("what blocks its thread is never suspended"),
+    }
+}
+
+/// Places in guest memory: the request with its length, its body with its length, and its answer.
+type RequestPlace = (u32, u32, u32, u32, u32);
+
+pub(crate) fn define(linker: &mut Linker<State>, waits: Waits) -> wasmtime::Result<()> {
+    match waits {
+        Waits::Blocking => {
+            linker.func_wrap(MODULE, START, |caller: Caller<'_, State>, out: u32| {
+                at_once(start(caller, out, Waits::Blocking))
             })?;
-            if asked != 0 {
-                return Ok(asked);
-            }
-            block(&mut caller, waiting);
-            host_call(&mut caller, |memory, env| answered(memory, env, place))
-        },
-    )?;
+            linker.func_wrap(MODULE, SLEEP, |caller: Caller<'_, State>, wake_us: i64| {
+                at_once(sleep(caller, wake_us, Waits::Blocking))
+            })?;
+            linker.func_wrap(
+                MODULE,
+                REQUEST,
+                |caller: Caller<'_, State>, a: u32, b: u32, c: u32, d: u32, out: u32| {
+                    at_once(request(caller, (a, b, c, d, out), Waits::Blocking))
+                },
+            )?;
+        }
+        Waits::Suspending => {
+            linker.func_wrap_async(
+                MODULE,
+                START,
+                |caller: Caller<'_, State>, (out,): (u32,)| {
+                    Box::new(start(caller, out, Waits::Suspending))
+                },
+            )?;
+            linker.func_wrap_async(MODULE, SLEEP, |caller: Caller<'_, State>, (us,): (i64,)| {
+                Box::new(sleep(caller, us, Waits::Suspending))
+            })?;
+            linker.func_wrap_async(
+                MODULE,
+                REQUEST,
+                |caller: Caller<'_, State>, at: RequestPlace| {
+                    Box::new(request(caller, at, Waits::Suspending))
+                },
+            )?;
+        }
+    }
     Ok(())
 }
 
-pub(crate) fn define_suspending(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    linker.func_wrap_async(
-        MODULE,
-        START,
-        |mut caller: Caller<'_, State>, (out,): (u32,)| {
-            Box::new(async move {
-                let mut waiting = None;
-                let asked = host_call(&mut caller, |_, env| {
-                    waiting = env.ask_transaction()?;
-                    Ok(0)
-                })?;
-                if asked != 0 {
-                    return Ok(asked);
-                }
-                suspend(waiting).await;
-                while let Some(again) = caller.data_mut().env.ask_transaction_again() {
-                    suspend(Some(again)).await;
-                }
-                host_call(&mut caller, |memory, env| started(memory, env, out))
-            })
-        },
-    )?;
-    linker.func_wrap_async(
-        MODULE,
-        SLEEP,
-        |mut caller: Caller<'_, State>, (wake_us,): (i64,)| {
-            Box::new(async move {
-                let waiting = caller.data_mut().env.ask_sleep(wake_us).map_err(end_call)?;
-                suspend(waiting).await;
-                go_on(&mut caller);
-                caller.data_mut().env.slept().map_err(end_call)
-            })
-        },
-    )?;
-    linker.func_wrap_async(
-        MODULE,
-        REQUEST,
-        |mut caller: Caller<'_, State>,
-         (request, request_len, body, body_len, out): (u32, u32, u32, u32, u32)| {
-            Box::new(async move {
-                let place = RequestPlace {
-                    request: (request, request_len),
-                    body: (body, body_len),
-                    out,
-                };
-                let mut waiting = None;
-                let asked = host_call(&mut caller, |memory, env| {
-                    waiting = ask(memory, env, place)?;
-                    Ok(0)
-                })?;
-                if asked != 0 {
-                    return Ok(asked);
-                }
-                suspend(waiting).await;
-                go_on(&mut caller);
-                host_call(&mut caller, |memory, env| answered(memory, env, place))
-            })
-        },
-    )?;
-    Ok(())
+async fn start(mut caller: Caller<'_, State>, out: u32, waits: Waits) -> wasmtime::Result<u32> {
+    let mut waiting = None;
+    let asked = host_call(&mut caller, |_, env| {
+        waiting = env.ask_transaction()?;
+        Ok(0)
+    })?;
+    if asked != 0 {
+        return Ok(asked);
+    }
+    if waits == Waits::Blocking {
+        block(&mut caller, waiting);
+    } else {
+        suspend(waiting).await;
+        while let Some(again) = caller.data_mut().env.ask_transaction_again() {
+            suspend(Some(again)).await;
+        }
+    }
+    host_call(&mut caller, |memory, env| started(memory, env, out))
+}
+
+async fn sleep(mut caller: Caller<'_, State>, wake_us: i64, waits: Waits) -> wasmtime::Result<i64> {
+    let waiting = caller.data_mut().env.ask_sleep(wake_us).map_err(end_call)?;
+    waits.wait(&mut caller, waiting).await;
+    caller.data_mut().env.slept().map_err(end_call)
+}
+
+async fn request(
+    mut caller: Caller<'_, State>,
+    place: RequestPlace,
+    waits: Waits,
+) -> wasmtime::Result<u32> {
+    let mut waiting = None;
+    let asked = host_call(&mut caller, |memory, env| {
+        waiting = ask(memory, env, place)?;
+        Ok(0)
+    })?;
+    if asked != 0 {
+        return Ok(asked);
+    }
+    waits.wait(&mut caller, waiting).await;
+    host_call(&mut caller, |memory, env| answered(memory, env, place.4))
+}
+
+impl Waits {
+    /// After a wait a call has its whole time again.
+    async fn wait(self, caller: &mut Caller<'_, State>, waiting: Option<Waiting>) {
+        if self == Waits::Blocking {
+            return block(caller, waiting);
+        }
+        suspend(waiting).await;
+        let state = caller.data_mut();
+        state.ticks_left = ticks(state.env.limits().call_ms_max);
+    }
 }
 
 /// The time does not count against the call.
@@ -153,41 +151,39 @@ async fn suspend(waiting: Option<Waiting>) {
     }
 }
 
-/// After a wait a call has its whole time again.
-fn go_on(caller: &mut Caller<'_, State>) {
-    let state = caller.data_mut();
-    state.ticks_left = ticks(state.env.limits().call_ms_max);
-}
-
 fn started(memory: &mut [u8], env: &mut HostEnv, out: u32) -> Result<u32, AbiError> {
     let now = env.open_transaction()?;
     write(memory, out, &now.to_le_bytes())?;
     Ok(0)
 }
 
-fn ask(memory: &[u8], env: &mut HostEnv, place: RequestPlace) -> Result<Option<Waiting>, AbiError> {
+fn ask(
+    memory: &[u8],
+    env: &mut HostEnv,
+    (request, request_len, body, body_len, _): RequestPlace,
+) -> Result<Option<Waiting>, AbiError> {
     // A reducer has a transaction too, but no errno for this (03 §6.1).
     if !env.is_procedure() {
         return Err(HostTrap::AsyncOnly(REQUEST).into());
     }
-    let head = slice(memory, place.request.0, place.request.1)?;
-    let body = slice(memory, place.body.0, place.body.1)?;
+    let head = slice(memory, request, request_len)?;
+    let body = slice(memory, body, body_len)?;
     let Ok(request) = HttpRequest::decode(&mut Reader::new(head)) else {
         return Err(Errno::BSATN_DECODE_ERROR.into());
     };
     env.ask_http(request, body)
 }
 
-fn answered(memory: &mut [u8], env: &mut HostEnv, place: RequestPlace) -> Result<u32, AbiError> {
+fn answered(memory: &mut [u8], env: &mut HostEnv, out: u32) -> Result<u32, AbiError> {
     let outcome = env.http_answer()?;
     match env.http_sources(outcome)? {
         HttpSources::Response(head, body) => {
-            write_u32(memory, place.out, head)?;
-            write_u32(memory, place.out.wrapping_add(4), body)?;
+            write_u32(memory, out, head)?;
+            write_u32(memory, out.wrapping_add(4), body)?;
             Ok(0)
         }
         HttpSources::Failed(text) => {
-            write_u32(memory, place.out, text)?;
+            write_u32(memory, out, text)?;
             Ok(Errno::HTTP_ERROR.number().into())
         }
     }

@@ -163,11 +163,7 @@ impl Access {
         // SAFETY: lent for longer than `self` is borrowed, and nothing that came from it is in use.
         let transactions = unsafe { transactions.as_mut() };
         if transactions.committed_bytes() >= bytes_max {
-            return Err(HostTrap::Limit {
-                kind: LimitKind::ProcedureBytes,
-                limit: bytes_max as u64,
-            }
-            .into());
+            return Err(HostTrap::limit(LimitKind::ProcedureBytes, bytes_max).into());
         }
         Ok(transactions.ask(Ask::Transaction))
     }

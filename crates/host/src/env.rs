@@ -8,7 +8,7 @@ mod writes;
 use std::sync::Arc;
 
 use lightcone_accounts::{Account, Counted, Kind, Terms};
-use lightcone_engine::{DatastoreError, RangeBounds, RowBuffer, ST_CONNECTION_CREDENTIALS_ID};
+use lightcone_engine::{DatastoreError, RowBuffer, ST_CONNECTION_CREDENTIALS_ID};
 use lightcone_limits::HostLimits;
 use lightcone_table::ReadSet;
 use lightcone_types::bsatn::Reader;
@@ -348,20 +348,6 @@ fn jwt_payload(credentials: &RowBuffer) -> &str {
         .unwrap_or_default()
 }
 
-fn range_bounds<'a>(
-    prefix: &'a [u8],
-    prefix_elems: u16,
-    start: &'a [u8],
-    end: &'a [u8],
-) -> RangeBounds<'a> {
-    RangeBounds {
-        prefix,
-        prefix_columns: usize::from(prefix_elems),
-        start,
-        end,
-    }
-}
-
 #[cold]
 fn failed(error: DatastoreError) -> AbiError {
     match error.errno().and_then(Errno::from_number) {
@@ -377,7 +363,7 @@ mod tests {
     use lightcone_types::{IndexId, TableId};
 
     use super::*;
-    use crate::ConsoleRecord;
+    use crate::{ConsoleRecord, RangeBounds};
 
     #[derive(Default)]
     struct Lines(Mutex<Vec<String>>);
@@ -409,7 +395,7 @@ mod tests {
         assert_eq!(env.table_scan(TableId(1)).unwrap_err(), two);
         assert_eq!(env.index_scan_point(IndexId(1), &[]).unwrap_err(), two);
         assert_eq!(
-            env.index_scan_range(IndexId(1), &[], 0, &[2], &[2])
+            env.index_scan_range(IndexId(1), RangeBounds::of_first(&[2], &[2]))
                 .unwrap_err(),
             two
         );
@@ -420,7 +406,7 @@ mod tests {
         );
         assert_eq!(env.delete_by_index_point(IndexId(1), &[]).unwrap_err(), two);
         assert_eq!(
-            env.delete_by_index_range(IndexId(1), &[], 0, &[2], &[2])
+            env.delete_by_index_range(IndexId(1), RangeBounds::of_first(&[2], &[2]))
                 .unwrap_err(),
             two
         );
@@ -431,10 +417,7 @@ mod tests {
             env.procedure_commit_mut_tx().unwrap_err(),
             AbiError::Errno(Errno::TRANSACTION_NOT_ANONYMOUS)
         );
-        assert!(matches!(
-            env.procedure_start_mut_tx(),
-            Err(AbiError::Trap(_))
-        ));
+        assert!(matches!(env.ask_transaction(), Err(AbiError::Trap(_))));
     }
 
     #[test]

@@ -76,95 +76,53 @@ pub enum HostTrap {
     Internal(Box<str>),
 }
 
-/// The limits whose excess ends a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum LimitKind {
-    /// [`crate::HostLimits::call_ms_max`]
-    #[error("the call ran too long and was stopped")]
-    CallTime,
-    /// [`crate::HostLimits::load_ms_max`]
-    #[error("the module took too long to load and was stopped")]
-    LoadTime,
-    /// [`crate::HostLimits::memory_bytes_max`]
-    #[error("the module asked for more memory than it may have")]
-    Memory,
-    /// [`crate::HostLimits::stack_bytes_max`]
-    #[error("the module's call stack is exhausted")]
-    Stack,
-    /// [`crate::HostLimits::iterators_max`]
-    #[error("the module holds too many open row iterators")]
-    Iterators,
-    /// [`crate::HostLimits::iterator_bytes_max`]
-    #[error("the module's open row iterators hold too many bytes")]
-    IteratorBytes,
-    /// [`crate::HostLimits::sources_max`]
-    #[error("the module holds too many unread byte sources")]
-    Sources,
-    /// [`crate::HostLimits::source_bytes_max`]
-    #[error("the module's unread byte sources hold too many bytes")]
-    SourceBytes,
-    /// [`crate::HostLimits::console_timers_max`]
-    #[error("the module has too many running console timers")]
-    ConsoleTimers,
-    /// [`crate::HostLimits::procedure_transaction_ms_max`]
-    #[error("a transaction of a procedure held up the others for too long and was rolled back")]
-    TransactionTime,
-    /// [`crate::HostLimits::procedure_seconds_max`]
-    #[error("the procedure took too long and was stopped")]
-    ProcedureTime,
-    /// `limits.procedure-memory-bytes-max`
-    #[error("the instances of the database's procedures have no more memory")]
-    ProcedureMemory,
-    /// `limits.procedures-memory-percent`
-    #[error("the calls beside the writers of all databases have no more memory")]
-    AllProceduresMemory,
-    /// `limits.immediate-calls-max`
-    #[error("too many calls wait that were to run immediately")]
-    ImmediateCalls,
-    /// [`crate::HostLimits::procedure_bytes_max`]
-    #[error("the transactions of a procedure changed too much")]
-    ProcedureBytes,
+macro_rules! limit_kinds {
+    ($($kind:ident $name:literal $code:ident $text:literal;)+) => {
+        /// The limits whose excess ends a call.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+        pub enum LimitKind {
+            $(#[doc = concat!("`limits.", $name, "`")] #[error($text)] $kind,)+
+        }
+
+        impl LimitKind {
+            /// The configuration key of the limit.
+            pub fn name(self) -> &'static str {
+                match self { $(LimitKind::$kind => $name,)+ }
+            }
+
+            /// The stable error code; `docs/errors/` has a page for it.
+            pub fn code(self) -> &'static str {
+                match self { $(LimitKind::$kind => stringify!($code),)+ }
+            }
+        }
+    };
 }
 
-impl LimitKind {
-    /// The configuration key of the limit.
-    pub fn name(self) -> &'static str {
-        match self {
-            LimitKind::CallTime => "call-ms-max",
-            LimitKind::LoadTime => "load-ms-max",
-            LimitKind::Memory => "memory-bytes-max",
-            LimitKind::Stack => "stack-bytes-max",
-            LimitKind::Iterators => "iterators-max",
-            LimitKind::IteratorBytes => "iterator-bytes-max",
-            LimitKind::Sources => "sources-max",
-            LimitKind::SourceBytes => "source-bytes-max",
-            LimitKind::ConsoleTimers => "console-timers-max",
-            LimitKind::TransactionTime => "procedure-transaction-ms-max",
-            LimitKind::ProcedureTime => "procedure-seconds-max",
-            LimitKind::ProcedureMemory => "procedure-memory-bytes-max",
-            LimitKind::AllProceduresMemory => "procedures-memory-percent, in bytes",
-            LimitKind::ImmediateCalls => "immediate-calls-max",
-            LimitKind::ProcedureBytes => "procedure-bytes-max",
-        }
-    }
+limit_kinds! {
+    CallTime "call-ms-max" LC0720 "the call ran too long and was stopped";
+    LoadTime "load-ms-max" LC0721 "the module took too long to load and was stopped";
+    Memory "memory-bytes-max" LC0722 "the module asked for more memory than it may have";
+    Stack "stack-bytes-max" LC0723 "the module's call stack is exhausted";
+    Iterators "iterators-max" LC0724 "the module holds too many open row iterators";
+    IteratorBytes "iterator-bytes-max" LC0724 "the module's open row iterators hold too many bytes";
+    Sources "sources-max" LC0724 "the module holds too many unread byte sources";
+    SourceBytes "source-bytes-max" LC0724 "the module's unread byte sources hold too many bytes";
+    ConsoleTimers "console-timers-max" LC0724 "the module has too many running console timers";
+    TransactionTime "procedure-transaction-ms-max" LC0735 "a transaction of a procedure held up the others for too long and was rolled back";
+    ProcedureTime "procedure-seconds-max" LC0735 "the procedure took too long and was stopped";
+    ProcedureMemory "procedure-memory-bytes-max" LC0722 "the instances of the database's procedures have no more memory";
+    AllProceduresMemory "procedures-memory-percent, in bytes" LC0722 "the calls beside the writers of all databases have no more memory";
+    ImmediateCalls "immediate-calls-max" LC0724 "too many calls wait that were to run immediately";
+    ProcedureBytes "procedure-bytes-max" LC0724 "the transactions of a procedure changed too much";
+}
 
-    /// The stable error code; `docs/errors/` has a page for it.
-    pub fn code(self) -> &'static str {
-        match self {
-            LimitKind::CallTime => "LC0720",
-            LimitKind::TransactionTime | LimitKind::ProcedureTime => "LC0735",
-            LimitKind::LoadTime => "LC0721",
-            LimitKind::Memory | LimitKind::ProcedureMemory | LimitKind::AllProceduresMemory => {
-                "LC0722"
-            }
-            LimitKind::Stack => "LC0723",
-            LimitKind::Iterators
-            | LimitKind::IteratorBytes
-            | LimitKind::Sources
-            | LimitKind::SourceBytes
-            | LimitKind::ConsoleTimers
-            | LimitKind::ImmediateCalls
-            | LimitKind::ProcedureBytes => "LC0724",
+impl HostTrap {
+    /// A limit, with its value, was exceeded.
+    #[cold]
+    pub fn limit(kind: LimitKind, limit: usize) -> HostTrap {
+        HostTrap::Limit {
+            kind,
+            limit: limit as u64,
         }
     }
 }

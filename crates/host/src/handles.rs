@@ -86,10 +86,7 @@ impl ByteSources {
     #[inline]
     fn push(&mut self, bytes: Buffer, sources_max: usize) -> Result<u32, HostTrap> {
         if self.window.len() >= sources_max {
-            return Err(HostTrap::Limit {
-                kind: LimitKind::Sources,
-                limit: sources_max as u64,
-            });
+            return Err(HostTrap::limit(LimitKind::Sources, sources_max));
         }
         if self.window.len() == self.window.capacity() {
             self.grow_list()?;
@@ -113,10 +110,7 @@ impl ByteSources {
         if bytes <= bytes_max.saturating_sub(self.held_bytes) {
             return Ok(());
         }
-        Err(HostTrap::Limit {
-            kind: LimitKind::SourceBytes,
-            limit: bytes_max as u64,
-        })
+        Err(HostTrap::limit(LimitKind::SourceBytes, bytes_max))
     }
 
     #[inline]
@@ -298,11 +292,7 @@ impl ConsoleTimers {
         console_timers_max: usize,
     ) -> Result<u32, AbiError> {
         if self.running >= console_timers_max {
-            return Err(HostTrap::Limit {
-                kind: LimitKind::ConsoleTimers,
-                limit: console_timers_max as u64,
-            }
-            .into());
+            return Err(HostTrap::limit(LimitKind::ConsoleTimers, console_timers_max).into());
         }
         let name = Counted::of(name.into_bytes(), &self.account).map_err(out_of_memory)?;
         let name = name.map(|name| String::from_utf8(name).expect("it was a text"));
@@ -352,10 +342,7 @@ pub fn trap_of(exceeded: Exceeded) -> HostTrap {
         Kind::Procedures => LimitKind::ProcedureMemory,
         _ => LimitKind::Memory,
     };
-    HostTrap::Limit {
-        kind,
-        limit: exceeded.bytes_max as u64,
-    }
+    HostTrap::limit(kind, exceeded.bytes_max)
 }
 
 #[cfg(test)]

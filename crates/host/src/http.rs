@@ -61,60 +61,27 @@ impl HttpRequest {
 
 const METHOD_BYTES_MAX: usize = 7;
 
-impl Encode for HttpRequest {
-    fn encode(&self, out: &mut Vec<u8>) {
-        self.method.encode(out);
-        self.headers.encode(out);
-        self.timeout.encode(out);
-        self.uri.encode(out);
-        self.version.encode(out);
-    }
+/// Products, with their fields in the order of their encoding.
+macro_rules! products {
+    ($($Product:ident { $($field:ident),+ })+) => {$(
+        impl Encode for $Product {
+            fn encode(&self, out: &mut Vec<u8>) {
+                $(self.$field.encode(out);)+
+            }
+        }
+
+        impl Decode for $Product {
+            fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+                Ok($Product { $($field: Decode::decode(r)?),+ })
+            }
+        }
+    )+};
 }
 
-impl Decode for HttpRequest {
-    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(HttpRequest {
-            method: Decode::decode(r)?,
-            headers: Decode::decode(r)?,
-            timeout: Decode::decode(r)?,
-            uri: Decode::decode(r)?,
-            version: Decode::decode(r)?,
-        })
-    }
-}
-
-impl Encode for HttpResponse {
-    fn encode(&self, out: &mut Vec<u8>) {
-        self.headers.encode(out);
-        self.version.encode(out);
-        self.code.encode(out);
-    }
-}
-
-impl Decode for HttpResponse {
-    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(HttpResponse {
-            headers: Decode::decode(r)?,
-            version: Decode::decode(r)?,
-            code: Decode::decode(r)?,
-        })
-    }
-}
-
-impl Encode for HttpHeader {
-    fn encode(&self, out: &mut Vec<u8>) {
-        self.name.encode(out);
-        self.value.encode(out);
-    }
-}
-
-impl Decode for HttpHeader {
-    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(HttpHeader {
-            name: Decode::decode(r)?,
-            value: Decode::decode(r)?,
-        })
-    }
+products! {
+    HttpRequest { method, headers, timeout, uri, version }
+    HttpResponse { headers, version, code }
+    HttpHeader { name, value }
 }
 
 impl Encode for HttpVersion {

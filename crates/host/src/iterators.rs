@@ -120,13 +120,7 @@ impl RowIterators {
                 self.slots.push(Slot::default());
                 (self.slots.len() - 1) as u32
             }
-            None => {
-                return Err(HostTrap::Limit {
-                    kind: LimitKind::Iterators,
-                    limit: iterators_max as u64,
-                }
-                .into())
-            }
+            None => return Err(HostTrap::limit(LimitKind::Iterators, iterators_max).into()),
         };
         let slot = &mut self.slots[index as usize];
         let begun = begin(&mut slot.scan, PART_BYTES_FIRST, &mut slot.buffer);
@@ -150,11 +144,7 @@ impl RowIterators {
     #[inline]
     fn check_bytes(&self, iterator_bytes_max: usize) -> Result<(), AbiError> {
         if self.open_bytes > iterator_bytes_max {
-            return Err(HostTrap::Limit {
-                kind: LimitKind::IteratorBytes,
-                limit: iterator_bytes_max as u64,
-            }
-            .into());
+            return Err(HostTrap::limit(LimitKind::IteratorBytes, iterator_bytes_max).into());
         }
         Ok(())
     }

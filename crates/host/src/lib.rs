@@ -66,6 +66,7 @@ pub use http::{HttpHeader, HttpMethod, HttpRequest, HttpResponse, HttpVersion};
 pub use iterators::Advance;
 pub use lent::{Lent, OpenTransaction, ReadView, Transactions, HTTP_DISABLED_TEXT};
 pub use lightcone_accounts::{Account, Counted, Exceeded, Kind, Reservation, Terms};
+pub use lightcone_engine::RangeBounds;
 pub use lightcone_limits::HostLimits;
 pub use lightcone_table::ReadSet;
 pub use loan::{lend, HoldsEnv};

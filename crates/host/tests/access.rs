@@ -14,7 +14,7 @@ use host::Host;
 use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_host::{
     AbiError, Errno, HostEnv, HostLimits, HttpMethod, HttpRequest, HttpVersion, Lent,
-    OpenTransaction, ReadView,
+    OpenTransaction, RangeBounds, ReadView,
 };
 use lightcone_types::{
     AlgebraicType as T, AlgebraicValue as V, ConnectionId, Encode as _, IndexId, TableId,
@@ -59,7 +59,10 @@ const CALLS: &[(&str, [Does; 5], HostCall)] = &[
     (
         "scan_range",
         [E(2), Work, Work, E(2), Work],
-        |env, _, index| env.index_scan_range(index, &[], 0, &[2], &[2]).map(drop),
+        |env, _, index| {
+            env.index_scan_range(index, RangeBounds::of_first(&[2], &[2]))
+                .map(drop)
+        },
     ),
     (
         "point_read",
@@ -88,7 +91,7 @@ const CALLS: &[(&str, [Does; 5], HostCall)] = &[
         "delete_range",
         [E(2), Work, E(19), E(2), Work],
         |env, _, index| {
-            env.delete_by_index_range(index, &[], 0, &[2], &[2])
+            env.delete_by_index_range(index, RangeBounds::of_first(&[2], &[2]))
                 .map(drop)
         },
     ),
@@ -101,7 +104,7 @@ const CALLS: &[(&str, [Does; 5], HostCall)] = &[
         env.clear(table).map(drop)
     }),
     ("start", [Trap, E(17), E(17), Work, E(17)], |env, _, _| {
-        env.procedure_start_mut_tx().map(drop)
+        start(env)
     }),
     ("commit", [E(18), E(18), E(18), E(18), Work], |env, _, _| {
         env.procedure_commit_mut_tx()
@@ -110,10 +113,14 @@ const CALLS: &[(&str, [Does; 5], HostCall)] = &[
         env.procedure_abort_mut_tx()
     }),
     ("http", [Trap, E(17), E(17), Work, E(17)], |env, _, _| {
-        env.procedure_http_request(&request(), &[]).map(drop)
+        let waiting = env.ask_http(request(), &[])?;
+        env.block(waiting);
+        env.http_answer().map(drop)
     }),
     ("sleep", [Trap, Trap, Trap, Work, Trap], |env, _, _| {
-        Ok(env.procedure_sleep_until(0).map(drop)?)
+        let waiting = env.ask_sleep(0)?;
+        env.block(waiting);
+        Ok(env.slept().map(drop)?)
     }),
     ("console", [Work; 5], |env, _, _| {
         env.console_log(2, None, None, 0, b"text", Vec::new);
@@ -121,15 +128,21 @@ const CALLS: &[(&str, [Does; 5], HostCall)] = &[
     }),
 ];
 
-fn request() -> Vec<u8> {
-    let request = HttpRequest {
+/// As hosts open a transaction.
+fn start(env: &mut HostEnv) -> Result<(), AbiError> {
+    let waiting = env.ask_transaction()?;
+    env.block(waiting);
+    env.open_transaction().map(drop)
+}
+
+fn request() -> HttpRequest {
+    HttpRequest {
         method: HttpMethod::Get,
         headers: Vec::new(),
         timeout: None,
         uri: "http://name.test/".to_owned(),
         version: HttpVersion::Http11,
-    };
-    request.to_vec()
+    }
 }
 
 fn item(id: u64) -> Vec<u8> {
@@ -183,7 +196,7 @@ fn every_call_answers_as_the_chapter_says() {
         seen.push(does(host.call(procedure, |env| call(env, table, index))));
         let procedure = Lent::Transactions(&mut transactions);
         seen.push(does(host.call(procedure, |env| {
-            env.procedure_start_mut_tx().expect("none is open");
+            start(env).expect("none is open");
             call(env, table, index)
         })));
         assert_eq!(seen, expected, "{name}");

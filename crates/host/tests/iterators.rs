@@ -8,7 +8,7 @@ mod host;
 use common::*;
 use host::Host;
 use lightcone_host::{
-    AbiError, Advance, HostEnv, HostLimits, HostTrap, Lent, LimitKind, OpenTransaction,
+    AbiError, Advance, HostEnv, HostLimits, HostTrap, Lent, LimitKind, OpenTransaction, RangeBounds,
 };
 use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, IndexId, TableId};
 
@@ -82,7 +82,7 @@ fn a_scan_fetches_no_more_than_is_asked_for() {
     call_with_items(HostLimits::default(), |env, ids| {
         let scans = [
             env.table_scan(ids.item).expect("a scan"),
-            env.index_scan_range(ids.by_id, &[], 0, &[2], &[2])
+            env.index_scan_range(ids.by_id, RangeBounds::of_first(&[2], &[2]))
                 .expect("a scan"),
             env.index_scan_point(ids.by_kind, &[1]).expect("a scan"),
         ];
@@ -113,7 +113,7 @@ fn writes_do_not_disturb_open_iterators() {
             },
             |env, ids| {
                 let start = [&[0][..], &ROWS.to_le_bytes()].concat();
-                env.delete_by_index_range(ids.by_id, &[], 0, &start, &[2])
+                env.delete_by_index_range(ids.by_id, RangeBounds::of_first(&start, &[2]))
                     .unwrap();
             },
             |env, ids| {
@@ -131,7 +131,7 @@ fn writes_do_not_disturb_open_iterators() {
         for (number, write) in writes.into_iter().enumerate() {
             let scans = [
                 env.table_scan(ids.item).expect("a scan"),
-                env.index_scan_range(ids.by_id, &[], 0, &[2], &[2])
+                env.index_scan_range(ids.by_id, RangeBounds::of_first(&[2], &[2]))
                     .expect("a scan"),
             ];
             // One of them has given out something, the other nothing.

@@ -5,7 +5,9 @@ mod host;
 
 use host::Host;
 use lightcone_engine::{system_tables, CommitOutput, Datastore};
-use lightcone_host::{AbiError, Errno, HostEnv, HostLimits, HostTrap, Lent, OpenTransaction};
+use lightcone_host::{
+    AbiError, Errno, HostEnv, HostLimits, HostTrap, Lent, OpenTransaction, RangeBounds,
+};
 use lightcone_types::TableId;
 
 /// Runs `body` in a transaction that must not change anything.
@@ -46,7 +48,7 @@ fn no_way_of_writing_reaches_a_system_table() {
                 is_refused(env.update(id, index.id, &mut [0; 64]), name);
                 is_refused(env.delete_by_index_point(index.id, &[0; 64]), name);
                 is_refused(
-                    env.delete_by_index_range(index.id, &[], 0, &[2], &[2]),
+                    env.delete_by_index_range(index.id, RangeBounds::of_first(&[2], &[2])),
                     name,
                 );
             }

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
+use serde::{Deserialize as _, Deserializer};
+
 use crate::compression::CompressionChoice;
 
-pub(crate) trait Value {
+pub(crate) trait Value: DeserializeOwned {
     /// As TOML writes it.
     fn toml(&self) -> String;
 
@@ -12,10 +15,15 @@ pub(crate) trait Value {
     fn is_zero_number(&self) -> bool {
         false
     }
+
+    /// As `config.toml` has it.
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::deserialize(deserializer)
+    }
 }
 
 macro_rules! numbers {
-    ($($number:ty)+) => {$(
+    ($($number:ident $({ $($read:tt)* })?;)+) => {$(
         impl Value for $number {
             fn toml(&self) -> String {
                 self.to_string()
@@ -24,11 +32,23 @@ macro_rules! numbers {
             fn is_zero_number(&self) -> bool {
                 *self == 0
             }
+
+            $($($read)*)?
         }
     )+};
 }
 
-numbers! { u8 u64 usize }
+numbers! {
+    u8;
+    u64;
+    usize {
+        /// More bytes than can be addressed are all of them.
+        fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            let bytes = u64::deserialize(deserializer)?;
+            Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
+        }
+    };
+}
 
 /// The server chooses it if the file does not; it may be zero.
 impl Value for Option<u64> {
@@ -49,7 +69,11 @@ impl Value for Option<usize> {
 
 impl Value for Duration {
     fn toml(&self) -> String {
-        format!("\"{}\"", crate::duration::text(*self))
+        format!("\"{}\"", humantime::format_duration(*self))
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        crate::duration::read(deserializer)
     }
 }
 
@@ -89,6 +113,7 @@ macro_rules! section {
             $($($(
                 $(#[doc = $comment])+
                 $(#[serde $serde])?
+                #[serde(deserialize_with = "crate::section::Value::read")]
                 pub $field: $ty,
             )+)+)+
         }

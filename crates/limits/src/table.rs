@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use crate::compression::CompressionChoice;
 use crate::section::section;
@@ -30,7 +30,6 @@ section! {
                 reached "refuse the publish: LC0721";
 
             /// Most memory of one module instance, in bytes.
-            #[serde(deserialize_with = "saturating")]
             memory_bytes_max: usize = 1 << 30;
                 bounds "linear memory, or JavaScript heap, of one instance";
                 reached "`memory.grow` fails; if the module then traps: LC0722. JavaScript: end the call, LC0722";
@@ -147,7 +146,6 @@ section! {
                 reached "as `limits.procedures-max`: LC0736";
 
             /// Most memory that all procedures and HTTP handlers of a database hold together, in bytes.
-            #[serde(deserialize_with = "saturating")]
             procedure_memory_bytes_max: usize = 4 << 30;
                 bounds "all that the procedures and HTTP handlers of one database hold beside the writer: linear memory and function \
                     tables, or heap and array buffers; stacks, byte sources and sinks, console timers, row buffers; requests \
@@ -221,28 +219,24 @@ section! {
                 reached "the view's last rows stand, and its subscribers are told: LC0331";
 
             /// Longest time that one SQL statement may take to change rows.
-            #[serde(deserialize_with = "crate::duration::deserialize")]
             sql_write_time_max: Duration = Duration::from_secs(10);
                 bounds "time of one `INSERT`, `UPDATE`, `DELETE` or `SET`, which the writer does nothing else in; looked \
                     at after every `ROWS_PER_LOOK` rows (`crates/database/src/writer/statements.rs`)";
                 reached "undo the statement: LC0713. The bytes that it changes are those of a transaction, LC0702";
 
             /// Longest time that changing the tables of a database may take when a module is published.
-            #[serde(deserialize_with = "crate::duration::deserialize")]
             migration_time_max: Duration = Duration::from_secs(300);
                 bounds "time of all steps of a migration together, with its function, in which calls of that database wait; looked \
                     at before each step, after every `TICK_ROWS` rows (`crates/table/src/table/alter.rs`), and every 10 ms of the function";
                 reached "undo the migration, refuse the publish: LC0228";
 
             /// Longest time that functions for rows may hold up one transaction.
-            #[serde(deserialize_with = "crate::duration::deserialize")]
             backfill_transaction_time_max: Duration = Duration::from_millis(500);
                 bounds "time of the functions for rows (`__migrate_…`) in one transaction of the running module; \
                     a call that is too long is ended within some 20 ms of it. One call in a batch may take this, or a second";
                 reached "end the backfill, undo what it made; the transaction is committed: LC0249";
 
             /// How long a batch of a backfill takes, about.
-            #[serde(deserialize_with = "crate::duration::deserialize")]
             backfill_batch_time: Duration = Duration::from_millis(1);
                 bounds "time of one batch of a backfill, in which calls of that database wait; looked at after each row";
                 reached "the batch is committed, and the next one waits for its turn";
@@ -377,7 +371,6 @@ section! {
                 reached "a new one: refuse, LC0728. When rows change: the query sets with the windows that take most end, LC0728; the transaction is not affected";
 
             /// Longest time that finding the rows of one query or query set may take.
-            #[serde(deserialize_with = "crate::duration::deserialize")]
             read_time_max: Duration = Duration::from_secs(30);
                 bounds "time that compiling the queries of one set, and then finding the rows of one query or set, may \
                     take, without the time it waits for its turn";
@@ -527,32 +520,27 @@ section! {
                 reached "refuse: 403, LC0148";
 
             /// Time for a client of PostgreSQL's protocol to log in.
-            #[serde(deserialize_with = "crate::duration::deserialize")]
             postgres_login_time_max: Duration = Duration::from_secs(60);
                 bounds "the start of a connection of PostgreSQL's protocol, up to the password";
                 reached "cut";
 
             /// Time for a client to send the head of a request, and longest idle time of a kept-alive connection.
-            #[serde(deserialize_with = "crate::duration::deserialize")]
             header_timeout: Duration = Duration::from_secs(30);
                 bounds "the head of a request; idle time between two requests of a connection";
                 reached "cut";
 
             /// Longest pause inside a request body, and of a client in taking its answer.
-            #[serde(deserialize_with = "crate::duration::deserialize")]
             body_timeout: Duration = Duration::from_secs(30);
                 bounds "a pause inside of a request body, or of a client in taking its answer";
                 reached "cut";
 
             /// Longest time of a whole request body that comes more slowly than 16 KiB a second.
-            #[serde(deserialize_with = "crate::duration::deserialize")]
             body_total_timeout: Duration = Duration::from_secs(60);
                 bounds "a whole request body, WebSocket message or answer over HTTP that moves more slowly than \
                     `BYTES_PER_SECOND_MIN` (`crates/server/src/pace.rs`), 16 KiB a second";
                 reached "a request body: refuse, 408, LC0110; else cut";
 
             /// Longest time that one call or SQL request waits for its answer.
-            #[serde(deserialize_with = "crate::duration::deserialize")]
             request_timeout: Duration = Duration::from_secs(300);
                 bounds "waiting for the answer of a call or query over HTTP";
                 reached "refuse: 504, LC0112; the call may still be carried out";
@@ -567,19 +555,16 @@ section! {
     server {
         in WebSockets {
             /// A Ping is sent this often; it must be smaller than idle-timeout.
-            #[serde(deserialize_with = "crate::duration::deserialize")]
             ping_interval: Duration = Duration::from_secs(15);
                 bounds "time between Pings";
                 reached "must be smaller than the idle timeout";
 
             /// A connection from which nothing at all arrives for this long is ended.
-            #[serde(deserialize_with = "crate::duration::deserialize")]
             idle_timeout: Duration = Duration::from_secs(30);
                 bounds "silence of a client; a client that takes nothing for so long";
                 reached "cut";
 
             /// How long to wait for the client's answer to a Close.
-            #[serde(deserialize_with = "crate::duration::deserialize")]
             close_handshake_timeout: Duration = Duration::from_millis(250);
                 bounds "waiting for the answer to a Close";
                 reached "cut";
@@ -598,10 +583,4 @@ section! {
                 reached "wait: its clients are read no further";
         }
     }
-}
-
-/// A number of bytes of memory, where more than can be addressed is all of it.
-fn saturating<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    let bytes = u64::deserialize(deserializer)?;
-    Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
 }

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use crate::client_address::bounded_as;
 
-/// Counts connections by address. This machine is not counted: whoever runs programs on it is not kept out by this, and a
+/// Counts connections by address. This machine is not counted: a client there is not kept out by this, and a
 /// proxy in front of the server, or a benchmark, has all its connections from one address.
 pub(crate) struct AddressCounts {
     max: usize,

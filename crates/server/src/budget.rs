@@ -16,7 +16,7 @@ pub(crate) struct Charge {
 /// Charges go in steps of this size, so small requests touch the shared counter seldom.
 const STEP_BYTES: usize = 64 * 1024;
 
-/// Nobody may hold more than is left for all others, so a few slow ones cannot use up everything.
+/// No client may hold more than is left for all others, so a few slow ones cannot use up everything.
 const TERMS: Terms = Terms {
     bytes_max: usize::MAX,
     step_bytes: STEP_BYTES,

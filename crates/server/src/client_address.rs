@@ -1,6 +1,6 @@
 //! Which address a request is from, with or without proxies in between.
 //!
-//! Anybody can write `x-forwarded-for` into a request. It counts only on connections of a proxy that the operator has named
+//! Any client can write `x-forwarded-for` into a request. It counts only on connections of a proxy that the operator has named
 //! (`network.trusted-proxies`), and there from the right: each proxy appends the address that it has seen itself.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -8,6 +8,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use axum::http::{HeaderMap, HeaderName};
 use ipnet::IpNet;
 use serde::{Deserialize, Deserializer};
+
+use crate::hosts::host_of;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
@@ -97,7 +99,7 @@ impl ConnectionAddresses {
             .collect();
         let mut nearest = self.peer;
         for text in lines.iter().rev().flat_map(|line| line.rsplit(',')) {
-            // What cannot be read ends the chain: nobody vouches for what stands before it.
+            // What cannot be read ends the chain: nothing vouches for what stands before it.
             let Some(address) = parse_address(text.trim()) else {
                 return nearest;
             };
@@ -132,12 +134,8 @@ pub(crate) fn bounded_as(address: IpAddr) -> IpAddr {
 
 /// An address, also `1.2.3.4:5`, `[::1]` and `[::1]:5`.
 fn parse_address(text: &str) -> Option<IpAddr> {
-    let address = match text.strip_prefix('[') {
-        Some(rest) => rest.split_once(']')?.0,
-        None if text.matches(':').count() == 1 => text.split_once(':')?.0,
-        None => text,
-    };
-    address.parse::<IpAddr>().ok().map(|ip| ip.to_canonical())
+    let address = host_of(text).parse::<IpAddr>().ok()?;
+    Some(address.to_canonical())
 }
 
 #[cfg(test)]
@@ -190,20 +188,20 @@ mod tests {
             let found = from(peer).client(&forwarded(lines), &proxies);
             assert_eq!(found, ip(client), "{peer} {lines:?}");
         }
-        let nobody = TrustedProxies::default();
-        let found = from("127.0.0.1").client(&forwarded(&["1.1.1.1"]), &nobody);
+        let none = TrustedProxies::default();
+        let found = from("127.0.0.1").client(&forwarded(&["1.1.1.1"]), &none);
         assert_eq!(found, ip("127.0.0.1"));
     }
 
     #[test]
     fn local_clients() {
-        let (nobody, proxies) = (TrustedProxies::default(), trusted(&["127.0.0.1"]));
+        let (no_proxies, proxies) = (TrustedProxies::default(), trusted(&["127.0.0.1"]));
         let none = HeaderMap::new();
-        assert!(from("127.0.0.1").is_local(&none, &nobody));
-        assert!(from("::ffff:127.0.0.1").is_local(&none, &nobody));
-        assert!(!from("192.168.1.1").is_local(&none, &nobody));
-        // Whoever it was, he came through a proxy that nobody has named.
-        assert!(!from("127.0.0.1").is_local(&forwarded(&["127.0.0.1"]), &nobody));
+        assert!(from("127.0.0.1").is_local(&none, &no_proxies));
+        assert!(from("::ffff:127.0.0.1").is_local(&none, &no_proxies));
+        assert!(!from("192.168.1.1").is_local(&none, &no_proxies));
+        // The client came through a proxy that the operator has not named.
+        assert!(!from("127.0.0.1").is_local(&forwarded(&["127.0.0.1"]), &no_proxies));
         // A trusted proxy that does not say who asks.
         assert!(!from("127.0.0.1").is_local(&none, &proxies));
         assert!(from("127.0.0.1").is_local(&forwarded(&["127.0.0.1"]), &proxies));

@@ -34,7 +34,7 @@ pub(crate) use state::check_record as check_record_for_fuzzing;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Registration {
     Done,
-    /// The top-level domain belongs to somebody else.
+    /// The top-level domain belongs to another owner.
     PermissionDenied(String),
     /// The name already leads to a database.
     InUse(String),
@@ -89,23 +89,23 @@ impl ControlDb {
     }
 
     /// The identity that a name leads to.
-    pub fn resolve(&self, name: &str) -> Result<Option<Identity>> {
-        Ok(self.state.read().names.get(name).copied())
+    pub fn resolve(&self, name: &str) -> Option<Identity> {
+        self.state.read().names.get(name).copied()
     }
 
-    pub fn owner_of_top_level_domain(&self, name: &str) -> Result<Option<Identity>> {
-        Ok(self.state.read().domains.get(name).copied())
+    pub fn owner_of_top_level_domain(&self, name: &str) -> Option<Identity> {
+        self.state.read().domains.get(name).copied()
     }
 
-    pub fn database(&self, identity: &Identity) -> Result<Option<DatabaseRecord>> {
+    pub fn database(&self, identity: &Identity) -> Option<DatabaseRecord> {
         let state = self.state.read();
         let id = state.ids.get(identity);
-        Ok(id.and_then(|id| state.databases.get(id)).cloned())
+        id.and_then(|id| state.databases.get(id)).cloned()
     }
 
     /// Databases in the order of their ids.
-    pub fn databases(&self) -> Result<Vec<DatabaseRecord>> {
-        Ok(self.state.read().databases.values().cloned().collect())
+    pub fn databases(&self) -> Vec<DatabaseRecord> {
+        self.state.read().databases.values().cloned().collect()
     }
 
     /// May this owner have one more database?
@@ -117,13 +117,13 @@ impl ControlDb {
         self.bounds.check_databases(&self.state.read(), owner)
     }
 
-    pub fn names_of(&self, identity: &Identity) -> Result<Vec<String>> {
+    pub fn names_of(&self, identity: &Identity) -> Vec<String> {
         let state = self.state.read();
-        Ok(state.names_of.get(identity).cloned().unwrap_or_default())
+        state.names_of.get(identity).cloned().unwrap_or_default()
     }
 
-    pub fn is_locked(&self, identity: &Identity) -> Result<bool> {
-        Ok(self.state.read().locks.contains(identity))
+    pub fn is_locked(&self, identity: &Identity) -> bool {
+        self.state.read().locks.contains(identity)
     }
 
     /// The role that the owner of a database has given an identity.
@@ -292,8 +292,8 @@ impl ControlDb {
     }
 
     /// The newest number that [`ControlDb::next_replica_id`] has given; 0 if none.
-    pub fn last_replica_id(&self) -> Result<u64> {
-        Ok(self.state.read().last_replica_id)
+    pub fn last_replica_id(&self) -> u64 {
+        self.state.read().last_replica_id
     }
 
     /// Adds the record of a new database, with the next id.
@@ -301,7 +301,7 @@ impl ControlDb {
     /// # Errors
     /// There is one ([`ControlError::Exists`]), or a name leads there that is not its owner's
     /// ([`ControlError::NameOfAnother`]): names stay when a database is deleted, and are taken before it is created. Or it was
-    /// somebody else's before ([`ControlError::FoundedByAnother`]), or there are [too many](ControlDb::may_have_more).
+    /// another owner's before ([`ControlError::FoundedByAnother`]), or there are [too many](ControlDb::may_have_more).
     pub fn insert_database(&self, mut record: DatabaseRecord) -> Result<DatabaseRecord> {
         self.change(|state| {
             if state.ids.contains_key(&record.identity) {
@@ -318,7 +318,7 @@ impl ControlDb {
         })
     }
 
-    /// A name that leads to a database, or where one was or will be, and belongs to somebody else than `owner`.
+    /// A name that leads to a database, or where one was or will be, and belongs to another than `owner`.
     pub fn name_of_another(&self, identity: &Identity, owner: &Identity) -> Option<String> {
         name_of_another(&self.state.read(), identity, owner).cloned()
     }
@@ -326,7 +326,7 @@ impl ControlDb {
     /// May `owner` create a database under an identity that he has chosen?
     ///
     /// # Errors
-    /// A name of somebody else leads there ([`ControlError::NameOfAnother`]), it was somebody else's
+    /// A name of another owner leads there ([`ControlError::NameOfAnother`]), it was another owner's
     /// ([`ControlError::FoundedByAnother`]), or may have been ([`ControlError::FoundersForgotten`]).
     pub fn may_choose(&self, identity: &Identity, owner: &Identity) -> Result<()> {
         let state = self.state.read();

@@ -27,7 +27,7 @@ struct PidFile {
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // Still locked here, so nobody else's file can be removed.
+        // Still locked here, so no other server's file can be removed.
         let _ = fs::remove_file(&self.path);
     }
 }

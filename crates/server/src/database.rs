@@ -99,7 +99,7 @@ pub(crate) fn commons(
 mod tests {
     use super::*;
 
-    /// A listener of its own, for everybody or for some: a request from its machine counts as one of a program there.
+    /// A listener of its own, for all callers or for some: a request from its machine counts as one of a program there.
     #[tokio::test]
     async fn modules_do_not_ask_their_own_server() {
         use lightcone_outbound::{Bounds, OutboundError, Request};

@@ -78,7 +78,7 @@ pub(crate) struct Databases {
     in_memory: bool,
     engines: Engines,
     limits: Limits,
-    commons: Arc<Commons>,
+    shared: ServerWide,
     running: RwLock<Open>,
     failed: RwLock<HashMap<Identity, (Instant, String)>>,
     /// It is unknown whether these still exist: see [`Databases::suspend`].
@@ -87,9 +87,6 @@ pub(crate) struct Databases {
     locks: NameLocks,
     /// Updates of one database exclude each other.
     update_locks: NameLocks,
-    loads: Arc<Loads>,
-    disk: Arc<DiskReserve>,
-    series_max: usize,
 }
 
 impl HostType {
@@ -108,12 +105,7 @@ impl Databases {
         in_memory: bool,
         engines: Engines,
         limits: Limits,
-        ServerWide {
-            commons,
-            loads,
-            disk,
-            series_max,
-        }: ServerWide,
+        shared: ServerWide,
     ) -> Arc<Databases> {
         Arc::new(Databases {
             data_dir,
@@ -121,26 +113,23 @@ impl Databases {
             in_memory,
             engines,
             limits,
-            commons,
+            shared,
             running: RwLock::default(),
             failed: RwLock::default(),
             suspended: RwLock::default(),
             locks: NameLocks::default(),
             update_locks: NameLocks::default(),
-            loads,
-            disk,
-            series_max,
         })
     }
 
     /// Bytes that clients have asked for and not yet taken.
     pub(crate) fn clients_bytes(&self) -> usize {
-        self.commons.clients_bytes()
+        self.shared.commons.clients_bytes()
     }
 
     /// The account of a client that may use several databases, or none yet.
     pub(crate) fn holder(&self) -> Holder {
-        self.commons.holder(&self.limits)
+        self.shared.commons.holder(&self.limits)
     }
 
     /// Keeps every other change of this database out. Hold it shortly: module code that is not stored yet never runs under it.
@@ -155,7 +144,7 @@ impl Databases {
 
     /// What publishes leave free of the disk.
     pub(crate) fn disk(&self) -> &DiskReserve {
-        &self.disk
+        &self.shared.disk
     }
 
     /// What a new segment of a database's log takes of the disk before anything is in it.
@@ -168,7 +157,7 @@ impl Databases {
 
     /// The threads that load modules.
     pub(crate) fn loads(&self) -> &Arc<Loads> {
-        &self.loads
+        &self.shared.loads
     }
 
     /// The database, unless it is not open or failed; a failed one is opened again from its log.
@@ -222,9 +211,8 @@ impl Databases {
             self.suspended.write().remove(identity);
         }
         match self.control.database(identity) {
-            Ok(Some(record)) => self.open_record(&record).await,
-            Ok(None) => Err(OpenError::Gone),
-            Err(error) => Err(OpenError::Failed(error.to_string())),
+            Some(record) => self.open_record(&record).await,
+            None => Err(OpenError::Gone),
         }
     }
 
@@ -323,26 +311,24 @@ impl Databases {
         let running = Running {
             handle: started.into_handle(),
             counters: Arc::default(),
-            has_series: open.may_have_series(&identity, self.series_max),
+            has_series: open.may_have_series(&identity, self.shared.series_max),
             looks: Looks::default(),
         };
         if open.closed {
             let handle = running.handle.clone();
             tokio::spawn(async move { end(&identity, handle, ShutdownReason::ServerStop).await });
-        } else {
-            if let Some(before) = open.databases.insert(identity, running.clone()) {
-                open.left.add(&before);
-            }
+        } else if let Some(before) = open.databases.insert(identity, running.clone()) {
+            open.left.add(&before);
         }
         drop(open);
         running
     }
 
     /// The databases that may have scheduled calls, whether or not they are open. Reads the disk.
-    pub(crate) fn scheduled(&self) -> Result<Vec<DatabaseRecord>, ControlError> {
-        let mut records = self.control.databases()?;
+    pub(crate) fn scheduled(&self) -> Vec<DatabaseRecord> {
+        let mut records = self.control.databases();
         records.retain(|record| self.may_be_scheduled(record));
-        Ok(records)
+        records
     }
 
     /// False if the database was closed with nothing planned, or can plan nothing.
@@ -376,7 +362,7 @@ impl Databases {
     /// Opens a database anew from its log that is read-only for a reason that has passed: the disk takes data again.
     pub(crate) async fn reopen(&self, identity: &Identity) {
         let _lock = self.lock(identity).await;
-        let Ok(Some(record)) = self.control.database(identity) else {
+        let Some(record) = self.control.database(identity) else {
             return;
         };
         let Some(running) = self.running(identity) else {
@@ -458,7 +444,7 @@ impl Databases {
 
     /// Ends every database, all at once.
     pub(crate) async fn shutdown(&self) {
-        self.loads.stop();
+        self.shared.loads.stop();
         let open = Open {
             closed: true,
             ..Open::default()
@@ -481,10 +467,10 @@ impl Databases {
             in_memory: self.in_memory,
             limits: self.limits.clone(),
             engines: self.engines.clone(),
-            commons: self.commons.clone(),
+            commons: self.shared.commons.clone(),
             storage: lightcone_database::disk(),
-            loads: self.loads.clone(),
-            disk: self.disk.clone(),
+            loads: self.shared.loads.clone(),
+            disk: self.shared.disk.clone(),
         }
     }
 }

@@ -75,7 +75,7 @@ pub enum Error {
     DirectoryMode { path: PathBuf, mode: u32 },
 
     #[error(
-        "others may read the private key {} (mode {mode:o}), and whoever can may make himself anybody; \
+        "others may read the private key {} (mode {mode:o}), and with it a reader can take any identity; \
          `chmod 600` it, or 640 if it is not this user's [LC0139]", .path.display()
     )]
     PrivateKeyMode { path: PathBuf, mode: u32 },

@@ -108,7 +108,7 @@ mod tests {
         let error = guarded
             .write_all(&vec![0; 64 << 20])
             .await
-            .expect_err("nobody reads");
+            .expect_err("there is no reader");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         drop(reader);
     }

@@ -1,4 +1,4 @@
-//! Looks after databases for which nobody asks: opens those with scheduled calls, and those whose log failed for a reason
+//! Looks after databases that no client uses: opens those with scheduled calls, and those whose log failed for a reason
 //! that has passed.
 
 use std::collections::HashMap;
@@ -71,13 +71,7 @@ impl Attempts {
 async fn open_scheduled(state: &Arc<ServerState>, attempts: &mut Attempts) {
     let asked = state.clone();
     let found = tokio::task::spawn_blocking(move || asked.databases.scheduled()).await;
-    let records = match found {
-        Ok(Ok(records)) => records,
-        Ok(Err(error)) => {
-            return tracing::error!(%error, "databases with schedules cannot be found")
-        }
-        Err(_) => return,
-    };
+    let records = found.unwrap_or_default();
     if records.is_empty() {
         return;
     }
@@ -135,17 +129,14 @@ async fn look(state: &Arc<ServerState>, attempts: &mut Attempts) {
         if !attempts.is_due(&identity) {
             continue;
         }
-        match state.control.database(&identity) {
-            Ok(Some(record)) if state.databases.may_be_scheduled(&record) => {
-                attempts.count(identity);
-                let state = state.clone();
-                let _ = tokio::spawn(async move { open(&state, &record).await }).await;
-            }
-            Ok(_) => {
-                attempts.0.remove(&identity);
-            }
-            Err(error) => tracing::error!(%error, "the control database cannot be read"),
-        }
+        let record = state.control.database(&identity);
+        let Some(record) = record.filter(|record| state.databases.may_be_scheduled(record)) else {
+            attempts.0.remove(&identity);
+            continue;
+        };
+        attempts.count(identity);
+        let state = state.clone();
+        let _ = tokio::spawn(async move { open(&state, &record).await }).await;
     }
     attempts.forget_old();
 }

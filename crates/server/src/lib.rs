@@ -33,6 +33,7 @@ mod error;
 #[allow(dead_code)]
 mod fake_engine;
 pub mod fuzzing;
+mod hosts;
 mod http;
 mod io;
 mod keeper;

@@ -1,4 +1,4 @@
-//! Locks by identity, made when they are wanted and gone when nobody wants them.
+//! Locks by identity, made when they are wanted and gone when they are unused.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -129,7 +129,7 @@ fn run(
             _ = stopping.wait_for(|_| false) => {}
         }
     });
-    // What still blocks a thread, like a disk, is not waited for here: whoever stops the server looks at what is open.
+    // What still blocks a thread, like a disk, is not waited for here: the code that stops the server looks at what is open.
     runtime.shutdown_background();
 }
 

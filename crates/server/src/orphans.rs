@@ -1,7 +1,7 @@
 //! Replica directories that no database has: what a publish, clear or delete that was killed left behind.
 //!
 //! A publish makes the directory before the control database knows of it, a clear or delete removes it after the control
-//! database has forgotten it, so a kill in between leaves a directory that nobody would ever open or remove.
+//! database has forgotten it, so a kill in between leaves a directory that nothing would ever open or remove.
 //!
 //! A directory whose number this control database has not given yet is from another one: this one is new, or from a backup.
 //! It is renamed to `<number>.unknown` before its number is given, and back when the control database knows it.
@@ -9,7 +9,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use crate::control::{ControlDb, ControlError};
+use crate::control::ControlDb;
 use crate::data_dir::DataDir;
 
 /// What a replica's directory may hold. A directory with anything else is not touched.
@@ -23,16 +23,13 @@ const ENTRIES: [&str; 5] = [
 
 /// The directories below `replicas/` that were made for a replica and belong to none. Those of another control database get
 /// another name, or their own back. Must be asked before the first database is opened or created.
-///
-/// # Errors
-/// The control database cannot be read.
-pub(crate) fn find(data_dir: &DataDir, control: &ControlDb) -> Result<Vec<PathBuf>, ControlError> {
-    let records = control.databases()?;
+pub(crate) fn find(data_dir: &DataDir, control: &ControlDb) -> Vec<PathBuf> {
+    let records = control.databases();
     let known: HashSet<u64> = records.iter().map(|record| record.replica_id).collect();
     take_back(data_dir, &known);
-    let last = control.last_replica_id()?;
+    let last = control.last_replica_id();
     let Ok(entries) = std::fs::read_dir(data_dir.replicas()) else {
-        return Ok(Vec::new());
+        return Vec::new();
     };
     // All at first: what is renamed below might come up again.
     let entries: Vec<_> = entries.flatten().collect();
@@ -55,7 +52,7 @@ pub(crate) fn find(data_dir: &DataDir, control: &ControlDb) -> Result<Vec<PathBu
         }
     }
     found.sort();
-    Ok(found)
+    found
 }
 
 /// Where a replica is kept that the control database does not know.
@@ -175,7 +172,7 @@ mod tests {
         std::fs::create_dir_all(outside.join("log")).expect("directory");
         std::os::unix::fs::symlink(&outside, replicas.join("0")).expect("link");
 
-        let found = find(&data_dir, &control).expect("found");
+        let found = find(&data_dir, &control);
         assert_eq!(found, [replicas.join("1"), replicas.join("3")]);
         remove(found);
         let mut left: Vec<_> = std::fs::read_dir(&replicas)
@@ -205,7 +202,7 @@ mod tests {
         // A new one, and the same after it has given these numbers.
         for _ in 0..2 {
             let control = ControlDb::open(&data_dir.control_directory()).expect("opens");
-            assert!(find(&data_dir, &control).expect("found").is_empty());
+            assert!(find(&data_dir, &control).is_empty());
             assert_eq!(names(&data_dir), ["1.unknown", "2.unknown"]);
             for _ in 0..3 {
                 control.next_replica_id().expect("id");
@@ -219,7 +216,7 @@ mod tests {
             assert_eq!(control.next_replica_id().expect("id"), id);
             control.insert_database(record(id)).expect("insert");
         }
-        assert!(find(&data_dir, &control).expect("found").is_empty());
+        assert!(find(&data_dir, &control).is_empty());
         assert_eq!(names(&data_dir), ["1", "2", "2.unknown"]);
         assert!(data_dir.replica(1).join("log").exists());
     }
@@ -231,7 +228,7 @@ mod tests {
         let control = ControlDb::open(&data_dir.control_directory()).expect("opens");
         for _ in 0..3 {
             std::fs::create_dir_all(data_dir.replica(1).join("log")).expect("directory");
-            assert!(find(&data_dir, &control).expect("found").is_empty());
+            assert!(find(&data_dir, &control).is_empty());
         }
         let expected = ["1.unknown", "1.unknown.2", "1.unknown.3"];
         assert_eq!(names(&data_dir), expected);

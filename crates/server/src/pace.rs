@@ -1,6 +1,6 @@
 //! How slowly a client may send, or take, what is under way between it and the server.
 //!
-//! Whoever keeps the minimum rate may take as long as it takes. Others have an allowance of time, which pauses use up and
+//! A client that keeps the minimum rate may take as long as it takes. Others have an allowance of time, which pauses use up and
 //! progress earns back; it never exceeds what it was at the start, so a fast beginning buys no slow end.
 
 use std::time::Duration;

@@ -12,7 +12,7 @@ use crate::error::Error;
 pub(crate) const SECRET_MODE: u32 = 0o600;
 /// Nothing for others, and no writing for the group: its members may make backups.
 const DIRECTORY_TOO_WIDE: u32 = 0o027;
-/// Whoever may read a private key can make himself anybody.
+/// A user who may read a private key can take any identity.
 const SECRET_TOO_WIDE: u32 = 0o077;
 /// A mounted secret of another owner may be readable for the server's group.
 const FOREIGN_SECRET_TOO_WIDE: u32 = 0o037;
@@ -75,8 +75,8 @@ pub(crate) fn check_private_key(path: &Path) -> Result<(), Error> {
     let me = rustix::process::geteuid().as_raw();
     if owner == me && set_mode(path, SECRET_MODE).is_ok() {
         tracing::warn!(
-            "the private key {} could be read by other users of this machine (mode {mode:o}); it is mended, but whoever has \
-             read it can still make himself anybody: replace it if you do not trust them all [LC0139]",
+            "the private key {} could be read by other users of this machine (mode {mode:o}); it is mended, but a user who has \
+             read it can still take any identity: replace it if you do not trust them all [LC0139]",
             path.display()
         );
         return Ok(());

@@ -1,7 +1,7 @@
 //! Whose turn it is to publish: few modules are loaded at a time, and few publishes wait.
 //!
 //! A turn is taken before anything is locked, so that a module that takes its time holds up nothing but other publishes;
-//! and nobody takes all turns.
+//! and no publisher takes all turns.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -158,7 +158,7 @@ impl State {
             };
             let (number, publisher, granted) = self.waiting.remove(at).expect("just found there");
             self.running.push((number, publisher));
-            // Whoever has gone takes the turn back by dropping it.
+            // A caller that has gone gives the turn back by dropping it.
             let _ = granted.send(());
         }
     }
@@ -256,7 +256,7 @@ mod tests {
         let again = publishing.clone();
         let waits = tokio::spawn(async move { again.turn(publisher(1, None)).await });
         tokio::task::yield_now().await;
-        // Whoever gives up waiting is forgotten.
+        // A caller that gives up waiting is forgotten.
         waits.abort();
         assert!(waits.await.is_err());
         drop(first);

@@ -1,5 +1,7 @@
 //! Responses with the exact content types and error bodies of 06 §1.
 
+use std::future::Future;
+
 use axum::body::Body;
 use axum::http::{header, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -95,6 +97,21 @@ impl Failure {
 /// The answer when work for it panicked.
 pub(crate) fn stopped() -> Failure {
     Failure::internal("the operation stopped; see the server's log [LC0120]")
+}
+
+/// Work that runs to its end even if the client goes away, so that nothing stays half made.
+pub(crate) async fn detached<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Failure>> + Send + 'static,
+) -> Result<T, Failure> {
+    tokio::spawn(work).await.unwrap_or_else(|_| Err(stopped()))
+}
+
+/// Work that would keep a network thread for too long.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| stopped())
 }
 
 impl IntoResponse for Failure {

@@ -37,7 +37,7 @@ impl Started {
     }
 
     pub fn into_handle(mut self) -> DatabaseHandle {
-        self.handle.take().expect("nobody else takes it")
+        self.handle.take().expect("it is taken once")
     }
 }
 

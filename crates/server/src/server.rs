@@ -68,14 +68,8 @@ impl Server {
         let state = Arc::new(state);
         let postgres_addr = postgres_addr.or(state.config.postgres.listen);
         let main = listen(listen_addr).await?;
-        let postgres = match postgres_addr {
-            Some(address) => Some(listen(address).await?),
-            None => None,
-        };
-        let metrics = match state.config.metrics.listen {
-            Some(address) => Some(listen(address).await?),
-            None => None,
-        };
+        let postgres = listen_if(postgres_addr).await?;
+        let metrics = listen_if(state.config.metrics.listen).await?;
         let all = [Some(&main), postgres.as_ref(), metrics.as_ref()];
         for (_, address) in all.into_iter().flatten() {
             state.own_ports.add(address.port());
@@ -95,7 +89,7 @@ impl Server {
         let metrics_addr = metrics.map(|(listener, address)| {
             let router = crate::http::metrics_router(state.clone());
             serve(listener, Protocol::Http(router));
-            tracing::info!("metrics for everybody on {address}");
+            tracing::info!("metrics for all readers on {address}");
             address
         });
         let postgres_addr = postgres.map(|(listener, address)| {
@@ -103,11 +97,7 @@ impl Server {
             tracing::info!("PostgreSQL's protocol on {address}");
             address
         });
-        let mut running = stopping.clone();
-        let stopped = async move {
-            let _ = running.wait_for(|stage| *stage != Stage::Running).await;
-        };
-        tokio::spawn(crate::keeper::run(state.clone(), stopped));
+        tokio::spawn(crate::keeper::run(state.clone(), stops(stopping.clone())));
         let (listener, local_addr) = main;
         let accepting = serve(listener, Protocol::Http(crate::http::router(state.clone())));
         tracing::info!("Starting SpacetimeDB listening on {local_addr}");
@@ -122,11 +112,25 @@ impl Server {
     }
 }
 
+/// Until the server begins to stop.
+async fn stops(mut stopping: watch::Receiver<Stage>) {
+    let _ = stopping.wait_for(|stage| *stage != Stage::Running).await;
+}
+
 async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
     let failed = |source| Error::Bind { address, source };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let bound_to = listener.local_addr().map_err(failed)?;
     Ok((listener, bound_to))
+}
+
+async fn listen_if(
+    address: Option<SocketAddr>,
+) -> Result<Option<(TcpListener, SocketAddr)>, Error> {
+    match address {
+        Some(address) => Ok(Some(listen(address).await?)),
+        None => Ok(None),
+    }
 }
 
 impl ServerHandle {
@@ -172,7 +176,7 @@ impl ServerHandle {
         };
         let _ = tokio::time::timeout(DRAIN_TIMEOUT, drained).await;
         self.stop.send_replace(Stage::Stopped);
-        // The last task of a connection may still be on its way out. Whoever starts another server on this data directory
+        // The last task of a connection may still be on its way out. A program that starts another server on this data directory
         // needs its files closed.
         let open = Arc::downgrade(&self.state.open);
         drop(self.state);
@@ -290,10 +294,7 @@ const TOO_MANY_OF_ADDRESS: &str =
     "your address has as many connections as limits.connections-per-address-max allows; close some [LC0126]";
 
 async fn serve_postgres(stream: TcpStream, state: Arc<ServerState>, slot: ConnectionSlot) {
-    let mut stopping = slot.stopping.clone();
-    let stopping = async move {
-        let _ = stopping.wait_for(|stage| *stage != Stage::Running).await;
-    };
+    let stopping = stops(slot.stopping.clone());
     let mut stopped = slot.clone();
     tokio::select! {
         () = crate::postgres::serve(stream, state, stopping) => {}
@@ -422,7 +423,7 @@ async fn speaks_http2(stream: &TcpStream) -> std::io::Result<bool> {
             return Ok(true);
         }
         // The socket stays readable until the bytes are taken, so there is nothing to wait for but time. The rest comes at
-        // once, or from somebody who wants to keep this busy.
+        // once, or from a client that wants to keep this busy.
         tokio::time::sleep(pause).await;
         pause = (2 * pause).min(PREFACE_PAUSE_MAX);
     }

@@ -112,7 +112,7 @@ pub(crate) fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
     let keys = KeyPair::load_or_create(&key_paths)?;
     let control = ControlDb::open(&data_dir.control_directory())?;
     let control = Arc::new(control.bounded(config.bounds()));
-    let orphans = crate::orphans::find(&data_dir, &control)?;
+    let orphans = crate::orphans::find(&data_dir, &control);
     if !orphans.is_empty() {
         // Large ones take their time; the start does not wait for them.
         let _ = std::thread::Builder::new()

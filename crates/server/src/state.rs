@@ -1,7 +1,9 @@
 //! What every request handler shares.
 
+use std::future::Future;
 use std::sync::Arc;
 
+use axum::http::StatusCode;
 use lightcone_accounts::Account;
 use lightcone_outbound::OwnPorts;
 use lightcone_types::Identity;
@@ -62,7 +64,7 @@ impl ServerState {
             NameOrIdentity::Identity(identity) => Ok(*identity),
             NameOrIdentity::Name(name) => self
                 .control
-                .resolve(name.as_str())?
+                .resolve(name.as_str())
                 .ok_or_else(|| Failure::unresolved(path)),
         }
     }
@@ -71,7 +73,7 @@ impl ServerState {
     pub(crate) fn record(&self, path: &NameOrIdentity) -> Result<DatabaseRecord, Failure> {
         let identity = self.resolve(path)?;
         self.control
-            .database(&identity)?
+            .database(&identity)
             .ok_or_else(Failure::no_such_database)
     }
 
@@ -82,6 +84,16 @@ impl ServerState {
         }
         let text = "the disk is nearly full, and what is left is kept for running databases; free some space and try again [LC0125]";
         Err(Failure::busy_for(DISK_RETRY_SECONDS, text))
+    }
+
+    /// What becomes of a request's work within `limits.request-timeout`; `late` is the answer otherwise.
+    pub(crate) async fn in_time<T>(
+        &self,
+        work: impl Future<Output = T>,
+        late: &'static str,
+    ) -> Result<T, Failure> {
+        let done = tokio::time::timeout(self.config.limits.request_timeout, work).await;
+        done.map_err(|_| Failure::text(StatusCode::GATEWAY_TIMEOUT, late))
     }
 
     /// Waits for the turn to load a module that writes about so many bytes.

@@ -174,7 +174,7 @@ async fn a_name_that_points_here_is_not_this_server() {
         .header("origin", "https://app.example.com")
         .bearer_auth(&user.token);
     assert_eq!(answer(request).await.0, 200, "a page of the server itself");
-    // Perhaps a proxy that was not named: it asks for everybody.
+    // Perhaps a proxy that was not named: it asks for all clients.
     for host in ["app.example.com", "203.0.113.1"] {
         let (status, body) = ask(&server, host.into(), "/v1/metrics").await;
         assert!(
@@ -306,9 +306,9 @@ async fn strangers_do_not_publish_unless_they_may() {
     assert_eq!(put(&server, &stranger, "/v1/database/f").await.0, 200);
 }
 
-/// What the container image sets: not even programs inside of the container publish before somebody is named.
+/// What the container image sets: not even programs inside of the container publish before a publisher is named.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_image_lets_nobody_publish() {
+async fn the_image_lets_no_caller_publish() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let dockerfile = std::fs::read_to_string(root.join("Dockerfile")).expect("the file");
     let allowed = dockerfile

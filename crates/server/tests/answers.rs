@@ -1,4 +1,4 @@
-//! Answers that are as large as somebody wants: each is counted until it is taken, and what all ask for is there once.
+//! Answers that are as large as a caller wants: each is counted until it is taken, and what all ask for is there once.
 
 mod common;
 
@@ -79,7 +79,7 @@ async fn a_definition_is_there_once_however_many_do_not_take_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_grows_is_counted_whichever_route_answers() {
-    // Nobody may have more than that under way.
+    // No caller may have more than that under way.
     let limits =
         "[limits]\nclient-bytes-max = 65536\nrequest-timeout = \"1m\"\n[metrics]\nnames = false";
     let (server, user) = server_with(limits, &wide(30)).await;

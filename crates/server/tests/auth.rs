@@ -65,7 +65,7 @@ async fn tokens_survive_a_restart() {
     assert_eq!(ping(&server, &user.token).await.0, 200);
 }
 
-/// Whoever asks a server at its own address can be sure of its key; whoever hands the question on gets nothing that he could use.
+/// A client that asks a server at its own address can be sure of its key; one that hands the question on gets nothing of use.
 #[tokio::test]
 async fn key_proofs() {
     let config = "[network]\npublic-addresses = [\"https://db.example.com\"]";
@@ -340,7 +340,7 @@ async fn forged_tokens() {
     assert_eq!(ping(&server, &none).await.0, 401);
 }
 
-/// Issuer and subject make an identity, and everybody knows them: whoever signs them himself is refused at every door, also when the
+/// Issuer and subject make an identity, and both are public: a client that signs them itself is refused at every door, also when the
 /// server knows a good token of the same identity.
 #[tokio::test]
 async fn right_issuer_and_subject_are_no_proof() {

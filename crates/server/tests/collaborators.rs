@@ -54,7 +54,7 @@ async fn collaborators_are_kept_and_go_with_the_database() {
         assert_eq!(refused.0, 400, "{}", refused.1);
         assert!(refused.1.ends_with("[LC0142]"), "{}", refused.1);
     }
-    // Everybody may give back his own role, and no other's.
+    // Each user may give back his own role, and no other's.
     assert_eq!(
         world.remove(&world.reader, "d", &world.publisher).await.0,
         403
@@ -99,7 +99,7 @@ async fn collaborators_are_kept_and_go_with_the_database() {
     assert_eq!(list(&server, &publisher).await.0, 403);
 }
 
-/// Everybody is told of the databases that are his, and of those in which he has a role.
+/// Each user is told of the databases that are his, and of those in which he has a role.
 #[tokio::test(flavor = "multi_thread")]
 async fn databases_are_listed_with_the_role_in_them() {
     let world = World::new().await;
@@ -335,7 +335,7 @@ async fn a_slow_body_does_not_keep_rights() {
     assert_eq!(reader.await.0, 403);
 }
 
-/// Taking away what is not there is done, and is nobody's business but the asker's.
+/// Taking away what is not there is done, and is the business of the caller alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_role_that_is_not_there_is_given_back() {
     let world = World::new().await;

@@ -109,7 +109,7 @@ async fn publish_and_look() {
 async fn resolution_and_parameters() {
     let server = TestServer::start().await;
     let user = server.user().await;
-    let nobody = Identity::from_claims("localhost", "nobody").to_hex();
+    let stranger = Identity::from_claims("localhost", "stranger").to_hex();
     for path in [
         "",
         "/schema?version=9",
@@ -122,7 +122,7 @@ async fn resolution_and_parameters() {
             .await;
         assert_eq!(unknown, (404, "`unknown` not found".into()), "{path}");
         let empty = server
-            .ask("GET", &format!("/v1/database/{nobody}{path}"))
+            .ask("GET", &format!("/v1/database/{stranger}{path}"))
             .await;
         assert_eq!(empty, (404, "No such database.".into()), "{path}");
         let (status, body) = server
@@ -347,9 +347,15 @@ async fn owners_and_others() {
             .0,
         404
     );
-    let nobody = Identity::from_claims("localhost", "nobody").to_hex();
+    let stranger = Identity::from_claims("localhost", "stranger").to_hex();
     assert_eq!(
-        by(&server, &alice, "DELETE", &format!("/v1/database/{nobody}")).await,
+        by(
+            &server,
+            &alice,
+            "DELETE",
+            &format!("/v1/database/{stranger}")
+        )
+        .await,
         (200, String::new())
     );
 

@@ -35,7 +35,7 @@ struct Faults {
     /// Files of snapshots cannot be made without a panic.
     snapshot_panics: AtomicBool,
     snapshots_panicked: AtomicI32,
-    /// Whoever makes a file of a snapshot waits.
+    /// A thread that makes a file of a snapshot waits.
     snapshot_waits: AtomicBool,
     /// How many have begun to wait.
     snapshots_waiting: AtomicI32,
@@ -160,10 +160,10 @@ async fn next(connection: &mut Connection) -> ServerMessage {
 }
 
 async fn add(database: &DatabaseHandle, id: u32) -> Result<(), CallError> {
-    let args = CallArgs::Json(format!("[{id}, \"somebody\"]"));
+    let args = CallArgs::Json(format!("[{id}, \"a name\"]"));
     let called = database.call(caller(), "add", args);
     let outcome = tokio::time::timeout(Duration::from_secs(60), called).await;
-    outcome.expect("nobody waits for ever").map(drop)
+    outcome.expect("no caller waits for ever").map(drop)
 }
 
 /// The ids of all rows, by a confirmed read.
@@ -171,7 +171,7 @@ async fn people(database: &DatabaseHandle) -> String {
     let text = "SELECT id FROM person".to_owned();
     let answered = database.sql(caller(), text, true, JsonRows::default());
     let outcome = tokio::time::timeout(Duration::from_secs(60), answered).await;
-    match outcome.expect("nobody waits for ever") {
+    match outcome.expect("no caller waits for ever") {
         Ok(outcome) => outcome.text(),
         Err(error) => panic!("{error:?}"),
     }
@@ -211,7 +211,7 @@ async fn a_panic_of_the_log_is_heard_by_all_who_wait() {
     until("the database has stopped", || !database.is_running()).await;
     database.ended().await;
     drop(database);
-    // Whoever comes next opens it, as after any other failure of a thread.
+    // The next caller opens it, as after any other failure of a thread.
     faults.log_sync_panics.store(false, Ordering::SeqCst);
     let database = open(options).await;
     add(&database, 3).await.expect("works");
@@ -256,7 +256,7 @@ async fn answers_wait_for_the_disk_and_keep_their_order() {
     let database = create(options).await;
     let mut patient = connect(&database, 7, true).await;
     let mut hasty = connect(&database, 8, false).await;
-    // Rounds that change a row concern somebody, and go by fan-out; those that do not are answered by the writer.
+    // Rounds that change a row concern a client, and go by fan-out; those that do not are answered by the writer.
     let mut watching = connect(&database, 9, true).await;
     let subscribe = ClientMessage::Subscribe {
         request_id: 1,
@@ -278,7 +278,7 @@ async fn answers_wait_for_the_disk_and_keep_their_order() {
             }
             _ => {
                 request_id.encode(&mut args);
-                "somebody".encode(&mut args);
+                "a name".encode(&mut args);
                 "add"
             }
         };
@@ -441,7 +441,7 @@ async fn a_snapshot_is_given_up_where_the_reserve_of_the_disk_begins() {
     let directory = tempfile::tempdir().unwrap();
     let (mut options, faults) = faulty(directory.path());
     options.limits.snapshot_log_bytes = 1;
-    // Nobody can tell how full the disk is until this is there; then it has only its reserve left.
+    // The server cannot tell how full the disk is until this is there; then it has only its reserve left.
     let full = directory.path().join("full");
     options.disk = Arc::new(DiskReserve::new(full.clone(), Some(u64::MAX)));
     let _ = faults.snapshot_makes.set(full.clone());

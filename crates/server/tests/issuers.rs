@@ -204,7 +204,7 @@ async fn an_issuer_is_who_it_says() {
     assert_eq!(issuer.asked(), 1, "its keys were not fetched");
 }
 
-/// Keys in files: nobody is asked, and what is no key stops the start.
+/// Keys in files: no issuer is asked, and what is no key stops the start.
 #[tokio::test]
 async fn pinned_keys() {
     let issuer = issuer().await;
@@ -261,7 +261,7 @@ async fn pinned_keys() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_issuers_delay_nobody_else() {
+async fn slow_issuers_delay_no_other_caller() {
     let issuer = issuer().await;
     let slow: Vec<_> = (0..40)
         .map(|number| format!("{}/slow/{number}", issuer.base))
@@ -287,7 +287,7 @@ async fn slow_issuers_delay_nobody_else() {
     let limit = std::time::Duration::from_secs(6);
     tokio::time::timeout(limit, all_asked)
         .await
-        .expect("nobody waits for another issuer");
+        .expect("no caller waits for another issuer");
     let good = tokio::time::timeout(limit, ping(&issuer.base)).await;
     assert_eq!(good.expect("in time").expect("response").status(), 200);
     assert!(waiting.iter().any(|request| !request.is_finished()));

@@ -271,7 +271,7 @@ async fn tools_are_described() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_written_unless_somebody_allows_it() {
+async fn nothing_is_written_unless_it_is_allowed() {
     let server = TestServer::start().await;
     let user = server.user().await;
     created(&server, &user, "a", "module").await;
@@ -386,7 +386,7 @@ async fn rights_are_those_of_the_plain_routes() {
         let listed = tool(&server, user, "/v1/mcp", "list_databases", json!({})).await;
         assert_eq!(listed, (r#"{"databases":[]}"#.to_owned(), false));
     }
-    // Nobody in particular, who is told who he was.
+    // A caller without a token, who is told who he was.
     let request = server
         .request("POST", path)
         .header("content-type", "application/json");
@@ -405,7 +405,7 @@ async fn rights_are_those_of_the_plain_routes() {
     ] {
         let path = "/v1/database/closed/mcp?writes=true";
         let refused = tool(&server, &guest, path, name, arguments).await;
-        assert_eq!(refused, ("nobody may enter".to_owned(), true), "{name}");
+        assert_eq!(refused, ("no client may enter".to_owned(), true), "{name}");
     }
 }
 
@@ -432,7 +432,7 @@ async fn long_answers_are_cut() {
         text.len()
     );
     assert!(plain.starts_with(&text));
-    // Nobody takes the beginning for all.
+    // No assistant takes the beginning for all.
     let message = r#"{"id":1,"method":"tools/call","params":{"name":"sql","arguments":{"sql":"SELECT * FROM person"}}}"#;
     let body = json(&ask(&server, &user, OF_A, message).await);
     let content = &body["result"]["content"];

@@ -102,7 +102,7 @@ async fn what_the_transport_asks() {
     let initialize = r#"{"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#;
     assert_eq!(speaks("2025-11-25", initialize).await.0, 200);
 
-    // A page that somebody has open is not an assistant.
+    // A page that a user has open is not an assistant.
     for (name, value) in [
         ("origin", "http://evil.example"),
         ("origin", "null"),
@@ -151,7 +151,7 @@ async fn hostile_messages() {
             );
         }
     }
-    // Whoever checks messages on their way here may look at the other one.
+    // A proxy that checks messages on their way here may look at the other one.
     for (message, what) in [
         (
             r#"{"id":1,"method":"ping","method":"tools/call"}"#,

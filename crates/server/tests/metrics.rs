@@ -290,7 +290,7 @@ async fn sums_of_databases_do_not_fall() {
     assert_eq!(gone.0, 200, "{}", gone.1);
     let text = server.ask("GET", "/v1/metrics").await.1;
     assert_eq!((others(&text), rows(&text)), (2.0 * CALLS as f64, 2.0));
-    // The one with a series goes. Nobody who is in the sum takes its place, but the next one does.
+    // The one with a series goes. No database that is in the sum takes its place, but the next one does.
     let gone = by(&server, &user, "DELETE", "/v1/database/a").await;
     assert_eq!(gone.0, 200, "{}", gone.1);
     let next = created(&server, &user, "d", "module").await;
@@ -340,7 +340,7 @@ async fn sums_of_functions_and_tables_do_not_fall() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everybody_is_told_less() {
+async fn all_readers_are_told_less() {
     let listen = "[metrics]\nlisten = \"127.0.0.1:0\"\ntoken = \"0123456789abcdef\"";
     for (more, is_told) in [("", false), ("\nlisten-names = true", true)] {
         let server = TestServer::start_with(config(&format!("{listen}{more}"))).await;

@@ -172,7 +172,7 @@ async fn plans_have_steps_with_rows() {
 #[tokio::test(flavor = "multi_thread")]
 async fn policies() {
     let fixture = Fixture::start("module").await;
-    // Compatible: what breaks nobody goes through without a token, a wrong one does not matter.
+    // Compatible: what breaks no client goes through without a token, a wrong one does not matter.
     let (status, body) = fixture.publish("?token=0x12", "module changed").await;
     assert_eq!(status, 200, "{body}");
     assert_eq!(json(&body)["Success"]["op"], "updated");
@@ -226,7 +226,7 @@ async fn policies() {
             .await,
         (400, wrong)
     );
-    // It does for its own, and for a plan that breaks nobody as well.
+    // It does for its own, and for a plan that breaks no client as well.
     assert_eq!(fixture.migrate("module changed level").await.0, 200);
     assert_eq!(
         fixture.rows("SELECT * FROM person").await,
@@ -303,7 +303,7 @@ async fn tables_and_their_rows() {
     let tables =
         json!({ "tables": [{ "name": "extra", "rows": 0 }, { "name": "person", "rows": 2 }] });
     assert_eq!((status, json(&body)), (200, tables));
-    // How full the tables of others are is nobody's business.
+    // How full the tables of others are is the business of their owner.
     let stranger = fixture.server.user().await;
     let request = fixture.server.request("GET", path);
     assert_eq!(answer(request.bearer_auth(&stranger.token)).await.0, 403);

@@ -1,4 +1,4 @@
-//! Who may do what with a database: every route and every way in, by everybody. Roles themselves: `collaborators.rs`.
+//! Who may do what with a database: every route and every way in, by each kind of caller. Roles themselves: `collaborators.rs`.
 
 mod common;
 
@@ -251,7 +251,7 @@ async fn rights_inside_over_websocket() {
     }
 }
 
-/// Whoever loses rights loses the connections that have them, and nobody else loses any.
+/// A user who loses rights loses the connections that have them, and no other loses any.
 #[tokio::test(flavor = "multi_thread")]
 async fn rights_end_when_they_are_taken() {
     let world = World::new().await;

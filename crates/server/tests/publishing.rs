@@ -1,4 +1,4 @@
-//! Publishes and openings that never end, or whose clients have gone, hold up nobody else.
+//! Publishes and openings that never end, or whose clients have gone, hold up no other caller.
 
 mod common;
 
@@ -43,7 +43,7 @@ fn hang(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn publishes_that_hang_hold_up_nobody_else() {
+async fn publishes_that_hang_hold_up_no_other() {
     let text = "[limits]\npublishes-waiting-per-owner-max = 5";
     let server = TestServer::start_with(config(text)).await;
     let alice = server.user().await;
@@ -78,7 +78,7 @@ async fn publishes_that_hang_hold_up_nobody_else() {
     assert!(refused >= 25, "{refused} of 40 were refused");
     assert!(!hanging.is_empty());
 
-    // Everybody else goes on: databases open, modules are published and replaced, databases are deleted.
+    // All others go on: databases open, modules are published and replaced, databases are deleted.
     for number in 0..7 {
         assert_eq!(
             call(&server, &alice, &format!("victim-{number}")).await,
@@ -148,7 +148,7 @@ async fn a_database_opens_though_the_client_that_asked_for_it_has_gone() {
     let path = "/v1/database/db/schema?version=10";
     let request = server.request("GET", path).timeout(SLOW_LOAD / 4);
     assert!(request.send().await.expect_err("not yet open").is_timeout());
-    // Not sooner than the opening that nobody waits for any more has ended.
+    // Not sooner than the opening that no caller waits for any more has ended.
     tokio::time::sleep(SLOW_LOAD * 2).await;
     assert_eq!(call(&server, &alice, "db").await, 200);
     soon("stopping", server.stop()).await;

@@ -60,8 +60,8 @@ async fn paths_and_methods_are_matched_literally() {
         let body = response.text().await.expect("body");
         assert!(body == NO_HANDLER || method == "HEAD", "{body}");
     }
-    let (status, body) = server.ask("GET", "/v1/database/nobody/route/get").await;
-    assert_eq!((status, &body[..]), (404, "`nobody` not found"));
+    let (status, body) = server.ask("GET", "/v1/database/none/route/get").await;
+    assert_eq!((status, &body[..]), (404, "`none` not found"));
     // OPTIONS never gets to a handler.
     let response = server.send("OPTIONS", "/v1/database/d/route/answer").await;
     assert_eq!(response.status(), 200);
@@ -106,7 +106,7 @@ async fn a_handler_sees_the_whole_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_believed_to_be_a_proxy() {
+async fn no_client_is_believed_to_be_a_proxy() {
     let server = server().await;
     let request = server
         .request("POST", "/v1/database/d/route/ab/c")

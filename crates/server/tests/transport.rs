@@ -222,7 +222,7 @@ async fn slow_clients_are_cut_off() {
 
 /// Over HTTP/2 a client can leave no room for an answer while its connection looks alive.
 #[tokio::test]
-async fn an_answer_that_nobody_takes_is_cut_off() {
+async fn an_answer_that_is_not_taken_is_cut_off() {
     let text = "[limits]\nbody-timeout = \"200ms\"";
     let server = TestServer::start_with(config(text)).await;
     let mut stream = tokio::net::TcpStream::connect(server.address)
@@ -322,7 +322,7 @@ async fn a_client_that_sends_too_much_sees_the_answer() {
     }
 }
 
-/// The body of a client that waits for `100 Continue` is not asked for when the answer is known: nobody uploads a module that
+/// The body of a client that waits for `100 Continue` is not asked for when the answer is known: no user uploads a module that
 /// he may not publish.
 #[tokio::test]
 async fn a_client_that_asks_first_is_answered_at_once() {

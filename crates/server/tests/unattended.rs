@@ -1,4 +1,4 @@
-//! What the server does with databases that nobody asks for: at its start, and after a failure.
+//! What the server does with databases that no client asks for: at its start, and after a failure.
 
 mod common;
 

@@ -104,7 +104,7 @@ async fn calls() {
 
     created(&server, &alice, "closed", "module refuse").await;
     let refused = call(&server, &bob, "/v1/database/closed/call/add", r#"[1,"x"]"#).await;
-    assert_eq!(refused, (403, "nobody may enter".into()));
+    assert_eq!(refused, (403, "no client may enter".into()));
     // One that does not get to its end is no refusal.
     created(&server, &alice, "tired", "module tired").await;
     let late = call(&server, &bob, "/v1/database/tired/call/add", r#"[1,"x"]"#).await;

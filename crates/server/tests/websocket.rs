@@ -126,7 +126,7 @@ async fn messages_are_measured() {
 async fn order_of_the_handshake_checks() {
     let server = TestServer::start().await;
     publish(&server, "module").await;
-    let nobody = Identity::from_claims("localhost", "nobody").to_hex();
+    let stranger = Identity::from_claims("localhost", "stranger").to_hex();
     struct Case<'a> {
         path: &'a str,
         query: &'a str,
@@ -237,7 +237,7 @@ async fn order_of_the_handshake_checks() {
             body: "`b` not found",
         },
         Case {
-            path: &nobody,
+            path: &stranger,
             query: "",
             headers: &complete,
             status: 404,
@@ -725,7 +725,7 @@ async fn a_message_that_never_ends_is_cut_off() {
         .expect("the server ends the connection");
 }
 
-/// Whoever writes to a client, couriers or its own task, and however often they take turns: it gets each update once and in order.
+/// A client is written to by couriers and by its own task. However often they take turns, it gets each update once and in order.
 #[tokio::test(flavor = "multi_thread")]
 async fn updates_come_in_order_to_clients_that_are_slow() {
     // 8 bytes, bodies that are shared, and those that are written from where they are: couriers fill the sockets with them. Then those

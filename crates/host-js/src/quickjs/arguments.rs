@@ -52,13 +52,6 @@ pub(crate) unsafe fn host_function(
     }
 }
 
-/// The name of a buffer in error texts.
-#[derive(Clone, Copy)]
-pub(crate) enum BufferWord {
-    Buffer,
-    ArrayBuffer,
-}
-
 impl Call {
     /// The borrow must end before JavaScript can run.
     #[inline]
@@ -82,50 +75,41 @@ impl Call {
         unsafe { *self.values.add(position) }
     }
 
-    fn kind(&self, position: usize) -> String {
+    #[cold]
+    fn wrong_type(&self, position: usize, expected: &str) -> Failure {
         // SAFETY: arguments are live values.
-        unsafe { kind(self.context, self.value(position)) }
+        let kind = unsafe { kind(self.context, self.value(position)) };
+        Failure::Type(messages::expected(expected, &kind))
     }
 
     #[inline]
-    fn integer(&self, position: usize, max: u32, name: &str) -> Result<u32, Failure> {
+    fn integer(&self, position: usize, name: &str) -> Result<u32, Failure> {
         let value = self.value(position);
         // SAFETY: the union is read as its tag says.
         unsafe {
             match qjs::JS_VALUE_GET_TAG(value) {
-                qjs::JS_TAG_INT => {
-                    let number = value.u.int32;
-                    if number >= 0 && number as u32 <= max {
-                        return Ok(number as u32);
-                    }
-                }
+                qjs::JS_TAG_INT if value.u.int32 >= 0 => return Ok(value.u.int32 as u32),
                 qjs::JS_TAG_FLOAT64 => {
                     let number = value.u.float64;
-                    if number >= 0.0 && number <= f64::from(max) && number.fract() == 0.0 {
+                    if f64::from(number as u32) == number {
                         return Ok(number as u32);
                     }
                 }
                 _ => {}
             }
         }
-        Err(self.wrong_number(position, name))
-    }
-
-    #[cold]
-    fn wrong_number(&self, position: usize, name: &str) -> Failure {
-        let kind = self.kind(position);
-        Failure::Type(messages::expected_number(name, &kind))
+        Err(self.wrong_type(position, &format!("number for `{name}`")))
     }
 
     #[inline]
     pub(crate) fn u32(&self, position: usize) -> Result<u32, Failure> {
-        self.integer(position, u32::MAX, "u32")
+        self.integer(position, "u32")
     }
 
     /// A count of 16 bits.
     #[inline]
     pub(crate) fn u16(&self, position: usize) -> Result<u16, Failure> {
-        let number = self.integer(position, u32::MAX, "u16")?;
+        let number = self.integer(position, "u16")?;
         u16::try_from(number).map_err(|_| Failure::Type(messages::overflowed("u16")))
     }
 
@@ -134,8 +118,7 @@ impl Call {
         let value = self.value(position);
         // SAFETY: the argument is live. The decimal form of a BigInt cannot be changed by the module.
         if !unsafe { qjs::JS_IsBigInt(value) } {
-            let kind = self.kind(position);
-            return Err(Failure::Type(messages::expected_bigint("u128", &kind)));
+            return Err(self.wrong_type(position, "bigint for `u128`"));
         }
         let parsed =
             unsafe { value::with_utf8(self.context, value, |digits| digits.parse().ok()) }?;
@@ -145,34 +128,23 @@ impl Call {
     /// All bytes of an `ArrayBuffer`. Valid until JavaScript runs; to be called once for each buffer.
     #[inline]
     #[allow(clippy::mut_from_ref)]
-    pub(crate) fn buffer(&self, position: usize, word: BufferWord) -> Result<&mut [u8], Failure> {
+    pub(crate) fn buffer(&self, position: usize, expected: &str) -> Result<&mut [u8], Failure> {
         let value = self.value(position);
         // SAFETY: the argument is live; a host function takes one buffer and runs no JavaScript while it holds it.
         unsafe {
-            if qjs::JS_GetClassID(value) != (*self.state).classes.array_buffer {
-                return Err(self.wrong_buffer(position, word));
+            if qjs::JS_GetClassID(value) != (*self.state).array_buffer_class {
+                return Err(self.wrong_type(position, expected));
             }
             Ok(buffer_bytes(self.context, value))
         }
-    }
-
-    #[cold]
-    fn wrong_buffer(&self, position: usize, word: BufferWord) -> Failure {
-        let kind = self.kind(position);
-        Failure::Type(match word {
-            BufferWord::Buffer => messages::expected_buffer(&kind),
-            BufferWord::ArrayBuffer => messages::expected_array_buffer(&kind),
-        })
     }
 
     /// The bytes of a `Uint8Array`, as above.
     #[allow(clippy::mut_from_ref)]
     pub(crate) fn array(&self, position: usize) -> Result<&mut [u8], Failure> {
         // SAFETY: the argument is live.
-        unsafe { array_bytes(self.context, self.value(position)) }.ok_or_else(|| {
-            let kind = self.kind(position);
-            Failure::Type(format!("Expected `Uint8Array`, got {kind}"))
-        })
+        unsafe { array_bytes(self.context, self.value(position)) }
+            .ok_or_else(|| self.wrong_type(position, "`Uint8Array`"))
     }
 
     pub(crate) fn string<R>(
@@ -184,8 +156,7 @@ impl Call {
         // SAFETY: the argument is live.
         unsafe {
             if !qjs::JS_IsString(value) {
-                let kind = self.kind(position);
-                return Err(Failure::Type(messages::expected_string(&kind)));
+                return Err(self.wrong_type(position, "`string`"));
             }
             Ok(value::with_utf8(self.context, value, body)?)
         }

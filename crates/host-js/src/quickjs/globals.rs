@@ -3,19 +3,19 @@
 use std::ffi::{c_int, CStr};
 
 use rquickjs_sys as qjs;
-use rquickjs_sys::{JSContext, JSValue};
+use rquickjs_sys::JSContext;
 
 use crate::scope::CALL_BUFFER_BYTES;
 
-use super::arguments::host_function;
-use super::host_calls;
-use super::natives::{
-    define_class, define_getter, define_method, define_value, done, filled, instance,
-    plain_function, ClassDefinition, HIDDEN,
-};
-use super::state::{state, Failure};
-use super::strings;
+use super::host_calls::{self, own, Own};
+use super::natives::{define_value, done, plain_function};
+use super::state::{state, Values};
+use super::strings::VIEW_PARTS;
 use super::value::{self, undefined, Owned, Thrown};
+
+/// As on V8: a script that returns a function of the natives `encode` and `decode`.
+const PRELUDE: &str = concat!(include_str!("../prelude.js"), "\0");
+const GLOBALS: &str = concat!(include_str!("globals.js"), "\0");
 
 /// Sets up the globals of a new context, and the values that the host keeps.
 ///
@@ -25,40 +25,38 @@ pub(crate) unsafe fn define(context: *mut JSContext) -> Result<(), Thrown> {
     unsafe {
         let global = Owned::new(context, qjs::JS_GetGlobalObject(context));
         remember(context, &global)?;
-        strings::define(context)?;
-        math_random(context, &global)?;
-        console(context, &global)?;
-        finalization_registry(context)?;
-        extras(context, &global)?;
-        remove(context, &global, c"queueMicrotask")?;
-        // QuickJS writes ten frames by default, and 64 at most.
-        let error = global.get(c"Error")?;
-        set(context, &error, c"stackTraceLimit", value::number(64))
+        let encode = plain_function(context, c"encode", own(Own::TextEncode))?;
+        let decode = plain_function(context, c"decode", own(Own::TextDecode))?;
+        let prelude = script(context, PRELUDE)?;
+        let mut natives = [encode.raw(), decode.raw()];
+        let done = qjs::JS_Call(context, prelude.raw(), undefined(), 2, natives.as_mut_ptr());
+        Owned::checked(context, done)?;
+        script(context, GLOBALS)?;
+        extras(context, &global)
     }
 }
 
 unsafe fn remember(context: *mut JSContext, global: &Owned) -> Result<(), Thrown> {
     unsafe {
-        let error = global.get(c"Error")?;
-        let type_error = global.get(c"TypeError")?;
-        let range_error = global.get(c"RangeError")?;
-        let data_view = global.get(c"DataView")?;
-        let join_words = script(context, super::numbers::JOIN_WORDS)?;
-        let view_parts = script(context, strings::VIEW_PARTS)?;
         let description = CStr::from_bytes_until_nul(MODULE_HOOKS.as_bytes()).unwrap_or_default();
         let symbol = qjs::JS_NewSymbol(context, description.as_ptr(), false);
-        let module_hooks = Owned::checked(context, symbol)?;
         let buffer = call_buffer(context)?;
+        let values = Values {
+            error: Some(global.get(c"Error")?),
+            type_error: Some(global.get(c"TypeError")?),
+            range_error: Some(global.get(c"RangeError")?),
+            data_view: Some(global.get(c"DataView")?),
+            join_words: Some(script(context, super::numbers::JOIN_WORDS)?),
+            view_parts: Some(script(context, VIEW_PARTS)?),
+            module_hooks: Some(Owned::checked(context, symbol)?),
+            ..Values::default()
+        };
         let state = state(context);
-        state.classes.array_buffer = qjs::JS_GetClassID(buffer.raw());
-        state.values.arguments = Some(buffer);
-        state.values.error = Some(error);
-        state.values.type_error = Some(type_error);
-        state.values.range_error = Some(range_error);
-        state.values.data_view = Some(data_view);
-        state.values.join_words = Some(join_words);
-        state.values.view_parts = Some(view_parts);
-        state.values.module_hooks = Some(module_hooks);
+        state.array_buffer_class = qjs::JS_GetClassID(buffer.raw());
+        *state.values = Values {
+            arguments: Some(buffer),
+            ..values
+        };
         Ok(())
     }
 }
@@ -94,97 +92,14 @@ pub(crate) unsafe fn script(context: *mut JSContext, text: &str) -> Result<Owned
     }
 }
 
-unsafe fn set(
-    context: *mut JSContext,
-    object: &Owned,
-    name: &CStr,
-    value: JSValue,
-) -> Result<(), Thrown> {
-    match unsafe { qjs::JS_SetPropertyStr(context, object.raw(), name.as_ptr(), value) } {
-        1.. => Ok(()),
-        _ => Err(Thrown),
-    }
-}
-
-unsafe fn remove(context: *mut JSContext, object: &Owned, name: &CStr) -> Result<(), Thrown> {
-    unsafe {
-        let atom = qjs::JS_NewAtom(context, name.as_ptr());
-        let removed = qjs::JS_DeleteProperty(context, object.raw(), atom, 0);
-        qjs::JS_FreeAtom(context, atom);
-        done(removed)
-    }
-}
-
-unsafe fn math_random(context: *mut JSContext, global: &Owned) -> Result<(), Thrown> {
-    unsafe { define_getter(context, &global.get(c"Math")?, c"random", no_random) }
-}
-
-unsafe extern "C" fn no_random(
-    context: *mut JSContext,
-    _this: JSValue,
-    _count: c_int,
-    values: *mut JSValue,
-) -> JSValue {
-    // SAFETY: called by QuickJS.
-    unsafe {
-        host_function(context, values, |_| {
-            Err(Failure::Type(
-                "Math.random is not available in SpacetimeDB modules. Use ctx.random instead."
-                    .to_owned(),
-            ))
-        })
-    }
-}
-
-/// A `console` whose methods do nothing; the library replaces it.
-unsafe fn console(context: *mut JSContext, global: &Owned) -> Result<(), Thrown> {
-    const METHODS: &[&CStr] = &[
-        c"assert",
-        c"clear",
-        c"count",
-        c"countReset",
-        c"debug",
-        c"dir",
-        c"dirxml",
-        c"error",
-        c"group",
-        c"groupCollapsed",
-        c"groupEnd",
-        c"info",
-        c"log",
-        c"table",
-        c"time",
-        c"timeEnd",
-        c"timeLog",
-        c"trace",
-        c"warn",
-    ];
-    unsafe {
-        let console = Owned::checked(context, qjs::JS_NewObject(context))?;
-        for name in METHODS {
-            define_method(context, &console, name, nothing, 0)?;
-        }
-        define_value(context, global, c"console", console, HIDDEN)
-    }
-}
-
-unsafe extern "C" fn nothing(
-    _context: *mut JSContext,
-    _this: JSValue,
-    _count: c_int,
-    _values: *mut JSValue,
-) -> JSValue {
-    undefined()
-}
-
 /// The optional functions of this host (docs/js-abi.md).
 unsafe fn extras(context: *mut JSContext, global: &Owned) -> Result<(), Thrown> {
     unsafe {
         let object = Owned::checked(context, qjs::JS_NewObject(context))?;
         let version = Owned::new(context, value::number(1));
         define_value(context, &object, c"version", version, CONSTANT)?;
-        for (name, function, arity) in host_calls::EXTRAS {
-            let function = plain_function(context, name, function, arity)?;
+        for (name, function) in host_calls::extras() {
+            let function = plain_function(context, name, function)?;
             define_value(context, &object, name, function, CONSTANT)?;
         }
         let buffer = call_buffer(context)?;
@@ -204,71 +119,3 @@ unsafe fn extras(context: *mut JSContext, global: &Owned) -> Result<(), Thrown> 
 const EXTRAS: &CStr = c"lightcone.sys.1";
 /// Enumerable, and constant.
 const CONSTANT: u32 = qjs::JS_PROP_ENUMERABLE;
-
-/// A `FinalizationRegistry` that never calls back, as the language allows. Host handles are closed at the end of each call; a late
-/// callback could hit a reused handle.
-unsafe fn finalization_registry(context: *mut JSContext) -> Result<(), Thrown> {
-    unsafe {
-        let prototype = define_class(
-            context,
-            ClassDefinition {
-                name: c"FinalizationRegistry",
-                constructor: registry_new,
-                arity: 1,
-                class: |classes| &mut classes.finalization_registry,
-            },
-        )?;
-        define_method(context, &prototype, c"register", register, 2)?;
-        define_method(context, &prototype, c"unregister", unregister, 1)
-    }
-}
-
-unsafe extern "C" fn registry_new(
-    context: *mut JSContext,
-    new_target: JSValue,
-    count: c_int,
-    values: *mut JSValue,
-) -> JSValue {
-    // SAFETY: called by QuickJS.
-    unsafe {
-        let [cleanup] = filled(count, values);
-        host_function(context, values, |call| {
-            if !qjs::JS_IsFunction(context, cleanup) {
-                return Err(Failure::Type(
-                    "FinalizationRegistry: cleanup must be callable".to_owned(),
-                ));
-            }
-            let class = call.state().classes.finalization_registry;
-            Ok(instance(context, new_target, class)?.into_raw())
-        })
-    }
-}
-
-unsafe extern "C" fn register(
-    context: *mut JSContext,
-    _this: JSValue,
-    _count: c_int,
-    values: *mut JSValue,
-) -> JSValue {
-    // SAFETY: called by QuickJS, which fills up two arguments.
-    unsafe {
-        let target = qjs::JS_VALUE_GET_TAG(*values);
-        if target == qjs::JS_TAG_OBJECT || target == qjs::JS_TAG_SYMBOL {
-            return undefined();
-        }
-        host_function(context, values, |_| {
-            Err(Failure::Type(
-                "FinalizationRegistry.prototype.register: invalid target".to_owned(),
-            ))
-        })
-    }
-}
-
-unsafe extern "C" fn unregister(
-    _context: *mut JSContext,
-    _this: JSValue,
-    _count: c_int,
-    _values: *mut JSValue,
-) -> JSValue {
-    qjs::JS_FALSE
-}

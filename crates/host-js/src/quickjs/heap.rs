@@ -104,10 +104,7 @@ impl Heap {
         if let Some(exceeded) = self.refused_by.get() {
             return trap_of(exceeded);
         }
-        HostTrap::Limit {
-            kind: LimitKind::Memory,
-            limit: self.bytes_max.get() as u64,
-        }
+        HostTrap::limit(LimitKind::Memory, self.bytes_max.get())
     }
 
     /// Whether a block was refused because the call's time was over.

@@ -123,8 +123,7 @@ unsafe fn host_function(
     function: Function,
 ) -> Result<Owned, Thrown> {
     let name = CString::new(name).map_err(|_| Thrown)?;
-    let (function, arity) = host_calls::function(function);
-    unsafe { plain_function(context, &name, function, arity) }
+    unsafe { plain_function(context, &name, host_calls::function(function)) }
 }
 
 unsafe fn module_hooks(context: *mut JSContext) -> Owned {

@@ -11,6 +11,7 @@ use rquickjs_sys::{JSContext, JSValue};
 use super::heap::Heap;
 use super::value::{self, Hook, Owned, Thrown};
 
+/// What the host keeps of an isolate.
 ///
 /// JavaScript reaches it again through any host function, so no code may hold a Rust reference to it while JavaScript
 /// runs. Everything goes through [`state`] and short borrows.
@@ -24,22 +25,14 @@ pub(crate) struct State {
     pub(crate) time_limit: (LimitKind, u64),
     /// Imports resolve only during linking; later, `import()` is refused.
     pub(crate) linking: bool,
-    pub(crate) classes: Classes,
+    /// The class of array buffers in this runtime.
+    pub(crate) array_buffer_class: qjs::JSClassID,
     /// A panic of a host function, to be resumed after the call: it must not unwind into C.
     pub(crate) panic: Option<Box<dyn Any + Send>>,
     /// Makes the classes of errnos; set once the hooks are found.
     pub(crate) error_constructor: Option<Hook>,
     // Never released: their heap is freed as a whole.
     pub(crate) values: ManuallyDrop<Values>,
-}
-
-/// Class ids of this runtime.
-#[derive(Default)]
-pub(crate) struct Classes {
-    pub(crate) array_buffer: qjs::JSClassID,
-    pub(crate) text_encoder: qjs::JSClassID,
-    pub(crate) text_decoder: qjs::JSClassID,
-    pub(crate) finalization_registry: qjs::JSClassID,
 }
 
 /// Values that the host made before any module code ran, so that no module can change them.
@@ -59,8 +52,6 @@ pub(crate) struct Values {
     /// One for each [`crate::scope::CallBuffer`].
     pub(crate) arguments: Option<Owned>,
     pub(crate) direct: Option<Owned>,
-    /// The last correct label of `new TextDecoder`.
-    pub(crate) utf8_label: Option<Owned>,
 }
 
 impl State {
@@ -73,7 +64,7 @@ impl State {
             deadline: Instant::now(),
             time_limit: (LimitKind::LoadTime, 0),
             linking: true,
-            classes: Classes::default(),
+            array_buffer_class: 0,
             panic: None,
             error_constructor: None,
             values: ManuallyDrop::default(),

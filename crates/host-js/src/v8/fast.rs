@@ -18,9 +18,9 @@ use ::v8::fast_api::{CFunction, CFunctionInfo, FastApiCallbackOptions, Int64Repr
 use ::v8::{Local, Object};
 
 use super::failures::fail;
-use super::host_calls::{self, RangeLens};
+use super::host_calls;
 use super::state::Failure;
-use super::values::{u16_of_f64, u32_of_f64, Value};
+use super::values::{u16_of_f64, u32_of_f64, RangeLens, Value};
 use crate::sys::Function as Sys;
 
 /// The fast form of a host function, where there is one.
@@ -39,9 +39,6 @@ pub(super) fn fast(function: Sys) -> Option<&'static [CFunction]> {
         _ => return None,
     })
 }
-
-/// The fast form of `point_read`.
-pub(super) const POINT_READ: &[CFunction] = &[POINT_READ_FUNCTION];
 
 /// How many fast calls have thrown in this process.
 static FAILURES: AtomicU64 = AtomicU64::new(0);
@@ -66,7 +63,7 @@ fn thrown<R: Default>(options: *mut FastApiCallbackOptions<'_>, failure: Failure
 
 macro_rules! fast_functions {
     ($(
-        $constant:ident $list:ident $function:ident ($($arg:ident: $arg_type:tt),*) -> $result:ty as $result_type:ident $body:block
+        $list:ident $function:ident ($($arg:ident: $arg_type:tt),*) -> $result:ty as $result_type:ident $body:block
     )*) => {
         $(
             extern "C" fn $function(
@@ -81,7 +78,7 @@ macro_rules! fast_functions {
                 }
             }
 
-            const $constant: CFunction = CFunction::new(
+            pub(super) const $list: &[CFunction] = &[CFunction::new(
                 $function as *const c_void,
                 &CFunctionInfo::new(
                     Type::$result_type.as_info(),
@@ -92,9 +89,7 @@ macro_rules! fast_functions {
                     ],
                     Int64Representation::Number,
                 ),
-            );
-            #[allow(dead_code)]
-            const $list: &[CFunction] = &[$constant];
+            )];
         )*
     };
     (@rust number) => { f64 };
@@ -104,51 +99,51 @@ macro_rules! fast_functions {
 }
 
 fast_functions! {
-    TABLE_SCAN_FUNCTION TABLE_SCAN table_scan(table: number) -> u32 as Uint32 {
+    TABLE_SCAN table_scan(table: number) -> u32 as Uint32 {
         host_calls::table_scan(u32_of_f64(table)?)
     }
-    INDEX_SCAN_POINT_FUNCTION INDEX_SCAN_POINT index_scan_point(
+    INDEX_SCAN_POINT index_scan_point(
         index: number, buffer: buffer, len: number
     ) -> u32 as Uint32 {
         host_calls::index_scan_point(u32_of_f64(index)?, buffer, u32_of_f64(len)?)
     }
-    INDEX_SCAN_RANGE_FUNCTION INDEX_SCAN_RANGE index_scan_range(
+    INDEX_SCAN_RANGE index_scan_range(
         index: number, buffer: buffer, prefix_len: number, prefix_elems: number, rstart_len: number, rend_len: number
     ) -> u32 as Uint32 {
         let lens = lens(prefix_len, prefix_elems, rstart_len, rend_len)?;
         host_calls::index_scan_range(u32_of_f64(index)?, buffer, lens)
     }
-    DELETE_BY_POINT_FUNCTION DELETE_BY_POINT delete_by_point(
+    DELETE_BY_POINT delete_by_point(
         index: number, buffer: buffer, len: number
     ) -> u32 as Uint32 {
         host_calls::delete_by_point(u32_of_f64(index)?, buffer, u32_of_f64(len)?)
     }
-    DELETE_BY_RANGE_FUNCTION DELETE_BY_RANGE delete_by_range(
+    DELETE_BY_RANGE delete_by_range(
         index: number, buffer: buffer, prefix_len: number, prefix_elems: number, rstart_len: number, rend_len: number
     ) -> u32 as Uint32 {
         let lens = lens(prefix_len, prefix_elems, rstart_len, rend_len)?;
         host_calls::delete_by_range(u32_of_f64(index)?, buffer, lens)
     }
-    DELETE_ALL_BY_EQ_FUNCTION DELETE_ALL_BY_EQ delete_all_by_eq(
+    DELETE_ALL_BY_EQ delete_all_by_eq(
         table: number, buffer: buffer, len: number
     ) -> u32 as Uint32 {
         host_calls::delete_all_by_eq(u32_of_f64(table)?, buffer, u32_of_f64(len)?)
     }
-    INSERT_FUNCTION INSERT insert(table: number, buffer: buffer, len: number) -> u32 as Uint32 {
+    INSERT insert(table: number, buffer: buffer, len: number) -> u32 as Uint32 {
         host_calls::insert(u32_of_f64(table)?, buffer, u32_of_f64(len)?)
     }
-    UPDATE_FUNCTION UPDATE update(
+    UPDATE update(
         table: number, index: number, buffer: buffer, len: number
     ) -> u32 as Uint32 {
         host_calls::update(u32_of_f64(table)?, u32_of_f64(index)?, buffer, u32_of_f64(len)?)
     }
-    ADVANCE_FUNCTION ADVANCE advance(iterator: number, buffer: buffer) -> i32 as Int32 {
+    ADVANCE advance(iterator: number, buffer: buffer) -> i32 as Int32 {
         host_calls::advance(u32_of_f64(iterator)?, buffer)
     }
-    CLOSE_FUNCTION CLOSE close(iterator: number) -> () as Void {
+    CLOSE close(iterator: number) -> () as Void {
         host_calls::close(u32_of_f64(iterator)?)
     }
-    POINT_READ_FUNCTION POINT_READ_LIST point_read(
+    POINT_READ point_read(
         index: number, buffer: buffer, key_len: number
     ) -> i32 as Int32 {
         host_calls::point_read(u32_of_f64(index)?, buffer, u32_of_f64(key_len)?)

@@ -4,7 +4,7 @@ use lightcone_host::{AbiError, Advance, HostTrap, PointRead};
 use lightcone_types::{IndexId, TableId};
 
 use super::state::{with_state, Failure};
-use super::values::{buffer_of, range, start, BufferKind, Value};
+use super::values::{buffer_of, range, start, RangeLens, Value};
 use crate::messages;
 
 pub(super) fn table_scan(table: u32) -> Result<u32, Failure> {
@@ -13,25 +13,16 @@ pub(super) fn table_scan(table: u32) -> Result<u32, Failure> {
 
 pub(super) fn index_scan_point(index: u32, buffer: Value<'_>, len: u32) -> Result<u32, Failure> {
     // SAFETY: nothing but the datastore runs while the slice is used.
-    let buffer = unsafe { buffer_of(buffer, BufferKind::Scan) }?;
+    let buffer = unsafe { buffer_of(buffer, messages::ARRAY_BUFFER) }?;
     let point = start(buffer, len)?;
     with_state(|state| Ok(state.env.index_scan_point(IndexId(index), point)?))
 }
 
 pub(super) fn delete_by_point(index: u32, buffer: Value<'_>, len: u32) -> Result<u32, Failure> {
     // SAFETY: as above.
-    let buffer = unsafe { buffer_of(buffer, BufferKind::Scan) }?;
+    let buffer = unsafe { buffer_of(buffer, messages::ARRAY_BUFFER) }?;
     let point = start(buffer, len)?;
     with_state(|state| Ok(state.env.delete_by_index_point(IndexId(index), point)?))
-}
-
-/// The arguments of a range after the index and the buffer.
-#[derive(Clone, Copy)]
-pub(super) struct RangeLens {
-    pub(super) prefix_len: u32,
-    pub(super) prefix_elems: u16,
-    pub(super) rstart_len: u32,
-    pub(super) rend_len: u32,
 }
 
 pub(super) fn index_scan_range(
@@ -40,14 +31,8 @@ pub(super) fn index_scan_range(
     lens: RangeLens,
 ) -> Result<u32, Failure> {
     // SAFETY: as above.
-    let buffer = unsafe { buffer_of(buffer, BufferKind::Scan) }?;
-    let (prefix, rstart, rend) = range(buffer, lens.prefix_len, lens.rstart_len, lens.rend_len)?;
-    with_state(|state| {
-        let index = IndexId(index);
-        Ok(state
-            .env
-            .index_scan_range(index, prefix, lens.prefix_elems, rstart, rend)?)
-    })
+    let range = range(unsafe { buffer_of(buffer, messages::ARRAY_BUFFER) }?, lens)?;
+    with_state(|state| Ok(state.env.index_scan_range(IndexId(index), range)?))
 }
 
 pub(super) fn delete_by_range(
@@ -56,40 +41,34 @@ pub(super) fn delete_by_range(
     lens: RangeLens,
 ) -> Result<u32, Failure> {
     // SAFETY: as above.
-    let buffer = unsafe { buffer_of(buffer, BufferKind::Scan) }?;
-    let (prefix, rstart, rend) = range(buffer, lens.prefix_len, lens.rstart_len, lens.rend_len)?;
-    with_state(|state| {
-        let index = IndexId(index);
-        Ok(state
-            .env
-            .delete_by_index_range(index, prefix, lens.prefix_elems, rstart, rend)?)
-    })
+    let range = range(unsafe { buffer_of(buffer, messages::ARRAY_BUFFER) }?, lens)?;
+    with_state(|state| Ok(state.env.delete_by_index_range(IndexId(index), range)?))
 }
 
 pub(super) fn delete_all_by_eq(table: u32, buffer: Value<'_>, len: u32) -> Result<u32, Failure> {
     // SAFETY: as above.
-    let buffer = unsafe { buffer_of(buffer, BufferKind::Row) }?;
+    let buffer = unsafe { buffer_of(buffer, messages::BUFFER) }?;
     let relation = start(buffer, len)?;
     with_state(|state| Ok(state.env.delete_all_by_eq(TableId(table), relation)?))
 }
 
 pub(super) fn insert(table: u32, buffer: Value<'_>, len: u32) -> Result<u32, Failure> {
     // SAFETY: as above.
-    let buffer = unsafe { buffer_of(buffer, BufferKind::Row) }?;
+    let buffer = unsafe { buffer_of(buffer, messages::BUFFER) }?;
     let row = start(buffer, len)?;
     with_state(|state| Ok(state.env.insert(TableId(table), row)? as u32))
 }
 
 pub(super) fn update(table: u32, index: u32, buffer: Value<'_>, len: u32) -> Result<u32, Failure> {
     // SAFETY: as above.
-    let buffer = unsafe { buffer_of(buffer, BufferKind::Row) }?;
+    let buffer = unsafe { buffer_of(buffer, messages::BUFFER) }?;
     let row = start(buffer, len)?;
     with_state(|state| Ok(state.env.update(TableId(table), IndexId(index), row)? as u32))
 }
 
 pub(super) fn advance(iterator: u32, buffer: Value<'_>) -> Result<i32, Failure> {
     // SAFETY: as above.
-    let buffer = unsafe { buffer_of(buffer, BufferKind::Scan) }?;
+    let buffer = unsafe { buffer_of(buffer, messages::ARRAY_BUFFER) }?;
     // The result has 31 bits for the size.
     let end = buffer.len().min(i32::MAX as usize);
     with_state(
@@ -107,7 +86,7 @@ pub(super) fn close(iterator: u32) -> Result<(), Failure> {
 
 pub(super) fn point_read(index: u32, buffer: Value<'_>, key_len: u32) -> Result<i32, Failure> {
     // SAFETY: as above.
-    let buffer = unsafe { buffer_of(buffer, BufferKind::Scan) }?;
+    let buffer = unsafe { buffer_of(buffer, messages::ARRAY_BUFFER) }?;
     if key_len as usize > buffer.len() {
         return Err(Failure::Range(messages::LENGTH_OUT_OF_BOUNDS));
     }

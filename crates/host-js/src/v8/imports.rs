@@ -14,11 +14,11 @@ use super::exception::{frames, FRAMES_MAX};
 use super::failures::fail;
 use super::host_calls::{
     advance, close, delete_all_by_eq, delete_by_point, delete_by_range, index_scan_point,
-    index_scan_range, insert, point_read, table_scan, update, RangeLens,
+    index_scan_range, insert, point_read, table_scan, update,
 };
 use super::state::{with_state, Failure, State};
 use super::values::{
-    buffer_of, bytes_of, string_of, u128_of, u16_of, u32_of, uint8_array, utf8_array, BufferKind,
+    buffer_of, bytes_of, string_of, u128_of, u16_of, u32_of, uint8_array, utf8_array, RangeLens,
     Value,
 };
 use super::{fast, strings};
@@ -29,27 +29,59 @@ use crate::sys::{self, Exports, Function as Sys};
 
 // ---- General calls ------------------------------------------------------------------------------------------------
 
-macro_rules! callbacks {
-    ($($name:ident |$scope:ident, $args:ident, $rv:ident| $body:block)*) => {
-        $(
-            // The closure is there for its `?`.
-            #[allow(clippy::redundant_closure_call)]
-            fn $name<'s>(
-                scope: &mut PinScope<'s, '_>,
-                args: FunctionCallbackArguments<'s>,
-                mut rv: ReturnValue<'s>,
-            ) {
-                let $args = &args;
-                let $rv = &mut rv;
-                let result: Result<(), Failure> = {
-                    let $scope = &mut *scope;
-                    (|| $body)()
-                };
-                if let Err(failure) = result {
-                    fail(scope, failure);
-                }
+/// What a host function gives to the program.
+trait Answer<'s> {
+    fn set(self, scope: &mut PinScope<'s, '_>, place: &mut ReturnValue<'s>);
+}
+
+macro_rules! answers {
+    ($($answer:ty: |$value:ident, $scope:ident, $place:ident| $set:expr;)+) => {$(
+        impl<'s> Answer<'s> for $answer {
+            #[inline]
+            fn set(self, $scope: &mut PinScope<'s, '_>, $place: &mut ReturnValue<'s>) {
+                let $value = self;
+                $set
             }
-        )*
+        }
+    )+};
+}
+
+answers! {
+    (): |_value, _scope, _place| ();
+    u32: |value, _scope, place| place.set_uint32(value);
+    i32: |value, _scope, place| place.set_int32(value);
+    u64: |value, scope, place| place.set(::v8::BigInt::new_from_u64(scope, value).into());
+    i64: |value, scope, place| place.set(::v8::BigInt::new_from_i64(scope, value).into());
+    Value<'s>: |value, _scope, place| place.set(value);
+}
+
+/// Functions in their general form, by what they are called here. Their bodies give an [`Answer`], or fail.
+macro_rules! callbacks {
+    ($choose:ident($Kind:ident) $($function:ident |$scope:ident, $args:ident| $body:block)*) => {
+        fn $choose(function: $Kind) -> FunctionCallback {
+            match function {
+                $($Kind::$function => {
+                    // The closure is there for its `?`.
+                    #[allow(clippy::redundant_closure_call)]
+                    fn callback<'s>(
+                        scope: &mut PinScope<'s, '_>,
+                        args: FunctionCallbackArguments<'s>,
+                        mut place: ReturnValue<'s>,
+                    ) {
+                        let $args = &args;
+                        let result: Result<_, Failure> = {
+                            let $scope = &mut *scope;
+                            (|| $body)()
+                        };
+                        match result {
+                            Ok(answer) => answer.set(scope, &mut place),
+                            Err(failure) => fail(scope, failure),
+                        }
+                    }
+                    callback.map_fn_to()
+                })*
+            }
+        }
     };
 }
 
@@ -62,90 +94,62 @@ fn lens(args: &FunctionCallbackArguments<'_>) -> Result<RangeLens, Failure> {
     })
 }
 
-callbacks! {
-    call_table_id_from_name |scope, args, rv| {
+callbacks! { general(Sys)
+    TableIdFromName |scope, args| {
         let name = string_of(scope, args.get(0))?;
-        rv.set_uint32(with_state(|state| Ok(state.env.table_id_from_name(&name)?))?.0);
-        Ok(())
+        Ok(with_state(|state| Ok(state.env.table_id_from_name(&name)?))?.0)
     }
-    call_index_id_from_name |scope, args, rv| {
+    IndexIdFromName |scope, args| {
         let name = string_of(scope, args.get(0))?;
-        rv.set_uint32(with_state(|state| Ok(state.env.index_id_from_name(&name)?))?.0);
-        Ok(())
+        Ok(with_state(|state| Ok(state.env.index_id_from_name(&name)?))?.0)
     }
-    call_table_row_count |scope, args, rv| {
+    TableRowCount |_scope, args| {
         let table = TableId(u32_of(args.get(0))?);
-        let count = with_state(|state| Ok(state.env.table_row_count(table)?))?;
-        rv.set(::v8::BigInt::new_from_u64(scope, count).into());
-        Ok(())
+        with_state(|state| Ok(state.env.table_row_count(table)?))
     }
-    call_clear |scope, args, rv| {
+    Clear |_scope, args| {
         let table = TableId(u32_of(args.get(0))?);
-        let count = with_state(|state| Ok(state.env.clear(table)?))?;
-        rv.set(::v8::BigInt::new_from_u64(scope, count).into());
-        Ok(())
+        with_state(|state| Ok(state.env.clear(table)?))
     }
-    call_table_scan |_scope, args, rv| {
-        rv.set_uint32(table_scan(u32_of(args.get(0))?)?);
-        Ok(())
-    }
-    call_index_scan_point |_scope, args, rv| {
+    TableScan |_scope, args| { table_scan(u32_of(args.get(0))?) }
+    IndexScanPoint |_scope, args| {
         let index = u32_of(args.get(0))?;
-        check_buffer(args.get(1), BufferKind::Scan)?;
-        rv.set_uint32(index_scan_point(index, args.get(1), u32_of(args.get(2))?)?);
-        Ok(())
+        check_buffer(args.get(1), messages::ARRAY_BUFFER)?;
+        index_scan_point(index, args.get(1), u32_of(args.get(2))?)
     }
-    call_index_scan_range |_scope, args, rv| {
+    IndexScanRange |_scope, args| {
         let index = u32_of(args.get(0))?;
-        check_buffer(args.get(1), BufferKind::Scan)?;
-        rv.set_uint32(index_scan_range(index, args.get(1), lens(args)?)?);
-        Ok(())
+        check_buffer(args.get(1), messages::ARRAY_BUFFER)?;
+        index_scan_range(index, args.get(1), lens(args)?)
     }
-    call_delete_by_point |_scope, args, rv| {
+    DeleteByIndexScanPoint |_scope, args| {
         let index = u32_of(args.get(0))?;
-        check_buffer(args.get(1), BufferKind::Scan)?;
-        rv.set_uint32(delete_by_point(index, args.get(1), u32_of(args.get(2))?)?);
-        Ok(())
+        check_buffer(args.get(1), messages::ARRAY_BUFFER)?;
+        delete_by_point(index, args.get(1), u32_of(args.get(2))?)
     }
-    call_delete_by_range |_scope, args, rv| {
+    DeleteByIndexScanRange |_scope, args| {
         let index = u32_of(args.get(0))?;
-        check_buffer(args.get(1), BufferKind::Scan)?;
-        rv.set_uint32(delete_by_range(index, args.get(1), lens(args)?)?);
-        Ok(())
+        check_buffer(args.get(1), messages::ARRAY_BUFFER)?;
+        delete_by_range(index, args.get(1), lens(args)?)
     }
-    call_delete_all_by_eq |_scope, args, rv| {
+    DeleteAllByEq |_scope, args| {
         let table = u32_of(args.get(0))?;
-        check_buffer(args.get(1), BufferKind::Row)?;
-        rv.set_uint32(delete_all_by_eq(table, args.get(1), u32_of(args.get(2))?)?);
-        Ok(())
+        check_buffer(args.get(1), messages::BUFFER)?;
+        delete_all_by_eq(table, args.get(1), u32_of(args.get(2))?)
     }
-    call_insert |_scope, args, rv| {
+    Insert |_scope, args| {
         let table = u32_of(args.get(0))?;
-        check_buffer(args.get(1), BufferKind::Row)?;
-        rv.set_uint32(insert(table, args.get(1), u32_of(args.get(2))?)?);
-        Ok(())
+        check_buffer(args.get(1), messages::BUFFER)?;
+        insert(table, args.get(1), u32_of(args.get(2))?)
     }
-    call_update |_scope, args, rv| {
-        let table = u32_of(args.get(0))?;
-        let index = u32_of(args.get(1))?;
-        check_buffer(args.get(2), BufferKind::Row)?;
-        rv.set_uint32(update(table, index, args.get(2), u32_of(args.get(3))?)?);
-        Ok(())
+    Update |_scope, args| {
+        let (table, index) = (u32_of(args.get(0))?, u32_of(args.get(1))?);
+        check_buffer(args.get(2), messages::BUFFER)?;
+        update(table, index, args.get(2), u32_of(args.get(3))?)
     }
-    call_advance |_scope, args, rv| {
-        rv.set_int32(advance(u32_of(args.get(0))?, args.get(1))?);
-        Ok(())
-    }
-    call_close |_scope, args, _rv| {
-        close(u32_of(args.get(0))?)
-    }
-    call_point_read |_scope, args, rv| {
-        let index = u32_of(args.get(0))?;
-        check_buffer(args.get(1), BufferKind::Scan)?;
-        rv.set_int32(point_read(index, args.get(1), u32_of(args.get(2))?)?);
-        Ok(())
-    }
-    call_console_log |scope, args, _rv| {
+    RowIterAdvance |_scope, args| { advance(u32_of(args.get(0))?, args.get(1)) }
+    RowIterClose |_scope, args| { close(u32_of(args.get(0))?) }
+    ConsoleLog |scope, args| {
         let level = u32_of(args.get(0))?;
         let message = string_of(scope, args.get(1))?;
         // The first frame is the console method, the second one its caller.
@@ -166,66 +170,55 @@ callbacks! {
             Ok(())
         })
     }
-    call_console_timer_start |scope, args, rv| {
+    ConsoleTimerStart |scope, args| {
         let name = string_of(scope, args.get(0))?;
-        rv.set_uint32(with_state(|state| Ok(state.env.console_timer_start(name.as_bytes())?))?);
-        Ok(())
+        with_state(|state| Ok(state.env.console_timer_start(name.as_bytes())?))
     }
-    call_console_timer_end |_scope, args, _rv| {
+    ConsoleTimerEnd |_scope, args| {
         let timer = u32_of(args.get(0))?;
         with_state(|state| Ok(state.env.console_timer_end(timer)?))
     }
-    call_identity |scope, _args, rv| {
+    Identity |scope, _args| {
         let identity = with_state(|state| Ok(state.env.identity()))?;
         let value = ::v8::BigInt::new_from_words(scope, false, &identity.to_words());
-        rv.set(value.ok_or(Failure::Thrown)?.into());
-        Ok(())
+        Ok(Value::from(value.ok_or(Failure::Thrown)?))
     }
-    call_get_jwt_payload |scope, args, rv| {
+    GetJwtPayload |scope, args| {
         let connection = ConnectionId(u128_of(args.get(0))?);
         let payload = with_state(|state| Ok(state.env.jwt_payload(connection)?.to_owned()))?;
-        let array = uint8_array(scope, payload.as_bytes())?;
-        rv.set(array.into());
-        Ok(())
+        Ok(Value::from(uint8_array(scope, payload.as_bytes())?))
     }
-    call_volatile_schedule |scope, args, _rv| {
+    VolatileScheduleImmediate |scope, args| {
         let name = string_of(scope, args.get(0))?;
         let arguments = bytes_of(args.get(1))?;
         with_state(|state| {
             Ok(state.env.volatile_nonatomic_schedule_immediate(&name, &arguments)?)
         })
     }
-    call_procedure_start |scope, _args, rv| {
-        let now = with_state(|state| {
+    ProcedureStartMutTx |_scope, _args| {
+        with_state(|state| {
             let waiting = state.env.ask_transaction()?;
             state.wait(waiting)?;
             Ok(state.env.open_transaction()?)
-        })?;
-        rv.set(::v8::BigInt::new_from_i64(scope, now).into());
-        Ok(())
+        })
     }
-    call_procedure_commit |_scope, _args, _rv| {
+    ProcedureCommitMutTx |_scope, _args| {
         with_state(|state| Ok(state.env.procedure_commit_mut_tx()?))
     }
-    call_procedure_abort |_scope, _args, _rv| {
+    ProcedureAbortMutTx |_scope, _args| {
         with_state(|state| Ok(state.env.procedure_abort_mut_tx()?))
     }
-    call_procedure_http |scope, args, rv| {
+    ProcedureHttpRequest |scope, args| {
         let request = bytes_of(args.get(0))?;
         with_state(|state| Ok(state.env.may_request()?))?;
-        let request = {
-            let bytes = request;
-            HttpRequest::decode(&mut Reader::new(&bytes))
-                .map_err(|error| Failure::Type(messages::bad_http_request(error)))?
-        };
-        let waiting = {
-            let body = match args.get(1).is_string() {
-                true => string_of(scope, args.get(1))?.into_bytes(),
-                false => bytes_of(args.get(1))?,
-            };
-            with_state(|state| Ok(state.env.ask_http(request, &body)?))?
+        let request = HttpRequest::decode(&mut Reader::new(&request))
+            .map_err(|error| Failure::Type(messages::bad_http_request(error)))?;
+        let body = match args.get(1).is_string() {
+            true => string_of(scope, args.get(1))?.into_bytes(),
+            false => bytes_of(args.get(1))?,
         };
         let outcome = with_state(|state| {
+            let waiting = state.env.ask_http(request, &body)?;
             state.wait(waiting)?;
             Ok(state.env.http_answer()?)
         })?;
@@ -235,67 +228,45 @@ callbacks! {
         };
         let head = uint8_array(scope, &head)?.into();
         let body = uint8_array(scope, &body)?.into();
-        rv.set(::v8::Array::new_with_elements(scope, &[head, body]).into());
-        Ok(())
+        Ok(Value::from(::v8::Array::new_with_elements(scope, &[head, body])))
     }
-    call_noop |_scope, _args, _rv| { Ok(()) }
-    call_encode |scope, args, rv| {
-        let array = utf8_array(scope, args.get(0))?;
-        rv.set(array.into());
-        Ok(())
+}
+
+/// Functions of this host that no version of the virtual modules has.
+enum Own {
+    Noop,
+    Encode,
+    Decode,
+    PointRead,
+    TextRead,
+    TextWrite,
+}
+
+callbacks! { own(Own)
+    Noop |_scope, _args| { Ok(()) }
+    Encode |scope, args| { Ok(Value::from(utf8_array(scope, args.get(0))?)) }
+    Decode |scope, args| { strings::decode(scope, args.get(0), args.get(1).is_true()) }
+    PointRead |_scope, args| {
+        let index = u32_of(args.get(0))?;
+        check_buffer(args.get(1), messages::ARRAY_BUFFER)?;
+        point_read(index, args.get(1), u32_of(args.get(2))?)
     }
-    call_decode |scope, args, rv| {
-        let fatal = args.get(1).is_true();
-        rv.set(strings::decode(scope, args.get(0), fatal)?);
-        Ok(())
-    }
-    call_text_read |scope, args, rv| {
+    TextRead |scope, args| {
         let (start, end) = (u32_of(args.get(1))?, u32_of(args.get(2))?);
-        rv.set(strings::read(scope, args.get(0), start, end)?);
-        Ok(())
+        strings::read(scope, args.get(0), start, end)
     }
-    call_text_write |scope, args, rv| {
-        rv.set_int32(strings::write(scope, args.get(0), args.get(1), u32_of(args.get(2))?)?);
-        Ok(())
+    TextWrite |scope, args| {
+        strings::write(scope, args.get(0), args.get(1), u32_of(args.get(2))?)
     }
 }
 
 /// Wrong buffers are reported before wrong lengths.
-fn check_buffer(value: Value<'_>, kind: BufferKind) -> Result<(), Failure> {
+fn check_buffer(value: Value<'_>, expected: &str) -> Result<(), Failure> {
     // SAFETY: the slice is dropped at once.
-    unsafe { buffer_of(value, kind) }.map(drop)
+    unsafe { buffer_of(value, expected) }.map(drop)
 }
 
 // ---- Functions as objects ---------------------------------------------------------------------------------------------
-
-fn general(function: Sys) -> FunctionCallback {
-    match function {
-        Sys::TableIdFromName => call_table_id_from_name.map_fn_to(),
-        Sys::IndexIdFromName => call_index_id_from_name.map_fn_to(),
-        Sys::TableRowCount => call_table_row_count.map_fn_to(),
-        Sys::TableScan => call_table_scan.map_fn_to(),
-        Sys::IndexScanPoint => call_index_scan_point.map_fn_to(),
-        Sys::IndexScanRange => call_index_scan_range.map_fn_to(),
-        Sys::DeleteByIndexScanPoint => call_delete_by_point.map_fn_to(),
-        Sys::DeleteByIndexScanRange => call_delete_by_range.map_fn_to(),
-        Sys::DeleteAllByEq => call_delete_all_by_eq.map_fn_to(),
-        Sys::Insert => call_insert.map_fn_to(),
-        Sys::Update => call_update.map_fn_to(),
-        Sys::Clear => call_clear.map_fn_to(),
-        Sys::RowIterAdvance => call_advance.map_fn_to(),
-        Sys::RowIterClose => call_close.map_fn_to(),
-        Sys::ConsoleLog => call_console_log.map_fn_to(),
-        Sys::ConsoleTimerStart => call_console_timer_start.map_fn_to(),
-        Sys::ConsoleTimerEnd => call_console_timer_end.map_fn_to(),
-        Sys::Identity => call_identity.map_fn_to(),
-        Sys::GetJwtPayload => call_get_jwt_payload.map_fn_to(),
-        Sys::VolatileScheduleImmediate => call_volatile_schedule.map_fn_to(),
-        Sys::ProcedureStartMutTx => call_procedure_start.map_fn_to(),
-        Sys::ProcedureCommitMutTx => call_procedure_commit.map_fn_to(),
-        Sys::ProcedureAbortMutTx => call_procedure_abort.map_fn_to(),
-        Sys::ProcedureHttpRequest => call_procedure_http.map_fn_to(),
-    }
-}
 
 fn object<'s>(
     scope: &mut PinScope<'s, '_>,
@@ -315,19 +286,28 @@ fn object<'s>(
     Some(function)
 }
 
+/// A host function under a name.
+fn host_function<'s>(
+    scope: &mut PinScope<'s, '_>,
+    function: Sys,
+    name: &str,
+) -> Option<Local<'s, Function>> {
+    object(scope, general(function), fast::fast(function), name)
+}
+
 /// A function that does nothing.
 pub(super) fn noop<'s>(scope: &mut PinScope<'s, '_>) -> Option<Local<'s, Function>> {
-    object(scope, call_noop.map_fn_to(), None, "")
+    object(scope, own(Own::Noop), None, "")
 }
 
 /// The native part of `TextEncoder`.
 pub(super) fn encode<'s>(scope: &mut PinScope<'s, '_>) -> Option<Local<'s, Function>> {
-    object(scope, call_encode.map_fn_to(), None, "encode")
+    object(scope, own(Own::Encode), None, "encode")
 }
 
 /// The native part of `TextDecoder`.
 pub(super) fn decode<'s>(scope: &mut PinScope<'s, '_>) -> Option<Local<'s, Function>> {
-    object(scope, call_decode.map_fn_to(), None, "decode")
+    object(scope, own(Own::Decode), None, "decode")
 }
 
 /// The symbol under which the hooks function is found; not in the symbol registry of the language (§3).
@@ -339,29 +319,26 @@ pub(super) fn module_hooks<'s>(scope: &mut PinScope<'s, '_>) -> Option<Local<'s,
 /// The optional functions (docs/js-abi.md).
 pub(super) fn define_extras(scope: &mut PinScope<'_, '_>, direct: &CallBuffer) -> Option<()> {
     let extras = Object::new(scope);
-    let version = ::v8::Integer::new(scope, 1);
-    let point_read = object(
-        scope,
-        call_point_read.map_fn_to(),
-        Some(fast::POINT_READ),
-        "point_read",
-    )?;
-    let row_update = object(
-        scope,
-        call_update.map_fn_to(),
-        fast::fast(Sys::Update),
-        "row_update",
-    )?;
-    let text_read = object(scope, call_text_read.map_fn_to(), None, "text_read")?;
-    let text_write = object(scope, call_text_write.map_fn_to(), None, "text_write")?;
-    let buffer = Local::new(scope, &direct.object);
+    let point_read = fast::POINT_READ;
     let members: [(&str, Value<'_>); 6] = [
-        ("version", version.into()),
-        ("point_read", point_read.into()),
-        ("row_update", row_update.into()),
-        ("text_read", text_read.into()),
-        ("text_write", text_write.into()),
-        ("callBuffer", buffer.into()),
+        ("version", ::v8::Integer::new(scope, 1).into()),
+        (
+            "point_read",
+            object(scope, own(Own::PointRead), Some(point_read), "point_read")?.into(),
+        ),
+        (
+            "row_update",
+            host_function(scope, Sys::Update, "row_update")?.into(),
+        ),
+        (
+            "text_read",
+            object(scope, own(Own::TextRead), None, "text_read")?.into(),
+        ),
+        (
+            "text_write",
+            object(scope, own(Own::TextWrite), None, "text_write")?.into(),
+        ),
+        ("callBuffer", Local::new(scope, &direct.object).into()),
     ];
     for (name, value) in members {
         let name = ::v8::String::new(scope, name)?;
@@ -447,10 +424,7 @@ fn host_export<'s>(
     name: &str,
 ) -> Option<Value<'s>> {
     match functions.iter().find(|(known, _)| *known == name) {
-        Some((_, function)) => {
-            let function = object(scope, general(*function), fast::fast(*function), name)?;
-            Some(function.into())
-        }
+        Some((_, function)) => Some(host_function(scope, *function, name)?.into()),
         None => Some(module_hooks(scope)?.into()),
     }
 }
@@ -472,7 +446,7 @@ fn legacy<'s>(scope: &mut PinScope<'s, '_>) -> Option<Local<'s, Object>> {
     }
     let functions = Object::new(scope);
     for (name, function) in sys::functions() {
-        let value = object(scope, general(function), fast::fast(function), name)?;
+        let value = host_function(scope, function, name)?;
         let name = ::v8::String::new(scope, name)?;
         functions.create_data_property(scope, name.into(), value.into())?;
     }

@@ -245,10 +245,10 @@ impl Isolate {
     fn trap(&self, stopped: Interruption, kind: LimitKind, limit: u64) -> HostTrap {
         match stopped {
             Interruption::Time => HostTrap::Limit { kind, limit },
-            Interruption::Memory => self.memory.share_trap().unwrap_or(HostTrap::Limit {
-                kind: LimitKind::Memory,
-                limit: self.limits.memory_bytes_max as u64,
-            }),
+            Interruption::Memory => self.memory.share_trap().unwrap_or(HostTrap::limit(
+                LimitKind::Memory,
+                self.limits.memory_bytes_max,
+            )),
             Interruption::Trap(trap) => trap,
         }
     }

@@ -84,7 +84,7 @@ pub(super) fn build(
 
 /// The globals that are not of the language: a script that returns a function of the natives `encode(string) -> Uint8Array` and
 /// `decode(bytes, fatal) -> string` (spec 04 §2).
-const PRELUDE: &str = include_str!("prelude.js");
+const PRELUDE: &str = include_str!("../prelude.js");
 
 /// Removes memory that no limit would see.
 const RESTRICT: &str = include_str!("restrict.js");

@@ -3,7 +3,7 @@
 use ::v8::{PinScope, ValueView, ValueViewData};
 
 use super::state::Failure;
-use super::values::{buffer_of, room_for, room_for_text, BufferKind, Value};
+use super::values::{buffer_of, room_for, room_for_text, Value};
 use crate::messages;
 
 /// `text_read`: the string in a part of a buffer (docs/js-abi.md).
@@ -14,7 +14,7 @@ pub(super) fn read<'s>(
     end: u32,
 ) -> Result<Value<'s>, Failure> {
     // SAFETY: making a string runs no code of the module, and the caller's handle keeps the buffer.
-    let buffer = unsafe { buffer_of(buffer, BufferKind::Scan) }?;
+    let buffer = unsafe { buffer_of(buffer, messages::ARRAY_BUFFER) }?;
     let bytes = buffer
         .get(start as usize..end as usize)
         .ok_or(Failure::Range(messages::LENGTH_OUT_OF_BOUNDS))?;
@@ -29,10 +29,13 @@ pub(super) fn write(
     start: u32,
 ) -> Result<i32, Failure> {
     let Ok(text) = text.try_cast::<::v8::String>() else {
-        return Err(Failure::Type(messages::expected_string(text.type_repr())));
+        return Err(Failure::Type(messages::expected(
+            "`string`",
+            text.type_repr(),
+        )));
     };
     // SAFETY: reading a string runs no code of the module, and the caller's handle keeps the buffer.
-    let buffer = unsafe { buffer_of(buffer, BufferKind::Scan) }?;
+    let buffer = unsafe { buffer_of(buffer, messages::ARRAY_BUFFER) }?;
     let room = buffer
         .get_mut(start as usize..)
         .ok_or(Failure::Range(messages::LENGTH_OUT_OF_BOUNDS))?;

@@ -1,5 +1,7 @@
 //! Checks of the arguments of host functions (spec 04 §4.1).
 
+use lightcone_host::RangeBounds;
+
 use super::state::{Failure, State};
 use crate::messages;
 
@@ -17,10 +19,13 @@ fn integer(value: Value<'_>, abi_type: &str) -> Result<u32, Failure> {
         let number = unsafe { ::v8::Local::<::v8::Number>::cast_unchecked(value) };
         return Ok(number.value() as u32);
     }
-    Err(Failure::Type(messages::expected_number(
-        abi_type,
-        value.type_repr(),
-    )))
+    Err(wrong_number(abi_type, value.type_repr()))
+}
+
+#[cold]
+fn wrong_number(abi_type: &str, got: &str) -> Failure {
+    let expected = format!("number for `{abi_type}`");
+    Failure::Type(messages::expected(&expected, got))
 }
 
 pub(crate) fn u16_of(value: Value<'_>) -> Result<u16, Failure> {
@@ -35,7 +40,7 @@ pub(crate) fn u32_of_f64(number: f64) -> Result<u32, Failure> {
     if f64::from(integer) == number {
         return Ok(integer);
     }
-    Err(Failure::Type(messages::expected_number("u32", "Number")))
+    Err(wrong_number("u32", "Number"))
 }
 
 /// See [`u32_of_f64`].
@@ -45,14 +50,14 @@ pub(crate) fn u16_of_f64(number: f64) -> Result<u16, Failure> {
         Ok(integer) => {
             u16::try_from(integer).map_err(|_| Failure::Type(messages::overflowed("u16")))
         }
-        Err(_) => Err(Failure::Type(messages::expected_number("u16", "Number"))),
+        Err(_) => Err(wrong_number("u16", "Number")),
     }
 }
 
 pub(crate) fn u128_of(value: Value<'_>) -> Result<u128, Failure> {
     let Ok(number) = value.try_cast::<::v8::BigInt>() else {
-        return Err(Failure::Type(messages::expected_bigint(
-            "u128",
+        return Err(Failure::Type(messages::expected(
+            "bigint for `u128`",
             value.type_repr(),
         )));
     };
@@ -65,30 +70,18 @@ pub(crate) fn u128_of(value: Value<'_>) -> Result<u128, Failure> {
     Ok(u128::from(words[0]) | u128::from(words[1]) << 64)
 }
 
-/// The error text for a wrong buffer.
-#[derive(Clone, Copy)]
-pub(crate) enum BufferKind {
-    /// Rows, relations: "Expected buffer".
-    Row,
-    /// Points, bounds, iterators: "Expected `ArrayBuffer`".
-    Scan,
-}
-
-/// The content of an array buffer.
+/// The content of an array buffer; `expected` is what an error calls it.
 ///
 /// # Safety
 /// No code of the module may run, and nothing may be allocated in the heap, while the slice is used.
 #[inline]
 pub(crate) unsafe fn buffer_of<'a>(
     value: Value<'_>,
-    kind: BufferKind,
+    expected: &str,
 ) -> Result<&'a mut [u8], Failure> {
     if !value.is_array_buffer() {
         let got = value.type_repr();
-        return Err(Failure::Type(match kind {
-            BufferKind::Row => messages::expected_buffer(got),
-            BufferKind::Scan => messages::expected_array_buffer(got),
-        }));
+        return Err(Failure::Type(messages::expected(expected, got)));
     }
     // SAFETY: it was just checked to be one.
     let buffer = unsafe { ::v8::Local::<::v8::ArrayBuffer>::cast_unchecked(value) };
@@ -109,24 +102,30 @@ pub(crate) fn start(buffer: &mut [u8], length: u32) -> Result<&mut [u8], Failure
         .ok_or(Failure::Range(messages::LENGTH_OUT_OF_BOUNDS))
 }
 
-/// Prefix, start and end of a range.
-type Bounds<'a> = (&'a [u8], &'a [u8], &'a [u8]);
+/// The arguments of a range after the index and the buffer.
+#[derive(Clone, Copy)]
+pub(super) struct RangeLens {
+    pub(super) prefix_len: u32,
+    pub(super) prefix_elems: u16,
+    pub(super) rstart_len: u32,
+    pub(super) rend_len: u32,
+}
 
 /// The parts of a range, back to back in the buffer; without an end it is the start again (§4.2).
-pub(crate) fn range(
-    buffer: &[u8],
-    prefix_len: u32,
-    rstart_len: u32,
-    rend_len: u32,
-) -> Result<Bounds<'_>, Failure> {
+pub(super) fn range(buffer: &[u8], lens: RangeLens) -> Result<RangeBounds<'_>, Failure> {
     let bounds = || {
-        let (prefix, rest) = buffer.split_at_checked(prefix_len as usize)?;
-        let (rstart, rest) = rest.split_at_checked(rstart_len as usize)?;
-        let rend = match rend_len {
-            0 => rstart,
+        let (prefix, rest) = buffer.split_at_checked(lens.prefix_len as usize)?;
+        let (start, rest) = rest.split_at_checked(lens.rstart_len as usize)?;
+        let end = match lens.rend_len {
+            0 => start,
             length => rest.get(..length as usize)?,
         };
-        Some((prefix, rstart, rend))
+        Some(RangeBounds {
+            prefix,
+            prefix_columns: lens.prefix_elems.into(),
+            start,
+            end,
+        })
     };
     bounds().ok_or(Failure::Range(messages::LENGTH_OUT_OF_BOUNDS))
 }
@@ -141,7 +140,10 @@ pub(crate) fn string_of(
             room_for_text(scope, text)?;
             Ok(text.to_rust_string_lossy(scope))
         }
-        Err(_) => Err(Failure::Type(messages::expected_string(value.type_repr()))),
+        Err(_) => Err(Failure::Type(messages::expected(
+            "`string`",
+            value.type_repr(),
+        ))),
     }
 }
 
@@ -173,7 +175,7 @@ pub(crate) fn bytes_of(value: Value<'_>) -> Result<Vec<u8>, Failure> {
         room_for(array.byte_length())?;
     }
     array_bytes(value)
-        .ok_or_else(|| Failure::Type(format!("Expected `Uint8Array`, got {}", value.type_repr())))
+        .ok_or_else(|| Failure::Type(messages::expected("`Uint8Array`", value.type_repr())))
 }
 
 /// The content of a `Uint8Array`; `None` for any other value.
@@ -200,7 +202,10 @@ pub(crate) fn utf8_array<'s>(
     text: Value<'s>,
 ) -> Result<::v8::Local<'s, ::v8::Uint8Array>, Failure> {
     let Ok(text) = text.try_cast::<::v8::String>() else {
-        return Err(Failure::Type(messages::expected_string(text.type_repr())));
+        return Err(Failure::Type(messages::expected(
+            "`string`",
+            text.type_repr(),
+        )));
     };
     let length = text.utf8_length(scope);
     let (buffer, place) = fresh_buffer(scope, length)?;

@@ -1,14 +1,13 @@
 //! The host calls of procedures (spec 03 §10), which open and end their own transactions.
 
 use lightcone_accounts::Counted;
-use lightcone_types::bsatn::{Decode as _, Reader};
 use lightcone_types::{Encode as _, Timestamp};
 
 use super::HostEnv;
 use crate::handles::out_of_memory;
 use crate::{
-    AbiError, Ask, ConsoleLevel, Errno, HostTrap, HttpRequest, HttpResponse, Interrupt,
-    Transactions, Waiting,
+    AbiError, Ask, ConsoleLevel, HostTrap, HttpRequest, HttpResponse, Interrupt, Transactions,
+    Waiting,
 };
 
 impl HostEnv {
@@ -16,14 +15,7 @@ impl HostEnv {
         self.access.is_procedure()
     }
 
-    /// `procedure_start_mut_tx`: opens a transaction and returns its time in microseconds since the epoch. Blocks the thread.
-    pub fn procedure_start_mut_tx(&mut self) -> Result<i64, AbiError> {
-        let waiting = self.ask_transaction()?;
-        self.block(waiting);
-        self.open_transaction()
-    }
-
-    /// Its first part: what to wait for.
+    /// The first part of `procedure_start_mut_tx`: what to wait for.
     pub fn ask_transaction(&mut self) -> Result<Option<Waiting>, AbiError> {
         let bytes_max = self.config.limits.procedure_bytes_max;
         self.access.ask_transaction(bytes_max)
@@ -34,7 +26,7 @@ impl HostEnv {
         self.access.waits()?.ask_again()
     }
 
-    /// Its second part, after the wait.
+    /// Its second part, after the wait: opens a transaction and returns its time in microseconds since the epoch.
     pub fn open_transaction(&mut self) -> Result<i64, AbiError> {
         Ok(self.access.begin()?.0)
     }
@@ -111,14 +103,7 @@ impl HostEnv {
         self.log(ConsoleLevel::Error, None, None, None, &message, None);
     }
 
-    /// `procedure_sleep_until`: returns the time at its end. Blocks the thread.
-    pub fn procedure_sleep_until(&mut self, wake_us: i64) -> Result<i64, HostTrap> {
-        let waiting = self.ask_sleep(wake_us)?;
-        self.block(waiting);
-        self.slept()
-    }
-
-    /// Its first part: what to wait for; nothing if the time is past.
+    /// The first part of `procedure_sleep_until`: what to wait for; nothing if the time is past.
     pub fn ask_sleep(&mut self, wake_us: i64) -> Result<Option<Waiting>, HostTrap> {
         let now = self.access.may_sleep()?.0;
         if wake_us <= now {
@@ -133,23 +118,6 @@ impl HostEnv {
         Ok(self.after_wait()?.now().0)
     }
 
-    /// `procedure_http_request`: head and body of the response (spec 03 §13). Blocks the thread.
-    pub fn procedure_http_request(
-        &mut self,
-        request: &[u8],
-        body: &[u8],
-    ) -> Result<HttpOutcome, AbiError> {
-        if !self.is_procedure() {
-            self.access.may_request()?;
-        }
-        let Ok(request) = HttpRequest::decode(&mut Reader::new(request)) else {
-            return Err(Errno::BSATN_DECODE_ERROR.into());
-        };
-        let waiting = self.ask_http(request, body)?;
-        self.block(waiting);
-        self.http_answer()
-    }
-
     pub fn has_transaction(&self) -> bool {
         self.access.has_transaction()
     }
@@ -158,7 +126,8 @@ impl HostEnv {
         self.access.may_request()
     }
 
-    /// Its first part: what to wait for. A body within its bound is copied, and counts until it is sent.
+    /// The first part of `procedure_http_request` (spec 03 §13): what to wait for. A body within its bound is copied, and counts
+    /// until it is sent.
     pub fn ask_http(
         &mut self,
         request: HttpRequest,
@@ -179,7 +148,7 @@ impl HostEnv {
         Ok(transactions.and_then(|each| each.ask(ask)))
     }
 
-    /// Its second part, after the wait.
+    /// Its second part, after the wait: head and body of the response.
     pub fn http_answer(&mut self) -> Result<HttpOutcome, AbiError> {
         let refused = self.refused_request.take();
         let transactions = self.after_wait()?;

@@ -3,7 +3,7 @@
 use lightcone_engine::{is_hidden, Datastore, DatastoreError, RangeBounds, RowBuffer, Scan};
 use lightcone_types::{IndexId, TableId};
 
-use super::{failed, range_bounds, HostEnv, PointRead};
+use super::{failed, HostEnv, PointRead};
 use crate::{AbiError, Advance, Errno, HostTrap};
 
 impl HostEnv {
@@ -89,12 +89,8 @@ impl HostEnv {
     pub fn index_scan_range(
         &mut self,
         index: IndexId,
-        prefix: &[u8],
-        prefix_elems: u16,
-        rstart: &[u8],
-        rend: &[u8],
+        range: RangeBounds<'_>,
     ) -> Result<u32, AbiError> {
-        let range = range_bounds(prefix, prefix_elems, rstart, rend);
         if self.reads.is_some() {
             self.note_range(index, range)?;
             if self.hides_index(index)? {

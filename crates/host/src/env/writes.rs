@@ -1,9 +1,9 @@
 //! Writes (spec 03 §8.4 to §8.6).
 
-use lightcone_engine::{Datastore, SYSTEM_INDEX_ID_MAX, SYSTEM_TABLE_ID_MAX};
+use lightcone_engine::{Datastore, RangeBounds, SYSTEM_INDEX_ID_MAX, SYSTEM_TABLE_ID_MAX};
 use lightcone_types::{IndexId, TableId};
 
-use super::{failed, range_bounds, HostEnv};
+use super::{failed, HostEnv};
 use crate::{AbiError, Errno, HostTrap};
 
 impl HostEnv {
@@ -87,14 +87,11 @@ impl HostEnv {
     pub fn delete_by_index_range(
         &mut self,
         index: IndexId,
-        prefix: &[u8],
-        prefix_elems: u16,
-        rstart: &[u8],
-        rend: &[u8],
+        range: RangeBounds<'_>,
     ) -> Result<u32, AbiError> {
         self.finish_scans_by(index)?;
         self.writable_by(index)?
-            .delete_by_index_range(index, range_bounds(prefix, prefix_elems, rstart, rend))
+            .delete_by_index_range(index, range)
             .map_err(failed)
     }
 

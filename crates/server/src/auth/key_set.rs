@@ -9,6 +9,8 @@ use jsonwebtoken::jwk::{
     AlgorithmParameters, EllipticCurve, Jwk, JwkSet, KeyAlgorithm, KeyOperations, PublicKeyUse,
 };
 use jsonwebtoken::{Algorithm, DecodingKey};
+use p256::pkcs8::der::asn1::UintRef;
+use p256::pkcs8::der::{self, Decode as _, Reader as _, SliceReader};
 use p256::pkcs8::DecodePublicKey as _;
 
 /// Most keys of one issuer.
@@ -51,7 +53,7 @@ impl KeySet {
     pub fn pinned(file: &[u8]) -> Result<KeySet, String> {
         let text = std::str::from_utf8(file).map_err(|error| error.to_string())?;
         if text.contains("PRIVATE KEY") {
-            return Err("it has a private key, which is nobody's but the issuer's".into());
+            return Err("it has a private key, which only the issuer may have".into());
         }
         if !text.trim_start().starts_with("-----BEGIN") {
             let set: JwkSet = serde_json::from_str(text).map_err(|error| error.to_string())?;
@@ -173,27 +175,14 @@ fn check_bits(bits: usize) -> Result<(), String> {
     }
 }
 
-/// Of an `RSAPublicKey`: a sequence whose first part is the modulus.
+/// Of an `RSAPublicKey`: a sequence of modulus and exponent.
 fn modulus_bits_of_der(der: &[u8]) -> Option<usize> {
-    let (sequence, _) = der_part(der, 0x30)?;
-    let (modulus, _) = der_part(sequence, 0x02)?;
-    Some(bits_of(modulus))
-}
-
-/// The contents of what DER has first, and what is behind it.
-fn der_part(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
-    let rest = der.strip_prefix(&[tag])?;
-    let (first, rest) = rest.split_first()?;
-    let (length, rest) = match first {
-        0..=0x7f => (usize::from(*first), rest),
-        0x81 => (usize::from(*rest.first()?), rest.get(1..)?),
-        0x82 => {
-            let length = rest.first_chunk::<2>()?;
-            (usize::from(u16::from_be_bytes(*length)), &rest[2..])
-        }
-        _ => return None,
+    let parts = |parts: &mut SliceReader<'_>| {
+        let modulus = UintRef::decode(parts)?;
+        UintRef::decode(parts)?;
+        Ok::<_, der::Error>(bits_of(modulus.as_bytes()))
     };
-    rest.split_at_checked(length)
+    SliceReader::new(der).ok()?.sequence(parts).ok()
 }
 
 #[cfg(test)]
@@ -318,6 +307,7 @@ mod tests {
                 let mut part = vec![tag];
                 match contents.len() {
                     short @ 0..=0x7f => part.push(short as u8),
+                    long @ 0x80..=0xff => part.extend([0x81, long as u8]),
                     long => {
                         part.push(0x82);
                         part.extend((long as u16).to_be_bytes());
@@ -326,7 +316,7 @@ mod tests {
                 part.extend_from_slice(contents);
                 part
             };
-            let der = part(0x30, &part(0x02, &integer));
+            let der = part(0x30, &[part(0x02, &integer), part(0x02, &[3])].concat());
             let expected = length * 8 - first.leading_zeros() as usize;
             proptest::prop_assert_eq!(modulus_bits_of_der(&der), Some(expected));
         }

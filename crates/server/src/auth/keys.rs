@@ -1,5 +1,6 @@
 //! The server's ES256 key pair and its PEM files (06 §3.6).
 
+use std::fmt::Display;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,20 @@ impl KeyPaths {
             public: directory.join("id_ecdsa.pub"),
         }
     }
+
+    fn public_error<E: Display>(&self) -> impl FnOnce(E) -> Error + '_ {
+        |error| Error::PublicKey {
+            path: self.public.clone(),
+            reason: error.to_string(),
+        }
+    }
+
+    fn private_error<E: Display>(&self) -> impl FnOnce(E) -> Error + '_ {
+        |error| Error::PrivateKey {
+            path: self.private.clone(),
+            reason: error.to_string(),
+        }
+    }
 }
 
 /// The key pair that signs and checks the server's own tokens.
@@ -44,36 +59,25 @@ impl KeyPair {
         if missing(&paths.private) && missing(&paths.public) {
             create(paths)?;
         }
-        let public_error = |reason: String| Error::PublicKey {
-            path: paths.public.clone(),
-            reason,
-        };
-        let private_error = |reason: String| Error::PrivateKey {
-            path: paths.private.clone(),
-            reason,
-        };
         if !missing(&paths.private) {
             private_files::check_private_key(&paths.private)?;
         }
-        let public_pem =
-            fs::read_to_string(&paths.public).map_err(|error| public_error(error.to_string()))?;
-        let private_pem =
-            fs::read_to_string(&paths.private).map_err(|error| private_error(error.to_string()))?;
-        let public = p256::PublicKey::from_public_key_pem(&public_pem)
-            .map_err(|error| public_error(error.to_string()))?;
-        let private = p256::SecretKey::from_pkcs8_pem(&private_pem)
-            .map_err(|error| private_error(error.to_string()))?;
-        if private.public_key() != public {
+        let public_pem = fs::read_to_string(&paths.public).map_err(paths.public_error())?;
+        let private_pem = fs::read_to_string(&paths.private).map_err(paths.private_error())?;
+        let public = p256::PublicKey::from_public_key_pem(&public_pem);
+        let private = p256::SecretKey::from_pkcs8_pem(&private_pem);
+        let public = public.map_err(paths.public_error())?;
+        if private.map_err(paths.private_error())?.public_key() != public {
             return Err(Error::KeyPairMismatch {
                 public: paths.public.clone(),
                 private: paths.private.clone(),
             });
         }
+        let encoding = EncodingKey::from_ec_pem(private_pem.as_bytes());
+        let decoding = DecodingKey::from_ec_pem(public_pem.as_bytes());
         Ok(KeyPair {
-            encoding: EncodingKey::from_ec_pem(private_pem.as_bytes())
-                .map_err(|error| private_error(error.to_string()))?,
-            decoding: DecodingKey::from_ec_pem(public_pem.as_bytes())
-                .map_err(|error| public_error(error.to_string()))?,
+            encoding: encoding.map_err(paths.private_error())?,
+            decoding: decoding.map_err(paths.public_error())?,
             public_pem: public_pem.into_bytes(),
         })
     }
@@ -98,19 +102,10 @@ fn create(paths: &KeyPaths) -> Result<(), Error> {
             break key;
         }
     };
-    let private_pem = private
-        .to_pkcs8_pem(LineEnding::LF)
-        .map_err(|error| Error::PrivateKey {
-            path: paths.private.clone(),
-            reason: error.to_string(),
-        })?;
-    let public_pem = private
-        .public_key()
-        .to_public_key_pem(LineEnding::LF)
-        .map_err(|error| Error::PublicKey {
-            path: paths.public.clone(),
-            reason: error.to_string(),
-        })?;
+    let private_pem = private.to_pkcs8_pem(LineEnding::LF);
+    let private_pem = private_pem.map_err(paths.private_error())?;
+    let public_pem = private.public_key().to_public_key_pem(LineEnding::LF);
+    let public_pem = public_pem.map_err(paths.public_error())?;
     for path in [&paths.private, &paths.public] {
         if let Some(parent) = path
             .parent()

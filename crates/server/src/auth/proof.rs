@@ -12,6 +12,7 @@ use p256::pkcs8::{DecodePublicKey as _, EncodePublicKey as _, LineEnding};
 
 use super::claims::TokenError;
 use super::KeyPair;
+use crate::hosts::is_localhost;
 
 /// A random number that a client chooses for one proof.
 pub const NONCE_BYTES: usize = 32;
@@ -64,7 +65,7 @@ impl Claim<'_> {
     /// The key that has made a signature over this, if it is the one that the server says.
     pub fn verify(&self, public_key_pem: &str, signature: &str) -> Option<ProvenKey> {
         let key = p256::PublicKey::from_public_key_pem(public_key_pem).ok()?;
-        // What is compared and shown later is the key, and not somebody's way to write it down.
+        // What is compared and shown later is the key, and not a way to write it down.
         let pem = key.to_public_key_pem(LineEnding::LF).ok()?;
         let key = DecodingKey::from_ec_pem(pem.as_bytes()).ok()?;
         is_signed(&self.signed_text(), signature, &key).then_some(ProvenKey { key })
@@ -143,7 +144,7 @@ pub fn loopback_parts(address: &str) -> Option<(Option<IpAddr>, u16)> {
         Some((name, port)) => (name, port.parse().ok()?),
         None => (authority, 80),
     };
-    (name == "localhost" || name.ends_with(".localhost")).then_some((None, port))
+    is_localhost(name).then_some((None, port))
 }
 
 /// The nonce of a request: 64 hex digits.
@@ -261,7 +262,7 @@ mod tests {
         ] {
             assert_eq!(vouches(here, address), None, "{address}");
         }
-        // Through a proxy, or from another machine, loopback is somebody else's.
+        // Through a proxy, or from another machine, loopback is another machine's.
         assert_eq!(vouches(arrival("127.0.0.1:3000", false), ADDRESS), None);
         assert_eq!(
             vouches(arrival("10.0.0.1:3000", true), "http://10.0.0.1:3000"),

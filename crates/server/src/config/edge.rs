@@ -6,6 +6,7 @@ use lightcone_limits::word::one_of;
 use serde::{Deserialize, Deserializer};
 
 use crate::client_address::TrustedProxies;
+use crate::hosts::{host_of, is_this_machine};
 
 /// However few processors there are.
 const NETWORK_THREADS_MIN: usize = 2;
@@ -92,13 +93,13 @@ impl<'de> Deserialize<'de> for Scheduling {
 #[derive(Clone, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Metrics {
-    /// An address of their own, where everybody may read them.
+    /// An address of their own, where all callers may read them.
     pub listen: Option<std::net::SocketAddr>,
     /// What a reader from elsewhere sends as `Authorization: Bearer`.
     pub token: Option<String>,
     /// Whether functions and tables of modules are shown by name, not only added up.
     pub names: bool,
-    /// The same at `listen`, where everybody may read them.
+    /// The same at `listen`, where all callers may read them.
     pub listen_names: bool,
 }
 
@@ -250,22 +251,10 @@ fn check_public_address(address: &str) -> Result<(), String> {
     if authority.ends_with(usual_port) {
         return wrong("has the port that is usual");
     }
-    if is_loopback(authority) {
+    if is_this_machine(host_of(authority)) {
         return wrong("is an address of every machine, and can be proven by none from afar");
     }
     Ok(())
-}
-
-fn is_loopback(authority: &str) -> bool {
-    if let Ok(socket) = authority.parse::<std::net::SocketAddr>() {
-        return socket.ip().to_canonical().is_loopback();
-    }
-    let host = authority.split(':').next().unwrap_or_default();
-    let bare = authority.trim_start_matches('[').trim_end_matches(']');
-    let address = bare.parse::<std::net::IpAddr>();
-    address.is_ok_and(|ip| ip.to_canonical().is_loopback())
-        || host == "localhost"
-        || host.ends_with(".localhost")
 }
 
 #[cfg(test)]
@@ -279,6 +268,6 @@ mod tests {
             threads: std::num::NonZeroUsize::new(1),
             ..Network::default()
         };
-        assert_eq!(one.threads(), 1, "whoever says so");
+        assert_eq!(one.threads(), 1, "whatever the machine says");
     }
 }

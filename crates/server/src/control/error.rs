@@ -48,15 +48,15 @@ pub enum ControlError {
         "this database has {COLLABORATORS_MAX} collaborators, and may not have more: remove some first [LC0141]"
     )]
     TooManyCollaborators,
-    #[error("whoever asked for it may not do this any more")]
+    #[error("the caller may not do this any more")]
     NotAllowed,
-    #[error("the name {0:?} leads to this database and belongs to somebody else")]
+    #[error("the name {0:?} leads to this database and belongs to another owner")]
     NameOfAnother(String),
-    #[error("database {0} was somebody else's and is deleted; only that one may create it again. Publish without an identity to get a new one [LC0145]")]
+    #[error("database {0} was another owner's and is deleted; only that one may create it again. Publish without an identity to get a new one [LC0145]")]
     FoundedByAnother(Identity),
     #[error(
-        "this server remembers the owners of {FOUNDERS_MAX} deleted databases, which is as many as it may: nobody chooses the identity of \
-         a new database any more. Publish without an identity to get a new one [LC0145]"
+        "this server remembers the owners of {FOUNDERS_MAX} deleted databases, which is as many as it may: the identity of \
+         a new database cannot be chosen any more. Publish without an identity to get a new one [LC0145]"
     )]
     FoundersForgotten,
     #[error("this server has as many databases as limits.databases-max allows ({0}) [LC0113]")]

@@ -26,7 +26,7 @@ struct Faults {
     full_in: Option<&'static str>,
     /// Nothing below such a name can be opened or made.
     broken_in: Option<&'static str>,
-    /// Whoever makes a file below such a name waits.
+    /// A thread that makes a file below such a name waits.
     held_in: Option<&'static str>,
     is_held: bool,
 }

@@ -182,8 +182,8 @@ impl State {
         self.founded.entry(owner).or_default().push_back(database);
         if self.founders.len() == FOUNDERS_WARNING {
             tracing::warn!(
-                "the owners of {FOUNDERS_WARNING} deleted databases are remembered; at {FOUNDERS_MAX} nobody chooses the identity of a \
-                 new database any more [LC0145]"
+                "the owners of {FOUNDERS_WARNING} deleted databases are remembered; at {FOUNDERS_MAX} the identity of a new \
+                 database cannot be chosen any more [LC0145]"
             );
         }
     }

@@ -54,7 +54,7 @@ fn names_belong_to_the_first_who_takes_them() {
             .expect("a"),
         Registration::Done
     );
-    assert_eq!(control.resolve("a").expect("a"), Some(db));
+    assert_eq!(control.resolve("a"), Some(db));
     let denied = Registration::PermissionDenied("a".into());
     assert_eq!(
         control
@@ -74,7 +74,7 @@ fn names_belong_to_the_first_who_takes_them() {
             .expect("b"),
         Registration::Done
     );
-    assert_eq!(control.names_of(&db).expect("names"), ["a", "b"]);
+    assert_eq!(control.names_of(&db), ["a", "b"]);
 
     // Renaming frees the old names, but their domains stay with their owner.
     assert_eq!(
@@ -83,8 +83,8 @@ fn names_belong_to_the_first_who_takes_them() {
             .expect("c"),
         Registration::Done
     );
-    assert_eq!(control.resolve("a").expect("a"), None);
-    assert_eq!(control.names_of(&db).expect("names"), ["c"]);
+    assert_eq!(control.resolve("a"), None);
+    assert_eq!(control.names_of(&db), ["c"]);
     assert_eq!(
         control
             .register_name(&name("a"), (&bob, &bob), &other)
@@ -99,7 +99,7 @@ fn names_belong_to_the_first_who_takes_them() {
         in_use
     );
     assert_eq!(
-        control.resolve("d").expect("d"),
+        control.resolve("d"),
         None,
         "nothing of a refused replacement stays"
     );
@@ -109,7 +109,7 @@ fn names_belong_to_the_first_who_takes_them() {
             .expect("none"),
         Registration::Done
     );
-    assert!(control.names_of(&db).expect("names").is_empty());
+    assert!(control.names_of(&db).is_empty());
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn roles_are_kept_until_they_are_taken() {
     set(&control, &bob, None).expect("taken");
     set(&control, &bob, None).expect("twice is once");
     assert_eq!(control.collaborators(&database), [(alice, Role::Owner)]);
-    // Nobody gets them back with a database that has the same identity.
+    // They do not come back with a database that has the same identity.
     control.delete_database(&database).expect("deleted");
     control.insert_database(record(1, 9)).expect("insert");
     assert_eq!(control.collaborators(&database), []);
@@ -163,19 +163,19 @@ fn records_survive_a_restart_and_names_survive_a_deletion() {
     control.set_lock(&identity(1), true).expect("lock");
     drop(control);
     let control = ControlDb::open(dir.path()).expect("open again");
-    assert_eq!(control.databases().expect("list"), [first.clone(), second]);
+    assert_eq!(control.databases(), [first.clone(), second]);
     let refused = control.delete_database(&identity(1));
     assert!(matches!(refused, Err(ControlError::Locked(_))));
     control.set_lock(&identity(1), false).expect("unlock");
     control.delete_database(&identity(1)).expect("delete");
     control.set_lock(&identity(1), true).expect("lock");
-    assert_eq!(control.database(&identity(1)).expect("get"), None);
-    assert_eq!(control.resolve("a").expect("resolve"), Some(identity(1)));
-    assert!(control.is_locked(&identity(1)).expect("lock"));
-    assert_eq!(control.last_replica_id().expect("id"), 0);
+    assert_eq!(control.database(&identity(1)), None);
+    assert_eq!(control.resolve("a"), Some(identity(1)));
+    assert!(control.is_locked(&identity(1)));
+    assert_eq!(control.last_replica_id(), 0);
     let replica = control.next_replica_id().expect("id");
     assert!(control.next_replica_id().expect("id") > replica);
-    assert_eq!(control.last_replica_id().expect("id"), replica + 1);
+    assert_eq!(control.last_replica_id(), replica + 1);
 }
 
 /// A store with something of everything, in a directory of its own.
@@ -267,7 +267,7 @@ fn beside_a_file_of_a_development_version_nothing_is_begun_anew() {
         // With the journal it is a left-over.
         copy(gold().path(), dir.path());
         let control = ControlDb::open(dir.path()).expect("opens");
-        assert!(!control.databases().expect("databases").is_empty());
+        assert!(!control.databases().is_empty());
     }
 }
 
@@ -325,7 +325,7 @@ fn a_failed_change_is_not_there_and_the_next_one_opens_the_store_again() {
         std::fs::write(dir.path().join(name), "no directory").expect("written");
     }
     control.set_lock(&identity(1), true).expect_err("no disk");
-    assert!(!control.is_locked(&identity(1)).expect("read"));
+    assert!(!control.is_locked(&identity(1)));
     for name in ["copy-1", "copy-2"] {
         std::fs::remove_file(dir.path().join(name)).expect("removed");
         std::fs::rename(hidden.join(name), dir.path().join(name)).expect("moved");
@@ -333,7 +333,7 @@ fn a_failed_change_is_not_there_and_the_next_one_opens_the_store_again() {
     control
         .set_lock(&identity(1), true)
         .expect("the disk is back");
-    assert!(control.is_locked(&identity(1)).expect("read"));
+    assert!(control.is_locked(&identity(1)));
 }
 
 #[test]
@@ -358,7 +358,7 @@ fn a_long_journal_is_written_anew() {
 fn a_locked_database_is_neither_deleted_nor_reset() {
     let dir = gold();
     let control = ControlDb::open(dir.path()).expect("opens");
-    let locked = control.database(&identity(2)).expect("read");
+    let locked = control.database(&identity(2));
     let locked = locked.expect("it is there");
     let deleted = control.delete_database(&identity(2));
     assert!(matches!(deleted, Err(ControlError::Locked(_))));
@@ -367,11 +367,11 @@ fn a_locked_database_is_neither_deleted_nor_reset() {
         ..locked.clone()
     });
     assert!(matches!(reset, Err(ControlError::Locked(_))));
-    assert_eq!(control.database(&identity(2)).expect("read"), Some(locked));
+    assert_eq!(control.database(&identity(2)), Some(locked));
 }
 
 #[test]
-fn where_a_name_of_another_leads_nobody_else_creates_a_database() {
+fn where_a_name_of_another_leads_only_its_owner_creates_a_database() {
     let dir = gold();
     let control = ControlDb::open(dir.path()).expect("opens");
     // Its name is left of a database that was deleted.
@@ -388,7 +388,9 @@ fn a_deleted_database_stays_its_founders() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let mut control = ControlDb::open(dir.path()).expect("open");
     let (database, founder, other) = (identity(1), identity(9), identity(8));
-    control.may_choose(&database, &other).expect("nobody's yet");
+    control
+        .may_choose(&database, &other)
+        .expect("it has no owner yet");
     control.insert_database(record(1, 9)).expect("insert");
     control.delete_database(&database).expect("deleted");
     let is_refused = |control: &ControlDb| {
@@ -442,9 +444,9 @@ impl ControlDb {
     }
 }
 
-/// What is not remembered any more could have been anybody's.
+/// What is not remembered any more could have had any owner.
 #[test]
-fn where_founders_may_be_forgotten_nobody_chooses_an_identity() {
+fn where_founders_may_be_forgotten_no_identity_is_chosen() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let control = ControlDb::open(dir.path()).expect("open");
     control.insert_database(record(1, 9)).expect("insert");
@@ -468,7 +470,7 @@ fn where_founders_may_be_forgotten_nobody_chooses_an_identity() {
         .expect("a new identity");
 }
 
-/// Nobody fills the memory of all with databases that he makes and deletes.
+/// No owner fills the memory of all with databases that are made and deleted.
 #[test]
 fn of_one_owner_the_newest_are_remembered() {
     let mut state = State::default();
@@ -562,7 +564,7 @@ fn faulty(gold: &Path) -> (tempfile::TempDir, FaultyDisk, ControlDb) {
     (dir, disk, control)
 }
 
-/// Wherever a change fails, its answer is what everybody sees from then on.
+/// Wherever a change fails, its answer is what all callers see from then on.
 #[test]
 fn a_change_is_what_its_answer_says_wherever_it_fails() {
     let gold = gold();
@@ -576,7 +578,7 @@ fn a_change_is_what_its_answer_says_wherever_it_fails() {
             disk.fail(kind, operation, for_ever);
             let answer = control.set_lock(&identity(1), true);
             let has_failed = disk.has_failed();
-            let is_locked = || control.is_locked(&identity(1)).expect("read");
+            let is_locked = || control.is_locked(&identity(1));
             match &answer {
                 Ok(()) => assert!(is_locked()),
                 Err(error) if error.is_unknown() => {
@@ -593,7 +595,7 @@ fn a_change_is_what_its_answer_says_wherever_it_fails() {
             let what = format!("{kind:?} {operation} {for_ever}: {answer:?}");
             for _ in 0..2 {
                 let control = ControlDb::open(dir.path()).expect("opens");
-                let is_locked = control.is_locked(&identity(1)).expect("read");
+                let is_locked = control.is_locked(&identity(1));
                 assert_eq!(is_locked, seen, "{what}");
                 match &answer {
                     Ok(()) => assert!(is_locked, "{what}"),
@@ -619,21 +621,21 @@ fn what_the_first_copy_has_is_made_though_the_second_fails() {
     let (dir, disk, control) = faulty(gold.path());
     disk.fail_in("copy-2");
     control.set_lock(&identity(1), true).expect("it is made");
-    assert!(control.is_locked(&identity(1)).expect("read"));
+    assert!(control.is_locked(&identity(1)));
     // The next one waits for both copies.
     control.set_lock(&identity(3), true).expect_err("one copy");
-    assert!(!control.is_locked(&identity(3)).expect("read"));
+    assert!(!control.is_locked(&identity(3)));
     // A restart does with the one.
     drop(control);
     let control = ControlDb::open_on(disk.storage(), dir.path()).expect("opens");
-    assert!(control.is_locked(&identity(1)).expect("read"));
+    assert!(control.is_locked(&identity(1)));
     disk.mend();
     control.set_lock(&identity(3), true).expect("both copies");
     drop(control);
     std::fs::remove_dir_all(dir.path().join("copy-1")).expect("removed");
     let control = ControlDb::open(dir.path()).expect("opens");
     for number in [1, 3] {
-        assert!(control.is_locked(&identity(number)).expect("read"));
+        assert!(control.is_locked(&identity(number)));
     }
 }
 
@@ -665,11 +667,11 @@ fn a_copy_that_did_not_count_does_not_come_back() {
     }
     disk.break_in("copy-1");
     let control = ControlDb::open_on(disk.storage(), dir.path()).expect("opens");
-    assert!(!control.is_locked(&identity(1)).expect("read"));
+    assert!(!control.is_locked(&identity(1)));
     drop(control);
     disk.mend();
     let control = ControlDb::open_on(disk.storage(), dir.path()).expect("opens");
-    assert!(!control.is_locked(&identity(1)).expect("read"));
+    assert!(!control.is_locked(&identity(1)));
     control.next_replica_id().expect("changes go on");
 }
 
@@ -711,7 +713,7 @@ fn a_store_opens_though_it_cannot_be_written_anew() {
 }
 
 #[test]
-fn nobody_waits_for_a_journal_that_is_written_anew() {
+fn no_caller_waits_for_a_journal_that_is_written_anew() {
     let gold = gold();
     let (_dir, disk, control) = faulty(gold.path());
     let control = Arc::new(control);
@@ -731,5 +733,5 @@ fn nobody_waits_for_a_journal_that_is_written_anew() {
     let read = receiver.recv_timeout(Duration::from_secs(60));
     disk.mend();
     change.join().expect("no panic").expect("changed");
-    assert!(read.expect("nobody waits").expect("read"));
+    assert!(read.expect("no reader waits"));
 }

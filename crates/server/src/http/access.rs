@@ -1,6 +1,6 @@
 //! What pages in a browser may ask this server for, and by which names it is asked.
 //!
-//! A browser sends requests for whatever page is open, also to servers on the user's own machine that nobody else reaches.
+//! A browser sends requests for whatever page is open, also to servers on the user's own machine that no other machine reaches.
 //! So each route has a [`Class`]: what web clients need is open to the pages of every origin, management is not. And a server
 //! on loopback answers only to names that cannot be pointed at it from outside (DNS rebinding).
 
@@ -13,6 +13,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
 use crate::client_address::{Client, ConnectionAddresses};
+use crate::hosts::{host_of, is_localhost, is_this_machine};
 use crate::reply::Failure;
 use crate::state::ServerState;
 
@@ -51,7 +52,7 @@ pub(super) async fn every_request(
     let client = Client {
         address: addresses.client(headers, &network.trusted_proxies),
         is_local: addresses.is_local(headers, &network.trusted_proxies)
-            && hosts(headers, request.uri()).all(is_this_machine),
+            && hosts(headers, request.uri()).all(is_local_name),
     };
     request.extensions_mut().insert(client);
     next.run(request).await
@@ -114,7 +115,7 @@ fn hosts<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> impl Iterator<Item = &'a s
         .chain(uri.authority().map(|authority| authority.as_str()))
 }
 
-/// Names that nobody can point at another machine: addresses, `localhost`, and what the operator has listed.
+/// Names that cannot be pointed at another machine: addresses, `localhost`, and what the operator has listed.
 fn is_known_host(host: &str, known: &[String]) -> bool {
     let name = name_of(host);
     name.parse::<IpAddr>().is_ok()
@@ -125,23 +126,14 @@ fn is_known_host(host: &str, known: &[String]) -> bool {
 }
 
 /// Names by which only programs on this machine ask. A name that the operator has listed may be that of a proxy, which asks
-/// for everybody.
-fn is_this_machine(host: &str) -> bool {
-    let name = name_of(host);
-    let address = name.parse::<IpAddr>();
-    address.is_ok_and(|address| address.to_canonical().is_loopback()) || is_localhost(&name)
-}
-
-fn is_localhost(name: &str) -> bool {
-    name == "localhost" || name.ends_with(".localhost")
+/// for all clients.
+fn is_local_name(host: &str) -> bool {
+    is_this_machine(&name_of(host))
 }
 
 /// The name in a `Host` header, without the port and in lower case.
 fn name_of(host: &str) -> String {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
+    let name = host_of(host);
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
@@ -193,7 +185,7 @@ mod tests {
             "[::1]",
             "[::ffff:127.0.0.1]:1",
         ] {
-            assert!(is_this_machine(host), "{host}");
+            assert!(is_local_name(host), "{host}");
         }
         for host in [
             "",
@@ -202,7 +194,7 @@ mod tests {
             "203.0.113.1:3000",
             "[2001:db8::1]",
         ] {
-            assert!(!is_this_machine(host), "{host}");
+            assert!(!is_local_name(host), "{host}");
         }
     }
 

@@ -24,7 +24,7 @@ use crate::budget::Charge;
 use crate::control::DatabaseRecord;
 use crate::database::ProgramBytes;
 use crate::pace::{Pace, Patience};
-use crate::reply::Failure;
+use crate::reply::{blocking, Failure};
 use crate::state::ServerState;
 
 /// So much of a refused body is still taken: a client that is cut off while it sends does not see the answer.
@@ -41,6 +41,12 @@ impl Buffered {
     /// The bytes, and what they count against.
     pub(crate) fn into_parts(self) -> (Bytes, Charge) {
         (self.bytes, self.charge)
+    }
+
+    /// The same as text, which it must be.
+    pub(crate) fn text(&self) -> Result<&str, Failure> {
+        let wrong = |_| Failure::bad_request("Request body didn't contain valid UTF-8");
+        std::str::from_utf8(self).map_err(wrong)
     }
 }
 
@@ -88,7 +94,7 @@ impl Segments {
     pub(crate) fn into_shared(self) -> (Arc<[u8]>, Charge) {
         // One allocation, as the length is known.
         let mut whole: Arc<[u8]> = std::iter::repeat_n(0, self.length).collect();
-        let bytes = Arc::get_mut(&mut whole).expect("nobody else has it");
+        let bytes = Arc::get_mut(&mut whole).expect("nothing else has it");
         let mut at = 0;
         for segment in self.whole {
             bytes[at..at + segment.len()].copy_from_slice(&segment);
@@ -106,8 +112,8 @@ impl Segments {
         let (bytes, charge) = match self.length <= SEGMENT_BYTES {
             true => self.into_shared(),
             false => {
-                let joined = tokio::task::spawn_blocking(move || self.into_shared());
-                joined.await.map_err(|_| crate::reply::stopped())?
+                let joined = blocking(move || self.into_shared());
+                joined.await?
             }
         };
         let bytes = Bytes::from_owner(bytes);
@@ -146,14 +152,14 @@ impl SentBody {
     pub async fn read_program(self, state: &ServerState) -> Result<Upload, Failure> {
         let received = self.receive(state, &state.upload_bytes).await?;
         // Copies and hashes up to 256 MiB.
-        let made = tokio::task::spawn_blocking(move || {
+        blocking(move || {
             let (program, charge) = received.into_shared();
             Upload {
                 program: ProgramBytes::new(program),
                 _charge: charge,
             }
-        });
-        made.await.map_err(|_| crate::reply::stopped())
+        })
+        .await
     }
 
     async fn receive(
@@ -290,19 +296,19 @@ pub(crate) async fn drain_rest(
     // A client that sent `Expect` learns from the answer, and sends nothing.
     let asks_first = request.headers().contains_key(header::EXPECT);
     let (parts, body) = request.into_parts();
-    let rest = Rest(Arc::new(Mutex::new(Received {
+    let shared = SharedBody(Arc::new(Mutex::new(Received {
         body,
         is_begun: false,
     })));
-    let body = Body::new(rest.clone());
+    let body = Body::new(shared.clone());
     let response = next.run(Request::from_parts(parts, body)).await;
-    if !asks_first || rest.0.lock().is_begun {
-        drain(rest, DRAIN_BYTES_MAX, Pace::of(&state.config.limits)).await;
+    if !asks_first || shared.0.lock().is_begun {
+        drain(shared, DRAIN_BYTES_MAX, Pace::of(&state.config.limits)).await;
     }
     response
 }
 
-async fn drain(mut body: Rest, bytes_max: usize, pace: Pace) {
+async fn drain(mut body: SharedBody, bytes_max: usize, pace: Pace) {
     let mut patience = Patience::new(pace);
     let mut length = 0;
     while let Some(Some(Ok(frame))) = next_frame(&mut body, &mut patience).await {
@@ -318,11 +324,11 @@ struct Received {
     is_begun: bool,
 }
 
-/// A body whose rest is still there when its reader has gone.
+/// A body whose remainder is still there when its reader has gone.
 #[derive(Clone)]
-struct Rest(Arc<Mutex<Received>>);
+struct SharedBody(Arc<Mutex<Received>>);
 
-impl HttpBody for Rest {
+impl HttpBody for SharedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

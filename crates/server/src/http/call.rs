@@ -46,15 +46,13 @@ pub(super) async fn call(
 ) -> Reply {
     match headers.get(header::CONTENT_TYPE) {
         None => {
-            return Err(Failure::bad_request(
-                "Header of type `content-type` was missing",
-            ))
+            let text = "Header of type `content-type` was missing";
+            return Err(Failure::bad_request(text));
         }
         Some(value) if value.as_bytes().eq_ignore_ascii_case(b"application/json") => {}
         Some(_) => return Err(not_json()),
     }
-    let args = String::from_utf8(args.to_vec())
-        .map_err(|_| Failure::bad_request("Request body didn't contain valid UTF-8"))?;
+    let args = args.text()?.to_owned();
     let running = state.databases.get(&record).await?;
     let caller = caller_of(&state, &record, &caller);
     match run(&state, &running.handle, caller, (function, args), trace).await? {
@@ -80,25 +78,19 @@ pub(super) async fn run(
         let args = CallArgs::Json(args);
         database.call_traced(caller, &function, args, trace).await
     });
-    match tokio::time::timeout(state.config.limits.request_timeout, call).await {
-        Ok(Ok(outcome)) => Ok(outcome),
-        Ok(Err(_)) => Err(Failure::internal("The reducer worker encountered a fatal error: it stopped")),
-        Err(_) => Err(Failure::text(
-            StatusCode::GATEWAY_TIMEOUT,
-            "the call did not end within limits.request-timeout; it may still be carried out [LC0112]",
-        )),
-    }
+    let late =
+        "the call did not end within limits.request-timeout; it may still be carried out [LC0112]";
+    let outcome = state.in_time(call, late).await?;
+    outcome
+        .map_err(|_| Failure::internal("The reducer worker encountered a fatal error: it stopped"))
 }
 
 fn finished(status: StatusCode, body: String, outcome: &CallOutcome) -> Response {
     let mut response = reply::text(body);
     *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert(ENERGY_USED, HeaderValue::from(outcome.energy_used));
-    response
-        .headers_mut()
-        .insert(EXECUTION_MICROS, HeaderValue::from(outcome.execution_us));
+    let headers = response.headers_mut();
+    headers.insert(ENERGY_USED, HeaderValue::from(outcome.energy_used));
+    headers.insert(EXECUTION_MICROS, HeaderValue::from(outcome.execution_us));
     response
 }
 
@@ -106,13 +98,9 @@ fn finished(status: StatusCode, body: String, outcome: &CallOutcome) -> Response
 fn returned(database: &DatabaseHandle, json: String) -> Reply {
     let json = database.hold(json.into_bytes()).map_err(Failure::busy)?;
     let holder = json.holder();
-    let mut response = reply::text(Bytes::from_owner(json));
+    let mut response = reply::json(Bytes::from_owner(json));
     delivery::hold(&mut response, holder);
     let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("application/json"),
-    );
     headers.insert(EXECUTION_MICROS, HeaderValue::from(0));
     Ok(response)
 }

@@ -71,7 +71,7 @@ pub(super) async fn delete(
         ));
     }
     if action == Action::Use && state.control.role(&record.identity, &identity).is_none() {
-        // Anybody may ask for this.
+        // Any caller may ask for this.
         return Ok(reply::empty(StatusCode::OK));
     }
     set(&state, &record, &caller, (identity, None)).await
@@ -112,9 +112,8 @@ async fn set(
         None => needed(caller, &identity),
     };
     let by = caller.identity;
-    // Detached: the change is finished also when the client goes away.
     let (state, record) = (state.clone(), record.clone());
-    let task = tokio::spawn(async move {
+    reply::detached(async move {
         let before = permissions::rights(&state.control, &record, &identity);
         let set = state.change_control(move |control| {
             control.set_role((&database, &identity), role, |record, roles| {
@@ -146,6 +145,6 @@ async fn set(
             tracing::info!(%database, %identity, role, "a role in a database was set");
         }
         Ok(reply::empty(StatusCode::OK))
-    });
-    task.await.unwrap_or_else(|_| Err(reply::stopped()))
+    })
+    .await
 }

@@ -1,4 +1,4 @@
-//! Where a request's token is, and the layers that check it (06 §3.1, §3.2).
+//! Where a request's token is, and the layer that checks it (06 §3.1, §3.2).
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
 use super::query::Query;
+use super::route::Token;
 use crate::auth::{Caller, TokenError};
 use crate::reply::Failure;
 use crate::state::ServerState;
@@ -95,65 +96,44 @@ async fn check(
     }
 }
 
-/// Routes where a caller without credentials gets a fresh identity; every response tells who the caller was.
-pub(crate) async fn anonymous(
-    State(state): State<Arc<ServerState>>,
+/// Does what the route's row says about the token, before the handler runs.
+pub(super) async fn layer(
+    State((state, token)): State<(Arc<ServerState>, Token)>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let hex_token = hex_token(request.method(), request.uri());
+    let is_minted = token == Token::Minted;
+    let hex_token = match is_minted {
+        true => hex_token(request.method(), request.uri()),
+        false => HexToken::Credential,
+    };
     let caller = match check(&state, request.headers(), request.uri(), hex_token).await {
-        Ok(Some(caller)) => Ok(caller),
-        Ok(None) => state.authority.mint_anonymous().map_err(Failure::from),
-        Err(failure) => Err(failure),
+        Ok(None) if is_minted => state
+            .authority
+            .mint_anonymous()
+            .map(Some)
+            .map_err(Failure::from),
+        Ok(None) if token == Token::Required => Err(missing()),
+        checked => checked,
     };
     let caller = match caller {
         Ok(caller) => caller,
         Err(failure) => return failure.into_response(),
     };
-    let (identity, token) = (caller.identity, caller.token.clone());
-    request.extensions_mut().insert(caller);
-    let mut response = next.run(request).await;
-    let headers = response.headers_mut();
-    if let Ok(value) = HeaderValue::from_str(&identity.to_hex()) {
-        headers.insert(IDENTITY, value);
+    let told = caller.as_ref().filter(|_| is_minted);
+    let told = told.map(|caller| (caller.identity.to_hex(), caller.token.clone()));
+    if let Some(caller) = caller {
+        request.extensions_mut().insert(caller);
     }
-    if let Ok(value) = HeaderValue::from_str(&token) {
-        headers.insert(IDENTITY_TOKEN, value);
+    let mut response = next.run(request).await;
+    if let Some((identity, token)) = told {
+        for (name, value) in [(IDENTITY, &*identity), (IDENTITY_TOKEN, &*token)] {
+            if let Ok(value) = HeaderValue::from_str(value) {
+                response.headers_mut().insert(name, value);
+            }
+        }
     }
     response
-}
-
-/// Routes that need credentials.
-pub(crate) async fn required(
-    State(state): State<Arc<ServerState>>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    let (headers, uri) = (request.headers(), request.uri());
-    match check(&state, headers, uri, HexToken::Credential).await {
-        Ok(Some(caller)) => {
-            request.extensions_mut().insert(caller);
-            next.run(request).await
-        }
-        Ok(None) => {
-            Failure::text(StatusCode::UNAUTHORIZED, "Authorization required").into_response()
-        }
-        Err(failure) => failure.into_response(),
-    }
-}
-
-/// Routes where credentials are optional but must be right when there are some.
-pub(crate) async fn optional(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let (headers, uri) = (request.headers(), request.uri());
-    match check(&state, headers, uri, HexToken::Credential).await {
-        Ok(_) => next.run(request).await,
-        Err(failure) => failure.into_response(),
-    }
 }
 
 /// For routes whose methods differ in what they need.
@@ -163,5 +143,9 @@ pub(super) async fn require(
     uri: &Uri,
 ) -> Result<Caller, Failure> {
     let caller = check(state, headers, uri, HexToken::Credential).await?;
-    caller.ok_or_else(|| Failure::text(StatusCode::UNAUTHORIZED, "Authorization required"))
+    caller.ok_or_else(missing)
+}
+
+fn missing() -> Failure {
+    Failure::text(StatusCode::UNAUTHORIZED, "Authorization required")
 }

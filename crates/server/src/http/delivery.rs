@@ -1,6 +1,6 @@
 //! Answers that a client must take: slowly, but not for ever.
 //!
-//! An answer holds its share of the memory for all clients until it is taken: that of whoever made it for somebody, or else, so that
+//! An answer holds its share of the memory for all clients until it is taken: that of what made it for a client, or else, so that
 //! no answer is without one, that of its connection. A client that takes too little, or that is given
 //! up for others' sake, loses its connection. A body is not asked for its next part while the client gives no room for it
 //! (HTTP/2), so a task of its own watches the time.
@@ -23,7 +23,7 @@ use tokio::time::{sleep_until, Instant};
 use crate::database::{HeldMemory, Holder, SqlError};
 use crate::databases::Databases;
 use crate::pace::{Pace, Patience};
-use crate::reply::{self, stopped, Failure};
+use crate::reply::{self, Failure};
 use crate::state::ServerState;
 
 /// Parts of this size are handed to the connection, so that progress is seen.
@@ -57,7 +57,7 @@ pub(super) fn holder(response: &Response) -> Option<Holder> {
     counted.and_then(|counted| counted.0.clone())
 }
 
-/// Makes an answer that may be large where nobody waits for the thread. Few are made at a time, and each is counted before the
+/// Makes an answer that may be large where no task waits for the thread. Few are made at a time, and each is counted before the
 /// next one is made.
 pub(super) async fn made(
     state: &ServerState,
@@ -65,7 +65,7 @@ pub(super) async fn made(
 ) -> Result<Held, Failure> {
     let turn = state.making.clone().acquire_owned().await;
     let holder = state.databases.holder();
-    let made = tokio::task::spawn_blocking(move || {
+    let made = reply::blocking(move || {
         let _turn = turn;
         let mut bytes = make()?;
         bytes.shrink_to_fit();
@@ -75,10 +75,10 @@ pub(super) async fn made(
             holder,
         })
     });
-    made.await.unwrap_or_else(|_| Err(stopped()))
+    made.await?
 }
 
-/// Bytes that count as those of whoever they were made for.
+/// Bytes that count as those of the client that they were made for.
 pub(super) struct Held {
     pub bytes: Bytes,
     holder: Holder,
@@ -100,7 +100,7 @@ pub(crate) struct Delivery {
     cut: Arc<Notify>,
     is_http2: bool,
     databases: Arc<Databases>,
-    /// Whom answers are held for that count as nobody's yet, from the first one on.
+    /// Whom answers are held for that have no owner yet, from the first one on.
     holder: Arc<OnceLock<Holder>>,
 }
 
@@ -335,7 +335,7 @@ mod tests {
 
     /// A client that waits for the server has nothing to take.
     #[tokio::test]
-    async fn a_server_that_has_nothing_cuts_nobody_off() {
+    async fn a_server_that_has_nothing_cuts_no_client_off() {
         let delivery = delivery(50, false);
         let (sender, receiver) = tokio::sync::oneshot::channel::<Bytes>();
         let body = Body::from_stream(futures_util::stream::once(receiver));

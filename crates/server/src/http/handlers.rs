@@ -39,7 +39,6 @@ pub(super) async fn handle(
     if !running.handle.has_http_route(&request.method, &path) {
         return Err(no_handler());
     }
-    let limits = &state.config.limits;
     let request_body = SentBody::of(&parts, request_body).read(&state).await?;
     let counters = running.counters.clone();
     // Runs to its end even if the client goes away.
@@ -48,24 +47,20 @@ pub(super) async fn handle(
         let handle = &running.handle;
         handle.http_request(path, request, bytes, charge).await
     });
-    match tokio::time::timeout(limits.request_timeout, call).await {
-        Ok(Ok(Ok((reply, holder)))) => {
-            let mut response = response(reply, parts.method == Method::HEAD)?;
-            delivery::hold(&mut response, holder);
-            confine(&mut response, &state.config.routes);
-            metrics::add(&counters.http_response_bytes, size(&response));
-            Ok(response)
-        }
-        Ok(Ok(Err(CallError::NoSuchFunction))) => Err(no_handler()),
-        Ok(Ok(Err(CallError::Database(text)))) => Err(Failure::internal(text)),
-        Ok(Ok(Err(CallError::Busy(text)))) => Err(Failure::busy(text)),
-        Ok(Ok(Err(_))) => Err(Failure::text(StatusCode::NOT_FOUND, "no such module")),
-        Ok(Err(_)) => Err(Failure::internal("the HTTP handler stopped; see the server's log")),
-        Err(_) => Err(Failure::text(
-            StatusCode::GATEWAY_TIMEOUT,
-            "the handler did not end within limits.request-timeout; it may still be carried out [LC0112]",
-        )),
-    }
+    let late = "the handler did not end within limits.request-timeout; it may still be carried out [LC0112]";
+    let ended = state.in_time(call, late).await?;
+    let stopped = |_| Failure::internal("the HTTP handler stopped; see the server's log");
+    let (reply, holder) = ended.map_err(stopped)?.map_err(|error| match error {
+        CallError::NoSuchFunction => no_handler(),
+        CallError::Database(text) => Failure::internal(text),
+        CallError::Busy(text) => Failure::busy(text),
+        _ => Failure::text(StatusCode::NOT_FOUND, "no such module"),
+    })?;
+    let mut response = response(reply, parts.method == Method::HEAD)?;
+    delivery::hold(&mut response, holder);
+    confine(&mut response, &state.config.routes);
+    metrics::add(&counters.http_response_bytes, size(&response));
+    Ok(response)
 }
 
 fn no_handler() -> Failure {

@@ -12,7 +12,7 @@ use super::path::IdentityPath;
 use super::Query;
 use crate::auth::{proof, Caller};
 use crate::client_address::{Client, ConnectionAddresses};
-use crate::control::{ControlDb, ControlError};
+use crate::control::ControlDb;
 use crate::reply::{self, Failure, Reply};
 use crate::state::ServerState;
 
@@ -123,9 +123,4 @@ pub(super) async fn databases(
         Ok(json!({ "identities": identities, "roles": roles }).to_string())
     };
     Ok(reply::json(state.control(of).await?))
-}
-
-/// The databases that belong to somebody.
-pub(super) fn owned(control: &ControlDb, owner: &Identity) -> Result<Vec<Identity>, ControlError> {
-    Ok(control.databases_of(owner).0)
 }

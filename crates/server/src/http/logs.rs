@@ -63,7 +63,7 @@ pub(super) async fn logs(
             lines => tail(Some(lines)).await?.bytes,
         };
         drop(handle);
-        // Whoever may not see it any more gets no more of it, nor does a token that has ended.
+        // A caller that may not see it any more gets no more of it, nor does a token that has ended.
         let may_see = move || {
             let allowed =
                 permissions::check(&state.control, &record, &caller.identity, Action::ViewLogs);

@@ -46,13 +46,13 @@ pub(super) async fn of_database(
     headers: HeaderMap,
     request_body: SentBody,
 ) -> Reply {
-    let tools = Tools {
-        database: Some(database),
-        write_refusal: write_refusal(&state, &query)?,
-        state,
-        caller,
-    };
-    reply_to(&tools, &headers, request_body).await
+    reply_to(
+        (state, Some(database), caller),
+        &query,
+        &headers,
+        request_body,
+    )
+    .await
 }
 
 /// POST `/v1/mcp`.
@@ -63,13 +63,7 @@ pub(super) async fn of_server(
     headers: HeaderMap,
     request_body: SentBody,
 ) -> Reply {
-    let tools = Tools {
-        database: None,
-        write_refusal: write_refusal(&state, &query)?,
-        state,
-        caller,
-    };
-    reply_to(&tools, &headers, request_body).await
+    reply_to((state, None, caller), &query, &headers, request_body).await
 }
 
 /// Why nothing may be changed; None if it may be. Who configures an assistant decides, if the operator lets him: an assistant
@@ -83,19 +77,27 @@ fn write_refusal(state: &ServerState, query: &Query) -> Result<Option<&'static s
     })
 }
 
-async fn reply_to(tools: &Tools, headers: &HeaderMap, request_body: SentBody) -> Reply {
+async fn reply_to(
+    (state, database, caller): (Arc<ServerState>, Option<NameOrIdentity>, Caller),
+    query: &Query,
+    headers: &HeaderMap,
+    request_body: SentBody,
+) -> Reply {
+    let tools = &Tools {
+        write_refusal: write_refusal(&state, query)?,
+        state,
+        database,
+        caller,
+    };
     check_is_json(headers)?;
     let body = request_body.read(&tools.state).await?;
     let is_of_database = tools.database.is_some();
     let read = move || {
-        let text = std::str::from_utf8(&body)
-            .map_err(|_| Failure::bad_request("Request body didn't contain valid UTF-8"))?;
-        Message::parse(text, is_of_database)
+        Message::parse(body.text()?, is_of_database)
             .map_err(|error| Failure::bad_request(format!("no JSON: {error}")))
     };
     // Two megabytes of brackets take a while.
-    let message = tokio::task::spawn_blocking(read).await;
-    let message = message.unwrap_or_else(|_| Err(reply::stopped()))?;
+    let message = reply::blocking(read).await??;
     check_version(headers, &message)?;
     let Message::Request { id, request } = message else {
         return Ok(reply::empty(StatusCode::ACCEPTED));

@@ -14,7 +14,6 @@ mod identity;
 mod logs;
 mod mcp;
 mod migration;
-mod misc;
 mod names;
 #[cfg(test)]
 mod outcomes;
@@ -29,6 +28,7 @@ mod reset;
 mod route;
 mod routes;
 mod sql;
+mod status;
 mod traced;
 mod update;
 

@@ -33,7 +33,7 @@ pub(super) async fn list(
     Permitted(record): Permitted,
 ) -> Reply {
     Ok(reply::json_value(
-        &json!({ "names": state.control.names_of(&record.identity)? }),
+        &json!({ "names": state.control.names_of(&record.identity) }),
     ))
 }
 
@@ -42,11 +42,8 @@ pub(super) async fn add(
     Extension(caller): Extension<Caller>,
     RecordAndBody(record, text): RecordAndBody,
 ) -> Reply {
-    let text = String::from_utf8(text.to_vec())
-        .map_err(|_| Failure::bad_request("Request body didn't contain valid UTF-8"))?;
-    let name =
-        DatabaseName::parse(&text).map_err(|error| Failure::bad_request(error.to_string()))?;
-    let name = registrable(name)?;
+    let name = DatabaseName::parse(text.text()?);
+    let name = registrable(name.map_err(|error| Failure::bad_request(error.to_string()))?)?;
     // Stricter than the reference, which lets anyone add names to any database (06 §8).
     if !may_rename(&state, &record, &caller) {
         return Err(Failure::json(
@@ -54,7 +51,7 @@ pub(super) async fn add(
             json!({ "PermissionDenied": { "domain": name.as_str() } }),
         ));
     }
-    if state.control.names_of(&record.identity)?.len() >= NAMES_MAX {
+    if state.control.names_of(&record.identity).len() >= NAMES_MAX {
         return Err(too_many());
     }
     let (database, owner, registered) = (record.identity, record.owner, name.clone());

@@ -57,7 +57,7 @@ impl TestServer {
     fn new() -> TestServer {
         let dir = tempfile::tempdir().expect("temporary directory");
         let state = state_for_tests(&dir.path().join("without-engine"));
-        let mut state = Arc::into_inner(state).expect("nobody else has it");
+        let mut state = Arc::into_inner(state).expect("there is no other owner");
         let data_dir = DataDir::open(&dir.path().join("data")).expect("opens");
         let (disk, replicas) = (FaultyDisk::default(), data_dir.replicas());
         let control = ControlDb::open_on(disk.storage(), &data_dir.control_directory());
@@ -140,7 +140,7 @@ impl TestServer {
 
     /// The program that runs, once the database is opened.
     async fn program(&self, identity: Identity) -> Option<Hash> {
-        let record = self.state.control.database(&identity).expect("read")?;
+        let record = self.state.control.database(&identity)?;
         let running = self.state.databases.get(&record).await.ok()?;
         Some(running.handle.program_hash())
     }
@@ -166,7 +166,7 @@ async fn a_reset_keeps_both_replicas_until_it_is_known() {
         server.publish(DATABASE, "", OLD).await.expect("created");
         server.disk.fail(Kind::Write, write, true);
         let reset = server.publish(DATABASE, "clear=true", NEW).await;
-        let text = format!("{:?}", reset.expect_err("nobody knows"));
+        let text = format!("{:?}", reset.expect_err("the outcome is unknown"));
         assert!(text.contains("LC0549"), "{text}");
         // Neither runs: what the wrong one acknowledged would be lost.
         assert!(server.state.databases.running(&DATABASE).is_none());
@@ -199,7 +199,7 @@ async fn a_new_database_is_kept_until_it_is_known() {
         let server = TestServer::new();
         server.disk.fail(Kind::Write, write, true);
         let created = server.publish(DATABASE, "", OLD).await;
-        created.expect_err("nobody knows");
+        created.expect_err("the outcome is unknown");
         assert_eq!(server.replicas(), 1);
         server.disk.mend();
         server.state.control.settle().expect("read again");
@@ -216,7 +216,10 @@ async fn a_deletion_stops_the_database_until_it_is_known() {
         let server = TestServer::new();
         server.publish(DATABASE, "", OLD).await.expect("created");
         server.disk.fail(Kind::Write, write, true);
-        server.delete(DATABASE).await.expect_err("nobody knows");
+        server
+            .delete(DATABASE)
+            .await
+            .expect_err("the outcome is unknown");
         assert!(server.state.databases.running(&DATABASE).is_none());
         assert_eq!(server.program(DATABASE).await, None);
         assert_eq!(server.replicas(), 1);
@@ -227,12 +230,15 @@ async fn a_deletion_stops_the_database_until_it_is_known() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deletion_finds_what_nobody_knew_of() {
+async fn a_deletion_finds_what_was_unknown() {
     let server = TestServer::new();
     server.disk.fail(Kind::Write, WRITES_BEFORE + 1, true);
     let created = server.publish(DATABASE, "", OLD).await;
-    created.expect_err("nobody knows");
-    server.delete(DATABASE).await.expect_err("nobody knows");
+    created.expect_err("the outcome is unknown");
+    server
+        .delete(DATABASE)
+        .await
+        .expect_err("the outcome is unknown");
     server.disk.mend();
     server.delete(DATABASE).await.expect("deleted");
     assert_eq!(server.program(DATABASE).await, None);
@@ -244,7 +250,7 @@ async fn a_directory_that_is_there_already_is_left_alone() {
     let server = TestServer::new();
     let file = server.replicas.join("1/log");
     std::fs::create_dir(server.replicas.join("1")).expect("created");
-    std::fs::write(&file, "somebody's").expect("written");
+    std::fs::write(&file, "of another").expect("written");
     let refused = server.publish(DATABASE, "", OLD).await;
     let text = format!("{:?}", refused.expect_err("the number is taken"));
     assert!(text.contains("LC0328"), "{text}");
@@ -282,8 +288,8 @@ async fn a_publish_that_waits_for_others_has_no_turn() {
     publish.await.expect("no panic").expect("published");
 }
 
-/// Who was let in for somebody else's database gets none of his own under its identity when it is deleted meanwhile, also where nobody
-/// remembers whose it was.
+/// Who was let in for another owner's database gets none of his own under its identity when it is deleted meanwhile, also where it is
+/// forgotten whose it was.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_publish_for_another_makes_nothing_where_that_was() {
     let server = Arc::new(TestServer::new());
@@ -329,7 +335,7 @@ async fn an_opening_that_is_given_up_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_started_database_that_nobody_takes_ends() {
+async fn a_started_database_that_is_not_taken_ends() {
     let server = TestServer::new();
     let record = DatabaseRecord {
         id: 0,
@@ -353,7 +359,7 @@ async fn a_started_database_that_nobody_takes_ends() {
     opened.expect("its log is free");
 }
 
-/// Nobody keeps the rights of a role that may have been taken from him.
+/// No caller keeps the rights of a role that may have been taken away.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_role_that_may_be_gone_ends_its_connections() {
     for (write, is_reader) in [(0, true), (1, false)] {
@@ -364,7 +370,7 @@ async fn a_role_that_may_be_gone_ends_its_connections() {
         let control = &server.state.control;
         let given = control.set_role((&DATABASE, &reader), Some(Role::Reader), |_, _| true);
         given.expect("a role");
-        let record = control.database(&DATABASE).expect("read").expect("there");
+        let record = control.database(&DATABASE).expect("there");
         let running = server.state.databases.get(&record).await.expect("opens");
         let request = ConnectRequest {
             identity: reader,
@@ -383,7 +389,7 @@ async fn a_role_that_may_be_gone_ends_its_connections() {
             IdentityPath(reader),
             Extension(server.caller.clone()),
         );
-        let text = format!("{:?}", taken.await.expect_err("nobody knows"));
+        let text = format!("{:?}", taken.await.expect_err("the outcome is unknown"));
         assert!(text.contains("LC0549"), "{text}");
         let closed =
             async { while let Some(Outgoing::Messages(_)) = connection.outgoing.recv().await {} };
@@ -396,7 +402,7 @@ async fn a_role_that_may_be_gone_ends_its_connections() {
     }
 }
 
-/// Whoever waits for his turn to try a migration keeps nobody from publishing.
+/// A caller that waits for its turn to try a migration keeps no other from publishing.
 #[tokio::test(flavor = "multi_thread")]
 async fn dry_runs_take_no_turns_of_publishes() {
     let server = Arc::new(TestServer::new());

@@ -11,7 +11,7 @@ use super::path::{DatabasePath, Permitted};
 use crate::auth::Caller;
 use crate::control::ControlError;
 use crate::permissions::{self, Action};
-use crate::reply::{self, stopped, Failure, Reply};
+use crate::reply::{self, Failure, Reply};
 use crate::state::ServerState;
 
 /// DELETE `/v1/database/:n`.
@@ -21,11 +21,11 @@ pub(super) async fn delete(
     Extension(caller): Extension<Caller>,
 ) -> Reply {
     let identity = state.resolve(&path)?;
-    let task = tokio::spawn(async move {
+    reply::detached(async move {
         let _lock = state.databases.lock(&identity).await;
         // What is said to be gone must not be there after all.
         state.control(|control| control.settle()).await?;
-        let Some(record) = state.control.database(&identity)? else {
+        let Some(record) = state.control.database(&identity) else {
             return Ok(reply::empty(StatusCode::OK));
         };
         permissions::check(&state.control, &record, &caller.identity, Action::Delete)?;
@@ -39,8 +39,8 @@ pub(super) async fn delete(
         state.databases.remove(&record).await;
         tracing::info!(database = %identity, "database deleted");
         Ok(reply::empty(StatusCode::OK))
-    });
-    task.await.unwrap_or_else(|_| Err(stopped()))
+    })
+    .await
 }
 
 fn not_deleted(error: ControlError) -> Failure {

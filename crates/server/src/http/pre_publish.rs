@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use super::body::{SentBody, Upload};
 use super::delivery::{self, Held};
 use super::path::DatabasePath;
-use super::publish_request::{host_type, own_publish_guard, publisher};
+use super::publish_request::{check_action, host_type, publisher};
 use super::query::Query;
 use super::update;
 use crate::auth::Caller;
@@ -24,9 +24,9 @@ use crate::client_address::Client;
 use crate::control::{DatabaseRecord, HostType};
 use crate::database::{DatabaseHandle, PreparedUpdate, StepReport, UpdateError, UpdatePlan};
 use crate::names::NameOrIdentity;
-use crate::permissions::{self, Action};
+use crate::permissions::Action;
 use crate::publishing::{Publisher, Turn};
-use crate::reply::{self, stopped, Failure, Reply};
+use crate::reply::{self, Failure, Reply};
 use crate::state::ServerState;
 
 /// Steps that an answer lists one by one; the text of the plan has a bound of its own.
@@ -57,7 +57,7 @@ pub(super) async fn pre_publish(
     // A client that goes away ends a dry run. The work that comes before is done, and it all takes its turns until it has ended.
     let (asking, gone) = oneshot::channel::<()>();
     let given_up = async move { drop(gone.await) };
-    let work = tokio::spawn(async move {
+    let answer = reply::detached(async move {
         let question = Question {
             host_type,
             style,
@@ -74,9 +74,9 @@ pub(super) async fn pre_publish(
         drop(running);
         answer
     });
-    let answer = work.await.map_err(|_| stopped())?;
+    let answer = answer.await?;
     drop(asking);
-    answer.map(|answer| answer.answer(reply::JSON))
+    Ok(answer.answer(reply::JSON))
 }
 
 /// The record of a database that the caller may publish to.
@@ -86,8 +86,7 @@ fn admitted(
     caller: &Caller,
 ) -> Result<DatabaseRecord, Failure> {
     let record = state.record(path)?;
-    permissions::check(&state.control, &record, &caller.identity, Action::Update)?;
-    own_publish_guard(state, caller)?;
+    check_action(state, &record, caller, Action::Update)?;
     Ok(record)
 }
 
@@ -125,13 +124,13 @@ async fn answer(
     let rows = TableRows::of_database(handle).await?;
     let planner = handle.clone();
     // A definition may be large.
-    let work = tokio::task::spawn_blocking(move || {
+    let work = reply::blocking(move || {
         let plan = planner.plan_update(&prepared);
         planner.check_plan(&plan).map_err(update::failure)?;
         Ok::<_, Failure>((prepared, plan))
     });
-    let (prepared, plan) = work.await.map_err(|_| stopped())??;
-    // What the module's code does from here on keeps nobody from publishing.
+    let (prepared, plan) = work.await??;
+    // What the module's code does from here on keeps no caller from publishing.
     drop(turn);
     let rehearsal = match &plan.migration {
         Ok(migration) if question.is_dry_run => {

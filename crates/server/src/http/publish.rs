@@ -14,7 +14,7 @@ use super::body::{SentBody, Upload};
 use super::confirmation;
 use super::names::registrable;
 use super::path::DatabasePath;
-use super::publish_request::{check_replicas, host_type, own_publish_guard, publish_guard};
+use super::publish_request::{check_action, check_replicas, host_type, publish_guard};
 use super::publish_request::{success, turn_to_load};
 use super::query::{wrong, Query};
 use super::reset::reset_database;
@@ -24,9 +24,9 @@ use crate::client_address::Client;
 use crate::control::{ControlError, DatabaseRecord, HostType, Registration};
 use crate::database::{Policy, ProgramBytes};
 use crate::names::{DatabaseName, NameOrIdentity};
-use crate::permissions::{self, Action};
+use crate::permissions::Action;
 use crate::publishing::Turn;
-use crate::reply::{stopped, Failure, Reply};
+use crate::reply::{detached, Failure, Reply};
 use crate::state::ServerState;
 
 /// How often a publish begins anew because the database came or went meanwhile.
@@ -91,11 +91,8 @@ impl Parameters {
         }
         if let Some(organization) = &self.organization {
             if let NameOrIdentity::Name(name) = parse_reference(organization)? {
-                if state
-                    .control
-                    .owner_of_top_level_domain(name.as_str())?
-                    .is_none()
-                {
+                let owner = state.control.owner_of_top_level_domain(name.as_str());
+                if owner.is_none() {
                     return Err(Failure::unknown_name(name.as_str()));
                 }
             }
@@ -227,17 +224,11 @@ fn admit(
 ) -> Result<(Option<Identity>, Option<DatabaseRecord>), Failure> {
     let known = match path {
         NameOrIdentity::Identity(identity) => Some(*identity),
-        NameOrIdentity::Name(name) => state.control.resolve(name.as_str())?,
+        NameOrIdentity::Name(name) => state.control.resolve(name.as_str()),
     };
-    let record = match &known {
-        Some(identity) => state.control.database(identity)?,
-        None => None,
-    };
+    let record = known.and_then(|identity| state.control.database(&identity));
     match &record {
-        Some(record) => {
-            permissions::check(&state.control, record, &caller.identity, action)?;
-            own_publish_guard(state, caller)?;
-        }
+        Some(record) => check_action(state, record, caller, action)?,
         None => {
             creation_guard(state, caller, client)?;
             if let Some(identity) = &known {
@@ -259,8 +250,7 @@ async fn create_or_update(
 ) -> Reply {
     parameters.check_ignored(&state)?;
     let policy = parameters.policy()?;
-    // Detached: a client that goes away leaves no half-made database.
-    let task = tokio::spawn(async move {
+    detached(async move {
         let mut turn = Some(turn);
         // The database may come or go while a module is loaded, since nothing is locked meanwhile.
         for _ in 0..RACES_MAX {
@@ -268,14 +258,13 @@ async fn create_or_update(
             let turn = match turn.take() {
                 Some(turn) => turn,
                 None => {
-                    let record = state.control.database(&identity)?;
+                    let record = state.control.database(&identity);
                     let owner = record.map_or(caller.identity, |record| record.owner);
                     turn_to_load(&state, owner, &client, &program).await?
                 }
             };
-            if let Some(record) = state.control.database(&identity)? {
-                permissions::check(&state.control, &record, &caller.identity, Action::Update)?;
-                own_publish_guard(&state, &caller)?;
+            if let Some(record) = state.control.database(&identity) {
+                check_action(&state, &record, &caller, Action::Update)?;
                 let update = Update {
                     host_type: parameters.host_type,
                     policy,
@@ -299,8 +288,8 @@ async fn create_or_update(
         }
         let text = "others publish and delete this database at the same time; try again [LC0123]";
         Err(Failure::busy_for(1, text))
-    });
-    task.await.unwrap_or_else(|_| Err(stopped()))
+    })
+    .await
 }
 
 struct NewDatabase<'a> {
@@ -334,7 +323,7 @@ async fn create_database(
     drop(turn);
     let _lock = state.databases.lock(&identity).await;
     let allowed = may_create(state, caller, (&identity, new.is_chosen), new.name);
-    if allowed.is_err() || state.control.database(&identity)?.is_some() {
+    if allowed.is_err() || state.control.database(&identity).is_some() {
         state.databases.discard(&record, started).await;
         return allowed.map(|()| false);
     }
@@ -374,7 +363,7 @@ fn may_create(
     }
     if let Some(name) = name {
         // It may have been given to another database meanwhile.
-        let owner = state.control.owner_of_top_level_domain(name.as_str())?;
+        let owner = state.control.owner_of_top_level_domain(name.as_str());
         if owner.is_some_and(|owner| owner != caller.identity) {
             return Err(ControlError::NameOfAnother(name.as_str().to_owned()).into());
         }

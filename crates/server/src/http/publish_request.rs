@@ -9,9 +9,10 @@ use super::query::Query;
 use crate::address_counts::counted_as;
 use crate::auth::Caller;
 use crate::client_address::Client;
-use crate::control::HostType;
+use crate::control::{DatabaseRecord, HostType};
 use crate::database::ProgramBytes;
 use crate::names::DatabaseName;
+use crate::permissions::{self, Action};
 use crate::publishing::{Publisher, Turn};
 use crate::reply::{self, Failure};
 use crate::state::ServerState;
@@ -36,8 +37,14 @@ pub(super) fn check_replicas(num_replicas: Option<u64>) -> Result<(), Failure> {
     }
 }
 
-/// May a caller publish to a database that is his own?
-pub(super) fn own_publish_guard(state: &ServerState, caller: &Caller) -> Result<(), Failure> {
+/// May a caller do this with a database by publishing to it?
+pub(super) fn check_action(
+    state: &ServerState,
+    record: &DatabaseRecord,
+    caller: &Caller,
+    action: Action,
+) -> Result<(), Failure> {
+    permissions::check(&state.control, record, &caller.identity, action)?;
     publish_guard(state, caller, true)
 }
 

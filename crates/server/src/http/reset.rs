@@ -9,14 +9,14 @@ use lightcone_types::Identity;
 
 use super::body::SentBody;
 use super::path::DatabasePath;
-use super::publish_request::{check_replicas, host_type, own_publish_guard, success, turn_to_load};
+use super::publish_request::{check_action, check_replicas, host_type, success, turn_to_load};
 use super::query::Query;
 use crate::auth::Caller;
 use crate::client_address::Client;
 use crate::control::{ControlError, DatabaseRecord, HostType};
 use crate::database::ProgramBytes;
 use crate::permissions::{self, Action};
-use crate::reply::{stopped, Failure, Reply};
+use crate::reply::{detached, Failure, Reply};
 use crate::running::Started;
 use crate::state::ServerState;
 
@@ -32,8 +32,7 @@ pub(super) async fn reset(
     let record = state.record(&path)?;
     check_replicas(query.number("num_replicas")?)?;
     let host_type = host_type(&query)?;
-    permissions::check(&state.control, &record, &caller.identity, Action::Reset)?;
-    own_publish_guard(&state, &caller)?;
+    check_action(&state, &record, &caller, Action::Reset)?;
     let upload = request_body.read_program(&state).await?;
     // The upload may have taken long.
     let record = state.record(&path)?;
@@ -61,7 +60,7 @@ pub(super) async fn reset_database(
     let owner = same(resettable(state, caller, &identity)?, of)?.owner;
     let turn = turn_to_load(state, owner, client, &program).await?;
     let (state, caller, of) = (state.clone(), caller.clone(), of.clone());
-    let task = tokio::spawn(async move {
+    detached(async move {
         let old = same(resettable(&state, &caller, &identity)?, &of)?;
         let new = DatabaseRecord {
             host_type,
@@ -75,8 +74,8 @@ pub(super) async fn reset_database(
         replace_replica(&state, &caller, new, started).await?;
         tracing::info!(database = %identity, "database reset");
         Ok(identity)
-    });
-    task.await.unwrap_or_else(|_| Err(stopped()))
+    })
+    .await
 }
 
 /// Puts a new replica into the place of the database's old one, whose files go.
@@ -136,10 +135,10 @@ fn resettable(
 ) -> Result<DatabaseRecord, Failure> {
     let record = state
         .control
-        .database(identity)?
+        .database(identity)
         .ok_or_else(Failure::no_such_database)?;
     permissions::check(&state.control, &record, &caller.identity, Action::Reset)?;
-    if state.control.is_locked(identity)? {
+    if state.control.is_locked(identity) {
         return Err(locked());
     }
     Ok(record)

@@ -10,7 +10,7 @@ use super::access::{self, Class};
 use super::route::{BodyMax, Route, Token};
 use super::{
     body, call, collaborators, cors, credentials, database, handlers, identity, logs, mcp,
-    migration, misc, names, owner, pre_publish, publish, reset, sql, traced,
+    migration, names, owner, pre_publish, publish, reset, sql, status, traced,
 };
 use crate::permissions::Action;
 use crate::state::ServerState;
@@ -69,7 +69,7 @@ pub const ROUTES: &[Route] = routes! {
     Management POST   "/v1/mcp"                                          Minted   None                Text    => mcp::of_server;
     Client     POST   "/v1/identity/websocket-token"                     Required None                Nothing => identity::websocket_token;
     Client     GET    "/v1/identity/{identity}/verify"                   Required None                Nothing => identity::verify;
-    Client     GET    "/v1/ping"                                         Checked  None                Nothing => misc::ping;
+    Client     GET    "/v1/ping"                                         Checked  None                Nothing => status::ping;
     Client     POST   "/v1/identity"                                     Unread   None                Nothing => identity::create;
     Client     GET    "/v1/identity/public-key"                          Unread   None                Nothing => identity::public_key;
     Management GET    "/v1/identity/key-proof"                           Unread   None                Nothing => identity::key_proof;
@@ -77,16 +77,16 @@ pub const ROUTES: &[Route] = routes! {
     Client     ANY    "/v1/database/{database}/route"                    Unread   Use                 Message => handlers::handle;
     Client     ANY    "/v1/database/{database}/route/"                   Unread   Use                 Message => handlers::handle;
     Client     ANY    "/v1/database/{database}/route/{*path}"            Unread   Use                 Message => handlers::handle;
-    Client     GET    "/v1/energy/{identity}"                            Unread   None                Nothing => misc::energy;
-    Management PUT    "/v1/energy/{identity}"                            Unread   None                Nothing => misc::set_energy;
-    Management POST   "/v1/energy/{identity}"                            Unread   None                Nothing => misc::add_energy;
-    Client     GET    "/v1/health"                                       Unread   None                Nothing => misc::health;
-    Management GET    "/v1/metrics"                                      Unread   None                Nothing => misc::metrics;
-    Management GET    "/v1/prometheus/sd_config"                         Unread   None                Nothing => misc::prometheus_discovery;
-    Management GET    "/internal/heap"                                   Internal None                Nothing => misc::diagnostics;
-    Management GET    "/internal/heap/settings"                          Internal None                Nothing => misc::diagnostics;
-    Management POST   "/internal/heap/settings"                          Internal None                Nothing => misc::diagnostics;
-    Management GET    "/internal/task-dump"                              Internal None                Nothing => misc::diagnostics;
+    Client     GET    "/v1/energy/{identity}"                            Unread   None                Nothing => status::energy;
+    Management PUT    "/v1/energy/{identity}"                            Unread   None                Nothing => status::set_energy;
+    Management POST   "/v1/energy/{identity}"                            Unread   None                Nothing => status::add_energy;
+    Client     GET    "/v1/health"                                       Unread   None                Nothing => status::health;
+    Management GET    "/v1/metrics"                                      Unread   None                Nothing => status::metrics;
+    Management GET    "/v1/prometheus/sd_config"                         Unread   None                Nothing => status::prometheus_discovery;
+    Management GET    "/internal/heap"                                   Internal None                Nothing => status::diagnostics;
+    Management GET    "/internal/heap/settings"                          Internal None                Nothing => status::diagnostics;
+    Management POST   "/internal/heap/settings"                          Internal None                Nothing => status::diagnostics;
+    Management GET    "/internal/task-dump"                              Internal None                Nothing => status::diagnostics;
 };
 
 /// All routes. The layers of a token run for 405 answers too, and for nothing else.
@@ -97,13 +97,14 @@ pub(crate) fn router(state: Arc<ServerState>) -> Router {
             router.route(row.path, row.method_router(&state))
         })
     };
-    let minted = from_fn_with_state(state.clone(), credentials::anonymous);
-    let required = from_fn_with_state(state.clone(), credentials::required);
-    let checked = from_fn_with_state(state.clone(), credentials::optional);
+    let checked = |token: Token| {
+        let layer = from_fn_with_state((state.clone(), token), credentials::layer);
+        of(token).route_layer(layer)
+    };
     of(Token::Unread)
-        .merge(of(Token::Minted).route_layer(minted))
-        .merge(of(Token::Required).route_layer(required))
-        .merge(of(Token::Checked).route_layer(checked))
+        .merge(checked(Token::Minted))
+        .merge(checked(Token::Required))
+        .merge(checked(Token::Checked))
         .route_layer(from_fn(cors::layer))
         .merge(of(Token::Internal))
         .layer(from_fn_with_state(state.clone(), traced::layer))
@@ -115,8 +116,8 @@ pub(crate) fn router(state: Arc<ServerState>) -> Router {
 /// What `metrics.listen` serves.
 pub(crate) fn metrics_router(state: Arc<ServerState>) -> Router {
     Router::new()
-        .route("/metrics", get(misc::open_metrics))
-        .route("/v1/metrics", get(misc::open_metrics))
+        .route("/metrics", get(status::open_metrics))
+        .route("/v1/metrics", get(status::open_metrics))
         .layer(from_fn_with_state(state.clone(), access::every_request))
         .with_state(state)
 }

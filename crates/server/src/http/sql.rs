@@ -28,17 +28,15 @@ pub(super) async fn sql(
     RecordAndBody(record, text): RecordAndBody,
 ) -> Reply {
     let confirmed = query.boolean("confirmed")?.unwrap_or(true);
-    let text = String::from_utf8(text.to_vec())
-        .map_err(|_| Failure::bad_request("Request body didn't contain valid UTF-8"))?;
     let statement = Statement {
-        text,
+        text: text.text()?.to_owned(),
         confirmed,
         write_refusal: None,
     };
     run(&state, &record, &caller, statement).await
 }
 
-/// What somebody asks of a database.
+/// What a caller asks of a database.
 pub(super) struct Statement {
     pub text: String,
     pub confirmed: bool,
@@ -71,32 +69,16 @@ pub(super) async fn run(
             Some(_) => database.sql_that_reads(caller, text, confirmed, rows).await,
         }
     };
-    let outcome = match tokio::time::timeout(state.config.limits.request_timeout, run).await {
-        Ok(Ok(outcome)) => outcome,
-        Ok(Err(error)) => {
-            return Err(match (error, write_refusal) {
-                (SqlError::Writes, Some(text)) => Failure::text(StatusCode::FORBIDDEN, text),
-                (error, _) => error.into(),
-            })
-        }
-        Err(_) => {
-            return Err(Failure::text(
-                StatusCode::GATEWAY_TIMEOUT,
-                "the query did not end within limits.request-timeout [LC0112]",
-            ))
-        }
-    };
-    let mut head = "[{\"schema\":".to_owned();
-    product_type_to_json(&outcome.columns, &mut head);
-    head.push_str(",\"rows\":");
-    let tail = format!(
-        ",\"total_duration_micros\":{},\"stats\":\
-         {{\"rows_inserted\":{},\"rows_deleted\":{},\"rows_updated\":{}}}}}]",
-        outcome.duration_us,
-        outcome.stats.rows_inserted,
-        outcome.stats.rows_deleted,
-        outcome.stats.rows_updated,
-    );
+    let late = "the query did not end within limits.request-timeout [LC0112]";
+    let outcome = state.in_time(run, late).await?;
+    let outcome = outcome.map_err(|error| match (error, write_refusal) {
+        (SqlError::Writes, Some(text)) => Failure::text(StatusCode::FORBIDDEN, text),
+        (error, _) => error.into(),
+    })?;
+    let head = head(&outcome.columns);
+    let stats = &outcome.stats;
+    let counts = [stats.rows_inserted, stats.rows_deleted, stats.rows_updated];
+    let tail = tail(outcome.duration_us, counts);
     let holder = outcome.rows.first().and_then(HeldBytes::holder);
     // Every piece is freed when the socket has taken it.
     let rows = outcome.rows.into_iter().map(Bytes::from_owner);
@@ -109,6 +91,21 @@ pub(super) async fn run(
     Ok(response)
 }
 
+/// What comes before the rows of an answer.
+fn head(columns: &ProductType) -> String {
+    let mut head = "[{\"schema\":".to_owned();
+    product_type_to_json(columns, &mut head);
+    head + ",\"rows\":"
+}
+
+/// What comes after them.
+fn tail(duration_us: u64, [inserted, deleted, updated]: [u64; 3]) -> String {
+    format!(
+        ",\"total_duration_micros\":{duration_us},\"stats\":\
+         {{\"rows_inserted\":{inserted},\"rows_deleted\":{deleted},\"rows_updated\":{updated}}}}}]"
+    )
+}
+
 fn show_collaborators(
     state: &ServerState,
     record: &DatabaseRecord,
@@ -117,12 +114,7 @@ fn show_collaborators(
     let rows = collaborators::rows(&state.control, record, &caller.identity);
     let rows =
         rows.ok_or_else(|| Failure::bad_request(collaborators::refusal(record, &caller.identity)))?;
-    let mut answer = "[{\"schema\":".to_owned();
-    product_type_to_json(&ProductType::new(collaborators::COLUMNS), &mut answer);
-    answer.push_str(&format!(
-        ",\"rows\":{},\"total_duration_micros\":0,\"stats\":\
-         {{\"rows_inserted\":0,\"rows_deleted\":0,\"rows_updated\":0}}}}]",
-        serde_json::json!(rows)
-    ));
-    Ok(reply::json(answer))
+    let head = head(&ProductType::new(collaborators::COLUMNS));
+    let rows = serde_json::json!(rows);
+    Ok(reply::json(format!("{head}{rows}{}", tail(0, [0; 3]))))
 }

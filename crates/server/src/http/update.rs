@@ -44,7 +44,7 @@ pub(super) async fn update_database(
     let lock = state.databases.lock_updates(&record.identity).await;
     let record = state
         .control
-        .database(&record.identity)?
+        .database(&record.identity)
         .ok_or_else(Failure::no_such_database)?;
     // He may have lost his role while his module was loaded.
     permissions::check(&state.control, &record, &caller.identity, Action::Update)?;
@@ -64,7 +64,7 @@ pub(super) async fn update_database(
             drop((lock, running));
             end.wait().await.map_err(failure)?;
             let lock = state.databases.lock_updates(&record.identity).await;
-            let current = state.control.database(&record.identity)?;
+            let current = state.control.database(&record.identity);
             if current.is_none_or(|current| current.replica_id != record.replica_id) {
                 // It was deleted or cleared since.
                 return answer;
@@ -165,7 +165,7 @@ async fn note_program(
     if record.host_type != update.host_type {
         // Against a deletion or a reset in this moment.
         let _lock = state.databases.lock(&record.identity).await;
-        let current = state.control.database(&record.identity)?;
+        let current = state.control.database(&record.identity);
         if current.is_some_and(|current| current.replica_id == record.replica_id) {
             record.host_type = update.host_type;
             state

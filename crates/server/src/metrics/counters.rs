@@ -6,52 +6,32 @@ use std::sync::Arc;
 use super::sizes::Sizes;
 use crate::polls::Polls;
 
-/// What the server counts about one database.
-#[derive(Default)]
-pub(crate) struct DatabaseCounters {
-    pub clients_connected: AtomicU64,
-    pub clients_spawned: AtomicU64,
-    pub clients_aborted: AtomicU64,
-    pub clients_closed: AtomicU64,
-    pub clients_idle_timed_out: AtomicU64,
-    pub clients_rejected: AtomicU64,
-    pub disconnects_client_close: AtomicU64,
-    pub disconnects_server_close: AtomicU64,
-    pub disconnects_error: AtomicU64,
-    /// Messages that came.
-    pub requests: Sizes,
-    pub sent_bytes: AtomicU64,
-    pub sent_messages: AtomicU64,
-    /// What was sent at once may have several messages.
-    pub sent_sizes: Sizes,
-    pub http_response_bytes: AtomicU64,
+macro_rules! database_counters {
+    ($($name:ident),*) => {
+        /// What the server counts about one database.
+        #[derive(Default)]
+        pub(crate) struct DatabaseCounters {
+            $(pub $name: AtomicU64,)*
+            /// Messages that came.
+            pub requests: Sizes,
+            /// What was sent at once may have several messages.
+            pub sent_sizes: Sizes,
+        }
+
+        impl DatabaseCounters {
+            pub fn add(&self, other: &DatabaseCounters) {
+                $(add(&self.$name, other.$name.load(Relaxed));)*
+                self.requests.add(&other.requests);
+                self.sent_sizes.add(&other.sent_sizes);
+            }
+        }
+    };
 }
 
-impl DatabaseCounters {
-    pub fn add(&self, other: &DatabaseCounters) {
-        for (mine, more) in self.all().into_iter().zip(other.all()) {
-            add(mine, more.load(Relaxed));
-        }
-        self.requests.add(&other.requests);
-        self.sent_sizes.add(&other.sent_sizes);
-    }
-
-    fn all(&self) -> [&AtomicU64; 12] {
-        [
-            &self.clients_connected,
-            &self.clients_spawned,
-            &self.clients_aborted,
-            &self.clients_closed,
-            &self.clients_idle_timed_out,
-            &self.clients_rejected,
-            &self.disconnects_client_close,
-            &self.disconnects_server_close,
-            &self.disconnects_error,
-            &self.sent_bytes,
-            &self.sent_messages,
-            &self.http_response_bytes,
-        ]
-    }
+database_counters! {
+    clients_connected, clients_spawned, clients_aborted, clients_closed, clients_idle_timed_out, clients_rejected,
+    disconnects_client_close, disconnects_server_close, disconnects_error,
+    sent_bytes, sent_messages, http_response_bytes
 }
 
 /// What the server counts about itself.

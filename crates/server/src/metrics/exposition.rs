@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::counters::ServerCounters;
 use super::shown::{closed, of_one, shown, Detail, Shown};
-use super::text::{numbers, Kind, Labels, Text};
+use super::text::{numbers, Seconds, Text};
 use super::{databases, functions, json, process};
 use crate::config::Config;
 use crate::control::ControlDb;
@@ -41,7 +41,7 @@ pub(crate) fn all_as_json(config: &Config, control: &ControlDb, all: &Databases)
     let shown = all_shown(config, all, Detail::for_operators(config));
     json::of_databases(shown.iter().map(|one| {
         let identity = Identity::from_hex(&one.label).ok();
-        let names = identity.and_then(|identity| control.names_of(&identity).ok());
+        let names = identity.map(|identity| control.names_of(&identity));
         (one, names.unwrap_or_default())
     }))
 }
@@ -84,13 +84,10 @@ fn put_server(text: &mut Text, server: &ServerCounters, all: &Databases) {
                 "What logs, publishes and snapshots leave free.";
         }
     }
-    let longest = server.polls.longest().as_nanos() as u64;
-    text.seconds(
-        Kind::Gauge,
-        "lightcone_network_poll_longest_seconds",
-        "For how long the task of a connection kept its thread from others at most, since the start.",
-        std::iter::once((Labels::default(), longest)),
-    );
+    numbers! { text;
+        Gauge "lightcone_network_poll_longest_seconds" Seconds(server.polls.longest().as_nanos() as u64),
+            "For how long the task of a connection kept its thread from others at most, since the start.";
+    }
 }
 
 fn put_traces(text: &mut Text, counters: &TraceCounters) {

@@ -1,8 +1,10 @@
 //! Families about functions and tables of modules.
 
+use std::num::NonZero;
+
 use super::fold::OTHER;
 use super::shown::Shown;
-use super::text::{Kind, Labels, Text};
+use super::text::{families, few_times, Kind, Labels, Text};
 use crate::database::{FunctionKind, FunctionMetrics, TableMetrics};
 
 pub(super) fn put(text: &mut Text, databases: &[Shown]) {
@@ -11,38 +13,79 @@ pub(super) fn put(text: &mut Text, databases: &[Shown]) {
     put_tables(text, databases);
 }
 
+/// A function or a table of a module.
+struct Part<'d, P> {
+    database: &'d Shown,
+    of: &'d P,
+}
+
 /// Functions that were called.
-fn called(databases: &[Shown]) -> impl Iterator<Item = (&Shown, &FunctionMetrics)> + Clone {
+fn called(databases: &[Shown]) -> impl Iterator<Item = Part<'_, FunctionMetrics>> + Clone {
     databases.iter().flat_map(|database| {
         let functions = database.metrics.module.functions.iter();
         let called = functions.filter(|function| function.calls() + function.refused > 0);
-        called.map(move |function| (database, function))
+        called.map(move |of| Part { database, of })
     })
 }
 
-fn txn_type(kind: FunctionKind) -> &'static str {
-    match kind {
-        FunctionKind::Reducer => "Reducer",
-        FunctionKind::Procedure => "Procedure",
-        FunctionKind::HttpHandler => "HttpHandler",
-        FunctionKind::View => "View",
+impl Part<'_, FunctionMetrics> {
+    fn reducer_symbol(&self) -> Labels {
+        let labels = self.database.identity();
+        let labels = labels.and("module_hash", &self.database.program_hash);
+        labels.and("reducer_symbol", &self.of.name)
+    }
+
+    fn call(&self) -> Labels {
+        let txn_type = match self.of.kind {
+            FunctionKind::Reducer => "Reducer",
+            FunctionKind::Procedure => "Procedure",
+            FunctionKind::HttpHandler => "HttpHandler",
+            FunctionKind::View => "View",
+        };
+        let labels = Labels::of("txn_type", txn_type).and("db", &self.database.label);
+        labels.and("reducer", &self.of.name)
+    }
+
+    fn view(&self) -> Labels {
+        self.database.db().and("view", &self.of.name)
+    }
+}
+
+impl Part<'_, TableMetrics> {
+    fn db(&self) -> Labels {
+        self.named(self.database.db())
+    }
+
+    fn change(&self) -> Labels {
+        let labels = Labels::of("txn_type", "").and("db", &self.database.label);
+        self.named(labels.and("reducer_or_query", ""))
+    }
+
+    fn named(&self, labels: Labels) -> Labels {
+        // Tables that are added up have no id.
+        let id = match &*self.of.name {
+            OTHER => String::new(),
+            _ => self.of.id.0.to_string(),
+        };
+        labels.and("table_id", id).and("table_name", &self.of.name)
     }
 }
 
 fn put_transactions(text: &mut Text, databases: &[Shown]) {
-    let labels = |database: &Shown, txn_type: &str, reducer: &str, committed: bool| {
-        let labels = Labels::of("txn_type", txn_type).and("db", &database.label);
-        labels.and("reducer", reducer).and("committed", committed)
-    };
-    let reducers = called(databases).filter(|(_, of)| of.kind == FunctionKind::Reducer);
-    let by_reducers = reducers.clone().flat_map(|(database, of)| {
+    let all = called(databases);
+    let reducers = all
+        .clone()
+        .filter(|function| function.of.kind == FunctionKind::Reducer);
+    let by_reducers = reducers.flat_map(|function| {
+        let labels = function.call();
         [
-            (labels(database, "Reducer", &of.name, true), of.recorded),
-            (labels(database, "Reducer", &of.name, false), of.failed()),
+            (labels.clone().and("committed", true), function.of.recorded),
+            (labels.and("committed", false), function.of.failed()),
         ]
     });
     let others = databases.iter().map(|database| {
-        let labels = labels(database, "Internal", "", true);
+        let labels = Labels::of("txn_type", "Internal").and("db", &database.label);
+        let labels = labels.and("reducer", "").and("committed", true);
         (labels, database.metrics.other_transactions)
     });
     text.family(
@@ -51,58 +94,38 @@ fn put_transactions(text: &mut Text, databases: &[Shown]) {
         "Transactions that were committed and changed something; with committed=\"false\" calls that failed.",
         by_reducers.chain(others),
     );
-    text.few_times(
-        "spacetime_txn_elapsed_time_sec",
-        "Times of calls with their commit, by the clock; of procedures and HTTP handlers from when the call has come, with all that they waited for.",
-        called(databases).map(|(database, of)| {
-            let labels = Labels::of("txn_type", txn_type(of.kind)).and("db", &database.label);
-            (labels.and("reducer", &of.name), &of.times)
-        }),
-    );
-    let views = called(databases).filter(|(_, of)| of.kind == FunctionKind::View);
-    text.family(
-        Kind::Counter,
-        "view_calls",
-        "How often instances of views were evaluated or brought up to date.",
-        views.map(|(database, of)| (database.db().and("view", &of.name), of.calls())),
-    );
+    families! { text, all;
+        Histogram "spacetime_txn_elapsed_time_sec" call |function| few_times(&function.of.times),
+            "Times of calls with their commit, by the clock; of procedures and HTTP handlers from when the call has come, with all that they waited for.";
+    }
+    let views = all.filter(|function| function.of.kind == FunctionKind::View);
+    families! { text, views;
+        Counter "view_calls" view |function| function.of.calls(),
+            "How often instances of views were evaluated or brought up to date.";
+    }
 }
 
 fn put_errors(text: &mut Text, databases: &[Shown]) {
-    type Read = fn(&FunctionMetrics) -> u64;
-    let of_the_reference: [(&str, &str, Read); 2] = [
-        (
-            "spacetime_worker_sender_errors_total",
-            "Calls that the reducer itself refused.",
-            |of| of.sender_errors,
-        ),
-        (
-            "spacetime_worker_wasm_instance_errors_total",
-            "Calls of reducers that trapped or took too long.",
-            |of| of.traps + of.timeouts,
-        ),
-    ];
-    let reducers = called(databases).filter(|(_, of)| of.kind == FunctionKind::Reducer);
-    for (name, help, read) in of_the_reference {
-        let samples = reducers.clone().filter(|(_, of)| read(of) > 0);
-        let samples = samples.map(|(database, of)| {
-            let labels = database.identity();
-            let labels = labels.and("module_hash", &database.program_hash);
-            (labels.and("reducer_symbol", &of.name), read(of))
-        });
-        text.family(Kind::Counter, name, help, samples);
+    let all = called(databases);
+    let reducers = all
+        .clone()
+        .filter(|function| function.of.kind == FunctionKind::Reducer);
+    families! { text, reducers;
+        Counter "spacetime_worker_sender_errors_total" reducer_symbol |function| NonZero::new(function.of.sender_errors),
+            "Calls that the reducer itself refused.";
+        Counter "spacetime_worker_wasm_instance_errors_total" reducer_symbol |function| NonZero::new(function.of.traps + function.of.timeouts),
+            "Calls of reducers that trapped or took too long.";
     }
-    let errors: [(&str, Read); 4] = [
-        ("sender", |of| of.sender_errors),
-        ("trap", |of| of.traps),
-        ("time", |of| of.timeouts),
-        ("refused", |of| of.refused),
-    ];
-    let samples = called(databases).flat_map(|(database, of)| {
+    let samples = all.flat_map(|Part { database, of }| {
         let labels = database.db().and("kind", of.kind.name());
         let labels = labels.and("function", &of.name);
-        let some = errors.into_iter().filter(move |(_, read)| read(of) > 0);
-        some.map(move |(error, read)| (labels.clone().and("error", error), read(of)))
+        let errors = [
+            ("sender", of.sender_errors),
+            ("trap", of.traps),
+            ("time", of.timeouts),
+            ("refused", of.refused),
+        ];
+        errors.map(|(error, count)| (labels.clone().and("error", error), NonZero::new(count)))
     });
     text.family(
         Kind::Counter,
@@ -113,56 +136,18 @@ fn put_errors(text: &mut Text, databases: &[Shown]) {
 }
 
 fn put_tables(text: &mut Text, databases: &[Shown]) {
-    let tables = || {
-        databases.iter().flat_map(|database| {
-            let tables = database.metrics.module.tables.iter();
-            tables.map(move |table| (database, table))
-        })
-    };
-    let named = |labels: Labels, table: &TableMetrics| {
-        // Tables that are added up have no id.
-        let id = match &*table.name {
-            OTHER => String::new(),
-            _ => table.id.0.to_string(),
-        };
-        labels.and("table_id", id).and("table_name", &table.name)
-    };
-    type Read = fn(&TableMetrics) -> u64;
-    let sizes: [(&str, &str, Read); 2] = [
-        ("spacetime_num_table_rows", "Rows of a table.", |table| {
-            table.rows
-        }),
-        (
-            "spacetime_table_size_bytes",
-            "Memory of the pages with the rows of a table, without its indexes.",
-            |table| table.bytes,
-        ),
-    ];
-    for (name, help, read) in sizes {
-        let samples = tables().map(|(database, table)| (named(database.db(), table), read(table)));
-        text.family(Kind::Gauge, name, help, samples);
-    }
-    let changes: [(&str, &str, Read); 2] = [
-        (
-            "spacetime_num_rows_inserted_total",
-            "Rows that came; one that was replaced came and went.",
-            |table| table.inserted,
-        ),
-        (
-            "spacetime_num_rows_deleted_total",
-            "Rows that went.",
-            |table| table.deleted,
-        ),
-    ];
-    for (name, help, read) in changes {
-        let samples = tables().filter(|(_, table)| read(table) > 0);
-        let samples = samples.map(|(database, table)| {
-            let labels = Labels::of("txn_type", "").and("db", &database.label);
-            (
-                named(labels.and("reducer_or_query", ""), table),
-                read(table),
-            )
-        });
-        text.family(Kind::Counter, name, help, samples);
+    let tables = databases.iter().flat_map(|database| {
+        let tables = database.metrics.module.tables.iter();
+        tables.map(move |of| Part { database, of })
+    });
+    families! { text, tables;
+        Gauge "spacetime_num_table_rows" db |table| table.of.rows,
+            "Rows of a table.";
+        Gauge "spacetime_table_size_bytes" db |table| table.of.bytes,
+            "Memory of the pages with the rows of a table, without its indexes.";
+        Counter "spacetime_num_rows_inserted_total" change |table| NonZero::new(table.of.inserted),
+            "Rows that came; one that was replaced came and went.";
+        Counter "spacetime_num_rows_deleted_total" change |table| NonZero::new(table.of.deleted),
+            "Rows that went.";
     }
 }

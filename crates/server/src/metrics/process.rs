@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::text::{numbers, Kind, Labels, Text};
+use super::text::{numbers, Seconds, Text};
 
 /// What `/proc/self/stat` says.
 #[derive(Debug, Default, PartialEq)]
@@ -44,19 +44,15 @@ pub(super) fn put(text: &mut Text) {
     }
     let ticks = rustix::param::clock_ticks_per_second().max(1);
     let nanos = |count: u64| count.saturating_mul(1_000_000_000 / ticks);
-    text.seconds(
-        Kind::Counter,
-        "process_cpu_seconds_total",
-        "Time of processors that the process has used.",
-        std::iter::once((Labels::default(), nanos(stat.cpu_ticks))),
-    );
+    numbers! { text;
+        Counter "process_cpu_seconds_total" Seconds(nanos(stat.cpu_ticks)),
+            "Time of processors that the process has used.";
+    }
     if let Some(started) = started_at(nanos(stat.started_ticks)) {
-        text.seconds(
-            Kind::Gauge,
-            "process_start_time_seconds",
-            "When the process began, in seconds since 1970.",
-            std::iter::once((Labels::default(), started)),
-        );
+        numbers! { text;
+            Gauge "process_start_time_seconds" Seconds(started),
+                "When the process began, in seconds since 1970.";
+        }
     }
 }
 

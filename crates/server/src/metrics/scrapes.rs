@@ -13,10 +13,10 @@ const SCRAPES_MAX: usize = 1;
 const LOOKS_MAX: usize = 1;
 /// Those that wait for one database, with the one whose turn it is; more are refused.
 const LOOKS_WAITING_MAX: usize = 8;
-/// For so long everybody at `metrics.listen` gets the same text.
+/// For so long all readers at `metrics.listen` get the same text.
 const OPEN_TEXT_TIME: Duration = Duration::from_secs(1);
 
-/// The turns, and the last text for everybody.
+/// The turns, and the last text for all.
 pub(crate) struct Scrapes {
     all: Arc<Semaphore>,
     /// Apart from `all`: readers of single databases must not keep the operator waiting.
@@ -57,7 +57,7 @@ impl Scrapes {
         in_turn(&self.all, read).await
     }
 
-    /// The text for everybody: `make` makes it anew when it is more than a second old, so that a reader in a loop costs nothing. A
+    /// The text for all: `make` makes it anew when it is more than a second old, so that a reader in a loop costs nothing. A
     /// reader that goes away meanwhile leaves the text for the next.
     pub async fn open_text(
         self: &Arc<Self>,
@@ -137,7 +137,7 @@ mod tests {
         // A look at another database waits for its turn; a look at all of them does not.
         waiting.push(waits(&Looks::default()));
         assert_eq!(scrapes.all(|| 7).await.expect("no panic"), 7);
-        go.send(()).expect("somebody reads");
+        go.send(()).expect("there is a reader");
         waiting.push(first);
         for look in waiting {
             assert!(look.await.expect("no panic").is_ok());

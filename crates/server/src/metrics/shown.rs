@@ -33,8 +33,8 @@ impl Detail {
         }
     }
 
-    /// For everybody who reaches `metrics.listen`.
-    pub fn for_everybody(config: &Config) -> Detail {
+    /// For all that reach `metrics.listen`.
+    pub fn for_all(config: &Config) -> Detail {
         let listen_names = config.metrics.listen_names;
         Detail {
             names: config.metrics.names && listen_names,

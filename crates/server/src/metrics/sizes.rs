@@ -1,4 +1,4 @@
-//! Sizes in buckets, which many tasks count and anybody reads.
+//! Sizes in buckets, which many tasks count and any task reads.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -1,6 +1,7 @@
 //! The text format of Prometheus.
 
 use std::fmt::{Display, Formatter, Write as _};
+use std::num::NonZero;
 
 use super::sizes::{Sizes, BOUNDS_BYTES};
 use crate::database::{HistogramSnapshot, BOUNDS_NS};
@@ -22,8 +23,71 @@ const FEW_BOUNDS_NS: [u64; 13] = [
     10_000_000_000,
 ];
 
+/// Families of one number each, which is not of a database.
+macro_rules! numbers {
+    ($text:expr; $( $kind:ident $name:literal $value:expr, $help:literal; )+) => {$(
+        let value = [($crate::metrics::text::Labels::default(), $value)];
+        $text.family($crate::metrics::text::Kind::$kind, $name, $help, value);
+    )+};
+}
+pub(super) use numbers;
+
+/// Families with one sample of each database.
+macro_rules! families {
+    ($text:expr, $databases:expr; $( $kind:ident $name:literal $labels:ident |$of:ident| $read:expr, $help:literal; )+) => {$(
+        let samples = $databases.clone().map(|$of| ($of.$labels(), $read));
+        $text.family($crate::metrics::text::Kind::$kind, $name, $help, samples);
+    )+};
+}
+pub(super) use families;
+
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+        }
+    }
+}
+
+/// What a family has for some labels.
+pub(super) trait Sample {
+    /// Where nothing was counted, there is no sample.
+    fn is_empty(&self) -> bool {
+        false
+    }
+
+    fn put(&self, text: &mut Text, name: &str, labels: Labels);
+}
+
+impl Sample for u64 {
+    fn put(&self, text: &mut Text, name: &str, labels: Labels) {
+        text.line(name, &labels, self);
+    }
+}
+
+/// A count that is shown once there is something.
+impl Sample for Option<NonZero<u64>> {
+    fn is_empty(&self) -> bool {
+        self.is_none()
+    }
+
+    fn put(&self, text: &mut Text, name: &str, labels: Labels) {
+        text.line(name, &labels, self.map_or(0, NonZero::get));
+    }
+}
+
 /// A number of nanoseconds as Prometheus has times: in seconds.
-struct Seconds(u64);
+#[derive(Clone, Copy)]
+pub(super) struct Seconds(pub u64);
 
 impl Display for Seconds {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
@@ -32,27 +96,53 @@ impl Display for Seconds {
     }
 }
 
-/// Families of one number each, which is not of a database.
-macro_rules! numbers {
-    ($text:expr; $( $kind:ident $name:literal $value:expr, $help:literal; )+) => {$(
-        let value = std::iter::once(($crate::metrics::text::Labels::default(), $value));
-        $text.family($crate::metrics::text::Kind::$kind, $name, $help, value);
-    )+};
-}
-pub(super) use numbers;
-
-#[derive(Clone, Copy)]
-pub(super) enum Kind {
-    Counter,
-    Gauge,
+impl Sample for Seconds {
+    fn put(&self, text: &mut Text, name: &str, labels: Labels) {
+        text.line(name, &labels, self);
+    }
 }
 
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-        }
+/// Times with some of their bounds.
+pub(super) struct Times<'t> {
+    times: &'t HistogramSnapshot,
+    bounds: &'static [u64],
+}
+
+/// With all bounds that there are.
+pub(super) fn all_times(times: &HistogramSnapshot) -> Times<'_> {
+    let bounds = &BOUNDS_NS;
+    Times { times, bounds }
+}
+
+/// With few bounds, for what there is much of.
+pub(super) fn few_times(times: &HistogramSnapshot) -> Times<'_> {
+    let bounds = &FEW_BOUNDS_NS;
+    Times { times, bounds }
+}
+
+impl Sample for Times<'_> {
+    fn is_empty(&self) -> bool {
+        self.times.count() == 0
+    }
+
+    fn put(&self, text: &mut Text, name: &str, labels: Labels) {
+        let times = self.times;
+        let shown = |bound: &u64| self.bounds.contains(bound).then_some(Seconds(*bound));
+        let buckets = BOUNDS_NS.iter().map(shown).zip(times.buckets);
+        text.histogram(name, &labels, buckets, times.count(), Seconds(times.sum_ns));
+    }
+}
+
+/// In bytes.
+impl Sample for &Sizes {
+    fn is_empty(&self) -> bool {
+        self.count() == 0
+    }
+
+    fn put(&self, text: &mut Text, name: &str, labels: Labels) {
+        let counts = self.buckets();
+        let buckets = BOUNDS_BYTES.into_iter().map(Some).zip(counts);
+        text.histogram(name, &labels, buckets, counts.iter().sum(), self.bytes());
     }
 }
 
@@ -92,20 +182,7 @@ impl Text {
         self.0
     }
 
-    /// The head of a family, if it has samples.
-    fn begin<T>(
-        &mut self,
-        kind: &str,
-        name: &str,
-        help: &str,
-        samples: &mut std::iter::Peekable<impl Iterator<Item = T>>,
-    ) {
-        if samples.peek().is_some() {
-            let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        }
-    }
-
-    fn sample(&mut self, name: &str, labels: &Labels, value: impl Display) {
+    fn line(&mut self, name: &str, labels: &Labels, value: impl Display) {
         let _ = match labels.0.is_empty() {
             true => writeln!(self.0, "{name} {value}"),
             false => writeln!(self.0, "{name}{{{}}} {value}", labels.0),
@@ -113,84 +190,21 @@ impl Text {
     }
 
     /// One family. Without samples there is none.
-    pub fn family(
+    pub fn family<S: Sample>(
         &mut self,
         kind: Kind,
         name: &str,
         help: &str,
-        samples: impl Iterator<Item = (Labels, u64)>,
+        samples: impl IntoIterator<Item = (Labels, S)>,
     ) {
-        let mut samples = samples.peekable();
-        self.begin(kind.name(), name, help, &mut samples);
-        for (labels, value) in samples {
-            self.sample(name, &labels, value);
+        let samples = samples.into_iter();
+        let mut samples = samples.filter(|(_, sample)| !sample.is_empty()).peekable();
+        if samples.peek().is_some() {
+            let kind = kind.name();
+            let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
         }
-    }
-
-    /// A family of which each sample is a time in nanoseconds.
-    pub fn seconds(
-        &mut self,
-        kind: Kind,
-        name: &str,
-        help: &str,
-        samples: impl Iterator<Item = (Labels, u64)>,
-    ) {
-        let mut samples = samples.peekable();
-        self.begin(kind.name(), name, help, &mut samples);
-        for (labels, nanos) in samples {
-            self.sample(name, &labels, Seconds(nanos));
-        }
-    }
-
-    /// A family of times, with all bounds that there are. Where nothing was counted, there is no sample.
-    pub fn times<'t>(
-        &mut self,
-        name: &str,
-        help: &str,
-        samples: impl Iterator<Item = (Labels, &'t HistogramSnapshot)>,
-    ) {
-        self.histograms(&BOUNDS_NS, name, help, samples);
-    }
-
-    /// The same with few bounds, for what there is much of.
-    pub fn few_times<'t>(
-        &mut self,
-        name: &str,
-        help: &str,
-        samples: impl Iterator<Item = (Labels, &'t HistogramSnapshot)>,
-    ) {
-        self.histograms(&FEW_BOUNDS_NS, name, help, samples);
-    }
-
-    /// A family of sizes in bytes. Where nothing was counted, there is no sample.
-    pub fn sizes<'t>(
-        &mut self,
-        name: &str,
-        help: &str,
-        samples: impl Iterator<Item = (Labels, &'t Sizes)>,
-    ) {
-        let mut samples = samples.filter(|(_, sizes)| sizes.count() > 0).peekable();
-        self.begin("histogram", name, help, &mut samples);
-        for (labels, sizes) in samples {
-            let counts = sizes.buckets();
-            let buckets = BOUNDS_BYTES.into_iter().map(Some).zip(counts);
-            self.histogram(name, &labels, buckets, counts.iter().sum(), sizes.bytes());
-        }
-    }
-
-    fn histograms<'t>(
-        &mut self,
-        bounds: &[u64],
-        name: &str,
-        help: &str,
-        samples: impl Iterator<Item = (Labels, &'t HistogramSnapshot)>,
-    ) {
-        let mut samples = samples.filter(|(_, times)| times.count() > 0).peekable();
-        self.begin("histogram", name, help, &mut samples);
-        for (labels, times) in samples {
-            let shown = |bound: &u64| bounds.contains(bound).then_some(Seconds(*bound));
-            let buckets = BOUNDS_NS.iter().map(shown).zip(times.buckets);
-            self.histogram(name, &labels, buckets, times.count(), Seconds(times.sum_ns));
+        for (labels, sample) in samples {
+            sample.put(self, name, labels);
         }
     }
 
@@ -208,12 +222,12 @@ impl Text {
         for (bound, more) in buckets {
             within += more;
             if let Some(bound) = bound {
-                self.sample(&bucket, &labels.clone().and("le", bound), within);
+                self.line(&bucket, &labels.clone().and("le", bound), within);
             }
         }
-        self.sample(&bucket, &labels.clone().and("le", "+Inf"), count);
-        self.sample(&format!("{name}_sum"), labels, sum);
-        self.sample(&format!("{name}_count"), labels, count);
+        self.line(&bucket, &labels.clone().and("le", "+Inf"), count);
+        self.line(&format!("{name}_sum"), labels, sum);
+        self.line(&format!("{name}_count"), labels, count);
     }
 }
 
@@ -232,14 +246,14 @@ mod tests {
     fn what_prometheus_reads() {
         let mut text = Text::default();
         let labels = Labels::of("db", "a\"b\\c\nd").and("n", 1);
-        let counted = std::iter::once((labels.clone(), 7));
-        text.family(Kind::Counter, "calls", "Calls.", counted);
-        text.family(Kind::Gauge, "nothing", "Nothing.", std::iter::empty());
+        text.family(Kind::Counter, "calls", "Calls.", [(labels.clone(), 7)]);
+        text.family::<u64>(Kind::Gauge, "nothing", "Nothing.", []);
         let mut times = HistogramSnapshot::default();
         let none = times.clone();
         (times.buckets[4], times.buckets[23], times.sum_ns) = (2, 1, 61_000_020_000);
         let some = [(Labels::of("db", 1), &times), (Labels::of("db", 2), &none)];
-        text.few_times("took", "Times.", some.into_iter());
+        let some = some.map(|(labels, times)| (labels, few_times(times)));
+        text.family(Kind::Histogram, "took", "Times.", some);
         let text = text.into_string();
         assert!(text.starts_with(
             "# HELP calls Calls.\n# TYPE calls counter\ncalls{db=\"a\\\"b\\\\c\\nd\",n=\"1\"} 7\n# HELP took"

@@ -159,13 +159,8 @@ fn otlp(span: Span) -> OtlpSpan {
         } => {
             attributes.push(text("http.request.method", method));
             attributes.push(text("http.route", route));
-            attributes.push(KeyValue {
-                key: "http.response.status_code".to_owned(),
-                value: Some(AnyValue {
-                    value: Some(Value::IntValue(i64::from(*status))),
-                }),
-                ..KeyValue::default()
-            });
+            let status = Value::IntValue(i64::from(*status));
+            attributes.push(attribute("http.response.status_code", status));
             (format!("{method} {route}"), SpanKind::Server)
         }
         SpanName::Wait => ("wait for the writer".to_owned(), SpanKind::Internal),
@@ -203,11 +198,13 @@ fn nanos(time: Timestamp) -> u64 {
 }
 
 fn text(key: &str, value: &str) -> KeyValue {
+    attribute(key, Value::StringValue(value.to_owned()))
+}
+
+fn attribute(key: &str, value: Value) -> KeyValue {
     KeyValue {
         key: key.to_owned(),
-        value: Some(AnyValue {
-            value: Some(Value::StringValue(value.to_owned())),
-        }),
+        value: Some(AnyValue { value: Some(value) }),
         ..KeyValue::default()
     }
 }

@@ -80,20 +80,13 @@ impl Traces {
 
     /// A request with these headers, if it is chosen. A trace that began elsewhere goes on (W3C `traceparent`).
     pub fn begin_request(&self, headers: &HeaderMap) -> Option<TracedRequest> {
-        let context = self.begin()?;
-        Some(match parent::of(headers) {
-            Some(of) => TracedRequest {
-                context: TraceContext {
-                    trace_id: of.trace_id,
-                    ..context
-                },
-                parent: Some(of.span_id),
-            },
-            None => TracedRequest {
-                context,
-                parent: None,
-            },
-        })
+        let mut context = self.begin()?;
+        let parent = parent::of(headers);
+        if let Some(parent) = &parent {
+            context.trace_id = parent.trace_id;
+        }
+        let parent = parent.map(|parent| parent.span_id);
+        Some(TracedRequest { context, parent })
     }
 
     /// Sends what is left, and no more from now on.
@@ -146,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_chooses_his_calls() {
+    fn no_caller_chooses_its_calls() {
         let mut headers = HeaderMap::new();
         // The lowest and the highest id that there is.
         for trace_id in [1, u128::MAX] {

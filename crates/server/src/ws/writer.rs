@@ -1,7 +1,7 @@
 //! What goes to a client: everything that the database has queued, in as few frames as the version allows, handed to the socket
 //! with one write.
 //!
-//! Whoever holds the writer writes. Mostly that is a courier, which takes small messages to the socket without waiting for
+//! The task that holds the writer writes. Mostly that is a courier, which takes small messages to the socket without waiting for
 //! anything, so that they cost no turn of the connection's task. All else is done by that task: what does not fit into the socket, what
 //! takes long to compress, what is still being made, control frames and the end.
 
@@ -65,7 +65,7 @@ pub(super) struct Writer {
     pub compressing: Arc<Semaphore>,
 }
 
-/// A connection's writer, for whoever is to write.
+/// A connection's writer, for the task that is to write.
 pub(super) struct SharedWriter {
     /// None while the connection's task writes.
     writer: Mutex<Option<Writer>>,

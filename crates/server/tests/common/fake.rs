@@ -185,7 +185,9 @@ impl ModuleInstance for FakeInstance {
             "on_connect" if has("tired") => ReducerOutcome::TimedOut {
                 message: "the call ran too long".into(),
             },
-            "on_connect" if has("refuse") => ReducerOutcome::UserError("nobody may enter".into()),
+            "on_connect" if has("refuse") => {
+                ReducerOutcome::UserError("no client may enter".into())
+            }
             "add" => {
                 let table = datastore.table_id_from_name("person").expect("table");
                 match datastore.insert(table, call.args, &mut Vec::new()) {

@@ -98,11 +98,11 @@ impl World {
 
     /// The request of a route, with what it needs so that nothing but its caller can be refused.
     pub fn request(&self, method: &str, route: &str, name: &str, number: usize) -> RequestBuilder {
-        let nobody = lightcone_types::Identity::from_claims("localhost", "nobody").to_hex();
+        let stranger = lightcone_types::Identity::from_claims("localhost", "stranger").to_hex();
         let path = route
             .replace("{database}", name)
             .replace("{function}", "add")
-            .replace("{identity}", &nobody)
+            .replace("{identity}", &stranger)
             .replace("{*path}", "ab/c")
             .replace("/schema", "/schema?version=9");
         let method = if method == "*" { "GET" } else { method };

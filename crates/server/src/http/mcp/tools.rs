@@ -13,7 +13,7 @@ use crate::auth::Caller;
 use crate::control::{ControlDb, ControlError};
 use crate::database::{CallError, Holder};
 use crate::http::sql::Statement;
-use crate::http::{call, database, delivery, identity, sql};
+use crate::http::{call, database, delivery, sql};
 use crate::names::NameOrIdentity;
 use crate::reply::{Failure, Reply};
 use crate::state::ServerState;
@@ -58,7 +58,7 @@ impl Said {
         let mut body = response.into_body();
         let total_bytes = body.size_hint().exact();
         let mut bytes = Vec::new();
-        // Bodies of routes are in memory, so nobody is waited for.
+        // Bodies of routes are in memory, so there is no wait.
         while bytes.len() <= TEXT_BYTES_MAX {
             let Some(Ok(frame)) = body.frame().await else {
                 break;
@@ -109,7 +109,7 @@ pub(super) struct Tools {
     pub caller: Caller,
     /// What all of them are about, if it is one database.
     pub database: Option<NameOrIdentity>,
-    /// What is said to whoever wants to change something; None: he may.
+    /// What a caller that wants to change something is told; None: it may.
     pub write_refusal: Option<&'static str>,
 }
 
@@ -219,12 +219,12 @@ impl Tools {
         let caller = self.caller.identity;
         let listed = move |control: &ControlDb| -> Result<String, ControlError> {
             let mut text = "{\"databases\":[".to_owned();
-            for (index, identity) in identity::owned(control, &caller)?.into_iter().enumerate() {
+            for (index, identity) in control.databases_of(&caller).0.into_iter().enumerate() {
                 // What follows would be cut off, and a note says so.
                 if text.len() > TEXT_BYTES_MAX {
                     break;
                 }
-                let names = control.names_of(&identity)?;
+                let names = control.names_of(&identity);
                 let entry = json!({ "identity": identity.to_hex(), "names": names });
                 text.push_str(if index > 0 { "," } else { "" });
                 text.push_str(&entry.to_string());

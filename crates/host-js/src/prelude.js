@@ -3,7 +3,8 @@
 // TypeError if `fatal` is true and the bytes are not UTF-8.
 (function (encode, decode) {
   'use strict';
-  // A module may replace these, and what is thrown should be what the language throws.
+  // A module may replace these, and what is thrown should be what the language throws. There are no templates below: QuickJS
+  // calls `String.prototype.concat` for them.
   const { RangeError, TypeError, String, Boolean } = globalThis;
   const define = (name, value) =>
     Object.defineProperty(globalThis, name, { value, writable: true, enumerable: false, configurable: true });
@@ -13,7 +14,10 @@
       return 'utf-8';
     }
     encode(input = '') {
-      return encode(`${input}`);
+      if (typeof input === 'symbol') {
+        throw new TypeError('Cannot convert a Symbol value to a string');
+      }
+      return encode(typeof input === 'string' ? input : String(input));
     }
   });
 
@@ -21,7 +25,7 @@
     #fatal;
     constructor(label = 'utf-8', options = undefined) {
       if (label !== 'utf-8') {
-        throw new RangeError(`The encoding label "${String(label)}" is not supported; only "utf-8" is.`);
+        throw new RangeError('The encoding label "' + String(label) + '" is not supported; only "utf-8" is.');
       }
       if (options === undefined) {
         this.#fatal = false;
