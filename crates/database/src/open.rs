@@ -102,6 +102,7 @@ impl DatabaseHandle {
         )?;
         let (mut datastore, report) =
             Datastore::recover(&options.directory, &mut snapshots, &durable)?;
+        durable.forget_read();
         for problem in snapshots.problems() {
             tracing::warn!(database = %options.identity, %problem, "an older snapshot was used, and the log since then");
         }

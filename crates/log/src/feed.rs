@@ -27,6 +27,8 @@ struct State {
     segments: VecDeque<Arc<Segment>>,
     /// The durable end, in the last segment.
     end: SegmentPlace,
+    /// The frames that the last segment had when the log was opened, for the first reader that comes to them.
+    kept: Option<Vec<u8>>,
     /// How often the log was cut since it was opened.
     cuts: u64,
     /// Why nothing comes any more.
@@ -63,6 +65,7 @@ impl LogFeed {
         let state = State {
             segments: segments.into(),
             end,
+            kept: None,
             cuts: 0,
             ended: None,
             waiting: BTreeMap::new(),
@@ -88,6 +91,17 @@ impl LogFeed {
 
     pub fn oldest_offset(&self) -> LogOffset {
         self.state().oldest_offset()
+    }
+
+    pub(crate) fn keep(&self, kept: Option<Vec<u8>>) {
+        self.state().kept = kept;
+    }
+
+    /// What is kept of this segment.
+    pub(crate) fn take_kept(&self, segment: &Segment) -> Option<Vec<u8>> {
+        let mut state = self.state();
+        let last = state.segments.back()?.header.number;
+        state.kept.take_if(|_| segment.header.number == last)
     }
 
     /// The segment that has the transaction `from`, or will have it; how far it is durable; how often the log was cut. None if
@@ -232,6 +246,7 @@ impl LogFeed {
             state.segments.retain(is_kept);
             state.segments.push_back(last);
             state.end = end;
+            state.kept = None;
             state.cuts += 1;
         });
     }

@@ -113,8 +113,10 @@ impl LocalLog {
         let segment = segment.expect("a log has at least one segment").clone();
         let (file, file_end) = open_last(&*storage, &segment)?;
         let segments = found.segments.len();
+        let feed = LogFeed::new(storage.clone(), found.segments, found.end);
+        feed.keep(found.kept);
         let log = LocalLog {
-            feed: LogFeed::new(storage.clone(), found.segments, found.end),
+            feed,
             storage,
             directory: directory.to_owned(),
             options,
@@ -134,6 +136,11 @@ impl LocalLog {
             segments,
         };
         Ok((log, recovery))
+    }
+
+    /// Frees the frames that were kept for the replay.
+    pub fn forget_read(&mut self) {
+        self.feed.keep(None);
     }
 
     fn check_poison(&self) -> Result<(), LogError> {
@@ -241,6 +248,8 @@ impl LocalLog {
     }
 
     fn rotate(&mut self, epoch: Epoch) -> Result<(), LogError> {
+        // They belong to the segment before.
+        self.forget_read();
         if self.place.position < self.file_end {
             // It only gives unused zeros back.
             let _ = self.file.set_length(self.place.position.get());
@@ -405,6 +414,7 @@ fn begin_log(
     Ok(Found {
         end: SegmentPlace::at_start_of(&segment.header),
         segments: vec![segment],
+        kept: None,
         torn_bytes_cut: 0,
         rewritten_bytes: 0,
     })

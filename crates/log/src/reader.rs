@@ -224,12 +224,16 @@ impl LogReader {
         limit: Option<FilePosition>,
     ) -> Result<(), LogError> {
         let opened = SegmentReader::open(self.feed.storage(), segment, limit);
-        self.segment = Some(opened.map_err(|error| match error {
+        let reader = opened.map_err(|error| match error {
             LogError::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
                 self.feed.left_behind(self.offset)
             }
             error => error,
-        })?);
+        })?;
+        self.segment = Some(match self.feed.take_kept(segment) {
+            Some(kept) => reader.with_frames(kept),
+            None => reader,
+        });
         Ok(())
     }
 

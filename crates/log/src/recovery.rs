@@ -6,6 +6,7 @@ use std::sync::Arc;
 use lightcone_storage::{FilePosition, LogOffset, Storage};
 
 use crate::error::LogError;
+use crate::format::FORMAT_VERSION;
 use crate::log::Tail;
 use crate::prove::{prove, ReadEnd};
 use crate::segment::{
@@ -24,8 +25,13 @@ pub struct Recovery {
     pub segments: usize,
 }
 
+/// The good frames of the last segment are kept up to this size for the replay: a usual segment and the frame that it may end with.
+pub(crate) const KEPT_BYTES_MAX: usize = 72 << 20;
+
 pub(crate) struct SegmentEnd {
     pub read: ReadEnd,
+    /// The frames, unless they are too large, or of format 1.
+    pub kept: Option<Vec<u8>>,
     pub state: EndState,
 }
 
@@ -47,12 +53,25 @@ pub(crate) fn find_end(reader: &mut SegmentReader) -> Result<SegmentEnd, LogErro
         last_frame: None,
         end: reader.place(),
     };
+    let segment = reader.segment.clone();
+    let header = &segment.header;
+    // The unused part costs no memory.
+    let bytes_max = reader.position.bytes_to(reader.end) as usize;
+    let mut kept = Some(Vec::with_capacity(bytes_max.min(KEPT_BYTES_MAX)));
     let state = loop {
         let place = reader.place();
         let (found, certain) = match reader.step(LogOffset::FIRST)? {
-            Step::Frame(header) => {
+            Step::Frame(frame) => {
+                kept = kept.filter(|kept| {
+                    let bytes = kept.len() + frame.frame_bytes() as usize;
+                    bytes <= KEPT_BYTES_MAX && header.version == FORMAT_VERSION
+                });
+                if let Some(kept) = &mut kept {
+                    kept.extend_from_slice(&frame.encode(header.salt, place.position));
+                    kept.extend_from_slice(reader.payload());
+                }
                 // All before it had been synced.
-                if header.unsynced_bytes == 0 {
+                if frame.unsynced_bytes == 0 {
                     read.unproven = place;
                 }
                 read.last_frame = Some(place.position);
@@ -84,7 +103,7 @@ pub(crate) fn find_end(reader: &mut SegmentReader) -> Result<SegmentEnd, LogErro
             }
         };
     };
-    Ok(SegmentEnd { read, state })
+    Ok(SegmentEnd { read, kept, state })
 }
 
 /// The segments of a log with their checked headers.
@@ -92,6 +111,8 @@ pub(crate) struct Found {
     pub segments: Vec<Arc<Segment>>,
     /// The end of the last segment's frames.
     pub end: SegmentPlace,
+    /// The frames of the last segment, unless they are too large.
+    pub kept: Option<Vec<u8>>,
     pub torn_bytes_cut: u64,
     pub rewritten_bytes: u64,
 }
@@ -108,20 +129,20 @@ pub(crate) fn recover(
         return Ok(None);
     };
     let mut reader = SegmentReader::open(storage, last, None)?;
-    let end = find_end(&mut reader)?;
-    let written_end = match end.state {
-        EndState::Clean => end.read.end.position,
+    let SegmentEnd { read, kept, state } = find_end(&mut reader)?;
+    let written_end = match state {
+        EndState::Clean => read.end.position,
         EndState::Torn { written_end } => written_end,
         EndState::Damaged { found, .. } => return Err(reader.damaged(found)),
     };
     drop(reader);
-    let torn_bytes_cut = written_end - end.read.end.position;
-    let (proven, end, rewritten_bytes) = prove(storage, directory, last, &end.read, written_end)?;
+    let (proven, end, rewritten_bytes) = prove(storage, directory, last, &read, written_end)?;
     *last = proven;
     Ok(Some(Found {
         segments,
         end,
-        torn_bytes_cut,
+        kept,
+        torn_bytes_cut: written_end - read.end.position,
         rewritten_bytes,
     }))
 }

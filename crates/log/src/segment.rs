@@ -206,6 +206,15 @@ impl SegmentReader {
         Ok(reader)
     }
 
+    /// The frames from the first one on are known, and are not read from the file.
+    pub fn with_frames(self, frames: Vec<u8>) -> SegmentReader {
+        SegmentReader {
+            buffer: frames,
+            buffer_position: FRAMES_START,
+            ..self
+        }
+    }
+
     /// Moves the end of reading to `limit`, or else to the end of the file.
     pub fn read_on_to(&mut self, limit: Option<FilePosition>) -> Result<(), LogError> {
         let length = self.file.length();

@@ -540,6 +540,8 @@ impl Worker {
             LogError::Poisoned { cause } => cause,
             error => Arc::new(error),
         };
+        // A thread that panicked has told nobody.
+        self.log.feed().end(Some(&error));
         let error = Arc::new(LogError::Poisoned { cause: error });
         {
             let mut queue = self.shared.queue();

@@ -22,7 +22,7 @@ fn options(preallocate: bool) -> LogOptions {
 
 fn try_open(storage: &SimStorage, preallocate: bool) -> Result<LocalLog, LogError> {
     let storage = Arc::new(storage.clone());
-    LocalLog::open_on(storage, Path::new(DIRECTORY), options(preallocate), EPOCH)
+    LocalLog::open_on(storage, Path::new(DIRECTORY), options(preallocate))
         .map(|(log, _)| log)
 }
 
@@ -105,7 +105,7 @@ fn a_proper_end_proves_all_but_the_mark() {
     let storage = SimStorage::new(3);
     let reopen = || {
         let storage = Arc::new(storage.clone());
-        LocalLog::open_on(storage, Path::new(DIRECTORY), options(true), EPOCH).unwrap()
+        LocalLog::open_on(storage, Path::new(DIRECTORY), options(true)).unwrap()
     };
     let (mut log, _) = reopen();
     for number in 0..6 {
@@ -113,41 +113,11 @@ fn a_proper_end_proves_all_but_the_mark() {
     }
     drop(log);
     let (mut log, recovery) = reopen();
-    assert_eq!(recovery.rewritten_bytes, 948);
+    assert_eq!(recovery.rewritten_bytes, 952);
     log.close().unwrap();
     drop(log);
     let (_log, recovery) = reopen();
-    assert_eq!(recovery.rewritten_bytes, 48);
-}
-
-/// Segments of servers that did not say what they had proven are copied once as a whole.
-#[test]
-fn segments_of_older_servers_are_copied_once() {
-    let storage = SimStorage::new(3);
-    let mut log = open(&storage, true);
-    for number in 0..6 {
-        put(&mut log, &[number; 900]).unwrap();
-    }
-    let frames = read_all(&log);
-    drop(log);
-    let path = &segments(&storage)[0];
-    let mut bytes = storage.file(path).unwrap();
-    bytes[88..96].fill(0);
-    let checksum = crc32c::crc32c_append(crc32c::crc32c(&bytes[..12]), &bytes[16..4096]);
-    bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
-    storage.put_file(path, bytes);
-    let reopen = || {
-        let storage = Arc::new(storage.clone());
-        LocalLog::open_on(storage, Path::new(DIRECTORY), options(true), EPOCH).unwrap()
-    };
-    let (mut log, recovery) = reopen();
-    assert_eq!(recovery.rewritten_bytes, 6 * 948);
-    assert_eq!(read_all(&log), frames);
-    put(&mut log, &[7; 900]).unwrap();
-    drop(log);
-    let (log, recovery) = reopen();
-    assert_eq!(recovery.rewritten_bytes, 948);
-    assert_eq!(read_all(&log).len(), 7);
+    assert_eq!(recovery.rewritten_bytes, 52);
 }
 
 #[test]
@@ -160,7 +130,7 @@ fn a_repair_whose_sync_failed_is_repeated_and_holds() {
                 put(&mut log, &[number; 300]).unwrap();
             }
             drop(log);
-            storage.rot(&segments(&storage)[0], 4096 + 348 + 100, 3);
+            storage.rot(&segments(&storage)[0], 4096 + 352 + 100, 3);
             let repair = || {
                 repair_on(
                     Arc::new(storage.clone()),
