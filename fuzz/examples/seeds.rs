@@ -92,7 +92,8 @@ fn main() {
             count: 1,
             payload: &[record],
         };
-        log.append(log.tail().epoch, frame).expect("nothing fails here");
+        log.append(log.tail().epoch, frame)
+            .expect("nothing fails here");
     }
     log.sync().expect("nothing fails here");
     for path in storage.files() {

@@ -76,8 +76,7 @@ impl Datastore {
             return Err("a copy without the table that it is of".to_owned());
         };
         let from = TableId(u32::from_le_bytes(*from));
-        let copied = self
-            .apply_copy((from, group.table), suffix, &mut |_| true);
+        let copied = self.apply_copy((from, group.table), suffix, &mut |_| true);
         copied.map_err(text)
     }
 

@@ -74,7 +74,10 @@ impl<'a> Group<'a> {
                 let columns = self.key_columns(schema).unwrap_or_default().iter();
                 let columns = columns.map(|column| Some(schema.column(*column)?.ty.clone()));
                 let columns: Option<Vec<AlgebraicType>> = columns.collect();
-                (columns.filter(|columns| !columns.is_empty()), self.row_count)
+                (
+                    columns.filter(|columns| !columns.is_empty()),
+                    self.row_count,
+                )
             }
             _ => {
                 let columns = schema.columns.iter().map(|column| column.ty.clone());

@@ -611,7 +611,9 @@ fn follow(rows: &mut Vec<Vec<V>>, groups: &[Group<'_>], schema: &TableSchema) {
         let gone = values(group, schema);
         let key = |row: &[V]| -> Vec<V> {
             let columns = group.key_columns(schema).expect("a unique index");
-            let columns = columns.iter().map(|column| row[usize::from(column.0)].clone());
+            let columns = columns
+                .iter()
+                .map(|column| row[usize::from(column.0)].clone());
             columns.collect()
         };
         match group.kind {

@@ -123,6 +123,13 @@ fn open(storage: &SimStorage) -> Result<LocalLog, LogError> {
     LocalLog::open_on(storage, Path::new("data/log"), options).map(|(log, _)| log)
 }
 
+fn segments(storage: &SimStorage) -> Vec<PathBuf> {
+    let mut segments = storage.files();
+    segments.retain(|path| path.extension().is_some_and(|e| e == "segment"));
+    segments.sort();
+    segments
+}
+
 fn recover(storage: &SimStorage, log: &LocalLog) -> Datastore {
     let storage = Arc::new(storage.clone());
     let snapshots = SnapshotStore::open_on(storage, Path::new("data/snapshots"));
@@ -164,10 +171,7 @@ fn segments_of_format_1_are_read_and_the_log_goes_on_in_format_2() {
         log.sync().expect("it is durable");
     }
     let version = |path: &PathBuf| storage.file(path).expect("a file")[8];
-    let mut segments = storage.files();
-    segments.retain(|path| path.extension().is_some_and(|e| e == "segment"));
-    segments.sort();
-    let versions: Vec<u8> = segments.iter().map(version).collect();
+    let versions: Vec<u8> = segments(&storage).iter().map(version).collect();
     assert!(versions.is_sorted() && versions.starts_with(&[1, 1]) && versions.ends_with(&[2, 2]));
     // Readers go over the border, and the old part can be cut.
     let mut log = open(&storage).expect("the log opens");
@@ -187,9 +191,7 @@ fn segments_of_format_1_are_read_and_the_log_goes_on_in_format_2() {
 #[test]
 fn damage_in_segments_of_format_1_is_found() {
     let whole = fixture("log-format-1");
-    let mut segments = whole.files();
-    segments.sort();
-    let path = &segments[1];
+    let path = &segments(&whole)[1];
     let intact = whole.file(path).expect("a file");
     for byte in (0..112).chain(4096..intact.len()) {
         let mut bytes = intact.clone();

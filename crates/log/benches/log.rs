@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use criterion::{criterion_group, criterion_main, BenchmarkId, Criterion, Throughput};
 use lightcone_log::{
-    LogWriter, LogWriterOptions, Epoch, Frame, LocalLog, Log, LogOffset, LogOptions, MemoryLog,
+    Epoch, Frame, LocalLog, Log, LogOffset, LogOptions, LogWriter, LogWriterOptions, MemoryLog,
 };
 
 /// About what one transfer logs.
@@ -127,8 +127,7 @@ fn recover(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(transactions));
     group.bench_function("open and read 1,000,000 transactions", |bencher| {
         bencher.iter(|| {
-            let (log, recovery) =
-                LocalLog::open(&directory, LogOptions::default()).expect("a log");
+            let (log, recovery) = LocalLog::open(&directory, LogOptions::default()).expect("a log");
             let mut reader = log.read(LogOffset::FIRST).expect("the start is there");
             let mut bytes = 0;
             while let Some(frame) = reader.next().expect("no damage") {

@@ -216,7 +216,12 @@ impl LogFeed {
     pub(crate) fn take_oldest(&self, before_offset: LogOffset) -> Option<Arc<Segment>> {
         let mut state = self.state();
         let is_unneeded = |next: &&Arc<Segment>| next.header.start.next_offset <= before_offset;
-        let unneeded = state.segments.iter().skip(1).take_while(is_unneeded).count();
+        let unneeded = state
+            .segments
+            .iter()
+            .skip(1)
+            .take_while(is_unneeded)
+            .count();
         let oldest = state.segments.front()?;
         let is_pinned = Arc::strong_count(oldest) > 1 && unneeded <= SEGMENTS_PINNED_MAX;
         if unneeded == 0 || is_pinned {

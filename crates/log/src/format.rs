@@ -1,10 +1,9 @@
 //! The bytes of a segment. Drawn in `docs/on-disk-formats.md`; numbers are little-endian.
 
-use crc32c::crc32c_append;
+use crc32c::{crc32c, crc32c_append};
 use lightcone_storage::{number_in_name, u32_at, u64_at, FilePosition, LogOffset};
 
 use crate::chain::{Chain, Epoch, LogHash};
-use crate::format_1::{self, Checks1};
 
 /// The size of the header block. Frames never share a disk block with it.
 pub(crate) const SEGMENT_HEADER_BYTES: usize = 4096;
@@ -12,6 +11,8 @@ pub(crate) const FRAMES_START: FilePosition = FilePosition::new(SEGMENT_HEADER_B
 const SEGMENT_MAGIC: [u8; 8] = *b"LCLOGSEG";
 /// The version this code writes.
 pub(crate) const FORMAT_VERSION: u32 = 2;
+/// The version it only reads.
+pub(crate) const FORMAT_1: u32 = 1;
 
 pub(crate) const FRAME_HEADER_BYTES: usize = 52;
 /// Frames of all versions begin with this byte.
@@ -81,7 +82,7 @@ impl SegmentHeader {
         let version = u32_at(block, 8);
         let (hash, rest, cuts) = match version {
             FORMAT_VERSION => (hash_at(block, 72), 88, u64_at(block, 104)),
-            format_1::VERSION => (LogHash::new(u64_at(block, 72).into()), 80, 0),
+            FORMAT_1 => (LogHash::new(u64_at(block, 72).into()), 80, 0),
             _ => return Err(SegmentHeaderError::Version(version)),
         };
         let mut database = [0; 32];
@@ -108,21 +109,6 @@ impl SegmentHeader {
             &block[16..SEGMENT_HEADER_BYTES],
         )
     }
-
-    pub fn frame_header_bytes(&self) -> usize {
-        match self.version {
-            format_1::VERSION => format_1::FRAME_HEADER_BYTES,
-            _ => FRAME_HEADER_BYTES,
-        }
-    }
-
-    /// The header of the frame at `position` of this segment, if these bytes are one that was written there.
-    pub fn decode_frame(&self, bytes: &[u8], position: FilePosition) -> Option<FrameHeader> {
-        match self.version {
-            format_1::VERSION => format_1::decode(bytes, self.salt, position),
-            _ => FrameHeader::decode(bytes, self.salt, position),
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,6 +127,13 @@ pub(crate) struct FrameHeader {
     pub checks_1: Option<Checks1>,
 }
 
+/// What a header of format 1 says of the payload and of the frame before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Checks1 {
+    pub payload_checksum: u32,
+    pub previous_hash: u64,
+}
+
 impl FrameHeader {
     /// The header's bytes in a segment with `salt`, at `position`.
     pub fn encode(&self, salt: u64, position: FilePosition) -> [u8; FRAME_HEADER_BYTES] {
@@ -157,7 +150,8 @@ impl FrameHeader {
         bytes
     }
 
-    fn decode(bytes: &[u8], salt: u64, position: FilePosition) -> Option<FrameHeader> {
+    /// The header at `position`, if these bytes are one that was written there.
+    pub fn decode(bytes: &[u8], salt: u64, position: FilePosition) -> Option<FrameHeader> {
         if bytes[0..4] != FRAME_MAGIC || u32_at(bytes, 4) != frame_checksum(bytes, salt, position) {
             return None;
         }
@@ -191,7 +185,10 @@ impl FrameHeader {
     /// Whether frame and payload are what was written behind all that has the hash `before`.
     pub fn follows(&self, before: LogHash, payload: &[u8]) -> bool {
         match &self.checks_1 {
-            Some(checks) => checks.hold(before, payload),
+            Some(checks) => {
+                u128::from(checks.previous_hash) == before.get()
+                    && checks.payload_checksum == crc32c(payload)
+            }
             None => {
                 self.hash == before.after(self.epoch, self.first_offset, self.count, &[payload])
             }
@@ -239,7 +236,11 @@ mod tests {
         };
         let bytes = header.encode(5, FRAMES_START);
         let offset = [8, 7, 6, 5, 4, 3, 2, 1];
-        let checked = [&[5, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0], b"LCF2".as_slice(), &bytes[8..]];
+        let checked = [
+            &[5, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0],
+            b"LCF2".as_slice(),
+            &bytes[8..],
+        ];
         let mut hashed = vec![2, 1];
         hashed.resize(16, 0);
         hashed.extend([3, 0, 0, 0, 0, 0, 0, 0]);
@@ -248,7 +249,7 @@ mod tests {
         hashed.extend(b"123456789");
         let expected = [
             b"LCF2".as_slice(),
-            &crc32c::crc32c(&checked.concat()).to_le_bytes(),
+            &crc32c(&checked.concat()).to_le_bytes(),
             &[9, 0, 0, 0, 2, 0, 0, 0, 0x64, 0, 0, 0],
             &offset,
             &[3, 0, 0, 0, 0, 0, 0, 0],

@@ -1,27 +1,12 @@
 //! Frames as servers wrote them until November 27, 2026. They are read, and written no more.
 
-use crc32c::crc32c;
 use lightcone_storage::{u32_at, u64_at, FilePosition, LogOffset};
 
 use crate::chain::{Epoch, LogHash};
-use crate::format::{frame_checksum, FrameHeader};
+use crate::format::{frame_checksum, Checks1, FrameHeader};
 
-pub(crate) const VERSION: u32 = 1;
 pub(crate) const FRAME_HEADER_BYTES: usize = 48;
 const FRAME_MAGIC: [u8; 4] = *b"LCF1";
-
-/// What the header of a frame says of the payload and of the frame before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Checks1 {
-    payload_checksum: u32,
-    previous_hash: u64,
-}
-
-impl Checks1 {
-    pub fn hold(&self, before: LogHash, payload: &[u8]) -> bool {
-        u128::from(self.previous_hash) == before.get() && self.payload_checksum == crc32c(payload)
-    }
-}
 
 /// The hash of a frame is of 64 bits, and is taken for one of 128.
 pub(crate) fn decode(bytes: &[u8], salt: u64, position: FilePosition) -> Option<FrameHeader> {

@@ -45,5 +45,6 @@ pub use reader::{FrameRef, LogReader};
 pub use recovery::Recovery;
 pub use repair::{owner_of, repair, repair_on, RepairReport};
 pub use writer::{
-    CommitEvent, LogWriter, ProposeError, LogWriterOptions, LogWriterStats, LogWriterWork, THREAD_NAME,
+    CommitEvent, LogWriter, LogWriterOptions, LogWriterStats, LogWriterWork, ProposeError,
+    THREAD_NAME,
 };

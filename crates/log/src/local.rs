@@ -85,10 +85,7 @@ impl LocalLog {
     ///
     /// A torn tail is cut; any other damage is an error. What is not proven to be on the disk is written again: after a failed
     /// sync, reads may have come from the cache.
-    pub fn open(
-        directory: &Path,
-        options: LogOptions,
-    ) -> Result<(LocalLog, Recovery), LogError> {
+    pub fn open(directory: &Path, options: LogOptions) -> Result<(LocalLog, Recovery), LogError> {
         LocalLog::open_on(disk(), directory, options)
     }
 
@@ -230,8 +227,7 @@ impl LocalLog {
         }
         let bytes = position.get().clamp(GROW_BYTES_MIN, GROW_BYTES_MAX);
         let end = self.segment_end().min(position + bytes);
-        write_zeros(&*self.file, position, end)
-            .map_err(LogError::io("extend", self.path()))?;
+        write_zeros(&*self.file, position, end).map_err(LogError::io("extend", self.path()))?;
         self.file_end = end;
         Ok(())
     }

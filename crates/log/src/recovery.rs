@@ -10,8 +10,8 @@ use crate::format::FORMAT_VERSION;
 use crate::log::Tail;
 use crate::prove::{prove, ReadEnd};
 use crate::segment::{
-    check_number, list_segments, read_header, remove_if_there, Segment, SegmentPlace, SegmentReader,
-    Step,
+    check_number, list_segments, read_header, remove_if_there, Segment, SegmentPlace,
+    SegmentReader, Step,
 };
 
 /// The result of opening a log.

@@ -9,9 +9,10 @@ use lightcone_storage::{read_full_at, File, FilePosition, LogOffset, OpenMode, S
 use crate::chain::Chain;
 use crate::error::LogError;
 use crate::format::{
-    parse_segment_name, FrameHeader, SegmentHeader, SegmentHeaderError, FORMAT_VERSION,
-    FRAMES_START, FRAME_FIRST_BYTE, SEGMENT_HEADER_BYTES,
+    parse_segment_name, FrameHeader, SegmentHeader, SegmentHeaderError, FORMAT_1, FORMAT_VERSION,
+    FRAMES_START, FRAME_FIRST_BYTE, FRAME_HEADER_BYTES, SEGMENT_HEADER_BYTES,
 };
+use crate::format_1;
 
 const READ_BYTES: usize = 1 << 20;
 
@@ -19,6 +20,23 @@ const READ_BYTES: usize = 1 << 20;
 pub(crate) struct Segment {
     pub path: PathBuf,
     pub header: SegmentHeader,
+}
+
+impl Segment {
+    pub fn frame_header_bytes(&self) -> usize {
+        match self.header.version {
+            FORMAT_1 => format_1::FRAME_HEADER_BYTES,
+            _ => FRAME_HEADER_BYTES,
+        }
+    }
+
+    /// The header of the frame at `position`, if these bytes are one that was written there.
+    fn decode_frame(&self, bytes: &[u8], position: FilePosition) -> Option<FrameHeader> {
+        match self.header.version {
+            FORMAT_1 => format_1::decode(bytes, self.header.salt, position),
+            _ => FrameHeader::decode(bytes, self.header.salt, position),
+        }
+    }
 }
 
 pub(crate) fn remove_if_there(storage: &dyn Storage, path: &Path) -> Result<(), LogError> {
@@ -273,11 +291,7 @@ impl SegmentReader {
     }
 
     /// Where `bytes` bytes from `position` are in the buffer; fewer at the end.
-    fn view(
-        &mut self,
-        position: FilePosition,
-        bytes: usize,
-    ) -> Result<Range<usize>, LogError> {
+    fn view(&mut self, position: FilePosition, bytes: usize) -> Result<Range<usize>, LogError> {
         let bytes = bytes.min(position.bytes_to(self.end) as usize);
         let have = self.buffer_position + self.buffer.len() as u64;
         if position < self.buffer_position || position + bytes as u64 > have {
@@ -309,7 +323,7 @@ impl SegmentReader {
     /// Reads the next frame. One with only transactions before `skip_before` is not verified beyond its header; the next one that is
     /// read verifies what its hash was.
     pub fn step(&mut self, skip_before: LogOffset) -> Result<Step, LogError> {
-        let header_bytes = self.segment.header.frame_header_bytes();
+        let header_bytes = self.segment.frame_header_bytes();
         let view = self.view(self.position, header_bytes)?;
         let bytes = &self.buffer[view];
         if is_zero(bytes) {
@@ -319,8 +333,7 @@ impl SegmentReader {
             let found = "the file ends inside a frame header".to_owned();
             return Ok(Step::maybe_torn(found));
         }
-        let header = &self.segment.header;
-        let Some(frame) = header.decode_frame(bytes, self.position) else {
+        let Some(frame) = self.segment.decode_frame(bytes, self.position) else {
             let found = "there is no frame header, or one whose checksum is wrong".to_owned();
             return Ok(Step::maybe_torn(found));
         };
@@ -350,7 +363,7 @@ impl SegmentReader {
         next_offset: LogOffset,
         is_skipped: bool,
     ) -> Result<Option<Step>, LogError> {
-        let start = self.position + self.segment.header.frame_header_bytes() as u64;
+        let start = self.position + self.segment.frame_header_bytes() as u64;
         let payload_bytes = frame.payload_bytes as usize;
         if u64::from(frame.payload_bytes) > start.bytes_to(self.end) {
             let found = format!("the file ends inside a payload of {payload_bytes} bytes");
@@ -373,7 +386,7 @@ impl SegmentReader {
         Ok(None)
     }
 
-    /// What is wrong with a frame that somebody has written here.
+    /// What is wrong with a frame that was written here, and should not have been.
     fn find_break(&self, frame: &FrameHeader) -> Option<Step> {
         let chain = &self.chain;
         if frame.first_offset != chain.next_offset {
@@ -414,7 +427,7 @@ impl SegmentReader {
             if window.len() < READ_BYTES {
                 return Ok(behind);
             }
-            position += (READ_BYTES - self.segment.header.frame_header_bytes()) as u64;
+            position += (READ_BYTES - self.segment.frame_header_bytes()) as u64;
         }
     }
 
@@ -425,7 +438,7 @@ impl SegmentReader {
         position: FilePosition,
         damaged_at: FilePosition,
     ) -> Option<FilePosition> {
-        let header_bytes = self.segment.header.frame_header_bytes();
+        let header_bytes = self.segment.frame_header_bytes();
         let starts = window.len().saturating_sub(header_bytes - 1);
         let mut at = 0;
         while let Some(found) = window[at..starts.max(at)]
@@ -435,7 +448,7 @@ impl SegmentReader {
             let start = at + found;
             let bytes = &window[start..start + header_bytes];
             let here = position + start as u64;
-            if let Some(frame) = self.segment.header.decode_frame(bytes, here) {
+            if let Some(frame) = self.segment.decode_frame(bytes, here) {
                 // Before a frame only the last `unsynced_bytes` may have been unsynced when it was written.
                 if damaged_at.bytes_to(here) > u64::from(frame.unsynced_bytes) {
                     return Some(here);

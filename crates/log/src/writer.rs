@@ -540,7 +540,7 @@ impl Worker {
             LogError::Poisoned { cause } => cause,
             error => Arc::new(error),
         };
-        // A thread that panicked has told nobody.
+        // A thread that panicked has told no reader.
         self.log.feed().end(Some(&error));
         let error = Arc::new(LogError::Poisoned { cause: error });
         {

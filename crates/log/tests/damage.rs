@@ -22,11 +22,8 @@ fn options() -> LogOptions {
 
 /// Opens and reads everything; the number of transactions, or the first error.
 fn open_and_read(storage: &SimStorage, options: LogOptions) -> Result<u64, LogError> {
-    let (log, recovery) = LocalLog::open_on(
-        Arc::new(storage.clone()),
-        Path::new(DIRECTORY),
-        options,
-    )?;
+    let (log, recovery) =
+        LocalLog::open_on(Arc::new(storage.clone()), Path::new(DIRECTORY), options)?;
     let mut reader = log.feed().read(recovery.tail.oldest_offset)?;
     let mut next = recovery.tail.oldest_offset;
     while let Some(frame) = reader.next()? {
@@ -178,7 +175,10 @@ fn missing_segments() {
         Err(LogError::OutOfRange { wanted, oldest, next })
             if [wanted, oldest, next] == [3, 4, 11].map(at)
     ));
-    assert!(matches!(log.feed().read(at(12)).map(drop), Err(LogError::OutOfRange { .. })));
+    assert!(matches!(
+        log.feed().read(at(12)).map(drop),
+        Err(LogError::OutOfRange { .. })
+    ));
     assert_eq!(read_from(&log, at(11)), []);
     assert_eq!(read_from(&log, at(9)).len(), 2);
     // A segment that lost its last frame does not meet the next one.

@@ -45,11 +45,7 @@ fn readers_follow_a_writer_from_any_offset() {
         ..LogOptions::default()
     };
     let log = open(&storage, options, EPOCH).0;
-    let writer = LogWriter::spawn(
-        Box::new(log),
-        LogWriterOptions::default(),
-        Box::new(|_| {}),
-    );
+    let writer = LogWriter::spawn(Box::new(log), LogWriterOptions::default(), Box::new(|_| {}));
     const TRANSACTIONS: u64 = 2000;
     thread::scope(|scope| {
         for _ in 0..3 {
@@ -257,7 +253,11 @@ fn a_cut_is_made_as_a_whole_or_not_at_all() {
             let (mut log, recovery) =
                 LocalLog::open_on(Arc::new(storage.clone()), Path::new(DIRECTORY), options())
                     .unwrap();
-            assert_eq!(recovery.tail.epoch, Epoch::new(7), "the epoch does not fall");
+            assert_eq!(
+                recovery.tail.epoch,
+                Epoch::new(7),
+                "the epoch does not fall"
+            );
             let after = read_all(&log);
             match after.len() {
                 18 => old += 1,
@@ -273,7 +273,10 @@ fn a_cut_is_made_as_a_whole_or_not_at_all() {
             assert_eq!(again[..after.len()], after);
             assert_eq!(again.len(), after.len() + 9);
         }
-        assert!(old > 4 && new > 4, "{old} kept the old log, {new} have the new one");
+        assert!(
+            old > 4 && new > 4,
+            "{old} kept the old log, {new} have the new one"
+        );
     }
 }
 
@@ -319,7 +322,12 @@ fn hashes_say_what_is_in_a_log_and_not_where() {
         assert_eq!(hash(&leader, offset).is_none(), (10..12).contains(&offset));
     }
     // The wrong tail of an old leader: the hashes part where it begins, and are the same again when it is gone.
-    append(&mut follower, Epoch::new(2), 1, b"what the old leader wrote");
+    append(
+        &mut follower,
+        Epoch::new(2),
+        1,
+        b"what the old leader wrote",
+    );
     append(&mut leader, Epoch::new(3), 1, b"what the old leader wrote");
     follower.sync().unwrap();
     leader.sync().unwrap();
@@ -371,7 +379,9 @@ fn an_older_epoch_after_a_newer_one_is_damage() {
     );
     let error = opened.map(drop).unwrap_err();
     assert!(
-        error.to_string().contains("the frame has epoch 4, but the log was at epoch 5"),
+        error
+            .to_string()
+            .contains("the frame has epoch 4, but the log was at epoch 5"),
         "{error}"
     );
 }
@@ -383,7 +393,10 @@ fn an_old_segment_that_is_put_back_is_found() {
     let mut log = open(&storage, options(), EPOCH).0;
     fill(&mut log, 11, 60);
     let paths = segments(&storage);
-    let old: Vec<Vec<u8>> = paths.iter().map(|path| storage.file(path).unwrap()).collect();
+    let old: Vec<Vec<u8>> = paths
+        .iter()
+        .map(|path| storage.file(path).unwrap())
+        .collect();
     log.truncate_from(at(2)).unwrap();
     for number in 0..12u8 {
         append(&mut log, EPOCH, 1, &[number; 60]);
@@ -391,7 +404,10 @@ fn an_old_segment_that_is_put_back_is_found() {
     log.sync().unwrap();
     let expected = read_all(&log);
     drop(log);
-    let new: Vec<Vec<u8>> = paths.iter().map(|path| storage.file(path).unwrap()).collect();
+    let new: Vec<Vec<u8>> = paths
+        .iter()
+        .map(|path| storage.file(path).unwrap())
+        .collect();
     assert_ne!(old, new);
     let try_read = || {
         let storage = Arc::new(storage.clone());

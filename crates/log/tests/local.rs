@@ -111,7 +111,7 @@ fn epochs_fence() {
     log.append(epoch(5), frame(1)).unwrap();
     log.sync().unwrap();
     drop(log);
-    // The log remembers its epoch, without anybody who names it.
+    // The log remembers its epoch, also if none is named.
     let reopen = |storage: SimStorage, number| {
         let (storage, options) = (Arc::new(storage), LogOptions::default());
         let (mut log, _) = LocalLog::open_on(storage, Path::new(DIRECTORY), options)?;

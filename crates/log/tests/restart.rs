@@ -22,8 +22,7 @@ fn options(preallocate: bool) -> LogOptions {
 
 fn try_open(storage: &SimStorage, preallocate: bool) -> Result<LocalLog, LogError> {
     let storage = Arc::new(storage.clone());
-    LocalLog::open_on(storage, Path::new(DIRECTORY), options(preallocate))
-        .map(|(log, _)| log)
+    LocalLog::open_on(storage, Path::new(DIRECTORY), options(preallocate)).map(|(log, _)| log)
 }
 
 fn open(storage: &SimStorage, preallocate: bool) -> LocalLog {

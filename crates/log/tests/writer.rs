@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use common::{at, open, read_all, segments, EPOCH};
 use lightcone_log::{
-    CommitEvent, LogWriter, LogWriterOptions, Epoch, Frame, LogFeed, LocalLog, Log, LogError,
-    LogOffset, LogOptions, MemoryLog, ProposeError, Tail,
+    CommitEvent, Epoch, Frame, LocalLog, Log, LogError, LogFeed, LogOffset, LogOptions, LogWriter,
+    LogWriterOptions, MemoryLog, ProposeError, Tail,
 };
 use lightcone_storage::sim::{Faults, SimStorage};
 
@@ -456,8 +456,8 @@ fn work_that_never_runs_is_an_end() {
 fn a_dropped_committer_has_given_its_files_back() {
     let directory = tempfile::tempdir().expect("a directory");
     for _ in 0..300 {
-        let (log, _) = LocalLog::open(directory.path(), LogOptions::default())
-            .expect("its lock is free");
+        let (log, _) =
+            LocalLog::open(directory.path(), LogOptions::default()).expect("its lock is free");
         let (_, on_event) = events();
         drop(LogWriter::spawn(
             Box::new(log),

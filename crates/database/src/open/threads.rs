@@ -161,7 +161,9 @@ fn start_log(
             notice(&shared, &event);
         }
         match event {
-            CommitEvent::Committed { next_offset } => held.release(next_offset, &mut due, &mut ready),
+            CommitEvent::Committed { next_offset } => {
+                held.release(next_offset, &mut due, &mut ready)
+            }
             CommitEvent::Poisoned { error } => {
                 held.give_up(&error, &mut ready);
                 // Fan-out ends after the log.
