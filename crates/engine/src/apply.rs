@@ -47,8 +47,8 @@ impl Datastore {
         for table_groups in groups.chunk_by(belongs) {
             let group = &table_groups[0];
             match group.kind {
-                GroupKind::Schema => self.follow_catalog(group)?,
-                GroupKind::Copy => self.copy_rows(group)?,
+                GroupKind::Schema => self.apply_schema_group(group)?,
+                GroupKind::Copy => self.apply_copy_group(group)?,
                 _ => self.apply_rows(table_groups)?,
             }
         }
@@ -64,14 +64,14 @@ impl Datastore {
         groups.iter().try_for_each(|group| self.add_rows(group))
     }
 
-    fn follow_catalog(&mut self, group: &Group<'_>) -> Result<(), String> {
+    fn apply_schema_group(&mut self, group: &Group<'_>) -> Result<(), String> {
         require_end(group.rows)?;
         // What it was is not needed again.
         let changed = self.apply_catalog(group.table, &mut |_| true);
         changed.map(drop).map_err(text)
     }
 
-    fn copy_rows(&mut self, group: &Group<'_>) -> Result<(), String> {
+    fn apply_copy_group(&mut self, group: &Group<'_>) -> Result<(), String> {
         let Some((from, suffix)) = group.rows.split_first_chunk() else {
             return Err("a copy without the table that it is of".to_owned());
         };

@@ -30,9 +30,9 @@ impl TableHash {
     fn of(rows: &RowStore) -> TableHash {
         let mut sum = 0_u128;
         rows.for_each(|_, row| {
-            let (hash, _) = blake3::hash(row).as_bytes().split_at(16);
-            let hash = u128::from_le_bytes(hash.try_into().expect("16 bytes"));
-            sum = sum.wrapping_add(hash);
+            let mut first = [0; 16];
+            first.copy_from_slice(&blake3::hash(row).as_bytes()[..16]);
+            sum = sum.wrapping_add(u128::from_le_bytes(first));
         });
         TableHash(sum)
     }
