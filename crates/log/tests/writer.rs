@@ -270,7 +270,7 @@ fn trims_and_ends_properly() {
             stats.syncs,
             stats.queue_bytes
         ),
-        (50, 50 * 248, 50, 0)
+        (50, 50 * 252, 50, 0)
     );
     let log = committer.shutdown().unwrap();
     assert!(segments(&storage).len() < before / 2);
