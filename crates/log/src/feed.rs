@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -19,6 +20,8 @@ pub struct LogFeed(Arc<Shared>);
 
 struct Shared {
     storage: Arc<dyn Storage>,
+    /// How often the log was cut since it was opened. Changed with `state`.
+    cuts: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -29,8 +32,6 @@ struct State {
     end: SegmentPlace,
     /// The frames that the last segment had when the log was opened, for the first reader that comes to them.
     kept: Option<Vec<u8>>,
-    /// How often the log was cut since it was opened.
-    cuts: u64,
     /// Why nothing comes any more.
     ended: Option<Ended>,
     /// By the number of the reader.
@@ -52,8 +53,6 @@ pub(crate) enum Next {
     Segment(Arc<Segment>, Option<FilePosition>),
     /// All that is durable was read.
     Nothing,
-    /// The log was cut.
-    Cut,
 }
 
 impl LogFeed {
@@ -66,13 +65,13 @@ impl LogFeed {
             segments: segments.into(),
             end,
             kept: None,
-            cuts: 0,
             ended: None,
             waiting: BTreeMap::new(),
             readers: 0,
         };
         LogFeed(Arc::new(Shared {
             storage,
+            cuts: AtomicU64::new(0),
             state: Mutex::new(state),
         }))
     }
@@ -125,34 +124,31 @@ impl LogFeed {
         let place = behind.max(1) - 1;
         let found = state.segments.get(place);
         let found = found.map(|segment| (segment.clone(), state.limit(place)));
-        Ok((found, state.cuts))
+        Ok((found, self.cuts()))
     }
 
-    /// Where a reader goes on that has read all it knew of. `is_over`: the frames of its segment end where it is.
-    pub(crate) fn next(
-        &self,
-        reader: &SegmentReader,
-        is_over: bool,
-        cuts: u64,
-    ) -> Result<Next, LogError> {
+    /// How often the log was cut since it was opened.
+    pub(crate) fn cuts(&self) -> u64 {
+        self.0.cuts.load(Ordering::Acquire)
+    }
+
+    /// Where a reader goes on that has read all it knew of.
+    pub(crate) fn next(&self, reader: &SegmentReader) -> Result<Next, LogError> {
         let state = self.state();
-        if state.cuts != cuts {
-            return Ok(Next::Cut);
-        }
         let oldest = state.segments.front().map_or(0, |s| s.header.number);
         let Some(place) = reader.segment.header.number.checked_sub(oldest) else {
             return Err(state.left_behind(reader.chain.next_offset));
         };
         let place = place as usize;
         if let Some(next) = state.segments.get(place + 1) {
-            return Ok(match is_over {
+            return Ok(match reader.is_over {
                 true => Next::Segment(next.clone(), state.limit(place + 1)),
                 false => Next::Here(None),
             });
         }
         let end = state.end;
         match reader.position < end.position {
-            true if is_over => Err(reader.damaged(format!(
+            true if reader.is_over => Err(reader.damaged(format!(
                 "the frames end here before transaction {}, but the log goes on to {} (exclusive)",
                 reader.chain.next_offset, end.chain.next_offset
             ))),
@@ -170,7 +166,7 @@ impl LogFeed {
         waker: &Waker,
     ) -> Result<bool, LogError> {
         let mut state = self.state();
-        if state.end.chain.next_offset > offset || state.cuts != cuts {
+        if state.end.chain.next_offset > offset || self.cuts() != cuts {
             return Ok(true);
         }
         match state.ended.clone() {
@@ -252,7 +248,7 @@ impl LogFeed {
             state.segments.push_back(last);
             state.end = end;
             state.kept = None;
-            state.cuts += 1;
+            self.0.cuts.fetch_add(1, Ordering::Release);
         });
     }
 

@@ -176,6 +176,11 @@ impl LogReader {
                     false => Ok(None),
                 };
             };
+            if self.feed.cuts() != self.cuts {
+                let place = segment.chain;
+                self.find_again(place)?;
+                continue;
+            }
             if segment.position < segment.end {
                 match segment.step(self.offset)? {
                     Step::Frame(frame) => return Ok(Some((frame.first_offset, frame.count))),
@@ -194,16 +199,12 @@ impl LogReader {
         let Some(segment) = &mut self.segment else {
             return Ok(false);
         };
-        match self.feed.next(segment, segment.is_over, self.cuts)? {
+        match self.feed.next(segment)? {
             Next::Nothing => return Ok(false),
             Next::Here(limit) => segment.read_on_to(limit)?,
             Next::Segment(next, limit) => {
                 segment.check_joint(&next)?;
                 self.open(&next, limit)?;
-            }
-            Next::Cut => {
-                let place = segment.chain;
-                self.find_again(place)?;
             }
         }
         Ok(true)

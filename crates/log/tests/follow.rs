@@ -195,7 +195,6 @@ fn a_cut_reaches_readers() {
     ));
     let others = [(at(6), 5, b"five others".to_vec())];
     assert_eq!(read_on(&mut on), others);
-    // It had seen what was durable then, up to the end of its segment at most.
     let frames = read_on(&mut before);
     assert_eq!(frames.last(), others.last());
     assert_eq!(frames.iter().map(|frame| frame.1).sum::<u32>(), 9);
