@@ -124,7 +124,15 @@ impl LogReader {
         }
     }
 
-    /// The same for tasks: ready when there is something to read, which is on the disk or in the cache.
+    /// The same for tasks, without a bound on the time.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub async fn ready(&mut self) -> Result<(), LogError> {
+        std::future::poll_fn(|context| self.poll_ready(context)).await
+    }
+
+    /// The same for those who poll: ready when there is something to read, which is on the disk or in the cache.
     ///
     /// # Errors
     /// As [`wait`](Self::wait).

@@ -215,6 +215,8 @@ enum Step {
     Commit(Vec<usize>),
     Close,
     Trim(u64),
+    /// So many of the last transactions go.
+    Truncate(u64),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -222,6 +224,7 @@ fn step() -> impl Strategy<Value = Step> {
         8 => prop::collection::vec(0..2500usize, 1..3).prop_map(Step::Commit),
         1 => Just(Step::Close),
         1 => (0..10u64).prop_map(Step::Trim),
+        1 => (0..10u64).prop_map(Step::Truncate),
     ]
 }
 
@@ -251,12 +254,20 @@ struct Model {
     acknowledged: Vec<Vec<u8>>,
     /// What was handed to the log after them.
     attempted: Vec<Vec<u8>>,
+    /// Where the log may have been cut, by a cut that failed.
+    maybe_cut: Option<usize>,
 }
 
 impl Model {
     /// Checks an opened log. What can be read now is taken for durable, so it must remain.
     fn check(&mut self, log: &LocalLog) {
         let tail = log.tail();
+        if let Some(end) = self.maybe_cut.take() {
+            if tail.next_offset == at(end as u64) {
+                self.acknowledged.truncate(end);
+                self.attempted.clear();
+            }
+        }
         assert!(
             tail.next_offset >= at(self.acknowledged.len() as u64),
             "{} transactions were acknowledged, and the log ends before {}",
@@ -306,6 +317,15 @@ fn live(log: &mut LocalLog, steps: &[Step], model: &mut Model) -> Result<(), Log
                 model.acknowledged.append(&mut model.attempted);
             }
             Step::Close => log.close()?,
+            Step::Truncate(back) => {
+                let tail = log.tail();
+                let end = tail.durable_offset.get().saturating_sub(*back);
+                let end = at(end).max(tail.oldest_offset);
+                model.maybe_cut = Some(end.get() as usize);
+                log.truncate_from(end)?;
+                model.maybe_cut = None;
+                model.acknowledged.truncate(end.get() as usize);
+            }
             Step::Trim(back) => {
                 let durable = log.tail().durable_offset.get();
                 log.trim(at(durable.saturating_sub(*back)))?;
