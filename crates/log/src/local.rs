@@ -16,7 +16,7 @@ use crate::format::{
     PAYLOAD_BYTES_MAX,
 };
 use crate::log::{Frame, Log, Tail};
-use crate::prove::{replace, COPY_NAME};
+use crate::prove::{replace, Cut, COPY_NAME};
 use crate::recovery::{recover, remove_cut_away, Found, Recovery};
 use crate::segment::{remove_if_there, Segment, SegmentPlace, SegmentReader, Step};
 
@@ -292,8 +292,13 @@ impl LocalLog {
         place: SegmentPlace,
         later: &[Arc<Segment>],
     ) -> Result<(), LogError> {
-        let (storage, epoch) = (self.storage.clone(), self.place.chain.epoch);
-        let (segment, end) = replace(&*storage, &self.directory, last, place, Some(epoch))?;
+        let storage = self.storage.clone();
+        let cut = Cut {
+            epoch: self.place.chain.epoch,
+            // The last segment has the most.
+            cuts: self.segment.header.cuts + 1,
+        };
+        let (segment, end) = replace(&*storage, &self.directory, last, place, Some(cut))?;
         // It is cut. A crash from here on leaves segments that opening removes.
         (self.file, self.file_end) = open_last(&*storage, &segment)?;
         self.segment = segment.clone();

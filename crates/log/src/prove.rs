@@ -66,18 +66,27 @@ pub(crate) fn prove(
     Ok((segment.clone(), end, rewritten_bytes))
 }
 
-/// Replaces a segment by a copy of its frames up to `end`, durably. The old file stays as it is until then. With an epoch, all
-/// behind `end` is cut away by it, from later segments too, and the log is in that epoch. Returns the segment and its end.
+/// How a log is cut.
+#[derive(Clone, Copy)]
+pub(crate) struct Cut {
+    /// The log stays in this epoch.
+    pub epoch: Epoch,
+    /// More than any segment has.
+    pub cuts: u64,
+}
+
+/// Replaces a segment by a copy of its frames up to `end`, durably. The old file stays as it is until then. With a cut, all behind
+/// `end` is cut away by it, from later segments too. Returns the segment and its end.
 pub(crate) fn replace(
     storage: &dyn Storage,
     directory: &Path,
     segment: &Arc<Segment>,
     end: SegmentPlace,
-    cut_in: Option<Epoch>,
+    cut: Option<Cut>,
 ) -> Result<(Arc<Segment>, SegmentPlace), LogError> {
     let mut header = SegmentHeader {
         version: FORMAT_VERSION,
-        cuts: segment.header.cuts + u64::from(cut_in.is_some()),
+        cuts: cut.map_or(segment.header.cuts, |cut| cut.cuts),
         ..segment.header.clone()
     };
     let start = SegmentPlace::at_start_of(&header);
@@ -88,8 +97,8 @@ pub(crate) fn replace(
         .map_err(LogError::io("create", &source))?;
     let mut copy = Copy::to(&*file, &source, header.salt, start);
     copy.frames(storage, segment, start, end)?;
-    if let Some(epoch) = cut_in.filter(|epoch| *epoch > end.chain.epoch) {
-        copy.frame(epoch, 0, 0, &[])?;
+    if let Some(cut) = cut.filter(|cut| cut.epoch > end.chain.epoch) {
+        copy.frame(cut.epoch, 0, 0, &[])?;
     }
     let end = copy.write(&[])?;
     header.named_end = end.position;

@@ -124,7 +124,7 @@ pub(crate) fn recover(
     database: &[u8; 32],
 ) -> Result<Option<Found>, LogError> {
     let storage = &**storage;
-    let mut segments = find_segments(storage, directory, database)?;
+    let (mut segments, cut_away) = find_segments(storage, directory, database)?;
     let Some(last) = segments.last_mut() else {
         return Ok(None);
     };
@@ -138,6 +138,8 @@ pub(crate) fn recover(
     drop(reader);
     let (proven, end, rewritten_bytes) = prove(storage, directory, last, &read, written_end)?;
     *last = proven;
+    // The name of the segment with the cut is durable only now.
+    remove_cut_away(storage, directory, &cut_away)?;
     Ok(Some(Found {
         segments,
         end,
@@ -147,18 +149,18 @@ pub(crate) fn recover(
     }))
 }
 
-/// The segments in `directory`. Removes those that a cut of the log has left.
+/// The segments in `directory`, and those that a cut of the log has left.
 fn find_segments(
     storage: &dyn Storage,
     directory: &Path,
     database: &[u8; 32],
-) -> Result<Vec<Arc<Segment>>, LogError> {
+) -> Result<(Vec<Arc<Segment>>, Vec<PathBuf>), LogError> {
     let mut segments: Vec<Arc<Segment>> = Vec::new();
-    let mut left_over: Vec<PathBuf> = Vec::new();
+    let mut cut_away: Vec<PathBuf> = Vec::new();
     for (first_offset, path) in list_segments(storage, directory)? {
         let segment = read_header(storage, &path, first_offset, database)?;
         match segments.last() {
-            Some(before) if segment.header.cuts < before.header.cuts => left_over.push(path),
+            Some(before) if segment.header.cuts < before.header.cuts => cut_away.push(path),
             Some(before) => {
                 // A segment that was put back may look like a left one; then others follow it.
                 check_number(before, &segment)?;
@@ -167,8 +169,7 @@ fn find_segments(
             None => segments.push(segment),
         }
     }
-    remove_cut_away(storage, directory, &left_over)?;
-    Ok(segments)
+    Ok((segments, cut_away))
 }
 
 /// Removes segments that were cut away, newest first.
