@@ -53,6 +53,8 @@ pub(crate) enum Next {
     Segment(Arc<Segment>, Option<FilePosition>),
     /// All that is durable was read.
     Nothing,
+    /// Not there: the log was cut.
+    Cut,
 }
 
 impl LogFeed {
@@ -132,9 +134,12 @@ impl LogFeed {
         self.0.cuts.load(Ordering::Acquire)
     }
 
-    /// Where a reader goes on that has read all it knew of.
-    pub(crate) fn next(&self, reader: &SegmentReader) -> Result<Next, LogError> {
+    /// Where a reader goes on that has read all it knew of, after so many cuts.
+    pub(crate) fn next(&self, reader: &SegmentReader, cuts: u64) -> Result<Next, LogError> {
         let state = self.state();
+        if self.cuts() != cuts {
+            return Ok(Next::Cut);
+        }
         let oldest = state.segments.front().map_or(0, |s| s.header.number);
         let Some(place) = reader.segment.header.number.checked_sub(oldest) else {
             return Err(state.left_behind(reader.chain.next_offset));

@@ -18,7 +18,7 @@ use crate::format::{
 use crate::log::{Frame, Log, Tail};
 use crate::prove::{replace, Cut, COPY_NAME};
 use crate::recovery::{recover, remove_cut_away, Found, Recovery};
-use crate::segment::{remove_if_there, Segment, SegmentPlace, SegmentReader, Step};
+use crate::segment::{remove_if_there, Segment, SegmentPlace, SegmentReader};
 
 /// Keeps a second process out.
 pub(crate) const LOCK_NAME: &str = "lock";
@@ -345,24 +345,14 @@ fn find_place(
     offset: LogOffset,
 ) -> Result<SegmentPlace, LogError> {
     let mut reader = SegmentReader::open(storage, segment, None)?;
-    while reader.chain.next_offset < offset {
-        let first_offset = reader.chain.next_offset;
-        match reader.step(LogOffset::FIRST)? {
-            Step::Frame(_) => {}
-            Step::Bad { found, .. } => return Err(reader.damaged(found)),
-            Step::End => {
-                let found = format!("the frames end here, before transaction {offset}");
-                return Err(reader.damaged(found));
-            }
-        }
-        let next_offset = reader.chain.next_offset;
-        if next_offset > offset {
-            return Err(LogError::InsideFrame {
-                offset,
-                first_offset,
-                next_offset,
-            });
-        }
+    let first_offset = reader.skip_to(offset)?;
+    let next_offset = reader.chain.next_offset;
+    if next_offset > offset {
+        return Err(LogError::InsideFrame {
+            offset,
+            first_offset,
+            next_offset,
+        });
     }
     Ok(reader.place())
 }

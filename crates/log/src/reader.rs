@@ -57,7 +57,7 @@ impl LogFeed {
     /// # Errors
     /// As [`read`](Self::read), and damage.
     pub fn hash_at(&self, offset: LogOffset) -> Result<Option<LogHash>, LogError> {
-        self.read(offset)?.hash_at_start()
+        self.read(offset)?.skip_to(offset)
     }
 }
 
@@ -147,20 +147,14 @@ impl LogReader {
         }
     }
 
-    /// The hash of all before the first transaction, if no frame was read yet. None if that lies inside of a frame.
-    fn hash_at_start(mut self) -> Result<Option<LogHash>, LogError> {
-        let wanted = self.offset;
-        loop {
-            let Some(chain) = self.segment.as_ref().map(|segment| segment.chain) else {
-                return Ok(None);
-            };
-            if chain.next_offset >= wanted {
-                return Ok((chain.next_offset == wanted).then_some(chain.hash));
-            }
-            if self.step()?.is_none() {
-                return Ok(None);
-            }
-        }
+    /// Goes to `offset`, in the segment that was found for it. Returns the hash there; none inside of a frame.
+    fn skip_to(&mut self, offset: LogOffset) -> Result<Option<LogHash>, LogError> {
+        let Some(segment) = &mut self.segment else {
+            return Ok(None);
+        };
+        segment.skip_to(offset)?;
+        let is_there = segment.chain.next_offset == offset;
+        Ok(is_there.then_some(segment.chain.hash))
     }
 
     /// Reads up to the end of the next frame with a transaction that is wanted. Its first transaction, and their number.
@@ -207,8 +201,9 @@ impl LogReader {
         let Some(segment) = &mut self.segment else {
             return Ok(false);
         };
-        match self.feed.next(segment)? {
+        match self.feed.next(segment, self.cuts)? {
             Next::Nothing => return Ok(false),
+            Next::Cut => {}
             Next::Here(limit) => segment.read_on_to(limit)?,
             Next::Segment(next, limit) => {
                 segment.check_joint(&next)?;
@@ -248,14 +243,20 @@ impl LogReader {
 
     /// After a cut of the log: goes on at the same place, if that is still there.
     fn find_again(&mut self, place: Chain) -> Result<(), LogError> {
-        let found = self.feed.hash_at(place.next_offset);
-        match found {
-            Ok(Some(hash)) if hash == place.hash => self.find(place.next_offset),
-            Ok(_) | Err(LogError::OutOfRange { .. }) => Err(LogError::CutAway {
-                offset: place.next_offset,
-            }),
-            Err(error) => Err(error),
+        let offset = place.next_offset;
+        let mut again = match self.feed.read(offset) {
+            Err(LogError::OutOfRange { oldest, .. }) if offset < oldest => {
+                return Err(self.feed.left_behind(offset))
+            }
+            Err(LogError::OutOfRange { .. }) => return Err(LogError::CutAway { offset }),
+            found => found?,
+        };
+        if again.skip_to(offset)? != Some(place.hash) {
+            return Err(LogError::CutAway { offset });
         }
+        self.segment = again.segment.take();
+        self.cuts = again.cuts;
+        Ok(())
     }
 }
 

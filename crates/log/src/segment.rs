@@ -360,6 +360,23 @@ impl SegmentReader {
         Ok(Step::Frame(frame))
     }
 
+    /// Goes to the first end of a frame that is not before `offset`. Returns with which transaction that frame begins.
+    pub fn skip_to(&mut self, offset: LogOffset) -> Result<LogOffset, LogError> {
+        let mut first_offset = self.chain.next_offset;
+        while self.chain.next_offset < offset {
+            first_offset = self.chain.next_offset;
+            match self.step(offset)? {
+                Step::Frame(_) => {}
+                Step::Bad { found, .. } => return Err(self.damaged(found)),
+                Step::End => {
+                    let found = format!("the frames end here, before transaction {offset}");
+                    return Err(self.damaged(found));
+                }
+            }
+        }
+        Ok(first_offset)
+    }
+
     /// Reads the payload behind this header, unless it is skipped, and says what is wrong with it.
     fn read_payload(
         &mut self,
