@@ -91,7 +91,8 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// The columns of the index by whose keys rows are named, in its order.
+    /// The columns of the index by whose keys rows are named, in its order. Keys are equal if the index has it so, which is not always
+    /// bit by bit (01 §1.6.2).
     pub fn key_columns<'s>(&self, schema: &'s TableSchema) -> Option<&'s [ColId]> {
         let index = match self.index {
             Some(position) => schema.indexes.get(position),

@@ -613,16 +613,31 @@ fn values(group: &Group<'_>, schema: &TableSchema) -> Vec<Row> {
         .collect()
 }
 
+/// The same of all numbers that an index of one column takes for equal (01 §1.6.2).
+fn one_float(bytes: &[u8]) -> Vec<u8> {
+    let number = f64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+    let number = match number.is_nan() {
+        true => f64::NAN,
+        false => number + 0.0,
+    };
+    number.to_le_bytes().to_vec()
+}
+
 /// Makes the changes of groups of one table.
 fn follow(rows: &mut Vec<Row>, groups: &[Group<'_>], schema: &TableSchema) {
     for group in groups {
         let gone = values(group, schema);
         let key = |row: &Row| -> Row {
             let columns = group.key_columns(schema).expect("a unique index");
-            let columns = columns
-                .iter()
-                .map(|column| row[usize::from(column.0)].clone());
-            columns.collect()
+            let is_alone = columns.len() == 1;
+            let values = columns.iter().map(|column| {
+                let value = &row[usize::from(column.0)];
+                match schema.columns[usize::from(column.0)].ty {
+                    T::F64 if is_alone => one_float(value),
+                    _ => value.clone(),
+                }
+            });
+            values.collect()
         };
         match group.kind {
             GroupKind::DeleteByKey => rows.retain(|row| !gone.contains(&key(row))),
