@@ -627,20 +627,23 @@ fn one_float(bytes: &[u8]) -> Vec<u8> {
 fn follow(rows: &mut Vec<Row>, groups: &[Group<'_>], schema: &TableSchema) {
     for group in groups {
         let gone = values(group, schema);
-        let key = |row: &Row| -> Row {
-            let columns = group.key_columns(schema).expect("a unique index");
-            let is_alone = columns.len() == 1;
-            let values = columns.iter().map(|column| {
-                let value = &row[usize::from(column.0)];
-                match schema.columns[usize::from(column.0)].ty {
-                    T::F64 if is_alone => one_float(value),
-                    _ => value.clone(),
-                }
-            });
-            values.collect()
+        let columns = group.key_columns(schema).unwrap_or_default();
+        // Equal keys are the same then.
+        let normal = |key: Row| match columns {
+            [column] if schema.columns[usize::from(column.0)].ty == T::F64 => {
+                vec![one_float(&key[0])]
+            }
+            _ => key,
+        };
+        let key = |row: &Row| {
+            let values = columns.iter().map(|column| &row[usize::from(column.0)]);
+            normal(values.cloned().collect())
         };
         match group.kind {
-            GroupKind::DeleteByKey => rows.retain(|row| !gone.contains(&key(row))),
+            GroupKind::DeleteByKey => {
+                let gone: Vec<Row> = gone.into_iter().map(normal).collect();
+                rows.retain(|row| !gone.contains(&key(row)));
+            }
             GroupKind::DeleteRow => rows.retain(|row| !gone.contains(row)),
             GroupKind::Put => rows.retain(|row| !gone.iter().any(|gone| key(gone) == key(row))),
             _ => {}
