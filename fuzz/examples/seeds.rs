@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lightcone_engine::{CommitOutput, Datastore, MigrationWork};
-use lightcone_log::{Epoch, Frame, LocalLog, Log, LogOffset, LogOptions};
+use lightcone_log::{Frame, LocalLog, Log, LogOffset, LogOptions};
 use lightcone_schema::{ModuleDef, Step};
 use lightcone_snapshot::SnapshotStore;
 use lightcone_storage::sim::SimStorage;
@@ -83,9 +83,8 @@ fn main() {
         preallocate: false,
         ..LogOptions::default()
     };
-    let epoch = Epoch::new(1);
     let (mut log, _) =
-        LocalLog::open_on(storage.clone(), directory, options, epoch).expect("an empty directory");
+        LocalLog::open_on(storage.clone(), directory, options).expect("an empty directory");
     // The catalog's own rows are long and of no interest here.
     for (offset, record) in records[1..].iter().enumerate() {
         let frame = Frame {
@@ -93,7 +92,8 @@ fn main() {
             count: 1,
             payload: &[record],
         };
-        log.append(epoch, frame).expect("nothing fails here");
+        log.append(log.tail().epoch, frame)
+            .expect("nothing fails here");
     }
     log.sync().expect("nothing fails here");
     for path in storage.files() {
@@ -103,7 +103,7 @@ fn main() {
                     .iter()
                     .rposition(|byte| *byte != 0)
                     .map_or(0, |last| last + 1);
-                write("log_segment", "transactions", &bytes[..end]);
+                write("log_segment", "transactions-format2", &bytes[..end]);
             }
         }
     }

@@ -7,9 +7,7 @@ use std::sync::Arc;
 
 use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_host::NullConsole;
-use lightcone_log::{
-    Epoch, Frame, LocalLog, Log, LogError, LogOffset, LogOptions, MemoryLog, Recovery,
-};
+use lightcone_log::{Frame, LocalLog, Log, LogError, LogOffset, LogOptions, MemoryLog, Recovery};
 use lightcone_schema::ViewDef;
 use lightcone_snapshot::SnapshotStore;
 use lightcone_storage::LogBounds;
@@ -28,9 +26,6 @@ use crate::module::{Program, ProgramBytes};
 use crate::module_log::{Bounds, ModuleLog, MODULE_LOGS};
 use crate::options::{DatabaseOptions, HostKind};
 use crate::procedures::ImmediateQueue;
-
-/// The writer's and the log's epoch on a single machine.
-const EPOCH: Epoch = Epoch::new(1);
 
 impl DatabaseHandle {
     /// Creates a database from a program: a dry run in memory, then the real thing, durable on return (02 §13).
@@ -64,7 +59,7 @@ impl DatabaseHandle {
             false => Box::new(open_log(&options)?.0),
         };
         durable.append(
-            EPOCH,
+            durable.tail().epoch,
             Frame {
                 first_offset: LogOffset::FIRST,
                 count: 1,
@@ -198,7 +193,7 @@ fn create_missing_views(
         count: 1,
         payload: &[&output.records],
     };
-    log.append(EPOCH, frame)?;
+    log.append(log.tail().epoch, frame)?;
     log.sync()?;
     Ok(())
 }
@@ -240,7 +235,6 @@ fn open_log(options: &DatabaseOptions) -> Result<(LocalLog, Recovery), LogError>
         options.storage.clone(),
         &options.directory.join("log"),
         log_options(options),
-        EPOCH,
     )
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lightcone_engine::DatastoreSnapshot;
-use lightcone_log::{Committer, Log, LogOffset, SubmitError};
+use lightcone_log::{Log, LogOffset, LogWriter, ProposeError};
 use lightcone_snapshot::{SnapshotError, SnapshotStore};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -22,7 +22,7 @@ const STOP_SNAPSHOT_TIME_MAX: Duration = Duration::from_secs(5);
 /// hears of it when this is dropped.
 pub(crate) struct SnapshotJob {
     shared: Arc<Shared>,
-    committer: Arc<Committer>,
+    committer: Arc<LogWriter>,
     /// Until it is written.
     snapshot: Option<DatastoreSnapshot>,
     next_offset: LogOffset,
@@ -35,7 +35,7 @@ pub(crate) struct SnapshotJob {
 #[derive(Debug, thiserror::Error)]
 enum SnapshotFailure {
     #[error(transparent)]
-    Log(#[from] SubmitError),
+    Log(#[from] ProposeError),
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
 }
@@ -54,7 +54,7 @@ impl SnapshotJob {
     /// `snapshot` is the state before the transaction `next_offset`, when the log had `log_bytes`.
     pub fn new(
         shared: &Arc<Shared>,
-        committer: &Arc<Committer>,
+        committer: &Arc<LogWriter>,
         snapshot: DatastoreSnapshot,
         next_offset: LogOffset,
         log_bytes: u64,
@@ -93,7 +93,7 @@ impl SnapshotJob {
 
     /// Waits until the snapshot's transactions are durable in the log, so that the log never ends before it.
     fn write(&mut self) -> Result<Written, SnapshotFailure> {
-        self.committer.wait_durable(self.next_offset)?;
+        self.committer.wait_committed(self.next_offset)?;
         let Some(snapshot) = self.snapshot.take() else {
             return Ok(Written::GivenUp);
         };

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use lightcone_log::{CommitterStats, LogError, LogOffset};
+use lightcone_log::{LogError, LogOffset, LogWriterStats};
 use tokio::sync::{watch, Semaphore};
 
 use crate::migration_progress::{MigrationProgress, Rehearsals};
@@ -13,7 +13,7 @@ use crate::migration_progress::{MigrationProgress, Rehearsals};
 pub(crate) const FAILED_TEXT: &str = "the database failed and restarts [LC0308]";
 
 /// Reads the log's statistics.
-pub(crate) type LogStats = Arc<dyn Fn() -> CommitterStats + Send + Sync>;
+pub(crate) type LogStats = Arc<dyn Fn() -> LogWriterStats + Send + Sync>;
 
 /// Counters since the database was opened.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,7 +53,7 @@ impl DatabaseStats {
 enum LogCounted {
     Running(LogStats),
     /// It is about to end, and is to be let go of: so much it had counted.
-    Ended(CommitterStats),
+    Ended(LogWriterStats),
 }
 
 /// What of the log is durable.
@@ -152,7 +152,7 @@ impl Status {
         Status {
             transactions: AtomicU64::new(0),
             fanout: Arc::default(),
-            log: Mutex::new(LogCounted::Ended(CommitterStats::default())),
+            log: Mutex::new(LogCounted::Ended(LogWriterStats::default())),
             durable: watch::Sender::default(),
             read_only: OnceLock::new(),
             is_stopping: AtomicBool::new(false),
@@ -223,14 +223,14 @@ impl Status {
 
     /// Lets go of the log, which is about to end.
     pub fn forget_log(&self) {
-        let stats = CommitterStats {
+        let stats = LogWriterStats {
             queue_bytes: 0,
             ..self.log_stats()
         };
         *self.log() = LogCounted::Ended(stats);
     }
 
-    fn log_stats(&self) -> CommitterStats {
+    fn log_stats(&self) -> LogWriterStats {
         let read = match &*self.log() {
             LogCounted::Running(read) => read.clone(),
             LogCounted::Ended(stats) => return *stats,
@@ -243,7 +243,7 @@ impl Status {
         let fanout = &self.fanout;
         DatabaseStats {
             transactions: self.transactions.load(Ordering::Relaxed),
-            durable_offset: log.durable_offset.get(),
+            durable_offset: log.committed_offset.get(),
             log_bytes: log.log_bytes,
             log_syncs: log.syncs,
             log_queue_bytes: log.queue_bytes as u64,

@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use lightcone_engine::Datastore;
 use lightcone_host::ModuleInstance;
-use lightcone_log::{Committer, LogOffset};
+use lightcone_log::{LogOffset, LogWriter};
 use lightcone_types::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
@@ -62,7 +62,7 @@ pub(crate) struct Writer {
     pub datastore: Datastore,
     pub instance: Box<dyn ModuleInstance>,
     pub module: Arc<Module>,
-    pub committer: Arc<Committer>,
+    pub committer: Arc<LogWriter>,
     pub fanout: SyncSender<FanoutItem>,
     pub used_batches: Receiver<Box<Batch>>,
     pub held: Arc<Held>,

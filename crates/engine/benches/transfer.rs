@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use lightcone_engine::{CommitOutput, Datastore, RangeBounds, RowBuffer};
-use lightcone_log::{Epoch, Frame, Log, LogOffset, MemoryLog};
+use lightcone_log::{Epoch, Frame, LocalLog, Log, LogOffset, LogOptions, MemoryLog};
 use lightcone_schema::raw::{RawModuleDef, RawModuleDefV10};
 use lightcone_schema::{
     ColumnDef, IndexAlgorithm, IndexDef, ModuleDef, TableAccess, TableDef, UniqueConstraintDef,
@@ -351,7 +351,9 @@ fn recovery() {
         .write_to(&store, LogOffset::FIRST)
         .expect("a snapshot");
     line("snapshot of 1,000,000 rows", start.ms(), "ms");
-    let mut log = MemoryLog::retaining();
+    let directory = tempfile::tempdir().expect("a directory");
+    let (mut log, _) =
+        LocalLog::open(directory.path(), LogOptions::default()).expect("an empty directory");
     let mut generated = Vec::new();
     for first_offset in (0..1_000_000).step_by(100) {
         bench.output.clear();
@@ -372,7 +374,7 @@ fn recovery() {
                 .expect("the record fits"));
         }
         log.append(
-            Epoch::new(0),
+            Epoch::FIRST,
             Frame {
                 first_offset: LogOffset::new(first_offset),
                 count: 100,
@@ -381,6 +383,7 @@ fn recovery() {
         )
         .expect("appended");
     }
+    log.sync().expect("synced");
     let start = Watch::start();
     let (datastore, report) =
         Datastore::recover(Path::new("."), &mut store, &log).expect("recovered");

@@ -5,13 +5,22 @@ use lightcone_log::LogOffset;
 use crate::datastore::Datastore;
 use crate::record::{Record, Records};
 use crate::recovery::Replayer;
+use crate::system::system_tables;
 
-/// Log payloads: decoding ends, and applying never panics.
+/// Log payloads: decoding records and their rows ends, and applying never panics.
 pub fn fuzz_log_payload(data: &[u8]) {
     let mut transactions = 0;
+    let schemas = system_tables();
     for record in Records::new(data) {
         match record {
-            Ok(Record::Transaction(_) | Record::Transaction1(_)) => transactions += 1,
+            Ok(Record::Transaction(groups) | Record::Transaction1(groups)) => {
+                transactions += 1;
+                for group in &groups {
+                    let schema = schemas.iter().find(|schema| schema.id == group.table);
+                    // An error ends them.
+                    schema.map(|schema| group.entries(schema).last());
+                }
+            }
             Ok(Record::Clock(_)) => {}
             Err(_) => return,
         }

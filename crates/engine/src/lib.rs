@@ -8,6 +8,7 @@
 
 #[macro_use]
 mod row_of_fields;
+mod apply;
 mod backfill;
 mod catalog;
 mod commit;
@@ -49,7 +50,7 @@ pub use recovery::{RecoveryReport, Replayer};
 pub use row_buffer::RowBuffer;
 pub use scan::Scan;
 pub use schedule::{ScheduleAt, ScheduleChange, ScheduleKey};
-pub use snapshot::DatastoreSnapshot;
+pub use snapshot::{DatastoreSnapshot, TableHash};
 pub use system::{
     system_tables, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID, ST_MODULE_ID, ST_SEQUENCE_ID,
     ST_TABLE_ID, ST_VAR_ID, SYSTEM_INDEX_ID_MAX, SYSTEM_TABLE_ID_MAX,

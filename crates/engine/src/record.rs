@@ -4,7 +4,11 @@
 //! ("put": it replaces the row with the same key), and a deleted row as its key. The groups of a record are applied one after
 //! the other: rows of the catalog, then that a table is to be as the catalog says, then its rows.
 
-use lightcone_types::TableId;
+use lightcone_schema::TableSchema;
+use lightcone_types::bsatn::decode_value;
+use lightcone_types::{
+    AlgebraicType, AlgebraicValue, ColId, DecodeError, Reader, TableId, Typespace,
+};
 
 /// First byte of a transaction record of the first version: tables are made those of the catalog between its rows and all others,
 /// and keys are those of the first unique index. Not written any more.
@@ -58,6 +62,84 @@ pub struct Group<'a> {
     pub row_count: u32,
     /// Rows or points back to back; they delimit themselves.
     pub rows: &'a [u8],
+}
+
+impl<'a> Group<'a> {
+    /// The values of the rows or keys of the group, for a table that is as `schema` says: what others are told of a change needs no
+    /// tables. Kinds without rows have none.
+    pub fn entries(&self, schema: &TableSchema) -> Entries<'a> {
+        let (columns, left) = match self.kind {
+            GroupKind::Schema | GroupKind::Copy => (Some(Vec::new()), 0),
+            GroupKind::DeleteByKey => {
+                let columns = self.key_columns(schema).unwrap_or_default().iter();
+                let columns = columns.map(|column| Some(schema.column(*column)?.ty.clone()));
+                let columns: Option<Vec<AlgebraicType>> = columns.collect();
+                (
+                    columns.filter(|columns| !columns.is_empty()),
+                    self.row_count,
+                )
+            }
+            _ => {
+                let columns = schema.columns.iter().map(|column| column.ty.clone());
+                (Some(columns.collect()), self.row_count)
+            }
+        };
+        Entries {
+            columns,
+            left,
+            rows: Reader::new(self.rows),
+        }
+    }
+
+    /// The columns of the index by whose keys rows are named, in its order. Keys are equal if the index has it so, which is not always
+    /// bit by bit (01 §1.6.2).
+    pub fn key_columns<'s>(&self, schema: &'s TableSchema) -> Option<&'s [ColId]> {
+        let index = match self.index {
+            Some(position) => schema.indexes.get(position),
+            None => schema.indexes.iter().find(|index| index.unique),
+        };
+        Some(index.filter(|index| index.unique)?.algorithm.columns())
+    }
+}
+
+/// The values of one row or key after the other. An error is the last.
+pub struct Entries<'a> {
+    /// None if the table has no such index.
+    columns: Option<Vec<AlgebraicType>>,
+    left: u32,
+    rows: Reader<'a>,
+}
+
+impl Entries<'_> {
+    fn read(&mut self) -> Result<Vec<AlgebraicValue>, DecodeError> {
+        let columns = self.columns.as_ref();
+        let columns = columns.ok_or_else(|| DecodeError::other("the table has no such index"))?;
+        if columns.is_empty() {
+            self.rows.count_empty_value()?;
+        }
+        let typespace = Typespace::default();
+        let mut values = Vec::with_capacity(columns.len());
+        for ty in columns {
+            values.push(decode_value(&typespace, ty, &mut self.rows)?);
+        }
+        match self.rows.remaining().len() {
+            bytes if bytes > 0 && self.left == 0 => Err(DecodeError::extra_bytes(bytes)),
+            _ => Ok(values),
+        }
+    }
+}
+
+impl Iterator for Entries<'_> {
+    type Item = Result<Vec<AlgebraicValue>, DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        let read = self.read();
+        if read.is_err() {
+            self.left = 0;
+        }
+        Some(read)
+    }
 }
 
 /// One record of a payload.

@@ -34,7 +34,7 @@ fn open(storage: &SimStorage) -> Result<Database, RecoveryError> {
         segment_bytes: 9000,
         ..LogOptions::default()
     };
-    let (log, _) = LocalLog::open_on(shared.clone(), &database().join("log"), options, EPOCH)?;
+    let (log, _) = LocalLog::open_on(shared.clone(), &database().join("log"), options)?;
     let mut snapshots = SnapshotStore::open_on(shared, &database().join("snapshots"))?;
     let (datastore, _) = Datastore::recover(database(), &mut snapshots, &log)?;
     Ok(Database {

@@ -29,7 +29,7 @@ fn open(storage: &SimStorage) -> Result<(Datastore, SnapshotStore, LocalLog), St
         ..LogOptions::default()
     };
     let text = |error: &dyn std::fmt::Display| error.to_string();
-    let log = LocalLog::open_on(shared.clone(), &database().join("log"), options, EPOCH);
+    let log = LocalLog::open_on(shared.clone(), &database().join("log"), options);
     let (log, _) = log.map_err(|error| text(&error))?;
     let snapshots = SnapshotStore::open_on(shared, &database().join("snapshots"));
     let mut snapshots = snapshots.map_err(|error| text(&error))?;

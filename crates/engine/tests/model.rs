@@ -3,16 +3,21 @@
 mod common;
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use common::*;
+use lightcone_engine::record::{Group, GroupKind, Record, Records};
 use lightcone_engine::{
     CommitOutput, Datastore, DatastoreError, RangeBounds, Replayer, RowBuffer, Scan,
 };
-use lightcone_log::{Epoch, Frame, Log, LogOffset, MemoryLog};
-use lightcone_schema::ModuleDef;
+use lightcone_log::{Epoch, Frame, LocalLog, Log, LogOffset, LogOptions};
+use lightcone_schema::{ModuleDef, TableSchema};
 use lightcone_snapshot::SnapshotStore;
+use lightcone_storage::sim::SimStorage;
 use lightcone_table::DeltaKind;
+use lightcone_types::bsatn::encode_value;
 use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, TableId};
 use proptest::prelude::*;
 use proptest::sample::Index as Pick;
@@ -569,6 +574,121 @@ fn replayed(payloads: &[Vec<u8>]) -> Datastore {
     replayer.finish().expect("a good catalog")
 }
 
+/// A log with these records, so many in a frame.
+fn log_of(payloads: &[Vec<u8>], in_a_frame: usize) -> LocalLog {
+    let options = LogOptions {
+        preallocate: false,
+        ..LogOptions::default()
+    };
+    let storage = Arc::new(SimStorage::new(1));
+    let (mut log, _) = LocalLog::open_on(storage, Path::new("log"), options).expect("a new log");
+    let mut first_offset = LogOffset::FIRST;
+    for frame in payloads.chunks(in_a_frame) {
+        let pieces: Vec<&[u8]> = frame.iter().map(|payload| &payload[..]).collect();
+        let frame = Frame {
+            first_offset,
+            count: frame.len() as u32,
+            payload: &pieces,
+        };
+        log.append(Epoch::FIRST, frame).expect("appended");
+        first_offset += pieces.len() as u64;
+    }
+    log.sync().expect("synced");
+    log
+}
+
+/// The bytes of each value of a row; values that are no numbers are not equal to themselves.
+type Row = Vec<Vec<u8>>;
+type Followed = BTreeMap<TableId, Vec<Row>>;
+
+fn values(group: &Group<'_>, schema: &TableSchema) -> Vec<Row> {
+    let bytes = |value: V| {
+        let mut bytes = Vec::new();
+        encode_value(&value, &mut bytes);
+        bytes
+    };
+    let entries = group.entries(schema);
+    let rows = entries.map(|values| values.expect("the rows fit the schema"));
+    rows.map(|row| row.into_iter().map(bytes).collect())
+        .collect()
+}
+
+/// The same of all numbers that an index of one column takes for equal (01 §1.6.2).
+fn one_float(bytes: &[u8]) -> Vec<u8> {
+    let number = f64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+    let number = match number.is_nan() {
+        true => f64::NAN,
+        false => number + 0.0,
+    };
+    number.to_le_bytes().to_vec()
+}
+
+/// Makes the changes of groups of one table.
+fn follow(rows: &mut Vec<Row>, groups: &[Group<'_>], schema: &TableSchema) {
+    for group in groups {
+        let gone = values(group, schema);
+        let columns = group.key_columns(schema).unwrap_or_default();
+        // Equal keys are the same then.
+        let normal = |key: Row| match columns {
+            [column] if schema.columns[usize::from(column.0)].ty == T::F64 => {
+                vec![one_float(&key[0])]
+            }
+            _ => key,
+        };
+        let key = |row: &Row| {
+            let values = columns.iter().map(|column| &row[usize::from(column.0)]);
+            normal(values.cloned().collect())
+        };
+        match group.kind {
+            GroupKind::DeleteByKey => {
+                let gone: Vec<Row> = gone.into_iter().map(normal).collect();
+                rows.retain(|row| !gone.contains(&key(row)));
+            }
+            GroupKind::DeleteRow => rows.retain(|row| !gone.contains(row)),
+            GroupKind::Put => rows.retain(|row| !gone.iter().any(|gone| key(gone) == key(row))),
+            _ => {}
+        }
+    }
+    for group in groups {
+        if matches!(group.kind, GroupKind::Insert | GroupKind::Put) {
+            rows.extend(values(group, schema));
+        }
+    }
+}
+
+/// The rows of all tables, by nothing but records and schemas.
+fn followed(payloads: &[Vec<u8>], datastore: &Datastore) -> Followed {
+    let mut tables = Followed::new();
+    for record in payloads.iter().flat_map(|payload| Records::new(payload)) {
+        let Record::Transaction(groups) = record.expect("a record") else {
+            continue;
+        };
+        for groups in groups.chunk_by(|a, b| a.table == b.table) {
+            let schema = datastore.schema(groups[0].table).expect("it is there");
+            follow(tables.entry(schema.id).or_default(), groups, schema);
+        }
+    }
+    tables
+}
+
+/// The rows that a table has.
+fn rows_of(datastore: &Datastore, schema: &TableSchema) -> Vec<Row> {
+    let (mut rows, mut row_count) = (Vec::new(), 0);
+    let table = datastore.table(schema.id).expect("it is there");
+    table.rows().for_each(|_, row| {
+        rows.extend_from_slice(row);
+        row_count += 1;
+    });
+    let group = Group {
+        table: schema.id,
+        kind: GroupKind::Insert,
+        index: None,
+        row_count,
+        rows: &rows,
+    };
+    values(&group, schema)
+}
+
 proptest! {
     #![proptest_config(config(50))]
 
@@ -580,6 +700,7 @@ proptest! {
         }
         let mut copy = replayed(&run.payloads);
         assert_same(&run.datastore, &copy);
+        prop_assert_eq!(run.datastore.snapshot().hashes(), copy.snapshot().hashes());
         run.issue(&mut copy);
     }
 
@@ -596,19 +717,13 @@ proptest! {
                 snapshot.write_to(&store, LogOffset::new(run.payloads.len() as u64)).expect("a snapshot");
             }
         }
-        let mut log = MemoryLog::retaining();
-        // Some transactions share a frame.
-        let mut offset = LogOffset::FIRST;
-        for pair in run.payloads.chunks(2) {
-            let pieces: Vec<&[u8]> = pair.iter().map(|payload| &payload[..]).collect();
-            log.append(Epoch::new(0), Frame { first_offset: offset, count: pair.len() as u32, payload: &pieces }).expect("appended");
-            offset += pair.len() as u64;
-        }
+        let log = log_of(&run.payloads, 2);
         let mut store = SnapshotStore::open(directory.path()).expect("the store");
         let (mut copy, report) = Datastore::recover(Path::new("test"), &mut store, &log).expect("recovered");
         prop_assert_eq!(report.next_offset.get(), run.payloads.len() as u64);
         prop_assert!(report.snapshot_offset.is_some());
         assert_same(&run.datastore, &copy);
+        prop_assert_eq!(run.datastore.snapshot().hashes(), copy.snapshot().hashes());
         run.issue(&mut copy);
         // The recovered database goes on like the old one.
         run.payloads.clear();
@@ -625,5 +740,51 @@ proptest! {
             transaction.ops.retain(|(table, _)| def().tables[*table].sequences.is_empty());
             run.transaction(&transaction);
         }
+    }
+
+    #[test]
+    fn records_and_schemas_are_enough_to_follow(transactions in transactions()) {
+        let mut run = start();
+        for transaction in &transactions {
+            run.transaction(transaction);
+        }
+        let mut followed = followed(&run.payloads, &run.datastore);
+        for schema in run.datastore.schemas() {
+            let mut expected = rows_of(&run.datastore, schema);
+            let mut found = followed.remove(&schema.id).unwrap_or_default();
+            expected.sort();
+            found.sort();
+            prop_assert_eq!(found, expected, "{}", schema.name);
+        }
+    }
+
+    #[test]
+    fn any_moment_of_the_past_is_found_again(transactions in transactions(), snapshot_at in any::<Pick>(), end in any::<Pick>()) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut run = start();
+        let mut pasts = vec![run.datastore.snapshot().hashes()];
+        let snapshot_at = snapshot_at.index(transactions.len());
+        for (number, transaction) in transactions.iter().enumerate() {
+            run.transaction(transaction);
+            if pasts.len() < run.payloads.len() {
+                pasts.push(run.datastore.snapshot().hashes());
+            }
+            if number == snapshot_at {
+                let store = SnapshotStore::open(directory.path()).expect("a new store");
+                let snapshot = run.datastore.snapshot();
+                snapshot.write_to(&store, LogOffset::new(run.payloads.len() as u64)).expect("a snapshot");
+            }
+        }
+        // Three transactions in a frame: the end is mostly inside of one.
+        let log = log_of(&run.payloads, 3);
+        let end = 1 + end.index(pasts.len());
+        let mut store = SnapshotStore::open(directory.path()).expect("the store");
+        let recovered = Datastore::recover_until(Path::new("test"), &mut store, &log, LogOffset::new(end as u64));
+        let (mut past, report) = recovered.expect("recovered");
+        prop_assert_eq!(report.next_offset.get(), end as u64);
+        prop_assert_eq!(&past.snapshot().hashes(), &pasts[end - 1]);
+        let beyond = LogOffset::new(run.payloads.len() as u64 + 1);
+        let beyond = Datastore::recover_until(Path::new("test"), &mut store, &log, beyond);
+        prop_assert!(beyond.is_err(), "the log does not reach so far");
     }
 }

@@ -1,20 +1,21 @@
 //! Logs that earlier versions wrote are read as they were meant.
 //!
-//! `fixtures/log-records-1` was written by the last version that had no records of schema changes, with `WRITE_FIXTURE` set to
-//! that directory: the transactions of [`live`].
+//! Both fixtures have the transactions of [`live`]. `fixtures/log-records-1` was written by the last version that had no records of
+//! schema changes; `fixtures/log-format-1`, in small segments and not closed, by the last one that wrote segments of format 1.
 
 mod common;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use common::*;
 use lightcone_engine::{CommitOutput, Datastore};
-use lightcone_log::{Epoch, Frame, LocalLog, Log, LogOffset, LogOptions};
+use lightcone_log::{Frame, LocalLog, Log, LogError, LogOffset, LogOptions};
 use lightcone_schema::ModuleDef;
 use lightcone_snapshot::SnapshotStore;
+use lightcone_storage::sim::SimStorage;
 use lightcone_types::{AlgebraicType as T, AlgebraicValue as V};
 
-const EPOCH: Epoch = Epoch::new(1);
 const TRANSACTIONS: u64 = 40;
 
 fn definition() -> ModuleDef {
@@ -82,8 +83,8 @@ fn transaction(datastore: &mut Datastore, number: u64) {
     }
 }
 
-/// Runs all transactions and gives the record of each to `take`.
-fn live(mut take: impl FnMut(u64, &[u8])) -> Datastore {
+/// A database with all transactions.
+fn live() -> Datastore {
     let mut datastore = creating(&definition());
     for number in 0..TRANSACTIONS {
         if number > 0 {
@@ -92,53 +93,118 @@ fn live(mut take: impl FnMut(u64, &[u8])) -> Datastore {
         transaction(&mut datastore, number);
         let mut output = CommitOutput::default();
         assert!(datastore.commit(&mut output).expect("the record fits"));
-        take(number, &output.records);
     }
     datastore
 }
 
-fn open(directory: &Path) -> LocalLog {
+/// The segments of a fixture, on a disk of their own.
+fn fixture(name: &str) -> SimStorage {
+    let storage = SimStorage::new(1);
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    for file in std::fs::read_dir(fixtures.join(name)).expect("the fixture is there") {
+        let path = file.expect("a file").path();
+        let bytes = std::fs::read(&path).expect("it can be read");
+        storage.put_file(&in_log(&path), bytes);
+    }
+    storage
+}
+
+fn in_log(path: &Path) -> PathBuf {
+    Path::new("data/log").join(path.file_name().expect("a file has a name"))
+}
+
+fn open(storage: &SimStorage) -> Result<LocalLog, LogError> {
     let options = LogOptions {
-        segment_bytes: 1 << 16,
+        segment_bytes: 1 << 13,
         preallocate: false,
         ..LogOptions::default()
     };
-    LocalLog::open(directory, options, EPOCH)
-        .expect("the log opens")
-        .0
+    let storage = Arc::new(storage.clone());
+    LocalLog::open_on(storage, Path::new("data/log"), options).map(|(log, _)| log)
 }
 
-fn write(directory: &Path) {
-    let mut log = open(directory);
-    live(|number, records| {
-        let frame = Frame {
-            first_offset: LogOffset::new(number),
-            count: 1,
-            payload: &[records],
-        };
-        log.append(EPOCH, frame).expect("it is written");
-    });
-    log.sync().expect("it is durable");
-    log.close().expect("it is closed");
+fn segments(storage: &SimStorage) -> Vec<PathBuf> {
+    let mut segments = storage.files();
+    segments.retain(|path| path.extension().is_some_and(|e| e == "segment"));
+    segments.sort();
+    segments
+}
+
+fn recover(storage: &SimStorage, log: &LocalLog) -> Datastore {
+    let storage = Arc::new(storage.clone());
+    let snapshots = SnapshotStore::open_on(storage, Path::new("data/snapshots"));
+    let mut snapshots = snapshots.expect("there are none");
+    let recovered = Datastore::recover(Path::new("data"), &mut snapshots, log);
+    let (datastore, report) = recovered.expect("old logs are read");
+    assert_eq!(report.replayed, log.tail().next_offset.get());
+    datastore
 }
 
 #[test]
 fn records_of_version_1_are_read() {
-    if let Some(directory) = std::env::var_os("WRITE_FIXTURE") {
-        return write(Path::new(&directory));
+    let storage = fixture("log-records-1");
+    let log = open(&storage).expect("the log opens");
+    assert_eq!(log.tail().next_offset, LogOffset::new(TRANSACTIONS));
+    assert_same(&recover(&storage, &log), &live());
+}
+
+#[test]
+fn segments_of_format_1_are_read_and_the_log_goes_on_in_format_2() {
+    let mut storage = fixture("log-format-1");
+    let mut expected = live();
+    for number in TRANSACTIONS..TRANSACTIONS + 20 {
+        // Each time it is opened anew, also by a power failure.
+        storage = storage.crash(number);
+        let mut log = open(&storage).expect("the log opens");
+        assert_eq!(log.tail().next_offset, LogOffset::new(number));
+        assert_same(&recover(&storage, &log), &expected);
+        expected.begin();
+        transaction(&mut expected, number);
+        let mut output = CommitOutput::default();
+        assert!(expected.commit(&mut output).expect("the record fits"));
+        let frame = Frame {
+            first_offset: LogOffset::new(number),
+            count: 1,
+            payload: &[&output.records],
+        };
+        log.append(log.tail().epoch, frame).expect("it is written");
+        log.sync().expect("it is durable");
     }
-    let directory = tempfile::tempdir().expect("a directory");
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/log-records-1");
-    let log = directory.path().join("log");
-    std::fs::create_dir(&log).expect("a directory");
-    for file in std::fs::read_dir(fixture).expect("the fixture is there") {
-        let file = file.expect("a file");
-        std::fs::copy(file.path(), log.join(file.file_name())).expect("it is copied");
+    let version = |path: &PathBuf| storage.file(path).expect("a file")[8];
+    let versions: Vec<u8> = segments(&storage).iter().map(version).collect();
+    assert!(versions.is_sorted() && versions.starts_with(&[1, 1]) && versions.ends_with(&[2, 2]));
+    // Readers go over the border, and the old part can be cut.
+    let mut log = open(&storage).expect("the log opens");
+    let mut reader = log.feed().read(LogOffset::new(5)).expect("it is there");
+    let mut offset = LogOffset::new(5);
+    while let Some(frame) = reader.next().expect("it is intact") {
+        assert_eq!(frame.first_offset, offset);
+        offset += 1;
     }
-    let snapshots = directory.path().join("snapshots");
-    let mut snapshots = SnapshotStore::open(&snapshots).expect("there are none");
-    let recovered = Datastore::recover(directory.path(), &mut snapshots, &open(&log));
-    let (recovered, report) = recovered.expect("old records are read");
-    assert_eq!(report.replayed, TRANSACTIONS);
-    assert_same(&recovered, &live(|_, _| {}));
+    assert_eq!(offset, LogOffset::new(TRANSACTIONS + 20));
+    log.truncate_from(LogOffset::new(3)).expect("it is cut");
+    drop(log);
+    let log = open(&storage.crash(1)).expect("the log opens");
+    assert_eq!(log.tail().next_offset, LogOffset::new(3));
+}
+
+#[test]
+fn damage_in_segments_of_format_1_is_found() {
+    let whole = fixture("log-format-1");
+    let path = &segments(&whole)[1];
+    let intact = whole.file(path).expect("a file");
+    for byte in (0..112).chain(4096..intact.len()) {
+        let mut bytes = intact.clone();
+        bytes[byte] ^= 1 << (byte % 8);
+        whole.put_file(path, bytes);
+        let found = open(&whole.crash(1)).and_then(|log| {
+            let mut reader = log.feed().read(LogOffset::FIRST)?;
+            while reader.next()?.is_some() {}
+            Ok(())
+        });
+        assert!(
+            matches!(found, Err(LogError::Damaged { ref file, .. }) if file == path),
+            "byte {byte}: {found:?}"
+        );
+    }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use criterion::{criterion_group, criterion_main, BenchmarkId, Criterion, Throughput};
 use lightcone_log::{
-    Committer, CommitterOptions, Epoch, Frame, LocalLog, Log, LogOffset, LogOptions, MemoryLog,
+    Epoch, Frame, LocalLog, Log, LogOffset, LogOptions, LogWriter, LogWriterOptions, MemoryLog,
 };
 
 /// About what one transfer logs.
@@ -30,7 +30,7 @@ fn append_and_sync(criterion: &mut Criterion) {
                 preallocate,
                 ..LogOptions::default()
             };
-            let mut log = LocalLog::open(&directory, options, EPOCH).expect("a log").0;
+            let mut log = LocalLog::open(&directory, options).expect("a log").0;
             group.throughput(Throughput::Elements(transactions.into()));
             let id = BenchmarkId::new(
                 if preallocate {
@@ -66,13 +66,13 @@ fn committer(criterion: &mut Criterion) {
         let directory = fresh("bench-committer");
         let log: Box<dyn Log> = match disk {
             true => Box::new(
-                LocalLog::open(&directory, LogOptions::default(), EPOCH)
+                LocalLog::open(&directory, LogOptions::default())
                     .expect("a log")
                     .0,
             ),
             false => Box::new(MemoryLog::new()),
         };
-        let committer = Committer::spawn(log, CommitterOptions::default(), Box::new(|_| {}));
+        let committer = LogWriter::spawn(log, LogWriterOptions::default(), Box::new(|_| {}));
         let mut offset = LogOffset::FIRST;
         let batches = 100u64;
         group.throughput(Throughput::Elements(batches * 64));
@@ -87,11 +87,11 @@ fn committer(criterion: &mut Criterion) {
                     let mut payload = committer.take_buffer();
                     payload.resize(64 * RECORD_BYTES, 1);
                     committer
-                        .submit(offset, 64, payload)
+                        .propose(offset, 64, payload)
                         .expect("the log takes it");
                     offset += 64;
                 }
-                committer.wait_durable(offset).expect("the disk works");
+                committer.wait_committed(offset).expect("the disk works");
                 committer.trim(offset);
             })
         });
@@ -106,7 +106,7 @@ fn recover(criterion: &mut Criterion) {
     let directory = fresh("bench-recover");
     let transactions = 1_000_000u64;
     {
-        let mut log = LocalLog::open(&directory, LogOptions::default(), EPOCH)
+        let mut log = LocalLog::open(&directory, LogOptions::default())
             .expect("a log")
             .0;
         let record = vec![0x5a; RECORD_BYTES * 64];
@@ -127,8 +127,7 @@ fn recover(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(transactions));
     group.bench_function("open and read 1,000,000 transactions", |bencher| {
         bencher.iter(|| {
-            let (log, recovery) =
-                LocalLog::open(&directory, LogOptions::default(), EPOCH).expect("a log");
+            let (log, recovery) = LocalLog::open(&directory, LogOptions::default()).expect("a log");
             let mut reader = log.read(LogOffset::FIRST).expect("the start is there");
             let mut bytes = 0;
             while let Some(frame) = reader.next().expect("no damage") {

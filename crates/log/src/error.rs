@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use lightcone_storage::{FilePosition, LogOffset};
 
-use crate::epoch::Epoch;
+use crate::chain::Epoch;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
@@ -65,6 +65,28 @@ pub enum LogError {
         /// After the newest.
         next: LogOffset,
     },
+
+    /// A reader was so slow that what it needs next was trimmed.
+    #[error("a reader of the log needs transaction {wanted}, but the log begins with {oldest} by now: the reader was too slow, and the log does not wait longer for readers. Begin anew with a snapshot. [LC0511]")]
+    LeftBehind {
+        wanted: LogOffset,
+        oldest: LogOffset,
+    },
+
+    /// What a reader had read was removed.
+    #[error("a reader of the log had read up to transaction {offset} (exclusive), and what it read was cut away from the log: a newer leader has other transactions in their place. Begin anew with a snapshot. [LC0512]")]
+    CutAway { offset: LogOffset },
+
+    #[error("the log cannot be cut before transaction {offset}, which is inside of a frame: frames are exchanged as a whole. Cut before {first_offset} or {next_offset}. [LC0513]")]
+    InsideFrame {
+        offset: LogOffset,
+        first_offset: LogOffset,
+        next_offset: LogOffset,
+    },
+
+    /// There is nothing more to read.
+    #[error("the log has been shut down [LC0510]")]
+    Closed,
 
     /// The thread that writes the log panicked.
     #[error(

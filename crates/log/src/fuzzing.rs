@@ -7,15 +7,15 @@ use lightcone_storage::sim::SimStorage;
 use lightcone_storage::LogOffset;
 
 use crate::format::segment_name;
-use crate::{repair_on, Epoch, Frame, LocalLog, Log, LogError, LogOptions};
+use crate::{repair_on, Epoch, Frame, LocalLog, Log, LogError, LogHash, LogOptions};
 
 /// Above every epoch that a fuzzer writes.
 const EPOCH: Epoch = Epoch::new(u64::MAX);
 
-/// Takes `data` as the only segment of a log: opens, reads, repairs it, opens again and appends.
+/// Takes `data` as the only segment of a log: opens, reads, repairs it, opens again, appends, and cuts it.
 ///
 /// # Panics
-/// If damage remains after a repair, or the log takes nothing after it.
+/// If damage remains after a repair, or the log takes nothing after it, or a cut leaves something else than what was before it.
 pub fn fuzz_segment(data: &[u8]) {
     let directory = Path::new("log");
     let storage = Arc::new(SimStorage::new(data.len() as u64));
@@ -27,7 +27,7 @@ pub fn fuzz_segment(data: &[u8]) {
         segment_bytes: 1 << 16,
         ..LogOptions::default()
     };
-    let open = || LocalLog::open_on(storage.clone(), directory, options.clone(), EPOCH);
+    let open = || LocalLog::open_on(storage.clone(), directory, options.clone());
     if let Ok((log, _)) = open() {
         read_all(&log).expect("a log that opens with one segment can be read");
     }
@@ -45,18 +45,44 @@ pub fn fuzz_segment(data: &[u8]) {
             };
             if log.append(EPOCH, frame).is_ok() {
                 log.sync().expect("nothing fails here");
-                assert_eq!(read_all(&log).expect("and read again"), before + 1);
+                let after = read_all(&log).expect("and read again");
+                assert_eq!(after[..before.len()], before);
+                assert_eq!(after.len(), before.len() + 1);
+                cut(log, &after);
+                let (reopened, _) = open().expect("a log that was cut opens");
+                assert_eq!(reopened.tail().epoch, EPOCH);
             }
         }
         Err(error) => panic!("a repaired log opens: {error}"),
     }
 }
 
-fn read_all(log: &LocalLog) -> Result<u64, LogError> {
-    let mut frames = 0;
-    let mut reader = log.read(log.tail().oldest_offset)?;
-    while reader.next()?.is_some() {
-        frames += 1;
+/// Where a frame ends, and the hash there.
+type FrameEnd = (LogOffset, LogHash);
+
+fn read_all(log: &LocalLog) -> Result<Vec<FrameEnd>, LogError> {
+    let mut ends = Vec::new();
+    let mut reader = log.feed().read(log.tail().oldest_offset)?;
+    while let Some(frame) = reader.next()? {
+        let end = frame.first_offset + u64::from(frame.count);
+        ends.push((end, frame.hash));
     }
-    Ok(frames)
+    Ok(ends)
+}
+
+/// Cuts a log in the middle.
+fn cut(mut log: LocalLog, ends: &[FrameEnd]) {
+    let (kept, gone) = ends.split_at(ends.len() / 2);
+    let mut reader = log.feed().read(log.tail().oldest_offset);
+    let reader = reader.as_mut().expect("it can be read");
+    while reader.next().expect("it can be read").is_some() {}
+    let at = kept
+        .last()
+        .map_or(log.tail().oldest_offset, |(end, _)| *end);
+    let tail = log.truncate_from(at).expect("a frame begins there");
+    assert_eq!((tail.next_offset, tail.epoch), (at, EPOCH));
+    assert_eq!(read_all(&log).expect("it can be read"), kept);
+    let read_on = reader.next().map(|frame| frame.is_some());
+    let is_told = matches!(read_on, Err(LogError::CutAway { .. }));
+    assert_eq!(is_told, !gone.is_empty(), "a reader hears of a cut");
 }

@@ -1,25 +1,24 @@
 //! The log in segment files of a local directory.
 
 use std::any::Any;
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lightcone_storage::{
     disk, write_all_at, write_zeros, File, FilePosition, LogOffset, OpenMode, Storage,
 };
 
-use crate::epoch::Epoch;
+use crate::chain::{Chain, Epoch, LogHash};
 use crate::error::LogError;
+use crate::feed::LogFeed;
 use crate::format::{
-    payload_checksum, segment_name, FrameHeader, SegmentHeader, FRAMES_START, FRAME_HEADER_BYTES,
+    segment_name, FrameHeader, SegmentHeader, FORMAT_VERSION, FRAMES_START, FRAME_HEADER_BYTES,
     PAYLOAD_BYTES_MAX,
 };
 use crate::log::{Frame, Log, Tail};
-use crate::prove::COPY_NAME;
-use crate::reader::{FrameReader, LocalSource};
-use crate::recovery::{recover, Found, Recovery};
-use crate::segment::{remove_if_there, Chain, Segment, SegmentPlace};
+use crate::prove::{replace, Cut, COPY_NAME};
+use crate::recovery::{recover, remove_cut_away, Found, Recovery};
+use crate::segment::{remove_if_there, Segment, SegmentPlace, SegmentReader};
 
 /// Keeps a second process out.
 pub(crate) const LOCK_NAME: &str = "lock";
@@ -66,36 +65,28 @@ pub struct LocalLog {
     storage: Arc<dyn Storage>,
     directory: PathBuf,
     options: LogOptions,
-    /// Oldest first; the last one is written to.
-    segments: VecDeque<Segment>,
+    feed: LogFeed,
+    /// The last one, which is written to.
+    segment: Arc<Segment>,
     file: Box<dyn File>,
     /// The place of the next frame.
-    position: FilePosition,
+    place: SegmentPlace,
     /// All before it in the last segment is durable.
     synced_position: FilePosition,
     /// The end of the last segment's file.
     file_end: FilePosition,
-    chain: Chain,
-    durable_offset: LogOffset,
     spare: Arc<Mutex<Spare>>,
     poison: Option<Arc<LogError>>,
-    /// The frames at the opening, for the first reader.
-    kept: Mutex<Option<Vec<u8>>>,
     _lock: Box<dyn Any + Send + Sync>,
 }
 
 impl LocalLog {
-    /// Opens the log in `directory` as the writer of `epoch`, or begins one. An epoch older than the log's is [`LogError::Fenced`];
-    /// a newer one is made durable.
+    /// Opens the log in `directory`, or begins one in [the first epoch](Epoch::FIRST).
     ///
     /// A torn tail is cut; any other damage is an error. What is not proven to be on the disk is written again: after a failed
     /// sync, reads may have come from the cache.
-    pub fn open(
-        directory: &Path,
-        options: LogOptions,
-        epoch: Epoch,
-    ) -> Result<(LocalLog, Recovery), LogError> {
-        LocalLog::open_on(disk(), directory, options, epoch)
+    pub fn open(directory: &Path, options: LogOptions) -> Result<(LocalLog, Recovery), LogError> {
+        LocalLog::open_on(disk(), directory, options)
     }
 
     /// As [`LocalLog::open`], on any storage.
@@ -103,7 +94,6 @@ impl LocalLog {
         storage: Arc<dyn Storage>,
         directory: &Path,
         options: LogOptions,
-        epoch: Epoch,
     ) -> Result<(LocalLog, Recovery), LogError> {
         storage
             .create_directory(directory)
@@ -114,52 +104,40 @@ impl LocalLog {
         }
         let found = match recover(&storage, directory, &options.database)? {
             Some(found) => found,
-            None => begin_log(&*storage, directory, &options, epoch)?,
+            None => begin_log(&*storage, directory, &options)?,
         };
-        let last = found
-            .segments
-            .last()
-            .expect("a log has at least one segment");
-        let file = storage
-            .open(&last.path, OpenMode::ReadWrite)
-            .map_err(LogError::io("open for writing", &last.path))?;
-        let file_end = file
-            .length()
-            .map(FilePosition::new)
-            .map_err(LogError::io("read the length of", &last.path))?;
-        let mut log = LocalLog {
+        let segment = found.segments.last();
+        let segment = segment.expect("a log has at least one segment").clone();
+        let (file, file_end) = open_last(&*storage, &segment)?;
+        let segments = found.segments.len();
+        let feed = LogFeed::new(storage.clone(), found.segments, found.end);
+        feed.keep(found.kept);
+        let log = LocalLog {
+            feed,
             storage,
             directory: directory.to_owned(),
             options,
+            segment,
             file,
-            position: found.end.position,
+            place: found.end,
             synced_position: found.end.position,
             file_end,
-            chain: found.end.chain,
-            durable_offset: found.end.chain.next_offset,
             spare: Arc::new(Mutex::new(Spare::None)),
             poison: None,
-            kept: Mutex::new(found.kept),
-            segments: found.segments.into(),
             _lock: lock,
         };
-        log.seal(epoch)?;
         let recovery = Recovery {
             tail: log.tail(),
             torn_bytes_cut: found.torn_bytes_cut,
             rewritten_bytes: found.rewritten_bytes,
-            segments: log.segments.len(),
+            segments,
         };
         Ok((log, recovery))
     }
 
     /// Frees the frames that were kept for the replay.
     pub fn forget_read(&mut self) {
-        *self.kept() = None;
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.feed.keep(None);
     }
 
     fn check_poison(&self) -> Result<(), LogError> {
@@ -175,21 +153,16 @@ impl LocalLog {
     fn poison(&mut self, cause: LogError) -> LogError {
         let cause = Arc::new(cause);
         self.poison = Some(cause.clone());
+        self.feed.end(Some(&cause));
         LogError::Poisoned { cause }
     }
 
-    fn last(&self) -> &Segment {
-        self.segments
-            .back()
-            .expect("a log has at least one segment")
-    }
-
     fn path(&self) -> &Path {
-        &self.last().path
+        &self.segment.path
     }
 
     fn check_epoch(&self, epoch: Epoch) -> Result<(), LogError> {
-        match self.chain.epoch {
+        match self.place.chain.epoch {
             current if epoch < current => Err(LogError::Fenced { epoch, current }),
             _ => Ok(()),
         }
@@ -200,42 +173,46 @@ impl LocalLog {
         let payload_bytes: usize = payload.iter().map(|part| part.len()).sum();
         let frame_bytes = (FRAME_HEADER_BYTES + payload_bytes) as u64;
         // A segment is named after its first transaction, so it must have one before the next begins.
-        let has_transactions = self.chain.next_offset > self.last().header.first_offset;
-        if has_transactions && self.position + frame_bytes > self.segment_end() {
+        let has_transactions = self.place.chain.next_offset > self.segment.header.start.next_offset;
+        if has_transactions && self.place.position + frame_bytes > self.segment_end() {
             self.rotate(epoch)?;
         }
-        if self.position - self.synced_position > PAYLOAD_BYTES_MAX as u64 {
+        if self.place.position - self.synced_position > PAYLOAD_BYTES_MAX as u64 {
             self.sync_now()?;
         }
+        let SegmentPlace { position, chain } = self.place;
+        let chain_after = chain.after(epoch, count, payload);
         let header = FrameHeader {
-            payload_checksum: payload_checksum(payload),
             payload_bytes: payload_bytes as u32,
             count,
-            unsynced_bytes: (self.position - self.synced_position) as u32,
-            first_offset: self.chain.next_offset,
+            unsynced_bytes: (position - self.synced_position) as u32,
+            first_offset: chain.next_offset,
             epoch,
-            previous_hash: self.chain.previous_hash,
+            hash: chain_after.hash,
+            checks_1: None,
         };
-        let (header_bytes, hash) = header.encode(self.last().header.salt, self.position);
+        let header_bytes = header.encode(self.segment.header.salt, position);
         let mut parts: Vec<&[u8]> = Vec::with_capacity(1 + payload.len());
         parts.push(&header_bytes);
         parts.extend_from_slice(payload);
-        write_all_at(&*self.file, &parts, self.position)
-            .map_err(LogError::io("write", self.path()))?;
-        self.position += frame_bytes;
-        self.chain = Chain {
-            next_offset: header
-                .next_offset()
-                .expect("`append` takes no frame that has no next offset"),
-            epoch,
-            previous_hash: hash,
+        write_all_at(&*self.file, &parts, position).map_err(LogError::io("write", self.path()))?;
+        self.place = SegmentPlace {
+            position: position + frame_bytes,
+            chain: chain_after,
         };
-        if self.position > self.file_end {
-            self.file_end = self.position;
+        if self.place.position > self.file_end {
+            self.file_end = self.place.position;
             self.extend()?;
         }
         self.prepare_spare();
         Ok(())
+    }
+
+    /// Writes a frame without transactions, durably.
+    fn write_mark(&mut self, epoch: Epoch) -> Result<(), LogError> {
+        self.write_frame(epoch, 0, &[])
+            .and_then(|()| self.sync_now())
+            .map_err(|error| self.poison(error))
     }
 
     fn segment_end(&self) -> FilePosition {
@@ -244,41 +221,38 @@ impl LocalLog {
 
     /// Writes zeros behind the frames, if the segment is to have them.
     fn extend(&mut self) -> Result<(), LogError> {
-        if !self.options.preallocate || self.position >= self.segment_end() {
+        let position = self.place.position;
+        if !self.options.preallocate || position >= self.segment_end() {
             return Ok(());
         }
-        let bytes = self.position.get().clamp(GROW_BYTES_MIN, GROW_BYTES_MAX);
-        let end = self.segment_end().min(self.position + bytes);
-        write_zeros(&*self.file, self.position, end)
-            .map_err(LogError::io("extend", self.path()))?;
+        let bytes = position.get().clamp(GROW_BYTES_MIN, GROW_BYTES_MAX);
+        let end = self.segment_end().min(position + bytes);
+        write_zeros(&*self.file, position, end).map_err(LogError::io("extend", self.path()))?;
         self.file_end = end;
         Ok(())
     }
 
     fn sync_now(&mut self) -> Result<(), LogError> {
-        if self.synced_position < self.position {
+        if self.synced_position < self.place.position {
             self.file
                 .sync_data()
                 .map_err(LogError::io("sync", self.path()))?;
-            self.synced_position = self.position;
+            self.synced_position = self.place.position;
+            self.feed.publish(self.place);
         }
-        self.durable_offset.advance_to(self.chain.next_offset);
         Ok(())
     }
 
     fn rotate(&mut self, epoch: Epoch) -> Result<(), LogError> {
         // They belong to the segment before.
         self.forget_read();
-        if self.position < self.file_end {
+        if self.place.position < self.file_end {
             // It only gives unused zeros back.
-            let _ = self.file.set_length(self.position.get());
+            let _ = self.file.set_length(self.place.position.get());
         }
         self.sync_now()?;
         let spare = {
-            let mut spare = self
-                .spare
-                .lock()
-                .unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
             match std::mem::replace(&mut *spare, Spare::None) {
                 Spare::Ready(file) => Some(file),
                 other => {
@@ -288,36 +262,61 @@ impl LocalLog {
             }
         };
         let header = SegmentHeader {
+            version: FORMAT_VERSION,
             database: self.options.database,
-            number: self.last().header.number + 1,
-            first_offset: self.chain.next_offset,
-            epoch: epoch.max(self.chain.epoch),
-            previous_hash: self.chain.previous_hash,
+            number: self.segment.header.number + 1,
+            start: Chain {
+                epoch: epoch.max(self.place.chain.epoch),
+                ..self.place.chain
+            },
             salt: self.storage.random_u64(),
             named_end: FRAMES_START,
+            cuts: self.segment.header.cuts,
         };
         let zeros_end = first_zeros_end(&self.options);
         let (segment, file, file_end) =
             begin_segment(&*self.storage, &self.directory, header, spare, zeros_end)?;
-        self.segments.push_back(segment);
+        self.feed.push(segment.clone());
+        self.segment = segment;
         self.file = file;
         self.file_end = file_end;
-        self.position = FRAMES_START;
+        self.place.position = FRAMES_START;
         self.synced_position = FRAMES_START;
         Ok(())
+    }
+
+    /// Ends the log at a place of `last`, and removes the segments behind it.
+    fn cut(
+        &mut self,
+        last: &Arc<Segment>,
+        place: SegmentPlace,
+        later: &[Arc<Segment>],
+    ) -> Result<(), LogError> {
+        let storage = self.storage.clone();
+        let cut = Cut {
+            epoch: self.place.chain.epoch,
+            // The last segment has the most.
+            cuts: self.segment.header.cuts + 1,
+        };
+        let (segment, end) = replace(&*storage, &self.directory, last, place, Some(cut))?;
+        // It is cut. A crash from here on leaves segments that opening removes.
+        (self.file, self.file_end) = open_last(&*storage, &segment)?;
+        self.segment = segment.clone();
+        self.place = end;
+        self.synced_position = end.position;
+        self.feed.cut(segment, end);
+        let later: Vec<PathBuf> = later.iter().map(|segment| segment.path.clone()).collect();
+        remove_cut_away(&*storage, &self.directory, &later)
     }
 
     /// Has the next segment filled with zeros once this one is half full. If that fails or is late, the next segment is extended in
     /// steps.
     fn prepare_spare(&mut self) {
-        if !self.options.preallocate || self.position.get() < self.options.segment_bytes / 2 {
+        if !self.options.preallocate || self.place.position.get() < self.options.segment_bytes / 2 {
             return;
         }
         {
-            let mut spare = self
-                .spare
-                .lock()
-                .unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
             if !matches!(*spare, Spare::None) {
                 return;
             }
@@ -329,9 +328,7 @@ impl LocalLog {
             let made = make_spare(&*storage, &path, bytes);
             // No second try: the log will meet a full disk itself.
             if let Ok(file) = made {
-                *place
-                    .lock()
-                    .unwrap_or_else(|poisoned| poisoned.into_inner()) = Spare::Ready(file);
+                *place.lock().unwrap_or_else(PoisonError::into_inner) = Spare::Ready(file);
             }
         };
         // Without a thread there is no spare segment, which costs time only.
@@ -339,6 +336,25 @@ impl LocalLog {
             .storage
             .run_in_background("log spare segment", Box::new(task));
     }
+}
+
+/// The place in a segment before the transaction with this offset.
+fn find_place(
+    storage: &dyn Storage,
+    segment: &Arc<Segment>,
+    offset: LogOffset,
+) -> Result<SegmentPlace, LogError> {
+    let mut reader = SegmentReader::open(storage, segment, None)?;
+    let first_offset = reader.skip_to(offset)?;
+    let next_offset = reader.chain.next_offset;
+    if next_offset > offset {
+        return Err(LogError::InsideFrame {
+            offset,
+            first_offset,
+            next_offset,
+        });
+    }
+    Ok(reader.place())
 }
 
 pub(crate) fn take_lock(
@@ -370,16 +386,19 @@ fn begin_log(
     storage: &dyn Storage,
     directory: &Path,
     options: &LogOptions,
-    epoch: Epoch,
 ) -> Result<Found, LogError> {
     let header = SegmentHeader {
+        version: FORMAT_VERSION,
         database: options.database,
         number: 0,
-        first_offset: options.first_offset,
-        epoch,
-        previous_hash: 0,
+        start: Chain {
+            next_offset: options.first_offset,
+            epoch: Epoch::FIRST,
+            hash: LogHash::default(),
+        },
         salt: storage.random_u64(),
         named_end: FRAMES_START,
+        cuts: 0,
     };
     let zeros_end = first_zeros_end(options);
     let (segment, _, _) = begin_segment(storage, directory, header, None, zeros_end)?;
@@ -392,6 +411,20 @@ fn begin_log(
     })
 }
 
+/// The file of the last segment, and its end.
+fn open_last(
+    storage: &dyn Storage,
+    segment: &Segment,
+) -> Result<(Box<dyn File>, FilePosition), LogError> {
+    let path = &segment.path;
+    let file = storage
+        .open(path, OpenMode::ReadWrite)
+        .map_err(LogError::io("open for writing", path))?;
+    let length = file.length();
+    let end = length.map_err(LogError::io("read the length of", path))?;
+    Ok((file, FilePosition::new(end)))
+}
+
 /// Writes a segment with only its header, and renames it once that is durable. Returns the end of its file, too.
 fn begin_segment(
     storage: &dyn Storage,
@@ -399,8 +432,8 @@ fn begin_segment(
     header: SegmentHeader,
     spare: Option<Box<dyn File>>,
     zeros_end: FilePosition,
-) -> Result<(Segment, Box<dyn File>, FilePosition), LogError> {
-    let path = directory.join(segment_name(header.first_offset));
+) -> Result<(Arc<Segment>, Box<dyn File>, FilePosition), LogError> {
+    let path = directory.join(segment_name(header.start.next_offset));
     let (source, file) = match spare {
         Some(file) => (directory.join(SPARE_NAME), file),
         None => {
@@ -426,7 +459,7 @@ fn begin_segment(
     storage
         .sync_directory(directory)
         .map_err(LogError::io("sync", directory))?;
-    Ok((Segment { path, header }, file, file_end))
+    Ok((Arc::new(Segment { path, header }), file, file_end))
 }
 
 /// Writes a file of zeros. It is synced in pieces, so that the log's own syncs do not wait for all of it.
@@ -451,10 +484,10 @@ impl Log for LocalLog {
             .payload
             .iter()
             .try_fold(0usize, |sum, part| sum.checked_add(part.len()));
-        let reason = if frame.first_offset != self.chain.next_offset {
+        let reason = if frame.first_offset != self.place.chain.next_offset {
             format!(
                 "it begins with transaction {}, but the next one is {}",
-                frame.first_offset, self.chain.next_offset
+                frame.first_offset, self.place.chain.next_offset
             )
         } else if frame.count == 0 || frame.first_offset.checked_add(frame.count.into()).is_none() {
             format!("it has {} transactions", frame.count)
@@ -473,41 +506,15 @@ impl Log for LocalLog {
         self.sync_now().map_err(|error| self.poison(error))
     }
 
-    fn read(&self, from_offset: LogOffset) -> Result<FrameReader, LogError> {
-        let tail = self.tail();
-        if from_offset < tail.oldest_offset || from_offset > tail.next_offset {
-            return Err(LogError::OutOfRange {
-                wanted: from_offset,
-                oldest: tail.oldest_offset,
-                next: tail.next_offset,
-            });
-        }
-        let first = self
-            .segments
-            .partition_point(|segment| segment.header.first_offset <= from_offset)
-            .max(1)
-            - 1;
-        let segments = self.segments.iter().skip(first).cloned().collect();
-        let source = LocalSource::new(
-            self.storage.clone(),
-            segments,
-            from_offset,
-            SegmentPlace {
-                position: self.position,
-                chain: self.chain,
-            },
-            self.kept().take(),
-        )?;
-        Ok(FrameReader::new(Box::new(source)))
+    fn feed(&self) -> LogFeed {
+        self.feed.clone()
     }
 
-    fn seal(&mut self, epoch: Epoch) -> Result<Tail, LogError> {
+    fn raise_epoch(&mut self, epoch: Epoch) -> Result<Tail, LogError> {
         self.check_poison()?;
         self.check_epoch(epoch)?;
-        if epoch > self.chain.epoch {
-            self.write_frame(epoch, 0, &[])
-                .and_then(|()| self.sync_now())
-                .map_err(|error| self.poison(error))?;
+        if epoch > self.place.chain.epoch {
+            self.write_mark(epoch)?;
         }
         Ok(self.tail())
     }
@@ -516,12 +523,12 @@ impl Log for LocalLog {
         self.check_poison()?;
         let mut removed = 0;
         // Oldest first: a crash leaves no gap.
-        while self.segments.len() > 1 && self.segments[1].header.first_offset <= before_offset {
-            let path = self.segments[0].path.clone();
-            self.storage
-                .remove(&path)
-                .map_err(LogError::io("remove", &path))?;
-            self.segments.pop_front();
+        while let Some(segment) = self.feed.take_oldest(before_offset) {
+            if let Err(error) = self.storage.remove(&segment.path) {
+                let error = LogError::io("remove", &segment.path)(error);
+                self.feed.put_back(segment);
+                return Err(error);
+            }
             removed += 1;
         }
         if removed > 0 {
@@ -532,26 +539,48 @@ impl Log for LocalLog {
         Ok(removed)
     }
 
+    fn truncate_from(&mut self, offset: LogOffset) -> Result<Tail, LogError> {
+        self.check_poison()?;
+        let tail = self.tail();
+        if offset < tail.oldest_offset || offset > tail.next_offset {
+            return Err(LogError::OutOfRange {
+                wanted: offset,
+                oldest: tail.oldest_offset,
+                next: tail.next_offset,
+            });
+        }
+        self.sync()?;
+        if offset < tail.next_offset {
+            let (last, later) = self.feed.around(offset);
+            let place = find_place(&*self.storage, &last, offset)?;
+            self.cut(&last, place, &later)
+                .map_err(|error| self.poison(error))?;
+        }
+        Ok(self.tail())
+    }
+
     fn tail(&self) -> Tail {
+        let chain = self.place.chain;
         Tail {
-            next_offset: self.chain.next_offset,
-            durable_offset: self.durable_offset,
-            oldest_offset: self
-                .segments
-                .front()
-                .map_or(LogOffset::FIRST, |first| first.header.first_offset),
-            epoch: self.chain.epoch,
+            next_offset: chain.next_offset,
+            durable_offset: self.feed.durable_offset(),
+            oldest_offset: self.feed.oldest_offset(),
+            epoch: chain.epoch,
+            hash: chain.hash,
         }
     }
 
     fn close(&mut self) -> Result<(), LogError> {
         self.sync()?;
-        if self.position > FRAMES_START {
-            let epoch = self.chain.epoch;
-            self.write_frame(epoch, 0, &[])
-                .and_then(|()| self.sync_now())
-                .map_err(|error| self.poison(error))?;
+        match self.place.position > FRAMES_START {
+            true => self.write_mark(self.place.chain.epoch),
+            false => Ok(()),
         }
-        Ok(())
+    }
+}
+
+impl Drop for LocalLog {
+    fn drop(&mut self) {
+        self.feed.end(None);
     }
 }

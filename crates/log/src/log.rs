@@ -1,10 +1,10 @@
-//! The trait of a log, which a replicated one could implement too.
+//! The trait of a log: what a node does to its own copy.
 
 use lightcone_storage::LogOffset;
 
-use crate::epoch::Epoch;
+use crate::chain::{Epoch, LogHash};
 use crate::error::LogError;
-use crate::reader::FrameReader;
+use crate::feed::LogFeed;
 
 /// To append: the records of `count` transactions from `first_offset` on.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +28,8 @@ pub struct Tail {
     pub oldest_offset: LogOffset,
     /// The epoch of the last writer.
     pub epoch: Epoch,
+    /// Of all transactions. 0 in a log that keeps nothing.
+    pub hash: LogHash,
 }
 
 /// Frames in order, with fencing by epoch.
@@ -39,13 +41,17 @@ pub trait Log: Send {
     /// Makes all appended frames durable.
     fn sync(&mut self) -> Result<(), LogError>;
 
-    /// Reads the frames from the one with transaction `from_offset` on, up to the present end.
-    fn read(&self, from_offset: LogOffset) -> Result<FrameReader, LogError>;
+    /// The way to read it, also from other threads.
+    fn feed(&self) -> LogFeed;
 
     /// Raises the epoch, durably: writers of older epochs are fenced from now on.
-    fn seal(&mut self, epoch: Epoch) -> Result<Tail, LogError>;
+    fn raise_epoch(&mut self, epoch: Epoch) -> Result<Tail, LogError>;
 
-    /// Removes segments with only transactions before `before_offset`. Returns their number.
+    /// Removes the transactions from `offset` on, durably; the epoch stays. A crash leaves all of them or none. `offset` must lie
+    /// between two frames, else it is [`LogError::InsideFrame`].
+    fn truncate_from(&mut self, offset: LogOffset) -> Result<Tail, LogError>;
+
+    /// Removes segments with only transactions before `before_offset`, up to the first that a reader needs. Returns their number.
     fn trim(&mut self, before_offset: LogOffset) -> Result<u64, LogError>;
 
     fn tail(&self) -> Tail;

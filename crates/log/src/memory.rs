@@ -1,28 +1,29 @@
 //! The log of a database that lives in memory only.
 
-use std::sync::Arc;
+use lightcone_storage::{disk, FilePosition, LogOffset};
 
-use lightcone_storage::LogOffset;
-
-use crate::epoch::Epoch;
+use crate::chain::{Chain, Epoch, LogHash};
 use crate::error::LogError;
+use crate::feed::LogFeed;
 use crate::log::{Frame, Log, Tail};
-use crate::reader::{FrameReader, FrameRef, FrameSource};
+use crate::segment::SegmentPlace;
 
-/// A log whose frames are durable at once, as nothing outlives the process. By default it only counts; [`MemoryLog::retaining`]
-/// keeps the frames, for tests.
-#[derive(Debug, Default)]
+/// A log that counts, and keeps nothing: its transactions are durable and trimmed at once, as nothing outlives the process.
 pub struct MemoryLog {
-    tail: Tail,
-    frames: Option<Vec<Arc<Kept>>>,
+    next_offset: LogOffset,
+    epoch: Epoch,
+    feed: LogFeed,
 }
 
-#[derive(Debug)]
-struct Kept {
-    first_offset: LogOffset,
-    count: u32,
-    epoch: Epoch,
-    payload: Vec<u8>,
+impl Default for MemoryLog {
+    fn default() -> MemoryLog {
+        let (next_offset, epoch) = (LogOffset::FIRST, Epoch::FIRST);
+        MemoryLog {
+            next_offset,
+            epoch,
+            feed: LogFeed::new(disk(), Vec::new(), place(next_offset, epoch)),
+        }
+    }
 }
 
 impl MemoryLog {
@@ -30,48 +31,43 @@ impl MemoryLog {
         MemoryLog::default()
     }
 
-    /// Keeps its frames for [`Log::read`].
-    pub fn retaining() -> MemoryLog {
-        MemoryLog {
-            frames: Some(Vec::new()),
-            ..MemoryLog::default()
+    fn check_epoch(&self, epoch: Epoch) -> Result<(), LogError> {
+        match self.epoch {
+            current if epoch < current => Err(LogError::Fenced { epoch, current }),
+            _ => Ok(()),
         }
+    }
+}
+
+/// There are no files.
+fn place(next_offset: LogOffset, epoch: Epoch) -> SegmentPlace {
+    SegmentPlace {
+        position: FilePosition::START,
+        chain: Chain {
+            next_offset,
+            epoch,
+            hash: LogHash::default(),
+        },
     }
 }
 
 impl Log for MemoryLog {
     fn append(&mut self, epoch: Epoch, frame: Frame<'_>) -> Result<(), LogError> {
-        if epoch < self.tail.epoch {
-            return Err(LogError::Fenced {
-                epoch,
-                current: self.tail.epoch,
-            });
-        }
+        self.check_epoch(epoch)?;
         let next_offset = frame.first_offset.checked_add(frame.count.into());
         let (Some(next_offset), true) = (
             next_offset,
-            frame.first_offset == self.tail.next_offset && frame.count > 0,
+            frame.first_offset == self.next_offset && frame.count > 0,
         ) else {
             let reason = format!(
                 "it has {} transactions and begins with {}, but the next one is {}",
-                frame.count, frame.first_offset, self.tail.next_offset
+                frame.count, frame.first_offset, self.next_offset
             );
             return Err(LogError::BadFrame { reason });
         };
-        if let Some(frames) = &mut self.frames {
-            let payload = frame.payload.concat();
-            frames.push(Arc::new(Kept {
-                first_offset: frame.first_offset,
-                count: frame.count,
-                epoch,
-                payload,
-            }));
-        } else {
-            self.tail.oldest_offset = next_offset;
-        }
-        self.tail.epoch = epoch;
-        self.tail.next_offset = next_offset;
-        self.tail.durable_offset = next_offset;
+        self.epoch = epoch;
+        self.next_offset = next_offset;
+        self.feed.publish(place(next_offset, epoch));
         Ok(())
     }
 
@@ -79,58 +75,39 @@ impl Log for MemoryLog {
         Ok(())
     }
 
-    fn read(&self, from_offset: LogOffset) -> Result<FrameReader, LogError> {
-        let Tail {
-            oldest_offset: oldest,
-            next_offset: next,
-            ..
-        } = self.tail;
-        if from_offset < oldest || from_offset > next {
-            return Err(LogError::OutOfRange {
-                wanted: from_offset,
-                oldest,
-                next,
-            });
-        }
-        let mut left: Vec<_> = self
-            .frames
-            .iter()
-            .flatten()
-            .filter(|kept| kept.next_offset() > from_offset)
-            .cloned()
-            .collect();
-        left.reverse();
-        Ok(FrameReader::new(Box::new(KeptSource {
-            left,
-            current: None,
-        })))
+    fn feed(&self) -> LogFeed {
+        self.feed.clone()
     }
 
-    fn seal(&mut self, epoch: Epoch) -> Result<Tail, LogError> {
-        if epoch < self.tail.epoch {
-            return Err(LogError::Fenced {
-                epoch,
-                current: self.tail.epoch,
-            });
-        }
-        self.tail.epoch = epoch;
-        Ok(self.tail)
+    fn raise_epoch(&mut self, epoch: Epoch) -> Result<Tail, LogError> {
+        self.check_epoch(epoch)?;
+        self.epoch = epoch;
+        Ok(self.tail())
     }
 
-    fn trim(&mut self, before_offset: LogOffset) -> Result<u64, LogError> {
-        let Some(frames) = &mut self.frames else {
-            return Ok(0);
-        };
-        let removed = frames.partition_point(|kept| kept.next_offset() <= before_offset);
-        frames.drain(..removed);
-        self.tail.oldest_offset = frames
-            .first()
-            .map_or(self.tail.next_offset, |kept| kept.first_offset);
-        Ok(removed as u64)
+    fn truncate_from(&mut self, offset: LogOffset) -> Result<Tail, LogError> {
+        match offset == self.next_offset {
+            true => Ok(self.tail()),
+            false => Err(LogError::OutOfRange {
+                wanted: offset,
+                oldest: self.next_offset,
+                next: self.next_offset,
+            }),
+        }
+    }
+
+    fn trim(&mut self, _before_offset: LogOffset) -> Result<u64, LogError> {
+        Ok(0)
     }
 
     fn tail(&self) -> Tail {
-        self.tail
+        Tail {
+            next_offset: self.next_offset,
+            durable_offset: self.next_offset,
+            oldest_offset: self.next_offset,
+            epoch: self.epoch,
+            hash: LogHash::default(),
+        }
     }
 
     fn close(&mut self) -> Result<(), LogError> {
@@ -138,26 +115,8 @@ impl Log for MemoryLog {
     }
 }
 
-impl Kept {
-    fn next_offset(&self) -> LogOffset {
-        self.first_offset + u64::from(self.count)
-    }
-}
-
-struct KeptSource {
-    /// The next one last.
-    left: Vec<Arc<Kept>>,
-    current: Option<Arc<Kept>>,
-}
-
-impl FrameSource for KeptSource {
-    fn next_frame(&mut self) -> Result<Option<FrameRef<'_>>, LogError> {
-        self.current = self.left.pop();
-        Ok(self.current.as_ref().map(|kept| FrameRef {
-            first_offset: kept.first_offset,
-            count: kept.count,
-            epoch: kept.epoch,
-            payload: &kept.payload,
-        }))
+impl Drop for MemoryLog {
+    fn drop(&mut self) {
+        self.feed.end(None);
     }
 }

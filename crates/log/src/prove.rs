@@ -6,13 +6,15 @@
 //! written to a segment before its name is durable. All else is written again.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use lightcone_storage::{
     write_all_at, write_zeros, File, FilePosition, LogOffset, OpenMode, Storage,
 };
 
+use crate::chain::Epoch;
 use crate::error::LogError;
-use crate::format::{SegmentHeader, FRAMES_START};
+use crate::format::{FrameHeader, SegmentHeader, FORMAT_VERSION, FRAMES_START};
 use crate::segment::{remove_if_there, Segment, SegmentPlace, SegmentReader, Step};
 
 /// A segment that is being copied.
@@ -31,46 +33,60 @@ pub(crate) struct ReadEnd {
 }
 
 /// Makes the good frames of the last segment, and the names in its directory, durable, and cuts what is behind them up to
-/// `written_end`. Returns the segment, and the number of bytes that were written again.
+/// `written_end`. Returns the segment, its end, and the number of bytes that were written again.
 pub(crate) fn prove(
     storage: &dyn Storage,
     directory: &Path,
-    segment: &Segment,
+    segment: &Arc<Segment>,
     read: &ReadEnd,
     written_end: FilePosition,
-) -> Result<(Segment, u64), LogError> {
-    let named_end = segment.header.named_end;
-    let is_named =
-        named_end > FilePosition::START && read.last_frame.is_some_and(|last| last >= named_end);
-    if !is_named {
-        let copied = replace(storage, directory, segment, read.end)?;
-        return Ok((copied, read.end.position - FRAMES_START));
+) -> Result<(Arc<Segment>, SegmentPlace, u64), LogError> {
+    let header = &segment.header;
+    let is_named = header.named_end > FilePosition::START
+        && read.last_frame.is_some_and(|last| last >= header.named_end);
+    if !is_named || header.version != FORMAT_VERSION {
+        let (copied, end) = replace(storage, directory, segment, read.end, None)?;
+        return Ok((copied, end, end.position - FRAMES_START));
     }
     let path = &segment.path;
     let file = storage
         .open(path, OpenMode::ReadWrite)
         .map_err(LogError::io("open for writing", path))?;
     // The same bytes at the same place: a power failure leaves the old bytes or these.
-    copy_frames(storage, segment, read.unproven, read.end, &*file, path)?;
-    write_zeros(&*file, read.end.position, written_end)
+    let mut copy = Copy::to(&*file, path, header.salt, read.unproven);
+    copy.frames(storage, segment, read.unproven, read.end)?;
+    let end = copy.write(&[])?;
+    write_zeros(&*file, end.position, written_end)
         .map_err(LogError::io("cut the torn tail of", path))?;
     file.sync_data().map_err(LogError::io("sync", path))?;
     storage
         .sync_directory(directory)
         .map_err(LogError::io("sync", directory))?;
-    let rewritten_bytes = read.end.position - read.unproven.position;
-    Ok((segment.clone(), rewritten_bytes))
+    let rewritten_bytes = end.position - read.unproven.position;
+    Ok((segment.clone(), end, rewritten_bytes))
 }
 
-/// Replaces a segment by a copy of its frames up to `end`, durably. The old file stays as it is until then.
+/// How a log is cut.
+#[derive(Clone, Copy)]
+pub(crate) struct Cut {
+    /// The log stays in this epoch.
+    pub epoch: Epoch,
+    /// More than any segment has.
+    pub cuts: u64,
+}
+
+/// Replaces a segment by a copy of its frames up to `end`, durably. The old file stays as it is until then. With a cut, all behind
+/// `end` is cut away by it, from later segments too. Returns the segment and its end.
 pub(crate) fn replace(
     storage: &dyn Storage,
     directory: &Path,
-    segment: &Segment,
+    segment: &Arc<Segment>,
     end: SegmentPlace,
-) -> Result<Segment, LogError> {
-    let header = SegmentHeader {
-        named_end: end.position,
+    cut: Option<Cut>,
+) -> Result<(Arc<Segment>, SegmentPlace), LogError> {
+    let mut header = SegmentHeader {
+        version: FORMAT_VERSION,
+        cuts: cut.map_or(segment.header.cuts, |cut| cut.cuts),
         ..segment.header.clone()
     };
     let start = SegmentPlace::at_start_of(&header);
@@ -79,9 +95,15 @@ pub(crate) fn replace(
     let file = storage
         .open(&source, OpenMode::CreateNew)
         .map_err(LogError::io("create", &source))?;
+    let mut copy = Copy::to(&*file, &source, header.salt, start);
+    copy.frames(storage, segment, start, end)?;
+    if let Some(cut) = cut.filter(|cut| cut.epoch > end.chain.epoch) {
+        copy.frame(cut.epoch, 0, 0, &[])?;
+    }
+    let end = copy.write(&[])?;
+    header.named_end = end.position;
     write_all_at(&*file, &[&header.encode()], FilePosition::START)
         .map_err(LogError::io("write", &source))?;
-    copy_frames(storage, segment, start, end, &*file, &source)?;
     file.sync_data().map_err(LogError::io("sync", &source))?;
     storage
         .rename(&source, &segment.path)
@@ -89,47 +111,97 @@ pub(crate) fn replace(
     storage
         .sync_directory(directory)
         .map_err(LogError::io("sync", directory))?;
-    Ok(Segment {
-        path: segment.path.clone(),
-        header,
-    })
+    let path = segment.path.clone();
+    Ok((Arc::new(Segment { path, header }), end))
 }
 
-/// Writes the frames between two places to the same places of `file`. Each is verified again: what is read now may differ from what
-/// was read before.
-fn copy_frames(
-    storage: &dyn Storage,
-    segment: &Segment,
-    from: SegmentPlace,
-    to: SegmentPlace,
-    file: &dyn File,
-    path: &Path,
-) -> Result<(), LogError> {
-    let mut reader = SegmentReader::open_at(storage, segment, from, Some(to.position))?;
-    let mut gathered: Vec<u8> = Vec::new();
-    let mut written = from.position;
-    while reader.position < to.position {
-        let position = reader.position;
-        let Step::Frame(header) = reader.step(LogOffset::FIRST)? else {
-            break;
-        };
-        let (header_bytes, _) = header.encode(segment.header.salt, position);
-        gathered.extend_from_slice(&header_bytes);
-        let payload = reader.payload();
-        if gathered.len() + payload.len() <= COPY_BYTES {
-            gathered.extend_from_slice(payload);
-            continue;
+/// Writes frames that are read from elsewhere.
+struct Copy<'a> {
+    file: &'a dyn File,
+    path: &'a Path,
+    salt: u64,
+    /// Behind the last frame.
+    place: SegmentPlace,
+    /// What is before `place` and not written yet, and where it goes.
+    gathered: Vec<u8>,
+    written: FilePosition,
+}
+
+impl<'a> Copy<'a> {
+    fn to(file: &'a dyn File, path: &'a Path, salt: u64, place: SegmentPlace) -> Copy<'a> {
+        Copy {
+            file,
+            path,
+            salt,
+            place,
+            gathered: Vec::new(),
+            written: place.position,
         }
-        write_all_at(file, &[&gathered, payload], written).map_err(LogError::io("write", path))?;
-        written = reader.position;
-        gathered.clear();
     }
-    if reader.place() != to {
-        return Err(LogError::Damaged {
-            file: segment.path.clone(),
-            byte_offset: reader.position,
-            found: "this frame was in order a moment ago, and is not any more: the disk or the memory of this machine fails".to_owned(),
-        });
+
+    /// Adds the frames between two places of a segment. Each is verified again: what is read now may differ from what was read
+    /// before.
+    fn frames(
+        &mut self,
+        storage: &dyn Storage,
+        segment: &Arc<Segment>,
+        from: SegmentPlace,
+        to: SegmentPlace,
+    ) -> Result<(), LogError> {
+        let mut reader = SegmentReader::open_at(storage, segment, from, Some(to.position))?;
+        while reader.position < to.position {
+            let Step::Frame(frame) = reader.step(LogOffset::FIRST)? else {
+                break;
+            };
+            self.frame(
+                frame.epoch,
+                frame.count,
+                frame.unsynced_bytes,
+                reader.payload(),
+            )?;
+        }
+        match reader.place() == to {
+            true => Ok(()),
+            false => Err(reader.damaged("this frame was in order a moment ago, and is not any more: the disk or the memory of this machine fails".to_owned())),
+        }
     }
-    write_all_at(file, &[&gathered], written).map_err(LogError::io("write", path))
+
+    fn frame(
+        &mut self,
+        epoch: Epoch,
+        count: u32,
+        unsynced_bytes: u32,
+        payload: &[u8],
+    ) -> Result<(), LogError> {
+        let chain = self.place.chain.after(epoch, count, &[payload]);
+        let header = FrameHeader {
+            payload_bytes: payload.len() as u32,
+            count,
+            unsynced_bytes,
+            first_offset: self.place.chain.next_offset,
+            epoch,
+            hash: chain.hash,
+            checks_1: None,
+        };
+        self.gathered
+            .extend_from_slice(&header.encode(self.salt, self.place.position));
+        self.place = SegmentPlace {
+            position: self.place.position + header.frame_bytes(),
+            chain,
+        };
+        if self.gathered.len() + payload.len() > COPY_BYTES {
+            return self.write(payload).map(drop);
+        }
+        self.gathered.extend_from_slice(payload);
+        Ok(())
+    }
+
+    /// Writes all that was added, and `payload` behind it. Returns the end.
+    fn write(&mut self, payload: &[u8]) -> Result<SegmentPlace, LogError> {
+        write_all_at(self.file, &[&self.gathered, payload], self.written)
+            .map_err(LogError::io("write", self.path))?;
+        self.written = self.place.position;
+        self.gathered.clear();
+        Ok(self.place)
+    }
 }

@@ -1,12 +1,17 @@
-//! Reading a log from an offset on.
+//! Reading a log from an offset on, beside its writer.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
-use lightcone_storage::{LogOffset, Storage};
+use lightcone_storage::{FilePosition, LogOffset};
 
-use crate::epoch::Epoch;
+use crate::chain::{Chain, Epoch, LogHash};
 use crate::error::LogError;
-use crate::segment::{Chain, Segment, SegmentPlace, SegmentReader, Step};
+use crate::feed::{LogFeed, Next};
+use crate::segment::{Segment, SegmentReader, Step};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameRef<'a> {
@@ -16,153 +21,267 @@ pub struct FrameRef<'a> {
     pub count: u32,
     /// The epoch of the writer.
     pub epoch: Epoch,
+    /// Of all transactions up to the last one of this frame.
+    pub hash: LogHash,
     /// The records.
     pub payload: &'a [u8],
 }
 
-/// The source of a [`FrameReader`]; for implementors of [`crate::Log`].
-pub trait FrameSource: Send {
-    /// `None` after the last.
-    fn next_frame(&mut self) -> Result<Option<FrameRef<'_>>, LogError>;
+/// Gives the durable frames of a log in order, each verified. The first one has the wanted offset, and may begin before it.
+///
+/// A reader keeps the segment that it reads, and those behind it, from being trimmed, up to
+/// [`SEGMENTS_PINNED_MAX`](crate::SEGMENTS_PINNED_MAX). A clone reads on by itself from the same place.
+pub struct LogReader {
+    feed: LogFeed,
+    /// Of this reader, in the feed.
+    number: u64,
+    /// Of the next transaction.
+    offset: LogOffset,
+    /// None in a log that keeps nothing.
+    segment: Option<SegmentReader>,
+    /// How often the log had been cut when the segment was looked up.
+    cuts: u64,
 }
 
-/// The frames of a log, each verified. The first one has the wanted offset, and may begin before it.
-pub struct FrameReader(Box<dyn FrameSource>);
-
-impl FrameReader {
-    pub fn new(source: Box<dyn FrameSource>) -> FrameReader {
-        FrameReader(source)
+impl LogFeed {
+    /// Reads the frames from the one with transaction `from` on, and follows the log: what is durable can be read.
+    ///
+    /// # Errors
+    /// [`LogError::OutOfRange`], or the disk.
+    pub fn read(&self, from: LogOffset) -> Result<LogReader, LogError> {
+        LogReader::new(self.clone(), from)
     }
 
-    /// `None` after the last.
+    /// The hash of all transactions before `offset`. None if that lies inside of a frame.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), and damage.
+    pub fn hash_at(&self, offset: LogOffset) -> Result<Option<LogHash>, LogError> {
+        self.read(offset)?.skip_to(offset)
+    }
+}
+
+impl LogReader {
+    fn new(feed: LogFeed, from: LogOffset) -> Result<LogReader, LogError> {
+        let mut reader = LogReader {
+            number: feed.new_reader(),
+            feed,
+            offset: from,
+            segment: None,
+            cuts: 0,
+        };
+        reader.find(from)?;
+        Ok(reader)
+    }
+
+    /// The offset of the next transaction that is to come.
+    pub fn offset(&self) -> LogOffset {
+        self.offset
+    }
+
+    /// The next frame. `None` if all that is durable was read: more may come.
+    ///
+    /// # Errors
+    /// Damage, the disk, [`LogError::LeftBehind`] or [`LogError::CutAway`].
     #[allow(clippy::should_implement_trait)] // The frame borrows the reader's buffer, which an Iterator cannot say.
     pub fn next(&mut self) -> Result<Option<FrameRef<'_>>, LogError> {
-        self.0.next_frame()
-    }
-}
-
-/// A run of segments.
-pub(crate) struct LocalSource {
-    pub storage: Arc<dyn Storage>,
-    /// The next one last.
-    pub segments: Vec<Segment>,
-    pub current: Option<SegmentReader>,
-    pub from_offset: LogOffset,
-    /// The end of the last segment's frames.
-    pub end: SegmentPlace,
-    /// The first frames of the last segment, if they were read already.
-    kept: Option<Vec<u8>>,
-}
-
-impl LocalSource {
-    /// Reads `segments` (in order) from `from_offset` on, up to `end` of the last one.
-    pub fn new(
-        storage: Arc<dyn Storage>,
-        mut segments: Vec<Segment>,
-        from_offset: LogOffset,
-        end: SegmentPlace,
-        kept: Option<Vec<u8>>,
-    ) -> Result<LocalSource, LogError> {
-        segments.reverse();
-        let mut source = LocalSource {
-            storage,
-            segments,
-            current: None,
-            from_offset,
-            end,
-            kept,
+        let Some((first_offset, count)) = self.advance()? else {
+            return Ok(None);
         };
-        source.open_next(None)?;
-        Ok(source)
+        let segment = self.segment.as_ref().expect("a frame was read from it");
+        let Chain {
+            next_offset,
+            epoch,
+            hash,
+        } = segment.chain;
+        self.offset = next_offset;
+        Ok(Some(FrameRef {
+            first_offset,
+            count,
+            epoch,
+            hash,
+            payload: segment.payload(),
+        }))
     }
 
-    /// Opens the next segment, which must begin where `before` ended. False if there is none.
-    fn open_next(&mut self, before: Option<SegmentReader>) -> Result<bool, LogError> {
-        let Some(segment) = self.segments.pop() else {
+    /// Waits until there is something to read: false if there was nothing in this time.
+    ///
+    /// # Errors
+    /// The log failed or was closed, and all that is durable was read.
+    pub fn wait(&mut self, timeout: Duration) -> Result<bool, LogError> {
+        let deadline = Instant::now() + timeout;
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        loop {
+            match self.poll_ready(&mut Context::from_waker(&waker)) {
+                Poll::Ready(ready) => return ready.map(|()| true),
+                Poll::Pending => {}
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            thread::park_timeout(left);
+        }
+    }
+
+    /// The same for tasks, without a bound on the time.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub async fn ready(&mut self) -> Result<(), LogError> {
+        std::future::poll_fn(|context| self.poll_ready(context)).await
+    }
+
+    /// The same for those who poll: ready when there is something to read, which is on the disk or in the cache.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), LogError>> {
+        let ready = self
+            .feed
+            .is_ready(self.number, self.offset, self.cuts, context.waker());
+        match ready {
+            Ok(false) => Poll::Pending,
+            Ok(true) => Poll::Ready(Ok(())),
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+
+    /// Goes to `offset`, in the segment that was found for it. Returns the hash there; none inside of a frame.
+    fn skip_to(&mut self, offset: LogOffset) -> Result<Option<LogHash>, LogError> {
+        let Some(segment) = &mut self.segment else {
+            return Ok(None);
+        };
+        segment.skip_to(offset)?;
+        let is_there = segment.chain.next_offset == offset;
+        Ok(is_there.then_some(segment.chain.hash))
+    }
+
+    /// Reads up to the end of the next frame with a transaction that is wanted. Its first transaction, and their number.
+    fn advance(&mut self) -> Result<Option<(LogOffset, u32)>, LogError> {
+        loop {
+            let Some((first_offset, count)) = self.step()? else {
+                return Ok(None);
+            };
+            if count > 0 && first_offset + u64::from(count) > self.offset {
+                return Ok(Some((first_offset, count)));
+            }
+        }
+    }
+
+    /// Reads the next frame or mark.
+    fn step(&mut self) -> Result<Option<(LogOffset, u32)>, LogError> {
+        loop {
+            let Some(segment) = &mut self.segment else {
+                return match self.feed.durable_offset() > self.offset {
+                    true => Err(self.feed.left_behind(self.offset)),
+                    false => Ok(None),
+                };
+            };
+            if self.feed.cuts() != self.cuts {
+                let place = segment.chain;
+                self.find_again(place)?;
+                continue;
+            }
+            if segment.position < segment.end {
+                match segment.step(self.offset)? {
+                    Step::Frame(frame) => return Ok(Some((frame.first_offset, frame.count))),
+                    Step::Bad { found, .. } => return Err(segment.damaged(found)),
+                    Step::End => segment.is_over = true,
+                }
+            }
+            if !self.go_on()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// All that was known to be durable has been read: finds out where it goes on. False if there is nothing more yet.
+    fn go_on(&mut self) -> Result<bool, LogError> {
+        let Some(segment) = &mut self.segment else {
             return Ok(false);
         };
-        if let Some(before) = before {
-            check_joint(&before, &segment)?;
+        match self.feed.next(segment, self.cuts)? {
+            Next::Nothing => return Ok(false),
+            Next::Cut => {}
+            Next::Here(limit) => segment.read_on_to(limit)?,
+            Next::Segment(next, limit) => {
+                segment.check_joint(&next)?;
+                self.open(&next, limit)?;
+            }
         }
-        let is_last = self.segments.is_empty();
-        let limit = is_last.then_some(self.end.position);
-        let reader = SegmentReader::open(&*self.storage, &segment, limit)?;
-        self.current = Some(match self.kept.take_if(|_| is_last) {
+        Ok(true)
+    }
+
+    fn find(&mut self, from: LogOffset) -> Result<(), LogError> {
+        let (found, cuts) = self.feed.find(from)?;
+        self.cuts = cuts;
+        match found {
+            Some((segment, limit)) => self.open(&segment, limit),
+            None => Ok(()),
+        }
+    }
+
+    fn open(
+        &mut self,
+        segment: &Arc<Segment>,
+        limit: Option<FilePosition>,
+    ) -> Result<(), LogError> {
+        let opened = SegmentReader::open(self.feed.storage(), segment, limit);
+        let reader = opened.map_err(|error| match error {
+            LogError::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
+                self.feed.left_behind(self.offset)
+            }
+            error => error,
+        })?;
+        self.segment = Some(match self.feed.take_kept(segment) {
             Some(kept) => reader.with_frames(kept),
             None => reader,
         });
-        Ok(true)
+        Ok(())
     }
-}
 
-/// Fails unless `next` begins exactly where `before` ended.
-pub(crate) fn check_joint(before: &SegmentReader, next: &Segment) -> Result<(), LogError> {
-    let chain = before.chain;
-    let begins = Chain::at_start_of(&next.header);
-    if begins.next_offset == chain.next_offset
-        && begins.previous_hash == chain.previous_hash
-        && begins.epoch >= chain.epoch
-    {
-        return Ok(());
-    }
-    let found = format!(
-        "the frames end here before transaction {}, but the next segment, {}, goes on with transaction {} after a frame with hash {:016x} (here: {:016x})",
-        chain.next_offset,
-        next.path.display(),
-        begins.next_offset,
-        begins.previous_hash,
-        chain.previous_hash,
-    );
-    Err(LogError::Damaged {
-        file: before.path.clone(),
-        byte_offset: before.position,
-        found,
-    })
-}
-
-impl FrameSource for LocalSource {
-    fn next_frame(&mut self) -> Result<Option<FrameRef<'_>>, LogError> {
-        let header = loop {
-            let Some(current) = &mut self.current else {
-                return Ok(None);
-            };
-            match current.step(self.from_offset)? {
-                Step::Frame(header)
-                    if header.count == 0 || current.chain.next_offset <= self.from_offset => {}
-                Step::Frame(header) => break header,
-                Step::Bad { found, .. } => {
-                    return Err(LogError::Damaged {
-                        file: current.path.clone(),
-                        byte_offset: current.position,
-                        found,
-                    })
-                }
-                Step::End => {
-                    let before = self.current.take().expect("matched above");
-                    if !self.segments.is_empty() {
-                        self.open_next(Some(before))?;
-                    } else if before.position != self.end.position
-                        || before.chain.next_offset != self.end.chain.next_offset
-                    {
-                        let found = format!(
-                            "the frames end here before transaction {}, but the log goes on to {} (exclusive)",
-                            before.chain.next_offset, self.end.chain.next_offset
-                        );
-                        return Err(LogError::Damaged {
-                            file: before.path,
-                            byte_offset: before.position,
-                            found,
-                        });
-                    }
-                }
+    /// After a cut of the log: goes on at the same place, if that is still there.
+    fn find_again(&mut self, place: Chain) -> Result<(), LogError> {
+        let offset = place.next_offset;
+        let mut again = match self.feed.read(offset) {
+            Err(LogError::OutOfRange { oldest, .. }) if offset < oldest => {
+                return Err(self.feed.left_behind(offset))
             }
+            Err(LogError::OutOfRange { .. }) => return Err(LogError::CutAway { offset }),
+            found => found?,
         };
-        let current = self.current.as_ref().expect("a frame was read from it");
-        Ok(Some(FrameRef {
-            first_offset: header.first_offset,
-            count: header.count,
-            epoch: header.epoch,
-            payload: current.payload(),
-        }))
+        if again.skip_to(offset)? != Some(place.hash) {
+            return Err(LogError::CutAway { offset });
+        }
+        self.segment = again.segment.take();
+        self.cuts = again.cuts;
+        Ok(())
+    }
+}
+
+impl Clone for LogReader {
+    fn clone(&self) -> LogReader {
+        LogReader {
+            feed: self.feed.clone(),
+            number: self.feed.new_reader(),
+            offset: self.offset,
+            segment: self.segment.clone(),
+            cuts: self.cuts,
+        }
+    }
+}
+
+impl Drop for LogReader {
+    fn drop(&mut self) {
+        self.feed.forget_reader(self.number);
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
     }
 }

@@ -1,14 +1,18 @@
 //! Opening a log: its segments, the end of the last one, and whether that is torn.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lightcone_storage::{FilePosition, LogOffset, Storage};
 
 use crate::error::LogError;
+use crate::format::FORMAT_VERSION;
 use crate::log::Tail;
 use crate::prove::{prove, ReadEnd};
-use crate::segment::{list_segments, read_header, Segment, SegmentPlace, SegmentReader, Step};
+use crate::segment::{
+    check_number, list_segments, read_header, remove_if_there, Segment, SegmentPlace,
+    SegmentReader, Step,
+};
 
 /// The result of opening a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +30,7 @@ pub(crate) const KEPT_BYTES_MAX: usize = 72 << 20;
 
 pub(crate) struct SegmentEnd {
     pub read: ReadEnd,
-    /// The frames, unless they are too large.
+    /// The frames, unless they are too large, or of format 1.
     pub kept: Option<Vec<u8>>,
     pub state: EndState,
 }
@@ -49,22 +53,25 @@ pub(crate) fn find_end(reader: &mut SegmentReader) -> Result<SegmentEnd, LogErro
         last_frame: None,
         end: reader.place(),
     };
+    let segment = reader.segment.clone();
+    let header = &segment.header;
     // The unused part costs no memory.
     let bytes_max = reader.position.bytes_to(reader.end) as usize;
     let mut kept = Some(Vec::with_capacity(bytes_max.min(KEPT_BYTES_MAX)));
     let state = loop {
         let place = reader.place();
         let (found, certain) = match reader.step(LogOffset::FIRST)? {
-            Step::Frame(header) => {
-                kept = kept
-                    .filter(|kept| kept.len() + header.frame_bytes() as usize <= KEPT_BYTES_MAX);
+            Step::Frame(frame) => {
+                kept = kept.filter(|kept| {
+                    let bytes = kept.len() + frame.frame_bytes() as usize;
+                    bytes <= KEPT_BYTES_MAX && header.version == FORMAT_VERSION
+                });
                 if let Some(kept) = &mut kept {
-                    let (header_bytes, _) = header.encode(reader.salt, place.position);
-                    kept.extend_from_slice(&header_bytes);
+                    kept.extend_from_slice(&frame.encode(header.salt, place.position));
                     kept.extend_from_slice(reader.payload());
                 }
                 // All before it had been synced.
-                if header.unsynced_bytes == 0 {
+                if frame.unsynced_bytes == 0 {
                     read.unproven = place;
                 }
                 read.last_frame = Some(place.position);
@@ -101,7 +108,7 @@ pub(crate) fn find_end(reader: &mut SegmentReader) -> Result<SegmentEnd, LogErro
 
 /// The segments of a log with their checked headers.
 pub(crate) struct Found {
-    pub segments: Vec<Segment>,
+    pub segments: Vec<Arc<Segment>>,
     /// The end of the last segment's frames.
     pub end: SegmentPlace,
     /// The frames of the last segment, unless they are too large.
@@ -116,37 +123,68 @@ pub(crate) fn recover(
     directory: &Path,
     database: &[u8; 32],
 ) -> Result<Option<Found>, LogError> {
-    let mut segments: Vec<Segment> = Vec::new();
-    for (first_offset, path) in list_segments(&**storage, directory)? {
-        let segment = read_header(&**storage, &path, first_offset, database, segments.last())?;
-        segments.push(segment);
-    }
-    let Some(last) = segments.last() else {
+    let storage = &**storage;
+    let (mut segments, cut_away) = find_segments(storage, directory, database)?;
+    let Some(last) = segments.last_mut() else {
         return Ok(None);
     };
-    let mut reader = SegmentReader::open(&**storage, last, None)?;
-    let end = find_end(&mut reader)?;
-    let written_end = match end.state {
-        EndState::Clean => end.read.end.position,
+    let mut reader = SegmentReader::open(storage, last, None)?;
+    let SegmentEnd { read, kept, state } = find_end(&mut reader)?;
+    let written_end = match state {
+        EndState::Clean => read.end.position,
         EndState::Torn { written_end } => written_end,
-        EndState::Damaged { found, .. } => {
-            return Err(LogError::Damaged {
-                file: last.path.clone(),
-                byte_offset: end.read.end.position,
-                found,
-            })
-        }
+        EndState::Damaged { found, .. } => return Err(reader.damaged(found)),
     };
     drop(reader);
-    let (last, rewritten_bytes) = prove(&**storage, directory, last, &end.read, written_end)?;
-    if let Some(place) = segments.last_mut() {
-        *place = last;
-    }
+    let (proven, end, rewritten_bytes) = prove(storage, directory, last, &read, written_end)?;
+    *last = proven;
+    // The name of the segment with the cut is durable only now.
+    remove_cut_away(storage, directory, &cut_away)?;
     Ok(Some(Found {
-        end: end.read.end,
-        kept: end.kept,
-        torn_bytes_cut: written_end - end.read.end.position,
-        rewritten_bytes,
         segments,
+        end,
+        kept,
+        torn_bytes_cut: written_end - read.end.position,
+        rewritten_bytes,
     }))
+}
+
+/// The segments in `directory`, and those that a cut of the log has left.
+fn find_segments(
+    storage: &dyn Storage,
+    directory: &Path,
+    database: &[u8; 32],
+) -> Result<(Vec<Arc<Segment>>, Vec<PathBuf>), LogError> {
+    let mut segments: Vec<Arc<Segment>> = Vec::new();
+    let mut cut_away: Vec<PathBuf> = Vec::new();
+    for (first_offset, path) in list_segments(storage, directory)? {
+        let segment = read_header(storage, &path, first_offset, database)?;
+        match segments.last() {
+            Some(before) if segment.header.cuts < before.header.cuts => cut_away.push(path),
+            Some(before) => {
+                // A segment that was put back may look like a left one; then others follow it.
+                check_number(before, &segment)?;
+                segments.push(segment);
+            }
+            None => segments.push(segment),
+        }
+    }
+    Ok((segments, cut_away))
+}
+
+/// Removes segments that were cut away, newest first.
+pub(crate) fn remove_cut_away(
+    storage: &dyn Storage,
+    directory: &Path,
+    paths: &[PathBuf],
+) -> Result<(), LogError> {
+    if paths.is_empty() {
+        return Ok(());
+    }
+    for path in paths.iter().rev() {
+        remove_if_there(storage, path)?;
+    }
+    storage
+        .sync_directory(directory)
+        .map_err(LogError::io("sync", directory))
 }

@@ -11,9 +11,8 @@ use crate::error::LogError;
 use crate::format::{SegmentHeader, SEGMENT_HEADER_BYTES};
 use crate::local::{take_lock, LogOptions};
 use crate::prove::replace;
-use crate::reader::check_joint;
 use crate::recovery::{find_end, EndState};
-use crate::segment::{list_segments, read_header, Segment, SegmentReader};
+use crate::segment::{check_number, list_segments, read_header, SegmentReader};
 
 const COPY_BYTES: usize = 1 << 20;
 
@@ -71,15 +70,12 @@ pub fn repair_on(
         None => Ok(RepairReport {
             damage: None,
             cut: None,
-            next_offset: last.map(|(_, reader)| reader.chain.next_offset),
+            next_offset: last.map(|reader| reader.chain.next_offset),
             saved: Vec::new(),
             removed_bytes: 0,
         }),
     }
 }
-
-/// A segment, and a reader at the end of its good frames.
-type ReadSegment = (Segment, SegmentReader);
 
 struct Damage {
     text: String,
@@ -89,16 +85,18 @@ struct Damage {
     written_end: Option<FilePosition>,
 }
 
-/// Reads all segments up to the first damage. Returns the last segment that stays, and the damage.
+/// Reads all segments up to the first damage. Returns a reader at the end of the good frames of the last segment that stays, and the
+/// damage.
 fn find_damage(
     storage: &dyn Storage,
     files: &[(LogOffset, PathBuf)],
     database: &[u8; 32],
-) -> Result<(Option<ReadSegment>, Option<Damage>), LogError> {
-    let mut last: Option<ReadSegment> = None;
+) -> Result<(Option<SegmentReader>, Option<Damage>), LogError> {
+    let mut last: Option<SegmentReader> = None;
     for (index, (first_offset, path)) in files.iter().enumerate() {
-        let segment = match read_joined(storage, path, *first_offset, database, last.as_ref()) {
-            Ok(segment) => segment,
+        let joined = open_joined(storage, path, *first_offset, database, last.as_ref());
+        let mut reader = match joined {
+            Ok(reader) => reader,
             // Not the segment's fault: another key or version may read it.
             Err(error @ (LogError::Io { .. } | LogError::Foreign { .. })) => return Err(error),
             Err(error) => {
@@ -110,9 +108,8 @@ fn find_damage(
                 return Ok((last, Some(damage)));
             }
         };
-        let mut reader = SegmentReader::open(storage, &segment, None)?;
         let end = find_end(&mut reader)?;
-        last = Some((segment, reader));
+        let reader = last.insert(reader);
         let (found, written_end) = match end.state {
             EndState::Clean => continue,
             EndState::Torn { written_end } => {
@@ -120,13 +117,8 @@ fn find_damage(
             }
             EndState::Damaged { found, written_end } => (found, written_end),
         };
-        let error = LogError::Damaged {
-            file: path.clone(),
-            byte_offset: end.read.end.position,
-            found,
-        };
         let damage = Damage {
-            text: error.to_string(),
+            text: reader.damaged(found).to_string(),
             files_kept: index + 1,
             written_end: Some(written_end),
         };
@@ -135,20 +127,20 @@ fn find_damage(
     Ok((last, None))
 }
 
-/// The header of a segment that goes on where the one before it ends.
-fn read_joined(
+/// Opens a segment that goes on where the one before it ends.
+fn open_joined(
     storage: &dyn Storage,
     path: &Path,
     first_offset: LogOffset,
     database: &[u8; 32],
-    before: Option<&ReadSegment>,
-) -> Result<Segment, LogError> {
-    let segment_before = before.map(|(segment, _)| segment);
-    let segment = read_header(storage, path, first_offset, database, segment_before)?;
-    if let Some((_, reader)) = before {
-        check_joint(reader, &segment)?;
+    before: Option<&SegmentReader>,
+) -> Result<SegmentReader, LogError> {
+    let segment = read_header(storage, path, first_offset, database)?;
+    if let Some(before) = before {
+        check_number(&before.segment, &segment)?;
+        before.check_joint(&segment)?;
     }
-    Ok(segment)
+    SegmentReader::open(storage, &segment, None)
 }
 
 /// Cuts a log at its first damage: sets aside the files behind it, and what `last` holds behind its good frames.
@@ -156,7 +148,7 @@ fn cut(
     storage: &dyn Storage,
     directory: &Path,
     files: &[(LogOffset, PathBuf)],
-    last: Option<ReadSegment>,
+    last: Option<SegmentReader>,
     damage: Damage,
 ) -> Result<RepairReport, LogError> {
     let mut report = RepairReport {
@@ -175,25 +167,25 @@ fn cut(
     storage
         .sync_directory(directory)
         .map_err(LogError::io("sync", directory))?;
-    if let Some((segment, last)) = last {
+    if let Some(last) = last {
         let position = last.position;
         if let Some(written_end) = damage.written_end {
             let to = free_name(
                 storage,
                 directory,
-                &format!("{}.removed-{position}", file_name(&last.path)),
+                &format!("{}.removed-{position}", file_name(last.path())),
             )?;
-            copy(storage, &last.path, position, written_end, &to)?;
+            copy(storage, last.path(), position, written_end, &to)?;
             storage
                 .sync_directory(directory)
                 .map_err(LogError::io("sync", directory))?;
             // Not zeros over the old bytes: some of these might stay, and would prove the damage again.
-            replace(storage, directory, &segment, last.place())?;
+            replace(storage, directory, &last.segment, last.place(), None)?;
             report.removed_bytes += written_end - position;
             report.saved.push(to);
         }
         report.next_offset = Some(last.chain.next_offset);
-        report.cut = Some((last.path, position));
+        report.cut = Some((last.path().to_owned(), position));
     }
     Ok(report)
 }

@@ -1,72 +1,42 @@
 //! Reading one segment, frame by frame, with every check.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lightcone_storage::{read_full_at, File, FilePosition, LogOffset, OpenMode, Storage};
 
-use crate::epoch::Epoch;
+use crate::chain::Chain;
 use crate::error::LogError;
 use crate::format::{
-    parse_segment_name, payload_checksum, FrameHeader, SegmentHeader, SegmentHeaderError,
-    FORMAT_VERSION, FRAMES_START, FRAME_HEADER_BYTES, FRAME_MAGIC, PAYLOAD_BYTES_MAX,
-    SEGMENT_HEADER_BYTES,
+    parse_segment_name, FrameHeader, SegmentHeader, SegmentHeaderError, FORMAT_1, FORMAT_VERSION,
+    FRAMES_START, FRAME_FIRST_BYTE, FRAME_HEADER_BYTES, SEGMENT_HEADER_BYTES,
 };
+use crate::format_1;
 
 const READ_BYTES: usize = 1 << 20;
-
-/// What the next frame must look like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Chain {
-    pub next_offset: LogOffset,
-    pub epoch: Epoch,
-    pub previous_hash: u64,
-}
-
-impl Chain {
-    pub fn at_start_of(header: &SegmentHeader) -> Chain {
-        Chain {
-            next_offset: header.first_offset,
-            epoch: header.epoch,
-            previous_hash: header.previous_hash,
-        }
-    }
-
-    /// The check for the frame behind the one with this header and hash; or what is wrong with that one.
-    fn after(self, header: &FrameHeader, hash: u64) -> Result<Chain, Step> {
-        if header.previous_hash != self.previous_hash {
-            // The end of a torn tail may look like this, if it was cut and the cut did not reach the disk everywhere.
-            return Err(Step::maybe_torn(format!(
-                "the frame does not follow the one before it (hash {:016x}, expected {:016x})",
-                header.previous_hash, self.previous_hash
-            )));
-        }
-        if header.first_offset != self.next_offset {
-            return Err(Step::damaged(format!(
-                "the frame begins with transaction {}, expected {}",
-                header.first_offset, self.next_offset
-            )));
-        }
-        if header.epoch < self.epoch {
-            return Err(Step::damaged(format!(
-                "the frame has epoch {}, but the log was at epoch {}",
-                header.epoch, self.epoch
-            )));
-        }
-        match header.next_offset() {
-            Some(next_offset) if header.payload_bytes as usize <= PAYLOAD_BYTES_MAX => Ok(Chain {
-                next_offset,
-                epoch: header.epoch,
-                previous_hash: hash,
-            }),
-            _ => Err(Step::damaged("the frame's sizes are impossible".to_owned())),
-        }
-    }
-}
 
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {
     pub path: PathBuf,
     pub header: SegmentHeader,
+}
+
+impl Segment {
+    pub fn frame_header_bytes(&self) -> usize {
+        match self.header.version {
+            FORMAT_1 => format_1::FRAME_HEADER_BYTES,
+            _ => FRAME_HEADER_BYTES,
+        }
+    }
+
+    /// The header of the frame at `position`, if these bytes are one that was written there.
+    fn decode_frame(&self, bytes: &[u8], position: FilePosition) -> Option<FrameHeader> {
+        match self.header.version {
+            FORMAT_1 => format_1::decode(bytes, self.header.salt, position),
+            _ => FrameHeader::decode(bytes, self.header.salt, position),
+        }
+    }
 }
 
 pub(crate) fn remove_if_there(storage: &dyn Storage, path: &Path) -> Result<(), LogError> {
@@ -94,14 +64,28 @@ pub(crate) fn list_segments(
     Ok(segments)
 }
 
-/// Reads the header of a segment and checks it against its name, the database and the segment before it.
+/// Fails if segments are missing between the two.
+pub(crate) fn check_number(before: &Segment, next: &Segment) -> Result<(), LogError> {
+    let (number, number_before) = (next.header.number, before.header.number);
+    if number == number_before.wrapping_add(1) {
+        return Ok(());
+    }
+    Err(LogError::Gap {
+        file: next.path.clone(),
+        found: format!(
+            "this is segment number {number}, but the one before it, {}, is number {number_before}",
+            before.path.display(),
+        ),
+    })
+}
+
+/// Reads the header of a segment and checks it against its name and the database.
 pub(crate) fn read_header(
     storage: &dyn Storage,
     path: &Path,
     name_offset: LogOffset,
     database: &[u8; 32],
-    before: Option<&Segment>,
-) -> Result<Segment, LogError> {
+) -> Result<Arc<Segment>, LogError> {
     let file = storage
         .open(path, OpenMode::Read)
         .map_err(LogError::io("open", path))?;
@@ -122,37 +106,23 @@ pub(crate) fn read_header(
         Err(SegmentHeaderError::Damaged(found)) => return Err(damaged(found.to_owned())),
         Err(SegmentHeaderError::Version(version)) => {
             return Err(foreign(format!(
-                "its format is version {version}, and this server reads version {FORMAT_VERSION}. Use the server version that wrote it."
+                "its format is version {version}, and this server reads versions up to {FORMAT_VERSION}. Use the server version that wrote it."
             )))
         }
     };
     if header.database != *database {
         return Err(foreign("it belongs to another database. Put each database's files back into its own directory.".to_owned()));
     }
-    if header.first_offset != name_offset {
+    if header.start.next_offset != name_offset {
         return Err(damaged(format!(
             "its header says that it begins with transaction {}, not {name_offset}",
-            header.first_offset
+            header.start.next_offset
         )));
     }
-    if let Some(before) = before {
-        if header.number != before.header.number.wrapping_add(1) {
-            let found = format!(
-                "this is segment number {}, but the one before it, {}, is number {}",
-                header.number,
-                before.path.display(),
-                before.header.number
-            );
-            return Err(LogError::Gap {
-                file: path.to_owned(),
-                found,
-            });
-        }
-    }
-    Ok(Segment {
+    Ok(Arc::new(Segment {
         path: path.to_owned(),
         header,
-    })
+    }))
 }
 
 /// A place between two frames of a segment.
@@ -166,7 +136,7 @@ impl SegmentPlace {
     pub fn at_start_of(header: &SegmentHeader) -> SegmentPlace {
         SegmentPlace {
             position: FRAMES_START,
-            chain: Chain::at_start_of(header),
+            chain: header.start,
         }
     }
 }
@@ -202,25 +172,29 @@ impl Step {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct SegmentReader {
-    pub path: PathBuf,
-    file: Box<dyn File>,
-    pub salt: u64,
+    pub segment: Arc<Segment>,
+    file: Arc<dyn File>,
     pub position: FilePosition,
     /// Reading ends here.
     pub end: FilePosition,
+    /// No frame follows in this file.
+    pub is_over: bool,
     pub chain: Chain,
     buffer: Vec<u8>,
     /// Where in the file `buffer` begins.
     buffer_position: FilePosition,
-    payload: std::ops::Range<usize>,
+    /// The frames before it were verified already.
+    verified_end: FilePosition,
+    payload: Range<usize>,
 }
 
 impl SegmentReader {
     /// Reading ends at `limit`, or else at the end of the file.
     pub fn open(
         storage: &dyn Storage,
-        segment: &Segment,
+        segment: &Arc<Segment>,
         limit: Option<FilePosition>,
     ) -> Result<SegmentReader, LogError> {
         let start = SegmentPlace::at_start_of(&segment.header);
@@ -230,38 +204,82 @@ impl SegmentReader {
     /// As `open`, from a place between two frames.
     pub fn open_at(
         storage: &dyn Storage,
-        segment: &Segment,
+        segment: &Arc<Segment>,
         start: SegmentPlace,
         limit: Option<FilePosition>,
     ) -> Result<SegmentReader, LogError> {
-        let path = segment.path.clone();
         let file = storage
-            .open(&path, OpenMode::Read)
-            .map_err(LogError::io("open", &path))?;
-        let file_end = file
-            .length()
-            .map(FilePosition::new)
-            .map_err(LogError::io("read the length of", &path))?;
-        Ok(SegmentReader {
-            path,
-            file,
-            salt: segment.header.salt,
+            .open(&segment.path, OpenMode::Read)
+            .map_err(LogError::io("open", &segment.path))?;
+        let mut reader = SegmentReader {
+            segment: segment.clone(),
+            file: file.into(),
             position: start.position,
-            end: limit.map_or(file_end, |limit| limit.min(file_end)),
+            end: start.position,
+            is_over: false,
             chain: start.chain,
             buffer: Vec::new(),
             buffer_position: FilePosition::START,
+            verified_end: FilePosition::START,
             payload: 0..0,
-        })
+        };
+        reader.read_on_to(limit)?;
+        Ok(reader)
     }
 
-    /// The frames from the first one on are known, and are not read from the file.
+    /// The frames from the first one on are known, and are neither read from the file nor verified.
     pub fn with_frames(self, frames: Vec<u8>) -> SegmentReader {
         SegmentReader {
+            verified_end: FRAMES_START + frames.len() as u64,
             buffer: frames,
             buffer_position: FRAMES_START,
             ..self
         }
+    }
+
+    /// Moves the end of reading to `limit`, or else to the end of the file.
+    pub fn read_on_to(&mut self, limit: Option<FilePosition>) -> Result<(), LogError> {
+        let length = self.file.length();
+        let file_end = length
+            .map(FilePosition::new)
+            .map_err(LogError::io("read the length of", &self.segment.path))?;
+        self.end = limit.map_or(file_end, |limit| limit.min(file_end));
+        let is_short = limit.is_none_or(|limit| limit > file_end);
+        self.is_over = is_short && self.position >= file_end;
+        Ok(())
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.segment.path
+    }
+
+    pub fn damaged(&self, found: String) -> LogError {
+        LogError::Damaged {
+            file: self.segment.path.clone(),
+            byte_offset: self.position,
+            found,
+        }
+    }
+
+    /// Fails unless `next` begins exactly where the frames of this segment end.
+    pub fn check_joint(&self, next: &Segment) -> Result<(), LogError> {
+        let (chain, begins) = (self.chain, next.header.start);
+        if begins.next_offset == chain.next_offset
+            && begins.hash == chain.hash
+            && begins.epoch >= chain.epoch
+        {
+            return Ok(());
+        }
+        Err(self.damaged(format!(
+            "the frames end here before transaction {}, in epoch {}, with hash {}, but the next segment, {}, goes on with transaction {}, in epoch {}, after hash {}",
+            chain.next_offset,
+            chain.epoch,
+            chain.hash,
+            next.path.display(),
+            begins.next_offset,
+            begins.epoch,
+            begins.hash,
+        )))
     }
 
     pub fn place(&self) -> SegmentPlace {
@@ -277,11 +295,7 @@ impl SegmentReader {
     }
 
     /// Where `bytes` bytes from `position` are in the buffer; fewer at the end.
-    fn view(
-        &mut self,
-        position: FilePosition,
-        bytes: usize,
-    ) -> Result<std::ops::Range<usize>, LogError> {
+    fn view(&mut self, position: FilePosition, bytes: usize) -> Result<Range<usize>, LogError> {
         let bytes = bytes.min(position.bytes_to(self.end) as usize);
         let have = self.buffer_position + self.buffer.len() as u64;
         if position < self.buffer_position || position + bytes as u64 > have {
@@ -303,51 +317,76 @@ impl SegmentReader {
                 &mut self.buffer[kept..],
                 position + kept as u64,
             )
-            .map_err(LogError::io("read", &self.path))?;
+            .map_err(LogError::io("read", self.path()))?;
             self.buffer.truncate(kept + read);
         }
         let start = (position - self.buffer_position) as usize;
         Ok(start..(start + bytes).min(self.buffer.len()))
     }
 
-    /// Reads the next frame. The payload of a frame with only transactions before `skip_before` is not read.
+    /// Reads the next frame. One with only transactions before `skip_before` is not verified beyond its header; the next one that is
+    /// read verifies what its hash was.
     pub fn step(&mut self, skip_before: LogOffset) -> Result<Step, LogError> {
-        let view = self.view(self.position, FRAME_HEADER_BYTES)?;
+        let header_bytes = self.segment.frame_header_bytes();
+        let view = self.view(self.position, header_bytes)?;
         let bytes = &self.buffer[view];
         if is_zero(bytes) {
             return Ok(Step::End);
         }
-        let Ok(bytes) = <&[u8; FRAME_HEADER_BYTES]>::try_from(bytes) else {
+        if bytes.len() < header_bytes {
             let found = "the file ends inside a frame header".to_owned();
             return Ok(Step::maybe_torn(found));
-        };
-        let Some((header, hash)) = FrameHeader::decode(bytes, self.salt, self.position) else {
+        }
+        let Some(frame) = self.segment.decode_frame(bytes, self.position) else {
             let found = "there is no frame header, or one whose checksum is wrong".to_owned();
             return Ok(Step::maybe_torn(found));
         };
-        let chain = match self.chain.after(&header, hash) {
-            Ok(chain) => chain,
-            Err(bad) => return Ok(bad),
+        let Some(next_offset) = frame.next_offset().filter(|_| frame.is_possible()) else {
+            return Ok(Step::damaged("the frame's sizes are impossible".to_owned()));
         };
-        let is_skipped = header.count > 0 && chain.next_offset <= skip_before;
-        if let Some(bad) = self.read_payload(&header, chain.next_offset, is_skipped)? {
+        let is_skipped = frame.count > 0 && next_offset <= skip_before;
+        if let Some(bad) = self.read_payload(&frame, next_offset, is_skipped)? {
             return Ok(bad);
         }
-        self.position += header.frame_bytes();
-        self.chain = chain;
-        Ok(Step::Frame(header))
+        if let Some(bad) = self.find_break(&frame) {
+            return Ok(bad);
+        }
+        self.position += (header_bytes + frame.payload_bytes as usize) as u64;
+        self.chain = Chain {
+            next_offset,
+            epoch: frame.epoch,
+            hash: frame.hash,
+        };
+        Ok(Step::Frame(frame))
+    }
+
+    /// Goes to the first end of a frame that is not before `offset`. Returns with which transaction that frame begins.
+    pub fn skip_to(&mut self, offset: LogOffset) -> Result<LogOffset, LogError> {
+        let mut first_offset = self.chain.next_offset;
+        while self.chain.next_offset < offset {
+            first_offset = self.chain.next_offset;
+            match self.step(offset)? {
+                Step::Frame(_) => {}
+                Step::Bad { found, .. } => return Err(self.damaged(found)),
+                Step::End => {
+                    let found = format!("the frames end here, before transaction {offset}");
+                    return Err(self.damaged(found));
+                }
+            }
+        }
+        Ok(first_offset)
     }
 
     /// Reads the payload behind this header, unless it is skipped, and says what is wrong with it.
     fn read_payload(
         &mut self,
-        header: &FrameHeader,
+        frame: &FrameHeader,
         next_offset: LogOffset,
         is_skipped: bool,
     ) -> Result<Option<Step>, LogError> {
-        let start = self.position + FRAME_HEADER_BYTES as u64;
-        let payload_bytes = header.payload_bytes as usize;
-        if u64::from(header.payload_bytes) > start.bytes_to(self.end) {
+        let start = self.position + self.segment.frame_header_bytes() as u64;
+        let payload_bytes = frame.payload_bytes as usize;
+        if u64::from(frame.payload_bytes) > start.bytes_to(self.end) {
             let found = format!("the file ends inside a payload of {payload_bytes} bytes");
             return Ok(Some(Step::maybe_torn(found)));
         }
@@ -357,14 +396,34 @@ impl SegmentReader {
         }
         let view = self.view(start, payload_bytes)?;
         let bytes = &self.buffer[view.clone()];
-        if bytes.len() < payload_bytes || payload_checksum(&[bytes]) != header.payload_checksum {
+        // The end of a torn tail may look like this, if it was cut and the cut did not reach the disk everywhere.
+        let follows = self.position < self.verified_end || frame.follows(self.chain.hash, bytes);
+        if bytes.len() < payload_bytes || !follows {
             return Ok(Some(Step::maybe_torn(format!(
-                "the checksum of the payload of {payload_bytes} bytes (transactions {} to {next_offset}, exclusive) is wrong",
-                header.first_offset,
+                "the hash of the frame (transactions {} to {next_offset}, exclusive; {payload_bytes} bytes) is wrong: it is not as it was written, or does not follow the one before it",
+                frame.first_offset,
             ))));
         }
         self.payload = view;
         Ok(None)
+    }
+
+    /// What is wrong with a frame that was written here, and should not have been.
+    fn find_break(&self, frame: &FrameHeader) -> Option<Step> {
+        let chain = &self.chain;
+        if frame.first_offset != chain.next_offset {
+            return Some(Step::damaged(format!(
+                "the frame begins with transaction {}, expected {}",
+                frame.first_offset, chain.next_offset
+            )));
+        }
+        if frame.epoch < chain.epoch {
+            return Some(Step::damaged(format!(
+                "the frame has epoch {}, but the log was at epoch {}",
+                frame.epoch, chain.epoch
+            )));
+        }
+        None
     }
 
     /// Reads everything behind the last good frame.
@@ -390,7 +449,7 @@ impl SegmentReader {
             if window.len() < READ_BYTES {
                 return Ok(behind);
             }
-            position += (READ_BYTES - FRAME_HEADER_BYTES) as u64;
+            position += (READ_BYTES - self.segment.frame_header_bytes()) as u64;
         }
     }
 
@@ -401,20 +460,19 @@ impl SegmentReader {
         position: FilePosition,
         damaged_at: FilePosition,
     ) -> Option<FilePosition> {
-        let starts = window.len().saturating_sub(FRAME_HEADER_BYTES - 1);
+        let header_bytes = self.segment.frame_header_bytes();
+        let starts = window.len().saturating_sub(header_bytes - 1);
         let mut at = 0;
         while let Some(found) = window[at..starts.max(at)]
             .iter()
-            .position(|byte| *byte == FRAME_MAGIC[0])
+            .position(|byte| *byte == FRAME_FIRST_BYTE)
         {
             let start = at + found;
-            let bytes = window[start..start + FRAME_HEADER_BYTES]
-                .try_into()
-                .expect("a header's length");
+            let bytes = &window[start..start + header_bytes];
             let here = position + start as u64;
-            if let Some((header, _)) = FrameHeader::decode(bytes, self.salt, here) {
+            if let Some(frame) = self.segment.decode_frame(bytes, here) {
                 // Before a frame only the last `unsynced_bytes` may have been unsynced when it was written.
-                if damaged_at.bytes_to(here) > u64::from(header.unsynced_bytes) {
+                if damaged_at.bytes_to(here) > u64::from(frame.unsynced_bytes) {
                     return Some(here);
                 }
             }

@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{at, open, payload, read_all, DIRECTORY, EPOCH};
-use lightcone_log::{Epoch, Frame, LocalLog, Log, LogError, LogOffset, LogOptions};
+use common::{at, open, payload, read_all, read_on, DIRECTORY, EPOCH};
+use lightcone_log::{Epoch, Frame, LocalLog, Log, LogError, LogOffset, LogOptions, LogReader};
 use lightcone_storage::sim::{Faults, SimStorage};
 use proptest::prelude::*;
 
@@ -19,6 +19,10 @@ enum Step {
     Trim {
         back: u64,
     },
+    /// Before the frame that is so many before the last one.
+    Truncate {
+        back: usize,
+    },
     /// The process dies and starts again; the operating system lives.
     Restart,
     Crash {
@@ -33,6 +37,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Seal),
         1 => Just(Step::Close),
         1 => (0..40u64).prop_map(|back| Step::Trim { back }),
+        1 => (0..12usize).prop_map(|back| Step::Truncate { back }),
         1 => Just(Step::Restart),
         3 => any::<u64>().prop_map(|seed| Step::Crash { seed }),
     ]
@@ -46,18 +51,27 @@ fn options(preallocate: bool) -> LogOptions {
     }
 }
 
-/// The frames that should be in the log: (first offset, count, size).
-type Model = Vec<(LogOffset, u32, usize)>;
+/// The frames that should be in the log.
+type Model = Vec<(LogOffset, u32, Vec<u8>)>;
 
+fn end_of(frame: &(LogOffset, u32, Vec<u8>)) -> LogOffset {
+    frame.0 + u64::from(frame.1)
+}
+
+/// All that is durable can be read, and nothing else.
 fn check(log: &LocalLog, model: &Model) {
     let tail = log.tail();
-    let frames = read_all(log);
-    let expected: Vec<_> = model
-        .iter()
-        .filter(|(first, count, _)| *first + u64::from(*count) > tail.oldest_offset)
-        .map(|(first, count, bytes)| (*first, *count, payload(*first, *bytes)))
-        .collect();
-    assert_eq!(frames, expected);
+    let is_there = |frame: &&(LogOffset, u32, Vec<u8>)| {
+        end_of(frame) > tail.oldest_offset && end_of(frame) <= tail.durable_offset
+    };
+    let expected: Vec<_> = model.iter().filter(is_there).cloned().collect();
+    assert_eq!(read_all(log), expected);
+}
+
+/// A reader that goes on from where another was when its log was closed.
+fn read_again(log: &LocalLog, from: LogOffset) -> LogReader {
+    let from = from.max(log.tail().oldest_offset);
+    log.feed().read(from).expect("it is in the log")
 }
 
 proptest! {
@@ -70,15 +84,17 @@ proptest! {
         let mut epoch = Epoch::new(1);
         let mut log = open(&storage, options(preallocate), epoch).0;
         let mut model: Model = Vec::new();
-        for step in steps {
+        let mut follower = read_again(&log, at(0));
+        for (number, step) in steps.into_iter().enumerate() {
             let tail = log.tail();
             match step {
                 Step::Append { bytes, count } => {
                     let first_offset = tail.next_offset;
-                    let payload = payload(first_offset, bytes);
+                    // What comes in the place of a frame that was cut is another one.
+                    let payload = payload(at(first_offset.get() + number as u64 * 1000), bytes);
                     let parts: Vec<&[u8]> = payload.chunks(700).collect();
                     log.append(epoch, Frame { first_offset, count, payload: &parts }).unwrap();
-                    model.push((first_offset, count, bytes));
+                    model.push((first_offset, count, payload));
                 }
                 Step::Sync => {
                     log.sync().unwrap();
@@ -86,7 +102,7 @@ proptest! {
                 }
                 Step::Seal => {
                     epoch = Epoch::new(epoch.get() + 1);
-                    prop_assert_eq!(log.seal(epoch).unwrap().epoch, epoch);
+                    prop_assert_eq!(log.raise_epoch(epoch).unwrap().epoch, epoch);
                 }
                 Step::Close => log.close().unwrap(),
                 Step::Trim { back } => {
@@ -94,9 +110,24 @@ proptest! {
                     log.trim(before).unwrap();
                     prop_assert!(log.tail().oldest_offset <= before.max(tail.oldest_offset));
                 }
+                Step::Truncate { back } => {
+                    let kept = model.len().saturating_sub(back);
+                    let to = model.get(kept).map_or(tail.next_offset, |frame| frame.0);
+                    let to = to.max(tail.oldest_offset);
+                    let truncated = log.truncate_from(to).unwrap();
+                    prop_assert_eq!((truncated.next_offset, truncated.epoch), (to, epoch));
+                    prop_assert_eq!(truncated.durable_offset, to);
+                    model.retain(|frame| end_of(frame) <= to);
+                    if follower.offset() > to {
+                        let told = follower.next();
+                        prop_assert!(matches!(told, Err(LogError::CutAway { .. })), "{:?}", told);
+                        follower = read_again(&log, to);
+                    }
+                }
                 Step::Restart => {
                     drop(log);
                     log = open(&storage, options(preallocate), epoch).0;
+                    follower = read_again(&log, follower.offset());
                     prop_assert_eq!(log.tail().durable_offset, tail.next_offset);
                 }
                 Step::Crash { seed } => {
@@ -106,13 +137,20 @@ proptest! {
                     log = reopened;
                     let next = recovery.tail.next_offset;
                     prop_assert!(next >= tail.durable_offset, "lost synced transactions: {} < {}", next, tail.durable_offset);
-                    model.retain(|(first, count, _)| *first + u64::from(*count) <= next);
-                    let model_next = model.last().map_or(at(0), |(first, count, _)| *first + u64::from(*count));
+                    model.retain(|frame| end_of(frame) <= next);
+                    let model_next = model.last().map_or(at(0), end_of);
                     prop_assert!(next == model_next, "a frame is half there");
                     prop_assert_eq!(recovery.tail.epoch, epoch);
+                    follower = read_again(&log, follower.offset());
                 }
             }
             check(&log, &model);
+            // It reads on in one go, through trims, cuts and new segments.
+            let from = follower.offset();
+            let durable = log.tail().durable_offset;
+            let is_new = |frame: &&(LogOffset, u32, Vec<u8>)| end_of(frame) > from && end_of(frame) <= durable;
+            let expected: Vec<_> = model.iter().filter(is_new).cloned().collect();
+            prop_assert_eq!(read_on(&mut follower), expected);
         }
     }
 
@@ -157,7 +195,7 @@ proptest! {
         }
         if failed {
             prop_assert!(matches!(log.sync(), Err(LogError::Poisoned { .. })), "sync is refused");
-            prop_assert!(matches!(log.seal(Epoch::new(9)), Err(LogError::Poisoned { .. })), "seal is refused");
+            prop_assert!(matches!(log.raise_epoch(Epoch::new(9)), Err(LogError::Poisoned { .. })), "a new epoch is refused");
         }
         let storage = storage.crash(seed ^ 1);
         let (log, recovery) = open(&storage, options(preallocate), EPOCH);
@@ -201,7 +239,6 @@ fn crash_while_cutting_the_tail() {
                 std::sync::Arc::new(storage.clone()),
                 DIRECTORY.as_ref(),
                 options(true),
-                EPOCH,
             );
             storage = storage.crash(seed * 10 + again);
         }

@@ -22,13 +22,9 @@ fn options() -> LogOptions {
 
 /// Opens and reads everything; the number of transactions, or the first error.
 fn open_and_read(storage: &SimStorage, options: LogOptions) -> Result<u64, LogError> {
-    let (log, recovery) = LocalLog::open_on(
-        Arc::new(storage.clone()),
-        Path::new(DIRECTORY),
-        options,
-        EPOCH,
-    )?;
-    let mut reader = log.read(recovery.tail.oldest_offset)?;
+    let (log, recovery) =
+        LocalLog::open_on(Arc::new(storage.clone()), Path::new(DIRECTORY), options)?;
+    let mut reader = log.feed().read(recovery.tail.oldest_offset)?;
     let mut next = recovery.tail.oldest_offset;
     while let Some(frame) = reader.next()? {
         assert_eq!(frame.first_offset, next);
@@ -55,13 +51,13 @@ fn sample(close: bool) -> SimStorage {
 fn every_flipped_bit_is_found_and_named() {
     for close in [false, true] {
         let storage = sample(close);
-        let frame = 48 + 60;
+        let frame = 52 + 60;
         for (number, path) in segments(&storage).iter().enumerate() {
             let whole = storage.file(path).unwrap();
             let last = number == 2;
             for byte in 0..whole.len() {
                 // All bits where it matters; one bit per byte in the padding of the header block.
-                let bits = if (100..HEADER).contains(&byte) {
+                let bits = if (120..HEADER).contains(&byte) {
                     0..1
                 } else {
                     0..8
@@ -115,11 +111,11 @@ fn damage_in_a_preallocated_segment_is_found() {
     assert!(whole.len() >= 1 << 16);
     // A whole frame zeroed, as a lost write would leave it.
     let mut bytes = whole.clone();
-    bytes[HEADER + 5 * 108..HEADER + 6 * 108].fill(0);
+    bytes[HEADER + 5 * 112..HEADER + 6 * 112].fill(0);
     storage.put_file(path, bytes);
     let error = open_and_read(&storage, options()).unwrap_err();
     assert!(
-        matches!(&error, LogError::Damaged { byte_offset, .. } if byte_offset.get() == (HEADER + 5 * 108) as u64),
+        matches!(&error, LogError::Damaged { byte_offset, .. } if byte_offset.get() == (HEADER + 5 * 112) as u64),
         "{error}"
     );
     assert!(
@@ -131,7 +127,7 @@ fn damage_in_a_preallocated_segment_is_found() {
     assert!(error.to_string().ends_with("[LC0503]"));
     // Rubbish after the end is a torn tail.
     let mut bytes = whole.clone();
-    bytes[HEADER + 20 * 108 + 300] = 1;
+    bytes[HEADER + 20 * 112 + 300] = 1;
     storage.put_file(path, bytes);
     let (_, recovery) = open(&storage, options(), EPOCH);
     assert_eq!(
@@ -146,11 +142,11 @@ fn a_moved_frame_is_no_frame() {
     let storage = sample(false);
     let path = &segments(&storage)[0];
     let mut bytes = storage.file(path).unwrap();
-    bytes.copy_within(HEADER..HEADER + 108, HEADER + 108);
+    bytes.copy_within(HEADER..HEADER + 112, HEADER + 112);
     storage.put_file(path, bytes);
     assert!(matches!(
         open_and_read(&storage, options()),
-        Err(LogError::Damaged { byte_offset, .. }) if byte_offset.get() == 4204
+        Err(LogError::Damaged { byte_offset, .. }) if byte_offset.get() == 4208
     ));
 }
 
@@ -175,21 +171,24 @@ fn missing_segments() {
     assert_eq!(open_and_read(&trimmed, options()).unwrap(), 11);
     let log = open(&trimmed, options(), EPOCH).0;
     assert!(matches!(
-        log.read(at(3)),
+        log.feed().read(at(3)).map(drop),
         Err(LogError::OutOfRange { wanted, oldest, next })
             if [wanted, oldest, next] == [3, 4, 11].map(at)
     ));
-    assert!(matches!(log.read(at(12)), Err(LogError::OutOfRange { .. })));
+    assert!(matches!(
+        log.feed().read(at(12)).map(drop),
+        Err(LogError::OutOfRange { .. })
+    ));
     assert_eq!(read_from(&log, at(11)), []);
     assert_eq!(read_from(&log, at(9)).len(), 2);
     // A segment that lost its last frame does not meet the next one.
     let short = without(&[]);
     let mut bytes = storage.file(&paths[0]).unwrap();
-    bytes.truncate(HEADER + 3 * 108);
+    bytes.truncate(HEADER + 3 * 112);
     short.put_file(&paths[0], bytes);
     let error = open_and_read(&short, options()).unwrap_err();
     assert!(
-        matches!(&error, LogError::Damaged { file, byte_offset, .. } if *file == paths[0] && byte_offset.get() == 4420),
+        matches!(&error, LogError::Damaged { file, byte_offset, .. } if *file == paths[0] && byte_offset.get() == 4432),
         "{error}"
     );
 }
@@ -231,25 +230,25 @@ fn repair_keeps_what_is_before_the_damage() {
     let paths = segments(&storage);
     let whole = storage.file(&paths[1]).unwrap();
     let mut bytes = whole.clone();
-    bytes[HEADER + 2 * 108 + 70] ^= 4;
+    bytes[HEADER + 2 * 112 + 70] ^= 4;
     storage.put_file(&paths[1], bytes.clone());
     let report = repair(&storage);
-    assert!(report.damage.unwrap().contains("byte 4312"));
+    assert!(report.damage.unwrap().contains("byte 4320"));
     assert_eq!(
         report.cut,
-        Some((paths[1].clone(), FilePosition::new(4312)))
+        Some((paths[1].clone(), FilePosition::new(4320)))
     );
     assert_eq!(report.next_offset, Some(at(6)));
     let name =
         |number: usize, end: &str| PathBuf::from(format!("{}{end}", paths[number].display()));
     assert_eq!(
         report.saved,
-        [name(2, ".removed"), name(1, ".removed-4312")]
+        [name(2, ".removed"), name(1, ".removed-4320")]
     );
-    assert_eq!(storage.file(&report.saved[1]).unwrap(), bytes[4312..]);
+    assert_eq!(storage.file(&report.saved[1]).unwrap(), bytes[4320..]);
     assert_eq!(
         report.removed_bytes,
-        2 * 108 + storage.file(&report.saved[0]).unwrap().len() as u64
+        2 * 112 + storage.file(&report.saved[0]).unwrap().len() as u64
     );
     let mut log = open(&storage.crash(1), options(), EPOCH).0;
     assert_eq!(read_all(&log).len(), 6);

@@ -4,6 +4,7 @@ mod common;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use common::{at, fill, open, payload, read_all, read_from, segments, DIRECTORY, EPOCH};
 use lightcone_log::{Epoch, Frame, LocalLog, Log, LogError, LogOffset, LogOptions, MemoryLog};
@@ -19,16 +20,16 @@ fn on_a_real_disk() {
             preallocate,
             ..LogOptions::default()
         };
-        let (mut log, _) = LocalLog::open(&path, options.clone(), EPOCH).unwrap();
+        let (mut log, _) = LocalLog::open(&path, options.clone()).unwrap();
         assert!(matches!(
-            LocalLog::open(&path, options.clone(), EPOCH),
+            LocalLog::open(&path, options.clone()),
             Err(LogError::Locked { .. })
         ));
         fill(&mut log, 100, 5000);
         let next = log.tail().next_offset;
         assert_eq!(read_all(&log).len() as u64, next.get());
         drop(log);
-        let (log, recovery) = LocalLog::open(&path, options, EPOCH).unwrap();
+        let (log, recovery) = LocalLog::open(&path, options).unwrap();
         assert_eq!(
             (recovery.tail.next_offset, recovery.torn_bytes_cut),
             (next, 0)
@@ -104,15 +105,17 @@ fn epochs_fence() {
     };
     fences(log.append(epoch(2), frame(0)), 2, 3);
     log.append(epoch(3), frame(0)).unwrap();
-    assert_eq!(log.seal(epoch(5)).unwrap().epoch, epoch(5));
+    assert_eq!(log.raise_epoch(epoch(5)).unwrap().epoch, epoch(5));
     fences(log.append(epoch(3), frame(1)), 3, 5);
-    fences(log.seal(epoch(4)).map(drop), 4, 5);
+    fences(log.raise_epoch(epoch(4)).map(drop), 4, 5);
     log.append(epoch(5), frame(1)).unwrap();
     log.sync().unwrap();
     drop(log);
+    // The log remembers its epoch, also if none is named.
     let reopen = |storage: SimStorage, number| {
         let (storage, options) = (Arc::new(storage), LogOptions::default());
-        LocalLog::open_on(storage, Path::new(DIRECTORY), options, epoch(number)).map(drop)
+        let (mut log, _) = LocalLog::open_on(storage, Path::new(DIRECTORY), options)?;
+        log.raise_epoch(epoch(number)).map(drop)
     };
     fences(reopen(storage.clone(), 4), 4, 5);
     drop(open(&storage, LogOptions::default(), epoch(8)));
@@ -172,7 +175,7 @@ fn trim_removes_whole_segments() {
     let oldest = log.tail().oldest_offset;
     assert!(oldest > at(0) && oldest <= at(10));
     assert!(matches!(
-        log.read(at(oldest.get() - 1)),
+        log.feed().read(at(oldest.get() - 1)).map(drop),
         Err(LogError::OutOfRange { .. })
     ));
     assert_eq!(read_all(&log).len() as u64, at(30) - oldest);
@@ -208,49 +211,28 @@ fn a_frame_larger_than_a_segment() {
 
 #[test]
 fn memory_log() {
-    let mut log = MemoryLog::retaining();
-    for first_offset in 0..5 {
-        log.append(
-            Epoch::new(1),
-            Frame {
-                first_offset: at(first_offset),
-                count: 1,
-                payload: &[&[first_offset as u8], b"!"],
-            },
-        )
-        .unwrap();
-    }
-    assert_eq!(log.tail().durable_offset, at(5));
-    assert_eq!(
-        read_from(&log, at(3)),
-        [(at(3), 1, vec![3, b'!']), (at(4), 1, vec![4, b'!'])]
-    );
-    assert_eq!(log.trim(at(2)).unwrap(), 2);
-    assert!(matches!(log.read(at(1)), Err(LogError::OutOfRange { .. })));
-    assert!(matches!(
-        log.append(
-            EPOCH,
-            Frame {
-                first_offset: at(5),
-                count: 1,
-                payload: &[]
-            }
-        ),
-        Err(LogError::Fenced { .. })
-    ));
     let mut log = MemoryLog::new();
-    log.append(
-        EPOCH,
-        Frame {
-            first_offset: at(0),
-            count: 7,
-            payload: &[b"gone"],
-        },
-    )
-    .unwrap();
-    assert_eq!(read_all(&log), []);
-    assert!(matches!(
-        log.read(at(0)),
-        Err(LogError::OutOfRange { oldest, next, .. }) if (oldest, next) == (at(7), at(7))
-    ));
+    let mut reader = log.feed().read(at(0)).unwrap();
+    assert_eq!(reader.next().unwrap(), None);
+    let frame = |first_offset, count| Frame {
+        first_offset: at(first_offset),
+        count,
+        payload: &[b"gone"],
+    };
+    log.append(Epoch::new(2), frame(0, 7)).unwrap();
+    assert_eq!(log.tail().durable_offset, at(7));
+    let fenced = log.append(EPOCH, frame(7, 1));
+    assert!(matches!(fenced, Err(LogError::Fenced { .. })));
+    let unfit = log.append(Epoch::new(2), frame(6, 1));
+    assert!(matches!(unfit, Err(LogError::BadFrame { .. })));
+    let early = log.feed().read(at(0)).map(|_| ());
+    assert!(
+        matches!(early, Err(LogError::OutOfRange { oldest, next, .. }) if (oldest, next) == (at(7), at(7)))
+    );
+    // It keeps nothing, so a reader is told that it missed something.
+    assert!(reader.wait(Duration::ZERO).unwrap());
+    let missed = reader.next();
+    assert!(
+        matches!(missed, Err(LogError::LeftBehind { wanted, oldest }) if (wanted, oldest) == (at(0), at(7)))
+    );
 }

@@ -22,8 +22,7 @@ fn options(preallocate: bool) -> LogOptions {
 
 fn try_open(storage: &SimStorage, preallocate: bool) -> Result<LocalLog, LogError> {
     let storage = Arc::new(storage.clone());
-    LocalLog::open_on(storage, Path::new(DIRECTORY), options(preallocate), EPOCH)
-        .map(|(log, _)| log)
+    LocalLog::open_on(storage, Path::new(DIRECTORY), options(preallocate)).map(|(log, _)| log)
 }
 
 fn open(storage: &SimStorage, preallocate: bool) -> LocalLog {
@@ -105,7 +104,7 @@ fn a_proper_end_proves_all_but_the_mark() {
     let storage = SimStorage::new(3);
     let reopen = || {
         let storage = Arc::new(storage.clone());
-        LocalLog::open_on(storage, Path::new(DIRECTORY), options(true), EPOCH).unwrap()
+        LocalLog::open_on(storage, Path::new(DIRECTORY), options(true)).unwrap()
     };
     let (mut log, _) = reopen();
     for number in 0..6 {
@@ -113,41 +112,11 @@ fn a_proper_end_proves_all_but_the_mark() {
     }
     drop(log);
     let (mut log, recovery) = reopen();
-    assert_eq!(recovery.rewritten_bytes, 948);
+    assert_eq!(recovery.rewritten_bytes, 952);
     log.close().unwrap();
     drop(log);
     let (_log, recovery) = reopen();
-    assert_eq!(recovery.rewritten_bytes, 48);
-}
-
-/// Segments of servers that did not say what they had proven are copied once as a whole.
-#[test]
-fn segments_of_older_servers_are_copied_once() {
-    let storage = SimStorage::new(3);
-    let mut log = open(&storage, true);
-    for number in 0..6 {
-        put(&mut log, &[number; 900]).unwrap();
-    }
-    let frames = read_all(&log);
-    drop(log);
-    let path = &segments(&storage)[0];
-    let mut bytes = storage.file(path).unwrap();
-    bytes[88..96].fill(0);
-    let checksum = crc32c::crc32c_append(crc32c::crc32c(&bytes[..12]), &bytes[16..4096]);
-    bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
-    storage.put_file(path, bytes);
-    let reopen = || {
-        let storage = Arc::new(storage.clone());
-        LocalLog::open_on(storage, Path::new(DIRECTORY), options(true), EPOCH).unwrap()
-    };
-    let (mut log, recovery) = reopen();
-    assert_eq!(recovery.rewritten_bytes, 6 * 948);
-    assert_eq!(read_all(&log), frames);
-    put(&mut log, &[7; 900]).unwrap();
-    drop(log);
-    let (log, recovery) = reopen();
-    assert_eq!(recovery.rewritten_bytes, 948);
-    assert_eq!(read_all(&log).len(), 7);
+    assert_eq!(recovery.rewritten_bytes, 52);
 }
 
 #[test]
@@ -160,7 +129,7 @@ fn a_repair_whose_sync_failed_is_repeated_and_holds() {
                 put(&mut log, &[number; 300]).unwrap();
             }
             drop(log);
-            storage.rot(&segments(&storage)[0], 4096 + 348 + 100, 3);
+            storage.rot(&segments(&storage)[0], 4096 + 352 + 100, 3);
             let repair = || {
                 repair_on(
                     Arc::new(storage.clone()),
@@ -246,6 +215,8 @@ enum Step {
     Commit(Vec<usize>),
     Close,
     Trim(u64),
+    /// So many of the last transactions go.
+    Truncate(u64),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -253,6 +224,7 @@ fn step() -> impl Strategy<Value = Step> {
         8 => prop::collection::vec(0..2500usize, 1..3).prop_map(Step::Commit),
         1 => Just(Step::Close),
         1 => (0..10u64).prop_map(Step::Trim),
+        1 => (0..10u64).prop_map(Step::Truncate),
     ]
 }
 
@@ -282,12 +254,20 @@ struct Model {
     acknowledged: Vec<Vec<u8>>,
     /// What was handed to the log after them.
     attempted: Vec<Vec<u8>>,
+    /// Where the log may have been cut, by a cut that failed.
+    maybe_cut: Option<usize>,
 }
 
 impl Model {
     /// Checks an opened log. What can be read now is taken for durable, so it must remain.
     fn check(&mut self, log: &LocalLog) {
         let tail = log.tail();
+        if let Some(end) = self.maybe_cut.take() {
+            if tail.next_offset == at(end as u64) {
+                self.acknowledged.truncate(end);
+                self.attempted.clear();
+            }
+        }
         assert!(
             tail.next_offset >= at(self.acknowledged.len() as u64),
             "{} transactions were acknowledged, and the log ends before {}",
@@ -337,6 +317,15 @@ fn live(log: &mut LocalLog, steps: &[Step], model: &mut Model) -> Result<(), Log
                 model.acknowledged.append(&mut model.attempted);
             }
             Step::Close => log.close()?,
+            Step::Truncate(back) => {
+                let tail = log.tail();
+                let end = tail.durable_offset.get().saturating_sub(*back);
+                let end = at(end).max(tail.oldest_offset);
+                model.maybe_cut = Some(end.get() as usize);
+                log.truncate_from(end)?;
+                model.maybe_cut = None;
+                model.acknowledged.truncate(end.get() as usize);
+            }
             Step::Trim(back) => {
                 let durable = log.tail().durable_offset.get();
                 log.trim(at(durable.saturating_sub(*back)))?;

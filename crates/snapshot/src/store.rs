@@ -194,7 +194,13 @@ impl SnapshotStore {
     /// [`SnapshotStore::problems`]. Objects are checked when they are read: if one fails then, [set the snapshot
     /// aside](SnapshotStore::set_aside) and call again. The disk is not changed.
     pub fn latest(&mut self) -> Result<Option<Snapshot>, SnapshotError> {
-        for offset in self.offsets()?.into_iter().rev() {
+        self.latest_until(LogOffset::MAX)
+    }
+
+    /// The [latest](SnapshotStore::latest) that has no transaction from `end` on.
+    pub fn latest_until(&mut self, end: LogOffset) -> Result<Option<Snapshot>, SnapshotError> {
+        let offsets = self.offsets()?.into_iter().rev();
+        for offset in offsets.filter(|offset| *offset <= end) {
             if self.problems.iter().any(|problem| problem.offset == offset) {
                 continue;
             }

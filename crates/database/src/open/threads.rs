@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use lightcone_engine::{Datastore, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID};
 use lightcone_host::{InstanceAccounts, ModuleInstance};
-use lightcone_log::{CommitEvent, Committer, CommitterOptions, Log, THREAD_NAME};
+use lightcone_log::{CommitEvent, Log, LogWriter, LogWriterOptions, THREAD_NAME};
 use lightcone_types::{ConnectionId, Identity, Reader};
 use tokio::sync::mpsc;
 
@@ -146,10 +146,10 @@ fn start_log(
     durable: Box<dyn Log>,
     held: Arc<Held>,
     fanout: SyncSender<FanoutItem>,
-) -> Arc<Committer> {
-    let options = CommitterOptions {
+) -> Arc<LogWriter> {
+    let options = LogWriterOptions {
         queue_bytes_max: shared.options.limits.log_queue_bytes_max,
-        ..CommitterOptions::default()
+        ..LogWriterOptions::default()
     };
     let next_offset = durable.tail().durable_offset;
     let set = |durable: &mut Durable| durable.next_offset = next_offset;
@@ -161,7 +161,9 @@ fn start_log(
             notice(&shared, &event);
         }
         match event {
-            CommitEvent::Durable { next_offset } => held.release(next_offset, &mut due, &mut ready),
+            CommitEvent::Committed { next_offset } => {
+                held.release(next_offset, &mut due, &mut ready)
+            }
             CommitEvent::Poisoned { error } => {
                 held.give_up(&error, &mut ready);
                 // Fan-out ends after the log.
@@ -174,7 +176,7 @@ fn start_log(
         ready.deliver_or_hand_over(DELIVERED_BY_LOG_MAX);
     };
     let start = |work| spawn(shared, THREAD_NAME, LOG_STACK_BYTES, work);
-    let committer = Committer::start(durable, options, Box::new(on_event), start);
+    let committer = LogWriter::start(durable, options, Box::new(on_event), start);
     let committer = Arc::new(committer);
     let reader = committer.clone();
     shared.status.set_log(Arc::new(move || reader.stats()));
@@ -185,7 +187,7 @@ fn start_log(
 fn notice(shared: &Shared, event: &CommitEvent) {
     let status = &shared.status;
     match event {
-        CommitEvent::Durable { next_offset } => {
+        CommitEvent::Committed { next_offset } => {
             let set = |durable: &mut Durable| durable.next_offset = *next_offset;
             status.durable.send_modify(set);
         }
@@ -242,7 +244,7 @@ fn start_writer(mut writer: Writer, resumed: Option<Result<Resumed, String>>) {
 }
 
 /// Waits until nobody has the log of a writer that is gone: a snapshot that was being written keeps it, until it has given up.
-fn wait_for_log(shared: &Shared, committer: &Weak<Committer>) {
+fn wait_for_log(shared: &Shared, committer: &Weak<LogWriter>) {
     let deadline = shared.environment().instant() + LOG_GIVEN_BACK_MAX;
     while committer.strong_count() > 0 {
         if shared.environment().instant() >= deadline {

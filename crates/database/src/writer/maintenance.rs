@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lightcone_engine::Datastore;
-use lightcone_log::Committer;
+use lightcone_log::LogWriter;
 use tokio::sync::{oneshot, OwnedSemaphorePermit};
 
 use super::Writer;
@@ -142,7 +142,7 @@ fn mark_planned(shared: &Shared, datastore: &Datastore) {
 }
 
 /// Waits for a snapshot thread or a reader of statistics to let go of the log.
-fn sole_owner(mut committer: Arc<Committer>) -> Committer {
+fn sole_owner(mut committer: Arc<LogWriter>) -> LogWriter {
     loop {
         match Arc::try_unwrap(committer) {
             Ok(committer) => return committer,

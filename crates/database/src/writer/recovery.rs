@@ -22,7 +22,7 @@ impl Writer {
     }
 
     fn revert(&mut self) -> Result<(), String> {
-        let durable_offset = self.committer.durable_offset();
+        let durable_offset = self.committer.committed_offset();
         if self.next_offset == durable_offset {
             return Ok(());
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use lightcone_engine::{Datastore, DatastoreError};
 use lightcone_host::ModuleInstance;
-use lightcone_log::{LogOffset, SubmitError, PAYLOAD_BYTES_MAX};
+use lightcone_log::{LogOffset, ProposeError, PAYLOAD_BYTES_MAX};
 
 use super::windows::window_limits;
 use super::{Writer, WriterState, ROUND_DELTA_BYTES_MAX, ROUND_EVENTS_MAX, ROUND_RECORD_BYTES_MAX};
@@ -95,10 +95,10 @@ impl Writer {
     }
 
     fn submit(&mut self, first_offset: LogOffset, count: u32, payload: Vec<u8>) {
-        match self.committer.submit(first_offset, count, payload) {
+        match self.committer.propose(first_offset, count, payload) {
             Ok(()) => {}
             // Fan-out hears of it from the log itself and never releases these results.
-            Err(SubmitError::Poisoned(error)) if !error.is_bug() => {
+            Err(ProposeError::Poisoned(error)) if !error.is_bug() => {
                 self.shared.status.set_read_only(&error);
             }
             // Nothing will ever say that these results are durable, so the database ends, and with it all who wait.

@@ -3,26 +3,26 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lightcone_log::{Epoch, Frame, LocalLog, Log, LogOffset, LogOptions, Recovery};
+use lightcone_log::{Epoch, Frame, LocalLog, Log, LogOffset, LogOptions, LogReader, Recovery};
 use lightcone_storage::sim::SimStorage;
 
 pub const DIRECTORY: &str = "log";
 /// The first writer.
-pub const EPOCH: Epoch = Epoch::new(0);
+pub const EPOCH: Epoch = Epoch::FIRST;
 
 /// The offset behind so many transactions.
 pub fn at(transactions: u64) -> LogOffset {
     LogOffset::new(transactions)
 }
 
+/// Opens the log, and raises its epoch.
 pub fn open(storage: &SimStorage, options: LogOptions, epoch: Epoch) -> (LocalLog, Recovery) {
-    match LocalLog::open_on(
-        Arc::new(storage.clone()),
-        Path::new(DIRECTORY),
-        options,
-        epoch,
-    ) {
-        Ok(opened) => opened,
+    let storage = Arc::new(storage.clone());
+    match LocalLog::open_on(storage, Path::new(DIRECTORY), options) {
+        Ok((mut log, recovery)) => {
+            log.raise_epoch(epoch).expect("the disk works");
+            (log, recovery)
+        }
         Err(error) => panic!("{error}"),
     }
 }
@@ -39,7 +39,12 @@ pub fn read_all(log: &dyn Log) -> Vec<(LogOffset, u32, Vec<u8>)> {
 }
 
 pub fn read_from(log: &dyn Log, offset: LogOffset) -> Vec<(LogOffset, u32, Vec<u8>)> {
-    let mut reader = log.read(offset).expect("the log is read");
+    let mut reader = log.feed().read(offset).expect("the log is read");
+    read_on(&mut reader)
+}
+
+/// What a reader has not read yet.
+pub fn read_on(reader: &mut LogReader) -> Vec<(LogOffset, u32, Vec<u8>)> {
     let mut frames = Vec::new();
     while let Some(frame) = reader.next().expect("the log is read") {
         frames.push((frame.first_offset, frame.count, frame.payload.to_vec()));

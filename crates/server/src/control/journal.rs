@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lightcone_log::{Epoch, Frame, LocalLog, Log as _, LogError, LogOffset, LogOptions};
+use lightcone_log::{Frame, LocalLog, Log as _, LogError, LogOffset, LogOptions};
 use lightcone_storage::Storage;
 
 use super::error::{ControlError, Result};
@@ -20,7 +20,6 @@ const COPIES: [&str; 2] = ["copy-1", "copy-2"];
 const OLD_FILES: [&str; 2] = ["control.redb", "control.redb.taken-over"];
 /// In place of a database's identity.
 const OWNER: [u8; 32] = *b"lightcone: the control database.";
-const EPOCH: Epoch = Epoch::new(1);
 /// A journal of more records is written anew when most of them are of the past.
 const REWRITE_RECORDS_MIN: usize = 10_000;
 const REWRITE_FACTOR: usize = 4;
@@ -189,21 +188,20 @@ fn options() -> LogOptions {
 }
 
 fn append_record(log: &mut LocalLog, record: &[u8]) -> Result<()> {
+    let tail = log.tail();
     let frame = Frame {
-        first_offset: log.tail().next_offset,
+        first_offset: tail.next_offset,
         count: 1,
         payload: &[record],
     };
-    Ok(log.append(EPOCH, frame)?)
+    Ok(log.append(tail.epoch, frame)?)
 }
 
 fn read_records(log: &LocalLog) -> Result<Vec<Vec<u8>>> {
     let mut records = Vec::new();
-    let mut reader = log.read(LogOffset::FIRST)?;
+    let mut reader = log.feed().read(LogOffset::FIRST)?;
     while let Some(frame) = reader.next()? {
-        if frame.count > 0 {
-            records.push(frame.payload.to_vec());
-        }
+        records.push(frame.payload.to_vec());
     }
     Ok(records)
 }
@@ -211,7 +209,7 @@ fn read_records(log: &LocalLog) -> Result<Vec<Vec<u8>>> {
 impl Files {
     fn open_log(&self, name: &str) -> Result<LocalLog> {
         let path = self.directory.join(name);
-        let (log, recovery) = LocalLog::open_on(self.storage.clone(), &path, options(), EPOCH)?;
+        let (log, recovery) = LocalLog::open_on(self.storage.clone(), &path, options())?;
         if recovery.torn_bytes_cut > 0 {
             tracing::warn!(copy = %path.display(), bytes = recovery.torn_bytes_cut, "an unfinished write was cut from a copy of the control database");
         }

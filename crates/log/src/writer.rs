@@ -1,10 +1,10 @@
 //! Group commit: one thread, one write and one sync for all that has gathered.
 //!
-//! While a sync runs, submissions queue up; when it ends, all of them go out together. So alone a transaction waits for one sync,
+//! While a sync runs, proposals queue up; when it ends, all of them go out together. So alone a transaction waits for one sync,
 //! and under load thousands share one.
 //!
 //! When a few transactions have gathered during a sync, several slow clients are at work. Then the next sync waits as long as
-//! the last one took, at most [`CommitterOptions::gather_us_max`]: syncs without a pause would take the processor from the clients
+//! the last one took, at most [`LogWriterOptions::gather_us_max`]: syncs without a pause would take the processor from the clients
 //! who could fill the batch. Alone, a transaction never waits.
 
 use std::any::Any;
@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 
 use lightcone_storage::LogOffset;
 
-use crate::epoch::Epoch;
+use crate::chain::Epoch;
 use crate::error::LogError;
+use crate::feed::LogFeed;
 use crate::format::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX};
 use crate::log::{Frame, Log};
 
@@ -25,12 +26,12 @@ use crate::log::{Frame, Log};
 const GATHERED_MAX: u64 = 4;
 
 #[derive(Clone, Debug)]
-pub struct CommitterOptions {
-    /// Payload bytes in the queue and on their way to the disk; a submission beyond that blocks.
+pub struct LogWriterOptions {
+    /// Payload bytes in the queue and on their way to the disk; a proposal beyond that blocks.
     pub queue_bytes_max: usize,
-    /// Submissions share a frame up to this size. A larger one is a frame of its own.
+    /// Proposals share a frame up to this size. A larger one is a frame of its own.
     pub frame_bytes_max: usize,
-    /// How many used buffers are kept for [`Committer::take_buffer`].
+    /// How many used buffers are kept for [`LogWriter::take_buffer`].
     pub buffers_kept_max: usize,
     /// Buffers larger than this are not kept.
     pub buffer_bytes_kept_max: usize,
@@ -38,9 +39,9 @@ pub struct CommitterOptions {
     pub gather_us_max: u64,
 }
 
-impl Default for CommitterOptions {
-    fn default() -> CommitterOptions {
-        CommitterOptions {
+impl Default for LogWriterOptions {
+    fn default() -> LogWriterOptions {
+        LogWriterOptions {
             queue_bytes_max: 64 << 20,
             frame_bytes_max: 8 << 20,
             buffers_kept_max: 16,
@@ -50,31 +51,31 @@ impl Default for CommitterOptions {
     }
 }
 
-/// Reported in order, from the committer's thread.
+/// Reported in order, from the writer's thread.
 #[derive(Clone, Debug)]
 pub enum CommitEvent {
-    /// All transactions before this one are durable.
-    Durable {
-        /// The first transaction that is not durable yet.
+    /// All transactions before this one are committed: they are durable, and nothing takes them back.
+    Committed {
+        /// The first transaction that is not committed yet.
         next_offset: LogOffset,
     },
-    /// The log failed and takes no more: the disk refused, or the thread panicked. Reported at most once, with no `Durable` after
+    /// The log failed and takes no more: the disk refused, or the thread panicked. Reported at most once, with no `Committed` after
     /// it, and always if the thread ends without a shutdown.
     Poisoned { error: Arc<LogError> },
     /// Old segments could not be removed. The log goes on.
     TrimFailed { error: Arc<LogError> },
 }
 
-/// Why a submission was refused.
+/// Why a proposal was refused.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum SubmitError {
+pub enum ProposeError {
     /// The log failed earlier.
     #[error(transparent)]
     Poisoned(Arc<LogError>),
-    /// [`Committer::shutdown`] was called, or the commit thread has ended.
+    /// [`LogWriter::shutdown`] was called, or the commit thread has ended.
     #[error("the log has been shut down [LC0510]")]
     Closed,
-    /// The submission is not the next one, is empty, or is too large: a bug of the caller.
+    /// The proposal is not the next one, is empty, or is too large: a bug of the caller.
     #[error("the log expected transaction {expected} next, in at most {PAYLOAD_BYTES_MAX} bytes, but got {count} from {first_offset} on in {bytes} bytes [LC0509]")]
     Unfit {
         expected: LogOffset,
@@ -85,9 +86,9 @@ pub enum SubmitError {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CommitterStats {
+pub struct LogWriterStats {
     /// Ahead of the other figures for a moment.
-    pub durable_offset: LogOffset,
+    pub committed_offset: LogOffset,
     pub transactions: u64,
     pub frames: u64,
     /// With headers.
@@ -97,7 +98,7 @@ pub struct CommitterStats {
     pub queue_bytes: usize,
 }
 
-struct Submission {
+struct Proposal {
     first_offset: LogOffset,
     /// After its last transaction.
     next_offset: LogOffset,
@@ -107,15 +108,15 @@ struct Submission {
 
 #[derive(Default)]
 struct Queue {
-    submissions: Vec<Submission>,
-    /// Where the next submission must begin.
+    proposals: Vec<Proposal>,
+    /// Where the next proposal must begin.
     next_offset: LogOffset,
     /// Transactions before this one may be trimmed.
     trim_before: LogOffset,
-    /// For [`Committer::take_buffer`].
+    /// For [`LogWriter::take_buffer`].
     buffers: Vec<Vec<u8>>,
     poison: Option<Arc<LogError>>,
-    /// No more submissions; the queue is still written.
+    /// No more proposals; the queue is still written.
     closing: bool,
     ended: bool,
     /// The log, once the thread has ended.
@@ -123,17 +124,17 @@ struct Queue {
     idle: bool,
     /// Callers that wait for space or for durability.
     waiters: usize,
-    stats: CommitterStats,
+    stats: LogWriterStats,
 }
 
 struct Shared {
     queue: Mutex<Queue>,
     /// For the thread.
     work: Condvar,
-    /// For callers: space in the queue, a durable offset, or the end.
+    /// For callers: space in the queue, a committed offset, or the end.
     progress: Condvar,
     /// A [`LogOffset`] that only the thread moves, forward.
-    durable_offset: AtomicU64,
+    committed_offset: AtomicU64,
 }
 
 impl Shared {
@@ -169,22 +170,23 @@ impl Shared {
 pub const THREAD_NAME: &str = "log";
 
 /// The handle of a commit thread. On drop, the queue is written and the thread ends.
-pub struct Committer {
+pub struct LogWriter {
     shared: Arc<Shared>,
-    options: CommitterOptions,
+    options: LogWriterOptions,
+    feed: LogFeed,
     is_stopped: bool,
 }
 
-pub type CommitterWork = Box<dyn FnOnce() + Send>;
+pub type LogWriterWork = Box<dyn FnOnce() + Send>;
 
-impl Committer {
-    /// As [`Committer::start`], on a thread of the operating system.
+impl LogWriter {
+    /// As [`LogWriter::start`], on a thread of the operating system.
     pub fn spawn(
         log: Box<dyn Log>,
-        options: CommitterOptions,
+        options: LogWriterOptions,
         on_event: Box<dyn FnMut(CommitEvent) + Send>,
-    ) -> Committer {
-        Committer::start(log, options, on_event, |work| {
+    ) -> LogWriter {
+        LogWriter::start(log, options, on_event, |work| {
             let thread = std::thread::Builder::new().name(THREAD_NAME.to_owned());
             let started = thread.spawn(work);
             started.expect("the operating system has a thread for the log");
@@ -195,11 +197,11 @@ impl Committer {
     /// is called from that thread and should be short.
     pub fn start(
         log: Box<dyn Log>,
-        options: CommitterOptions,
+        options: LogWriterOptions,
         on_event: Box<dyn FnMut(CommitEvent) + Send>,
-        spawn: impl FnOnce(CommitterWork),
-    ) -> Committer {
-        let tail = log.tail();
+        spawn: impl FnOnce(LogWriterWork),
+    ) -> LogWriter {
+        let (tail, feed) = (log.tail(), log.feed());
         let queue = Queue {
             next_offset: tail.next_offset,
             ..Queue::default()
@@ -208,41 +210,42 @@ impl Committer {
             queue: Mutex::new(queue),
             work: Condvar::new(),
             progress: Condvar::new(),
-            durable_offset: AtomicU64::new(tail.durable_offset.get()),
+            committed_offset: AtomicU64::new(tail.durable_offset.get()),
         });
         let worker = Worker {
             shared: shared.clone(),
             options: options.clone(),
             log,
             epoch: tail.epoch,
-            durable_offset: tail.durable_offset,
+            committed_offset: tail.durable_offset,
             trimmed_before: tail.oldest_offset,
             on_event,
             end: EndMark(shared.clone()),
         };
         spawn(Box::new(move || worker.run()));
-        Committer {
+        LogWriter {
             shared,
             options,
+            feed,
             is_stopped: false,
         }
     }
 
-    /// Queues the records of `count` transactions from `first_offset` on. Blocks only while [`CommitterOptions::queue_bytes_max`]
+    /// Queues the records of `count` transactions from `first_offset` on. Blocks only while [`LogWriterOptions::queue_bytes_max`]
     /// is exceeded.
-    pub fn submit(
+    pub fn propose(
         &self,
         first_offset: LogOffset,
         count: u32,
         payload: Vec<u8>,
-    ) -> Result<(), SubmitError> {
+    ) -> Result<(), ProposeError> {
         let mut queue = self.shared.queue();
         loop {
             if let Some(error) = &queue.poison {
-                return Err(SubmitError::Poisoned(error.clone()));
+                return Err(ProposeError::Poisoned(error.clone()));
             }
             if queue.closing || queue.ended {
-                return Err(SubmitError::Closed);
+                return Err(ProposeError::Closed);
             }
             let waiting = queue.stats.queue_bytes;
             if waiting == 0 || waiting + payload.len() <= self.options.queue_bytes_max {
@@ -254,7 +257,7 @@ impl Committer {
         let fits =
             first_offset == queue.next_offset && count > 0 && payload.len() <= PAYLOAD_BYTES_MAX;
         let (Some(next_offset), true) = (next_offset, fits) else {
-            return Err(SubmitError::Unfit {
+            return Err(ProposeError::Unfit {
                 expected: queue.next_offset,
                 first_offset,
                 count,
@@ -263,7 +266,7 @@ impl Committer {
         };
         queue.next_offset = next_offset;
         queue.stats.queue_bytes += payload.len();
-        queue.submissions.push(Submission {
+        queue.proposals.push(Proposal {
             first_offset,
             next_offset,
             count,
@@ -273,25 +276,30 @@ impl Committer {
         Ok(())
     }
 
+    /// The way to follow the log.
+    pub fn feed(&self) -> &LogFeed {
+        &self.feed
+    }
+
     /// An empty buffer, with the capacity of an earlier one where possible.
     pub fn take_buffer(&self) -> Vec<u8> {
         self.shared.queue().buffers.pop().unwrap_or_default()
     }
 
-    /// All transactions before this one are durable.
-    pub fn durable_offset(&self) -> LogOffset {
-        LogOffset::new(self.shared.durable_offset.load(Ordering::Acquire))
+    /// All transactions before this one are committed.
+    pub fn committed_offset(&self) -> LogOffset {
+        LogOffset::new(self.shared.committed_offset.load(Ordering::Acquire))
     }
 
-    /// Blocks until all transactions before `offset` are durable.
-    pub fn wait_durable(&self, offset: LogOffset) -> Result<(), SubmitError> {
+    /// Blocks until all transactions before `offset` are committed.
+    pub fn wait_committed(&self, offset: LogOffset) -> Result<(), ProposeError> {
         let mut queue = self.shared.queue();
-        while self.durable_offset() < offset {
+        while self.committed_offset() < offset {
             if let Some(error) = &queue.poison {
-                return Err(SubmitError::Poisoned(error.clone()));
+                return Err(ProposeError::Poisoned(error.clone()));
             }
             if queue.ended {
-                return Err(SubmitError::Closed);
+                return Err(ProposeError::Closed);
             }
             queue = self.shared.wait(queue);
         }
@@ -305,22 +313,22 @@ impl Committer {
         self.shared.wake_thread(&mut queue);
     }
 
-    pub fn stats(&self) -> CommitterStats {
-        CommitterStats {
-            durable_offset: self.durable_offset(),
+    pub fn stats(&self) -> LogWriterStats {
+        LogWriterStats {
+            committed_offset: self.committed_offset(),
             ..self.shared.queue().stats
         }
     }
 
     /// Writes the queue, closes the log, ends the thread, and gives the log back.
-    pub fn shutdown(mut self) -> Result<Box<dyn Log>, SubmitError> {
+    pub fn shutdown(mut self) -> Result<Box<dyn Log>, ProposeError> {
         self.stop();
         let mut queue = self.shared.queue();
         let log = queue.log.take();
         match (&queue.poison, log) {
-            (Some(error), _) => Err(SubmitError::Poisoned(error.clone())),
+            (Some(error), _) => Err(ProposeError::Poisoned(error.clone())),
             (None, Some(log)) => Ok(log),
-            (None, None) => Err(SubmitError::Closed),
+            (None, None) => Err(ProposeError::Closed),
         }
     }
 
@@ -348,7 +356,7 @@ impl Committer {
     }
 }
 
-impl Drop for Committer {
+impl Drop for LogWriter {
     fn drop(&mut self) {
         self.stop();
         // Its files and lock are free when this returns, although the thread may still be running.
@@ -359,11 +367,11 @@ impl Drop for Committer {
 
 struct Worker {
     shared: Arc<Shared>,
-    options: CommitterOptions,
+    options: LogWriterOptions,
     log: Box<dyn Log>,
     epoch: Epoch,
-    /// A copy of `Shared::durable_offset`.
-    durable_offset: LogOffset,
+    /// A copy of `Shared::committed_offset`.
+    committed_offset: LogOffset,
     /// The last trim.
     trimmed_before: LogOffset,
     on_event: Box<dyn FnMut(CommitEvent) + Send>,
@@ -378,7 +386,7 @@ impl Drop for EndMark {
     fn drop(&mut self) {
         let mut queue = self.0.queue();
         queue.ended = true;
-        queue.submissions.clear();
+        queue.proposals.clear();
         self.0.wake_waiters(&queue);
     }
 }
@@ -406,7 +414,7 @@ impl Worker {
 
     /// Until the end, or the first failure.
     fn work(&mut self) -> Result<(), LogError> {
-        let mut batch: Vec<Submission> = Vec::new();
+        let mut batch: Vec<Proposal> = Vec::new();
         let mut last_sync = Duration::ZERO;
         loop {
             let pause = last_sync.min(Duration::from_micros(self.options.gather_us_max));
@@ -430,18 +438,18 @@ impl Worker {
         }
     }
 
-    /// Takes all submissions into the empty `batch` as soon as there are some, or something to trim. Pauses first if only a few
+    /// Takes all proposals into the empty `batch` as soon as there are some, or something to trim. Pauses first if only a few
     /// have gathered. Returns how far the log may be trimmed; none at the end.
-    fn next_batch(&self, batch: &mut Vec<Submission>, pause: Duration) -> Option<LogOffset> {
+    fn next_batch(&self, batch: &mut Vec<Proposal>, pause: Duration) -> Option<LogOffset> {
         let mut queue = self.shared.queue();
-        let gathered = queue.next_offset - self.durable_offset;
+        let gathered = queue.next_offset - self.committed_offset;
         let are_few = (1..=GATHERED_MAX).contains(&gathered) && !queue.closing;
         if are_few && !pause.is_zero() {
             drop(queue);
             std::thread::sleep(pause);
             queue = self.shared.queue();
         }
-        while queue.submissions.is_empty() && queue.trim_before <= self.trimmed_before {
+        while queue.proposals.is_empty() && queue.trim_before <= self.trimmed_before {
             if queue.closing {
                 return None;
             }
@@ -453,21 +461,21 @@ impl Worker {
                 .unwrap_or_else(|poisoned| poisoned.into_inner());
             queue.idle = false;
         }
-        mem::swap(batch, &mut queue.submissions);
+        mem::swap(batch, &mut queue.proposals);
         Some(queue.trim_before)
     }
 
     /// Returns the number of frames.
-    fn commit(&mut self, batch: &[Submission]) -> Result<u64, LogError> {
+    fn commit(&mut self, batch: &[Proposal]) -> Result<u64, LogError> {
         let mut frames = 0;
         let mut rest = batch;
         let mut parts: Vec<&[u8]> = Vec::with_capacity(batch.len());
         while let Some(first) = rest.first() {
             let (mut bytes, mut count) = (0, 0u32);
-            let fits = |submission: &&Submission| {
+            let fits = |proposal: &&Proposal| {
                 let first = bytes == 0 && count == 0;
-                let sum = count.checked_add(submission.count);
-                bytes += submission.payload.len();
+                let sum = count.checked_add(proposal.count);
+                bytes += proposal.payload.len();
                 count = sum.unwrap_or(count);
                 first || (bytes <= self.options.frame_bytes_max && sum.is_some())
             };
@@ -475,8 +483,8 @@ impl Worker {
             let (now, later) = rest.split_at(taken);
             rest = later;
             parts.clear();
-            parts.extend(now.iter().map(|submission| &submission.payload[..]));
-            let count = now.iter().map(|submission| submission.count).sum();
+            parts.extend(now.iter().map(|proposal| &proposal.payload[..]));
+            let count = now.iter().map(|proposal| proposal.count).sum();
             self.log.append(
                 self.epoch,
                 Frame {
@@ -491,27 +499,27 @@ impl Worker {
         Ok(frames)
     }
 
-    /// Reports the batch as durable and takes its buffers back.
-    fn publish(&mut self, batch: &mut Vec<Submission>, frames: u64) {
+    /// Reports the batch as committed and takes its buffers back.
+    fn publish(&mut self, batch: &mut Vec<Proposal>, frames: u64) {
         let last = batch.last().expect("a batch is not empty");
         let next_offset = last.next_offset;
         assert_eq!(
             self.log.tail().durable_offset,
             next_offset,
-            "the log has made durable what was submitted, no less and no more"
+            "the log has made durable what was proposed, no less and no more"
         );
-        self.durable_offset.advance_to(next_offset);
+        self.committed_offset.advance_to(next_offset);
         self.shared
-            .durable_offset
+            .committed_offset
             .store(next_offset.get(), Ordering::Release);
-        (self.on_event)(CommitEvent::Durable { next_offset });
+        (self.on_event)(CommitEvent::Committed { next_offset });
         let mut queue = self.shared.queue();
         queue.stats.frames += frames;
         queue.stats.syncs += 1;
         queue.stats.log_bytes += frames * FRAME_HEADER_BYTES as u64;
-        for submission in batch.drain(..) {
-            let mut payload = submission.payload;
-            queue.stats.transactions += u64::from(submission.count);
+        for proposal in batch.drain(..) {
+            let mut payload = proposal.payload;
+            queue.stats.transactions += u64::from(proposal.count);
             queue.stats.log_bytes += payload.len() as u64;
             queue.stats.queue_bytes -= payload.len();
             if queue.buffers.len() < self.options.buffers_kept_max
@@ -532,11 +540,13 @@ impl Worker {
             LogError::Poisoned { cause } => cause,
             error => Arc::new(error),
         };
+        // A thread that panicked has told no reader.
+        self.log.feed().end(Some(&error));
         let error = Arc::new(LogError::Poisoned { cause: error });
         {
             let mut queue = self.shared.queue();
             queue.poison = Some(error.clone());
-            queue.submissions.clear();
+            queue.proposals.clear();
             self.shared.wake_waiters(&queue);
         }
         (self.on_event)(CommitEvent::Poisoned { error });

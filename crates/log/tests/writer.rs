@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use common::{at, open, read_all, segments, EPOCH};
 use lightcone_log::{
-    CommitEvent, Committer, CommitterOptions, Epoch, Frame, FrameReader, LocalLog, Log, LogError,
-    LogOffset, LogOptions, MemoryLog, SubmitError, Tail,
+    CommitEvent, Epoch, Frame, LocalLog, Log, LogError, LogFeed, LogOffset, LogOptions, LogWriter,
+    LogWriterOptions, MemoryLog, ProposeError, Tail,
 };
 use lightcone_storage::sim::{Faults, SimStorage};
 
@@ -33,11 +33,14 @@ impl Log for Gated {
         let _ = self.permits.recv();
         self.inner.sync()
     }
-    fn read(&self, from_offset: LogOffset) -> Result<FrameReader, LogError> {
-        self.inner.read(from_offset)
+    fn feed(&self) -> LogFeed {
+        self.inner.feed()
     }
-    fn seal(&mut self, epoch: Epoch) -> Result<Tail, LogError> {
-        self.inner.seal(epoch)
+    fn raise_epoch(&mut self, epoch: Epoch) -> Result<Tail, LogError> {
+        self.inner.raise_epoch(epoch)
+    }
+    fn truncate_from(&mut self, offset: LogOffset) -> Result<Tail, LogError> {
+        self.inner.truncate_from(offset)
     }
     fn trim(&mut self, before_offset: LogOffset) -> Result<u64, LogError> {
         self.inner.trim(before_offset)
@@ -60,7 +63,7 @@ fn events() -> (
 
 fn durable(event: CommitEvent) -> u64 {
     match event {
-        CommitEvent::Durable { next_offset } => next_offset.get(),
+        CommitEvent::Committed { next_offset } => next_offset.get(),
         other => panic!("{other:?}"),
     }
 }
@@ -75,26 +78,26 @@ fn what_gathers_during_a_sync_goes_out_together() {
         frames: frames.clone(),
     };
     let (receiver, on_event) = events();
-    let options = CommitterOptions {
+    let options = LogWriterOptions {
         frame_bytes_max: 100,
-        ..CommitterOptions::default()
+        ..LogWriterOptions::default()
     };
-    let committer = Committer::spawn(Box::new(log), options, on_event);
-    committer.submit(at(0), 1, vec![0; 10]).unwrap();
+    let committer = LogWriter::spawn(Box::new(log), options, on_event);
+    committer.propose(at(0), 1, vec![0; 10]).unwrap();
     while frames.lock().unwrap().is_empty() {
         std::thread::sleep(Duration::from_millis(1));
     }
     for offset in 1..=10 {
-        committer.submit(at(offset), 1, vec![0; 30]).unwrap();
+        committer.propose(at(offset), 1, vec![0; 30]).unwrap();
     }
-    committer.submit(at(11), 5, vec![0; 1000]).unwrap();
-    assert_eq!(committer.durable_offset(), at(0));
+    committer.propose(at(11), 5, vec![0; 1000]).unwrap();
+    assert_eq!(committer.committed_offset(), at(0));
     assert_eq!(committer.stats().queue_bytes, 1310);
     permit.send(()).unwrap();
     assert_eq!(durable(receiver.recv().unwrap()), 1);
     permit.send(()).unwrap();
     assert_eq!(durable(receiver.recv().unwrap()), 16);
-    committer.wait_durable(at(16)).unwrap();
+    committer.wait_committed(at(16)).unwrap();
     assert_eq!(
         *frames.lock().unwrap(),
         [
@@ -109,7 +112,7 @@ fn what_gathers_during_a_sync_goes_out_together() {
     let buffer = committer.take_buffer();
     assert!(buffer.is_empty() && buffer.capacity() > 0);
     permit.send(()).unwrap();
-    committer.submit(at(16), 1, buffer).unwrap();
+    committer.propose(at(16), 1, buffer).unwrap();
     assert_eq!(durable(receiver.recv().unwrap()), 17);
     assert_eq!(committer.shutdown().unwrap().tail().next_offset, at(17));
 }
@@ -125,22 +128,22 @@ fn a_few_wait_for_more() {
         frames: frames.clone(),
     };
     let (receiver, on_event) = events();
-    let options = CommitterOptions {
+    let options = LogWriterOptions {
         gather_us_max: 60_000_000,
-        ..CommitterOptions::default()
+        ..LogWriterOptions::default()
     };
-    let committer = Committer::spawn(Box::new(log), options, on_event);
-    committer.submit(at(0), 1, vec![0; 10]).unwrap();
+    let committer = LogWriter::spawn(Box::new(log), options, on_event);
+    committer.propose(at(0), 1, vec![0; 10]).unwrap();
     while frames.lock().unwrap().is_empty() {
         std::thread::sleep(Duration::from_millis(1));
     }
-    committer.submit(at(1), 1, vec![0; 10]).unwrap();
+    committer.propose(at(1), 1, vec![0; 10]).unwrap();
     // The next sync waits as long as this one takes: long enough for a submission that comes late.
     std::thread::sleep(Duration::from_secs(1));
     permit.send(()).unwrap();
     assert_eq!(durable(receiver.recv().unwrap()), 1);
     std::thread::sleep(Duration::from_millis(100));
-    committer.submit(at(2), 1, vec![0; 10]).unwrap();
+    committer.propose(at(2), 1, vec![0; 10]).unwrap();
     // One to spare: should this fail, the committer still ends.
     permit.send(()).unwrap();
     permit.send(()).unwrap();
@@ -158,20 +161,20 @@ fn a_full_queue_blocks_the_submitter() {
         frames: Arc::default(),
     };
     let (_receiver, on_event) = events();
-    let options = CommitterOptions {
+    let options = LogWriterOptions {
         queue_bytes_max: 100,
-        ..CommitterOptions::default()
+        ..LogWriterOptions::default()
     };
-    let committer = Arc::new(Committer::spawn(Box::new(log), options, on_event));
-    committer.submit(at(0), 1, vec![0; 70]).unwrap();
+    let committer = Arc::new(LogWriter::spawn(Box::new(log), options, on_event));
+    committer.propose(at(0), 1, vec![0; 70]).unwrap();
     let submitted = Arc::new(Mutex::new(false));
     let thread = std::thread::spawn({
         let (committer, submitted) = (committer.clone(), submitted.clone());
         move || {
-            committer.submit(at(1), 1, vec![0; 70]).unwrap();
+            committer.propose(at(1), 1, vec![0; 70]).unwrap();
             *submitted.lock().unwrap() = true;
             // Larger than the whole queue: taken once it is alone.
-            committer.submit(at(2), 1, vec![0; 700]).unwrap();
+            committer.propose(at(2), 1, vec![0; 700]).unwrap();
         }
     });
     std::thread::sleep(Duration::from_millis(50));
@@ -180,26 +183,26 @@ fn a_full_queue_blocks_the_submitter() {
         permit.send(()).unwrap();
     }
     thread.join().unwrap();
-    committer.wait_durable(at(3)).unwrap();
+    committer.wait_committed(at(3)).unwrap();
 }
 
 #[test]
 fn mistakes_of_the_caller() {
     let (_receiver, on_event) = events();
-    let committer = Committer::spawn(
+    let committer = LogWriter::spawn(
         Box::new(MemoryLog::new()),
-        CommitterOptions::default(),
+        LogWriterOptions::default(),
         on_event,
     );
     for (first_offset, count) in [(1, 1), (0, 0)] {
         assert!(matches!(
-            committer.submit(at(first_offset), count, vec![]),
-            Err(SubmitError::Unfit { expected, .. }) if expected == at(0)
+            committer.propose(at(first_offset), count, vec![]),
+            Err(ProposeError::Unfit { expected, .. }) if expected == at(0)
         ));
     }
-    committer.submit(at(0), 3, vec![]).unwrap();
-    committer.wait_durable(at(3)).unwrap();
-    assert_eq!(committer.durable_offset(), at(3));
+    committer.propose(at(0), 3, vec![]).unwrap();
+    committer.wait_committed(at(3)).unwrap();
+    assert_eq!(committer.committed_offset(), at(3));
 }
 
 #[test]
@@ -211,12 +214,12 @@ fn a_failed_sync_poisons_once_and_for_good() {
         ..Faults::default()
     });
     let (receiver, on_event) = events();
-    let committer = Committer::spawn(Box::new(log), CommitterOptions::default(), on_event);
+    let committer = LogWriter::spawn(Box::new(log), LogWriterOptions::default(), on_event);
     for offset in 0..2 {
-        committer.submit(at(offset), 1, vec![1; 50]).unwrap();
+        committer.propose(at(offset), 1, vec![1; 50]).unwrap();
         assert_eq!(durable(receiver.recv().unwrap()), offset + 1);
     }
-    committer.submit(at(2), 1, vec![1; 50]).unwrap();
+    committer.propose(at(2), 1, vec![1; 50]).unwrap();
     let CommitEvent::Poisoned { error } = receiver.recv().unwrap() else {
         panic!("not poisoned")
     };
@@ -226,16 +229,16 @@ fn a_failed_sync_poisons_once_and_for_good() {
     );
     assert!(error.to_string().ends_with("[LC0502]"));
     assert!(matches!(
-        committer.wait_durable(at(3)),
-        Err(SubmitError::Poisoned(_))
+        committer.wait_committed(at(3)),
+        Err(ProposeError::Poisoned(_))
     ));
     assert!(matches!(
-        committer.submit(at(3), 1, vec![]),
-        Err(SubmitError::Poisoned(_))
+        committer.propose(at(3), 1, vec![]),
+        Err(ProposeError::Poisoned(_))
     ));
     assert!(matches!(
         committer.shutdown(),
-        Err(SubmitError::Poisoned(_))
+        Err(ProposeError::Poisoned(_))
     ));
     assert!(receiver.recv().is_err(), "no further event");
     // The write that failed to sync is gone after a power failure, the others are not.
@@ -252,10 +255,10 @@ fn trims_and_ends_properly() {
     };
     let log = open(&storage, options.clone(), EPOCH).0;
     let (_receiver, on_event) = events();
-    let committer = Committer::spawn(Box::new(log), CommitterOptions::default(), on_event);
+    let committer = LogWriter::spawn(Box::new(log), LogWriterOptions::default(), on_event);
     for offset in 0..50 {
-        committer.submit(at(offset), 1, vec![1; 200]).unwrap();
-        committer.wait_durable(at(offset + 1)).unwrap();
+        committer.propose(at(offset), 1, vec![1; 200]).unwrap();
+        committer.wait_committed(at(offset + 1)).unwrap();
     }
     let before = segments(&storage).len();
     committer.trim(at(40));
@@ -267,7 +270,7 @@ fn trims_and_ends_properly() {
             stats.syncs,
             stats.queue_bytes
         ),
-        (50, 50 * 248, 50, 0)
+        (50, 50 * 252, 50, 0)
     );
     let log = committer.shutdown().unwrap();
     assert!(segments(&storage).len() < before / 2);
@@ -279,14 +282,14 @@ fn trims_and_ends_properly() {
 
 #[test]
 fn a_panicking_listener_hangs_no_waiter() {
-    let committer = Committer::spawn(
+    let committer = LogWriter::spawn(
         Box::new(MemoryLog::new()),
-        CommitterOptions::default(),
+        LogWriterOptions::default(),
         Box::new(|_| panic!("on purpose")),
     );
-    committer.submit(at(0), 1, vec![]).unwrap();
-    assert!(committer.wait_durable(at(2)).is_err());
-    assert!(committer.submit(at(1), 1, vec![]).is_err());
+    committer.propose(at(0), 1, vec![]).unwrap();
+    assert!(committer.wait_committed(at(2)).is_err());
+    assert!(committer.propose(at(1), 1, vec![]).is_err());
     assert!(committer.shutdown().is_err());
 }
 
@@ -300,11 +303,14 @@ impl Log for Panicking {
     fn sync(&mut self) -> Result<(), LogError> {
         panic!("the sync panicked on purpose")
     }
-    fn read(&self, from_offset: LogOffset) -> Result<FrameReader, LogError> {
-        self.0.read(from_offset)
+    fn feed(&self) -> LogFeed {
+        self.0.feed()
     }
-    fn seal(&mut self, epoch: Epoch) -> Result<Tail, LogError> {
-        self.0.seal(epoch)
+    fn raise_epoch(&mut self, epoch: Epoch) -> Result<Tail, LogError> {
+        self.0.raise_epoch(epoch)
+    }
+    fn truncate_from(&mut self, offset: LogOffset) -> Result<Tail, LogError> {
+        self.0.truncate_from(offset)
     }
     fn trim(&mut self, before_offset: LogOffset) -> Result<u64, LogError> {
         self.0.trim(before_offset)
@@ -321,16 +327,16 @@ impl Log for Panicking {
 fn a_panicking_log_is_an_event_like_any_other_failure() {
     let (receiver, on_event) = events();
     let log = Box::new(Panicking(MemoryLog::new()));
-    let committer = Committer::spawn(log, CommitterOptions::default(), on_event);
-    committer.submit(at(0), 1, vec![1; 50]).unwrap();
+    let committer = LogWriter::spawn(log, LogWriterOptions::default(), on_event);
+    committer.propose(at(0), 1, vec![1; 50]).unwrap();
     let event = receiver.recv_timeout(Duration::from_secs(20));
     let Ok(CommitEvent::Poisoned { error }) = event else {
         panic!("the listener hears nothing: {event:?}");
     };
     assert!(error.to_string().contains("the sync panicked on purpose"));
     assert!(error.to_string().contains("[LC0538]"));
-    assert!(committer.wait_durable(at(1)).is_err());
-    assert!(committer.submit(at(1), 1, vec![]).is_err());
+    assert!(committer.wait_committed(at(1)).is_err());
+    assert!(committer.propose(at(1), 1, vec![]).is_err());
     assert!(committer.shutdown().is_err());
 }
 
@@ -344,11 +350,14 @@ impl Log for Forgetful {
     fn sync(&mut self) -> Result<(), LogError> {
         self.0.sync()
     }
-    fn read(&self, from_offset: LogOffset) -> Result<FrameReader, LogError> {
-        self.0.read(from_offset)
+    fn feed(&self) -> LogFeed {
+        self.0.feed()
     }
-    fn seal(&mut self, epoch: Epoch) -> Result<Tail, LogError> {
-        self.0.seal(epoch)
+    fn raise_epoch(&mut self, epoch: Epoch) -> Result<Tail, LogError> {
+        self.0.raise_epoch(epoch)
+    }
+    fn truncate_from(&mut self, offset: LogOffset) -> Result<Tail, LogError> {
+        self.0.truncate_from(offset)
     }
     fn trim(&mut self, before_offset: LogOffset) -> Result<u64, LogError> {
         self.0.trim(before_offset)
@@ -369,14 +378,14 @@ impl Log for Forgetful {
 fn what_the_log_has_not_made_durable_is_not_reported() {
     let (receiver, on_event) = events();
     let log = Box::new(Forgetful(MemoryLog::new()));
-    let committer = Committer::spawn(log, CommitterOptions::default(), on_event);
-    committer.submit(at(0), 2, vec![1; 50]).unwrap();
+    let committer = LogWriter::spawn(log, LogWriterOptions::default(), on_event);
+    committer.propose(at(0), 2, vec![1; 50]).unwrap();
     let event = receiver.recv_timeout(Duration::from_secs(20));
     let Ok(CommitEvent::Poisoned { error }) = event else {
         panic!("the listener hears of something else: {event:?}");
     };
     assert!(error.is_bug(), "{error}");
-    assert_eq!(committer.durable_offset(), at(0));
+    assert_eq!(committer.committed_offset(), at(0));
     assert!(committer.shutdown().is_err());
 }
 
@@ -385,21 +394,22 @@ fn a_failed_log_can_be_read_by_one() {
     let storage = SimStorage::new(4);
     let log = open(&storage, LogOptions::default(), EPOCH).0;
     let (receiver, on_event) = events();
-    let committer = Committer::spawn(Box::new(log), CommitterOptions::default(), on_event);
-    committer.submit(at(0), 2, vec![1; 50]).unwrap();
+    let committer = LogWriter::spawn(Box::new(log), LogWriterOptions::default(), on_event);
+    committer.propose(at(0), 2, vec![1; 50]).unwrap();
     assert_eq!(durable(receiver.recv().unwrap()), 2);
     assert!(committer.failed_log().is_none(), "it works");
     storage.set_faults(Faults {
         fail_sync: Some(storage.counts().syncs),
         ..Faults::default()
     });
-    committer.submit(at(2), 1, vec![2; 50]).unwrap();
+    committer.propose(at(2), 1, vec![2; 50]).unwrap();
     assert!(matches!(
         receiver.recv().unwrap(),
         CommitEvent::Poisoned { .. }
     ));
     let failed = committer.failed_log().expect("it failed");
-    assert!(read_all(&*failed).len() >= 2);
+    // What is durable, and no more.
+    assert_eq!(read_all(&*failed), [(at(0), 2, vec![1; 50])]);
     assert!(committer.failed_log().is_none(), "one has it");
 }
 
@@ -434,25 +444,25 @@ fn only_what_is_given_back_passes() {
 #[test]
 fn work_that_never_runs_is_an_end() {
     let (_, on_event) = events();
-    let options = CommitterOptions::default();
-    let committer = Committer::start(Box::new(MemoryLog::new()), options, on_event, drop);
+    let options = LogWriterOptions::default();
+    let committer = LogWriter::start(Box::new(MemoryLog::new()), options, on_event, drop);
     assert!(matches!(
-        committer.wait_durable(at(1)),
-        Err(SubmitError::Closed)
+        committer.wait_committed(at(1)),
+        Err(ProposeError::Closed)
     ));
-    assert!(matches!(committer.shutdown(), Err(SubmitError::Closed)));
+    assert!(matches!(committer.shutdown(), Err(ProposeError::Closed)));
 }
 
 #[test]
 fn a_dropped_committer_has_given_its_files_back() {
     let directory = tempfile::tempdir().expect("a directory");
     for _ in 0..300 {
-        let (log, _) = LocalLog::open(directory.path(), LogOptions::default(), EPOCH)
-            .expect("its lock is free");
+        let (log, _) =
+            LocalLog::open(directory.path(), LogOptions::default()).expect("its lock is free");
         let (_, on_event) = events();
-        drop(Committer::spawn(
+        drop(LogWriter::spawn(
             Box::new(log),
-            CommitterOptions::default(),
+            LogWriterOptions::default(),
             on_event,
         ));
     }

@@ -1,0 +1,297 @@
+//! What readers see of a log while it is written: its segments, the end of what is durable, and who waits for more.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::mem;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use lightcone_storage::{FilePosition, LogOffset, Storage};
+
+use crate::error::LogError;
+use crate::segment::{Segment, SegmentPlace, SegmentReader};
+
+/// Trimming keeps at most so many segments for readers alone. A reader that still needs an older one gets [`LogError::LeftBehind`].
+pub const SEGMENTS_PINNED_MAX: usize = 16;
+
+/// The way to read a log beside its writer. Clones are of the same log.
+#[derive(Clone)]
+pub struct LogFeed(Arc<Shared>);
+
+struct Shared {
+    storage: Arc<dyn Storage>,
+    /// How often the log was cut since it was opened. Changed with `state`.
+    cuts: AtomicU64,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Oldest first; none in a log that keeps nothing. Who holds one keeps it, and all behind it, from being trimmed.
+    segments: VecDeque<Arc<Segment>>,
+    /// The durable end, in the last segment.
+    end: SegmentPlace,
+    /// The frames that the last segment had when the log was opened, for the first reader that comes to them.
+    kept: Option<Vec<u8>>,
+    /// Why nothing comes any more.
+    ended: Option<Ended>,
+    /// By the number of the reader.
+    waiting: BTreeMap<u64, Waker>,
+    readers: u64,
+}
+
+#[derive(Clone)]
+enum Ended {
+    Closed,
+    Failed(Arc<LogError>),
+}
+
+/// Where a reader goes on.
+pub(crate) enum Next {
+    /// In the segment that it reads, up to this place, or else to its end.
+    Here(Option<FilePosition>),
+    /// With this segment, up to this place.
+    Segment(Arc<Segment>, Option<FilePosition>),
+    /// All that is durable was read.
+    Nothing,
+    /// Not there: the log was cut.
+    Cut,
+}
+
+impl LogFeed {
+    pub(crate) fn new(
+        storage: Arc<dyn Storage>,
+        segments: Vec<Arc<Segment>>,
+        end: SegmentPlace,
+    ) -> LogFeed {
+        let state = State {
+            segments: segments.into(),
+            end,
+            kept: None,
+            ended: None,
+            waiting: BTreeMap::new(),
+            readers: 0,
+        };
+        LogFeed(Arc::new(Shared {
+            storage,
+            cuts: AtomicU64::new(0),
+            state: Mutex::new(state),
+        }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn storage(&self) -> &dyn Storage {
+        &*self.0.storage
+    }
+
+    pub fn durable_offset(&self) -> LogOffset {
+        self.state().end.chain.next_offset
+    }
+
+    pub fn oldest_offset(&self) -> LogOffset {
+        self.state().oldest_offset()
+    }
+
+    pub(crate) fn keep(&self, kept: Option<Vec<u8>>) {
+        self.state().kept = kept;
+    }
+
+    /// What is kept of this segment.
+    pub(crate) fn take_kept(&self, segment: &Segment) -> Option<Vec<u8>> {
+        let mut state = self.state();
+        let last = state.segments.back()?.header.number;
+        state.kept.take_if(|_| segment.header.number == last)
+    }
+
+    /// The segment that has the transaction `from`, or will have it; how far it is durable; how often the log was cut. None if
+    /// the log keeps nothing.
+    pub(crate) fn find(
+        &self,
+        from: LogOffset,
+    ) -> Result<(Option<(Arc<Segment>, Option<FilePosition>)>, u64), LogError> {
+        let state = self.state();
+        let (oldest, next) = (state.oldest_offset(), state.end.chain.next_offset);
+        if from < oldest || from > next {
+            return Err(LogError::OutOfRange {
+                wanted: from,
+                oldest,
+                next,
+            });
+        }
+        let behind = state
+            .segments
+            .partition_point(|segment| segment.header.start.next_offset <= from);
+        let place = behind.max(1) - 1;
+        let found = state.segments.get(place);
+        let found = found.map(|segment| (segment.clone(), state.limit(place)));
+        Ok((found, self.cuts()))
+    }
+
+    /// How often the log was cut since it was opened.
+    pub(crate) fn cuts(&self) -> u64 {
+        self.0.cuts.load(Ordering::Acquire)
+    }
+
+    /// Where a reader goes on that has read all it knew of, after so many cuts.
+    pub(crate) fn next(&self, reader: &SegmentReader, cuts: u64) -> Result<Next, LogError> {
+        let state = self.state();
+        if self.cuts() != cuts {
+            return Ok(Next::Cut);
+        }
+        let oldest = state.segments.front().map_or(0, |s| s.header.number);
+        let Some(place) = reader.segment.header.number.checked_sub(oldest) else {
+            return Err(state.left_behind(reader.chain.next_offset));
+        };
+        let place = place as usize;
+        if let Some(next) = state.segments.get(place + 1) {
+            return Ok(match reader.is_over {
+                true => Next::Segment(next.clone(), state.limit(place + 1)),
+                false => Next::Here(None),
+            });
+        }
+        let end = state.end;
+        match reader.position < end.position {
+            true if reader.is_over => Err(reader.damaged(format!(
+                "the frames end here before transaction {}, but the log goes on to {} (exclusive)",
+                reader.chain.next_offset, end.chain.next_offset
+            ))),
+            true => Ok(Next::Here(Some(end.position))),
+            false => Ok(Next::Nothing),
+        }
+    }
+
+    /// Whether there is something for a reader that has read up to `offset`. If not, `waker` is told when there is.
+    pub(crate) fn is_ready(
+        &self,
+        reader: u64,
+        offset: LogOffset,
+        cuts: u64,
+        waker: &Waker,
+    ) -> Result<bool, LogError> {
+        let mut state = self.state();
+        if state.end.chain.next_offset > offset || self.cuts() != cuts {
+            return Ok(true);
+        }
+        match state.ended.clone() {
+            Some(Ended::Closed) => Err(LogError::Closed),
+            Some(Ended::Failed(cause)) => Err(LogError::Poisoned { cause }),
+            None => {
+                state.waiting.insert(reader, waker.clone());
+                Ok(false)
+            }
+        }
+    }
+
+    /// The error of a reader that needs a segment which is gone.
+    pub(crate) fn left_behind(&self, wanted: LogOffset) -> LogError {
+        self.state().left_behind(wanted)
+    }
+
+    pub(crate) fn new_reader(&self) -> u64 {
+        let mut state = self.state();
+        state.readers += 1;
+        state.readers
+    }
+
+    pub(crate) fn forget_reader(&self, reader: u64) {
+        self.state().waiting.remove(&reader);
+    }
+
+    /// All before `end` of the last segment is durable.
+    pub(crate) fn publish(&self, end: SegmentPlace) {
+        self.change(|state| state.end = end);
+    }
+
+    /// A new segment, which begins at the durable end.
+    pub(crate) fn push(&self, segment: Arc<Segment>) {
+        let end = SegmentPlace::at_start_of(&segment.header);
+        self.change(|state| {
+            state.segments.push_back(segment);
+            state.end = end;
+        });
+    }
+
+    /// Takes out the oldest segment, if it has only transactions before `offset` and no reader needs it.
+    pub(crate) fn take_oldest(&self, before_offset: LogOffset) -> Option<Arc<Segment>> {
+        let mut state = self.state();
+        let is_unneeded = |next: &&Arc<Segment>| next.header.start.next_offset <= before_offset;
+        let unneeded = state
+            .segments
+            .iter()
+            .skip(1)
+            .take_while(is_unneeded)
+            .count();
+        let oldest = state.segments.front()?;
+        let is_pinned = Arc::strong_count(oldest) > 1 && unneeded <= SEGMENTS_PINNED_MAX;
+        if unneeded == 0 || is_pinned {
+            return None;
+        }
+        state.segments.pop_front()
+    }
+
+    /// Puts back what [`take_oldest`](Self::take_oldest) took.
+    pub(crate) fn put_back(&self, segment: Arc<Segment>) {
+        self.state().segments.push_front(segment);
+    }
+
+    /// The segments up to the one of a cut at `offset`, and those behind it.
+    pub(crate) fn around(&self, offset: LogOffset) -> (Arc<Segment>, Vec<Arc<Segment>>) {
+        let state = self.state();
+        let begins_before = |segment: &Arc<Segment>| segment.header.start.next_offset < offset;
+        let kept = state.segments.partition_point(begins_before).max(1);
+        let later = state.segments.iter().skip(kept).cloned().collect();
+        (state.segments[kept - 1].clone(), later)
+    }
+
+    /// The log ends in `last` now, which has taken the place of the segment with its number.
+    pub(crate) fn cut(&self, last: Arc<Segment>, end: SegmentPlace) {
+        self.change(|state| {
+            let is_kept = |segment: &Arc<Segment>| segment.header.number < last.header.number;
+            state.segments.retain(is_kept);
+            state.segments.push_back(last);
+            state.end = end;
+            state.kept = None;
+            self.0.cuts.fetch_add(1, Ordering::Release);
+        });
+    }
+
+    /// Nothing comes any more: the log failed, or was closed.
+    pub(crate) fn end(&self, cause: Option<&Arc<LogError>>) {
+        let ended = cause.map_or(Ended::Closed, |cause| Ended::Failed(cause.clone()));
+        self.change(|state| {
+            state.ended.get_or_insert(ended);
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let woken = {
+            let mut state = self.state();
+            change(&mut state);
+            mem::take(&mut state.waiting)
+        };
+        woken.into_values().for_each(Waker::wake);
+    }
+}
+
+impl State {
+    fn oldest_offset(&self) -> LogOffset {
+        let oldest = self.segments.front();
+        oldest.map_or(self.end.chain.next_offset, |segment| {
+            segment.header.start.next_offset
+        })
+    }
+
+    /// How far the segment at this place may be read; none if all of it is durable.
+    fn limit(&self, place: usize) -> Option<FilePosition> {
+        (place + 1 == self.segments.len()).then_some(self.end.position)
+    }
+
+    fn left_behind(&self, wanted: LogOffset) -> LogError {
+        LogError::LeftBehind {
+            wanted,
+            oldest: self.oldest_offset(),
+        }
+    }
+}

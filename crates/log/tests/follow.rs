@@ -1,0 +1,429 @@
+//! Logs that others follow: readers beside the writer, cuts, and hashes that two nodes compare.
+
+mod common;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use std::time::Duration;
+
+use common::{at, fill, open, payload, read_all, read_on, segments, DIRECTORY, EPOCH};
+use lightcone_log::{
+    Epoch, Frame, LocalLog, Log, LogError, LogOffset, LogOptions, LogWriter, LogWriterOptions,
+    SEGMENTS_PINNED_MAX,
+};
+use lightcone_storage::sim::{Faults, SimStorage};
+
+/// Four frames of `fill(…, 60)`.
+fn options() -> LogOptions {
+    LogOptions {
+        segment_bytes: 4096 + 500,
+        preallocate: false,
+        ..LogOptions::default()
+    }
+}
+
+fn append(log: &mut LocalLog, epoch: Epoch, count: u32, bytes: &[u8]) {
+    let first_offset = log.tail().next_offset;
+    let frame = Frame {
+        first_offset,
+        count,
+        payload: &[bytes],
+    };
+    log.append(epoch, frame).unwrap();
+}
+
+const LONG: Duration = Duration::from_secs(20);
+
+#[test]
+fn readers_follow_a_writer_from_any_offset() {
+    let storage = SimStorage::new(1);
+    let options = LogOptions {
+        segment_bytes: 20_000,
+        ..LogOptions::default()
+    };
+    let log = open(&storage, options, EPOCH).0;
+    let writer = LogWriter::spawn(Box::new(log), LogWriterOptions::default(), Box::new(|_| {}));
+    const TRANSACTIONS: u64 = 2000;
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            let mut reader = writer.feed().read(at(0)).unwrap();
+            scope.spawn(move || {
+                let mut next = at(0);
+                while next < at(TRANSACTIONS) {
+                    assert!(reader.wait(LONG).unwrap(), "nothing comes behind {next}");
+                    while let Some(frame) = reader.next().unwrap() {
+                        assert_eq!(frame.first_offset, next);
+                        let expected: Vec<u8> = (0..u64::from(frame.count))
+                            .flat_map(|n| payload(next + n, 50))
+                            .collect();
+                        assert_eq!(frame.payload, expected);
+                        next += u64::from(frame.count);
+                        assert_eq!(reader.offset(), next);
+                    }
+                }
+            });
+        }
+        for offset in (0..TRANSACTIONS).map(at) {
+            writer.propose(offset, 1, payload(offset, 50)).unwrap();
+        }
+    });
+    writer.wait_committed(at(TRANSACTIONS)).unwrap();
+    // A reader that begins in the middle gets the frame around its offset, and a clone goes on by itself.
+    let mut reader = writer.feed().read(at(777)).unwrap();
+    let frame = reader.next().unwrap().unwrap();
+    let behind = frame.first_offset + u64::from(frame.count);
+    assert!(frame.first_offset <= at(777) && behind > at(777));
+    let mut other = reader.clone();
+    assert_eq!(read_on(&mut reader), read_on(&mut other));
+    assert_eq!(other.offset(), at(TRANSACTIONS));
+    // Nothing more: not at once, not after a while, and never when the log has ended.
+    assert!(!other.wait(Duration::from_millis(1)).unwrap());
+    let waiting = thread::spawn(move || other.wait(LONG));
+    drop(writer.shutdown().unwrap());
+    let ended = waiting.join().unwrap();
+    assert!(matches!(ended, Err(LogError::Closed)), "{ended:?}");
+}
+
+#[test]
+fn a_task_is_woken_for_what_is_durable_and_for_nothing_else() {
+    struct Flag(AtomicBool);
+    impl Wake for Flag {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    let storage = SimStorage::new(1);
+    let mut log = open(&storage, options(), EPOCH).0;
+    let mut reader = log.feed().read(at(0)).unwrap();
+    let flag = Arc::new(Flag(AtomicBool::new(false)));
+    let waker = Waker::from(flag.clone());
+    let context = &mut Context::from_waker(&waker);
+    assert!(reader.poll_ready(context).is_pending());
+    append(&mut log, EPOCH, 1, b"first");
+    assert!(!flag.0.load(Ordering::SeqCst), "it is not durable yet");
+    assert_eq!(reader.next().unwrap(), None);
+    log.sync().unwrap();
+    assert!(flag.0.load(Ordering::SeqCst));
+    assert!(matches!(reader.poll_ready(context), Poll::Ready(Ok(()))));
+    assert_eq!(reader.next().unwrap().unwrap().payload, b"first");
+    // A log that fails tells those who wait.
+    assert!(reader.poll_ready(context).is_pending());
+    let syncs = storage.counts().syncs;
+    storage.set_faults(Faults {
+        fail_sync: Some(syncs),
+        ..Faults::default()
+    });
+    append(&mut log, EPOCH, 1, b"second");
+    assert!(log.sync().is_err());
+    let failed = reader.poll_ready(context);
+    assert!(
+        matches!(failed, Poll::Ready(Err(LogError::Poisoned { .. }))),
+        "{failed:?}"
+    );
+    assert_eq!(reader.next().unwrap(), None, "it was never durable");
+}
+
+#[test]
+fn a_reader_holds_what_it_needs_up_to_a_bound() {
+    let storage = SimStorage::new(1);
+    let mut log = open(&storage, options(), EPOCH).0;
+    fill(&mut log, 10, 60);
+    let mut slow = log.feed().read(at(5)).unwrap();
+    // The segment of the reader is the second one.
+    log.trim(at(8)).unwrap();
+    assert_eq!(log.tail().oldest_offset, at(4));
+    assert_eq!(slow.next().unwrap().unwrap().first_offset, at(5));
+    let pinned = 4 * SEGMENTS_PINNED_MAX as u64;
+    fill(&mut log, pinned - 2, 60);
+    log.trim(LogOffset::MAX).unwrap();
+    assert_eq!(log.tail().oldest_offset, at(4), "it is still held");
+    fill(&mut log, 4, 60);
+    log.trim(LogOffset::MAX).unwrap();
+    assert!(log.tail().oldest_offset > at(4));
+    // It has the file, and what is in it; then it is told.
+    let mut told = None;
+    while told.is_none() {
+        match slow.next() {
+            Ok(Some(frame)) => assert!(frame.first_offset < at(8)),
+            Ok(None) => panic!("the reader takes the log for read"),
+            Err(error) => told = Some(error),
+        }
+    }
+    assert!(
+        matches!(told, Some(LogError::LeftBehind { wanted, .. }) if wanted == at(8)),
+        "{told:?}"
+    );
+    // Who has gone holds nothing.
+    let reader = log.feed().read(log.tail().oldest_offset).unwrap();
+    drop(reader.clone());
+    drop(reader);
+    log.trim(LogOffset::MAX).unwrap();
+    assert_eq!(segments(&storage).len(), 1);
+}
+
+#[test]
+fn a_cut_reaches_readers() {
+    let storage = SimStorage::new(1);
+    let mut log = open(&storage, options(), EPOCH).0;
+    fill(&mut log, 11, 60);
+    let feed = log.feed();
+    let reader_at = |offset: u64| {
+        let mut reader = feed.read(at(0)).unwrap();
+        while reader.offset() < at(offset) {
+            reader.next().unwrap().unwrap();
+        }
+        reader
+    };
+    let (mut before, mut on, mut behind) = (reader_at(2), reader_at(6), reader_at(9));
+    let mut not_begun = feed.read(at(9)).unwrap();
+    log.raise_epoch(Epoch::new(4)).unwrap();
+    let inside = |log: &mut LocalLog, offset| log.truncate_from(at(offset)).map(drop);
+    assert_eq!(log.truncate_from(at(6)).unwrap().next_offset, at(6));
+    append(&mut log, Epoch::new(4), 5, b"five others");
+    log.sync().unwrap();
+    assert!(matches!(
+        inside(&mut log, 8),
+        Err(LogError::InsideFrame { first_offset, next_offset, .. })
+            if (first_offset, next_offset) == (at(6), at(11))
+    ));
+    assert!(matches!(
+        inside(&mut log, 12),
+        Err(LogError::OutOfRange { .. })
+    ));
+    let others = [(at(6), 5, b"five others".to_vec())];
+    assert_eq!(read_on(&mut on), others);
+    let frames = read_on(&mut before);
+    assert_eq!(frames.last(), others.last());
+    assert_eq!(frames.iter().map(|frame| frame.1).sum::<u32>(), 9);
+    let told = behind.next().map(drop);
+    assert!(
+        matches!(told, Err(LogError::CutAway { offset }) if offset == at(9)),
+        "{told:?}"
+    );
+    // Who begins there counts on what was before.
+    let told = not_begun.next().map(drop);
+    assert!(matches!(told, Err(LogError::CutAway { .. })), "{told:?}");
+    assert_eq!(read_all(&log).len(), 7);
+}
+
+/// At each write, sync, name and open of a cut something fails, or the power does: the log is the old or the new one.
+#[test]
+fn a_cut_is_made_as_a_whole_or_not_at_all() {
+    for (to, frames) in [(at(0), 0), (at(4), 4), (at(6), 6), (at(17), 17)] {
+        let (mut old, mut new) = (0, 0);
+        for failing in 0..60 {
+            let storage = SimStorage::new(failing);
+            let mut log = open(&storage, options(), EPOCH).0;
+            fill(&mut log, 18, 60);
+            log.raise_epoch(Epoch::new(7)).unwrap();
+            let before = read_all(&log);
+            let done = storage.counts();
+            let nth = failing / 4;
+            storage.set_faults(match failing % 4 {
+                0 => Faults {
+                    fail_writes_from: Some(done.writes + nth),
+                    ..Faults::default()
+                },
+                1 => Faults {
+                    fail_sync: Some(done.syncs + nth),
+                    ..Faults::default()
+                },
+                2 => Faults {
+                    fail_names_from: Some(done.names + nth),
+                    ..Faults::default()
+                },
+                _ => Faults {
+                    fail_open: Some(done.opens + nth),
+                    ..Faults::default()
+                },
+            });
+            let cut = log.truncate_from(to);
+            if let Err(error) = &cut {
+                assert!(error.to_string().contains("injected"), "{error}");
+            }
+            drop(log);
+            let storage = match failing % 3 {
+                0 => storage,
+                _ => storage.crash(failing),
+            };
+            storage.set_faults(Faults::default());
+            let (mut log, recovery) =
+                LocalLog::open_on(Arc::new(storage.clone()), Path::new(DIRECTORY), options())
+                    .unwrap();
+            assert_eq!(
+                recovery.tail.epoch,
+                Epoch::new(7),
+                "the epoch does not fall"
+            );
+            let after = read_all(&log);
+            match after.len() {
+                18 => old += 1,
+                _ => new += 1,
+            }
+            if cut.is_ok() || after.len() != 18 {
+                assert_eq!(after, before[..frames], "cut before {to}, fault {failing}");
+            }
+            fill(&mut log, 9, 60);
+            drop(log);
+            let log = open(&storage.crash(failing), options(), Epoch::new(7)).0;
+            let again = read_all(&log);
+            assert_eq!(again[..after.len()], after);
+            assert_eq!(again.len(), after.len() + 9);
+        }
+        assert!(
+            old > 4 && new > 4,
+            "{old} kept the old log, {new} have the new one"
+        );
+    }
+}
+
+/// Nodes have other segments, restart at other times and are cut, and compare what they have.
+#[test]
+fn hashes_say_what_is_in_a_log_and_not_where() {
+    let (one, other) = (SimStorage::new(1), SimStorage::new(2));
+    let mut leader = open(&one, options(), EPOCH).0;
+    let large = LogOptions {
+        segment_bytes: 1 << 20,
+        ..LogOptions::default()
+    };
+    let mut follower = open(&other, large.clone(), EPOCH).0;
+    let copy = |leader: &LocalLog, follower: &mut LocalLog| {
+        let mut reader = leader.feed().read(follower.tail().next_offset).unwrap();
+        while let Some(frame) = reader.next().unwrap() {
+            let (first_offset, count) = (frame.first_offset, frame.count);
+            let payload: &[&[u8]] = &[frame.payload];
+            let copied = Frame {
+                first_offset,
+                count,
+                payload,
+            };
+            follower.append(frame.epoch, copied).unwrap();
+            assert_eq!(follower.tail().hash, frame.hash);
+        }
+        follower.sync().unwrap();
+    };
+    fill(&mut leader, 9, 60);
+    copy(&leader, &mut follower);
+    follower.close().unwrap();
+    drop(follower);
+    let mut follower = open(&other.crash(1), large, EPOCH).0;
+    leader.raise_epoch(Epoch::new(2)).unwrap();
+    append(&mut leader, Epoch::new(2), 3, b"three at once");
+    leader.sync().unwrap();
+    copy(&leader, &mut follower);
+    assert_eq!(follower.tail().epoch, Epoch::new(2));
+    let hash = |log: &LocalLog, offset| log.feed().hash_at(at(offset)).unwrap();
+    for offset in 0..=12 {
+        assert_eq!(hash(&leader, offset), hash(&follower, offset));
+        // Inside of a frame there is none.
+        assert_eq!(hash(&leader, offset).is_none(), (10..12).contains(&offset));
+    }
+    // The wrong tail of an old leader: the hashes part where it begins, and are the same again when it is gone.
+    append(
+        &mut follower,
+        Epoch::new(2),
+        1,
+        b"what the old leader wrote",
+    );
+    append(&mut leader, Epoch::new(3), 1, b"what the old leader wrote");
+    follower.sync().unwrap();
+    leader.sync().unwrap();
+    assert_ne!(hash(&leader, 13), hash(&follower, 13), "the epochs differ");
+    follower.truncate_from(at(12)).unwrap();
+    copy(&leader, &mut follower);
+    assert_eq!(leader.tail().hash, follower.tail().hash);
+}
+
+/// A damaged hash, or a frame with an older epoch that follows by its hash, is no torn tail.
+#[test]
+fn an_older_epoch_after_a_newer_one_is_damage() {
+    let storage = SimStorage::new(1);
+    let mut log = open(&storage, LogOptions::default(), Epoch::new(5)).0;
+    let salt = u64::from_le_bytes(
+        storage.file(&segments(&storage)[0]).unwrap()[88..96]
+            .try_into()
+            .unwrap(),
+    );
+    append(&mut log, Epoch::new(5), 1, b"new");
+    log.sync().unwrap();
+    let end = 4096 + 52 + 52 + 3;
+    let hash_before = log.tail().hash;
+    drop(log);
+    // The frame that a program without fencing would write: all of it is right, but for the epoch.
+    let mut hashed = hash_before.to_le_bytes().to_vec();
+    let (epoch, first_offset) = (4u64.to_le_bytes(), 1u64.to_le_bytes());
+    hashed.extend(epoch);
+    hashed.extend(first_offset);
+    hashed.extend(1u32.to_le_bytes());
+    hashed.extend(b"old");
+    let mut frame = b"LCF2____".to_vec();
+    frame.extend([3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+    frame.extend(first_offset);
+    frame.extend(epoch);
+    frame.extend(&blake3::hash(&hashed).as_bytes()[..16]);
+    let place = [salt, end as u64].map(u64::to_le_bytes).concat();
+    let checked = [&place, &frame[..4], &frame[8..]].concat();
+    frame.splice(4..8, crc32c::crc32c(&checked).to_le_bytes());
+    frame.extend(b"old");
+    let path = &segments(&storage)[0];
+    let mut bytes = storage.file(path).unwrap();
+    bytes[end..end + frame.len()].copy_from_slice(&frame);
+    storage.put_file(path, bytes);
+    let opened = LocalLog::open_on(
+        Arc::new(storage.clone()),
+        Path::new(DIRECTORY),
+        LogOptions::default(),
+    );
+    let error = opened.map(drop).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("the frame has epoch 4, but the log was at epoch 5"),
+        "{error}"
+    );
+}
+
+/// Segments from before a cut, or of another life of the log, do not join.
+#[test]
+fn an_old_segment_that_is_put_back_is_found() {
+    let storage = SimStorage::new(1);
+    let mut log = open(&storage, options(), EPOCH).0;
+    fill(&mut log, 11, 60);
+    let paths = segments(&storage);
+    let old: Vec<Vec<u8>> = paths
+        .iter()
+        .map(|path| storage.file(path).unwrap())
+        .collect();
+    log.truncate_from(at(2)).unwrap();
+    for number in 0..12u8 {
+        append(&mut log, EPOCH, 1, &[number; 60]);
+    }
+    log.sync().unwrap();
+    let expected = read_all(&log);
+    drop(log);
+    let new: Vec<Vec<u8>> = paths
+        .iter()
+        .map(|path| storage.file(path).unwrap())
+        .collect();
+    assert_ne!(old, new);
+    let try_read = || {
+        let storage = Arc::new(storage.clone());
+        let (log, _) = LocalLog::open_on(storage, Path::new(DIRECTORY), options())?;
+        let mut reader = log.feed().read(at(0))?;
+        while reader.next()?.is_some() {}
+        Ok(read_all(&log))
+    };
+    for (number, path) in paths.iter().enumerate() {
+        storage.put_file(path, old[number].clone());
+        let error: LogError = try_read().unwrap_err();
+        assert!(
+            matches!(&error, LogError::Damaged { .. } | LogError::Gap { .. }),
+            "{error}"
+        );
+        storage.put_file(path, new[number].clone());
+        assert_eq!(try_read().unwrap(), expected);
+    }
+}
