@@ -15,22 +15,32 @@ pub(crate) struct Committed {
     pub has_record: bool,
 }
 
-/// Commits the open transaction. `output` collects a round: the first record of each follows a record of the time.
+/// Seals the open transaction, which has to be [finished](Datastore::finish). `output` collects a round: the first record of each
+/// follows a record of the time. Gives whether there is a record.
 ///
 /// # Errors
 /// Its record is too large for the log; it is taken back.
+pub(crate) fn seal(
+    datastore: &mut Datastore,
+    output: &mut CommitOutput,
+    environment: &dyn Environment,
+) -> Result<bool, DatastoreError> {
+    if output.records.is_empty() {
+        put_clock(&mut output.records, environment.now().0);
+    }
+    datastore.seal(output)
+}
+
+/// Seals and finishes the open transaction, where nothing is live.
+///
+/// # Errors
+/// Those of [`seal`].
 pub(crate) fn commit(
     datastore: &mut Datastore,
     output: &mut CommitOutput,
     environment: &dyn Environment,
-) -> Result<Committed, DatastoreError> {
-    if output.records.is_empty() {
-        put_clock(&mut output.records, environment.now().0);
-    }
-    let start = output.deltas.position();
-    let has_record = datastore.commit(output)?;
-    Ok(Committed {
-        changes: start..output.deltas.position(),
-        has_record,
-    })
+) -> Result<(), DatastoreError> {
+    seal(datastore, output, environment)?;
+    datastore.finish(output);
+    Ok(())
 }

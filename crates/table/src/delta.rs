@@ -37,6 +37,13 @@ pub struct DeltaBatch {
     ops: Vec<DeltaOp>,
 }
 
+/// How far a batch went.
+#[derive(Debug, Clone, Copy)]
+pub struct BatchEnd {
+    pub ops: usize,
+    bytes: usize,
+}
+
 impl DeltaBatch {
     pub fn clear(&mut self) {
         self.bytes.clear();
@@ -48,7 +55,41 @@ impl DeltaBatch {
         self.ops.len()
     }
 
-    /// The changes between two positions, grouped by table in ascending order of ids.
+    /// The same, with the place where its rows start.
+    pub fn end(&self) -> BatchEnd {
+        BatchEnd {
+            ops: self.ops.len(),
+            bytes: self.bytes.len(),
+        }
+    }
+
+    /// Brings the changes behind a place into the order of their tables' ids.
+    pub fn sort_from(&mut self, start: BatchEnd) {
+        self.ops[start.ops..].sort_by_key(|op| op.table);
+    }
+
+    /// Drops the changes behind a place that are of other tables than these.
+    pub fn retain_from(&mut self, start: BatchEnd, is_wanted: impl Fn(TableId) -> bool) {
+        let mut kept = start.ops;
+        let (mut last, mut is_kept) = (None, false);
+        for place in start.ops..self.ops.len() {
+            let op = self.ops[place];
+            if last.replace(op.table) != Some(op.table) {
+                is_kept = is_wanted(op.table);
+            }
+            if is_kept {
+                self.ops[kept] = op;
+                kept += 1;
+            }
+        }
+        self.ops.truncate(kept);
+        // Otherwise these bytes are kept until all are cleared.
+        if kept == start.ops {
+            self.bytes.truncate(start.bytes);
+        }
+    }
+
+    /// The changes between two positions, grouped by table.
     pub fn ops(&self, range: std::ops::Range<usize>) -> &[DeltaOp] {
         &self.ops[range]
     }
@@ -63,17 +104,10 @@ impl DeltaBatch {
         &self.bytes[at.start as usize..][..at.len as usize]
     }
 
-    /// What says who is concerned by a row that came from [`push_keyed`](Self::push_keyed); empty for others.
+    /// What says who is concerned by a row that comes from a join or window; empty for others.
     #[inline]
     pub fn key(&self, op: &DeltaOp) -> &[u8] {
         self.written(op.key)
-    }
-
-    /// Adds a change that was derived from those of tables.
-    pub fn push_keyed(&mut self, table: TableId, kind: DeltaKind, key: &[u8], row: &[u8]) {
-        let key = self.write_row(key);
-        let row = self.write_row(row);
-        self.push_written(table, kind, key, row);
     }
 
     /// Writes a row, or a key, for changes that are [pushed](Self::push_written) later: several may share it.
@@ -103,5 +137,34 @@ impl DeltaBatch {
     pub fn push(&mut self, table: TableId, kind: DeltaKind, row: &[u8]) {
         let row = self.write_row(row);
         self.push_written(table, kind, RowAt::NOTHING, row);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_wants_of_a_transaction_leaves_no_bytes() {
+        let mut batch = DeltaBatch::default();
+        let ids = |batch: &DeltaBatch| -> Vec<u32> {
+            let ops = batch.ops(0..batch.position());
+            ops.iter().map(|op| op.table.0).collect()
+        };
+        batch.push(TableId(1), DeltaKind::Insert, b"first");
+        for wanted in [[7, 7], [5, 9]] {
+            let start = batch.end();
+            for id in [5, 9, 9, 2, 3] {
+                batch.push(TableId(id), DeltaKind::Insert, &[id as u8; 10]);
+            }
+            batch.sort_from(start);
+            batch.retain_from(start, |table| wanted.contains(&table.0));
+            if wanted == [7, 7] {
+                assert_eq!((ids(&batch), batch.bytes_len()), (vec![1], 5));
+            }
+        }
+        assert_eq!(ids(&batch), [1, 5, 9, 9]);
+        let last = batch.ops(3..4)[0];
+        assert_eq!(batch.row(&last), [9; 10]);
     }
 }

@@ -18,6 +18,7 @@ use lightcone_types::TableId;
 
 use super::allowance::Allowance;
 use super::changes::{Changed, Changes, Ops, Partners};
+use super::holders::Holders;
 use super::parts::{place_of, Rows};
 use super::path::{Hop, Known, Path};
 use super::shape::JoinShape;
@@ -32,8 +33,8 @@ const LOOK_UP_STEPS: usize = 4;
 /// Memory of a match that was asked for, beside where its rows are.
 const ASKED_BYTES: usize = 64;
 
-/// What is kept for the keys that queries in use have. Clients choose them: they are hashed with a secret.
-pub(super) type Keys<K> = hashbrown::HashMap<Key, K>;
+/// The keys that queries in use have. Clients choose them: they are hashed with a secret.
+pub(super) type Keys = hashbrown::HashMap<Key, Holders>;
 
 /// Rows that came or went, with their keys. Its memory is reused.
 #[derive(Default)]
@@ -66,12 +67,12 @@ struct Found {
 
 impl Delta {
     /// Finds the change of a join. `keys` are those that somebody has subscribed to. None: it is too much.
-    pub fn find<K>(
+    pub fn find(
         &mut self,
         shape: &JoinShape,
         tables: &dyn Tables,
         ops: Ops<'_>,
-        keys: &Keys<K>,
+        keys: &Keys,
         left: &mut Allowance,
     ) -> Option<()> {
         let Delta { changes, found } = self;
@@ -133,12 +134,12 @@ impl Delta {
 }
 
 /// Looking for the matches that changed rows are part of.
-pub(super) struct Search<'s, K> {
+pub(super) struct Search<'s> {
     pub shape: &'s JoinShape,
     pub tables: &'s dyn Tables,
     pub changes: &'s Changes,
     pub ops: Ops<'s>,
-    pub keys: &'s Keys<K>,
+    pub keys: &'s Keys,
     pub left: &'s mut Allowance,
     pub found: &'s mut FoundRows,
     /// The relation whose changed rows it is about.
@@ -153,7 +154,7 @@ pub(super) struct Search<'s, K> {
     pub asked: HashSet<Vec<usize>>,
 }
 
-impl<'s, K> Search<'s, K> {
+impl<'s> Search<'s> {
     fn run(&mut self) -> Option<()> {
         let shape = self.shape;
         let mut rows: Rows<'s> = Default::default();

@@ -54,7 +54,7 @@ fn sorted(keys: HashSet<&[u8]>) -> Vec<&[u8]> {
     keys
 }
 
-impl<'s, K> Search<'s, K> {
+impl<'s> Search<'s> {
     /// A match around subqueries has come or gone: finds for whom they hold.
     pub(super) fn ask_within(
         &mut self,

@@ -79,6 +79,17 @@ impl JoinShape {
         self.relations.iter().map(|relation| relation.table.id)
     }
 
+    /// Whether rows of views are among those that are joined: these change behind all tables.
+    pub fn reads_views(&self) -> bool {
+        let mut relations = self.relations.iter();
+        relations.any(|relation| relation.table.view.is_some())
+    }
+
+    /// Whether it reads an event table, which to a view is empty.
+    pub fn reads_events(&self) -> bool {
+        self.event.is_some()
+    }
+
     /// The tables and columns that its rows are looked up by.
     pub fn looked_up_by(&self) -> impl Iterator<Item = (&Arc<TableSchema>, ColId)> + '_ {
         self.relations.iter().flat_map(|relation| {
