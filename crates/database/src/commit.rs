@@ -30,17 +30,3 @@ pub(crate) fn seal(
     }
     datastore.seal(output)
 }
-
-/// Seals and finishes the open transaction, where nothing is live.
-///
-/// # Errors
-/// Those of [`seal`].
-pub(crate) fn commit(
-    datastore: &mut Datastore,
-    output: &mut CommitOutput,
-    environment: &dyn Environment,
-) -> Result<(), DatastoreError> {
-    seal(datastore, output, environment)?;
-    datastore.finish(output);
-    Ok(())
-}

@@ -230,7 +230,7 @@ impl Datastore {
         self.state(table).ok().map(|state| &state.table)
     }
 
-    /// Asks for (or declines) the changes of a table as deltas at commit, for subscribers.
+    /// Asks for (or declines) the changes of a table as deltas, for subscribers.
     pub fn set_watched(&mut self, table: TableId, watched: bool) {
         if let Ok(slot) = self.slot(table) {
             self.at_mut(slot).watched = watched;
@@ -241,7 +241,7 @@ impl Datastore {
         self.state(table).is_ok_and(|state| state.watched)
     }
 
-    /// The same as [`set_watched`](Self::set_watched) for views.
+    /// The same as [`set_watched`](Self::set_watched), for views.
     pub fn set_read(&mut self, table: TableId, is_read: bool) {
         if let Ok(slot) = self.slot(table) {
             self.at_mut(slot).is_read = is_read;

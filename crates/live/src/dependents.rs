@@ -76,11 +76,6 @@ impl Dependents {
         }
     }
 
-    /// The tables that something depends on.
-    pub fn tables(&self) -> impl Iterator<Item = TableId> + '_ {
-        self.tables.keys().copied()
-    }
-
     /// Removes what [`add`](Self::add) added for the same reads.
     pub fn remove(&mut self, dependent: Dependent, reads: &ReadSet) {
         for (id, reads) in reads.tables() {

@@ -37,13 +37,6 @@ pub struct DeltaBatch {
     ops: Vec<DeltaOp>,
 }
 
-/// How far a batch went.
-#[derive(Debug, Clone, Copy)]
-pub struct BatchEnd {
-    pub ops: usize,
-    bytes: usize,
-}
-
 impl DeltaBatch {
     pub fn clear(&mut self) {
         self.bytes.clear();
@@ -55,24 +48,16 @@ impl DeltaBatch {
         self.ops.len()
     }
 
-    /// The same, with the place where its rows start.
-    pub fn end(&self) -> BatchEnd {
-        BatchEnd {
-            ops: self.ops.len(),
-            bytes: self.bytes.len(),
-        }
+    /// Brings the changes behind a position into the order of their tables' ids.
+    pub fn sort_from(&mut self, start: usize) {
+        self.ops[start..].sort_by_key(|op| op.table);
     }
 
-    /// Brings the changes behind a place into the order of their tables' ids.
-    pub fn sort_from(&mut self, start: BatchEnd) {
-        self.ops[start.ops..].sort_by_key(|op| op.table);
-    }
-
-    /// Drops the changes behind a place that are of other tables than these.
-    pub fn retain_from(&mut self, start: BatchEnd, is_wanted: impl Fn(TableId) -> bool) {
-        let mut kept = start.ops;
+    /// Drops the changes behind a position that are of other tables than these.
+    pub fn retain_from(&mut self, start: usize, is_wanted: impl Fn(TableId) -> bool) {
+        let mut kept = start;
         let (mut last, mut is_kept) = (None, false);
-        for place in start.ops..self.ops.len() {
+        for place in start..self.ops.len() {
             let op = self.ops[place];
             if last.replace(op.table) != Some(op.table) {
                 is_kept = is_wanted(op.table);
@@ -83,9 +68,9 @@ impl DeltaBatch {
             }
         }
         self.ops.truncate(kept);
-        // Otherwise these bytes are kept until all are cleared.
-        if kept == start.ops {
-            self.bytes.truncate(start.bytes);
+        // Otherwise the bytes are kept until all are cleared.
+        if kept == 0 {
+            self.bytes.clear();
         }
     }
 
@@ -145,26 +130,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_wants_of_a_transaction_leaves_no_bytes() {
+    fn what_nobody_wants_is_gone() {
         let mut batch = DeltaBatch::default();
         let ids = |batch: &DeltaBatch| -> Vec<u32> {
             let ops = batch.ops(0..batch.position());
             ops.iter().map(|op| op.table.0).collect()
         };
-        batch.push(TableId(1), DeltaKind::Insert, b"first");
-        for wanted in [[7, 7], [5, 9]] {
-            let start = batch.end();
+        for (wanted, left) in [(7, &[][..]), (9, &[9, 9]), (5, &[9, 9, 5])] {
+            let start = batch.position();
             for id in [5, 9, 9, 2, 3] {
                 batch.push(TableId(id), DeltaKind::Insert, &[id as u8; 10]);
             }
             batch.sort_from(start);
-            batch.retain_from(start, |table| wanted.contains(&table.0));
-            if wanted == [7, 7] {
-                assert_eq!((ids(&batch), batch.bytes_len()), (vec![1], 5));
-            }
+            batch.retain_from(start, |table| table.0 == wanted);
+            assert_eq!(ids(&batch), left);
+            assert_eq!(batch.bytes_len() == 0, left.is_empty());
         }
-        assert_eq!(ids(&batch), [1, 5, 9, 9]);
-        let last = batch.ops(3..4)[0];
-        assert_eq!(batch.row(&last), [9; 10]);
+        let last = batch.ops(2..3)[0];
+        assert_eq!(batch.row(&last), [5; 10]);
     }
 }

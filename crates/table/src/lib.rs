@@ -26,7 +26,7 @@ mod tables;
 #[allow(unsafe_code)]
 mod words;
 
-pub use delta::{BatchEnd, DeltaBatch, DeltaKind, DeltaOp, RowAt};
+pub use delta::{DeltaBatch, DeltaKind, DeltaOp, RowAt};
 pub use error::Error;
 pub use index::{Index, PointKey, RangeBounds};
 pub use key::KeyRange;

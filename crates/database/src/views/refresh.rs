@@ -116,14 +116,13 @@ impl Views {
             queue(dependent.instance(), how);
         });
         for shape in changed.failed_joins {
-            joins.for_instances_of(*shape, |number| queue(number, Queued::TooMuch));
+            let failed = joins.instances_of(*shape);
+            failed.for_each(|number| queue(number, Queued::TooMuch));
         }
-        if joins.has_instances() {
-            for (op, place) in deltas.ops(place..deltas.position()).iter().zip(place..) {
-                joins.for_instances_of_key(op.table, deltas.key(op), |number| {
-                    listed.push_found(number, place);
-                    queue(number, Queued::Rows);
-                });
+        for (op, place) in deltas.ops(place..deltas.position()).iter().zip(place..) {
+            for number in joins.instances_of_key(op.table, deltas.key(op)) {
+                listed.push_found(number, place);
+                queue(number, Queued::Rows);
             }
         }
         listed.sort();
@@ -305,17 +304,14 @@ impl Views {
             dependents.add(of_query, new.reads());
         }
         instance.query = query;
-        for table in tables {
-            let is_read = dependents.has_table(table) || joins.has_table_of_instances(table);
-            datastore.set_read(table, is_read);
-        }
+        self.watch(datastore, tables);
     }
 
-    /// Asks for the changes of the tables that instances read, where these were declined or are in other tables now.
-    pub fn watch_again(&self, datastore: &mut Datastore) {
-        let tables = self.dependents.tables();
-        for table in tables.chain(self.joins.tables_of_instances()) {
-            datastore.set_read(table, true);
+    /// Asks for the changes of those of these tables that instances read.
+    pub fn watch(&self, datastore: &mut Datastore, tables: Vec<TableId>) {
+        for table in tables {
+            let is_joined = self.joins.has_table_of_instances(table);
+            datastore.set_read(table, is_joined || self.dependents.has_table(table));
         }
     }
 }

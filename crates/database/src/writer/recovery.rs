@@ -71,6 +71,7 @@ impl Writer {
         for (table, count) in &self.state.watchers {
             self.datastore.set_watched(*table, *count > 0);
         }
-        self.state.views.watch_again(&mut self.datastore);
+        let tables = self.datastore.schemas().map(|schema| schema.id).collect();
+        self.state.views.watch(&mut self.datastore, tables);
     }
 }

@@ -14,7 +14,6 @@ use crate::environment::Environment;
 use crate::events::{Event, FanoutItem};
 use crate::views::{Changed, ViewHost};
 use lightcone_live::{JoinWork, WindowLimits, WorkBudget};
-use lightcone_table::BatchEnd;
 
 impl Writer {
     pub(super) fn round_is_full(&self) -> bool {
@@ -167,16 +166,16 @@ impl RoundTransactions<'_> {
         if let Some(backfill) = &mut state.backfill {
             backfill.follow(self.datastore, self.environment);
         }
-        let start = state.output.deltas.end();
+        let start = state.output.deltas.position();
         let sealed = seal(self.datastore, &mut state.output, self.environment);
         if let (Err(error), Some(backfill)) = (&sealed, &mut state.backfill) {
             backfill.has_lost_its_place(error);
         }
         let has_record = sealed?;
         let mut joins = JoinWork::new(self.join_partners_max);
-        let mut changed_rows = self.state.output.deltas.position() - start.ops;
+        let mut changed_rows = self.state.output.deltas.position() - start;
         if changed_rows > 0 {
-            self.push_to_joins_and_views(start.ops..start.ops + changed_rows, &mut joins);
+            self.push_to_joins_and_views(start..start + changed_rows, &mut joins);
         }
         changed_rows += self.finish();
         if changed_rows > 0 {
@@ -188,7 +187,7 @@ impl RoundTransactions<'_> {
             *self.next_offset += 1;
         }
         Ok(Committed {
-            changes: start.ops..state.output.deltas.position(),
+            changes: start..state.output.deltas.position(),
             has_record,
         })
     }
@@ -222,7 +221,7 @@ impl RoundTransactions<'_> {
     }
 
     /// Has joins over views, and windows, follow the changes of rows, and drops what only views wanted to know.
-    fn push_rest(&mut self, start: BatchEnd, changed_rows: usize, mut work: JoinWork) {
+    fn push_rest(&mut self, start: usize, changed_rows: usize, mut work: JoinWork) {
         let state = &mut *self.state;
         let (views, deltas) = (&mut state.views, &mut state.output.deltas);
         if views.joins.is_empty() && state.windows.is_empty() && views.is_idle() {
@@ -230,7 +229,7 @@ impl RoundTransactions<'_> {
         }
         // Those of views come before those of joins.
         deltas.sort_from(start);
-        let ops = start.ops..start.ops + changed_rows;
+        let ops = start..start + changed_rows;
         views
             .joins
             .evaluate(self.datastore, deltas, ops, true, &mut work);
@@ -245,7 +244,7 @@ impl RoundTransactions<'_> {
         if !state.windows.is_empty() {
             let (windows, limits) = (&mut state.windows, self.window_limits);
             windows.give_up_with(&work.failed);
-            let changes = start.ops..deltas.position();
+            let changes = start..deltas.position();
             state.has_failed_windows |= windows.evaluate(self.datastore, deltas, changes, limits);
             rows += windows.rows_looked_at();
         }

@@ -15,10 +15,10 @@ use std::ops::Range;
 
 use lightcone_table::{DeltaBatch, DeltaKind, RowAt, Tables};
 use lightcone_types::TableId;
+use rustc_hash::FxHashSet;
 
 use super::allowance::Allowance;
 use super::changes::{Changed, Changes, Ops, Partners};
-use super::holders::Holders;
 use super::parts::{place_of, Rows};
 use super::path::{Hop, Known, Path};
 use super::shape::JoinShape;
@@ -35,6 +35,13 @@ const ASKED_BYTES: usize = 64;
 
 /// The keys that queries in use have. Clients choose them: they are hashed with a secret.
 pub(super) type Keys = hashbrown::HashMap<Key, Holders>;
+
+/// Who has a key: how many query sets, and which instances of views.
+#[derive(Default)]
+pub(super) struct Holders {
+    pub sets: usize,
+    pub instances: FxHashSet<u32>,
+}
 
 /// Rows that came or went, with their keys. Its memory is reused.
 #[derive(Default)]
@@ -82,21 +89,7 @@ impl Delta {
             return Some(());
         }
         changes.list_by_value(shape, tables, ops)?;
-        let mut search = Search {
-            shape,
-            tables,
-            changes,
-            ops,
-            keys,
-            left,
-            found,
-            start: 0,
-            key: &[],
-            inserted: HashMap::new(),
-            known: HashMap::new(),
-            asked: HashSet::new(),
-        };
-        search.run()?;
+        Search::new(shape, tables, (changes, ops), keys, (left, found)).run()?;
         left.bytes = left.bytes.checked_sub(found.bytes_len())?;
         // Keys have no order of their own.
         found.net(shape.tries_all_keys);
@@ -155,6 +148,29 @@ pub(super) struct Search<'s> {
 }
 
 impl<'s> Search<'s> {
+    pub fn new(
+        shape: &'s JoinShape,
+        tables: &'s dyn Tables,
+        (changes, ops): (&'s Changes, Ops<'s>),
+        keys: &'s Keys,
+        (left, found): (&'s mut Allowance, &'s mut FoundRows),
+    ) -> Search<'s> {
+        Search {
+            shape,
+            tables,
+            changes,
+            ops,
+            keys,
+            left,
+            found,
+            start: 0,
+            key: &[],
+            inserted: HashMap::new(),
+            known: HashMap::new(),
+            asked: HashSet::new(),
+        }
+    }
+
     fn run(&mut self) -> Option<()> {
         let shape = self.shape;
         let mut rows: Rows<'s> = Default::default();

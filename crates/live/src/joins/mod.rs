@@ -9,7 +9,6 @@ mod allowance;
 mod changes;
 mod delta;
 mod exists;
-mod holders;
 mod matches;
 mod parts;
 mod path;
@@ -27,10 +26,8 @@ use rustc_hash::FxHashMap;
 
 use self::allowance::Allowance;
 use self::changes::Ops;
-use self::delta::{Delta, Keys};
-use self::holders::Holders;
+use self::delta::{Delta, Holders, Keys};
 
-pub use self::holders::Holder;
 pub use self::matches::{Answers, Reading, STEPS_PER_ROW};
 pub use self::shape::JoinShape;
 pub use self::shapes::JoinShapes;
@@ -48,6 +45,15 @@ const DELTA_BYTES_MAX: usize = 2 << 30;
 const ALLOWANCES_MAX: usize = 4;
 /// The same of bytes.
 const BYTES_MAX_IN_ALL: usize = 512 << 20;
+
+/// One who hears of what changes.
+#[derive(Clone, Copy)]
+pub enum Holder {
+    /// A query set, one of several.
+    Set,
+    /// An instance of a view, by its number.
+    Instance(u32),
+}
 
 /// A shape in use.
 struct Live {
@@ -117,12 +123,6 @@ impl Joins {
         let of_table = self.by_table.get(&table).into_iter().flatten();
         let mut shapes = of_table.filter_map(|id| self.shapes.get(id));
         shapes.any(|live| live.instances > 0)
-    }
-
-    /// The tables that the joins of instances read; some more than once.
-    pub fn tables_of_instances(&self) -> impl Iterator<Item = TableId> + '_ {
-        let shapes = self.shapes.values().filter(|live| live.instances > 0);
-        shapes.flat_map(|live| live.shape.tables())
     }
 
     /// Whether the changes of a shape are for query sets.
@@ -210,13 +210,13 @@ impl Joins {
                 live.sets -= 1;
                 live.has_failed &= live.sets > 0;
             }
-            Holder::Instance(instance) if holders.instances.remove(instance) => {
+            Holder::Instance(instance) if holders.instances.remove(&instance) => {
                 live.instances -= 1;
                 self.instances -= 1;
             }
             Holder::Instance(_) => {}
         }
-        if !holders.are_none() {
+        if holders.sets > 0 || !holders.instances.is_empty() {
             return;
         }
         live.keys.remove(key);
@@ -238,20 +238,20 @@ impl Joins {
         }
     }
 
-    /// Calls `visit` with the instances that have a key of a shape.
-    pub fn for_instances_of_key(&self, shape: TableId, key: &[u8], visit: impl FnMut(u32)) {
-        let holders = self.shapes.get(&shape).and_then(|live| live.keys.get(key));
-        if let Some(holders) = holders {
-            holders.instances.for_each(visit);
-        }
+    /// The instances that have a key of a shape.
+    pub fn instances_of_key(&self, shape: TableId, key: &[u8]) -> impl Iterator<Item = u32> + '_ {
+        let live = self.shapes.get(&shape);
+        let holders = live.and_then(|live| live.keys.get(key));
+        holders
+            .into_iter()
+            .flat_map(|holders| holders.instances.iter().copied())
     }
 
-    /// The same of all keys.
-    pub fn for_instances_of(&self, shape: TableId, mut visit: impl FnMut(u32)) {
-        let keys = self.shapes.get(&shape).into_iter();
-        for holders in keys.flat_map(|live| live.keys.values()) {
-            holders.instances.for_each(&mut visit);
-        }
+    /// Those that have one of its keys.
+    pub fn instances_of(&self, shape: TableId) -> impl Iterator<Item = u32> + '_ {
+        let live = self.shapes.get(&shape).into_iter();
+        let holders = live.flat_map(|live| live.keys.values());
+        holders.flat_map(|holders| holders.instances.iter().copied())
     }
 
     /// Holds all indexes again, in tables that took the place of others.

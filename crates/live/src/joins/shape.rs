@@ -23,6 +23,8 @@ pub struct JoinShape {
     _id: ShapeId,
     parts: Parts,
     pub(super) subqueries: Vec<Subquery>,
+    /// What its row is joined with that comes out.
+    pub(super) around: Subquery,
     /// What tells whose a changed row is where it does not say so itself.
     pub(super) driver: Option<Driver>,
     /// Some changed rows do not say whose they are: they are looked at for each key that somebody has.
@@ -63,6 +65,7 @@ impl JoinShape {
             id: id.as_table(),
             _id: id,
             tries_all_keys: paths.iter().any(is_unknown),
+            around: Subquery::around(&parts),
             parts,
             subqueries,
             driver,
@@ -79,10 +82,9 @@ impl JoinShape {
         self.relations.iter().map(|relation| relation.table.id)
     }
 
-    /// Whether rows of views are among those that are joined: these change behind all tables.
+    /// Whether rows of views are among those that are joined: these change after those of tables.
     pub fn reads_views(&self) -> bool {
-        let mut relations = self.relations.iter();
-        relations.any(|relation| relation.table.view.is_some())
+        self.relations.iter().any(|r| r.table.view.is_some())
     }
 
     /// Whether it reads an event table, which to a view is empty.
