@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_wants_is_gone() {
+    fn what_is_not_wanted_is_gone() {
         let mut batch = DeltaBatch::default();
         let ids = |batch: &DeltaBatch| -> Vec<u32> {
             let ops = batch.ops(0..batch.position());

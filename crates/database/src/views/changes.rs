@@ -1,12 +1,24 @@
 //! Which changes of a transaction concern which instances' queries.
 
+use std::ops::Range;
+
 use lightcone_table::{DeltaBatch, DeltaKind};
+use lightcone_types::TableId;
 
 /// Changed rows of one transaction that are listed for queries on one table, counted once for each query. With more, queries run
 /// again.
 const LISTED_ROWS_MAX: usize = 65_536;
 /// Memory above this is not kept for the next transaction.
 const KEPT_ROWS_MAX: usize = 1024;
+
+/// What a transaction has changed so far.
+pub(crate) struct Changed<'a> {
+    /// Behind the changes of tables, those of the joins over them.
+    pub deltas: &'a DeltaBatch,
+    pub tables: Range<usize>,
+    /// Joins whose changes were too much to be found.
+    pub failed_joins: &'a [TableId],
+}
 
 /// A row that a query gives, and how much more often, or less.
 pub(super) type Change<'r> = (&'r [u8], isize);

@@ -38,8 +38,8 @@ use self::query::ViewQuery;
 use self::runner::Runner;
 use crate::peer::ConnectionNumber;
 
+pub(crate) use self::changes::Changed;
 pub(crate) use self::host::{ViewHost, ViewMessage, ViewRead};
-pub(crate) use self::refresh::Changed;
 
 /// The instance of a view for who looks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

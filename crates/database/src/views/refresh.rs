@@ -1,6 +1,5 @@
 //! What a transaction changes: the instances that it concerns are brought up to date before it ends.
 
-use std::ops::Range;
 use std::time::Instant;
 
 use lightcone_engine::Datastore;
@@ -9,19 +8,11 @@ use lightcone_live::{Asker, Dependent, Holder};
 use lightcone_table::{CurrentTables, DeltaBatch, DeltaKind, ReadSet};
 use lightcone_types::TableId;
 
+use super::changes::Changed;
 use super::failures::ViewError;
 use super::host::{ViewHost, ViewMessage};
 use super::query::{self, JoinKey, ViewQuery};
 use super::{Queued, Views};
-
-/// What a transaction has changed so far.
-pub(crate) struct Changed<'a> {
-    /// Behind the changes of tables, those of the joins over them.
-    pub deltas: &'a DeltaBatch,
-    pub tables: Range<usize>,
-    /// Joins whose changes were too much to be found.
-    pub failed_joins: &'a [TableId],
-}
 
 impl Views {
     /// In a sealed transaction: brings what its changes concern up to date.
@@ -33,6 +24,7 @@ impl Views {
         messages: &mut Vec<ViewMessage>,
     ) {
         let started = host.instant();
+        self.failures.begin_refresh();
         self.find_concerned(datastore, &changed);
         let concerned = std::mem::take(&mut self.concerned);
         let mut told_of = None;
@@ -60,7 +52,6 @@ impl Views {
         self.concerned = concerned;
         self.concerned.clear();
         self.listed.clear();
-        self.failures.end_refresh();
     }
 
     fn find_concerned(&mut self, datastore: &Datastore, changed: &Changed<'_>) {
