@@ -15,28 +15,23 @@ pub(crate) struct Committed {
     pub has_record: bool,
 }
 
-/// Commits the open transaction. `output` collects a round: the first record of each follows a record of the time, which does not
-/// stay without it.
+/// Seals the open transaction, which has to be [finished](Datastore::finish). `output` collects a round: the first record of each
+/// follows a record of the time, which does not stay without it. Gives whether there is a record.
 ///
 /// # Errors
 /// Its record is too large for the log; it is taken back.
-pub(crate) fn commit(
+pub(crate) fn seal(
     datastore: &mut Datastore,
     output: &mut CommitOutput,
     environment: &dyn Environment,
-) -> Result<Committed, DatastoreError> {
+) -> Result<bool, DatastoreError> {
     let is_first = output.records.is_empty();
     if is_first {
         put_clock(&mut output.records, environment.now().0);
     }
-    let start = output.deltas.position();
-    let committed = datastore.commit(output);
-    if is_first && !matches!(committed, Ok(true)) {
+    let sealed = datastore.seal(output);
+    if is_first && !matches!(sealed, Ok(true)) {
         output.records.clear();
     }
-    let has_record = committed?;
-    Ok(Committed {
-        changes: start..output.deltas.position(),
-        has_record,
-    })
+    sealed
 }

@@ -17,7 +17,7 @@ use self::threads::Opened;
 
 pub(crate) use self::threads::clients_of;
 use crate::backfill::Resumed;
-use crate::commit::commit;
+use crate::commit::seal;
 use crate::error::Error;
 use crate::handle::DatabaseHandle;
 use crate::loads::Purpose;
@@ -186,8 +186,9 @@ fn create_missing_views(
         .create_views(&program.def)
         .map_err(|error| Error::Other(error.to_string()))?;
     let mut output = CommitOutput::default();
-    commit(datastore, &mut output, &*options.commons.environment)
+    seal(datastore, &mut output, &*options.commons.environment)
         .map_err(|error| Error::Other(error.to_string()))?;
+    datastore.finish(&mut output);
     let frame = Frame {
         first_offset: log.tail().next_offset,
         count: 1,

@@ -380,6 +380,69 @@ async fn a_join_with_too_many_partners_ends_and_nothing_else_does() {
     assert_eq!(watcher.rows(1, "m"), expected);
 }
 
+/// A shape is looked at once, whoever has it. When it is too much, the set ends, and the view works again when it is evaluated anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_set_and_a_view_share_a_join() {
+    let mut program = program();
+    program["views"] = json!({ "v": { "table": "m", "query": QUERIES[2] } });
+    let (_directory, database) = start(20, &program).await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let member = identity_of(1).to_hex().to_string();
+    let row = |id: u32, room: u32| json!([id, room, 0.0, member, true]);
+    let rows: Vec<Value> = (0..30).map(|id| row(id, u32::from(id >= 10))).collect();
+    change(&mut writer, &json!({ "x": { "inserts": rows } })).await;
+    let mut watcher = Watcher::connect(&database, OWNER, 2).await;
+    subscribe(&mut watcher, 1, QUERIES[2]).await;
+    watcher.watch(2, &["v"]).await;
+    let message = |id: u32, room: u32| json!({ "m": { "inserts": [[id, room, 0.0, member]] } });
+    // Twenty partners are as many as there may be, and would be too many for two.
+    change(&mut writer, &message(1, 1)).await;
+    watcher.settle().await;
+    assert_eq!(watcher.take_errors(), []);
+    assert_eq!(watcher.rows(1, "m").into_values().sum::<i64>(), 20);
+    assert_eq!(watcher.rows(2, "v").len(), 1);
+    // A set with another shape has no more than the view leaves.
+    let other = "SELECT m.* FROM m JOIN x ON m.room = x.room WHERE x.id <> 900";
+    subscribe(&mut watcher, 3, other).await;
+    change(&mut writer, &message(2, 1)).await;
+    watcher.settle().await;
+    let mut errors = watcher.take_errors();
+    errors.sort();
+    let ends = |place: usize, set: u32, code: &str| {
+        let (of, text) = &errors[place];
+        *of == set && text.ends_with(code)
+    };
+    assert_eq!(errors.len(), 3, "{errors:?}");
+    assert!(
+        ends(0, 1, "[LC0714]") && ends(1, 2, "[LC0331]") && ends(2, 3, "[LC0714]"),
+        "{errors:?}"
+    );
+    // It is tried again by itself, and follows.
+    for rows in [2, 3] {
+        for _ in 0..600 {
+            if watcher.rows(2, "v").len() == rows {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            watcher.settle().await;
+        }
+        assert_eq!(watcher.rows(2, "v").len(), rows);
+        change(&mut writer, &message(1 + rows as u32, 0)).await;
+        watcher.settle().await;
+    }
+    assert_eq!(watcher.rows(2, "v").len(), 4);
+    for set in [1, 3] {
+        watcher.forget(set);
+        subscribe(&mut watcher, set, QUERIES[2]).await;
+    }
+    change(&mut writer, &message(5, 0)).await;
+    watcher.settle().await;
+    assert_eq!(watcher.take_errors(), []);
+    let expected = watcher.ask(QUERIES[2]).await;
+    assert_eq!(watcher.rows(1, "m"), expected);
+    assert_eq!(watcher.rows(3, "m"), expected);
+}
+
 /// What each transaction allows must not slow down all of them: the join ends that is dearest for each of its connections.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_join_that_takes_much_for_one_client_ends_in_time() {

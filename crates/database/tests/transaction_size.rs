@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use common::publishing::stop;
 use common::tables::{create_tables, sql, table_options};
+use common::watcher::Watcher;
 use common::{caller, open, OWNER};
 use lightcone_database::{CallArgs, DatabaseHandle, DatabaseOptions};
 use serde_json::{json, Value};
@@ -96,12 +97,55 @@ async fn replacing_many_rows_is_refused() {
     every_call_is_refused(&program, &json!({ "t": { "inserts": rows(0) } })).await;
 }
 
-/// Rows of sequences are written without a limit: it is the commit that finds that the record is too large.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_record_that_is_too_large_is_refused_by_the_commit() {
+/// Rows of sequences are written without a limit: it is the commit that finds that the record is too large. The program, and what
+/// makes such a record.
+fn too_large_for_the_log() -> (Value, Value) {
     let name = |column| format!("c{column}_{}", "x".repeat(4_000));
     let columns: Vec<String> = (0..2_300).map(name).collect();
     let row = vec![0; columns.len()];
-    let ticks = json!({ "t": { "inserts": [[1, 1]] }, "wide": { "inserts": [row] } });
-    every_call_is_refused(&program(ticks, &columns), &json!({})).await;
+    let changes = json!({ "t": { "inserts": [[1, 1]] }, "wide": { "inserts": [row] } });
+    (program(changes.clone(), &columns), changes)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_is_too_large_is_refused_by_the_commit() {
+    every_call_is_refused(&too_large_for_the_log().0, &json!({})).await;
+}
+
+/// Views were brought up to date before the record was written, and all that were in use called anew when it was too large.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_commit_concerns_no_view() {
+    let (mut program, changes) = too_large_for_the_log();
+    program["views"] = json!({
+        "changed": { "table": "t", "query": "SELECT * FROM t" },
+        "other": { "table": "others", "query": "SELECT * FROM others" },
+    });
+    let directory = tempfile::tempdir().expect("a directory");
+    stop(create_tables(options(directory.path(), None), &program).await).await;
+    let database = open(options(directory.path(), Some(BYTES_MAX))).await;
+    let mut watcher = Watcher::connect(&database, OWNER, 1).await;
+    watcher.watch(1, &["changed", "other"]).await;
+    let calls = || -> Vec<u64> {
+        let functions = database.metrics().module.functions;
+        let of = |name: &&str| functions.iter().find(|function| &*function.name == *name);
+        let found = ["changed", "other"];
+        found
+            .iter()
+            .filter_map(of)
+            .map(|found| found.calls())
+            .collect()
+    };
+    let before = calls();
+    assert_eq!(before.len(), 2);
+    for _ in 0..3 {
+        let args = CallArgs::Json(json!([changes.to_string()]).to_string());
+        let called = database.call(caller(OWNER), "change", args).await;
+        assert!(called.is_err(), "{called:?}");
+    }
+    assert_eq!(calls(), before);
+    change(&database, &json!({ "t": { "inserts": [[2, 2]] } })).await;
+    watcher.settle().await;
+    assert_eq!(watcher.rows(1, "changed").len(), 1);
+    assert_eq!(calls(), [before[0] + 1, before[1]]);
+    stop(database).await;
 }

@@ -40,12 +40,23 @@ const SMALL_CHANGES: usize = 16;
 const SMALL_PAIRS: usize = 64;
 
 impl Datastore {
-    /// Ends the transaction. Returns whether it has a record: not if it had no net effect, or one on the rows of views only.
+    /// [`seal`](Self::seal) and [`finish`](Self::finish), where nothing live stands between.
+    ///
+    /// # Errors
+    /// As [`seal`](Self::seal).
+    pub fn commit(&mut self, out: &mut CommitOutput) -> Result<bool, DatastoreError> {
+        let has_record = self.seal(out)?;
+        self.finish(out);
+        Ok(has_record)
+    }
+
+    /// Writes the record of the open transaction, and its net change but for the rows of views. From now on only these may change, and
+    /// [`finish`](Self::finish) has to follow. Returns whether there is a record: not if it had no net effect on other rows.
     ///
     /// # Errors
     /// Its record is too large for the log. It is undone then, and `out` is as before.
-    pub fn commit(&mut self, out: &mut CommitOutput) -> Result<bool, DatastoreError> {
-        assert!(self.transaction.open, "commit ends an open transaction");
+    pub fn seal(&mut self, out: &mut CommitOutput) -> Result<bool, DatastoreError> {
+        assert!(self.transaction.open, "an open transaction is sealed");
         self.save_sequences();
         let start = out.records.len();
         let has_record = match self.has_schema_changes() {
@@ -64,14 +75,23 @@ impl Datastore {
             return Err(error);
         }
         self.tell_changes(out);
+        self.forget_unsaved_sequences(true);
+        Ok(has_record)
+    }
+
+    /// Ends the sealed transaction. The net change of views' rows comes behind that of other tables.
+    pub fn finish(&mut self, out: &mut CommitOutput) {
+        if self.transaction.has_view_changes {
+            out.net.clear();
+            self.net_change_of(&mut out.net, TableState::is_view);
+            self.tell_changes(out);
+        }
         if self.has_schema_changes() {
             // Of tables that are not watched, only how many rows there are now is noted.
             self.states().for_each(TableState::count_rows);
         }
         out.net.shrink_to(1 << 16);
-        self.forget_unsaved_sequences(true);
         self.transaction.reset();
-        Ok(has_record)
     }
 
     /// The record of a transaction of rows, if it has one, and its net change.
@@ -80,9 +100,11 @@ impl Datastore {
         if self.write_replacements(out) {
             return true;
         }
-        self.collect_net(&self.transaction.changes, &mut out.net);
-        let is_logged = |item: &NetChange| !self.at(item.slot).is_view();
-        let has_record = out.net.iter().any(is_logged);
+        match self.transaction.has_view_changes {
+            false => self.collect_net(&self.transaction.changes, &mut out.net),
+            true => self.net_change_of(&mut out.net, |state| !state.is_view()),
+        }
+        let has_record = !out.net.is_empty();
         if has_record {
             self.write_record(out);
         }
@@ -100,7 +122,7 @@ impl Datastore {
         };
         let state = self.at(first.slot);
         let (table, layout) = (&state.table, state.table.layout());
-        let is_told = state.watched || state.schedule.is_some() || table.schema.is_event;
+        let is_told = state.is_wanted() || state.schedule.is_some() || table.schema.is_event;
         let (Some(row_bytes), Some(position), false) = (
             layout.fixed_size(),
             table.identity_position(),
@@ -144,7 +166,8 @@ impl Datastore {
         out.records.extend_from_slice(&sealed.groups);
         out.net.clear();
         self.net_change_of(&mut out.net, |state| {
-            state.watched || state.schedule.is_some() || state.table.schema.is_event
+            let is_told = state.is_wanted() || state.schedule.is_some();
+            !state.is_view() && (is_told || state.table.schema.is_event)
         });
     }
 
@@ -481,7 +504,7 @@ impl Datastore {
     fn write_deltas(&self, out: &mut CommitOutput) {
         for item in &out.net {
             let state = self.at(item.slot);
-            if !state.watched {
+            if !state.is_wanted() {
                 continue;
             }
             let table = &state.table;

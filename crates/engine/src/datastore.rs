@@ -230,10 +230,28 @@ impl Datastore {
         self.state(table).ok().map(|state| &state.table)
     }
 
-    /// Asks for (or declines) the changes of a table as deltas at commit.
+    /// Asks for (or declines) the changes of a table as deltas, for subscribers.
     pub fn set_watched(&mut self, table: TableId, watched: bool) {
         if let Ok(slot) = self.slot(table) {
             self.at_mut(slot).watched = watched;
+        }
+    }
+
+    pub fn is_watched(&self, table: TableId) -> bool {
+        self.state(table).is_ok_and(|state| state.watched)
+    }
+
+    /// The same as [`set_watched`](Self::set_watched), for views.
+    pub fn set_read(&mut self, table: TableId, is_read: bool) {
+        if let Ok(slot) = self.slot(table) {
+            self.at_mut(slot).is_read = is_read;
+        }
+    }
+
+    /// Declines the changes of all tables.
+    pub fn unwatch_all(&mut self) {
+        for state in self.tables.iter_mut().flatten() {
+            (state.watched, state.is_read) = (false, false);
         }
     }
 

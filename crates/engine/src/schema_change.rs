@@ -47,7 +47,7 @@ impl Datastore {
     /// Registers a table whose catalog rows were just written.
     pub(crate) fn create(&mut self, state: TableState) -> TableSlot {
         let id = state.table.schema.id;
-        self.seal(id, GroupKind::Schema, &[]);
+        self.seal_step(id, GroupKind::Schema, &[]);
         let slot = self.add_table(state);
         self.changed(SchemaUndo::Created(slot));
         slot
@@ -62,7 +62,7 @@ impl Datastore {
         table: TableId,
         tick: Tick<'_>,
     ) -> Result<(), SchemaError> {
-        self.seal(table, GroupKind::Schema, &[]);
+        self.seal_step(table, GroupKind::Schema, &[]);
         for undo in self.apply_catalog(table, tick)? {
             self.changed(undo);
         }
@@ -81,7 +81,7 @@ impl Datastore {
     ) -> Result<(), SchemaError> {
         let mut how = from.0.to_le_bytes().to_vec();
         how.extend_from_slice(suffix);
-        self.seal(to, GroupKind::Copy, &how);
+        self.seal_step(to, GroupKind::Copy, &how);
         self.apply_copy((from, to), suffix, tick)
     }
 
@@ -92,7 +92,7 @@ impl Datastore {
     }
 
     /// Writes the net effect of the row changes so far into the transaction's record, and what comes next.
-    fn seal(&mut self, table: TableId, next: GroupKind, how: &[u8]) {
+    fn seal_step(&mut self, table: TableId, next: GroupKind, how: &[u8]) {
         self.note_catalog();
         self.seal_rows();
         let sealed = &mut self.transaction.sealed;
@@ -228,7 +228,7 @@ impl Datastore {
         let mut new = described.into_state();
         let old = self.at(slot);
         new.sequences = sequences_after(&old.sequences, new.sequences);
-        new.watched = old.watched;
+        (new.watched, new.is_read) = (old.watched, old.is_read);
         fill(&old.table, &mut new.table, &[], tick)?;
         new.table.hold_as(&old.table);
         let dropped = self.drop_table(slot);

@@ -128,8 +128,8 @@ impl Datastore {
 impl Datastore {
     /// Forgets all that is only there for live reads: rows of views, held indexes, and which tables' changes are wanted.
     pub fn forget_live(&mut self) {
+        self.unwatch_all();
         for state in self.tables.iter_mut().flatten() {
-            state.watched = false;
             state.table.forget_held();
             if state.is_view() {
                 state.table.clear();

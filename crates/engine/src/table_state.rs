@@ -17,8 +17,10 @@ pub(crate) struct TableState {
     pub sequences: Vec<Sequence>,
     /// The next commit saves the sequences.
     pub is_saving_sequences: bool,
-    /// The table's changes are wanted as deltas.
+    /// Subscribers want the table's changes as deltas.
     pub watched: bool,
+    /// Views do.
+    pub is_read: bool,
     /// Its rows call a function.
     pub schedule: Option<ScheduleColumns>,
     /// It holds the rows of a view, and this is how they are declared: without the hash in front.
@@ -57,8 +59,15 @@ impl TableState {
             sequences,
             is_saving_sequences: false,
             watched: false,
+            is_read: false,
             counters: Arc::default(),
         }
+    }
+
+    /// Its changes are wanted as deltas.
+    #[inline]
+    pub fn is_wanted(&self) -> bool {
+        self.watched | self.is_read
     }
 
     /// Notes how much is in the table.

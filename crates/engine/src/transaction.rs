@@ -111,6 +111,8 @@ pub(crate) struct Transaction {
     pub inserted_bytes: usize,
     /// Only inserts so far, so no row id occurs twice.
     pub only_inserts: bool,
+    /// It has changed rows of views, maybe.
+    pub has_view_changes: bool,
     /// What it has done to tables, in order.
     pub schema_changes: Vec<SchemaChange>,
     pub sealed: Sealed,
@@ -135,6 +137,7 @@ impl Transaction {
         self.arena.clear();
         self.inserted_bytes = 0;
         self.only_inserts = true;
+        self.has_view_changes = false;
         self.schema_changes.clear();
         self.catalog_before = None;
         if self.sealed.group_count > 0 {

@@ -159,6 +159,7 @@ impl Datastore {
         slot: TableSlot,
         rows: &[RowId],
     ) -> Result<(), DatastoreError> {
+        self.transaction.has_view_changes = true;
         self.delete_found(slot, rows).map(drop)
     }
 
@@ -170,6 +171,7 @@ impl Datastore {
         image: &mut Vec<u8>,
     ) -> Result<(), DatastoreError> {
         full_row(instance, row, image);
+        self.transaction.has_view_changes = true;
         self.insert_found(slot, image, &mut Vec::new())
     }
 }

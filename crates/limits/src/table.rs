@@ -324,11 +324,10 @@ section! {
                     queries of a database that read beside the writer";
                 reached "refuse: the queries that began to read first get LC0712";
 
-            /// Most rows that one changed row of a table is joined with for subscriptions, and as many for views, on average over a
-            /// transaction; beyond it, the joins with most are ended, or their views evaluated again.
+            /// Most rows that one changed row of a table is joined with for subscriptions and views, on average over a transaction; beyond it, the joins with most are ended, or their views evaluated again.
             join_partners_max: usize = 65_536;
                 bounds "rows of other tables that are looked at for one changed row, in all joins of \
-                    subscriptions, and as many in those that views are, on average over a transaction; looking rows of a \
+                    subscriptions and views, on average over a transaction; looking rows of a \
                     third table up counts for four more, asking whether a subquery has a match for one, and trying eight \
                     subscribers for one; a row counts once more for each 32 steps of the conditions it is looked at with. \
                     However many rows a transaction changes, it is no more than `STEPS_MAX` (`crates/live/src/joins/mod.rs`) in all";

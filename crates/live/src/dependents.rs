@@ -89,14 +89,13 @@ impl Dependents {
         }
     }
 
-    /// Calls `visit` with those whom a changed row of a table concerns, some more than once; but for those who have counted the
-    /// rows.
+    /// Calls `visit` with those whom a row of a table concerns that came or went, some more than once; but for those who have
+    /// counted the rows.
     pub fn concerned_by(
         &self,
         looked: &mut Looked,
         table: &Table,
-        old: Option<&[u8]>,
-        new: Option<&[u8]>,
+        (row, came): (&[u8], bool),
         mut visit: impl FnMut(Dependent),
     ) {
         let Some(dependents) = self.tables.get(&table.schema.id) else {
@@ -104,7 +103,7 @@ impl Dependents {
         };
         if !dependents.counts.is_empty() {
             let growth = looked.growth.entry(table.schema.id).or_default();
-            *growth += i64::from(new.is_some()) - i64::from(old.is_some());
+            *growth += if came { 1 } else { -1 };
         }
         dependents.whole.iter().copied().for_each(&mut visit);
         for by_index in &dependents.indexes {
@@ -114,14 +113,12 @@ impl Dependents {
                 continue;
             };
             let index = &table.indexes()[position];
-            for row in [old, new].into_iter().flatten() {
-                looked.key.clear();
-                index.key_of_row(table.layout(), row, &mut looked.key);
-                if let Some(found) = by_index.points.get(&looked.key[..]) {
-                    found.iter().copied().for_each(&mut visit);
-                }
-                by_index.ranges.containing(&looked.key, &mut visit);
+            looked.key.clear();
+            index.key_of_row(table.layout(), row, &mut looked.key);
+            if let Some(found) = by_index.points.get(&looked.key[..]) {
+                found.iter().copied().for_each(&mut visit);
             }
+            by_index.ranges.containing(&looked.key, &mut visit);
         }
     }
 
@@ -458,9 +455,12 @@ mod tests {
             let (mut looked, mut concerned) = (Looked::default(), BTreeSet::new());
             datastore.for_each_net_change(
                 |table| dependents.has_table(table),
-                |table, old, new| dependents.concerned_by(&mut looked, table, old, new, |dependent| {
-                    concerned.insert(dependent.instance());
-                }),
+                |table, old, new| for (row, came) in [(old, false), (new, true)] {
+                    let Some(row) = row else { continue };
+                    dependents.concerned_by(&mut looked, table, (row, came), |dependent| {
+                        concerned.insert(dependent.instance());
+                    });
+                },
             );
             dependents.concerned_by_counts(&mut looked, |dependent| {
                 concerned.insert(dependent.instance());

@@ -34,7 +34,7 @@ extern crate self as lightcone_live;
 pub use bound_query::{BoundQuery, BoundWindow};
 pub use dependents::{Dependent, Dependents, Looked};
 pub use held_indexes::{no_index, Asker, IndexBuilding, RuleColumns, Takers};
-pub use joins::{JoinShape, JoinShapes, Joins, SubscribedJoins};
+pub use joins::{Holder, JoinShape, JoinShapes, JoinWork, Joins};
 pub use live_query::{LiveQuery, QueryKey, Shapes};
 pub use query_load::QueryLoad;
 pub use router::{Places, QueryIndex, Router};

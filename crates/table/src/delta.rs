@@ -48,7 +48,33 @@ impl DeltaBatch {
         self.ops.len()
     }
 
-    /// The changes between two positions, grouped by table in ascending order of ids.
+    /// Brings the changes behind a position into the order of their tables' ids.
+    pub fn sort_from(&mut self, start: usize) {
+        self.ops[start..].sort_by_key(|op| op.table);
+    }
+
+    /// Drops the changes behind a position that are of other tables than these.
+    pub fn retain_from(&mut self, start: usize, is_wanted: impl Fn(TableId) -> bool) {
+        let mut kept = start;
+        let (mut last, mut is_kept) = (None, false);
+        for place in start..self.ops.len() {
+            let op = self.ops[place];
+            if last.replace(op.table) != Some(op.table) {
+                is_kept = is_wanted(op.table);
+            }
+            if is_kept {
+                self.ops[kept] = op;
+                kept += 1;
+            }
+        }
+        self.ops.truncate(kept);
+        // Otherwise the bytes are kept until all are cleared.
+        if kept == 0 {
+            self.bytes.clear();
+        }
+    }
+
+    /// The changes between two positions, grouped by table.
     pub fn ops(&self, range: std::ops::Range<usize>) -> &[DeltaOp] {
         &self.ops[range]
     }
@@ -63,17 +89,10 @@ impl DeltaBatch {
         &self.bytes[at.start as usize..][..at.len as usize]
     }
 
-    /// What says who is concerned by a row that came from [`push_keyed`](Self::push_keyed); empty for others.
+    /// What says who is concerned by a row that comes from a join or window; empty for others.
     #[inline]
     pub fn key(&self, op: &DeltaOp) -> &[u8] {
         self.written(op.key)
-    }
-
-    /// Adds a change that was derived from those of tables.
-    pub fn push_keyed(&mut self, table: TableId, kind: DeltaKind, key: &[u8], row: &[u8]) {
-        let key = self.write_row(key);
-        let row = self.write_row(row);
-        self.push_written(table, kind, key, row);
     }
 
     /// Writes a row, or a key, for changes that are [pushed](Self::push_written) later: several may share it.
@@ -103,5 +122,31 @@ impl DeltaBatch {
     pub fn push(&mut self, table: TableId, kind: DeltaKind, row: &[u8]) {
         let row = self.write_row(row);
         self.push_written(table, kind, RowAt::NOTHING, row);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_wanted_is_gone() {
+        let mut batch = DeltaBatch::default();
+        let ids = |batch: &DeltaBatch| -> Vec<u32> {
+            let ops = batch.ops(0..batch.position());
+            ops.iter().map(|op| op.table.0).collect()
+        };
+        for (wanted, left) in [(7, &[][..]), (9, &[9, 9]), (5, &[9, 9, 5])] {
+            let start = batch.position();
+            for id in [5, 9, 9, 2, 3] {
+                batch.push(TableId(id), DeltaKind::Insert, &[id as u8; 10]);
+            }
+            batch.sort_from(start);
+            batch.retain_from(start, |table| table.0 == wanted);
+            assert_eq!(ids(&batch), left);
+            assert_eq!(batch.bytes_len() == 0, left.is_empty());
+        }
+        let last = batch.ops(2..3)[0];
+        assert_eq!(batch.row(&last), [5; 10]);
     }
 }

@@ -9,7 +9,7 @@ use lightcone_host::{
 };
 use lightcone_types::ConnectionId;
 
-use crate::commit::commit;
+use crate::commit::seal;
 use crate::error::Error;
 use crate::module::{init_task, Program};
 use crate::module_log::ModuleLog;
@@ -83,7 +83,8 @@ fn creating_transaction(
         run_init(options, program, init, instance.as_mut(), &mut datastore)?;
     }
     let mut output = CommitOutput::default();
-    commit(&mut datastore, &mut output, &*options.commons.environment).map_err(other)?;
+    seal(&mut datastore, &mut output, &*options.commons.environment).map_err(other)?;
+    datastore.finish(&mut output);
     Ok(Initialized {
         datastore,
         instance,

@@ -112,8 +112,8 @@ impl Failures {
         of_view.is_some_and(|of_view| of_view.of_refresh >= FAILED_PER_REFRESH_MAX)
     }
 
-    /// The transaction is refreshed.
-    pub fn end_refresh(&mut self) {
+    /// Views are brought up to date for another transaction.
+    pub fn begin_refresh(&mut self) {
         for of_view in self.0.values_mut() {
             of_view.of_refresh = Duration::ZERO;
         }

@@ -1,8 +1,8 @@
 //! Views: which of their instances are live, what each depends on, and evaluating them again when that changes (03 §14).
 //!
 //! An instance is a view with the identity that looks at it, or an anonymous view. Its rows are in the view's backing table, so
-//! that queries and subscriptions find them like those of any table. It lives from the first query that needs it. Before a
-//! transaction is committed, its changes are compared with what the instances have read ([`dependents`]), and those that are
+//! that queries and subscriptions find them like those of any table. It lives from the first query that needs it. When a
+//! transaction is sealed, its changes are compared with what the instances have read ([`Dependents`]), and those that are
 //! concerned are evaluated in the same transaction: clients see table and view change together.
 //!
 //! **A view that fails** never fails the transaction. Its last rows stand, its subscribers are told once, the module's log says
@@ -15,7 +15,6 @@ mod changes;
 mod failures;
 mod find;
 mod host;
-mod joins;
 mod known;
 mod program;
 mod query;
@@ -28,18 +27,18 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use lightcone_engine::ViewInstance;
-use lightcone_live::{Dependents, IndexBuilding, Looked};
+use lightcone_live::{Dependents, IndexBuilding, Joins, Looked};
 use lightcone_table::ReadSet;
 use lightcone_types::{Identity, TableId};
 use rustc_hash::FxHashMap;
 
-use self::changes::RowChanges;
+use self::changes::Listed;
 use self::failures::Failures;
-use self::joins::ViewJoins;
 use self::query::ViewQuery;
 use self::runner::Runner;
 use crate::peer::ConnectionNumber;
 
+pub(crate) use self::changes::Changed;
 pub(crate) use self::host::{ViewHost, ViewMessage, ViewRead};
 
 /// The instance of a view for who looks.
@@ -105,7 +104,8 @@ pub(crate) struct Views {
     free: Vec<u32>,
     by_key: hashbrown::HashMap<InstanceKey, u32>,
     dependents: Dependents,
-    joins: ViewJoins,
+    /// Also those of query sets: a shape that both use is evaluated once.
+    pub joins: Joins,
     runner: Runner,
     /// Indexes for windows.
     building: IndexBuilding,
@@ -114,14 +114,14 @@ pub(crate) struct Views {
     failures: Failures,
     looked: Looked,
     concerned: Vec<u32>,
-    changes: RowChanges,
+    listed: Listed,
 }
 
 impl Views {
     /// Whether any transaction can concern a view.
     #[inline]
     pub fn is_idle(&self) -> bool {
-        self.dependents.is_empty() && self.joins.is_empty()
+        self.dependents.is_empty() && !self.joins.has_instances()
     }
 
     fn instance(&self, number: u32) -> &Instance {

@@ -95,7 +95,7 @@ impl Views {
         }
     }
 
-    /// Holds all indexes for joins and windows again, in tables that took the place of others.
+    /// Holds all indexes for joins and for windows of views again, in tables that took the place of others.
     pub fn hold_all_indexes(&self, datastore: &mut Datastore) {
         self.joins.hold_all_indexes(datastore);
         let instances = self.instances.iter().flatten();

@@ -43,6 +43,9 @@ enum Source {
     Whole,
 }
 
+/// A shape, and the key of a query.
+pub(super) type JoinKey<'q> = (&'q Arc<JoinShape>, &'q [u8]);
+
 /// A join that is kept up to date.
 struct Join {
     shape: Arc<JoinShape>,
@@ -245,12 +248,19 @@ impl ViewQuery {
         &self.reads
     }
 
-    /// The join of whose changes [`change`](Self::change) is told, with its key.
-    pub fn join(&self) -> Option<(&Arc<JoinShape>, &[u8])> {
+    /// The join of whose changes [`change`](Self::change) is told, with its key. One with an event table never has rows.
+    pub fn join(&self) -> Option<JoinKey<'_>> {
         match &self.source {
-            Source::Join(join) => Some((&join.shape, &join.key)),
+            Source::Join(join) if !join.shape.reads_events() => Some((&join.shape, &join.key)),
             _ => None,
         }
+    }
+
+    /// The tables whose changes concern it; some more than once.
+    pub fn read_tables(&self) -> impl Iterator<Item = TableId> + '_ {
+        let joined = self.join().into_iter();
+        let joined = joined.flat_map(|(shape, _)| shape.tables());
+        joined.chain(self.reads.tables().map(|(table, _)| table))
     }
 
     /// The join is evaluated again whenever one of its tables changes.

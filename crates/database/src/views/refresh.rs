@@ -1,28 +1,31 @@
-//! What a transaction changes: the instances that it concerns are brought up to date before it is committed.
+//! What a transaction changes: the instances that it concerns are brought up to date before it ends.
 
 use std::time::Instant;
 
 use lightcone_engine::Datastore;
 use lightcone_host::ConsoleLevel;
-use lightcone_table::{CurrentTables, ReadSet};
+use lightcone_live::{Asker, Dependent, Holder};
+use lightcone_table::{CurrentTables, DeltaBatch, DeltaKind, ReadSet};
+use lightcone_types::TableId;
 
-use super::changes::Row;
+use super::changes::Changed;
 use super::failures::ViewError;
 use super::host::{ViewHost, ViewMessage};
-use super::query::{self, ViewQuery};
+use super::query::{self, JoinKey, ViewQuery};
 use super::{Queued, Views};
-use lightcone_live::Dependent;
 
 impl Views {
-    /// Before the open transaction is committed: brings what its changes concern up to date.
+    /// In a sealed transaction: brings what its changes concern up to date.
     pub fn refresh(
         &mut self,
         host: ViewHost<'_>,
         datastore: &mut Datastore,
+        changed: Changed<'_>,
         messages: &mut Vec<ViewMessage>,
     ) {
         let started = host.instant();
-        self.find_concerned(host, datastore);
+        self.failures.begin_refresh();
+        self.find_concerned(datastore, &changed);
         let concerned = std::mem::take(&mut self.concerned);
         let mut told_of = None;
         for &number in &concerned {
@@ -43,23 +46,22 @@ impl Views {
             } else if queued == Queued::TooMuch {
                 self.wait(host, number, messages);
             } else {
-                self.change_query(host, datastore, number, queued, messages);
+                self.change_query(host, datastore, (number, queued), changed.deltas, messages);
             }
         }
         self.concerned = concerned;
         self.concerned.clear();
-        self.changes.clear();
-        self.failures.end_refresh();
+        self.listed.clear();
     }
 
-    fn find_concerned(&mut self, host: ViewHost<'_>, datastore: &mut Datastore) {
+    fn find_concerned(&mut self, datastore: &Datastore, changed: &Changed<'_>) {
         let Views {
             dependents,
             joins,
             looked,
             instances,
             concerned,
-            changes,
+            listed,
             ..
         } = self;
         let mut queue = |number: u32, how: Queued| {
@@ -72,34 +74,31 @@ impl Views {
                 instance.queued = how;
             }
         };
-        datastore.for_each_net_change(
-            |table| dependents.has_table(table) || joins.has_table(table),
-            |table, old, new| {
-                // Their rows are gone when the transaction ends: views see them empty (02 §10.2).
-                if table.schema.is_event {
-                    return;
-                }
-                let (id, row) = (table.schema.id, Row { old, new });
-                changes.next_row();
-                if joins.has_table(id) {
-                    changes.note(id, row);
-                }
-                dependents.concerned_by(looked, table, old, new, |dependent| {
+        let deltas = changed.deltas;
+        let mut place = changed.tables.start;
+        let of_tables = deltas.ops(changed.tables.clone());
+        for of_table in of_tables.chunk_by(|a, b| a.table == b.table) {
+            let start = place;
+            place += of_table.len();
+            let table = datastore.table(of_table[0].table);
+            // Rows of event tables are gone when the transaction ends: views see these tables empty (02 §10.2).
+            let table = table.filter(|table| !table.schema.is_event);
+            let Some(table) = table.filter(|table| dependents.has_table(table.schema.id)) else {
+                continue;
+            };
+            for (op, place) in of_table.iter().zip(start..) {
+                let row = (deltas.row(op), op.kind == DeltaKind::Insert);
+                dependents.concerned_by(looked, table, row, |dependent| {
                     let number = dependent.instance();
                     let how = match dependent.is_query() {
                         false => Queued::Call,
-                        true => {
-                            changes.note(id, row);
-                            match changes.list(number) {
-                                true => Queued::Rows,
-                                false => Queued::Query,
-                            }
-                        }
+                        true if listed.push(number, place) => Queued::Rows,
+                        true => Queued::Query,
                     };
                     queue(number, how);
                 });
-            },
-        );
+            }
+        }
         dependents.concerned_by_counts(looked, |dependent| {
             let how = match dependent.is_query() {
                 true => Queued::Query,
@@ -107,17 +106,17 @@ impl Views {
             };
             queue(dependent.instance(), how);
         });
-        let partners_max = host.shared.options.limits.join_partners_max;
-        joins.evaluate(datastore, changes, partners_max, |number, is_too_much| {
-            queue(
-                number,
-                match is_too_much {
-                    true => Queued::TooMuch,
-                    false => Queued::Rows,
-                },
-            );
-        });
-        changes.sort();
+        for shape in changed.failed_joins {
+            let failed = joins.instances_of(*shape);
+            failed.for_each(|number| queue(number, Queued::TooMuch));
+        }
+        for (op, place) in deltas.ops(place..deltas.position()).iter().zip(place..) {
+            for number in joins.instances_of_key(op.table, deltas.key(op)) {
+                listed.push_found(number, place);
+                queue(number, Queued::Rows);
+            }
+        }
+        listed.sort();
     }
 
     /// Evaluates an instance by calling its function, in the open transaction. Says why that failed, if it did.
@@ -159,8 +158,8 @@ impl Views {
         &mut self,
         host: ViewHost<'_>,
         datastore: &mut Datastore,
-        number: u32,
-        queued: Queued,
+        (number, queued): (u32, Queued),
+        deltas: &DeltaBatch,
         messages: &mut Vec<ViewMessage>,
     ) {
         let started = host.instant();
@@ -172,7 +171,7 @@ impl Views {
         let key = instance.key;
         let rows = (key.table, &key.instance);
         let result = match queued {
-            Queued::Rows => query.change(host, datastore, rows, self.changes.of(number)),
+            Queued::Rows => query.change(host, datastore, rows, self.listed.of(number, deltas)),
             _ => query.evaluate(host, datastore, rows),
         };
         self.evaluated(host, number, started, result, messages);
@@ -235,13 +234,18 @@ impl Views {
         mut query: Option<ViewQuery>,
     ) -> Option<ViewQuery> {
         let new = query.as_mut()?;
-        if let Some(join) = new.join() {
-            let added = self.joins.add(datastore, join, number, host.instant());
-            if added.is_err() {
-                new.give_up_join();
+        let now = host.instant();
+        if let Some((shape, key)) = new.join() {
+            let shapes = std::iter::once(&**shape);
+            match self.joins.may_add(datastore, shapes, Asker::Module, now) {
+                Ok(()) => {
+                    let holder = Holder::Instance(number);
+                    self.joins.add(datastore, (shape, key), holder);
+                }
+                Err(_) => new.give_up_join(),
             }
         }
-        new.hold_index(datastore, &mut self.building, host.instant());
+        new.hold_index(datastore, &mut self.building, now);
         query
     }
 
@@ -261,7 +265,15 @@ impl Views {
         let instance = instances[number as usize].as_mut();
         let instance = instance.expect("it is evaluated");
         let (call, of_query) = (Dependent::new(number, false), Dependent::new(number, true));
+        let mut tables: Vec<TableId> = Vec::new();
         if instance.reads != reads {
+            tables.extend(
+                instance
+                    .reads
+                    .tables()
+                    .chain(reads.tables())
+                    .map(|read| read.0),
+            );
             dependents.remove(call, &instance.reads);
             dependents.add(call, &reads);
             instance.reads = reads;
@@ -270,17 +282,33 @@ impl Views {
             if let Some((table, column)) = old.held_index() {
                 datastore.release_index(table, column);
             }
+            tables.extend(old.read_tables());
             dependents.remove(of_query, old.reads());
-            if let Some(join) = old.join() {
-                let new = query.as_ref().and_then(ViewQuery::join);
-                joins.replace(datastore, (join, new), number);
+            let new = query.as_ref().and_then(ViewQuery::join);
+            let is_other = |old: &JoinKey<'_>| new.is_none_or(|new| !is_same(*old, new));
+            if let Some(join) = old.join().filter(is_other) {
+                joins.remove(datastore, join, Holder::Instance(number));
             }
         }
         if let Some(new) = &query {
+            tables.extend(new.read_tables());
             dependents.add(of_query, new.reads());
         }
         instance.query = query;
+        self.watch(datastore, tables);
     }
+
+    /// Asks for the changes of those of these tables that instances read.
+    pub fn watch(&self, datastore: &mut Datastore, tables: Vec<TableId>) {
+        for table in tables {
+            let is_joined = self.joins.has_table_of_instances(table);
+            datastore.set_read(table, is_joined || self.dependents.has_table(table));
+        }
+    }
+}
+
+fn is_same(one: JoinKey<'_>, other: JoinKey<'_>) -> bool {
+    one.0.id == other.0.id && one.1 == other.1
 }
 
 /// Why the change of a view's join was not found.

@@ -390,20 +390,15 @@ impl Writer {
     /// # Errors
     /// The record is too large; everything is as before.
     fn commit_and_close_all(&mut self, module: Arc<Module>) -> Result<(), UpdateError> {
-        for table in self.state.watchers.keys() {
-            self.datastore.set_watched(*table, false);
-        }
+        self.datastore.unwatch_all();
         let state = &mut self.state;
-        let joins = std::mem::take(&mut state.joins);
         let windows = std::mem::take(&mut state.windows);
         let views = std::mem::take(&mut state.views);
         let ops = match self.commit() {
             Ok(committed) => committed.changes,
             Err(error) => {
-                (self.state.joins, self.state.windows, self.state.views) = (joins, windows, views);
-                for (table, count) in &self.state.watchers {
-                    self.datastore.set_watched(*table, *count > 0);
-                }
+                (self.state.windows, self.state.views) = (windows, views);
+                self.watch_again();
                 return Err(UpdateError::Refused(error.to_string()));
             }
         };

@@ -22,9 +22,7 @@ use crate::peer::ConnectionNumber;
 use crate::request::CompiledSet;
 use crate::rights::Rights;
 use crate::row_limit;
-use lightcone_live::Asker;
-use lightcone_live::BoundQuery;
-use lightcone_live::LiveQuery;
+use lightcone_live::{Asker, BoundQuery, Holder, LiveQuery};
 
 /// A connection with so few queries, and this part of the steps it may have, is let in however many steps others have: a few
 /// connections must not keep everybody else from a table.
@@ -175,6 +173,7 @@ impl Writer {
         let shapes = joins.map(|(shape, _)| &**shape);
         let asker = Asker::Client(&self.module.catalog.rule_columns);
         self.state
+            .views
             .joins
             .may_add(&self.datastore, shapes, asker, now)?;
         // Joins look rows up, which costs more than the steps of their conditions.
@@ -483,11 +482,11 @@ impl Writer {
                     self.datastore.set_watched(table, after > 0);
                 }
             }
-            for (shape, key) in query.joins() {
-                let (joins, datastore) = (&mut self.state.joins, &mut self.datastore);
+            for join in query.joins() {
+                let (joins, datastore) = (&mut self.state.views.joins, &mut self.datastore);
                 match change > 0 {
-                    true => joins.add(datastore, shape, key),
-                    false => joins.remove(datastore, shape, key),
+                    true => joins.add(datastore, join, Holder::Set),
+                    false => joins.remove(datastore, join, Holder::Set),
                 }
             }
         }
@@ -497,7 +496,7 @@ impl Writer {
     #[cold]
     pub(super) fn drop_failed_joins(&mut self) {
         self.state.has_failed_joins = false;
-        let joins = &self.state.joins;
+        let joins = &self.state.views.joins;
         let failed = self.sets_with(|query| {
             let mut shapes = query.joins().map(|(shape, _)| shape);
             shapes.any(|shape| joins.has_failed(shape))

@@ -50,7 +50,6 @@ impl Writer {
         options.configure(&mut datastore);
         datastore.know_old_tables(self.module.def());
         self.state.indexes.forget();
-        self.state.joins.hold_all_indexes(&mut datastore);
         self.state.views.hold_all_indexes(&mut datastore);
         self.datastore = datastore;
         // Nobody watches yet, so nobody hears of the rows that are there again.
@@ -58,14 +57,21 @@ impl Writer {
         self.rebuild_views();
         self.state.windows = windows;
         self.rebuild_windows();
-        for (table, count) in &self.state.watchers {
-            self.datastore.set_watched(*table, *count > 0);
-        }
+        self.watch_again();
         let taken_back = self.next_offset - durable_offset;
         self.next_offset = durable_offset;
         self.submitted_offset = durable_offset;
         self.state.output = CommitOutput::default();
         tracing::warn!(database = %options.identity, taken_back, "transactions that were not durable when the log failed are taken back");
         Ok(())
+    }
+
+    /// Asks for the changes of tables again that live queries and views read.
+    pub(super) fn watch_again(&mut self) {
+        for (table, count) in &self.state.watchers {
+            self.datastore.set_watched(*table, *count > 0);
+        }
+        let tables = self.datastore.schemas().map(|schema| schema.id).collect();
+        self.state.views.watch(&mut self.datastore, tables);
     }
 }

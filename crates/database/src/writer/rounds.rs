@@ -9,11 +9,11 @@ use lightcone_log::{LogOffset, ProposeError, PAYLOAD_BYTES_MAX};
 
 use super::windows::window_limits;
 use super::{Writer, WriterState, ROUND_DELTA_BYTES_MAX, ROUND_EVENTS_MAX, ROUND_RECORD_BYTES_MAX};
-use crate::commit::{commit, Committed};
+use crate::commit::{seal, Committed};
 use crate::environment::Environment;
 use crate::events::{Event, FanoutItem};
-use crate::views::ViewHost;
-use lightcone_live::{WindowLimits, WorkBudget};
+use crate::views::{Changed, ViewHost};
+use lightcone_live::{JoinWork, WindowLimits, WorkBudget};
 
 impl Writer {
     pub(super) fn round_is_full(&self) -> bool {
@@ -114,13 +114,9 @@ impl Writer {
     /// Commits the open transaction. Returns the changes for fan-out.
     ///
     /// # Errors
-    /// Its record is too large for the log; it is taken back, and so is what views and a backfill had made of it.
+    /// Its record is too large for the log; it is taken back, and so is what a backfill had made of it.
     pub(super) fn commit(&mut self) -> Result<Committed, DatastoreError> {
-        let committed = self.transactions().0.commit();
-        if committed.is_err() && !self.state.views.is_idle() {
-            self.rebuild_views();
-        }
-        committed
+        self.transactions().0.commit()
     }
 
     /// [`commit`](Self::commit), with its event.
@@ -163,57 +159,100 @@ pub(super) struct RoundTransactions<'w> {
 }
 
 impl RoundTransactions<'_> {
-    /// Commits the open transaction.
+    /// Commits the open transaction. What is live follows it when it is sealed: from there on nothing fails.
     ///
     /// # Errors
-    /// Its record is too large for the log; it is taken back. Views are to be [rebuilt](Writer::rebuild_views) then.
+    /// Its record is too large for the log; it is taken back.
     pub(super) fn commit(&mut self) -> Result<Committed, DatastoreError> {
-        if !self.state.views.is_idle() {
-            self.refresh_views();
-        }
         let state = &mut *self.state;
         if let Some(backfill) = &mut state.backfill {
             backfill.follow(self.datastore, self.environment);
         }
-        let committed = commit(self.datastore, &mut state.output, self.environment);
-        if let (Err(error), Some(backfill)) = (&committed, &mut state.backfill) {
+        let start = state.output.deltas.position();
+        let sealed = seal(self.datastore, &mut state.output, self.environment);
+        if let (Err(error), Some(backfill)) = (&sealed, &mut state.backfill) {
             backfill.has_lost_its_place(error);
         }
-        let mut committed = committed?;
-        let changed_rows = committed.changes.len();
-        let is_change = changed_rows > 0;
-        // What joins and windows look at for this transaction.
-        let mut rows = 0;
-        if !state.joins.is_empty() && is_change {
-            let (deltas, changes) = (&mut state.output.deltas, &mut committed.changes);
-            let joins = &mut state.joins;
-            state.has_failed_joins |= joins.evaluate(
-                self.datastore,
-                deltas,
-                changes.clone(),
-                self.join_partners_max,
-            );
-            changes.end = deltas.position();
-            rows += joins.rows_looked_at();
+        let has_record = sealed?;
+        let mut joins = JoinWork::new(self.join_partners_max);
+        let mut changed_rows = self.state.output.deltas.position() - start;
+        if changed_rows > 0 {
+            self.push_to_joins_and_views(start..start + changed_rows, &mut joins);
         }
-        if !state.windows.is_empty() && is_change {
-            let deltas = &mut state.output.deltas;
+        changed_rows += self.finish();
+        if changed_rows > 0 {
+            self.push_rest(start, changed_rows, joins);
+        }
+        let state = &mut *self.state;
+        if has_record {
+            state.record_ends.push(state.output.records.len());
+            *self.next_offset += 1;
+        }
+        Ok(Committed {
+            changes: start..state.output.deltas.position(),
+            has_record,
+        })
+    }
+
+    /// Ends the transaction, which is sealed. Gives how many rows of views have changed.
+    fn finish(&mut self) -> usize {
+        let output = &mut self.state.output;
+        let before = output.deltas.position();
+        self.datastore.finish(output);
+        output.deltas.position() - before
+    }
+
+    /// Has joins over tables, and views, follow the changes of tables. Only here may something live write, and only rows of views.
+    fn push_to_joins_and_views(&mut self, tables: Range<usize>, work: &mut JoinWork) {
+        let state = &mut *self.state;
+        let (views, deltas) = (&mut state.views, &mut state.output.deltas);
+        let ops = tables.clone();
+        views
+            .joins
+            .evaluate(self.datastore, deltas, ops, false, work);
+        if !views.is_idle() {
+            let mut messages = Vec::new();
+            let changed = Changed {
+                deltas,
+                tables,
+                failed_joins: &work.failed,
+            };
+            views.refresh(self.views_host, self.datastore, changed, &mut messages);
+            self.tell(messages);
+        }
+    }
+
+    /// Has joins over views, and windows, follow the changes of rows, and drops what only views wanted to know.
+    fn push_rest(&mut self, start: usize, changed_rows: usize, mut work: JoinWork) {
+        let state = &mut *self.state;
+        let (views, deltas) = (&mut state.views, &mut state.output.deltas);
+        if views.joins.is_empty() && state.windows.is_empty() && views.is_idle() {
+            return;
+        }
+        // Those of views come before those of joins.
+        deltas.sort_from(start);
+        let ops = start..start + changed_rows;
+        views
+            .joins
+            .evaluate(self.datastore, deltas, ops, true, &mut work);
+        state.has_failed_joins |= !work.failed.is_empty();
+        if !views.is_idle() {
+            let (datastore, joins) = (&*self.datastore, &views.joins);
+            deltas.retain_from(start, |table| {
+                datastore.is_watched(table) || joins.is_told(table)
+            });
+        }
+        let mut rows = work.rows_looked_at;
+        if !state.windows.is_empty() {
             let (windows, limits) = (&mut state.windows, self.window_limits);
-            let changes = committed.changes.clone();
-            windows.give_up_with(state.joins.just_failed());
+            windows.give_up_with(&work.failed);
+            let changes = start..deltas.position();
             state.has_failed_windows |= windows.evaluate(self.datastore, deltas, changes, limits);
-            committed.changes.end = deltas.position();
             rows += windows.rows_looked_at();
         }
         if WorkBudget::counts(rows, changed_rows) {
             self.count_live_work(rows, changed_rows);
         }
-        let state = &mut *self.state;
-        if committed.has_record {
-            state.record_ends.push(state.output.records.len());
-            *self.next_offset += 1;
-        }
-        Ok(committed)
     }
 
     /// Joins and windows have looked at more rows than the changes of the transaction pay for.
@@ -223,7 +262,7 @@ impl RoundTransactions<'_> {
         let state = &mut *self.state;
         let halvings = state.live_work.halvings(now);
         if halvings > 0 {
-            state.joins.halve_rows_lately(halvings);
+            state.views.joins.halve_rows_lately(halvings);
             state.windows.halve_rows_lately(halvings);
         }
         let limits = &self.views_host.shared.options.limits;

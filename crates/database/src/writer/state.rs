@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use lightcone_engine::{CommitOutput, Datastore};
-use lightcone_live::{QueryLoad, SubscribedJoins, Takers, Windows, WorkBudget};
+use lightcone_live::{QueryLoad, Takers, Windows, WorkBudget};
 use lightcone_types::{ColId, ConnectionId, Identity, TableId};
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
@@ -58,13 +58,12 @@ pub(crate) struct WriterState {
     pub(super) watchers: FxHashMap<TableId, usize>,
     pub(super) query_load: QueryLoad,
     pub(super) frozen: FrozenTables,
-    pub(super) joins: SubscribedJoins,
-    /// Some of these were too much for a transaction of the round.
+    /// Some joins were too much for a transaction of the round.
     pub(super) has_failed_joins: bool,
-    /// Indexes that these and joins look rows up by.
+    /// Indexes that joins and windows look rows up by.
     pub(super) indexes: ClientIndexes,
     pub(super) windows: Windows,
-    /// The same of these.
+    /// The same of windows.
     pub(super) has_failed_windows: bool,
     /// What joins and windows may take over time.
     pub(super) live_work: WorkBudget,

@@ -51,18 +51,7 @@ pub(super) fn views_of_set(queries: &[Arc<LiveQuery>]) -> Vec<ViewRead> {
 }
 
 impl RoundTransactions<'_> {
-    /// Brings the views up to date that the open transaction concerns.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn refresh_views(&mut self) {
-        let mut messages = Vec::new();
-        let mut views = std::mem::take(&mut self.state.views);
-        views.refresh(self.views_host, self.datastore, &mut messages);
-        self.state.views = views;
-        self.tell(messages);
-    }
-
-    fn tell(&mut self, messages: Vec<ViewMessage>) {
+    pub(super) fn tell(&mut self, messages: Vec<ViewMessage>) {
         for (connection, message) in messages {
             let answer = ready(
                 &self.state.clients,

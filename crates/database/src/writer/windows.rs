@@ -88,7 +88,7 @@ impl Writer {
         let rate = self.shared.options.limits.live_rows_per_second;
         // All clients are looked at, so not in every round: also where no shape is dear.
         self.state.live_work.forgive(rate);
-        let (joins, windows) = (&self.state.joins, &self.state.windows);
+        let (joins, windows) = (&self.state.views.joins, &self.state.windows);
         let all = joins.rows_lately().chain(windows.rows_lately());
         let dear_rows = WorkBudget::dear_rows(rate);
         let dear: FxHashMap<TableId, u64> = all.filter(|(_, rows)| *rows > dear_rows).collect();

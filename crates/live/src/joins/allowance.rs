@@ -1,7 +1,7 @@
 //! How much work the joins of a transaction may be.
 
 /// What finding the changes of joins in one transaction may still take, or has taken.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Allowance {
     pub steps: usize,
     pub bytes: usize,

@@ -15,6 +15,7 @@ use std::ops::Range;
 
 use lightcone_table::{DeltaBatch, DeltaKind, RowAt, Tables};
 use lightcone_types::TableId;
+use rustc_hash::FxHashSet;
 
 use super::allowance::Allowance;
 use super::changes::{Changed, Changes, Ops, Partners};
@@ -32,8 +33,15 @@ const LOOK_UP_STEPS: usize = 4;
 /// Memory of a match that was asked for, beside where its rows are.
 const ASKED_BYTES: usize = 64;
 
-/// What is kept for the keys that queries in use have. Clients choose them: they are hashed with a secret.
-pub(super) type Keys<K> = hashbrown::HashMap<Key, K>;
+/// The keys that queries in use have. Clients choose them: they are hashed with a secret.
+pub(super) type Keys = hashbrown::HashMap<Key, Holders>;
+
+/// Who has a key: how many query sets, and which instances of views.
+#[derive(Default)]
+pub(super) struct Holders {
+    pub sets: usize,
+    pub instances: FxHashSet<u32>,
+}
 
 /// Rows that came or went, with their keys. Its memory is reused.
 #[derive(Default)]
@@ -66,12 +74,12 @@ struct Found {
 
 impl Delta {
     /// Finds the change of a join. `keys` are those that somebody has subscribed to. None: it is too much.
-    pub fn find<K>(
+    pub fn find(
         &mut self,
         shape: &JoinShape,
         tables: &dyn Tables,
         ops: Ops<'_>,
-        keys: &Keys<K>,
+        keys: &Keys,
         left: &mut Allowance,
     ) -> Option<()> {
         let Delta { changes, found } = self;
@@ -81,21 +89,7 @@ impl Delta {
             return Some(());
         }
         changes.list_by_value(shape, tables, ops)?;
-        let mut search = Search {
-            shape,
-            tables,
-            changes,
-            ops,
-            keys,
-            left,
-            found,
-            start: 0,
-            key: &[],
-            inserted: HashMap::new(),
-            known: HashMap::new(),
-            asked: HashSet::new(),
-        };
-        search.run()?;
+        Search::new(shape, tables, (changes, ops), keys, (left, found)).run()?;
         left.bytes = left.bytes.checked_sub(found.bytes_len())?;
         // Keys have no order of their own.
         found.net(shape.tries_all_keys);
@@ -133,12 +127,12 @@ impl Delta {
 }
 
 /// Looking for the matches that changed rows are part of.
-pub(super) struct Search<'s, K> {
+pub(super) struct Search<'s> {
     pub shape: &'s JoinShape,
     pub tables: &'s dyn Tables,
     pub changes: &'s Changes,
     pub ops: Ops<'s>,
-    pub keys: &'s Keys<K>,
+    pub keys: &'s Keys,
     pub left: &'s mut Allowance,
     pub found: &'s mut FoundRows,
     /// The relation whose changed rows it is about.
@@ -153,7 +147,30 @@ pub(super) struct Search<'s, K> {
     pub asked: HashSet<Vec<usize>>,
 }
 
-impl<'s, K> Search<'s, K> {
+impl<'s> Search<'s> {
+    pub fn new(
+        shape: &'s JoinShape,
+        tables: &'s dyn Tables,
+        (changes, ops): (&'s Changes, Ops<'s>),
+        keys: &'s Keys,
+        (left, found): (&'s mut Allowance, &'s mut FoundRows),
+    ) -> Search<'s> {
+        Search {
+            shape,
+            tables,
+            changes,
+            ops,
+            keys,
+            left,
+            found,
+            start: 0,
+            key: &[],
+            inserted: HashMap::new(),
+            known: HashMap::new(),
+            asked: HashSet::new(),
+        }
+    }
+
     fn run(&mut self) -> Option<()> {
         let shape = self.shape;
         let mut rows: Rows<'s> = Default::default();

@@ -13,7 +13,7 @@ use super::changes::COMPARED_MAX;
 use super::delta::Search;
 use super::parts::{place_of, Rows};
 use super::path::Path;
-use super::subquery::{Driver, Probe, Sought};
+use super::subquery::{Driver, Probe, Sought, Subquery};
 
 /// So many answers about subqueries are kept at a time, of questions that are so long.
 const KNOWN_MAX: usize = 1 << 16;
@@ -22,8 +22,8 @@ const QUESTION_BYTES_MAX: usize = 256;
 const ASK_STEPS: usize = 1;
 /// So many keys are compared in a step.
 const KEYS_PER_STEP: usize = 8;
-/// Of several indexes, the one is taken that has fewer rows, which are counted so far.
-const COUNTED_MAX: usize = 32;
+/// Of several indexes, the one is taken that has fewer rows. So many of each are counted at a time, for as much as looking at one.
+const COUNTED_TOGETHER: usize = 32;
 
 /// Around the transaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,9 +42,18 @@ enum For<'k> {
 /// A subquery whose matches are looked for.
 #[derive(Clone, Copy)]
 struct Sub<'k> {
-    number: usize,
+    of: &'k Subquery,
     state: State,
     whose: For<'k>,
+}
+
+/// An index by which rows of a relation are found, and the value to find.
+#[derive(Clone, Copy)]
+struct Way<'w> {
+    index: &'w Index,
+    point: &'w [u8],
+    /// It is that of the column by which the rows are joined with those around.
+    is_by_join: bool,
 }
 
 /// What comes of them does so in one order.
@@ -54,7 +63,7 @@ fn sorted(keys: HashSet<&[u8]>) -> Vec<&[u8]> {
     keys
 }
 
-impl<'s, K> Search<'s, K> {
+impl<'s> Search<'s> {
     /// A match around subqueries has come or gone: finds for whom they hold.
     pub(super) fn ask_within(
         &mut self,
@@ -159,7 +168,7 @@ impl<'s, K> Search<'s, K> {
 
     fn guard_holds(
         &mut self,
-        guard: &'s Guard,
+        guard: &Guard,
         rows: &mut Rows<'s>,
         key: &[u8],
         state: State,
@@ -192,7 +201,7 @@ impl<'s, K> Search<'s, K> {
         }
         let mut found = false;
         let sub = Sub {
-            number,
+            of: &self.shape.subqueries[number],
             state,
             whose: For::Key(key),
         };
@@ -217,12 +226,12 @@ impl<'s, K> Search<'s, K> {
         state: State,
     ) -> Option<HashSet<&'s [u8]>> {
         let mut keys = HashSet::new();
+        let shape = self.shape;
         let sub = Sub {
-            number: driver.subquery,
+            of: &shape.subqueries[driver.subquery],
             state,
             whose: For::Anybody,
         };
-        let shape = self.shape;
         self.look(sub, rows, &mut |search, rows| {
             let mut written = std::mem::take(&mut search.found.key);
             shape.write_key(rows, &driver.key, &mut written);
@@ -243,6 +252,21 @@ impl<'s, K> Search<'s, K> {
         Some(keys)
     }
 
+    /// How many matches a row has that comes out, for a key, in the tables as they are.
+    pub(super) fn count_around(&mut self, key: &[u8], rows: &mut Rows<'s>) -> Option<u64> {
+        let sub = Sub {
+            of: &self.shape.around,
+            state: State::After,
+            whose: For::Key(key),
+        };
+        let mut count = 0;
+        self.look(sub, rows, &mut |_, _| {
+            count += 1;
+            Some(true)
+        })?;
+        Some(count)
+    }
+
     /// Calls `visit` with the matches of a subquery until it gives false. Conditions with subqueries inside of it are looked at
     /// if the key is known. None: it is too much.
     fn look(
@@ -251,8 +275,7 @@ impl<'s, K> Search<'s, K> {
         rows: &mut Rows<'s>,
         visit: &mut dyn FnMut(&mut Self, &mut Rows<'s>) -> Option<bool>,
     ) -> Option<()> {
-        let start = &self.shape.subqueries[sub.number].start;
-        if self.admits(start, rows)? {
+        if self.admits(&sub.of.start, rows)? {
             self.probe(sub, 0, rows, visit)?;
         }
         Some(())
@@ -265,10 +288,9 @@ impl<'s, K> Search<'s, K> {
         rows: &mut Rows<'s>,
         visit: &mut dyn FnMut(&mut Self, &mut Rows<'s>) -> Option<bool>,
     ) -> Option<bool> {
-        let subquery = &self.shape.subqueries[sub.number];
-        let Some(probe) = subquery.probes.get(depth) else {
+        let Some(probe) = sub.of.probes.get(depth) else {
             if let For::Key(key) = sub.whose {
-                for guard in &subquery.guards {
+                for guard in &sub.of.guards {
                     if !self.guard_holds(guard, rows, key, sub.state)? {
                         return Some(true);
                     }
@@ -281,7 +303,7 @@ impl<'s, K> Search<'s, K> {
         let Some(table) = self.tables.table(relation.table.id) else {
             return Some(true);
         };
-        let (index, point) = self.best_index(table, probe, sub.whose, rows)?;
+        let way = self.best_way(table, probe, sub.whose, rows)?;
         let mut result = Some(true);
         let visit_row = |id| {
             let row = table.row(id);
@@ -291,11 +313,16 @@ impl<'s, K> Search<'s, K> {
                     return Some(true);
                 }
                 rows[place] = row;
-                self.probe_on(sub, depth, rows, visit)
+                let is_joined = |edge| way.is_by_join || self.shape.joins(edge, rows);
+                match probe.edge.is_none_or(is_joined) {
+                    true => self.probe_on(sub, depth, rows, visit),
+                    false => Some(true),
+                }
             });
             result == Some(true)
         };
-        let walked = index.walk_point(table.rows(), &relation.layout, &point, None, visit_row);
+        let index = way.index;
+        let walked = index.walk_point(table.rows(), &relation.layout, way.point, None, visit_row);
         walked.expect("the columns of a join have one type");
         if result != Some(true) || sub.state == State::After || self.changes.of(place).is_empty() {
             return result;
@@ -328,7 +355,7 @@ impl<'s, K> Search<'s, K> {
         visit: &mut dyn FnMut(&mut Self, &mut Rows<'s>) -> Option<bool>,
     ) -> Option<bool> {
         let shape = self.shape;
-        let probe = &shape.subqueries[sub.number].probes[depth];
+        let probe = &sub.of.probes[depth];
         if let For::Key(key) = sub.whose {
             let place = place_of(probe.to);
             let mut parameters = probe.parameters.iter();
@@ -347,47 +374,67 @@ impl<'s, K> Search<'s, K> {
     }
 
     /// The index that finds the fewest rows, and the value to find.
-    fn best_index(
+    fn best_way<'w>(
         &mut self,
-        table: &'s TableView,
+        table: &'w TableView,
         probe: &Probe,
-        whose: For<'_>,
-        rows: &Rows<'s>,
-    ) -> Option<(&'s Index, Vec<u8>)> {
-        let first = table.index_on(probe.to.column)?;
-        let mut best = (first, self.shape.value(rows, probe.from).to_vec());
-        if first.is_unique() || probe.others.is_empty() {
-            return Some(best);
-        }
-        let mut fewest = self.count(table, best.0, &best.1)?;
+        whose: For<'w>,
+        rows: &Rows<'w>,
+    ) -> Option<Way<'w>>
+    where
+        's: 'w,
+    {
+        let shape = self.shape;
+        let mut best = Way {
+            index: table.index_on(probe.to.column)?,
+            point: shape.value(rows, probe.from),
+            is_by_join: true,
+        };
         for (column, sought) in &probe.others {
-            let value = match (sought, whose) {
-                (Sought::Column(at), _) => self.shape.value(rows, *at),
-                (Sought::Parameter(number), For::Key(key)) => {
-                    self.shape.parameters.value(key, *number)
-                }
+            if best.index.is_unique() {
+                break;
+            }
+            let point = match (sought, whose) {
+                (Sought::Column(at), _) => shape.value(rows, *at),
+                (Sought::Parameter(number), For::Key(key)) => shape.parameters.value(key, *number),
                 (Sought::Parameter(_), For::Anybody) => continue,
             };
-            let Some(index) = table.index_on(*column).filter(|_| fewest > 1) else {
+            let Some(index) = table.index_on(*column) else {
                 continue;
             };
-            let count = self.count(table, index, value)?;
-            if count < fewest {
-                (fewest, best) = (count, (index, value.to_vec()));
+            let other = Way {
+                index,
+                point,
+                is_by_join: false,
+            };
+            if index.is_unique() || self.has_fewer(table, other, best)? {
+                best = other;
             }
         }
         Some(best)
     }
 
-    fn count(&mut self, table: &TableView, index: &Index, point: &[u8]) -> Option<usize> {
-        let mut count = 0;
-        let walked = index.walk_point(table.rows(), table.layout(), point, None, |_| {
-            count += 1;
-            count < COUNTED_MAX
-        });
-        walked.expect("the columns of a join have one type");
-        self.spend(1)?;
-        Some(count)
+    /// Whether one of two ways finds fewer rows than the other. Counts no more than there are by the shorter one, and some.
+    fn has_fewer(&mut self, table: &TableView, one: Way<'_>, other: Way<'_>) -> Option<bool> {
+        let mut last = [None, None];
+        loop {
+            let mut counts = [0, 0];
+            for (place, way) in [one, other].into_iter().enumerate() {
+                self.spend(1)?;
+                let (count, last) = (&mut counts[place], &mut last[place]);
+                let (index, after) = (way.index, *last);
+                let visit = |id| {
+                    (*count, *last) = (*count + 1, Some(id));
+                    *count < COUNTED_TOGETHER
+                };
+                let walked =
+                    index.walk_point(table.rows(), table.layout(), way.point, after, visit);
+                walked.expect("the columns of a join have one type, and so have those of a key");
+            }
+            if counts.iter().any(|count| *count < COUNTED_TOGETHER) {
+                return Some(counts[0] < counts[1]);
+            }
+        }
     }
 
     /// Whether this row of a table has come with the transaction.

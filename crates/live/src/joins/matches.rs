@@ -1,21 +1,19 @@
-//! Whether a row has a match, in the tables as they are: for windows, in which a row is once however many matches it has.
+//! How many matches a row has, in the tables as they are: for windows, that look for rows.
 
 use std::collections::HashMap;
 
 use lightcone_query::Predicate;
-use lightcone_table::{Index, TableView, Tables};
+use lightcone_table::Tables;
 use lightcone_types::ColId;
 
+use super::allowance::Allowance;
+use super::changes::Ops;
+use super::delta::{FoundRows, Search};
 use super::parts::{place_of, Relation, Rows};
-use super::path::{Hop, Known, Path};
 use super::shape::JoinShape;
 
-/// What looking up the rows of one more relation counts for, beside the rows.
-const LOOK_UP_ROWS: usize = 1;
 /// Steps of a condition that count as much as looking a row up.
 pub const STEPS_PER_ROW: usize = 32;
-/// Of several indexes, the one is taken that has fewer rows. So many of each are counted at a time, for as much as looking at one.
-const COUNTED_TOGETHER: usize = 32;
 /// So many answers are kept at a time, of questions that are so long.
 const ANSWERS_MAX: usize = 1 << 16;
 const QUESTION_BYTES_MAX: usize = 256;
@@ -48,7 +46,7 @@ impl Reading<'_> {
 /// a secret.
 #[derive(Default)]
 pub struct Answers {
-    known: HashMap<Vec<u8>, bool>,
+    known: HashMap<Vec<u8>, u64>,
     question: Vec<u8>,
 }
 
@@ -77,16 +75,16 @@ impl JoinShape {
         columns
     }
 
-    /// Whether a row of the relation that comes out has a match whose parameters are these. `decisive` are its
+    /// How many matches a row of the relation that comes out has whose parameters are these. `decisive` are its
     /// [columns](Self::decisive_columns). None: there would be more to look at than may be.
-    pub fn has_match(
+    pub fn count_matches(
         &self,
         reading: &mut Reading<'_>,
         (row, decisive): (&[u8], &[ColId]),
         key: &[u8],
-    ) -> Option<bool> {
+    ) -> Option<u64> {
         if !self.relations[self.returned].admits_within(row, reading)? {
-            return Some(false);
+            return Some(0);
         }
         let question = &mut reading.answers.question;
         question.clear();
@@ -98,7 +96,7 @@ impl JoinShape {
         if let Some(known) = reading.answers.known.get(question.as_slice()) {
             return Some(*known);
         }
-        let found = self.find_match(reading, row, key)?;
+        let found = self.find_matches(reading, row, key)?;
         let answers = &mut *reading.answers;
         if answers.question.len() <= QUESTION_BYTES_MAX {
             if answers.known.len() >= ANSWERS_MAX {
@@ -109,21 +107,30 @@ impl JoinShape {
         Some(found)
     }
 
-    fn find_match(&self, reading: &mut Reading<'_>, row: &[u8], key: &[u8]) -> Option<bool> {
-        let mut search = Search {
-            shape: self,
-            tables: reading.tables,
-            wanted: key,
-            key: Vec::new(),
-            reading,
-        };
+    fn find_matches(&self, reading: &mut Reading<'_>, row: &[u8], key: &[u8]) -> Option<u64> {
+        let value = |column| self.relations[self.returned].value(row, column);
+        let mut parameters = self.parameters.of_relation(self.returned);
+        if !parameters.all(|(number, column)| value(column) == self.parameters.value(key, number)) {
+            return Some(0);
+        }
         let mut rows: Rows<'_> = Default::default();
         rows[self.returned] = row;
-        let path = &self.paths[self.returned];
-        match search.is_possible(&path.start, &rows)? {
-            true => search.follow(path, 0, &mut rows),
-            false => Some(false),
-        }
+        let mut left = Allowance {
+            steps: reading.rows_left,
+            bytes: usize::MAX,
+        };
+        let (changes, keys, deltas) = Default::default();
+        let ops = Ops {
+            deltas: &deltas,
+            ops: &[],
+        };
+        let mut found = FoundRows::default();
+        let tables = reading.tables;
+        let rest = (&mut left, &mut found);
+        let count =
+            Search::new(self, tables, (&changes, ops), &keys, rest).count_around(key, &mut rows);
+        reading.rows_left = count.map_or(0, |_| left.steps);
+        count
     }
 }
 
@@ -134,136 +141,5 @@ impl Relation {
             reading.spend_on(predicate, row.len())?;
         }
         Some(self.admits(row))
-    }
-}
-
-struct Search<'s, 'r> {
-    shape: &'s JoinShape,
-    tables: &'s dyn Tables,
-    wanted: &'s [u8],
-    /// Of the match that is looked for.
-    key: Vec<u8>,
-    reading: &'s mut Reading<'r>,
-}
-
-/// An index by which rows of a relation are found, and the value to find.
-#[derive(Clone, Copy)]
-struct Way<'s> {
-    index: &'s Index,
-    point: &'s [u8],
-    /// All that it finds are joined with the row that is known.
-    is_by_join: bool,
-}
-
-impl<'s> Search<'s, '_> {
-    /// Whether what can be said now is not against a match.
-    fn is_possible(&mut self, known: &Known, rows: &Rows<'s>) -> Option<bool> {
-        if let Some(columns) = &known.key {
-            self.shape.write_key(rows, columns, &mut self.key);
-            if self.key != self.wanted {
-                return Some(false);
-            }
-        }
-        if known.residuals.is_empty() {
-            return Some(true);
-        }
-        for number in &known.residuals {
-            let (_, residual) = &self.shape.residuals[*number];
-            let rows = residual.columns.iter().map(|at| rows[place_of(*at)].len());
-            self.reading.spend_on(&residual.predicate, rows.sum())?;
-        }
-        Some(self.shape.admits(&known.residuals, rows))
-    }
-
-    /// Finds the rows that are still missing.
-    fn follow(&mut self, path: &'s Path, depth: usize, rows: &mut Rows<'s>) -> Option<bool> {
-        let Some(hop) = path.hops.get(depth) else {
-            return Some(true);
-        };
-        let place = place_of(hop.to);
-        let relation = &self.shape.relations[place];
-        let Some(table) = self.tables.table(relation.table.id) else {
-            return Some(false);
-        };
-        self.reading.spend(LOOK_UP_ROWS)?;
-        let way = self.best_way(table, hop, rows)?;
-        let mut found = Some(false);
-        let visit = |id| {
-            let partner = table.row(id);
-            found = self.reading.spend(1).and_then(|()| {
-                if !relation.admits_within(partner, self.reading)? {
-                    return Some(false);
-                }
-                rows[place] = partner;
-                let is_joined = way.is_by_join || self.is_joined(hop, rows);
-                match is_joined && self.is_possible(&hop.known, rows)? {
-                    true => self.follow(path, depth + 1, rows),
-                    false => Some(false),
-                }
-            });
-            found == Some(false)
-        };
-        let walked = (way.index).walk_point(table.rows(), &relation.layout, way.point, None, visit);
-        walked.expect("the columns of a join have one type, and so have those of a key");
-        found
-    }
-
-    /// Whether a row that was found last meets the join that it was looked for by.
-    fn is_joined(&self, hop: &Hop, rows: &Rows<'s>) -> bool {
-        hop.edge.is_none_or(|edge| self.shape.joins(edge, rows))
-    }
-
-    /// The index that finds the fewest rows: on the column of the join, or on one whose value the key says.
-    fn best_way(&mut self, table: &'s TableView, hop: &Hop, rows: &Rows<'s>) -> Option<Way<'s>> {
-        let shape = self.shape;
-        let mut best = Way {
-            index: table.index_on(hop.to.column)?,
-            point: shape.value(rows, hop.from),
-            is_by_join: true,
-        };
-        // Without an edge, the columns are compared by nobody else.
-        if hop.edge.is_none() {
-            return Some(best);
-        }
-        for (parameter, column) in shape.parameters.of_relation(place_of(hop.to)) {
-            if best.index.is_unique() {
-                break;
-            }
-            let Some(index) = table.index_on(column) else {
-                continue;
-            };
-            let other = Way {
-                index,
-                point: shape.parameters.value(self.wanted, parameter),
-                is_by_join: false,
-            };
-            if index.is_unique() || self.has_fewer(table, other, best)? {
-                best = other;
-            }
-        }
-        Some(best)
-    }
-
-    /// Whether one of two ways finds fewer rows than the other. Counts no more than there are by the shorter one, and some.
-    fn has_fewer(&mut self, table: &TableView, one: Way<'s>, other: Way<'s>) -> Option<bool> {
-        let mut last = [None, None];
-        loop {
-            let mut counts = [0, 0];
-            for (place, way) in [one, other].into_iter().enumerate() {
-                self.reading.spend(1)?;
-                let (count, last) = (&mut counts[place], &mut last[place]);
-                let (index, after) = (way.index, *last);
-                let visit = |id| {
-                    (*count, *last) = (*count + 1, Some(id));
-                    *count < COUNTED_TOGETHER
-                };
-                let walked =
-                    index.walk_point(table.rows(), table.layout(), way.point, after, visit);
-                walked.expect("the columns of a join have one type, and so have those of a key");
-            }
-            if counts.iter().any(|count| *count < COUNTED_TOGETHER) {
-                return Some(counts[0] < counts[1]);
-            }
-        }
     }
 }

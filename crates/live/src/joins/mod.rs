@@ -1,9 +1,9 @@
 //! Live joins: from the changes of tables in one transaction to the changes of joins over them (08 §14).
 //!
-//! The writer does this for subscriptions right after a commit, and for views right before it, when the tables are in the state
-//! that the transaction leaves: partners of a changed row are looked up by an index. What comes out are changes like those of a
-//! table, with a key that says whose parameters they are; fan-out finds the subscribers by it, and views their instances. So a
-//! change costs what it concerns, however many have subscribed.
+//! The writer does this when a transaction is sealed, once for query sets and views, when the tables are in the state that the
+//! transaction leaves: partners of a changed row are looked up by an index. What comes out are changes like those of a table, with
+//! a key that says whose parameters they are; fan-out finds the subscribers by it, and views their instances. So a change costs
+//! what it concerns, however many have subscribed. Shapes over the rows of views follow when these have changed.
 
 mod allowance;
 mod changes;
@@ -20,13 +20,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use lightcone_table::{CurrentTables, DeltaBatch};
+use lightcone_table::{CurrentTables, DeltaBatch, DeltaOp};
 use lightcone_types::TableId;
 use rustc_hash::FxHashMap;
 
 use self::allowance::Allowance;
 use self::changes::Ops;
-use self::delta::{Delta, Keys};
+use self::delta::{Delta, Holders, Keys};
 
 pub use self::matches::{Answers, Reading, STEPS_PER_ROW};
 pub use self::shape::JoinShape;
@@ -46,55 +46,89 @@ const ALLOWANCES_MAX: usize = 4;
 /// The same of bytes.
 const BYTES_MAX_IN_ALL: usize = 512 << 20;
 
-/// A shape that somebody uses.
-struct Live<K> {
+/// One who hears of what changes.
+#[derive(Clone, Copy)]
+pub enum Holder {
+    /// A query set, one of several.
+    Set,
+    /// An instance of a view, by its number.
+    Instance(u32),
+}
+
+/// A shape in use.
+struct Live {
     shape: Arc<JoinShape>,
-    keys: Keys<K>,
-    /// It was too much for a transaction, and is not evaluated any more.
+    keys: Keys,
+    /// How many query sets have it, and how many instances of views.
+    sets: usize,
+    instances: usize,
+    /// It was too much for a transaction: the query sets that have it are to end, and hear of no change any more.
     has_failed: bool,
     /// What was looked at for it.
     lately: RowsLately,
 }
 
-/// The live joins of a database, with what their users keep for each key: those of subscriptions, or those of views.
-pub struct Joins<K> {
-    shapes: FxHashMap<TableId, Live<K>>,
+/// The live joins of a database: those of query sets and those of views.
+#[derive(Default)]
+pub struct Joins {
+    shapes: FxHashMap<TableId, Live>,
     /// Shapes by the tables that they read.
     by_table: FxHashMap<TableId, Vec<TableId>>,
+    /// How many shapes read views.
+    over_views: usize,
+    /// Instances of views, each counted once for each key that it has.
+    instances: usize,
     delta: Delta,
     concerned: Vec<TableId>,
-    /// What has failed in the last transaction that was evaluated.
-    just_failed: Vec<TableId>,
-    /// Rows that it has looked at.
-    rows_looked_at: usize,
     building: IndexBuilding,
 }
 
-/// How many subscriptions there are for each key.
-pub type SubscribedJoins = Joins<usize>;
+/// What the joins of one transaction may take, and have taken.
+pub struct JoinWork {
+    /// Partners that a changed row has in all joins, on average.
+    partners_max: usize,
+    spent: Allowance,
+    spent_in_all: Allowance,
+    /// Rows that were looked at for query sets.
+    pub rows_looked_at: usize,
+    /// The shapes that were too much.
+    pub failed: Vec<TableId>,
+}
 
-impl<K> Default for Joins<K> {
-    fn default() -> Joins<K> {
-        Joins {
-            shapes: FxHashMap::default(),
-            by_table: FxHashMap::default(),
-            delta: Delta::default(),
-            concerned: Vec::new(),
-            just_failed: Vec::new(),
+impl JoinWork {
+    pub fn new(partners_max: usize) -> JoinWork {
+        JoinWork {
+            partners_max,
+            spent: Allowance::default(),
+            spent_in_all: Allowance::default(),
             rows_looked_at: 0,
-            building: IndexBuilding::default(),
+            failed: Vec::new(),
         }
     }
 }
 
-impl<K: Default> Joins<K> {
+impl Joins {
     pub fn is_empty(&self) -> bool {
         self.shapes.is_empty()
     }
 
-    /// Whether a shape reads this table.
-    pub fn has_table(&self, table: TableId) -> bool {
-        self.by_table.contains_key(&table)
+    /// Whether an instance of a view has a join.
+    #[inline]
+    pub fn has_instances(&self) -> bool {
+        self.instances > 0
+    }
+
+    /// Whether the join of an instance reads this table.
+    pub fn has_table_of_instances(&self, table: TableId) -> bool {
+        let of_table = self.by_table.get(&table).into_iter().flatten();
+        let mut shapes = of_table.filter_map(|id| self.shapes.get(id));
+        shapes.any(|live| live.instances > 0)
+    }
+
+    /// Whether the changes of a shape are for query sets.
+    pub fn is_told(&self, shape: TableId) -> bool {
+        let live = self.shapes.get(&shape);
+        live.is_some_and(|live| live.sets > 0 && !live.has_failed)
     }
 
     /// Whether the indexes that these shapes need are there, or may be built now.
@@ -112,13 +146,13 @@ impl<K: Default> Joins<K> {
         self.building.check(tables, columns, asker, now)
     }
 
-    /// What is kept for a key of a shape, which is live from now on. Builds the indexes that are missing.
-    pub fn key_mut(
+    /// From now on, a holder hears of the changes of a shape for a key. Builds the indexes that are missing.
+    pub fn add(
         &mut self,
         tables: &mut dyn CurrentTables,
-        shape: &Arc<JoinShape>,
-        key: &[u8],
-    ) -> &mut K {
+        (shape, key): (&Arc<JoinShape>, &[u8]),
+        holder: Holder,
+    ) {
         let building = &mut self.building;
         let live = self.shapes.entry(shape.id).or_insert_with(|| {
             for (schema, column) in shape.looked_up_by() {
@@ -130,34 +164,59 @@ impl<K: Default> Joins<K> {
                     of_table.push(shape.id);
                 }
             }
+            self.over_views += usize::from(shape.reads_views());
             Live {
                 shape: shape.clone(),
                 keys: Keys::default(),
+                sets: 0,
+                instances: 0,
                 has_failed: false,
                 lately: RowsLately::default(),
             }
         });
         if !live.keys.contains_key(key) {
-            live.keys.insert(key.into(), K::default());
+            live.keys.insert(key.into(), Holders::default());
         }
-        live.keys.get_mut(key).expect("it is there")
+        let holders = live.keys.get_mut(key).expect("it is there");
+        match holder {
+            Holder::Set => {
+                holders.sets += 1;
+                live.sets += 1;
+            }
+            Holder::Instance(instance) if holders.instances.insert(instance) => {
+                live.instances += 1;
+                self.instances += 1;
+            }
+            Holder::Instance(_) => {}
+        }
     }
 
-    /// Changes what is kept for a key; false says that nobody asks for it any more.
-    pub fn release(
+    /// Undoes one [`add`](Self::add).
+    pub fn remove(
         &mut self,
         tables: &mut dyn CurrentTables,
-        shape: &JoinShape,
-        key: &[u8],
-        change: impl FnOnce(&mut K) -> bool,
+        (shape, key): (&Arc<JoinShape>, &[u8]),
+        holder: Holder,
     ) {
         let Some(live) = self.shapes.get_mut(&shape.id) else {
             return;
         };
-        let Some(kept) = live.keys.get_mut(key) else {
+        let Some(holders) = live.keys.get_mut(key) else {
             return;
         };
-        if change(kept) {
+        match holder {
+            Holder::Set => {
+                holders.sets -= 1;
+                live.sets -= 1;
+                live.has_failed &= live.sets > 0;
+            }
+            Holder::Instance(instance) if holders.instances.remove(&instance) => {
+                live.instances -= 1;
+                self.instances -= 1;
+            }
+            Holder::Instance(_) => {}
+        }
+        if holders.sets > 0 || !holders.instances.is_empty() {
             return;
         }
         live.keys.remove(key);
@@ -165,6 +224,7 @@ impl<K: Default> Joins<K> {
             return;
         }
         self.shapes.remove(&shape.id);
+        self.over_views -= usize::from(shape.reads_views());
         for (schema, column) in shape.looked_up_by() {
             tables.release_index(schema.id, column);
         }
@@ -178,9 +238,20 @@ impl<K: Default> Joins<K> {
         }
     }
 
-    /// What is kept for a key.
-    pub fn kept(&self, shape: TableId, key: &[u8]) -> Option<&K> {
-        self.shapes.get(&shape)?.keys.get(key)
+    /// The instances that have a key of a shape.
+    pub fn instances_of_key(&self, shape: TableId, key: &[u8]) -> impl Iterator<Item = u32> + '_ {
+        let live = self.shapes.get(&shape);
+        let holders = live.and_then(|live| live.keys.get(key));
+        holders
+            .into_iter()
+            .flat_map(|holders| holders.instances.iter().copied())
+    }
+
+    /// Those that have one of its keys.
+    pub fn instances_of(&self, shape: TableId) -> impl Iterator<Item = u32> + '_ {
+        let live = self.shapes.get(&shape).into_iter();
+        let holders = live.flat_map(|live| live.keys.values());
+        holders.flat_map(|holders| holders.instances.iter().copied())
     }
 
     /// Holds all indexes again, in tables that took the place of others.
@@ -191,47 +262,39 @@ impl<K: Default> Joins<K> {
         }
     }
 
-    /// Appends the changes of joins to those of the tables, which are `ops`, of a transaction that was just committed, or is
-    /// about to be. If a changed row has more than `partners_max` partners in all joins, on average, or all of them are too
-    /// many, those with most have failed: gives whether some have. What is a fair share of it is always granted.
+    /// Appends the changes of joins to those of the tables, which are `ops`, of a transaction that is sealed: first of shapes that
+    /// read no views, then of others. If a changed row has too many partners in all joins, on average, or all of them are too many,
+    /// those with most have failed. What is a fair share of it is always granted.
     pub fn evaluate(
         &mut self,
         tables: &dyn CurrentTables,
         deltas: &mut DeltaBatch,
         ops: Range<usize>,
-        partners_max: usize,
-    ) -> bool {
-        self.concerned.clear();
-        self.just_failed.clear();
-        self.rows_looked_at = 0;
-        let changed = deltas.ops(ops.clone());
-        for of_table in changed.chunk_by(|a, b| a.table == b.table) {
-            if let Some(shapes) = self.by_table.get(&of_table[0].table) {
-                self.concerned.extend_from_slice(shapes);
-            }
-        }
+        over_views: bool,
+        work: &mut JoinWork,
+    ) {
+        self.find_concerned(deltas.ops(ops.clone()), over_views);
         if self.concerned.is_empty() {
-            return false;
+            return;
         }
-        // In the order of ids, as fan-out expects it of tables.
-        self.concerned.sort_unstable();
-        self.concerned.dedup();
-        let mut some_failed = false;
-        let steps_max = STEPS_MAX.max(partners_max);
-        let mut left = Allowance {
-            steps: ops.len().saturating_mul(partners_max).min(steps_max),
+        let steps_max = STEPS_MAX.max(work.partners_max);
+        let allowed = Allowance {
+            steps: ops.len().saturating_mul(work.partners_max).min(steps_max),
             bytes: BYTES_MAX,
         };
-        let mut left_in_all = Allowance {
-            steps: left.steps.saturating_mul(ALLOWANCES_MAX),
+        let allowed_in_all = Allowance {
+            steps: allowed.steps.saturating_mul(ALLOWANCES_MAX),
             bytes: BYTES_MAX_IN_ALL,
         };
+        let mut left = allowed.minus(work.spent);
+        let mut left_in_all = allowed_in_all.minus(work.spent_in_all);
         // Whatever others take, each may take as much: half of what is allowed, once more.
         let share = left.divided_by(2 * self.concerned.len());
         // The most that one shape took, and which.
         let mut most: Option<(Allowance, TableId)> = None;
         for id in &self.concerned {
-            let Some(live) = self.shapes.get_mut(id).filter(|live| !live.has_failed) else {
+            let may_go_on = |live: &&mut Live| !live.has_failed || live.instances > 0;
+            let Some(live) = self.shapes.get_mut(id).filter(may_go_on) else {
                 continue;
             };
             let changed = Ops {
@@ -247,19 +310,18 @@ impl<K: Default> Joins<K> {
                 .find(&live.shape, tables, changed, keys, &mut unused);
             let spent = granted.minus(unused);
             left_in_all = left_in_all.minus(spent);
-            live.lately.add(spent.steps);
-            self.rows_looked_at += spent.steps;
+            if live.sets > 0 {
+                live.lately.add(spent.steps);
+                work.rows_looked_at += spent.steps;
+            }
             if found.is_none() {
-                live.has_failed = true;
-                some_failed = true;
-                self.just_failed.push(*id);
+                live.fail(work);
                 // Who has taken more than was left for this one fails too, so that others have something left.
                 let greedier = most.take_if(|(most, _)| most.steps > granted.steps);
                 if let Some((spent, greedy)) = greedier {
                     left = left.plus(spent);
                     if let Some(greedy) = self.shapes.get_mut(&greedy) {
-                        greedy.has_failed = true;
-                        self.just_failed.push(greedy.shape.id);
+                        greedy.fail(work);
                     }
                 }
                 continue;
@@ -271,12 +333,26 @@ impl<K: Default> Joins<K> {
             self.delta.write(*id, deltas);
         }
         self.delta.clear();
-        some_failed
+        work.spent = allowed.minus(left);
+        work.spent_in_all = allowed_in_all.minus(left_in_all);
     }
 
-    /// Rows that the last transaction that was [evaluated](Self::evaluate) has looked at.
-    pub fn rows_looked_at(&self) -> usize {
-        self.rows_looked_at
+    /// The shapes that read what has changed: those of views first, as these are the module's.
+    fn find_concerned(&mut self, changed: &[DeltaOp], over_views: bool) {
+        self.concerned.clear();
+        if self.shapes.is_empty() || (over_views && self.over_views == 0) {
+            return;
+        }
+        for of_table in changed.chunk_by(|a, b| a.table == b.table) {
+            let shapes = self.by_table.get(&of_table[0].table);
+            let shapes = shapes.into_iter().flatten();
+            let is_next = |id: &&TableId| self.shapes[*id].shape.reads_views() == over_views;
+            self.concerned.extend(shapes.filter(is_next));
+        }
+        let shapes = &self.shapes;
+        let order = |id: &TableId| (shapes[id].instances == 0, *id);
+        self.concerned.sort_unstable_by_key(order);
+        self.concerned.dedup();
     }
 
     /// See [`WorkBudget::halvings`](crate::WorkBudget::halvings).
@@ -291,38 +367,17 @@ impl<K: Default> Joins<K> {
         shapes.map(|(id, live)| (*id, live.lately.rows()))
     }
 
-    /// The shapes that have failed in the last transaction that was [evaluated](Self::evaluate).
-    pub fn just_failed(&self) -> &[TableId] {
-        &self.just_failed
-    }
-
-    /// Whether a shape is evaluated no more.
+    /// Whether query sets with a shape are to end.
     pub fn has_failed(&self, shape: &JoinShape) -> bool {
         let live = self.shapes.get(&shape.id);
         live.is_some_and(|live| live.has_failed)
     }
-
-    /// Calls `visit` with what is kept for the keys of shapes that have failed, which are evaluated again from now on.
-    pub fn forgive_failed(&mut self, mut visit: impl FnMut(&K)) {
-        for live in self.shapes.values_mut() {
-            if std::mem::take(&mut live.has_failed) {
-                live.keys.values().for_each(&mut visit);
-            }
-        }
-    }
 }
 
-impl SubscribedJoins {
-    /// One more subscription has this shape with this key.
-    pub fn add(&mut self, tables: &mut dyn CurrentTables, shape: &Arc<JoinShape>, key: &[u8]) {
-        *self.key_mut(tables, shape, key) += 1;
-    }
-
-    /// Undoes one [`add`](Self::add).
-    pub fn remove(&mut self, tables: &mut dyn CurrentTables, shape: &JoinShape, key: &[u8]) {
-        self.release(tables, shape, key, |count| {
-            *count -= 1;
-            *count > 0
-        });
+impl Live {
+    #[cold]
+    fn fail(&mut self, work: &mut JoinWork) {
+        self.has_failed = self.sets > 0;
+        work.failed.push(self.shape.id);
     }
 }

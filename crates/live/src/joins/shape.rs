@@ -23,6 +23,8 @@ pub struct JoinShape {
     _id: ShapeId,
     parts: Parts,
     pub(super) subqueries: Vec<Subquery>,
+    /// What its row is joined with that comes out.
+    pub(super) around: Subquery,
     /// What tells whose a changed row is where it does not say so itself.
     pub(super) driver: Option<Driver>,
     /// Some changed rows do not say whose they are: they are looked at for each key that somebody has.
@@ -63,6 +65,7 @@ impl JoinShape {
             id: id.as_table(),
             _id: id,
             tries_all_keys: paths.iter().any(is_unknown),
+            around: Subquery::around(&parts),
             parts,
             subqueries,
             driver,
@@ -77,6 +80,16 @@ impl JoinShape {
     /// The tables that it reads, one that stands in it twice twice.
     pub fn tables(&self) -> impl Iterator<Item = TableId> + '_ {
         self.relations.iter().map(|relation| relation.table.id)
+    }
+
+    /// Whether rows of views are among those that are joined: these change after those of tables.
+    pub fn reads_views(&self) -> bool {
+        self.relations.iter().any(|r| r.table.view.is_some())
+    }
+
+    /// Whether it reads an event table, which to a view is empty.
+    pub fn reads_events(&self) -> bool {
+        self.event.is_some()
     }
 
     /// The tables and columns that its rows are looked up by.

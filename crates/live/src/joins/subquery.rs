@@ -9,7 +9,7 @@ use super::path::Members;
 /// Of the indexes by which the rows of a relation may be found, so many are compared beside the first.
 const OTHERS_MAX: usize = 4;
 
-/// A subquery of a shape.
+/// A subquery of a shape; or all that the row that comes out is joined with, as if that were one.
 pub(super) struct Subquery {
     pub relations: Vec<usize>,
     /// Conditions that can be said before any of its rows is known.
@@ -26,6 +26,8 @@ pub(super) struct Probe {
     /// By this column, which equals the other one.
     pub to: ColumnAt,
     pub from: ColumnAt,
+    /// The join whose columns these are; none in a subquery, where they are among the residuals.
+    pub edge: Option<usize>,
     /// Or in other ways, if there is an index for them.
     pub others: Vec<(ColId, Sought)>,
     /// Its parameters, with their columns.
@@ -73,11 +75,30 @@ impl Subquery {
     /// The parts have its relations, links, residuals and parameters.
     pub fn new(parts: &Parts, join: &LiveJoin, number: usize) -> Subquery {
         let of = &join.subqueries[number];
-        let relations: Vec<usize> = of.relations.iter().map(|r| usize::from(*r)).collect();
+        let relations = of.relations.iter().map(|r| usize::from(*r)).collect();
+        let rest = (relations, &of.guards[..], reads(join, number));
+        Subquery::over(parts, Some(number), rest)
+    }
+
+    /// What the row that comes out is joined with.
+    pub fn around(parts: &Parts) -> Subquery {
+        let others = parts.around().filter(|number| *number != parts.returned);
+        Subquery::over(
+            parts,
+            None,
+            (others.collect(), &parts.guards[..], Vec::new()),
+        )
+    }
+
+    fn over(
+        parts: &Parts,
+        number: Option<usize>,
+        (relations, guards, reads): (Vec<usize>, &[Guard], Vec<ColumnAt>),
+    ) -> Subquery {
         let mut progress = Progress {
             parts,
             number,
-            members: Members::of(parts, Some(number)),
+            members: Members::of(parts, number),
             missing: relations.clone(),
             checked: vec![false; parts.residuals.len()],
         };
@@ -90,8 +111,8 @@ impl Subquery {
             relations,
             start,
             probes,
-            guards: of.guards.clone(),
-            reads: reads(join, number),
+            guards: guards.to_vec(),
+            reads,
         }
     }
 }
@@ -122,7 +143,8 @@ fn reads(join: &LiveJoin, number: usize) -> Vec<ColumnAt> {
 
 struct Progress<'s> {
     parts: &'s Parts,
-    number: usize,
+    /// None for what is in no subquery.
+    number: Option<usize>,
     members: Members,
     /// Relations that are not looked for yet.
     missing: Vec<usize>,
@@ -137,7 +159,7 @@ impl Progress<'_> {
     /// The conditions that can be said now, and could not be said before.
     fn residuals(&mut self) -> Vec<usize> {
         let all = self.parts.residuals.iter().enumerate();
-        let own = all.filter(|(_, (subquery, _))| *subquery == Some(self.number));
+        let own = all.filter(|(_, (subquery, _))| *subquery == self.number);
         let is_new = |number: &usize| {
             let (_, residual) = &self.parts.residuals[*number];
             !self.checked[*number] && residual.columns.iter().all(|at| self.is_known(*at))
@@ -149,26 +171,29 @@ impl Progress<'_> {
         new
     }
 
-    /// The links that lead to a relation that is missing, from and to.
-    fn links(&self) -> impl Iterator<Item = (ColumnAt, ColumnAt)> + '_ {
-        self.parts.links.iter().filter_map(|[left, right]| {
+    /// The links and joins that lead to a relation that is missing: which join, from and to.
+    fn links(&self) -> impl Iterator<Item = (Option<usize>, ColumnAt, ColumnAt)> + '_ {
+        let joins = self.parts.edges.iter().enumerate();
+        let joins = joins.map(|(number, edge)| (Some(number), edge.ends));
+        let links = self.parts.links.iter().map(|ends| (None, *ends));
+        joins.chain(links).filter_map(|(edge, [left, right])| {
             let is_missing = |at: ColumnAt| self.missing.contains(&place_of(at));
             let is_around = |at: ColumnAt| self.members.has(at) && !is_missing(at);
-            if is_missing(*left) && is_around(*right) {
-                return Some((*right, *left));
+            if is_missing(left) && is_around(right) {
+                return Some((edge, right, left));
             }
-            (is_missing(*right) && is_around(*left)).then_some((*left, *right))
+            (is_missing(right) && is_around(left)).then_some((edge, left, right))
         })
     }
 
     fn next(&mut self) -> Option<Probe> {
-        let (from, to) = self
+        let (edge, from, to) = self
             .links()
-            .max_by_key(|(_, to)| promise(self.parts, *to))?;
+            .max_by_key(|(_, _, to)| promise(self.parts, *to))?;
         let relation = place_of(to);
-        let others = self.links().filter(|link| place_of(link.1) == relation);
-        let others = others.filter(|link| *link != (from, to));
-        let others = others.map(|(from, to)| (to.column, Sought::Column(from)));
+        let others = self.links().filter(|link| place_of(link.2) == relation);
+        let others = others.filter(|link| *link != (edge, from, to));
+        let others = others.map(|(_, from, to)| (to.column, Sought::Column(from)));
         let parameters: Vec<_> = self.parts.parameters.of_relation(relation).collect();
         let by_parameter = parameters.iter();
         let by_parameter =
@@ -184,6 +209,7 @@ impl Progress<'_> {
         Some(Probe {
             to,
             from,
+            edge,
             others,
             parameters,
             residuals: self.residuals(),

@@ -31,45 +31,36 @@ pub(super) struct Common {
 
 struct Row {
     entry: Entry,
-    /// The first sources that were asked for the first window's keys, and those of them that give it: a bit each.
-    asked: u64,
-    given: u64,
+    /// How often each source gives it for the first window's keys, as far as that is known.
+    weights: Vec<Option<u64>>,
 }
 
 impl Row {
-    /// Whether a window has it. The answers of those sources are shared whose bits are `shared`.
-    fn is_of(
+    /// How often the sources of a window give it. Those that are `shared` have the same keys as the first window's.
+    fn weight(
         &mut self,
         wanted: &Wanted<'_>,
-        shared: u64,
+        shared: &[bool],
         reading: &mut Reading<'_>,
-    ) -> Option<bool> {
+    ) -> Option<u64> {
         let shape = wanted.shape;
         reading.spend(shape.sources.len() / SOURCES_PER_ROW)?;
+        self.weights.resize(shape.sources.len(), None);
+        let (mut all, row) = (0, self.entry.row());
         let sources = shape.sources.iter().zip(shape.source_keys(wanted.key));
         for (number, (source, key)) in sources.enumerate() {
-            let bit = bit_of(number) & shared;
-            if self.asked & bit == 0 {
-                let row = self.entry.row();
-                let is_given = source.has(&shape.layout, reading, (row, key))?;
-                self.asked |= bit;
-                if !is_given {
-                    continue;
-                }
-                self.given |= bit;
-                return Some(true);
+            let known = self.weights[number].filter(|_| shared[number]);
+            let weight = match known {
+                Some(weight) => weight,
+                None => source.weight(&shape.layout, reading, (row, key))?,
+            };
+            if shared[number] {
+                self.weights[number] = Some(weight);
             }
-            if self.given & bit != 0 {
-                return Some(true);
-            }
+            all += weight;
         }
-        Some(false)
+        Some(all)
     }
-}
-
-/// None for sources beyond the first 64.
-fn bit_of(source: usize) -> u64 {
-    u32::try_from(source).map_or(0, |source| 1_u64.checked_shl(source).unwrap_or(0))
 }
 
 impl Common {
@@ -104,8 +95,9 @@ impl Common {
             if (place - first).is_multiple_of(SHOWN_PER_ROW) {
                 reading.spend(1)?;
             }
-            if row.is_of(wanted, shared, reading)? {
-                entries.push(row.entry.clone());
+            let weight = row.weight(wanted, &shared, reading)?;
+            if weight > 0 {
+                entries.push(row.entry.clone().with_weight(weight));
             }
         }
         Some(Found {
@@ -114,13 +106,12 @@ impl Common {
         })
     }
 
-    /// The bits of the sources that have the same key for this window as for the first.
-    fn shared_sources(&self, wanted: &Wanted<'_>) -> u64 {
+    /// Whether each source has the same key for this window as for the first.
+    fn shared_sources(&self, wanted: &Wanted<'_>) -> Vec<bool> {
         let shape = wanted.shape;
         let first = self.of.iter().flat_map(|(key, _)| shape.source_keys(key));
-        let keys = first.zip(shape.source_keys(wanted.key)).enumerate();
-        let shared = keys.filter(|(_, (first, own))| first == own);
-        shared.fold(0, |bits, (number, _)| bits | bit_of(number))
+        let keys = first.zip(shape.source_keys(wanted.key));
+        keys.map(|(first, own)| first == own).collect()
     }
 
     /// Whether the rows behind the last one of a window are among these, or come behind these.
@@ -151,11 +142,9 @@ impl Common {
         self.is_complete = found.is_complete;
         let bytes = found.entries.iter().map(Entry::memory_bytes);
         self.bytes += bytes.sum::<usize>();
-        let (asked, given) = (0, 0);
         let rows = found.entries.into_iter().map(|entry| Row {
             entry,
-            asked,
-            given,
+            weights: Vec::new(),
         });
         self.rows.extend(rows);
         Some(())
@@ -172,9 +161,10 @@ impl Wanted<'_> {
         mut common: Option<&mut Common>,
     ) -> Option<(Found, usize)> {
         let mut found = ways.iter().enumerate().filter_map(|(tried, &number)| {
-            // What comes next has something left, if this is not the way.
+            // What comes next has something left, if this is not the way: less where what sources give is counted in any way.
+            let part = if self.shape.sources.is_empty() { 2 } else { 4 };
             let is_last = tried + 1 == ways.len();
-            let kept_back = if is_last { 0 } else { reading.rows_left / 2 };
+            let kept_back = if is_last { 0 } else { reading.rows_left / part };
             reading.rows_left -= kept_back;
             let access = &self.shape.accesses[number];
             let common = common.take().filter(|_| !matches!(access, Access::Query));

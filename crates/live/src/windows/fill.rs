@@ -158,8 +158,14 @@ impl Wanted<'_> {
                 Progress::Done | Progress::Stopped => break,
             }
         }
+        // It gives each once.
+        let weigh = |entry: Entry| {
+            let weight = self.shape.weight(reading, self.key, entry.row())?;
+            Some(entry.with_weight(weight))
+        };
+        let entries = entries.into_iter().map(weigh);
         Some(Found {
-            entries,
+            entries: entries.collect::<Option<_>>()?,
             is_complete: rows < rows_max,
         })
     }
@@ -225,15 +231,16 @@ impl Search<'_, '_> {
         if after.is_some_and(|after| self.entry[..] <= *after.bytes()) {
             return true;
         }
+        let mut weight = 1;
         if !shape.sources.is_empty() && !self.wanted.is_any_source {
-            match shape.has(self.reading, key, row) {
-                Some(true) => {}
-                Some(false) => return true,
+            weight = match shape.weight(self.reading, key, row) {
+                Some(0) => return true,
+                Some(weight) => weight,
                 None => {
                     self.is_too_much = true;
                     return false;
                 }
-            }
+            };
         }
         if in_order {
             self.first.clear();
@@ -245,7 +252,8 @@ impl Search<'_, '_> {
             self.is_too_much = true;
             return false;
         }
-        self.entries.push(Entry::new(&self.entry, key_len));
+        self.entries
+            .push(Entry::new(&self.entry, key_len).with_weight(weight));
         if self.entries.len() > self.wanted.rows.saturating_mul(2) + SPARE_ROWS {
             self.cut();
         }

@@ -6,7 +6,7 @@
 //! so many rows have gone that those behind are used up, more are looked for by an index ([`fill`]).
 //!
 //! Where row-level security rules decide about rows by several queries, or by joins, these are the window's sources ([`source`]): a
-//! row is in it once if one of them gives it. What changes of a source is a change of the table, or of a live join
+//! row is in it once, with the number of times that they give it. What changes of a source is a change of the table, or of a live join
 //! ([`crate::joins`]); a source's key leads to the windows.
 
 mod allowance;
@@ -30,7 +30,7 @@ use rustc_hash::FxHashMap;
 
 use self::allowance::{Allowance, Spent};
 use self::limits::Room;
-use self::of_shape::{Applied, Concerned, OfShape, Scratch};
+use self::of_shape::{Concerned, OfShape, Scratch};
 
 pub use self::limits::WindowLimits;
 pub use self::own::OwnWindow;
@@ -261,8 +261,7 @@ impl Windows {
                 continue;
             };
             let scratch = &mut self.scratch;
-            let applied = Applied { tables, deltas };
-            of_shape.apply(applied, concerned, scratch, (&mut allowance, &mut greedy));
+            of_shape.apply(deltas, concerned, scratch);
             of_shape.fill_touched(tables, scratch, &mut allowance, &mut greedy);
             of_shape.lately.add(allowance.spent - self.rows_looked_at);
             self.rows_looked_at = allowance.spent;

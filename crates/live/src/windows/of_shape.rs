@@ -67,13 +67,6 @@ pub(super) struct OfShape {
     pub lately: RowsLately,
 }
 
-/// The changes of a transaction, and the tables that it has left.
-#[derive(Clone, Copy)]
-pub(super) struct Applied<'a> {
-    pub tables: &'a dyn CurrentTables,
-    pub deltas: &'a DeltaBatch,
-}
-
 /// A shape that a transaction concerns.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Concerned {
@@ -329,22 +322,16 @@ impl OfShape {
 
     /// Brings windows up to date as far as the changes of the table say how; they may be short of rows then. Rows that came are
     /// first, so that as few as possible have to be looked for.
-    pub fn apply(
-        &mut self,
-        applied: Applied<'_>,
-        concerned: &[Concerned],
-        scratch: &mut Scratch,
-        mut may: (&mut Allowance, &mut Vec<Spent>),
-    ) {
+    pub fn apply(&mut self, deltas: &DeltaBatch, concerned: &[Concerned], scratch: &mut Scratch) {
         scratch.touched.clear();
         for kind in [DeltaKind::Insert, DeltaKind::Delete] {
             for of_source in concerned {
                 let Concerned { source, ops, .. } = *of_source;
-                let changed = applied.deltas.ops(ops.0..ops.1).iter();
+                let changed = deltas.ops(ops.0..ops.1).iter();
                 for op in changed.filter(|op| op.kind == kind) {
                     match self.by_source.is_empty() {
-                        true => self.apply_row(kind, applied.deltas.row(op), scratch),
-                        false => self.apply_source(applied, source, op, scratch, &mut may),
+                        true => self.apply_row(kind, deltas.row(op), scratch),
+                        false => self.apply_source(deltas, source, op, scratch),
                     }
                 }
             }
@@ -354,20 +341,18 @@ impl OfShape {
     /// A source gives a row now, or gives it less often than before.
     fn apply_source(
         &mut self,
-        Applied { tables, deltas }: Applied<'_>,
+        deltas: &DeltaBatch,
         source: usize,
         op: &DeltaOp,
         scratch: &mut Scratch,
-        (allowance, greedy): &mut (&mut Allowance, &mut Vec<Spent>),
     ) {
         let (shape, row) = (&*self.shape, deltas.row(op));
-        let is_join = shape.sources[source].join().is_some();
-        let key = match is_join {
-            true => deltas.key(op),
-            false if shape.sources[source].write_key(&shape.layout, row, &mut scratch.key) => {
+        let key = match shape.sources[source].join() {
+            Some(_) => deltas.key(op),
+            None if shape.sources[source].write_key(&shape.layout, row, &mut scratch.key) => {
                 &scratch.key
             }
-            false => return,
+            None => return,
         };
         let Some(numbers) = self.by_source[source].get(key) else {
             return;
@@ -382,49 +367,16 @@ impl OfShape {
                 continue;
             }
             let (extent, changes) = (live.extent, &mut live.changes);
-            let mut too_much = None;
             match op.kind {
                 DeltaKind::Insert => {
                     let make = || Entry::new(&scratch.entry, key_len);
                     let make = || entry.get_or_insert_with(make).clone();
                     live.window.insert(&scratch.entry, make, extent, changes);
                 }
-                DeltaKind::Delete if !live.window.has(&scratch.entry) => continue,
-                // Another source may give it, or another match.
-                DeltaKind::Delete if is_join => {
-                    let mut reading = Reading {
-                        tables,
-                        answers: &mut scratch.answers,
-                        rows_left: allowance.left(),
-                    };
-                    let stays = match is_there(shape, tables, row) {
-                        true => shape.has(&mut reading, &live.asked.key, row),
-                        false => Some(false),
-                    };
-                    let spent = allowance.left() - reading.rows_left;
-                    allowance.spend(spent);
-                    live.rows_read += spent;
-                    let spent = Spent {
-                        rows: live.rows_read,
-                        shape: shape.id,
-                        window: number,
-                    };
-                    match stays {
-                        Some(true) => allowance.note(spent),
-                        Some(false) => {
-                            live.window.remove(&scratch.entry, extent, changes);
-                            allowance.note(spent);
-                        }
-                        None => too_much = Some(spent),
-                    }
-                }
                 DeltaKind::Delete => live.window.remove(&scratch.entry, extent, changes),
             }
             if !std::mem::replace(&mut live.is_touched, true) {
                 scratch.touched.push(number);
-            }
-            if let Some(spent) = too_much {
-                give_up(&mut self.windows, spent, allowance, greedy);
             }
         }
     }
@@ -529,10 +481,4 @@ pub(super) fn give_up(
         }
         greedy.push(failed);
     }
-}
-
-/// Whether the table has this row.
-fn is_there(shape: &WindowShape, tables: &dyn CurrentTables, row: &[u8]) -> bool {
-    let table = tables.current(shape.table.id);
-    table.is_some_and(|table| table.find_equal(row).is_some())
 }

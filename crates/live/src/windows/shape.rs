@@ -123,15 +123,13 @@ impl WindowShape {
         self.order.push_key(&self.layout, row, entry);
     }
 
-    /// Whether a row of the table is one of the window with this key. None: there would be more to look at than may be.
-    pub(super) fn has(&self, reading: &mut Reading<'_>, key: &[u8], row: &[u8]) -> Option<bool> {
+    /// How often its sources give a row of the table to the window with this key. None: there would be more to look at than may be.
+    pub(super) fn weight(&self, reading: &mut Reading<'_>, key: &[u8], row: &[u8]) -> Option<u64> {
         reading.spend(self.sources.len() / SOURCES_PER_ROW)?;
-        for (source, key) in self.sources.iter().zip(self.source_keys(key)) {
-            if source.has(&self.layout, reading, (row, key))? {
-                return Some(true);
-            }
-        }
-        Some(false)
+        let mut sources = self.sources.iter().zip(self.source_keys(key));
+        sources.try_fold(0, |weight, (source, key)| {
+            Some(weight + source.weight(&self.layout, reading, (row, key))?)
+        })
     }
 
     /// The values of the window's own parameters in its key.

@@ -15,7 +15,7 @@ pub(super) enum Source {
         parameters: Vec<ColId>,
         predicate: Option<Predicate>,
     },
-    /// Those that have a match, which depends on these columns.
+    /// Those that have a match, once for each; that depends on these columns.
     Join {
         shape: Arc<JoinShape>,
         decisive: Vec<ColId>,
@@ -83,15 +83,15 @@ impl Source {
         true
     }
 
-    /// Whether it gives a row of the table for a key. None: there would be more to look at than may be.
-    pub fn has(
+    /// How often it gives a row of the table for a key. None: there would be more to look at than may be.
+    pub fn weight(
         &self,
         layout: &RowLayout,
         reading: &mut Reading<'_>,
         (row, key): (&[u8], &[u8]),
-    ) -> Option<bool> {
+    ) -> Option<u64> {
         match self {
-            Source::Join { shape, decisive } => shape.has_match(reading, (row, decisive), key),
+            Source::Join { shape, decisive } => shape.count_matches(reading, (row, decisive), key),
             Source::Rows {
                 parameters,
                 predicate,
@@ -102,10 +102,10 @@ impl Source {
                 });
                 let has_values = values.eq(key);
                 let Some(predicate) = predicate.as_ref().filter(|_| has_values) else {
-                    return Some(has_values);
+                    return Some(u64::from(has_values));
                 };
                 reading.spend_on(predicate, row.len())?;
-                Some(predicate.matches(layout, row))
+                Some(u64::from(predicate.matches(layout, row)))
             }
         }
     }

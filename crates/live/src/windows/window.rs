@@ -1,5 +1,6 @@
 //! The first rows of an order, and what a change of the rows does to those that come out.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// What a row in a window takes beside its bytes.
@@ -50,10 +51,32 @@ impl Extent {
 }
 
 /// A row behind its sort key: the bytes of both sort as the rows do.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug)]
 pub struct Entry {
     bytes: Arc<[u8]>,
     key_len: usize,
+    /// How often the window's sources give it; it is in the window once.
+    weight: u64,
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Entry) -> Ordering {
+        self.bytes.cmp(&other.bytes)
+    }
 }
 
 impl Entry {
@@ -62,7 +85,12 @@ impl Entry {
         Entry {
             bytes: bytes.into(),
             key_len,
+            weight: 1,
         }
+    }
+
+    pub fn with_weight(self, weight: u64) -> Entry {
+        Entry { weight, ..self }
     }
 
     pub fn row(&self) -> &[u8] {
@@ -156,13 +184,8 @@ impl Window {
         self.entries.binary_search_by(compare)
     }
 
-    /// Whether a row is known to be there.
-    pub fn has(&self, entry: &[u8]) -> bool {
-        self.place(entry).is_ok()
-    }
-
-    /// A row came, of which this is a sort key with the row behind it. `make` gives the entry that is kept, which other windows may
-    /// share.
+    /// A source gives a row once more, of which this is a sort key with the row behind it. `make` gives the entry that is kept if it
+    /// is a new one, and whose bytes other windows may share.
     pub fn insert(
         &mut self,
         entry: &[u8],
@@ -170,8 +193,12 @@ impl Window {
         extent: Extent,
         changes: &mut Changes,
     ) {
-        let Err(place) = self.place(entry) else {
-            return;
+        let place = match self.place(entry) {
+            Ok(place) => {
+                self.entries[place].weight += 1;
+                return;
+            }
+            Err(place) => place,
         };
         let entry = make();
         self.bytes += entry.memory_bytes();
@@ -195,11 +222,16 @@ impl Window {
         }
     }
 
-    /// A row went.
+    /// A source gives a row once less.
     pub fn remove(&mut self, entry: &[u8], extent: Extent, changes: &mut Changes) {
         let Ok(place) = self.place(entry) else {
             return;
         };
+        let weight = &mut self.entries[place].weight;
+        *weight = weight.saturating_sub(1);
+        if *weight > 0 {
+            return;
+        }
         let is_shown = place < extent.end && extent.start < extent.end;
         if is_shown {
             if let Some(entry) = self.entries.get(place.max(extent.start)) {
