@@ -22,9 +22,9 @@ fn claims_of(token: &str) -> Result<serde_json::Value> {
 }
 
 fn unusable(why: &str) -> Error {
-    Error::coded(
+    coded!(
         "LC0606",
-        format!("the stored token is not usable: {why}. `spacetime logout` forgets it; then log in again."),
+        "the stored token is not usable: {why}. `spacetime logout` forgets it; then log in again."
     )
 }
 

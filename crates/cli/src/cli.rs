@@ -188,7 +188,7 @@ fn in_runtime(command: impl Future<Output = Result<()>>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|e| Error::caused("LC0620", "cannot start the asynchronous runtime", e))?;
+        .map_err(caused!("LC0620", "cannot start the asynchronous runtime"))?;
     let outcome = runtime.block_on(command);
     // A question that nobody has answered must not keep a command that was told to stop.
     runtime.shutdown_background();

@@ -119,10 +119,7 @@ impl Config {
     }
 
     fn wrong_type(&self, key: &str, want: &str) -> Error {
-        Error::coded(
-            "LC0605",
-            format!("{}: `{key}` must be {want}", self.path.display()),
-        )
+        coded!("LC0605", "{}: `{key}` must be {want}", self.path.display())
     }
 
     /// A wrongly typed value is an error that names the key.
@@ -287,13 +284,11 @@ impl Config {
         let by_nickname = servers.iter().find(|s| s.nickname.as_deref() == Some(name));
         by_nickname.or_else(|| servers.iter().find(|s| s.host == name)).cloned().ok_or_else(|| {
             let known: Vec<_> = servers.iter().map(ServerConfig::nick_or_host).collect();
-            Error::coded(
+            coded!(
                 "LC0603",
-                format!(
-                    "No such saved server configuration: {name}\nSaved servers: {}. Add this one with \
-                     `spacetime server add --url <url> {name}`, or give a URL.",
-                    if known.is_empty() { "none".to_owned() } else { known.join(", ") }
-                ),
+                "No such saved server configuration: {name}\nSaved servers: {}. Add this one with `spacetime server add --url \
+                 <url> {name}`, or give a URL.",
+                if known.is_empty() { "none".to_owned() } else { known.join(", ") },
             )
         })
     }
@@ -305,7 +300,7 @@ impl Config {
             Some(name) => Ok(self.find_server(name)?.url()),
             None => match self.default_server() {
                 Some(name) => Ok(self.find_server(name)?.url()),
-                None => Err(Error::coded(
+                None => Err(coded!(
                     "LC0604",
                     "No default server. Choose one with `spacetime server set-default <name>`, or name one with --server.",
                 )),

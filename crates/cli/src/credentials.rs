@@ -12,7 +12,7 @@ pub use web::web_login;
 use crate::address::{is_loopback, origin, ACCOUNT_HOST};
 use crate::claims::identity_of;
 use crate::config::Config;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::http::{self, Client};
 use crate::output::{remark, Stream};
 use crate::prompt;
@@ -79,5 +79,5 @@ pub async fn direct_login(url: &str) -> Result<String> {
         .get("token")
         .and_then(|v| v.as_str())
         .map(str::to_owned)
-        .ok_or_else(|| Error::coded("LC0616", "the server's new identity has no token"))
+        .ok_or_else(|| coded!("LC0616", "the server's new identity has no token"))
 }

@@ -29,20 +29,18 @@ pub fn of_program(path: &Path, host_type: HostType) -> Result<ModuleDef> {
         .stdin(Stdio::null())
         .stderr(Stdio::piped())
         .output()
-        .map_err(|e| {
-            Error::caused(
-                "LC0633",
-                "cannot run the program that reads a module's schema",
-                e,
-            )
-        })?;
+        .map_err(caused!(
+            "LC0633",
+            "cannot run the program that reads a module's schema"
+        ))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let said = said.trim().trim_start_matches("Error: ");
-        return Err(Error::coded(
+        bail!(
             "LC0633",
-            format!("the schema of {} cannot be read: {said}", path.display()),
-        ));
+            "the schema of {} cannot be read: {said}",
+            path.display()
+        );
     }
     parse(
         &String::from_utf8_lossy(&output.stdout),
@@ -58,12 +56,9 @@ pub fn parse(text: &str, place: &str) -> Result<ModuleDef> {
                 .or_else(|_| RawModuleDef::from_schema_json(RawVersion::V9, text))
                 .map_err(|_| error)
         })
-        .map_err(|e| Error::caused("LC0633", format!("{place} holds no module definition"), e))?;
-    ModuleDef::validate(raw).map_err(|e| {
-        Error::caused(
-            "LC0633",
-            format!("the module definition of {place} is not valid"),
-            e,
-        )
-    })
+        .map_err(caused!("LC0633", "{place} holds no module definition"))?;
+    ModuleDef::validate(raw).map_err(caused!(
+        "LC0633",
+        "the module definition of {place} is not valid"
+    ))
 }

@@ -3,6 +3,25 @@
 use std::error::Error as StdError;
 use std::path::Path;
 
+/// An error of ours: its code, and its message as `format!` takes it.
+macro_rules! coded {
+    ($code:literal, $($message:tt)+) => {
+        $crate::error::Error::coded($code, format!($($message)+))
+    };
+}
+
+/// Returns such an error.
+macro_rules! bail {
+    ($($error:tt)+) => { return Err(coded!($($error)+)) };
+}
+
+/// Makes such an error of its cause, for `map_err`.
+macro_rules! caused {
+    ($code:literal, $($message:tt)+) => {
+        |cause| $crate::error::Error::caused($code, format!($($message)+), cause)
+    };
+}
+
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -59,7 +59,7 @@ impl Client {
         }
         let http = http
             .build()
-            .map_err(|e| Error::caused("LC0602", "cannot set up an HTTP client", e))?;
+            .map_err(caused!("LC0602", "cannot set up an HTTP client"))?;
         Ok(Self { http, base, token })
     }
 
@@ -114,13 +114,11 @@ impl Client {
     pub fn unreachable(&self, error: reqwest::Error) -> Error {
         let source = std::error::Error::source(&error);
         if let Some(Elsewhere(target)) = source.and_then(|e| e.downcast_ref()) {
-            return Error::coded(
+            return coded!(
                 "LC0862",
-                format!(
-                    "the server at {} sends you to {target}, which does not get the login for {0}. If that is where the \
-                     server is, name it with --server {target}.",
-                    self.base
-                ),
+                "the server at {} sends you to {target}, which does not get the login for {0}. If that is where the server is, \
+                 name it with --server {target}.",
+                self.base,
             );
         }
         let advice = if is_local(&self.base) {
@@ -149,22 +147,18 @@ impl Client {
         let path = format!("/v1/database/{}/identity", encode(name_or_identity));
         let response = self.send(self.anonymous().get(&path)).await?;
         if response.status() == StatusCode::NOT_FOUND {
-            return Err(Error::coded(
+            bail!(
                 "LC0609",
-                format!(
-                    "failed to find database `{name_or_identity}`.\n`spacetime list` shows your databases on this server ({}).",
-                    self.base
-                ),
-            ));
+                "failed to find database `{name_or_identity}`.\n`spacetime list` shows your databases on this server ({}).",
+                self.base,
+            );
         }
         let text = success_text(response).await?;
         Identity::from_hex(text.trim()).map_err(|_| {
-            Error::coded(
+            coded!(
                 "LC0616",
-                format!(
-                    "the server answered `{}` where an identity belongs",
-                    shown(&text)
-                ),
+                "the server answered `{}` where an identity belongs",
+                shown(&text)
             )
         })
     }
@@ -188,9 +182,9 @@ fn within(base: String) -> Policy {
 }
 
 fn bad_url(base: &str, why: &str) -> Error {
-    Error::coded(
+    coded!(
         "LC0627",
-        format!("`{base}` is not the URL of a server: {why}. It looks like http://127.0.0.1:3000."),
+        "`{base}` is not the URL of a server: {why}. It looks like http://127.0.0.1:3000."
     )
 }
 
@@ -249,10 +243,7 @@ pub async fn json_text(response: Response) -> Result<String> {
         return Ok(text);
     }
     if status.is_success() {
-        return Err(Error::coded(
-            "LC0616",
-            format!("{status} was success but did not have content-type application/json. Is this a SpacetimeDB-compatible server?"),
-        ));
+        bail!("LC0616", "{status} was success but did not have content-type application/json. Is this a SpacetimeDB-compatible server?");
     }
     Err(refusal(status, &text))
 }
@@ -282,13 +273,11 @@ pub async fn short_body(mut response: Response, bytes_max: usize) -> Option<Vec<
 
 /// Parses the JSON of an answer into `serde_json`'s form: for small answers whose numbers are small.
 pub fn parse_json(text: &str) -> Result<serde_json::Value> {
-    serde_json::from_str(text).map_err(|e| {
-        Error::caused(
-            "LC0616",
-            format!("the server's answer is not JSON: `{}`", shown(text)),
-            e,
-        )
-    })
+    serde_json::from_str(text).map_err(caused!(
+        "LC0616",
+        "the server's answer is not JSON: `{}`",
+        shown(text)
+    ))
 }
 
 /// What a refusal means for the user.
@@ -296,22 +285,18 @@ pub fn refusal(status: StatusCode, body: &str) -> Error {
     let body = body.trim();
     match status {
         // Modules, locks and the server's configuration refuse too, and say why themselves.
-        StatusCode::FORBIDDEN if body.is_empty() || body.contains("is not authorized") => Error::coded(
+        StatusCode::FORBIDDEN if body.is_empty() || body.contains("is not authorized") => coded!(
             "LC0615",
-            format!(
-                "{}\n`spacetime login show` says who you are; `spacetime list` shows what is yours. A login is for one address: \
-                 if this server had another one before, `spacetime server list` may have it.",
-                or_status(body, status)
-            ),
+            "{}\n`spacetime login show` says who you are; `spacetime list` shows what is yours. A login is for one address: if \
+             this server had another one before, `spacetime server list` may have it.",
+            or_status(body, status),
         ),
         StatusCode::FORBIDDEN if error_code(body).is_none() => Error::coded("LC0615", body),
-        StatusCode::UNAUTHORIZED => Error::coded(
+        StatusCode::UNAUTHORIZED => coded!(
             "LC0614",
-            format!(
-                "{}\nThe server does not accept your login. `spacetime logout`, then try again, or log in with \
-                 `spacetime login --server-issued-login <server>`.",
-                or_status(body, status)
-            ),
+            "{}\nThe server does not accept your login. `spacetime logout`, then try again, or log in with `spacetime login \
+             --server-issued-login <server>`.",
+            or_status(body, status),
         ),
         _ => Error::plain(or_status(body, status)),
     }

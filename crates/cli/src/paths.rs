@@ -92,7 +92,7 @@ fn if_there<T>(path: &Path, read: std::io::Result<T>) -> Result<Option<T>> {
 pub fn this_program() -> Result<PathBuf> {
     std::env::current_exe()
         .and_then(std::fs::canonicalize)
-        .map_err(|e| Error::caused("LC0620", "cannot find out where this program is", e))
+        .map_err(caused!("LC0620", "cannot find out where this program is"))
 }
 
 /// A program in the directory of this one (07 §1): never one that happens to be in the PATH.
@@ -101,12 +101,10 @@ pub fn beside_this_program(name: &str) -> Result<PathBuf> {
     if program.is_file() {
         Ok(program)
     } else {
-        Err(Error::coded(
+        Err(coded!(
             "LC0620",
-            format!(
-                "{} is missing: the server program belongs beside `spacetime`. Install both.",
-                program.display()
-            ),
+            "{} is missing: the server program belongs beside `spacetime`. Install both.",
+            program.display()
         ))
     }
 }

@@ -317,7 +317,7 @@ impl Project {
     fn bad(&self, at: &[Step], message: impl std::fmt::Display) -> Error {
         let place = self.layers.iter().rev().find_map(|layer| layer.place(at));
         let place = place.unwrap_or_else(|| self.directory.join(FILE).display().to_string());
-        Error::coded("LC0607", format!("{place}: {message}"))
+        coded!("LC0607", "{place}: {message}")
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, IsTerminal};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::output::{remark, remark_text};
 
 /// Asks on stderr, since a question is no result, and reads the answer from stdin; anything but `y` or `yes` is no. With `yes` set
@@ -28,7 +28,7 @@ pub async fn in_background<T: Send + 'static>(
 ) -> Result<T> {
     tokio::task::spawn_blocking(ask)
         .await
-        .map_err(|e| Error::caused("LC0620", "asking broke off", e))
+        .map_err(caused!("LC0620", "asking broke off"))
 }
 
 /// True if there is somebody to ask.

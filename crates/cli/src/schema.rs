@@ -9,7 +9,7 @@ use lightcone_schema::raw::{
 use lightcone_types::{AlgebraicType, Identity, ProductType, TypeRef, Typespace};
 use strsim::levenshtein;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::http::{self, Client};
 
 /// The definition of a running module, as the server tells it.
@@ -53,13 +53,10 @@ impl Schema {
     }
 
     pub fn parse(version: RawVersion, json: String) -> Result<Self> {
-        let raw = RawModuleDef::from_schema_json(version, &json).map_err(|e| {
-            Error::caused(
-                "LC0616",
-                "the server's description of the module is not one this program can read",
-                e,
-            )
-        })?;
+        let raw = RawModuleDef::from_schema_json(version, &json).map_err(caused!(
+            "LC0616",
+            "the server's description of the module is not one this program can read",
+        ))?;
         let mut schema = match raw {
             RawModuleDef::V10(raw) => {
                 let mut schema = Self::default();

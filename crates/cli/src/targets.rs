@@ -91,12 +91,11 @@ pub enum Rest {
 
 fn ambiguous(known: &[Database], first: &str) -> Error {
     let names: Vec<&str> = known.iter().map(|d| d.name.as_str()).collect();
-    Error::coded(
+    coded!(
         "LC0608",
-        format!(
-            "Multiple databases found in config: {}. Please specify which database to use, or pass --no-config to use '{first}' directly.",
-            names.join(", ")
-        ),
+        "Multiple databases found in config: {}. Please specify which database to use, or pass --no-config to use '{first}' \
+         directly.",
+        names.join(", "),
     )
 }
 

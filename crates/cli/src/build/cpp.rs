@@ -88,12 +88,10 @@ fn require(program: &str, module: &Path) -> Result<()> {
     if found {
         return Ok(());
     }
-    Err(Error::coded(
+    Err(coded!(
         "LC0611",
-        format!(
-            "the C++ module needs `{program}`, which is not in the PATH. {}",
-            packages(module)
-        ),
+        "the C++ module needs `{program}`, which is not in the PATH. {}",
+        packages(module)
     ))
 }
 
@@ -106,7 +104,7 @@ fn run(command: &mut Command, directory: &Path) -> Result<()> {
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
         .output()
-        .map_err(|e| Error::caused("LC0611", format!("cannot run {name}"), e))?;
+        .map_err(caused!("LC0611", "cannot run {name}"))?;
     if output.status.success() {
         return Ok(());
     }

@@ -12,7 +12,7 @@ mod wasm;
 
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::output::{remark, result};
 use crate::paths::absolute;
 
@@ -70,13 +70,11 @@ pub fn default_module_path() -> Result<PathBuf> {
 
 pub fn build(directory: &Path, options: &Options) -> Result<Built> {
     if !directory.is_dir() {
-        return Err(Error::coded(
+        bail!(
             "LC0610",
-            format!(
-                "{} is not a directory. Point --module-path at the module.",
-                directory.display()
-            ),
-        ));
+            "{} is not a directory. Point --module-path at the module.",
+            directory.display()
+        );
     }
     match language(directory) {
         Some(Language::Rust) => rust::build(directory, options),
@@ -89,13 +87,11 @@ pub fn build(directory: &Path, options: &Options) -> Result<Built> {
                 Some(_) => format!(" There is one in {}.", below.display()),
                 None => String::new(),
             };
-            Err(Error::coded(
+            Err(coded!(
                 "LC0610",
-                format!(
-                    "Could not detect the language of the module. {} holds none of Cargo.toml (Rust), *.csproj (C#), package.json \
-                     (TypeScript), CMakeLists.txt (C++). Point --module-path at the module.{hint}",
-                    absolute(directory).display()
-                ),
+                "Could not detect the language of the module. {} holds none of Cargo.toml (Rust), *.csproj (C#), package.json \
+                 (TypeScript), CMakeLists.txt (C++). Point --module-path at the module.{hint}",
+                absolute(directory).display(),
             ))
         }
     }

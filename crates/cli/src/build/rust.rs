@@ -45,12 +45,10 @@ fn lint(directory: &Path, lint_dir: &str) -> Result<()> {
     if hits.is_empty() {
         return Ok(());
     }
-    Err(Error::coded(
+    Err(coded!(
         "LC0612",
-        format!(
-            "A module has no terminal to print on. Use `log::info!` and its relatives, and read them with `spacetime logs`:\n{}",
-            hits.join("\n")
-        ),
+        "A module has no terminal to print on. Use `log::info!` and its relatives, and read them with `spacetime logs`:\n{}",
+        hits.join("\n"),
     ))
 }
 
@@ -130,7 +128,7 @@ fn cargo_build(directory: &Path, options: &Options) -> Result<PathBuf> {
         return Err(Error::coded("LC0613", why));
     }
     artifact.filter(|path| path.extension().is_some_and(|e| e == "wasm")).ok_or_else(|| {
-        Error::coded("LC0613", "cargo built no WebAssembly file. The module's Cargo.toml needs: [lib] crate-type = [\"cdylib\"]")
+        coded!("LC0613", "cargo built no WebAssembly file. The module's Cargo.toml needs: [lib] crate-type = [\"cdylib\"]")
     })
 }
 
@@ -188,7 +186,7 @@ fn plain_text_of(said: &serde_json::Value) -> String {
 /// Refuses what no host of modules can run.
 fn check(directory: &Path, path: &Path, options: &Options) -> Result<()> {
     let bytes = std::fs::read(path).map_err(|e| Error::file("read", path, e))?;
-    let bad = |why: String| Error::coded("LC0613", format!("{}: {why}", path.display()));
+    let bad = |why: String| coded!("LC0613", "{}: {why}", path.display());
     let names = wasm::names(&bytes).ok_or_else(|| bad("this is no WebAssembly module".into()))?;
     let imports = names.imports.iter();
     let imports = imports.flat_map(|(module, field)| [module, field]);

@@ -21,13 +21,11 @@ pub fn build(directory: &Path, options: &Options) -> Result<Built> {
 pub fn bundle(directory: &Path, options: &Options) -> Result<Built> {
     let entry = directory.join("src/index.ts");
     if !entry.is_file() {
-        return Err(Error::coded(
+        bail!(
             "LC0635",
-            format!(
-                "{} does not exist; a TypeScript module starts there.",
-                entry.display()
-            ),
-        ));
+            "{} does not exist; a TypeScript module starts there.",
+            entry.display()
+        );
     }
     let bundled = run_bundler(directory, options)?;
     imports::check(&bundled.imports, &bundled.exports)?;
@@ -68,7 +66,7 @@ fn check_types(directory: &Path) -> Result<()> {
         .stdin(Stdio::null())
         .stdout(output::of_children())
         .status()
-        .map_err(|e| Error::caused("LC0635", format!("cannot run {}", tsc.display()), e))?;
+        .map_err(caused!("LC0635", "cannot run {}", tsc.display()))?;
     if status.success() {
         return Ok(());
     }

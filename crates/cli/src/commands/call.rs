@@ -155,7 +155,7 @@ fn failure(status: StatusCode, body: &str, function: &Function) -> Error {
         );
         return Error::coded("LC0618", text);
     }
-    Error::plain(format!("Response text: {body}"))
+    plain!("Response text: {body}")
 }
 
 #[cfg(test)]

@@ -120,10 +120,7 @@ async fn list(context: &mut Context, of: OneDatabase) -> Result<()> {
 
 fn parse(text: &str) -> Result<String> {
     let identity = Identity::parse_text(text).map_err(|_| {
-        Error::coded(
-            "LC0875",
-            format!("`{text}` is not an identity: 64 hexadecimal digits, as `spacetime login show` prints them"),
-        )
+        coded!("LC0875", "`{text}` is not an identity: 64 hexadecimal digits, as `spacetime login show` prints them")
     })?;
     Ok(identity.to_hex())
 }

@@ -38,8 +38,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let auth = Auth::new(args.anonymous, args.common.yes);
     let (client, identity) = context.reach(&database, auth).await?;
     let schema = Schema::fetch(&client, &identity).await?;
-    let root = parse(&schema.json)
-        .map_err(|e| Error::caused("LC0616", "the server's description is not JSON", e))?;
+    let root =
+        parse(&schema.json).map_err(caused!("LC0616", "the server's description is not JSON"))?;
     match entity {
         None => result!("{}", pretty(&root)),
         Some((kind, name)) => match find(&root, kind, name) {

@@ -13,7 +13,7 @@ mod server;
 use std::path::Path;
 
 use self::report::{Report, State};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::output::{print_json, result, result_text, FormatOption};
 use crate::paths::Paths;
 use crate::project::Project;
@@ -77,9 +77,9 @@ fn finish(report: &Report, output: FormatOption) -> Result<()> {
     }
     match errors {
         0 => Ok(()),
-        _ => Err(Error::coded(
+        _ => Err(coded!(
             "LC0880",
-            "something is wrong here. What to do stands beside each error above.",
+            "something is wrong here. What to do stands beside each error above."
         )),
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use lightcone_codegen as codegen;
 
 use super::Context;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::output::{remark, result};
 use crate::project::Project;
 use job::unsupported_language;
@@ -74,8 +74,10 @@ fn write_bindings(job: &Job, def: &lightcone_schema::ModuleDef) -> Result<()> {
         cli_version: crate::COMPATIBLE_VERSION.to_owned(),
         commit: crate::COMMIT.to_owned(),
     };
-    let bindings = codegen::generate(def, &options)
-        .map_err(|e| Error::caused("LC0634", "no bindings can be generated for this module", e))?;
+    let bindings = codegen::generate(def, &options).map_err(caused!(
+        "LC0634",
+        "no bindings can be generated for this module"
+    ))?;
     if !bindings.skipped_tables.is_empty() {
         remark!(
             "Skipping private tables during codegen: {}.",

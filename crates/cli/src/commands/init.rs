@@ -146,10 +146,10 @@ fn decide(context: &Context, args: Args, interactive: bool) -> Result<Plan> {
         None => return Err(missing("the name of the project")),
     };
     if kebab(&name).is_empty() {
-        return Err(Error::coded(
+        bail!(
             "LC0637",
-            format!("`{name}` cannot be the name of a project: it has no letter and no digit"),
-        ));
+            "`{name}` cannot be the name of a project: it has no letter and no digit"
+        );
     }
     // Somebody who is asked sees another path; a script would not.
     let default_path = match interactive {
@@ -250,12 +250,10 @@ fn source(wanted: Option<&str>, lang: Option<Lang>) -> Result<Source> {
     match (is_url, is_repository) {
         (true, _) => Ok(Source::Git(name.to_owned())),
         (false, true) => Ok(Source::Git(format!("https://github.com/{name}"))),
-        (false, false) => Err(Error::coded(
+        (false, false) => Err(coded!(
             "LC0637",
-            format!(
-                "There is no template `{name}`.\n{}",
-                template::list().trim_end()
-            ),
+            "There is no template `{name}`.\n{}",
+            template::list().trim_end()
         )),
     }
 }
@@ -283,12 +281,10 @@ fn check_empty(directory: &Path) -> Result<()> {
     if entries_if_there(directory)?.is_none_or(|mut entries| entries.next().is_none()) {
         return Ok(());
     }
-    Err(Error::coded(
+    Err(coded!(
         "LC0637",
-        format!(
-            "{} is not empty. Name another place with --project-path.",
-            directory.display()
-        ),
+        "{} is not empty. Name another place with --project-path.",
+        directory.display()
     ))
 }
 

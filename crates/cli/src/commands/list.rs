@@ -4,7 +4,7 @@ use serde_json::{json, Value};
 
 use super::{Auth, Context};
 use crate::claims::identity_of;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::http::{self, Client};
 use crate::output::{print_json, result_text, FormatOption};
 use crate::table;
@@ -137,12 +137,10 @@ async fn answer(client: &Client, path: &str) -> Result<Value> {
 fn texts(answer: &Value, member: &str) -> Result<Vec<String>> {
     let list = answer[member].as_array().ok_or_else(|| {
         let answer = answer.to_string();
-        Error::coded(
+        coded!(
             "LC0616",
-            format!(
-                "the server's answer has no list `{member}`: {}",
-                http::shown(&answer)
-            ),
+            "the server's answer has no list `{member}`: {}",
+            http::shown(&answer)
         )
     })?;
     let texts = list.iter().filter_map(Value::as_str);

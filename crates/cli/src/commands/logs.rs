@@ -155,12 +155,7 @@ const HOST: &str = "__spacetimedb__";
 
 impl Record {
     fn parse(text: &str) -> Result<Self> {
-        let bad = |why: &str| {
-            Error::coded(
-                "LC0616",
-                format!("a log record {why}: {}", http::shown(text)),
-            )
-        };
+        let bad = |why: &str| coded!("LC0616", "a log record {why}: {}", http::shown(text));
         let node = parse(text).map_err(|_| bad("is not JSON"))?;
         let member = |name: &str| node.get(name).and_then(Node::as_str).map(str::to_owned);
         let level_text = member("level").ok_or_else(|| bad("has no level"))?;

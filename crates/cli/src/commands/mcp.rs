@@ -11,7 +11,7 @@ use std::io::{BufRead, Read};
 use serde_json::{json, Map, Value};
 
 use super::Context;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::http::Client;
 use crate::output::result;
 use crate::{credentials, prompt, targets};
@@ -94,13 +94,11 @@ async fn with_saved_login(context: &mut Context, client: Client) -> Result<Clien
         return Ok(client);
     }
     if !is_safe {
-        return Err(Error::coded(
+        bail!(
             "LC0861",
-            format!(
-                "your login is not sent to {url}, because the connection is not encrypted. Use https, agree with \
-                 --allow-insecure, or go without it: --anonymous."
-            ),
-        ));
+            "your login is not sent to {url}, because the connection is not encrypted. Use https, agree with --allow-insecure, \
+             or go without it: --anonymous.",
+        );
     }
     let token = credentials::find(&mut context.config, &client).await?;
     Ok(match token {
@@ -110,7 +108,7 @@ async fn with_saved_login(context: &mut Context, client: Client) -> Result<Clien
 }
 
 async fn serve(context: &mut Context, tools: &mut Tools) -> Result<()> {
-    let cannot = |e| Error::caused("LC0619", "cannot read from stdin", e);
+    let cannot = caused!("LC0619", "cannot read from stdin");
     loop {
         let line = prompt::in_background(|| read_line(&mut std::io::stdin().lock())).await?;
         let reply = match line.map_err(cannot)? {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::publish::backfill::progress_line;
 use super::{Context, OneDatabase};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::http;
 use crate::output::result;
 
@@ -54,10 +54,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
             let response = client.send(client.request(Method::DELETE, &path)).await?;
             if response.status() == StatusCode::CONFLICT {
                 let why = http::body_text(response).await?;
-                return Err(Error::coded(
-                    "LC0885",
-                    format!("nothing of `{name}` was cancelled: {why}"),
-                ));
+                bail!("LC0885", "nothing of `{name}` was cancelled: {why}");
             }
             http::success_text(response).await?;
             result!("The migration of {name} is cancelled: its database is as before in a moment, and its publisher is told so.");

@@ -30,7 +30,7 @@ use lightcone_types::Identity;
 use crate::address::origin;
 use crate::config::Config;
 use crate::credentials::{self, WhenMissing};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::http::Client;
 use crate::output::remark;
 use crate::paths::Paths;
@@ -128,13 +128,11 @@ impl Context {
         } else {
             remark!("The connection to {url} {WHAT}.");
             if !prompt::confirm("Do you want to send it?", false) {
-                return Err(Error::coded(
+                bail!(
                     "LC0861",
-                    format!(
-                        "your login was not sent to {url}, because the connection is not encrypted. Use https, or agree with \
-                         --allow-insecure; `spacetime server edit <server> --allow-insecure` agrees for good."
-                    ),
-                ));
+                    "your login was not sent to {url}, because the connection is not encrypted. Use https, or agree with \
+                     --allow-insecure; `spacetime server edit <server> --allow-insecure` agrees for good.",
+                );
             }
         }
         self.agreed_to_http.push(origin);

@@ -224,9 +224,9 @@ fn one_module_option_one_target(args: &Args, targets: Vec<Target>) -> Result<Vec
         ("--dotnet-version", args.dotnet_version.is_some()),
     ];
     match given.iter().find(|(_, is_given)| *is_given) {
-        Some((option, _)) if targets.len() > 1 => Err(Error::coded(
+        Some((option, _)) if targets.len() > 1 => Err(coded!(
             "LC0608",
-            format!("{option} cannot be used for several databases at once. Name the one you mean, or pass --no-config."),
+            "{option} cannot be used for several databases at once. Name the one you mean, or pass --no-config.",
         )),
         _ => Ok(targets),
     }

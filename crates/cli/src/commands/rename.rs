@@ -71,32 +71,26 @@ fn explain(text: &str, identity: &str) -> Option<Error> {
     let answer: Value = serde_json::from_str(text).ok()?;
     let domain = |answer: &Value| answer["domain"].as_str().unwrap_or("that name").to_owned();
     if answer.get("NotYourDatabase").is_some() {
-        return Some(Error::coded(
-            "LC0615",
-            format!("You cannot rename {identity}: it is not yours. `spacetime login show` says who you are."),
-        ));
+        return Some(coded!("LC0615", "You cannot rename {identity}: it is not yours. `spacetime login show` says who you are."));
     }
     if let Some(denied) = answer.get("PermissionDenied") {
         let domain = domain(denied);
-        return Some(Error::coded(
+        return Some(coded!(
             "LC0626",
-            format!("The name {domain} belongs to someone else. Choose another one."),
+            "The name {domain} belongs to someone else. Choose another one."
         ));
     }
     if let Some(denied) = answer.get("PermissionDeniedOnAny") {
-        return Some(Error::coded(
+        return Some(coded!(
             "LC0626",
-            format!(
-                "Some of these names belong to someone else: {}",
-                denied["domains"]
-            ),
+            "Some of these names belong to someone else: {}",
+            denied["domains"]
         ));
     }
     if let Some(other) = answer.get("OtherError").and_then(Value::as_str) {
         return Some(Error::coded("LC0626", other));
     }
-    (answer == "DatabaseNotFound")
-        .then(|| Error::coded("LC0609", format!("There is no database {identity}.")))
+    (answer == "DatabaseNotFound").then(|| coded!("LC0609", "There is no database {identity}."))
 }
 
 #[cfg(test)]

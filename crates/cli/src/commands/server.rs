@@ -155,9 +155,9 @@ fn as_json(server: &ServerConfig, is_default: bool) -> Value {
 /// Splits `http://host[:port]/` into protocol and host.
 fn split_url(url: &str) -> Result<(&str, &str)> {
     let bad = |why: &str| {
-        Error::coded(
+        coded!(
             "LC0627",
-            format!("`{url}` {why}, for example http://127.0.0.1:3000."),
+            "`{url}` {why}, for example http://127.0.0.1:3000."
         )
     };
     let (protocol, host) = url
@@ -178,29 +178,21 @@ fn check_nickname(name: &str) -> Result<()> {
     let is_odd = |c: char| c.is_whitespace() || c.is_control() || c == '/';
     match name.is_empty() || name.contains(is_odd) {
         false => Ok(()),
-        true => Err(Error::coded(
-            "LC0627",
-            format!("`{name}` cannot be a nickname: one has at least one character, and neither spaces nor `/`."),
-        )),
+        true => Err(coded!("LC0627", "`{name}` cannot be a nickname: one has at least one character, and neither spaces nor `/`.")),
     }
 }
 
 fn check_free(config: &Config, host: Option<&str>, nickname: Option<&str>) -> Result<()> {
     for server in config.servers() {
         if let Some(host) = host.filter(|h| server.host == **h) {
-            return Err(Error::coded(
+            bail!(
                 "LC0627",
-                format!(
-                    "A server with the host {host} is saved already, as `{}`. `spacetime server edit` changes it.",
-                    server.nick_or_host()
-                ),
-            ));
+                "A server with the host {host} is saved already, as `{}`. `spacetime server edit` changes it.",
+                server.nick_or_host(),
+            );
         }
         if let Some(name) = nickname.filter(|n| server.nickname.as_deref() == Some(*n)) {
-            return Err(Error::coded(
-                "LC0627",
-                format!("The nickname `{name}` is taken by {}. Choose another, or `spacetime server edit {name}`.", server.url()),
-            ));
+            bail!("LC0627", "The nickname `{name}` is taken by {}. Choose another, or `spacetime server edit {name}`.", server.url());
         }
     }
     Ok(())
@@ -213,13 +205,10 @@ async fn fetch_key(url: &str) -> Result<String> {
         Ok(response) => http::success_text(response).await,
         Err(error) => Err(error),
     };
-    key.map_err(|e| {
-        Error::caused(
-            "LC0628",
-            format!("cannot fetch the public key of {url}. If the server is not up yet, add --no-fingerprint."),
-            e,
-        )
-    })
+    key.map_err(caused!(
+        "LC0628",
+        "cannot fetch the public key of {url}. If the server is not up yet, add --no-fingerprint."
+    ))
 }
 
 fn new_server(url: &str, name: &str, allow_insecure: bool) -> Result<ServerConfig> {
@@ -298,10 +287,7 @@ fn check_unchanged(now: &Config, server: &ServerConfig) -> Result<()> {
         return Ok(());
     }
     let name = server.nick_or_host();
-    Err(Error::coded(
-        "LC0627",
-        format!("another command has changed `{name}` in the meantime, and this one has changed nothing. Run it again."),
-    ))
+    Err(coded!("LC0627", "another command has changed `{name}` in the meantime, and this one has changed nothing. Run it again."))
 }
 
 async fn fingerprint(context: &mut Context, name: &str, yes: bool) -> Result<()> {
@@ -431,13 +417,11 @@ fn clear(data_dir: &std::path::Path, yes: bool) -> Result<()> {
     }
     check_is_data(data_dir)?;
     if data_dir.join("spacetime.pid").exists() && is_locked(&data_dir.join("spacetime.pid")) {
-        return Err(Error::coded(
+        bail!(
             "LC0630",
-            format!(
-                "A server is running on {}. Stop it first.",
-                data_dir.display()
-            ),
-        ));
+            "A server is running on {}. Stop it first.",
+            data_dir.display()
+        );
     }
     if !prompt::confirm(
         "Are you sure you want to delete all data from the local database?",
@@ -461,12 +445,10 @@ fn check_is_data(directory: &std::path::Path) -> Result<()> {
         std::fs::read_dir(directory).map_err(|e| Error::file("read", directory, e))?;
     match is_of_server || entries.next().is_none() {
         true => Ok(()),
-        false => Err(Error::coded(
+        false => Err(coded!(
             "LC0881",
-            format!(
-                "{} was not deleted: it is not the data directory of a server. Name one with --data-dir, or delete it yourself.",
-                directory.display()
-            ),
+            "{} was not deleted: it is not the data directory of a server. Name one with --data-dir, or delete it yourself.",
+            directory.display(),
         )),
     }
 }

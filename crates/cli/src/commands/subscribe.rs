@@ -8,7 +8,7 @@ mod v3;
 use std::time::Duration;
 
 use super::{Auth, Common, Context};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::output::{remark, result};
 use crate::schema::Schema;
 use crate::targets::Rest;
@@ -73,27 +73,22 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let _ = tokio::time::timeout(Duration::from_millis(500), socket.close()).await;
     match (end, args.num_updates) {
         (WatchEnd::Enough, _) => Ok(()),
-        (WatchEnd::Closed | WatchEnd::Timeout(_), None) if !watch.is_applied => Err(Error::coded(
+        (WatchEnd::Closed | WatchEnd::Timeout(_), None) if !watch.is_applied => Err(coded!(
             "LC0865",
-            format!(
-                "the server at {} ended the connection, or let the time pass, before it had answered the subscription. \
-                 `spacetime logs` may say why.",
-                client.base()
-            ),
+            "the server at {} ended the connection, or let the time pass, before it had answered the subscription. `spacetime \
+             logs` may say why.",
+            client.base(),
         )),
         (WatchEnd::Timeout(_), None) => Ok(()),
         (WatchEnd::Closed, None) => {
             remark!("disconnected by server");
             Ok(())
         }
-        (WatchEnd::Timeout(seconds), Some(wanted)) => Err(Error::plain(format!(
+        (WatchEnd::Timeout(seconds), Some(wanted)) => Err(plain!(
             "subscription timed out after {seconds}s after receiving {}/{wanted} updates",
-            watch.received
-        ))),
-        (WatchEnd::Closed, Some(wanted)) => Err(Error::plain(format!(
-            "subscription closed after receiving {}/{wanted} updates",
-            watch.received
-        ))),
+            watch.received,
+        )),
+        (WatchEnd::Closed, Some(wanted)) => Err(plain!("subscription closed after receiving {}/{wanted} updates", watch.received)),
     }
 }
 
@@ -137,9 +132,7 @@ impl Watch {
                 // Only now is it known that the server takes the queries.
                 Ok(self.wanted == Some(0))
             }
-            Event::Refused(error) => Err(Error::plain(format!(
-                "encountered error in initial subscribe: {error}"
-            ))),
+            Event::Refused(error) => Err(plain!("encountered error in initial subscribe: {error}")),
             Event::Update(update) => {
                 result!("{}", update.json());
                 self.received += 1;

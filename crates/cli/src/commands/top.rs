@@ -212,16 +212,11 @@ impl Watched {
 
     async fn ask(&self) -> Result<(Instant, Counted)> {
         let text = self.client.json(self.client.get(&self.path)).await?;
-        let counted = serde_json::from_str(&text).map_err(|error| {
-            Error::caused(
-                "LC0616",
-                format!(
-                    "the server's metrics are not what this program knows: `{}`",
-                    http::shown(&text)
-                ),
-                error,
-            )
-        })?;
+        let counted = serde_json::from_str(&text).map_err(caused!(
+            "LC0616",
+            "the server's metrics are not what this program knows: `{}`",
+            http::shown(&text),
+        ))?;
         Ok((Instant::now(), counted))
     }
 }

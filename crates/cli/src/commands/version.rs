@@ -131,7 +131,7 @@ pub fn run(context: &mut Context, args: Args) -> Result<()> {
 }
 
 fn nothing_to_download() -> Error {
-    Error::coded(
+    coded!(
         "LC0883",
         "there is no place that versions are downloaded from. Get or build the two programs of the one that you want, then \
          `spacetime version install VERSION --from DIR --use`.",
@@ -176,12 +176,10 @@ fn list(bin_dir: &Path, all: bool, output: FormatOption) {
 fn uninstall(bin_dir: &Path, version: &str, yes: bool) -> Result<()> {
     let directory = directory_of(bin_dir, version)?;
     if current(bin_dir).as_deref() == Some(version) {
-        return Err(Error::coded(
+        bail!(
             "LC0882",
-            format!(
-                "{version} is in use. Choose another one first: `spacetime version use VERSION`."
-            ),
-        ));
+            "{version} is in use. Choose another one first: `spacetime version use VERSION`."
+        );
     }
     let question = format!("Remove version {version} ({})?", directory.display());
     if !prompt::confirm(&question, yes) {

@@ -83,9 +83,9 @@ async fn answer(client: &Client, request: reqwest::RequestBuilder) -> Result<Val
         Ok(value)
     } else {
         let why = value["error"].as_str().unwrap_or("no reason given");
-        Err(Error::coded(
+        Err(coded!(
             "LC0614",
-            format!("the login was refused: {why}. Try `spacetime login` again."),
+            "the login was refused: {why}. Try `spacetime login` again."
         ))
     }
 }
@@ -96,9 +96,10 @@ fn text_of(value: &Value, path: &[&str]) -> Result<String> {
         .try_fold(value, |value, key| value.get(key))
         .and_then(Value::as_str);
     found.map(str::to_owned).ok_or_else(|| {
-        Error::coded(
+        coded!(
             "LC0616",
-            format!("the web site's answer has no `{}`", path.join(".")),
+            "the web site's answer has no `{}`",
+            path.join(".")
         )
     })
 }

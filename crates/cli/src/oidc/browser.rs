@@ -38,7 +38,7 @@ pub(super) async fn login(provider: &Provider, options: &Options<'_>) -> Result<
     })?;
     let here = listener
         .local_addr()
-        .map_err(|error| Error::caused("LC0873", "the listener has no address", error))?;
+        .map_err(caused!("LC0873", "the listener has no address"))?;
     let redirect = format!("http://{here}{CALLBACK}");
     let (state, nonce, verifier) = (secret(), secret(), secret());
     let challenge = URL_SAFE_NO_PAD.encode(sha2::Sha256::digest(&verifier));

@@ -52,7 +52,7 @@ impl Provider {
         }
         let http = http
             .build()
-            .map_err(|e| Error::caused("LC0602", "cannot set up an HTTP client", e))?;
+            .map_err(caused!("LC0602", "cannot set up an HTTP client"))?;
         let request = http.get(format!("{base}/.well-known/openid-configuration"));
         let (status, text) = ask(request).await?;
         if status != StatusCode::OK {
@@ -214,14 +214,11 @@ async fn ask(request: RequestBuilder) -> Result<(StatusCode, String)> {
 }
 
 pub(super) fn refused(why: impl std::fmt::Display) -> Error {
-    Error::coded("LC0872", format!("the provider did not log you in: {why}"))
+    coded!("LC0872", "the provider did not log you in: {why}")
 }
 
 pub(super) fn unusable(issuer: &str, why: impl std::fmt::Display) -> Error {
-    Error::coded(
-        "LC0871",
-        format!("{issuer} cannot be used to log in: {why}"),
-    )
+    coded!("LC0871", "{issuer} cannot be used to log in: {why}")
 }
 
 /// The form of a request: names and values.

@@ -13,12 +13,10 @@ use crate::paths::text_if_there;
 pub fn set(path: &Path, key: &str, value: Value) -> Result<()> {
     let old = text_if_there(path)?.unwrap_or_default();
     let new = with_key(&old, key, value.clone()).ok_or_else(|| {
-        Error::coded(
+        coded!(
             "LC0607",
-            format!(
-                "{}: cannot be changed here. Write this into it yourself: \"{key}\": {value}",
-                path.display()
-            ),
+            "{}: cannot be changed here. Write this into it yourself: \"{key}\": {value}",
+            path.display()
         )
     })?;
     std::fs::write(path, new).map_err(|e| Error::file("write", path, e))

@@ -59,23 +59,16 @@ fn describe(program: &[u8], host_type: HostType) -> Result<String> {
     let engine: Arc<dyn ModuleEngine> = match host_type {
         HostType::Wasm => Arc::new(super::start::wasm_engine(None, stack_bytes_max)?),
         HostType::Js => super::start::js_engine(stack_bytes_max, None)?.ok_or_else(|| {
-            Error::coded(
-                "LC0632",
-                "This build has no JavaScript engine. Build it with `--features quickjs` or `--features v8`."
-                    .to_owned(),
-            )
+            coded!("LC0632", "This build has no JavaScript engine. Build it with `--features quickjs` or `--features v8`.")
         })?,
     };
     let options = InstanceOptions::new(Identity::ZERO, Arc::new(Stderr), HostLimits::default());
     let module = engine
         .load(program, &options)
-        .map_err(|e| Error::caused("LC0632", "the module cannot be loaded", e))?;
-    let definition = RawModuleDef::from_slice(module.describe()).map_err(|e| {
-        Error::caused(
-            "LC0632",
-            "the module's description of itself cannot be read",
-            e,
-        )
-    })?;
+        .map_err(caused!("LC0632", "the module cannot be loaded"))?;
+    let definition = RawModuleDef::from_slice(module.describe()).map_err(caused!(
+        "LC0632",
+        "the module's description of itself cannot be read",
+    ))?;
     Ok(definition.to_json_string())
 }

@@ -23,11 +23,9 @@ impl FromStr for Address {
 
     fn from_str(text: &str) -> Result<Self> {
         let bad = |why: &str| {
-            Error::coded(
+            coded!(
                 "LC0622",
-                format!(
-                    "`{text}` is not an address to listen on: {why}. It looks like 127.0.0.1:3000."
-                ),
+                "`{text}` is not an address to listen on: {why}. It looks like 127.0.0.1:3000."
             )
         };
         if let Ok(address) = text.parse::<SocketAddr>() {

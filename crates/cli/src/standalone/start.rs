@@ -115,7 +115,7 @@ pub fn run(args: Args) -> Result<()> {
         .worker_threads(BACKGROUND_THREADS)
         .thread_name("background")
         .build()
-        .map_err(|e| Error::caused("LC0620", "cannot start the asynchronous runtime", e))?;
+        .map_err(caused!("LC0620", "cannot start the asynchronous runtime"))?;
     let result: Result<()> = runtime.block_on(async {
         let handle = Server::bind(options).await.map_err(starting)?;
         stop_signal().await;
@@ -141,8 +141,7 @@ pub(super) fn wasm_engine(
         code_cache,
         stack_bytes_max,
     };
-    WasmEngine::new(options)
-        .map_err(|e| Error::caused("LC0620", "cannot set up the WebAssembly engine", e))
+    WasmEngine::new(options).map_err(caused!("LC0620", "cannot set up the WebAssembly engine"))
 }
 
 /// The engine that this build runs JavaScript modules with, if it has one.
@@ -157,7 +156,7 @@ pub(super) fn js_engine(
     };
     lightcone_host_js::engine(options)
         .map(Some)
-        .map_err(|e| Error::caused("LC0620", "cannot set up the JavaScript engine", e))
+        .map_err(caused!("LC0620", "cannot set up the JavaScript engine"))
 }
 
 #[cfg(not(any(feature = "v8", feature = "quickjs")))]
@@ -176,12 +175,10 @@ fn choose_address(args: &Args) -> Result<SocketAddr> {
         return wanted.resolve();
     }
     let taken = || {
-        Error::coded(
+        coded!(
             "LC0621",
-            format!(
-                "Port {} is already in use. Stop the program that uses it, or choose another one with --listen-addr HOST:PORT.",
-                wanted.port
-            ),
+            "Port {} is already in use. Stop the program that uses it, or choose another one with --listen-addr HOST:PORT.",
+            wanted.port,
         )
     };
     if args.non_interactive {

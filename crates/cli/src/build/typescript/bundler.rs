@@ -28,9 +28,10 @@ pub fn bundle(directory: &Path, debug: bool) -> Result<Bundled> {
             .unwrap_or_else(|_| Err("the bundler panicked; please report this".into()))
     });
     outcome.map_err(|message| {
-        Error::coded(
+        coded!(
             "LC0635",
-            format!("the module cannot be bundled\n{}", message.trim_end()),
+            "the module cannot be bundled\n{}",
+            message.trim_end()
         )
     })
 }

@@ -41,7 +41,7 @@ pub async fn run(context: &mut Context, session: &Session) -> Result<()> {
         }
         bindings
             .await
-            .map_err(|e| Error::caused("LC0620", "writing the bindings broke off", e))??;
+            .map_err(caused!("LC0620", "writing the bindings broke off"))??;
     }
     Ok(())
 }
@@ -75,7 +75,7 @@ async fn build_target(target: &DevTarget) -> Result<Built> {
     });
     let built = built
         .await
-        .map_err(|e| Error::caused("LC0620", "the build broke off", e))??;
+        .map_err(caused!("LC0620", "the build broke off"))??;
     if is_typescript {
         check_types_beside(&target.module);
     }

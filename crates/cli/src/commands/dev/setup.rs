@@ -82,10 +82,11 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
         if credentials::wants_web_login() {
             credentials::account_login(&mut context.config, &server_url).await?;
         } else if args.server.is_some() {
-            return Err(Error::coded(
+            bail!(
                 "LC0866",
-                format!("{server_url} needs a login: `spacetime login`. To develop on this machine, leave out --server, or use --server local."),
-            ));
+                "{server_url} needs a login: `spacetime login`. To develop on this machine, leave out --server, or use --server \
+                 local.",
+            );
         } else {
             remark!("Developing on the server of this machine instead (`local`).");
             server = Some("local".to_owned());
@@ -137,12 +138,11 @@ fn needs_account(context: &Context, args: &Args, url: &str) -> bool {
 fn check_paths(args: &Args, project: &Project) -> Result<()> {
     let contradiction = |option: &str, key: &str| {
         let file = project.directory.join("spacetime.json");
-        Error::coded(
+        coded!(
             "LC0884",
-            format!(
-                "{option} contradicts `{key}` in {}. Change it there, leave out the option, or pass --no-config to do without the file.",
-                file.display()
-            ),
+            "{option} contradicts `{key}` in {}. Change it there, leave out the option, or pass --no-config to do without the \
+             file.",
+            file.display(),
         )
     };
     if args.module_path.is_some() && project.names_a_module()? {
@@ -212,13 +212,11 @@ fn has_module(args: &Args, project: Option<&Project>, directory: &Path) -> Resul
 }
 
 fn no_module(path: &Path) -> Error {
-    Error::coded(
+    coded!(
         "LC0610",
-        format!(
-            "{} holds no module: none of Cargo.toml, *.csproj, package.json, CMakeLists.txt. Point --module-path at it, \
-             or start a project with `spacetime init`.",
-            path.display()
-        ),
+        "{} holds no module: none of Cargo.toml, *.csproj, package.json, CMakeLists.txt. Point --module-path at it, or start a \
+         project with `spacetime init`.",
+        path.display(),
     )
 }
 

@@ -112,10 +112,7 @@ pub fn jobs(args: &Args, project: Option<&Project>) -> Result<Vec<Job>> {
             ("--build-options", args.build_options.is_some()),
         ];
         if let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given) {
-            return Err(Error::coded(
-                "LC0608",
-                format!("{option} cannot be used for several `generate` entries at once. Pass --no-config to use it alone."),
-            ));
+            bail!("LC0608", "{option} cannot be used for several `generate` entries at once. Pass --no-config to use it alone.");
         }
     }
     entries
@@ -224,12 +221,10 @@ fn default_source(directory: &Path, build_options: Option<String>) -> Result<Sou
             build_options,
         });
     }
-    Err(Error::coded(
+    Err(coded!(
         "LC0610",
-        format!(
-            "{} does not exist. Say where the module is with --module-path, --bin-path or --js-path.",
-            module.display()
-        ),
+        "{} does not exist. Say where the module is with --module-path, --bin-path or --js-path.",
+        module.display()
     ))
 }
 
@@ -238,12 +233,11 @@ fn plain_job(args: &Args, directory: &Path, target: Option<&Target>) -> Result<J
     let lang = match args.lang {
         Some(lang) => lang,
         None => detect_language(directory).ok_or_else(|| {
-            Error::coded(
+            coded!(
                 "LC0634",
-                format!(
-                    "Could not detect the language to generate: {} has neither package.json, Cargo.toml nor *.csproj. Say it with --lang.",
-                    absolute(directory).display()
-                ),
+                "Could not detect the language to generate: {} has neither package.json, Cargo.toml nor *.csproj. Say it with \
+                 --lang.",
+                absolute(directory).display(),
             )
         })?,
     };

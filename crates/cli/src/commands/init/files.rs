@@ -98,18 +98,12 @@ fn clone(url: &str, plan: &Plan) -> Result<()> {
         .arg(&plan.directory)
         .stdout(crate::output::of_children())
         .status()
-        .map_err(|e| {
-            Error::caused(
-                "LC0637",
-                "cannot run git, which templates from repositories need",
-                e,
-            )
-        })?;
-    if !status.success() {
-        return Err(Error::coded(
+        .map_err(caused!(
             "LC0637",
-            format!("git could not clone {url}; its message is above"),
-        ));
+            "cannot run git, which templates from repositories need"
+        ))?;
+    if !status.success() {
+        bail!("LC0637", "git could not clone {url}; its message is above");
     }
     let history = plan.directory.join(".git");
     std::fs::remove_dir_all(&history).map_err(|e| Error::file("delete", &history, e))
@@ -167,8 +161,8 @@ fn npm_package(path: &Path, name: Option<&str>, plan: &Plan) -> Result<()> {
     let Ok(text) = std::fs::read_to_string(path) else {
         return Ok(());
     };
-    let mut package: Value = serde_json::from_str(&text)
-        .map_err(|e| Error::caused("LC0637", format!("{} is not JSON", path.display()), e))?;
+    let mut package: Value =
+        serde_json::from_str(&text).map_err(caused!("LC0637", "{} is not JSON", path.display()))?;
     if let Some(name) = name {
         package["name"] = name.into();
     }

@@ -71,8 +71,5 @@ pub(super) struct Upload<'a> {
 
 /// A question was answered no, or by nobody: a script must not take that for a success.
 pub(super) fn declined(answer: &str) -> Error {
-    Error::coded(
-        "LC0864",
-        format!("nothing was published: the question above was not answered yes. {answer} answers it beforehand."),
-    )
+    coded!("LC0864", "nothing was published: the question above was not answered yes. {answer} answers it beforehand.")
 }

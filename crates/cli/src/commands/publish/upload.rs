@@ -101,13 +101,11 @@ fn split_name(plan: &Plan) -> Result<(Option<String>, Option<String>)> {
         None => (plan.parent.clone(), full.clone()),
         Some((parent, name)) => {
             if plan.parent.as_deref().is_some_and(|other| other != parent) {
-                return Err(Error::coded(
+                bail!(
                     "LC0624",
-                    format!(
-                        "the name `{full}` and --parent {} contradict each other",
-                        plan.parent.as_deref().unwrap_or("")
-                    ),
-                ));
+                    "the name `{full}` and --parent {} contradict each other",
+                    plan.parent.as_deref().unwrap_or("")
+                );
             }
             (Some(parent.to_owned()), name.to_owned())
         }
@@ -142,10 +140,7 @@ fn check_name(name: &str) -> Result<()> {
     } else {
         return Ok(());
     };
-    Err(Error::coded(
-        "LC0624",
-        format!("`{name}`: {why}. A name is lower-case letters and digits, with single hyphens between them."),
-    ))
+    Err(coded!("LC0624", "`{name}`: {why}. A name is lower-case letters and digits, with single hyphens between them."))
 }
 
 /// Builds or reads what is to be published.
@@ -200,19 +195,14 @@ impl Upload<'_> {
             let name = denied["name"].as_str().or(self.name).unwrap_or("that name");
             let mine = self.client.token().and_then(|t| identity_of(t).ok());
             let prefix = mine.map_or_else(|| "my".to_owned(), |me| me.to_hex()[..12].to_owned());
-            return Err(Error::coded(
-                "LC0626",
-                format!("Database {name} is not registered to you. Choose another name, for example: {prefix}-{name}"),
-            ));
+            bail!("LC0626", "Database {name} is not registered to you. Choose another name, for example: {prefix}-{name}");
         }
         let Some(success) = answer.get("Success") else {
-            return Err(Error::coded(
+            bail!(
                 "LC0616",
-                format!(
-                    "the server answered {status} and: {}",
-                    http::shown(&answer.to_string())
-                ),
-            ));
+                "the server answered {status} and: {}",
+                http::shown(&answer.to_string())
+            );
         };
         let op = match success["op"].as_str() {
             Some("created") => "Created new",

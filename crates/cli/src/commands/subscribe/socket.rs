@@ -93,12 +93,10 @@ impl Socket {
                 stream: stream?,
                 dialect,
             }),
-            Err(_) => Err(Refusal::Final(Error::coded(
+            Err(_) => Err(Refusal::Final(coded!(
                 "LC0602",
-                format!(
-                    "the server at {} takes no WebSocket connection",
-                    client.base()
-                ),
+                "the server at {} takes no WebSocket connection",
+                client.base()
             ))),
         }
     }
@@ -111,7 +109,7 @@ impl Socket {
         self.stream
             .send(message)
             .await
-            .map_err(|e| Error::caused("LC0602", "the connection broke while subscribing", e))
+            .map_err(caused!("LC0602", "the connection broke while subscribing"))
     }
 
     /// What the next message tells; `None` when the connection has ended.
@@ -187,12 +185,10 @@ async fn connect(
 }
 
 fn too_old() -> Error {
-    Error::coded(
+    coded!(
         "LC0623",
-        format!(
-            "the server does not speak the protocol {}; it is too old for this command, or not a server of this kind",
-            Dialect::V3.token()
-        ),
+        "the server does not speak the protocol {}; it is too old for this command, or not a server of this kind",
+        Dialect::V3.token(),
     )
 }
 

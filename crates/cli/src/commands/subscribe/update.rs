@@ -64,13 +64,13 @@ impl Update {
 /// The shape of a table's rows.
 pub fn shape_of<'a>(schema: &'a Schema, table: &str) -> Result<&'a Rows> {
     schema.rows(table).ok_or_else(|| {
-        Error::coded(
+        coded!(
             "LC0623",
-            format!("the server sent rows of a table `{table}` that the module does not have"),
+            "the server sent rows of a table `{table}` that the module does not have"
         )
     })
 }
 
 pub fn protocol_error(what: impl std::fmt::Display) -> Error {
-    Error::coded("LC0623", format!("the server broke the protocol: {what}"))
+    coded!("LC0623", "the server broke the protocol: {what}")
 }

@@ -40,9 +40,9 @@ fn check_name(version: &str) -> Result<()> {
     if numbers_of(version).is_some() {
         return Ok(());
     }
-    Err(Error::coded(
+    Err(coded!(
         "LC0882",
-        format!("`{version}` is not the name of a version; it looks like 2.10.1 or 2.10.1-mine."),
+        "`{version}` is not the name of a version; it looks like 2.10.1 or 2.10.1-mine."
     ))
 }
 
@@ -67,13 +67,11 @@ pub(super) fn link_to(paths: &Paths, version: &str, directory: &Path, yes: bool)
             }
         }
         Ok(_) => {
-            return Err(Error::coded(
+            bail!(
                 "LC0882",
-                format!(
-                    "version {version} is installed and is no link. Take another name, like {version}-mine, or remove it first: \
-                     `spacetime version uninstall {version}`."
-                ),
-            ))
+                "version {version} is installed and is no link. Take another name, like {version}-mine, or remove it first: \
+                 `spacetime version uninstall {version}`.",
+            )
         }
         Err(_) => {}
     }
@@ -96,12 +94,10 @@ fn no_program(directory: &Path, name: &str) -> Error {
 }
 
 fn not_this(version: &str, own: &str) -> Error {
-    Error::coded(
+    coded!(
         "LC0883",
-        format!(
-            "this program is version {own}, and there is no place that version {version} is downloaded from. Get or build its two \
-             programs, then `spacetime version install {version} --from DIR`."
-        ),
+        "this program is version {own}, and there is no place that version {version} is downloaded from. Get or build its two \
+         programs, then `spacetime version install {version} --from DIR`.",
     )
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// The directory of an installed version.
 pub(super) fn directory_of(bin_dir: &Path, version: &str) -> Result<PathBuf> {
@@ -18,10 +18,7 @@ pub(super) fn directory_of(bin_dir: &Path, version: &str) -> Result<PathBuf> {
         true => "none".to_owned(),
         false => known.join(", "),
     };
-    Err(Error::coded(
-        "LC0882",
-        format!("version `{version}` is not installed. Installed: {known}. `spacetime version install` installs one."),
-    ))
+    Err(coded!("LC0882", "version `{version}` is not installed. Installed: {known}. `spacetime version install` installs one."))
 }
 
 /// Where a version is that `link` has made.
