@@ -8,7 +8,8 @@ use lightcone_types::Identity;
 
 use crate::error::{Error, Result};
 
-fn claims_of(token: &str) -> Result<serde_json::Value> {
+/// What stands in a token.
+pub fn claims_of(token: &str) -> Result<serde_json::Value> {
     let payload = token
         .split('.')
         .nth(1)

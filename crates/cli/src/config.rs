@@ -13,7 +13,7 @@ use tempfile::NamedTempFile;
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table};
 
 use crate::address::{is_loopback, origin};
-use crate::error::{Error, Result};
+use crate::error::{Error, FileResult as _, Result};
 use crate::output::remark;
 use crate::paths::text_if_there;
 
@@ -167,7 +167,7 @@ impl Config {
     /// Who has the lock may: `update` and its like.
     fn save(&self) -> Result<()> {
         let file = self.temporary_file();
-        self.save_in(file.map_err(|e| Error::file("write", &self.path, e))?)
+        self.save_in(file.or_cannot("write", &self.path)?)
     }
 
     /// The same with a file that was made before.
@@ -182,7 +182,7 @@ impl Config {
             file.persist(&self.path)?;
             Ok(())
         };
-        write().map_err(|e| Error::file("write", &self.path, e))
+        write().or_cannot("write", &self.path)
     }
 
     /// Writes the file if there still is none; false if there is.
@@ -197,7 +197,7 @@ impl Config {
                 Err(error) => Err(error.error),
             }
         };
-        let is_first = write().map_err(|e| Error::file("write", &self.path, e))?;
+        let is_first = write().or_cannot("write", &self.path)?;
         if is_first {
             remark!("Saving config to {}.", self.path.display());
         }

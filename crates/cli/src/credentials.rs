@@ -13,7 +13,7 @@ use crate::address::{is_loopback, origin, ACCOUNT_HOST};
 use crate::claims::identity_of;
 use crate::config::Config;
 use crate::error::Result;
-use crate::http::{self, Client};
+use crate::http::Client;
 use crate::output::{remark, Stream};
 use crate::prompt;
 
@@ -74,10 +74,7 @@ fn hint_at_other_names(config: &Config, url: &str) {
 /// Asks the server for a new identity, and gives its token.
 pub async fn direct_login(url: &str) -> Result<String> {
     let client = Client::new(url.to_owned(), None)?;
-    let text = client.json(client.post("/v1/identity")).await?;
-    http::parse_json(&text)?
-        .get("token")
-        .and_then(|v| v.as_str())
-        .map(str::to_owned)
-        .ok_or_else(|| coded!("LC0616", "the server's new identity has no token"))
+    let answer = client.value(client.post("/v1/identity")).await?;
+    let token = answer["token"].as_str().map(str::to_owned);
+    token.ok_or_else(|| coded!("LC0616", "the server's new identity has no token"))
 }

@@ -47,6 +47,18 @@ pub enum Error {
 /// The result of a command.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// What became of a file or directory.
+pub trait FileResult<T> {
+    /// An error says which one, and what could not be done: `verb` completes "cannot".
+    fn or_cannot(self, verb: &str, path: &Path) -> Result<T>;
+}
+
+impl<T> FileResult<T> for std::io::Result<T> {
+    fn or_cannot(self, verb: &str, path: &Path) -> Result<T> {
+        self.map_err(|cause| Error::file(verb, path, cause))
+    }
+}
+
 impl Error {
     pub fn coded(code: &'static str, message: impl Into<String>) -> Self {
         Self::Coded {

@@ -1,8 +1,10 @@
 //! Requests to a server, and what the command line expects of the answers (07 §4.3).
 
+use percent_encoding::{utf8_percent_encode, AsciiSet, NON_ALPHANUMERIC};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::redirect::Policy;
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use serde_json::Value;
 
 use lightcone_types::{error_code, Identity};
 
@@ -100,6 +102,10 @@ impl Client {
         self.request(Method::PUT, path)
     }
 
+    pub fn delete(&self, path: &str) -> RequestBuilder {
+        self.request(Method::DELETE, path)
+    }
+
     /// Sends a request; a failure to reach the server says which one and what to try.
     pub async fn send(&self, request: RequestBuilder) -> Result<Response> {
         let _progress = Progress::start(format!("Waiting for {}", self.base));
@@ -109,6 +115,16 @@ impl Client {
     /// The JSON of a successful answer; the body of any other is the error.
     pub async fn json(&self, request: RequestBuilder) -> Result<String> {
         success_json(self.send(request).await?).await
+    }
+
+    /// The same in `serde_json`'s form ([`parse_json`]).
+    pub async fn value(&self, request: RequestBuilder) -> Result<Value> {
+        parse_json(&self.json(request).await?)
+    }
+
+    /// The body of a successful answer; the body of any other is the error.
+    pub async fn text(&self, request: RequestBuilder) -> Result<String> {
+        success_text(self.send(request).await?).await
     }
 
     pub fn unreachable(&self, error: reqwest::Error) -> Error {
@@ -199,24 +215,20 @@ pub fn is_local(base: &str) -> bool {
 
 /// Percent-encodes everything but ASCII letters, digits, `_` and `-`.
 pub fn encode(segment: &str) -> String {
-    let mut out = String::with_capacity(segment.len());
-    for byte in segment.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' => out.push(char::from(byte)),
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
+    const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'-');
+    utf8_percent_encode(segment, ENCODED).to_string()
 }
 
 /// The body of a successful answer; the body of any other is the error.
 pub async fn success_text(response: Response) -> Result<String> {
     let status = response.status();
-    let text = body_text(response).await?;
-    if status.is_success() {
-        Ok(text)
-    } else {
-        Err(refusal(status, &text))
+    success(status, body_text(response).await?)
+}
+
+fn success(status: StatusCode, text: String) -> Result<String> {
+    match status.is_success() {
+        true => Ok(text),
+        false => Err(refusal(status, &text)),
     }
 }
 
@@ -251,12 +263,7 @@ pub async fn json_text(response: Response) -> Result<String> {
 /// The body of a successful answer, which is JSON; the body of any other is the error.
 pub async fn success_json(response: Response) -> Result<String> {
     let status = response.status();
-    let text = json_text(response).await?;
-    if status.is_success() {
-        Ok(text)
-    } else {
-        Err(refusal(status, &text))
-    }
+    success(status, json_text(response).await?)
 }
 
 /// The body of an answer, if it comes and is not longer than it should be.
@@ -272,7 +279,7 @@ pub async fn short_body(mut response: Response, bytes_max: usize) -> Option<Vec<
 }
 
 /// Parses the JSON of an answer into `serde_json`'s form: for small answers whose numbers are small.
-pub fn parse_json(text: &str) -> Result<serde_json::Value> {
+pub fn parse_json(text: &str) -> Result<Value> {
     serde_json::from_str(text).map_err(caused!(
         "LC0616",
         "the server's answer is not JSON: `{}`",

@@ -29,6 +29,7 @@ pub mod progress;
 pub mod project;
 pub mod prompt;
 pub mod schema;
+pub mod signals;
 pub mod standalone;
 pub mod table;
 pub mod targets;

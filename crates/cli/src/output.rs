@@ -101,6 +101,7 @@ pub fn of_children() -> Stdio {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
+    #[value(alias = "default", alias = "txt")]
     Text,
     Json,
 }

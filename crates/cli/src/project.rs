@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, FileResult as _, Result};
 use crate::output::remark;
 use crate::paths::text_if_there;
 use crate::schema::similar;
@@ -127,7 +127,7 @@ const GENERATE_KEYS: [&str; 16] = [
 impl Project {
     /// Looks for `spacetime.json` in `start` and its parents, and merges the layers beside it.
     pub fn find(start: &Path, environment: Option<&str>) -> Result<Option<Self>> {
-        let start = std::path::absolute(start).map_err(|e| Error::file("find", start, e))?;
+        let start = std::path::absolute(start).or_cannot("find", start)?;
         match start
             .ancestors()
             .find(|directory| directory.join(FILE).is_file())
@@ -505,26 +505,8 @@ impl Settings<'_> {
 
 /// True if `name` matches a pattern with `*` and `?`.
 pub fn glob_matches(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) =
-        (pattern.chars().collect(), name.chars().collect());
-    let (mut p, mut n) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while n < name.len() {
-        if p < pattern.len() && (pattern[p] == '?' || (pattern[p] != '*' && pattern[p] == name[n]))
-        {
-            (p, n) = (p + 1, n + 1);
-        } else if p < pattern.len() && pattern[p] == '*' {
-            star = Some((p, n));
-            p += 1;
-        } else if let Some((star_p, star_n)) = star {
-            // Let the last star swallow one character more.
-            (p, n) = (star_p + 1, star_n + 1);
-            star = Some((star_p, star_n + 1));
-        } else {
-            return false;
-        }
-    }
-    pattern[p..].iter().all(|c| *c == '*')
+    let glob = globset::Glob::new(pattern);
+    glob.is_ok_and(|glob| glob.compile_matcher().is_match(name))
 }
 
 #[cfg(test)]

@@ -16,10 +16,28 @@ pub fn confirm(question: &str, yes: bool) -> bool {
     is_yes(&read_line())
 }
 
+/// The same, where no means that nothing happens.
+pub fn goes_on(question: &str, yes: bool) -> bool {
+    let goes_on = confirm(question, yes);
+    if !goes_on {
+        remark!("Aborting");
+    }
+    goes_on
+}
+
 /// Shows a prompt and reads one line; empty at the end of input.
 pub fn ask(prompt: &str) -> String {
     remark_text!("{prompt}");
     read_line()
+}
+
+/// The same with what an empty line stands for.
+pub fn ask_or(question: &str, default: &str) -> String {
+    let answer = ask(&format!("{question} ({default}): "));
+    match answer.is_empty() {
+        true => default.to_owned(),
+        false => answer,
+    }
 }
 
 /// Asks in a thread of its own, so that Ctrl-C is heard while nobody answers.

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use super::options::{Built, HostType, Options};
 use super::wasm;
-use crate::error::{Error, Result};
+use crate::error::{Error, FileResult as _, Result};
 use crate::output::remark_text;
 
 /// Below the directory of the module.
@@ -15,8 +15,7 @@ const TOOLCHAIN: &str = "lightcone/toolchain.cmake";
 const BUILD: &str = "build";
 
 pub fn build(directory: &Path, options: &Options) -> Result<Built> {
-    let directory =
-        std::path::absolute(directory).map_err(|e| Error::file("find", directory, e))?;
+    let directory = std::path::absolute(directory).or_cannot("find", directory)?;
     let build_type = if options.debug { "Debug" } else { "Release" };
     for program in programs(&directory) {
         require(program, &directory)?;
@@ -116,20 +115,18 @@ fn run(command: &mut Command, directory: &Path) -> Result<()> {
 }
 
 fn find_newest(directory: &Path, newest: &mut Option<(SystemTime, PathBuf)>) -> Result<()> {
-    let entries = std::fs::read_dir(directory).map_err(|e| Error::file("read", directory, e))?;
+    let entries = std::fs::read_dir(directory).or_cannot("read", directory)?;
     for entry in entries {
-        let entry = entry.map_err(|e| Error::file("read", directory, e))?;
+        let entry = entry.or_cannot("read", directory)?;
         let path = entry.path();
-        let kind = entry
-            .file_type()
-            .map_err(|e| Error::file("read", &path, e))?;
+        let kind = entry.file_type().or_cannot("read", &path)?;
         if kind.is_dir() {
             find_newest(&path, newest)?;
         } else if path.extension().is_some_and(|e| e == "wasm") {
             let modified = entry
                 .metadata()
                 .and_then(|metadata| metadata.modified())
-                .map_err(|e| Error::file("read", &path, e))?;
+                .or_cannot("read", &path)?;
             if newest.as_ref().is_none_or(|(time, _)| *time <= modified) {
                 *newest = Some((modified, path));
             }
@@ -140,7 +137,7 @@ fn find_newest(directory: &Path, newest: &mut Option<(SystemTime, PathBuf)>) -> 
 
 /// Refuses what no host of modules can run: the C library asked for a system.
 fn check(path: &Path) -> Result<()> {
-    let bytes = std::fs::read(path).map_err(|e| Error::file("read", path, e))?;
+    let bytes = std::fs::read(path).or_cannot("read", path)?;
     let names = wasm::names(&bytes)
         .ok_or_else(|| failed(format!("{}: this is no WebAssembly module", path.display())))?;
     let foreign = names

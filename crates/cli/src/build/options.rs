@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 
 use crate::error::{Error, Result};
 
@@ -57,14 +57,14 @@ pub fn csharp_options(native_aot: bool, dotnet_version: Option<&str>) -> String 
 
 /// A text of options with more behind it. What stands there already and is said again counts as it is said last.
 pub fn with_options(text: Option<String>, more: &str) -> Option<String> {
-    match (text, more) {
-        (text, "") => text,
-        (text, more) => Some(text.unwrap_or_default() + more),
+    match more {
+        "" => text,
+        more => Some(text.unwrap_or_default() + more),
     }
 }
 
 /// How the server runs a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum HostType {
     Wasm,
     Js,

@@ -8,7 +8,7 @@ use super::dependencies::{Absent, Failure};
 use super::options::{Built, HostType, Options};
 use super::rust_toolchain::{ensure_target, program, TARGET};
 use super::wasm;
-use crate::error::{Error, Result};
+use crate::error::{Error, FileResult as _, Result};
 use crate::output::{self, remark, remark_text};
 use crate::paths::entries_if_there;
 use crate::progress::Progress;
@@ -55,11 +55,11 @@ fn lint(directory: &Path, lint_dir: &str) -> Result<()> {
 fn lint_directory(directory: &Path, hits: &mut Vec<String>) -> Result<()> {
     // A module without that directory has nothing to check there.
     for entry in entries_if_there(directory)?.into_iter().flatten() {
-        let path = entry.map_err(|e| Error::file("read", directory, e))?.path();
+        let path = entry.or_cannot("read", directory)?.path();
         if path.is_dir() {
             lint_directory(&path, hits)?;
         } else if path.extension().is_some_and(|e| e == "rs") {
-            let text = std::fs::read(&path).map_err(|e| Error::file("read", &path, e))?;
+            let text = std::fs::read(&path).or_cannot("read", &path)?;
             for (number, line) in String::from_utf8_lossy(&text).lines().enumerate() {
                 if PRINTS.iter().any(|print| line.contains(print)) {
                     hits.push(format!(
@@ -185,7 +185,7 @@ fn plain_text_of(said: &serde_json::Value) -> String {
 
 /// Refuses what no host of modules can run.
 fn check(directory: &Path, path: &Path, options: &Options) -> Result<()> {
-    let bytes = std::fs::read(path).map_err(|e| Error::file("read", path, e))?;
+    let bytes = std::fs::read(path).or_cannot("read", path)?;
     let bad = |why: String| coded!("LC0613", "{}: {why}", path.display());
     let names = wasm::names(&bytes).ok_or_else(|| bad("this is no WebAssembly module".into()))?;
     let imports = names.imports.iter();

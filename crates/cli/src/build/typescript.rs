@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use self::imports::Bundled;
 use super::options::{Built, HostType, Options};
-use crate::error::{Error, Result};
+use crate::error::{Error, FileResult as _, Result};
 use crate::output::{self, remark};
 
 pub fn build(directory: &Path, options: &Options) -> Result<Built> {
@@ -34,7 +34,7 @@ pub fn bundle(directory: &Path, options: &Options) -> Result<Built> {
         std::fs::create_dir_all(directory.join("dist"))?;
         std::fs::write(&path, &bundled.code)
     };
-    write().map_err(|e| Error::file("write", &path, e))?;
+    write().or_cannot("write", &path)?;
     Ok(Built {
         path,
         host_type: HostType::Js,

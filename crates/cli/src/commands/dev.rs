@@ -37,7 +37,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         follow::start(context, &session).await?;
     }
     remark!("Watching for changes. Press Ctrl-C to stop.");
-    let mut stop = std::pin::pin!(stop_signal());
+    let mut stop = std::pin::pin!(crate::signals::stop(true));
     loop {
         tokio::select! {
             _ = &mut stop => break,
@@ -62,26 +62,4 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     }
     client.stop();
     Ok(())
-}
-
-/// Resolves when the user or the system wants us to end.
-async fn stop_signal() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{signal, SignalKind};
-        let (Ok(mut terminate), Ok(mut hang_up)) = (
-            signal(SignalKind::terminate()),
-            signal(SignalKind::hangup()),
-        ) else {
-            let _ = tokio::signal::ctrl_c().await;
-            return;
-        };
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = terminate.recv() => {}
-            _ = hang_up.recv() => {}
-        }
-    }
-    #[cfg(not(unix))]
-    let _ = tokio::signal::ctrl_c().await;
 }

@@ -132,17 +132,9 @@ async fn offer_login(context: &mut Context, args: &Args) -> Result<()> {
 
 fn decide(context: &Context, args: Args, interactive: bool) -> Result<Plan> {
     let missing = |what: &str| Error::Usage(format!("--non-interactive needs {what}"));
-    let with_default = |question: &str, default: &str| {
-        let answer = prompt::ask(&format!("{question} ({default}): "));
-        if answer.is_empty() {
-            default.to_owned()
-        } else {
-            answer
-        }
-    };
     let name = match args.name {
         Some(name) => name,
-        None if interactive => with_default("Project name", DEFAULT_NAME),
+        None if interactive => prompt::ask_or("Project name", DEFAULT_NAME),
         None => return Err(missing("the name of the project")),
     };
     if kebab(&name).is_empty() {
@@ -158,12 +150,12 @@ fn decide(context: &Context, args: Args, interactive: bool) -> Result<Plan> {
     };
     let directory = match args.project_path {
         Some(path) => path,
-        None if interactive => with_default("Project path", &default_path).into(),
+        None if interactive => prompt::ask_or("Project path", &default_path).into(),
         None => default_path.into(),
     };
     let generated = database_name(&name);
     let database = if interactive {
-        with_default("Database name", &generated)
+        prompt::ask_or("Database name", &generated)
     } else {
         generated
     };
@@ -173,7 +165,7 @@ fn decide(context: &Context, args: Args, interactive: bool) -> Result<Plan> {
             return Err(missing("one of --template and --lang"));
         }
         remark_text!("{}", template::list());
-        wanted = Some(with_default("Template", "basic-ts"));
+        wanted = Some(prompt::ask_or("Template", "basic-ts"));
     }
     let is_csharp =
         args.lang == Some(Lang::Csharp) || wanted.as_deref().is_some_and(is_csharp_template);

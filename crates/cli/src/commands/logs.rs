@@ -7,7 +7,7 @@ use lightcone_types::Timestamp;
 use super::{Common, Context};
 use crate::error::{Error, Result};
 use crate::http::{self, Client};
-use crate::output::{result, write_result};
+use crate::output::{result, write_result, Format};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -30,13 +30,6 @@ pub struct Args {
     level_exact: bool,
     #[command(flatten)]
     common: Common,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    #[value(alias = "default", alias = "txt")]
-    Text,
-    Json,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]

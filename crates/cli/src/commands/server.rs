@@ -8,7 +8,7 @@ use serde_json::{json, Value};
 
 use super::Context;
 use crate::config::{Config, ServerConfig};
-use crate::error::{Error, Result};
+use crate::error::{Error, FileResult as _, Result};
 use crate::http::{self, Client};
 use crate::output::{print_json, remark, result, result_text, FormatOption, Stream};
 use crate::progress::Progress;
@@ -136,7 +136,7 @@ fn list(context: &Context, output: FormatOption) {
             ]
         })
         .collect();
-    let header = ["DEFAULT", "HOSTNAME", "PROTOCOL", "NICKNAME"].map(str::to_owned);
+    let header = ["DEFAULT", "HOSTNAME", "PROTOCOL", "NICKNAME"];
     result_text!("{}", table::plain(&header, &rows));
 }
 
@@ -200,11 +200,7 @@ fn check_free(config: &Config, host: Option<&str>, nickname: Option<&str>) -> Re
 
 async fn fetch_key(url: &str) -> Result<String> {
     let client = Client::new(url.to_owned(), None)?;
-    let response = client.send(client.get("/v1/identity/public-key")).await;
-    let key = match response {
-        Ok(response) => http::success_text(response).await,
-        Err(error) => Err(error),
-    };
+    let key = client.text(client.get("/v1/identity/public-key")).await;
     key.map_err(caused!(
         "LC0628",
         "cannot fetch the public key of {url}. If the server is not up yet, add --no-fingerprint."
@@ -273,14 +269,6 @@ async fn refresh_key(server: &mut ServerConfig, to: Stream) -> Result<bool> {
     Ok(true)
 }
 
-fn is_confirmed(yes: bool) -> bool {
-    let is_confirmed = prompt::confirm("Continue?", yes);
-    if !is_confirmed {
-        remark!("Aborting");
-    }
-    is_confirmed
-}
-
 /// That nobody has changed a server while the user was asked about it.
 fn check_unchanged(now: &Config, server: &ServerConfig) -> Result<()> {
     if now.servers().contains(server) {
@@ -293,7 +281,7 @@ fn check_unchanged(now: &Config, server: &ServerConfig) -> Result<()> {
 async fn fingerprint(context: &mut Context, name: &str, yes: bool) -> Result<()> {
     let old = context.config.find_server(name)?;
     let mut new = old.clone();
-    if refresh_key(&mut new, Stream::Result).await? && is_confirmed(yes) {
+    if refresh_key(&mut new, Stream::Result).await? && prompt::goes_on("Continue?", yes) {
         let replace = |now: &mut Config| {
             check_unchanged(now, &old)?;
             now.replace_server(&old, &new);
@@ -388,7 +376,7 @@ async fn edit(context: &mut Context, changes: Changes) -> Result<()> {
         remark!("Nothing to change.");
         return Ok(());
     }
-    if !is_confirmed(changes.yes) {
+    if !prompt::goes_on("Continue?", changes.yes) {
         return Ok(());
     }
     let replace = |now: &mut Config| {
@@ -423,15 +411,12 @@ fn clear(data_dir: &std::path::Path, yes: bool) -> Result<()> {
             data_dir.display()
         );
     }
-    if !prompt::confirm(
-        "Are you sure you want to delete all data from the local database?",
-        yes,
-    ) {
-        remark!("Aborting");
+    let question = "Are you sure you want to delete all data from the local database?";
+    if !prompt::goes_on(question, yes) {
         return Ok(());
     }
     let _progress = Progress::start("Deleting");
-    std::fs::remove_dir_all(data_dir).map_err(|e| Error::file("delete", data_dir, e))?;
+    std::fs::remove_dir_all(data_dir).or_cannot("delete", data_dir)?;
     result!("Deleted database: {}", data_dir.display());
     Ok(())
 }
@@ -441,8 +426,7 @@ fn check_is_data(directory: &std::path::Path) -> Result<()> {
     let is_of_server = ["metadata.toml", "spacetime.pid", "control-db"]
         .iter()
         .any(|name| directory.join(name).exists());
-    let mut entries =
-        std::fs::read_dir(directory).map_err(|e| Error::file("read", directory, e))?;
+    let mut entries = std::fs::read_dir(directory).or_cannot("read", directory)?;
     match is_of_server || entries.next().is_none() {
         true => Ok(()),
         false => Err(coded!(

@@ -3,7 +3,6 @@
 use std::io::{BufRead, IsTerminal, Write};
 use std::time::Instant;
 
-use clap::ValueEnum;
 use lightcone_types::json::{parse, product_type_from_node, value_from_node, JsonError, Node};
 use lightcone_types::text::format_value;
 use lightcone_types::{Identity, Typespace};
@@ -11,7 +10,7 @@ use lightcone_types::{Identity, Typespace};
 use super::{Auth, Common, Context};
 use crate::error::{Error, Result};
 use crate::http::Client;
-use crate::output::{remark, remark_text, result, result_text};
+use crate::output::{remark, remark_text, result, result_text, Format};
 use crate::table;
 use crate::targets::Rest;
 
@@ -37,12 +36,6 @@ pub struct Args {
     format: Format,
     #[command(flatten)]
     common: Common,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Text,
-    Json,
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {

@@ -12,7 +12,7 @@ use serde_json::{json, Value};
 
 use self::installed::{current, directory_of, installed, linked_to};
 use super::Context;
-use crate::error::{Error, Result};
+use crate::error::{Error, FileResult as _, Result};
 use crate::output::{print_json, remark, result, FormatOption};
 use crate::prompt;
 
@@ -182,8 +182,7 @@ fn uninstall(bin_dir: &Path, version: &str, yes: bool) -> Result<()> {
         );
     }
     let question = format!("Remove version {version} ({})?", directory.display());
-    if !prompt::confirm(&question, yes) {
-        remark!("Aborting");
+    if !prompt::goes_on(&question, yes) {
         return Ok(());
     }
     // What is somewhere else stays.
@@ -191,7 +190,7 @@ fn uninstall(bin_dir: &Path, version: &str, yes: bool) -> Result<()> {
         Some(_) => std::fs::remove_file(&directory),
         None => std::fs::remove_dir_all(&directory),
     };
-    removed.map_err(|e| Error::file("delete", &directory, e))?;
+    removed.or_cannot("delete", &directory)?;
     result!("Removed version {version}.");
     Ok(())
 }

@@ -6,14 +6,26 @@
 
 mod browser;
 mod device;
-mod options;
 mod provider;
-
-pub use options::Options;
 
 use crate::claims::identity_of;
 use crate::error::Result;
-use provider::{refused, Answer, Provider};
+use provider::{refused, Provider};
+
+/// Where to log in, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// The issuer's address.
+    pub issuer: &'a str,
+    /// The name under which the provider knows this program.
+    pub client_id: &'a str,
+    pub scope: &'a str,
+    /// Where the browser comes back to; any port if there is none.
+    pub callback_port: Option<u16>,
+    /// The user has no browser here.
+    pub device: bool,
+    pub open_browser: bool,
+}
 
 /// What a provider has given.
 #[derive(Clone, Debug)]
@@ -53,10 +65,7 @@ pub async fn login(
     before(&provider.issuer).await?;
     let (answer, nonce) = match options.device {
         true => (device::login(&provider, &options).await?, None),
-        false => {
-            let (answer, nonce) = browser::login(&provider, &options).await?;
-            (answer, Some(nonce))
-        }
+        false => browser::login(&provider, &options).await?,
     };
     let token = provider.id_token(&answer)?;
     provider.check_token(&token, options.client_id, nonce.as_deref())?;
@@ -91,12 +100,7 @@ pub async fn renew(renewal: &Renewal, token: &str) -> Result<Renewed> {
         ("refresh_token", &renewal.refresh_token),
         ("client_id", &renewal.client_id),
     ];
-    let answer = match provider.post("token_endpoint", &pairs).await? {
-        Answer::Ok(answer) => answer,
-        Answer::Refused(error, description) => {
-            return Err(refused(format!("{error}: {description}")))
-        }
-    };
+    let answer = provider.post("token_endpoint", &pairs).await?.accepted()?;
     let new = provider.id_token(&answer);
     if let Some(identity) = new.as_ref().ok().and_then(|new| identity_of(new).ok()) {
         if identity != identity_of(token)? {

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use base64::Engine as _;
 use futures_util::StreamExt as _;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::redirect::Policy;
@@ -11,7 +9,7 @@ use reqwest::{RequestBuilder, StatusCode, Url};
 use serde_json::Value;
 
 use crate::address::is_loopback;
-use crate::claims::now_seconds;
+use crate::claims::{claims_of, now_seconds};
 use crate::error::{Error, Result};
 use crate::http::encode;
 
@@ -35,6 +33,15 @@ pub(super) enum Answer {
     Ok(Value),
     /// The `error` of OAuth 2.0, with its description.
     Refused(String, String),
+}
+
+impl Answer {
+    pub fn accepted(self) -> Result<Value> {
+        match self {
+            Self::Ok(answer) => Ok(answer),
+            Self::Refused(error, description) => Err(refused(format!("{error}: {description}"))),
+        }
+    }
 }
 
 impl Provider {
@@ -153,10 +160,7 @@ impl Provider {
     /// What an ID token must say to somebody who has it from the provider itself (OpenID Connect Core 1.0 §3.1.3.7). Its
     /// signature is the server's business.
     pub fn check_token(&self, token: &str, client_id: &str, nonce: Option<&str>) -> Result<()> {
-        let claims = token.split('.').nth(1);
-        let claims = claims.and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
-        let claims: Option<Value> = claims.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let claims = claims.ok_or_else(|| refused("its ID token cannot be read"))?;
+        let claims = claims_of(token).map_err(|_| refused("its ID token cannot be read"))?;
         if claims["iss"].as_str() != Some(&self.issuer) {
             return Err(refused("its ID token is another issuer's"));
         }
@@ -240,6 +244,8 @@ pub(super) fn printable(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use base64::Engine as _;
     use serde_json::json;
 
     fn provider() -> Provider {

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::ValueEnum;
 use lightcone_host::{ConsoleRecord, ConsoleSink, HostLimits, InstanceOptions, ModuleEngine};
 use lightcone_schema::RawModuleDef;
 use lightcone_types::{Decode, Identity};
 
-use crate::error::{Error, Result};
+use crate::build::HostType;
+use crate::error::{Error, FileResult as _, Result};
 use crate::output::{remark, result};
 
 #[derive(Debug, clap::Args)]
@@ -19,12 +19,6 @@ pub struct Args {
     /// What kind of file it is; told by its extension otherwise
     #[arg(long, value_enum)]
     host_type: Option<HostType>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum HostType {
-    Wasm,
-    Js,
 }
 
 pub fn run(args: &Args) -> Result<()> {
@@ -39,7 +33,7 @@ pub fn run(args: &Args) -> Result<()> {
             args.module.display()
         )));
     };
-    let program = std::fs::read(&args.module).map_err(|e| Error::file("read", &args.module, e))?;
+    let program = std::fs::read(&args.module).or_cannot("read", &args.module)?;
     result!("{}", describe(&program, host_type)?);
     Ok(())
 }

@@ -14,7 +14,7 @@ use lightcone_server::{Engines, PublishEnvironment, Server, ServerOptions};
 use super::logging;
 use super::ports::{self, Address};
 use super::scheduling;
-use crate::error::{Error, Result};
+use crate::error::{Error, FileResult as _, Result};
 use crate::output::result;
 use crate::prompt;
 
@@ -61,8 +61,7 @@ pub struct Args {
 
 pub fn run(args: Args) -> Result<()> {
     let listen_addr = choose_address(&args)?;
-    let data_dir =
-        std::path::absolute(&args.data_dir).map_err(|e| Error::file("find", &args.data_dir, e))?;
+    let data_dir = std::path::absolute(&args.data_dir).or_cannot("find", &args.data_dir)?;
     lightcone_server::keep_new_files_private();
     lightcone_server::create_private_directory(&data_dir).map_err(starting)?;
     let config = Config::load_or_create(&data_dir.join("config.toml")).map_err(starting)?;
@@ -118,7 +117,7 @@ pub fn run(args: Args) -> Result<()> {
         .map_err(caused!("LC0620", "cannot start the asynchronous runtime"))?;
     let result: Result<()> = runtime.block_on(async {
         let handle = Server::bind(options).await.map_err(starting)?;
-        stop_signal().await;
+        crate::signals::stop(false).await;
         tracing::info!("stopping");
         handle.shutdown().await;
         Ok(())
@@ -201,24 +200,4 @@ fn choose_address(args: &Args) -> Result<SocketAddr> {
     } else {
         Err(taken())
     }
-}
-
-/// Ctrl-C, or a polite kill.
-async fn stop_signal() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{signal, SignalKind};
-        let terminate = async {
-            match signal(SignalKind::terminate()) {
-                Ok(mut signals) => signals.recv().await,
-                Err(_) => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = terminate => {}
-        }
-    }
-    #[cfg(not(unix))]
-    let _ = tokio::signal::ctrl_c().await;
 }

@@ -6,7 +6,7 @@ use super::session::{DevTarget, Session};
 use crate::build::{self, typescript, Built, Language};
 use crate::commands::init::environment_variables;
 use crate::commands::{generate, publish, Context};
-use crate::error::{Error, Result};
+use crate::error::{Error, FileResult as _, Result};
 use crate::output::remark;
 use crate::paths::text_if_there;
 
@@ -111,7 +111,7 @@ fn write_environment(path: &Path, database: &str, host: &str) -> Result<()> {
     if new == old {
         return Ok(());
     }
-    std::fs::write(path, new).map_err(|e| Error::file("write", path, e))
+    std::fs::write(path, new).or_cannot("write", path)
 }
 
 fn upsert(old: &str, variables: &str) -> String {

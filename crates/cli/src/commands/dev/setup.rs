@@ -10,7 +10,7 @@ use crate::build;
 use crate::commands::generate::{self, Job, Lang, Source};
 use crate::commands::publish::DevConsent;
 use crate::commands::{init, list, Auth, Context};
-use crate::error::{Error, Result};
+use crate::error::{Error, FileResult as _, Result};
 use crate::http::Client;
 use crate::output::remark;
 use crate::paths::text_if_there;
@@ -27,8 +27,7 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
     let mut project = find(wanted_directory)?;
     let directory = match &project {
         Some(project) => project.directory.clone(),
-        None => std::path::absolute(wanted_directory)
-            .map_err(|e| Error::file("find", wanted_directory, e))?,
+        None => std::path::absolute(wanted_directory).or_cannot("find", wanted_directory)?,
     };
     if let Some(project) = &project {
         check_paths(&args, project)?;
@@ -229,12 +228,7 @@ fn offer_project(context: &Context, args: &Args, directory: &Path) -> Result<()>
             if args.yes || !prompt::confirm("Would you like to start a project here?", false) {
                 return Err(no_module(&directory.join("spacetimedb")));
             }
-            let answer = prompt::ask("Template (basic-ts): ");
-            if answer.is_empty() {
-                "basic-ts".to_owned()
-            } else {
-                answer
-            }
+            prompt::ask_or("Template", "basic-ts")
         }
     };
     let server = args
@@ -438,7 +432,7 @@ fn dev_target(
     Ok(DevTarget {
         database: target.database.unwrap_or_default(),
         server: args.server.clone().or(target.server),
-        module: std::path::absolute(&module).map_err(|e| Error::file("find", &module, e))?,
+        module: std::path::absolute(&module).or_cannot("find", &module)?,
         build_options: target.build_options,
         bindings,
     })
@@ -451,7 +445,7 @@ fn read_json(path: &Path) -> Result<Value> {
 }
 
 fn write_json(path: &Path, value: &Value) -> Result<()> {
-    std::fs::write(path, format!("{value:#}\n")).map_err(|e| Error::file("write", path, e))
+    std::fs::write(path, format!("{value:#}\n")).or_cannot("write", path)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use lightcone_codegen::{GeneratedFile, PREFIX};
 
 use super::job::{Job, Lang};
-use crate::error::{Error, Result};
+use crate::error::{Error, FileResult as _, Result};
 use crate::output::remark;
 use crate::paths::entries_if_there;
 use crate::prompt;
@@ -21,11 +21,10 @@ pub fn write(out_dir: &Path, files: &[GeneratedFile], job: &Job) -> Result<()> {
         let is_same = std::fs::read(&path).is_ok_and(|old| old == text.as_bytes());
         if !is_same {
             if let Some(directory) = path.parent() {
-                std::fs::create_dir_all(directory)
-                    .map_err(|e| Error::file("create", directory, e))?;
+                std::fs::create_dir_all(directory).or_cannot("create", directory)?;
             }
             remark!("Writing file {}", path.display());
-            std::fs::write(&path, text).map_err(|e| Error::file("write", &path, e))?;
+            std::fs::write(&path, text).or_cannot("write", &path)?;
             written.push(path.clone());
         }
         kept.insert(path);
@@ -76,12 +75,10 @@ fn rustfmt(files: &[GeneratedFile]) -> std::result::Result<Vec<String>, String> 
 
 fn find_generated(directory: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     for entry in entries_if_there(directory)?.into_iter().flatten() {
-        let entry = entry.map_err(|e| Error::file("read", directory, e))?;
+        let entry = entry.or_cannot("read", directory)?;
         let (path, kind) = (
             entry.path(),
-            entry
-                .file_type()
-                .map_err(|e| Error::file("read", directory, e))?,
+            entry.file_type().or_cannot("read", directory)?,
         );
         if kind.is_dir() {
             find_generated(&path, found)?;
@@ -108,7 +105,7 @@ fn delete(old: &[PathBuf], yes: bool) -> Result<()> {
         return Ok(());
     }
     for path in old {
-        std::fs::remove_file(path).map_err(|e| Error::file("delete", path, e))?;
+        std::fs::remove_file(path).or_cannot("delete", path)?;
     }
     remark!("Files deleted successfully.");
     Ok(())

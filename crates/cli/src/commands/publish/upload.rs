@@ -7,7 +7,7 @@ use crate::build::{self, HostType};
 use crate::claims::identity_of;
 use crate::commands::{Auth, Context};
 use crate::credentials::WhenMissing;
-use crate::error::{Error, Result};
+use crate::error::{Error, FileResult as _, Result};
 use crate::http::{self, encode};
 use crate::output::{remark, result};
 use crate::prompt;
@@ -170,7 +170,7 @@ fn program(plan: &Plan) -> Result<(Vec<u8>, HostType)> {
             (built.path, built.host_type)
         }
     };
-    let bytes = std::fs::read(&path).map_err(|e| Error::file("read", &path, e))?;
+    let bytes = std::fs::read(&path).or_cannot("read", &path)?;
     Ok((bytes, host_type))
 }
 

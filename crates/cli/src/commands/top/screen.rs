@@ -218,7 +218,7 @@ struct Columns {
 
 impl Columns {
     fn fit(&self, mut rows: Vec<Vec<String>>, size: Size) -> String {
-        let mut head: Vec<String> = self.head.iter().map(|&name| name.to_owned()).collect();
+        let mut head = self.head.to_vec();
         let mut leave_out = self.needed_least.iter();
         let names_max = (size.columns / 3).max(NAME_COLUMNS_MIN);
         for row in &mut rows {

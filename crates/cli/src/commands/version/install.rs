@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::installed::{directory_of, numbers_of};
-use crate::error::{Error, Result};
+use crate::error::{Error, FileResult as _, Result};
 use crate::output::{remark, result};
 use crate::paths::{this_program, Paths};
 use crate::prompt;
@@ -49,8 +49,7 @@ fn check_name(version: &str) -> Result<()> {
 /// Lets a version be what is in a directory, also when that changes.
 pub(super) fn link_to(paths: &Paths, version: &str, directory: &Path, yes: bool) -> Result<()> {
     check_name(version)?;
-    let directory =
-        std::fs::canonicalize(directory).map_err(|e| Error::file("find", directory, e))?;
+    let directory = std::fs::canonicalize(directory).or_cannot("find", directory)?;
     // By these names they are run.
     for name in PROGRAMS {
         let file = directory.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
@@ -75,8 +74,7 @@ pub(super) fn link_to(paths: &Paths, version: &str, directory: &Path, yes: bool)
         }
         Err(_) => {}
     }
-    std::fs::create_dir_all(&paths.bin_dir)
-        .map_err(|e| Error::file("create", &paths.bin_dir, e))?;
+    std::fs::create_dir_all(&paths.bin_dir).or_cannot("create", &paths.bin_dir)?;
     link(&directory, &target)?;
     result!("Version {version} is what is in {}.", directory.display());
     Ok(())
@@ -129,8 +127,7 @@ fn copy(programs: &[(PathBuf, &str)], bin_dir: &Path, target: &Path) -> Result<(
         .map_err(cannot)?;
     for (source, name) in programs {
         let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
-        std::fs::copy(source, staging.path().join(&file))
-            .map_err(|e| Error::file("copy", source, e))?;
+        std::fs::copy(source, staging.path().join(&file)).or_cannot("copy", source)?;
         if *name == PROGRAMS[0] {
             // The name that the reference's version manager runs.
             link(&file, &staging.path().join("spacetimedb-cli"))?;
@@ -170,8 +167,7 @@ fn make_readable(directory: &Path) -> Result<()> {
     {
         use std::os::unix::fs::PermissionsExt;
         let mode = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(directory, mode)
-            .map_err(|e| Error::file("write", directory, e))?;
+        std::fs::set_permissions(directory, mode).or_cannot("write", directory)?;
     }
     #[cfg(not(unix))]
     let _ = directory;
@@ -198,7 +194,7 @@ pub(super) fn choose(paths: &Paths, version: &str) -> Result<()> {
         Ok(_) | Err(_) => {}
     }
     let parent = file.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(parent).map_err(|e| Error::file("create", parent, e))?;
+    std::fs::create_dir_all(parent).or_cannot("create", parent)?;
     link(&program, file)?;
     let path = std::env::var_os("PATH").unwrap_or_default();
     if !std::env::split_paths(&path).any(|directory| directory == parent) {
