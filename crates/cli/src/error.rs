@@ -137,6 +137,12 @@ impl Error {
         }
     }
 
+    /// The message and its chain of causes, for where it is clear that this is an error.
+    pub fn text(&self) -> String {
+        let report = self.report();
+        report.trim_start_matches("Error: ").trim_end().to_owned()
+    }
+
     /// Everything that goes to stderr: the message and its chain of causes.
     pub fn report(&self) -> String {
         match self {
@@ -144,20 +150,15 @@ impl Error {
             Self::Usage(text) => format!("error: {}\n", text.trim_end()),
             Self::Plain(_) | Self::Coded { .. } => {
                 let mut out = format!("Error: {self}\n");
-                let mut causes = Vec::new();
-                let mut next = self.source();
-                while let Some(cause) = next {
-                    causes.push(cause.to_string());
-                    next = cause.source();
-                }
+                let first = self.source();
+                let causes: Vec<_> = std::iter::successors(first, |cause| cause.source()).collect();
                 if !causes.is_empty() {
                     out.push_str("\nCaused by:\n");
-                    for (number, cause) in causes.iter().enumerate() {
-                        if causes.len() > 1 {
-                            out.push_str(&format!("    {number}: {cause}\n"));
-                        } else {
-                            out.push_str(&format!("    {cause}\n"));
-                        }
+                }
+                for (number, cause) in causes.iter().enumerate() {
+                    match causes.len() {
+                        1 => out.push_str(&format!("    {cause}\n")),
+                        _ => out.push_str(&format!("    {number}: {cause}\n")),
                     }
                 }
                 out

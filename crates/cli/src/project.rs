@@ -56,13 +56,16 @@ pub struct Target {
     pub generate: Vec<GenerateEntry>,
 }
 
-/// What commands that only look for a database read of a project.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamedDatabase {
+/// A database name with the server it lives on, if the project or the user says so: what commands that only look for a database
+/// read of a project.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Database {
     pub name: String,
     pub server: Option<String>,
-    /// Where the files say which server.
+    /// Where the project says so, if it does.
     pub server_place: Option<String>,
+    /// The first argument, which could be a database's name, where the project's database was taken instead.
+    pub(crate) instead_of: Option<String>,
 }
 
 /// One entry of `generate` (07 §6.3).
@@ -128,13 +131,36 @@ impl Project {
     /// Looks for `spacetime.json` in `start` and its parents, and merges the layers beside it.
     pub fn find(start: &Path, environment: Option<&str>) -> Result<Option<Self>> {
         let start = std::path::absolute(start).or_cannot("find", start)?;
-        match start
-            .ancestors()
-            .find(|directory| directory.join(FILE).is_file())
-        {
-            Some(directory) => Self::load(directory, environment).map(Some),
-            None => Ok(None),
+        let mut directories = start.ancestors();
+        let found = directories.find(|directory| directory.join(FILE).is_file());
+        found
+            .map(|found| Self::load(found, environment))
+            .transpose()
+    }
+
+    /// The same for a command that may be told to look at none.
+    pub fn find_unless(
+        no_config: bool,
+        start: &Path,
+        environment: Option<&str>,
+    ) -> Result<Option<Self>> {
+        match no_config {
+            true => Ok(None),
+            false => Self::find(start, environment),
         }
+    }
+
+    /// Says which files are used.
+    pub fn announce(&self) {
+        for file in &self.files {
+            remark!("Using configuration from {}", file.display());
+        }
+    }
+
+    /// The files that were read, as texts.
+    pub fn file_names(&self) -> Vec<String> {
+        let files = self.files.iter();
+        files.map(|file| file.display().to_string()).collect()
     }
 
     fn load(directory: &Path, environment: Option<&str>) -> Result<Self> {
@@ -167,16 +193,10 @@ impl Project {
         let Some(name) = environment.filter(|name| *name != "dev") else {
             return;
         };
-        let (shared, local) = (
-            format!("spacetime.{name}.json"),
-            format!("spacetime.{name}.local.json"),
-        );
-        if !self
-            .files
-            .iter()
-            .any(|file| file.ends_with(&shared) || file.ends_with(&local))
-        {
-            let directory = self.directory.display();
+        let layers = ["", ".local"].map(|kind| format!("spacetime.{name}{kind}.json"));
+        let is_there = |layer: &String| self.files.iter().any(|file| file.ends_with(layer));
+        if !layers.iter().any(is_there) {
+            let (directory, [shared, local]) = (self.directory.display(), &layers);
             remark!("warning: there is neither {shared} nor {local} in {directory}; --env {name} changes nothing");
         }
     }
@@ -198,7 +218,7 @@ impl Project {
 
     /// The names of the databases with their servers, for commands that need no more: what else the file says, right or
     /// wrong, is none of their business (07 §6.2).
-    pub fn databases(&self) -> Result<Vec<NamedDatabase>> {
+    pub fn databases(&self) -> Result<Vec<Database>> {
         let mut databases = Vec::new();
         let settings = self.settings();
         for key in settings.map.keys() {
@@ -300,22 +320,23 @@ impl Project {
 
     fn place_above(&self, at: &[Step], key: &str) -> Option<String> {
         // Above a child, `children` and its number are two steps.
-        let holders = (0..=at.len()).rev().filter(|n| n % 2 == 0);
-        let mut places = holders.filter_map(|n| {
+        let mut holders = (0..=at.len()).rev().filter(|n| n % 2 == 0);
+        holders.find_map(|n| {
             let path = [&at[..n], &[Step::Key(key.to_owned())]].concat();
-            let place = self
-                .layers
-                .iter()
-                .rev()
-                .find_map(|layer| layer.place(&path))?;
+            let place = self.place_in_files(&path)?;
             Some(format!("{place}: `{}`", place::text_of(&path)))
-        });
-        places.next()
+        })
     }
 
-    /// An error about what a path leads to, with its place in the last of the files that has it.
+    /// The place in the last of the files that has it.
+    fn place_in_files(&self, at: &[Step]) -> Option<String> {
+        let mut layers = self.layers.iter().rev();
+        layers.find_map(|layer| layer.place(at))
+    }
+
+    /// An error about what a path leads to, with its place.
     fn bad(&self, at: &[Step], message: impl std::fmt::Display) -> Error {
-        let place = self.layers.iter().rev().find_map(|layer| layer.place(at));
+        let place = self.place_in_files(at);
         let place = place.unwrap_or_else(|| self.directory.join(FILE).display().to_string());
         coded!("LC0607", "{place}: {message}")
     }
@@ -325,16 +346,17 @@ fn collect_databases(
     own: &Settings<'_>,
     database: Option<&str>,
     server: Option<&str>,
-    databases: &mut Vec<NamedDatabase>,
+    databases: &mut Vec<Database>,
 ) -> Result<()> {
     let (own_database, own_server) = (own.text("database")?, own.text("server")?);
     let database = own_database.as_deref().or(database);
     let server = own_server.as_deref().or(server);
     if let Some(database) = database {
-        databases.push(NamedDatabase {
+        databases.push(Database {
             name: database.to_owned(),
             server: server.map(str::to_owned),
             server_place: own.project.place_above(&own.at, "server"),
+            instead_of: None,
         });
     }
     for child in own.elements("children").unwrap_or_default() {
@@ -367,10 +389,8 @@ impl Settings<'_> {
     }
 
     fn check_dev(&self, value: &Value) -> Result<()> {
-        let ok = value
-            .as_object()
-            .is_some_and(|dev| dev.iter().all(|(key, v)| key == "run" && v.is_string()));
-        match ok {
+        let is_run = |(key, value): (&String, &Value)| key == "run" && value.is_string();
+        match value.as_object().is_some_and(|dev| dev.iter().all(is_run)) {
             true => Ok(()),
             false => Err(self.wrong_type(
                 "dev",

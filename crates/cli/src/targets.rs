@@ -3,16 +3,7 @@
 use crate::error::{Error, Result};
 use crate::project::{glob_matches, Project, Target};
 
-/// A database name with the server it lives on, if the project or the user says so.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Database {
-    pub name: String,
-    pub server: Option<String>,
-    /// Where the project says so, if it does.
-    pub server_place: Option<String>,
-    /// The first argument, which could be a database's name, where the project's database was taken instead.
-    instead_of: Option<String>,
-}
+pub use crate::project::Database;
 
 impl Database {
     /// An error that may come of a name that was not taken for one.
@@ -29,21 +20,11 @@ impl Database {
 
 /// The project's databases, each once.
 pub fn known(no_config: bool) -> Result<Vec<Database>> {
-    if no_config {
-        return Ok(Vec::new());
-    }
-    let Some(project) = Project::find(std::path::Path::new("."), None)? else {
-        return Ok(Vec::new());
-    };
+    let project = Project::find_unless(no_config, std::path::Path::new("."), None)?;
     let mut databases: Vec<Database> = Vec::new();
-    for found in project.databases()? {
+    for found in project.map_or(Ok(Vec::new()), |project| project.databases())? {
         if !databases.iter().any(|d| d.name == found.name) {
-            databases.push(Database {
-                name: found.name,
-                server: found.server,
-                server_place: found.server_place,
-                instead_of: None,
-            });
+            databases.push(found);
         }
     }
     Ok(databases)
@@ -100,11 +81,10 @@ fn ambiguous(known: &[Database], first: &str) -> Error {
 }
 
 fn missing(what: &[&str]) -> Error {
-    let mut text = String::from("the following required arguments were not provided:\n");
-    for name in what {
-        text.push_str(&format!("  <{name}>\n"));
-    }
-    Error::Usage(text)
+    let names: String = what.iter().map(|name| format!("  <{name}>\n")).collect();
+    Error::Usage(format!(
+        "the following required arguments were not provided:\n{names}"
+    ))
 }
 
 /// Splits `args` into the database and the rest; `server` is the one from the command line and wins.
@@ -116,9 +96,7 @@ pub fn resolve(
 ) -> Result<(Database, Vec<String>)> {
     let plain = |name: &str| Database {
         name: name.to_owned(),
-        server: None,
-        server_place: None,
-        instead_of: None,
+        ..Database::default()
     };
     let find = |name: &str| known.iter().find(|d| d.name == name).cloned();
     let required = match rest {
@@ -135,10 +113,8 @@ pub fn resolve(
             (Some(first), _) if first == only.name => (only.clone(), &args[1..]),
             (Some(first), Rest::None) => (plain(first), &args[1..]),
             (first, _) => {
-                let is_name = |word: &&str| {
-                    let mut letters = word.chars();
-                    letters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
-                };
+                let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+                let is_name = |word: &&str| word.chars().all(is_letter);
                 let database = Database {
                     instead_of: first.filter(is_name).map(str::to_owned),
                     ..only.clone()
@@ -196,8 +172,7 @@ mod tests {
             .map(|n| Database {
                 name: (*n).into(),
                 server: Some(format!("{n}-server")),
-                server_place: None,
-                instead_of: None,
+                ..Database::default()
             })
             .collect();
         let args: Vec<_> = args.iter().map(|a| (*a).to_owned()).collect();
@@ -259,9 +234,7 @@ mod tests {
     fn a_name_that_was_not_taken_for_one_is_explained() {
         let known = [Database {
             name: "t".into(),
-            server: None,
-            server_place: None,
-            instead_of: None,
+            ..Database::default()
         }];
         let explained = |args: &[&str]| {
             let args: Vec<_> = args.iter().map(|a| (*a).to_owned()).collect();

@@ -36,10 +36,7 @@ pub struct Args {
 /// `config_path` is that of `cli.toml`, which may be missing or wrong.
 pub async fn run(paths: &Paths, config_path: &Path, args: Args) -> Result<()> {
     let mut report = Report::default();
-    let project = match args.no_config {
-        true => Ok(None),
-        false => Project::find(Path::new("."), None),
-    };
+    let project = Project::find_unless(args.no_config, Path::new("."), None);
     let found = project.as_ref().ok().and_then(Option::as_ref);
     let needs = project::Needs::of(found);
     report.group("Programs");

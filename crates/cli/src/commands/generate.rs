@@ -22,15 +22,9 @@ pub use jobs::{detect_language, jobs_of_target, Args};
 const DEFAULT_NAMESPACE: &str = "SpacetimeDB.Types";
 
 pub fn run(_context: &mut Context, args: Args) -> Result<()> {
-    let project = if args.no_config {
-        None
-    } else {
-        Project::find(Path::new("."), args.env.as_deref())?
-    };
+    let project = Project::find_unless(args.no_config, Path::new("."), args.env.as_deref())?;
     if let Some(project) = &project {
-        for file in &project.files {
-            remark!("Using configuration from {}", file.display());
-        }
+        project.announce();
     }
     for job in jobs::jobs(&args, project.as_ref())? {
         run_job(&job)?;

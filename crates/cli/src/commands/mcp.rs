@@ -58,8 +58,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let place = place.filter(|_| args.server.is_none());
     let server = args.server.or_else(|| known.as_ref()?.server.clone());
     let database = args.database.or_else(|| Some(known?.name));
-    let url = context.config.server_url(server.as_deref());
-    let url = url.map_err(|error| error.said_at(place.as_deref()))?;
+    let config = &context.config;
+    let url = config.server_url_at(server.as_deref(), place.as_deref())?;
     let client = Client::before_login(url)?;
     let client = match args.anonymous {
         true => client,
@@ -233,7 +233,7 @@ async fn call(
         .unwrap_or(&empty);
     let outcome = match renew(context, &mut tools.client).await {
         Ok(()) => tools.call(name, arguments).await?,
-        Err(error) => Err(tools::said(&error)),
+        Err(error) => Err(error.text()),
     };
     let (text, is_error) = match outcome {
         Ok(text) => (text, false),

@@ -102,10 +102,9 @@ impl Context {
 
     /// A client of the server that a database is on.
     pub async fn client_of(&mut self, database: &Database, auth: Auth) -> Result<Client> {
-        self.config
-            .server_url(database.server.as_deref())
-            .map_err(|error| error.said_at(database.server_place.as_deref()))?;
-        self.client(database.server.as_deref(), auth).await
+        let (server, place) = (database.server.as_deref(), database.server_place.as_deref());
+        self.config.server_url_at(server, place)?;
+        self.client(server, auth).await
     }
 
     /// A client of the server that a database is on, and the database's identity there.

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use reqwest::header::CONTENT_TYPE;
 use serde_json::Value;
 
 use super::{Auth, Context};
@@ -32,12 +31,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         .client(args.server.as_deref(), Auth::new(false, args.yes))
         .await?;
     let identity = client.database_identity(&args.database).await?.to_hex();
-    let body = Value::from(vec![args.to.clone()]).to_string();
-    let request = client
-        .put(&format!("/v1/database/{identity}/names"))
-        .header(CONTENT_TYPE, "application/json")
-        .body(body);
-    let response = client.send(request).await?;
+    let request = client.put(&format!("/v1/database/{identity}/names"));
+    let response = client.send(request.json(&[&args.to])).await?;
     let status = response.status();
     let text = http::body_text(response).await?;
     if status.is_success() {
@@ -54,11 +49,7 @@ fn note_project(old: &str, new: &str) {
     let Some(project) = project else { return };
     let databases = project.databases().unwrap_or_default();
     if databases.iter().any(|database| database.name == old) {
-        let files: Vec<_> = project
-            .files
-            .iter()
-            .map(|f| f.display().to_string())
-            .collect();
+        let files = project.file_names();
         remark!(
             "The project here still names {old}: write {new} into {}.",
             files.join(" or ")

@@ -19,10 +19,7 @@ use crate::targets::chosen;
 use crate::{credentials, prompt};
 
 pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
-    let find = |path: &Path| match args.no_config {
-        true => Ok(None),
-        false => Project::find(path, Some(&args.env)),
-    };
+    let find = |path: &Path| Project::find_unless(args.no_config, path, Some(&args.env));
     let wanted_directory = args.project_path.as_deref().unwrap_or(Path::new("."));
     let mut project = find(wanted_directory)?;
     let directory = match &project {
@@ -48,9 +45,7 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
         project = find(&directory)?;
     }
     if let Some(project) = &project {
-        for file in &project.files {
-            remark!("Using configuration from {}", file.display());
-        }
+        project.announce();
     }
 
     let mut targets = match &project {
@@ -75,8 +70,8 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
         (None, Some(project), Some(target)) => project.place_of(target, "server"),
         _ => None,
     };
-    let server_url = context.config.server_url(server.as_deref());
-    let mut server_url = server_url.map_err(|error| error.said_at(place.as_deref()))?;
+    let config = &context.config;
+    let mut server_url = config.server_url_at(server.as_deref(), place.as_deref())?;
     if needs_account(context, &args, &server_url) {
         if credentials::wants_web_login() {
             credentials::account_login(&mut context.config, &server_url).await?;

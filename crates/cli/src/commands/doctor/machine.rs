@@ -40,7 +40,7 @@ fn check_config(report: &mut Report, path: &Path) -> Config {
         ),
         Err(error) => report.error(
             "cli.toml",
-            error.report().trim_start_matches("Error: ").to_owned(),
+            error.text(),
             "Correct the file, or move it away: the next command writes a new one.",
         ),
     }

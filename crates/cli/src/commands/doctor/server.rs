@@ -11,7 +11,7 @@ use crate::claims::{end_of, identity_of, now_seconds};
 use crate::config::Config;
 use crate::credentials::{self, Found};
 use crate::http::{self, Client};
-use crate::project::{NamedDatabase, Project};
+use crate::project::{Database, Project};
 
 /// A server that is well answers much sooner.
 const TIME_MAX: Duration = Duration::from_secs(5);
@@ -263,7 +263,7 @@ async fn check_databases(
     project: Option<&Project>,
 ) {
     let databases = project.and_then(|p| p.databases().ok()).unwrap_or_default();
-    for NamedDatabase { name, server, .. } in databases {
+    for Database { name, server, .. } in databases {
         if config.server_url(server.as_deref()).ok().as_deref() != Some(url) {
             continue;
         }

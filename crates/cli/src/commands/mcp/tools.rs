@@ -186,7 +186,7 @@ impl Tools {
         }
         let databases = list::databases(&self.client, usize::MAX)
             .await
-            .map_err(|e| said(&e))?;
+            .map_err(|e| e.text())?;
         let databases: Vec<Value> = databases
             .into_iter()
             .map(|(identity, names)| json!({ "identity": identity, "names": names }))
@@ -196,14 +196,14 @@ impl Tools {
 
     /// An answer's body; a bit more than what is shown of it, if it is longer.
     async fn answer(&self, request: RequestBuilder) -> Said {
-        let mut response = self.client.send(request).await.map_err(|e| said(&e))?;
+        let mut response = self.client.send(request).await.map_err(|e| e.text())?;
         let status = response.status();
         let mut body = Vec::new();
         while body.len() <= TEXT_BYTES_MAX {
             match response.chunk().await {
                 Ok(Some(part)) => body.extend_from_slice(&part),
                 Ok(None) => break,
-                Err(e) => return Err(said(&self.client.unreachable(e))),
+                Err(e) => return Err(self.client.unreachable(e).text()),
             }
         }
         let text = String::from_utf8_lossy(&body).into_owned();
@@ -215,14 +215,6 @@ impl Tools {
             false => Err(text),
         }
     }
-}
-
-pub(super) fn said(error: &Error) -> String {
-    error
-        .report()
-        .trim_start_matches("Error: ")
-        .trim_end()
-        .to_owned()
 }
 
 /// The beginning of a text, and a note if that is not all: half a value is no mistake of the database's.
