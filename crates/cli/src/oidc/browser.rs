@@ -13,8 +13,7 @@ use sha2::Digest as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::provider::{printable, refused, Provider};
-use super::Options;
+use super::provider::{printable, refused, Options, Provider};
 use crate::error::{Error, Result};
 use crate::output::remark;
 use crate::page;

@@ -4,8 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::provider::{printable, refused, unusable, Answer, Provider};
-use super::Options;
+use super::provider::{printable, refused, unusable, Answer, Options, Provider};
 use crate::error::Result;
 use crate::output::remark;
 

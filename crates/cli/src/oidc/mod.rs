@@ -12,20 +12,7 @@ use crate::claims::identity_of;
 use crate::error::Result;
 use provider::{refused, Provider};
 
-/// Where to log in, and how.
-#[derive(Clone, Copy, Debug)]
-pub struct Options<'a> {
-    /// The issuer's address.
-    pub issuer: &'a str,
-    /// The name under which the provider knows this program.
-    pub client_id: &'a str,
-    pub scope: &'a str,
-    /// Where the browser comes back to; any port if there is none.
-    pub callback_port: Option<u16>,
-    /// The user has no browser here.
-    pub device: bool,
-    pub open_browser: bool,
-}
+pub use provider::Options;
 
 /// What a provider has given.
 #[derive(Clone, Debug)]

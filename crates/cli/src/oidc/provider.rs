@@ -21,6 +21,21 @@ const TOKEN_BYTES_MAX: usize = 16 * 1024;
 /// How far the clocks may differ.
 const LEEWAY_SECONDS: i64 = 60;
 
+/// Where to log in, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// The issuer's address.
+    pub issuer: &'a str,
+    /// The name under which the provider knows this program.
+    pub client_id: &'a str,
+    pub scope: &'a str,
+    /// Where the browser comes back to; any port if there is none.
+    pub callback_port: Option<u16>,
+    /// The user has no browser here.
+    pub device: bool,
+    pub open_browser: bool,
+}
+
 pub(super) struct Provider {
     /// As it calls itself, which its tokens must do too.
     pub issuer: String,
