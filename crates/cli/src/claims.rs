@@ -76,7 +76,7 @@ pub fn now_seconds() -> u64 {
     now.map_or(0, |since| since.as_secs())
 }
 
-/// A token that nobody has signed.
+/// A token without a valid signature.
 #[cfg(test)]
 pub fn token_for_tests(issuer: &str, subject: &str) -> String {
     let claims = format!(r#"{{"sub":"{subject}","iss":"{issuer}","iat":1}}"#);

@@ -190,7 +190,7 @@ fn in_runtime(command: impl Future<Output = Result<()>>) -> Result<()> {
         .build()
         .map_err(caused!("LC0620", "cannot start the asynchronous runtime"))?;
     let outcome = runtime.block_on(command);
-    // A question that nobody has answered must not keep a command that was told to stop.
+    // A question without an answer must not keep a command that was told to stop.
     runtime.shutdown_background();
     outcome
 }

@@ -171,8 +171,8 @@ impl Config {
         Ok(())
     }
 
-    /// Replaces the file in one step, so that nobody ever reads half of it. It holds tokens: only its owner may read it.
-    /// Who has the lock may: `update` and its like.
+    /// Replaces the file in one step, so that no program ever reads half of it. It holds tokens: only its owner may read it.
+    /// Only with the lock: `update` and its like.
     fn save(&self) -> Result<()> {
         let file = self.temporary_file();
         self.save_in(file.or_cannot("write", &self.path)?)

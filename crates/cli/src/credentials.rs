@@ -45,7 +45,7 @@ pub async fn require(config: &mut Config, client: &Client, missing: WhenMissing)
         return Ok(token);
     }
     let url = client.base();
-    // A server on this machine knows nobody from that site, and asks nothing for an identity of its own.
+    // A server on this machine knows no user of that site, and asks nothing for an identity of its own.
     if missing == WhenMissing::Ask && !is_loopback(url) && wants_web_login() {
         return account_login(config, url).await;
     }
@@ -59,7 +59,7 @@ pub async fn require(config: &mut Config, client: &Client, missing: WhenMissing)
     Ok(token)
 }
 
-/// `localhost` and `127.0.0.1` are two servers here; whoever mixes them up should hear why he is a stranger.
+/// `localhost` and `127.0.0.1` are two servers here; a user who mixes them up should hear why the server does not know them.
 fn hint_at_other_names(config: &Config, url: &str) {
     let port = |url: &str| reqwest::Url::parse(url).ok()?.port_or_known_default();
     let mut logins = config.logins().into_iter().map(|(origin, _)| origin);

@@ -41,7 +41,7 @@ impl Client {
 
     /// One that is bound follows no redirect to another origin.
     fn build(base: String, token: Option<String>, is_bound: bool) -> Result<Self> {
-        // An unusable URL is better explained here than by whoever sends the first request.
+        // An unusable URL is better explained here than by the code that sends the first request.
         match reqwest::Url::parse(&base) {
             Ok(url) if url.has_host() => {}
             Ok(_) => return Err(bad_url(&base, "it has no host")),

@@ -65,7 +65,7 @@ impl Paths {
     }
 }
 
-/// For messages: `.` tells nobody where he is.
+/// For messages: `.` does not tell the user where that is.
 pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

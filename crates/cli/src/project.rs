@@ -188,7 +188,7 @@ impl Project {
         Ok(project)
     }
 
-    /// A mistyped `--env` would mean the settings of everybody. `dev` is what nobody has to have (07 §6.1).
+    /// A mistyped `--env` would mean the settings of all environments. `dev` need not be there (07 §6.1).
     fn warn_of_missing_layer(&self, environment: Option<&str>) {
         let Some(name) = environment.filter(|name| *name != "dev") else {
             return;

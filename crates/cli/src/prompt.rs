@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::output::{remark, remark_text};
 
 /// Asks on stderr, since a question is no result, and reads the answer from stdin; anything but `y` or `yes` is no. With `yes` set
-/// nobody is asked.
+/// no question is asked.
 pub fn confirm(question: &str, yes: bool) -> bool {
     if yes {
         remark!("Skipping confirmation due to --yes");
@@ -40,7 +40,7 @@ pub fn ask_or(question: &str, default: &str) -> String {
     }
 }
 
-/// Asks in a thread of its own, so that Ctrl-C is heard while nobody answers.
+/// Asks in a thread of its own, so that Ctrl-C is heard while there is no answer.
 pub async fn in_background<T: Send + 'static>(
     ask: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T> {
@@ -49,7 +49,7 @@ pub async fn in_background<T: Send + 'static>(
         .map_err(caused!("LC0620", "asking broke off"))
 }
 
-/// True if there is somebody to ask.
+/// True if there is a user to ask.
 pub fn is_interactive() -> bool {
     std::io::stdin().is_terminal()
 }
@@ -59,7 +59,7 @@ fn read_line() -> String {
     let mut line = String::new();
     let stdin = std::io::stdin();
     let _ = stdin.lock().read_line(&mut line);
-    // Nobody's Enter has ended the line of the question.
+    // No Enter has ended the line of the question.
     if !stdin.is_terminal() {
         remark!("");
     }

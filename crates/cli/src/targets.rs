@@ -58,7 +58,7 @@ pub fn chosen(pattern: &str, mut targets: Vec<Target>) -> Result<Vec<Target>> {
 
 /// What the arguments after the database are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rest {
+pub enum After {
     /// Nothing may follow.
     None,
     /// Something may follow.
@@ -91,7 +91,7 @@ fn missing(what: &[&str]) -> Error {
 pub fn resolve(
     known: &[Database],
     args: &[String],
-    rest: Rest,
+    rest: After,
     server: Option<&str>,
 ) -> Result<(Database, Vec<String>)> {
     let plain = |name: &str| Database {
@@ -100,8 +100,8 @@ pub fn resolve(
     };
     let find = |name: &str| known.iter().find(|d| d.name == name).cloned();
     let required = match rest {
-        Rest::Required { name, .. } => Some(name),
-        Rest::None | Rest::Optional => None,
+        After::Required { name, .. } => Some(name),
+        After::None | After::Optional => None,
     };
     let first = args.first().map(String::as_str);
     let (mut database, rest_args) = match (known, first) {
@@ -111,7 +111,7 @@ pub fn resolve(
         // One database: it may be left out.
         ([only], first) => match (first, rest) {
             (Some(first), _) if first == only.name => (only.clone(), &args[1..]),
-            (Some(first), Rest::None) => (plain(first), &args[1..]),
+            (Some(first), After::None) => (plain(first), &args[1..]),
             (first, _) => {
                 let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
                 let is_name = |word: &&str| word.chars().all(is_letter);
@@ -126,10 +126,10 @@ pub fn resolve(
         (_, None) => return Err(ambiguous(known, "<database>")),
         (_, Some(first)) => match (find(first), rest) {
             (Some(database), _) => (database, &args[1..]),
-            (None, Rest::None) => (plain(first), &args[1..]),
+            (None, After::None) => (plain(first), &args[1..]),
             (
                 None,
-                Rest::Required {
+                After::Required {
                     unknown_database_ok: true,
                     ..
                 },
@@ -140,7 +140,7 @@ pub fn resolve(
     if let (Some(name), true) = (required, rest_args.is_empty()) {
         return Err(missing(&[name]));
     }
-    if rest == Rest::None && !rest_args.is_empty() {
+    if rest == After::None && !rest_args.is_empty() {
         return Err(Error::Usage(format!(
             "unexpected argument '{}' found",
             rest_args[0]
@@ -157,16 +157,16 @@ pub fn resolve(
 mod tests {
     use super::*;
 
-    const QUERY: Rest = Rest::Required {
+    const QUERY: After = After::Required {
         name: "QUERY",
         unknown_database_ok: true,
     };
-    const FUNCTION: Rest = Rest::Required {
+    const FUNCTION: After = After::Required {
         name: "FUNCTION",
         unknown_database_ok: false,
     };
 
-    fn run(known: &[&str], args: &[&str], rest: Rest) -> Result<(String, Vec<String>)> {
+    fn run(known: &[&str], args: &[&str], rest: After) -> Result<(String, Vec<String>)> {
         let known: Vec<_> = known
             .iter()
             .map(|n| Database {
@@ -183,18 +183,18 @@ mod tests {
         ))
     }
 
-    fn ok(known: &[&str], args: &[&str], rest: Rest) -> (String, Vec<String>) {
+    fn ok(known: &[&str], args: &[&str], rest: After) -> (String, Vec<String>) {
         run(known, args, rest).unwrap_or_else(|e| panic!("{known:?} {args:?}: {e}"))
     }
 
     #[test]
     fn without_a_project() {
-        assert_eq!(ok(&[], &["db"], Rest::None).0, "db@");
+        assert_eq!(ok(&[], &["db"], After::None).0, "db@");
         assert_eq!(
             ok(&[], &["db", "q", "r"], QUERY),
             ("db@".into(), vec!["q".into(), "r".into()])
         );
-        assert!(run(&[], &[], Rest::None)
+        assert!(run(&[], &[], After::None)
             .expect_err("missing")
             .to_string()
             .contains("<DATABASE>"));
@@ -203,7 +203,7 @@ mod tests {
             .to_string()
             .contains("<QUERY>"));
         assert_eq!(
-            run(&[], &["db", "x"], Rest::None)
+            run(&[], &["db", "x"], After::None)
                 .expect_err("too much")
                 .exit_code(),
             2
@@ -212,9 +212,9 @@ mod tests {
 
     #[test]
     fn with_one_database() {
-        assert_eq!(ok(&["t"], &[], Rest::None).0, "t@t-server");
-        assert_eq!(ok(&["t"], &["t"], Rest::None).0, "t@t-server");
-        assert_eq!(ok(&["t"], &["u"], Rest::None).0, "u@");
+        assert_eq!(ok(&["t"], &[], After::None).0, "t@t-server");
+        assert_eq!(ok(&["t"], &["t"], After::None).0, "t@t-server");
+        assert_eq!(ok(&["t"], &["u"], After::None).0, "u@");
         assert_eq!(
             ok(&["t"], &["t", "q"], QUERY),
             ("t@t-server".into(), vec!["q".into()])
@@ -224,7 +224,7 @@ mod tests {
             ("t@t-server".into(), vec!["select".into(), "1".into()])
         );
         assert_eq!(
-            ok(&["t"], &[], Rest::Optional),
+            ok(&["t"], &[], After::Optional),
             ("t@t-server".into(), vec![])
         );
         assert!(run(&["t"], &["t"], FUNCTION).is_err());
@@ -252,9 +252,9 @@ mod tests {
 
     #[test]
     fn with_several_databases() {
-        assert!(run(&["a", "b"], &[], Rest::None).is_err());
-        assert_eq!(ok(&["a", "b"], &["b"], Rest::None).0, "b@b-server");
-        assert_eq!(ok(&["a", "b"], &["x"], Rest::None).0, "x@");
+        assert!(run(&["a", "b"], &[], After::None).is_err());
+        assert_eq!(ok(&["a", "b"], &["b"], After::None).0, "b@b-server");
+        assert_eq!(ok(&["a", "b"], &["x"], After::None).0, "x@");
         assert_eq!(ok(&["a", "b"], &["x", "q"], QUERY).0, "x@");
         let error = run(&["a", "b"], &["q"], QUERY)
             .expect_err("which?")
@@ -264,6 +264,6 @@ mod tests {
             "{error}"
         );
         assert!(run(&["a", "b"], &["x", "f"], FUNCTION).is_err());
-        assert!(run(&["a", "b"], &["x"], Rest::Optional).is_err());
+        assert!(run(&["a", "b"], &["x"], After::Optional).is_err());
     }
 }

@@ -46,7 +46,7 @@ pub fn run(args: Args) -> Result<()> {
     Ok(())
 }
 
-/// Says what in the definition of a TypeScript module is allowed and probably not meant. What cannot be read is told by whoever needs it.
+/// Says what in the definition of a TypeScript module is allowed and probably not meant. Of a definition that cannot be read nothing is said here.
 pub fn advise(built: &Built) {
     if built.host_type != HostType::Js {
         return;
@@ -59,7 +59,7 @@ pub fn advise(built: &Built) {
     }
 }
 
-/// Where the module is if nobody says.
+/// Where the module is if no option says so.
 pub fn default_module_path() -> Result<PathBuf> {
     let below = Path::new("spacetimedb");
     if below.is_dir() && language(below).is_some() {

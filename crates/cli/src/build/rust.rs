@@ -34,7 +34,7 @@ pub fn build(directory: &Path, options: &Options) -> Result<Built> {
     })
 }
 
-/// Refuses sources that print: nobody would ever see it.
+/// Refuses sources that print: the output would go nowhere.
 fn lint(directory: &Path, lint_dir: &str) -> Result<()> {
     if lint_dir.is_empty() {
         remark!("warning: the sources are not checked for prints, because --lint-dir is empty");

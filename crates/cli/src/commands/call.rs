@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::http;
 use crate::output::{remark, result};
 use crate::schema::{similar, Function, Schema};
-use crate::targets::Rest;
+use crate::targets::After;
 
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "spacetime call [OPTIONS] [DATABASE] <FUNCTION> [ARGS]...")]
@@ -26,7 +26,7 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
-    let rest = Rest::Required {
+    let rest = After::Required {
         name: "FUNCTION",
         unknown_database_ok: false,
     };
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_nobody_takes_are_named() {
+    fn surplus_arguments_are_named() {
         let of = |values: &[&str]| {
             let values: Vec<_> = values.iter().map(|v| (*v).to_owned()).collect();
             surplus(&function(), &values)

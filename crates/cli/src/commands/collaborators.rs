@@ -23,7 +23,7 @@ enum Command {
         #[command(flatten)]
         of: OneDatabase,
     },
-    /// Give somebody a role, in the place of the one that he has
+    /// Give an identity a role, in the place of the one that it has
     Add {
         /// Whom, as `spacetime login show` tells it
         identity: String,
@@ -34,9 +34,9 @@ enum Command {
         #[arg(short, long, value_enum, default_value_t = Role::Reader)]
         role: Role,
     },
-    /// Take somebody's role away
+    /// Take the role of an identity away
     Remove {
-        /// Whom; everybody may give his own role back
+        /// Whose; you may give your own role back
         identity: String,
         #[command(flatten)]
         of: OneDatabase,

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::json_text::pretty;
 use crate::output::result;
 use crate::schema::Schema;
-use crate::targets::Rest;
+use crate::targets::After;
 
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "spacetime describe --json [OPTIONS] [DATABASE] [reducer|table <NAME>]")]
@@ -33,7 +33,7 @@ enum Entity {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
-    let (database, rest) = args.common.resolve(&args.args, Rest::Optional)?;
+    let (database, rest) = args.common.resolve(&args.args, After::Optional)?;
     let entity = entity_of(&rest).map_err(|error| database.explain(error))?;
     let auth = Auth::new(args.anonymous, args.common.yes);
     let (client, identity) = context.reach(&database, auth).await?;

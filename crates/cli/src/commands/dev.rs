@@ -30,7 +30,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let session = setup::session(context, args).await?;
     let mut changes = watch::watch(&session)?;
     cycle::run(context, &session).await?;
-    // Whoever reads along wants to see the outcome before the logs begin to scroll.
+    // The user wants to see the outcome before the logs begin to scroll.
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     let mut client = client::Client::start(&session).await?;
     if !session.skip_publish {

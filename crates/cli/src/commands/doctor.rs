@@ -49,7 +49,7 @@ pub async fn run(paths: &Paths, config_path: &Path, args: Args) -> Result<()> {
     }
     if !args.offline {
         report.group("Server");
-        let asked = server::Asked {
+        let asked = server::WantedServer {
             server: args.server.clone().or_else(|| project::server(found)),
             is_named: args.server.is_some(),
         };

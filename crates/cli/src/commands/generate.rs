@@ -18,7 +18,7 @@ use job::unsupported_language;
 pub use job::{Job, Lang, Source};
 pub use jobs::{detect_language, jobs_of_target, Args};
 
-/// The namespace of C# bindings if nobody says another.
+/// The namespace of C# bindings if no option says another.
 const DEFAULT_NAMESPACE: &str = "SpacetimeDB.Types";
 
 pub fn run(_context: &mut Context, args: Args) -> Result<()> {

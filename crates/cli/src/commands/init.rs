@@ -66,7 +66,7 @@ enum Lang {
     Cpp,
 }
 
-/// What a project is called if nobody says.
+/// What a project is called if the user does not say.
 const DEFAULT_NAME: &str = "my-spacetime-app";
 const PACKAGE_MANAGERS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
 
@@ -143,7 +143,7 @@ fn decide(context: &Context, args: Args, interactive: bool) -> Result<Plan> {
             "`{name}` cannot be the name of a project: it has no letter and no digit"
         );
     }
-    // Somebody who is asked sees another path; a script would not.
+    // A user who is asked sees another path; a script would not.
     let default_path = match interactive {
         true => free_path(&kebab(&name), args.server_only || args.lang.is_some()),
         false => format!("./{}", kebab(&name)),
@@ -343,7 +343,7 @@ fn print_next_steps(plan: &Plan, installed: bool) {
     }
 }
 
-/// What somebody must have for a module whose tools are not those of most.
+/// What the user must have for a module whose tools are not those of most.
 fn needs(module: &Path) -> Option<&'static str> {
     match crate::build::language(module)? {
         Language::CSharp if module.join("NuGet.Config").is_file() => Some(
@@ -357,7 +357,7 @@ fn needs(module: &Path) -> Option<&'static str> {
     }
 }
 
-/// A name that nobody else has taken.
+/// A name that no other database has.
 pub fn database_name(project: &str) -> String {
     use rand::RngExt;
     const CHARACTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";

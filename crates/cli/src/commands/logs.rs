@@ -116,7 +116,7 @@ impl Filter {
     }
 }
 
-/// Prints a record; false when nobody reads any more.
+/// Prints a record; false when the output is not read any more.
 fn print_line(text: &str, filter: Filter, format: Format) -> Result<bool> {
     let record = Record::parse(text)?;
     if !filter.admits(record.level) {

@@ -46,7 +46,7 @@ const UNKNOWN_METHOD: i32 = -32601;
 const INVALID_PARAMS: i32 = -32602;
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
-    // Nobody is there to be told, and stdout is for messages.
+    // No user watches, and stdout is for messages.
     crate::progress::off();
     let mut databases = targets::known(args.no_config)?;
     let known = match &args.database {
@@ -86,7 +86,7 @@ async fn renew(context: &mut Context, client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// A client with the login that is there; nobody is asked.
+/// A client with the login that is there; no question is asked.
 async fn with_saved_login(context: &mut Context, client: Client) -> Result<Client> {
     let url = client.base();
     let is_safe = context.allow_insecure || context.config.may_send_login(url);

@@ -35,7 +35,7 @@ use crate::http::Client;
 use crate::output::remark;
 use crate::paths::Paths;
 use crate::prompt;
-use crate::targets::{self, Database, Rest};
+use crate::targets::{self, After, Database};
 
 /// What every command starts from.
 #[derive(Debug)]
@@ -121,7 +121,8 @@ impl Context {
         if is_agreed || self.config.may_send_login(url) {
             return Ok(());
         }
-        const WHAT: &str = "is not encrypted: everybody on the way can read your login, and use it";
+        const WHAT: &str =
+            "is not encrypted: every computer on the way can read your login, and use it";
         if yes {
             remark!("warning: the connection to {url} {WHAT}");
         } else {
@@ -157,7 +158,7 @@ impl OneDatabase {
     pub async fn find(self, context: &mut Context) -> Result<(Client, String)> {
         let known = targets::known(self.no_config)?;
         let given = self.database.as_slice();
-        let (database, _) = targets::resolve(&known, given, Rest::None, self.server.as_deref())?;
+        let (database, _) = targets::resolve(&known, given, After::None, self.server.as_deref())?;
         let client = context
             .client_of(&database, Auth::new(false, false))
             .await?;
@@ -188,7 +189,7 @@ pub struct Common {
 
 impl Common {
     /// Splits a command's words into the database and the rest.
-    pub fn resolve(&self, words: &[String], rest: Rest) -> Result<(Database, Vec<String>)> {
+    pub fn resolve(&self, words: &[String], after: After) -> Result<(Database, Vec<String>)> {
         let known = targets::known(self.no_config)?;
         targets::resolve(&known, words, rest, self.server.as_deref())
     }
@@ -199,7 +200,7 @@ impl Common {
         context: &mut Context,
         database: Option<String>,
     ) -> Result<(Client, Identity, String)> {
-        let (database, _) = self.resolve(database.as_slice(), Rest::None)?;
+        let (database, _) = self.resolve(database.as_slice(), After::None)?;
         let (client, identity) = context.reach(&database, Auth::new(false, self.yes)).await?;
         Ok((client, identity, database.name))
     }

@@ -269,7 +269,7 @@ async fn refresh_key(server: &mut ServerConfig, to: Stream) -> Result<bool> {
     Ok(true)
 }
 
-/// That nobody has changed a server while the user was asked about it.
+/// That no other command has changed a server while the user was asked about it.
 fn check_unchanged(now: &Config, server: &ServerConfig) -> Result<()> {
     if now.servers().contains(server) {
         return Ok(());
@@ -421,7 +421,7 @@ fn clear(data_dir: &std::path::Path, yes: bool) -> Result<()> {
     Ok(())
 }
 
-/// A mistyped `--data-dir` must not cost somebody's files.
+/// A mistyped `--data-dir` must not cost the user's files.
 fn check_is_data(directory: &std::path::Path) -> Result<()> {
     let is_of_server = ["metadata.toml", "spacetime.pid", "control-db"]
         .iter()

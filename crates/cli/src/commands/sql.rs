@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::http::Client;
 use crate::output::{remark, remark_text, result, result_text, Format};
 use crate::table;
-use crate::targets::Rest;
+use crate::targets::After;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -40,9 +40,9 @@ pub struct Args {
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let rest = if args.interactive {
-        Rest::None
+        After::None
     } else {
-        Rest::Required {
+        After::Required {
             name: "QUERY",
             unknown_database_ok: true,
         }

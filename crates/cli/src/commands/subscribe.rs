@@ -11,7 +11,7 @@ use super::{Auth, Common, Context};
 use crate::error::Result;
 use crate::output::{remark, result};
 use crate::schema::Schema;
-use crate::targets::Rest;
+use crate::targets::After;
 use socket::Socket;
 use update::Event;
 
@@ -41,7 +41,7 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
-    let rest = Rest::Required {
+    let rest = After::Required {
         name: "QUERY",
         unknown_database_ok: false,
     };

@@ -81,7 +81,7 @@ impl Config {
             .collect()
     }
 
-    /// Stores a login, which nobody renews.
+    /// Stores a login, which is not renewed.
     pub fn set_token(&mut self, url: &str, token: &str) {
         self.remove_token(url);
         self.set_for_server(TOKENS, url, token);
@@ -115,7 +115,7 @@ impl Config {
         self.set_renewal(url, renewal);
     }
 
-    /// The token stays, and nobody renews it.
+    /// The token stays, and is not renewed any more.
     pub fn remove_renewal(&mut self, url: &str) {
         self.remove_for_server(RENEWALS, url);
     }
@@ -128,7 +128,7 @@ impl Config {
         }
     }
 
-    /// Which server a token is for, if nobody says: the one whose site issued it, or the default server.
+    /// Which server a token is for, if the user does not say: the one whose site issued it, or the default server.
     pub fn server_of_token(&self, token: &str) -> Option<String> {
         let issuer = issuer_of(token).unwrap_or_default();
         let site = Url::parse(&issuer).ok();
@@ -279,7 +279,7 @@ mod tests {
         config.set_token("http://a", "5");
         assert_eq!(config.renewal("http://a"), None);
         config.renew_token("http://c", "6", &renewal("r4"));
-        assert_eq!(config.renewal("http://c"), None, "nobody has logged in");
+        assert_eq!(config.renewal("http://c"), None, "there is no login");
         config.remove_token("http://b");
         config.remove_token("http://a");
         assert_eq!(config.document.to_string(), "");

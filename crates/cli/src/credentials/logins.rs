@@ -14,7 +14,7 @@ use crate::output::{remark, Stream};
 const REVOKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Stores a login in the place of the one that was there. The old one goes when the new one is there, and not before: a
-/// server that cannot be reached must not cost an identity that nobody can issue again.
+/// server that cannot be reached must not cost an identity that no server can issue again.
 pub async fn replace(
     config: &mut Config,
     url: &str,
@@ -72,7 +72,7 @@ pub async fn end_renewal(
     let Some(old) = old else {
         return Ok(());
     };
-    // Before anything that takes time: whoever gives up then has heard of it.
+    // Before anything that takes time: a user who gives up then has heard of it.
     remark!(
         "warning: the login for {} that is there is not renewed any more, also if this one is given up",
         origin(url)

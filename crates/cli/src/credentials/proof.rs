@@ -27,7 +27,7 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 const ANSWER_BYTES_MAX: usize = 16 << 10;
 
 /// The login for the server of this client, if there is one. A login that is found under another address is from now on kept for this
-/// one too, unless there is one: that is another server's, which may have moved as well, and nobody could issue it again.
+/// one too, unless there is one: that is another server's, which may have moved as well, and no server could issue it again.
 ///
 /// # Errors
 /// As [`look`]; or a login that has ended cannot be renewed.

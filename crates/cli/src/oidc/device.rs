@@ -66,5 +66,5 @@ async fn wait(
             answer => return answer.accepted(),
         }
     }
-    Err(refused("nobody entered the code in time"))
+    Err(refused("the code was not entered in time"))
 }

@@ -172,7 +172,7 @@ impl Provider {
         Ok(Some(token.to_owned()))
     }
 
-    /// What an ID token must say to somebody who has it from the provider itself (OpenID Connect Core 1.0 §3.1.3.7). Its
+    /// What an ID token must say to a program that has it from the provider itself (OpenID Connect Core 1.0 §3.1.3.7). Its
     /// signature is the server's business.
     pub fn check_token(&self, token: &str, client_id: &str, nonce: Option<&str>) -> Result<()> {
         let claims = claims_of(token).map_err(|_| refused("its ID token cannot be read"))?;

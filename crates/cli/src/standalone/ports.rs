@@ -1,4 +1,4 @@
-//! Is somebody listening already (07 §11.1)?
+//! Does another program listen already (07 §11.1)?
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;

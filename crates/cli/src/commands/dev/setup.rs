@@ -122,7 +122,7 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
     })
 }
 
-/// Is the server that of the account web site, and nobody logged in there? With `--yes`, nobody is asked (07 §9).
+/// Is the server that of the account web site, and is there no login for it? With `--yes`, no question is asked (07 §9).
 fn needs_account(context: &Context, args: &Args, url: &str) -> bool {
     let is_account_server = origin(url) == ACCOUNT_SERVER;
     is_account_server && !args.skip_publish && !args.yes && context.config.token(url).is_none()
@@ -287,7 +287,7 @@ async fn new_database(
 
 /// The names of the user's databases on a server that knows him. This only helps to choose: whatever goes wrong, there are none.
 async fn databases_there(context: &mut Context, url: &str) -> Vec<String> {
-    /// More than anybody would read.
+    /// A longer list would not be read.
     const SHOWN_MAX: usize = 20;
     if !context.config.may_send_login(url) {
         return Vec::new();

@@ -150,7 +150,7 @@ async fn server_program(report: &mut Report, here: &Path) {
     }
 }
 
-/// Needed by a project: an error. Needed by nobody here: a note.
+/// Needed by a project: an error. Not needed here: a note.
 fn missing(needed: bool) -> State {
     match needed {
         true => State::Error,
@@ -216,7 +216,7 @@ async fn check_node(report: &mut Report, package: Option<&Path>) {
     check_version(report, "npm", directory, state, without, advice).await;
 }
 
-/// Only where a module is in C#: nobody else needs it.
+/// Only where a module is in C#: nothing else needs it.
 async fn check_dotnet(report: &mut Report, module: &Path) {
     let without = "not found; the C# module cannot be built";
     let advice = "Install the .NET SDK that the module's global.json names, 8 unless you changed it: https://dot.net";

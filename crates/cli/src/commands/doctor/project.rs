@@ -8,7 +8,7 @@ use crate::build::{self, Language};
 use crate::error::Result;
 use crate::project::{Project, Target};
 
-/// Files of bindings begin with lines of comments; nobody reads all of a large file for one of them.
+/// Files of bindings begin with lines of comments; a large file is not read to its end for one of them.
 const HEAD_LINES: usize = 12;
 const CORRECT: &str = "Correct the file; the message has the place.";
 const GENERATED_BY: &str = "spacetimedb cli version ";
@@ -53,7 +53,7 @@ impl Needs {
     }
 }
 
-/// A module in the directory where somebody works, and not any program that has a Cargo.toml.
+/// A module in the current directory, and not any program that has a Cargo.toml.
 fn is_module(directory: &Path) -> bool {
     let manifests = ["Cargo.toml", "package.json"];
     let named = manifests.iter().any(|name| {

@@ -23,7 +23,7 @@ const ANSWER_BYTES_MAX: usize = 64 << 10;
 const LOGIN_NOTICE_SECONDS: u64 = 24 * 60 * 60;
 
 /// Which server is looked at.
-pub(super) struct Asked {
+pub(super) struct WantedServer {
     pub server: Option<String>,
     /// The user wants this one: it must be there.
     pub is_named: bool,
@@ -32,7 +32,7 @@ pub(super) struct Asked {
 pub(super) async fn check(
     report: &mut Report,
     config: &Config,
-    asked: &Asked,
+    asked: &WantedServer,
     project: Option<&Project>,
 ) {
     let url = match config.server_url(asked.server.as_deref()) {
@@ -227,7 +227,7 @@ async fn check_login(report: &mut Report, config: &Config, url: &str) -> bool {
             report.error(
                 NAME,
                 format!("the server does not accept the login as {identity}"),
-                "It ended, or the server has other keys than when it gave it. `spacetime logout -s SERVER`, then log in again; with a new identity, databases of the old one are somebody else's.",
+                "It ended, or the server has other keys than when it gave it. `spacetime logout -s SERVER`, then log in again; with a new identity, databases of the old one are another user's.",
             );
             false
         }

@@ -8,9 +8,9 @@ use crate::commands::list;
 use crate::error::Error;
 use crate::http::{self, encode, Client};
 
-/// More of an answer would fill an assistant's memory, and help nobody.
+/// More of an answer would fill an assistant's memory to no use.
 const TEXT_BYTES_MAX: usize = 64 << 10;
-/// Lines of a log that are shown if nobody says how many.
+/// Lines of a log that are shown if the request does not say how many.
 const LOG_LINES: u64 = 50;
 
 /// What a tool says: a text, or why it failed.

@@ -36,14 +36,14 @@ impl Upload<'_> {
         })
     }
 
-    /// `spacetime dev` without a terminal has nobody to ask.
+    /// `spacetime dev` without a terminal cannot ask.
     fn check_terminal(&self, name: &str, what: &str) -> Result<()> {
         if !self.plan.terminal_only || prompt::is_interactive() {
             return Ok(());
         }
         Err(coded!(
             "LC0863",
-            "`{name}` was not updated: that would {what}, and there is nobody to ask. Start `spacetime dev` with \
+            "`{name}` was not updated: that would {what}, and there is no terminal to ask at. Start `spacetime dev` with \
              --delete-data=on-conflict to have data deleted whenever the module does not fit them, with --yes to have all \
              questions answered yes, or run `spacetime publish` yourself.",
         ))

@@ -185,7 +185,7 @@ mod tests {
             "[]",
             "{}",
             r#"{"TransactionUpdateLight":{}}"#,
-            r#"{"TransactionUpdateLight":{"update":{"tables":[{"table_name":"nobody","updates":[]}]}}}"#,
+            r#"{"TransactionUpdateLight":{"update":{"tables":[{"table_name":"unknown","updates":[]}]}}}"#,
             r#"{"TransactionUpdateLight":{"update":{"tables":[{"table_name":"person","updates":[{"deletes":[1],"inserts":[]}]}]}}}"#,
         ] {
             let error = tell(text).expect_err(text).to_string();

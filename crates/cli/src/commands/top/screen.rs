@@ -61,7 +61,7 @@ fn single(of: &DatabaseRates, seconds: f64, rows_max: usize, size: Size) -> Stri
         if of.is_read_only { "  READ-ONLY" } else { "" }
     );
     if !of.is_open {
-        return folded(&first, size) + &folded("It is not open: nobody uses it.", size);
+        return folded(&first, size) + &folded("It is not open: no client uses it.", size);
     }
     let mut text = folded(&first, size);
     text += &folded(
