@@ -111,21 +111,14 @@ impl Error {
         }
     }
 
-    fn with_message(self, add: impl Fn(String) -> String) -> Self {
-        match self {
-            Self::Coded {
-                code,
-                message,
-                source,
-            } => Self::Coded {
-                code,
-                message: add(message),
-                source,
-            },
-            Self::Plain(message) => Self::Plain(add(message)),
-            Self::Usage(message) => Self::Usage(add(message)),
-            Self::Exit(status) => Self::Exit(status),
+    fn with_message(mut self, change: impl Fn(&str) -> String) -> Self {
+        match &mut self {
+            Self::Coded { message, .. } | Self::Plain(message) | Self::Usage(message) => {
+                *message = change(message);
+            }
+            Self::Exit(_) => {}
         }
+        self
     }
 
     /// The status the process ends with.

@@ -88,44 +88,16 @@ const FILE: &str = "spacetime.json";
 /// Keys that say which module a target is: a child that sets one inherits none of them.
 const MODULE_KEYS: [&str; 5] = ["module_path", "wasm_file", "js_file", "bin_path", "js_path"];
 const NOT_INHERITED: [&str; 3] = ["generate", "children", "dev"];
-const KNOWN: [&str; 17] = [
-    "database",
-    "server",
-    "module_path",
-    "wasm_file",
-    "js_file",
-    "bin_path",
-    "js_path",
-    "build_options",
-    "num_replicas",
-    "break_clients",
-    "anon_identity",
-    "anonymous",
-    "parent",
-    "organization",
-    "native_aot",
-    "dotnet_version",
-    "generate",
-];
+/// Keys of a target, `children` and `dev` left out.
+const KNOWN: &str = "database server module_path wasm_file js_file bin_path js_path build_options num_replicas break_clients \
+                     anon_identity anonymous parent organization native_aot dotnet_version generate";
+const GENERATE_KEYS: &str = "language out_dir uproject_dir module_path wasm_file js_file bin_path js_path namespace \
+                             unreal_module_name module_name module_prefix build_options dotnet_version include_private \
+                             client_package";
 
-const GENERATE_KEYS: [&str; 16] = [
-    "language",
-    "out_dir",
-    "uproject_dir",
-    "module_path",
-    "wasm_file",
-    "js_file",
-    "bin_path",
-    "js_path",
-    "namespace",
-    "unreal_module_name",
-    "module_name",
-    "module_prefix",
-    "build_options",
-    "dotnet_version",
-    "include_private",
-    "client_package",
-];
+fn has_word(words: &str, key: &str) -> bool {
+    words.split(' ').any(|word| word == key)
+}
 
 impl Project {
     /// Looks for `spacetime.json` in `start` and its parents, and merges the layers beside it.
@@ -222,12 +194,12 @@ impl Project {
         let mut databases = Vec::new();
         let settings = self.settings();
         for key in settings.map.keys() {
-            if !KNOWN.contains(&key.as_str()) && !["children", "dev"].contains(&key.as_str()) {
+            if !has_word(KNOWN, key) && !["children", "dev"].contains(&key.as_str()) {
                 // It may have been meant to be one that counts here.
-                let known = KNOWN.iter().chain(&["children", "dev"]);
+                let known = format!("{KNOWN} children dev");
                 remark!(
                     "warning: {}",
-                    settings.unknown_key(key, "the config file", known)
+                    settings.unknown_key(key, "the config file", &known)
                 );
             }
         }
@@ -242,21 +214,14 @@ impl Project {
         targets: &mut Vec<Target>,
     ) -> Result<()> {
         let sets_module = MODULE_KEYS.iter().any(|key| own.map.contains_key(*key));
-        let mut settings: Map<String, Value> = inherited
-            .iter()
-            .filter(|(key, _)| !(sets_module && MODULE_KEYS.contains(&key.as_str())))
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect();
+        let mut settings = inherited.clone();
+        settings.retain(|key, _| !(sets_module && MODULE_KEYS.contains(&key.as_str())));
         let is_root = own.at.is_empty();
         for (key, value) in &own.map {
-            let is_known =
-                KNOWN.contains(&key.as_str()) || key == "children" || (is_root && key == "dev");
+            let is_known = has_word(KNOWN, key) || key == "children" || (is_root && key == "dev");
             if !is_known {
-                return Err(own.unknown_key(
-                    key,
-                    "the config file",
-                    KNOWN.iter().chain(&["children"]),
-                ));
+                let known = format!("{KNOWN} children");
+                return Err(own.unknown_key(key, "the config file", &known));
             }
             if key == "dev" {
                 own.check_dev(value)?;
@@ -402,9 +367,9 @@ impl Settings<'_> {
     fn generate_entries(&self) -> Result<Vec<GenerateEntry>> {
         let mut parsed = Vec::new();
         for entry in self.elements("generate")? {
-            let unknown = |key: &&String| !GENERATE_KEYS.contains(&key.as_str());
+            let unknown = |key: &&String| !has_word(GENERATE_KEYS, key);
             if let Some(key) = entry.map.keys().find(unknown) {
-                return Err(entry.unknown_key(key, "a `generate` entry", GENERATE_KEYS.iter()));
+                return Err(entry.unknown_key(key, "a `generate` entry", GENERATE_KEYS));
             }
             let text = |key: &str| entry.text(key);
             let path = |key: &str| entry.path(key);
@@ -501,25 +466,17 @@ impl Settings<'_> {
         self.project.bad(&at, message)
     }
 
-    fn unknown_key<'k>(
-        &self,
-        key: &str,
-        holder: &str,
-        known: impl Iterator<Item = &'k &'static str>,
-    ) -> Error {
-        let known: Vec<String> = known.map(|known| known.replace('_', "-")).collect();
-        let key = key.replace('_', "-");
-        let near = similar(&key, known.iter().map(String::as_str));
-        let hint = match near.first() {
-            Some(near) => format!("\nDid you mean `{near}`?"),
-            None => String::new(),
-        };
+    fn unknown_key(&self, key: &str, holder: &str, known: &str) -> Error {
+        let known = known.replace('_', "-");
+        let shown = key.replace('_', "-");
+        let near = similar(&shown, known.split(' '));
+        let hint = near.first().map(|near| format!("\nDid you mean `{near}`?"));
         let message = format!(
-            "Config key '{key}' is not supported in {holder}. Available keys: {}{hint}",
-            known.join(", ")
+            "Config key '{shown}' is not supported in {holder}. Available keys: {}{}",
+            known.replace(' ', ", "),
+            hint.unwrap_or_default()
         );
-        self.project
-            .bad(&self.at_key(&key.replace('-', "_")), message)
+        self.project.bad(&self.at_key(key), message)
     }
 }
 

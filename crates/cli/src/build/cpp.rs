@@ -9,6 +9,7 @@ use super::options::{Built, HostType, Options};
 use super::wasm;
 use crate::error::{Error, FileResult as _, Result};
 use crate::output::remark_text;
+use crate::paths::files_below;
 
 /// Below the directory of the module.
 const TOOLCHAIN: &str = "lightcone/toolchain.cmake";
@@ -20,14 +21,13 @@ pub fn build(directory: &Path, options: &Options) -> Result<Built> {
     for program in programs(&directory) {
         require(program, &directory)?;
     }
-    let mut configure = if has_toolchain_file(&directory) {
-        let mut command = Command::new("cmake");
-        command.arg(format!("-DCMAKE_TOOLCHAIN_FILE={TOOLCHAIN}"));
-        command
-    } else {
-        let mut command = Command::new("emcmake");
-        command.arg("cmake");
-        command
+    let mut configure = match has_toolchain_file(&directory) {
+        true => Command::new("cmake"),
+        false => Command::new("emcmake"),
+    };
+    match has_toolchain_file(&directory) {
+        true => configure.arg(format!("-DCMAKE_TOOLCHAIN_FILE={TOOLCHAIN}")),
+        false => configure.arg("cmake"),
     };
     configure
         .args(["-S", ".", "-B", BUILD])
@@ -36,12 +36,11 @@ pub fn build(directory: &Path, options: &Options) -> Result<Built> {
     let mut compile = Command::new("cmake");
     compile.args(["--build", BUILD, "--config", build_type, "--parallel"]);
     run(&mut compile, &directory)?;
-    let mut newest = None;
-    find_newest(&directory.join(BUILD), &mut newest)?;
-    let Some((_, path)) = newest else {
+    let Some(path) = newest(&directory.join(BUILD))? else {
+        let build = directory.join(BUILD);
         return Err(failed(format!(
             "CMake made no *.wasm file below {}",
-            directory.join(BUILD).display()
+            build.display()
         )));
     };
     check(&path)?;
@@ -79,19 +78,17 @@ pub fn packages(module: &Path) -> &'static str {
 
 /// Makes sure that a program can be run.
 fn require(program: &str, module: &Path) -> Result<()> {
-    let found = std::env::var_os("PATH").is_some_and(|path| {
-        std::env::split_paths(&path).any(|directory| {
-            directory.join(program).is_file() || directory.join(format!("{program}.exe")).is_file()
-        })
-    });
-    if found {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let names = [program.to_owned(), format!("{program}.exe")];
+    let is_in = |directory: PathBuf| names.iter().any(|name| directory.join(name).is_file());
+    if std::env::split_paths(&path).any(is_in) {
         return Ok(());
     }
-    Err(coded!(
+    let packages = packages(module);
+    bail!(
         "LC0611",
-        "the C++ module needs `{program}`, which is not in the PATH. {}",
-        packages(module)
-    ))
+        "the C++ module needs `{program}`, which is not in the PATH. {packages}"
+    );
 }
 
 /// Runs a program with its messages on our stderr.
@@ -114,25 +111,18 @@ fn run(command: &mut Command, directory: &Path) -> Result<()> {
     )))
 }
 
-fn find_newest(directory: &Path, newest: &mut Option<(SystemTime, PathBuf)>) -> Result<()> {
-    let entries = std::fs::read_dir(directory).or_cannot("read", directory)?;
-    for entry in entries {
-        let entry = entry.or_cannot("read", directory)?;
-        let path = entry.path();
-        let kind = entry.file_type().or_cannot("read", &path)?;
-        if kind.is_dir() {
-            find_newest(&path, newest)?;
-        } else if path.extension().is_some_and(|e| e == "wasm") {
-            let modified = entry
-                .metadata()
-                .and_then(|metadata| metadata.modified())
-                .or_cannot("read", &path)?;
-            if newest.as_ref().is_none_or(|(time, _)| *time <= modified) {
-                *newest = Some((modified, path));
-            }
+/// The newest WebAssembly file of a build.
+fn newest(directory: &Path) -> Result<Option<PathBuf>> {
+    let mut newest: Option<(SystemTime, PathBuf)> = None;
+    let files = files_below(directory)?.into_iter();
+    for path in files.filter(|path| path.extension().is_some_and(|e| e == "wasm")) {
+        let modified = path.metadata().and_then(|metadata| metadata.modified());
+        let modified = modified.or_cannot("read", &path)?;
+        if newest.as_ref().is_none_or(|(time, _)| *time <= modified) {
+            newest = Some((modified, path));
         }
     }
-    Ok(())
+    Ok(newest.map(|(_, path)| path))
 }
 
 /// Refuses what no host of modules can run: the C library asked for a system.
@@ -140,10 +130,8 @@ fn check(path: &Path) -> Result<()> {
     let bytes = std::fs::read(path).or_cannot("read", path)?;
     let names = wasm::names(&bytes)
         .ok_or_else(|| failed(format!("{}: this is no WebAssembly module", path.display())))?;
-    let foreign = names
-        .imports
-        .iter()
-        .find(|(module, _)| !module.starts_with("spacetime_"));
+    let mut imports = names.imports.iter();
+    let foreign = imports.find(|(module, _)| !module.starts_with("spacetime_"));
     match foreign {
         None => Ok(()),
         Some((module, field)) => Err(failed(format!(

@@ -10,7 +10,7 @@ use super::rust_toolchain::{ensure_target, program, TARGET};
 use super::wasm;
 use crate::error::{Error, FileResult as _, Result};
 use crate::output::{self, remark, remark_text};
-use crate::paths::entries_if_there;
+use crate::paths::files_below;
 use crate::progress::Progress;
 
 /// Errors that are looked at after they were printed.
@@ -41,38 +41,22 @@ fn lint(directory: &Path, lint_dir: &str) -> Result<()> {
         return Ok(());
     }
     let mut hits = Vec::new();
-    lint_directory(&directory.join(lint_dir), &mut hits)?;
-    if hits.is_empty() {
-        return Ok(());
-    }
-    Err(coded!(
-        "LC0612",
-        "A module has no terminal to print on. Use `log::info!` and its relatives, and read them with `spacetime logs`:\n{}",
-        hits.join("\n"),
-    ))
-}
-
-fn lint_directory(directory: &Path, hits: &mut Vec<String>) -> Result<()> {
     // A module without that directory has nothing to check there.
-    for entry in entries_if_there(directory)?.into_iter().flatten() {
-        let path = entry.or_cannot("read", directory)?.path();
-        if path.is_dir() {
-            lint_directory(&path, hits)?;
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            let text = std::fs::read(&path).or_cannot("read", &path)?;
-            for (number, line) in String::from_utf8_lossy(&text).lines().enumerate() {
-                if PRINTS.iter().any(|print| line.contains(print)) {
-                    hits.push(format!(
-                        "  {}:{}: {}",
-                        path.display(),
-                        number + 1,
-                        line.trim()
-                    ));
-                }
+    let files = files_below(&directory.join(lint_dir))?.into_iter();
+    for path in files.filter(|path| path.extension().is_some_and(|e| e == "rs")) {
+        let text = std::fs::read(&path).or_cannot("read", &path)?;
+        for (number, line) in String::from_utf8_lossy(&text).lines().enumerate() {
+            if PRINTS.iter().any(|print| line.contains(print)) {
+                let (file, number, line) = (path.display(), number + 1, line.trim());
+                hits.push(format!("  {file}:{number}: {line}"));
             }
         }
     }
-    Ok(())
+    if hits.is_empty() {
+        return Ok(());
+    }
+    let hits = hits.join("\n");
+    bail!("LC0612", "A module has no terminal to print on. Use `log::info!` and its relatives, and read them with `spacetime logs`:\n{hits}");
 }
 
 /// Runs cargo, with its messages on our stderr, and finds what it made.

@@ -60,28 +60,28 @@ fn note_project(old: &str, new: &str) {
 /// The refusals of 06 §5.10 in words.
 fn explain(text: &str, identity: &str) -> Option<Error> {
     let answer: Value = serde_json::from_str(text).ok()?;
-    let domain = |answer: &Value| answer["domain"].as_str().unwrap_or("that name").to_owned();
-    if answer.get("NotYourDatabase").is_some() {
-        return Some(coded!("LC0615", "You cannot rename {identity}: it is not yours. `spacetime login show` says who you are."));
-    }
-    if let Some(denied) = answer.get("PermissionDenied") {
-        let domain = domain(denied);
-        return Some(coded!(
+    let error = if answer.get("NotYourDatabase").is_some() {
+        coded!("LC0615", "You cannot rename {identity}: it is not yours. `spacetime login show` says who you are.")
+    } else if let Some(denied) = answer.get("PermissionDenied") {
+        let domain = denied["domain"].as_str().unwrap_or("that name");
+        coded!(
             "LC0626",
             "The name {domain} belongs to someone else. Choose another one."
-        ));
-    }
-    if let Some(denied) = answer.get("PermissionDeniedOnAny") {
-        return Some(coded!(
+        )
+    } else if let Some(denied) = answer.get("PermissionDeniedOnAny") {
+        let domains = &denied["domains"];
+        coded!(
             "LC0626",
-            "Some of these names belong to someone else: {}",
-            denied["domains"]
-        ));
-    }
-    if let Some(other) = answer.get("OtherError").and_then(Value::as_str) {
-        return Some(Error::coded("LC0626", other));
-    }
-    (answer == "DatabaseNotFound").then(|| coded!("LC0609", "There is no database {identity}."))
+            "Some of these names belong to someone else: {domains}"
+        )
+    } else if let Some(other) = answer.get("OtherError").and_then(Value::as_str) {
+        Error::coded("LC0626", other)
+    } else if answer == "DatabaseNotFound" {
+        coded!("LC0609", "There is no database {identity}.")
+    } else {
+        return None;
+    };
+    Some(error)
 }
 
 #[cfg(test)]

@@ -9,12 +9,11 @@ use lightcone_codegen::{GeneratedFile, PREFIX};
 use super::job::{Job, Lang};
 use crate::error::{Error, FileResult as _, Result};
 use crate::output::remark;
-use crate::paths::entries_if_there;
+use crate::paths::files_below;
 use crate::prompt;
 
 pub fn write(out_dir: &Path, files: &[GeneratedFile], job: &Job) -> Result<()> {
     let mut kept = BTreeSet::new();
-    let mut written = Vec::new();
     let formatted = format(job.lang, files);
     for (file, text) in files.iter().zip(&formatted) {
         let path = out_dir.join(&file.path);
@@ -25,13 +24,12 @@ pub fn write(out_dir: &Path, files: &[GeneratedFile], job: &Job) -> Result<()> {
             }
             remark!("Writing file {}", path.display());
             std::fs::write(&path, text).or_cannot("write", &path)?;
-            written.push(path.clone());
         }
         kept.insert(path);
     }
-    let mut old = Vec::new();
-    find_generated(out_dir, &mut old)?;
-    old.retain(|path| !kept.contains(path));
+    let mut old = files_below(out_dir)?;
+    old.retain(|path| !kept.contains(path) && is_generated(path));
+    old.sort();
     delete(&old, job.yes)
 }
 
@@ -65,31 +63,18 @@ fn rustfmt(files: &[GeneratedFile]) -> std::result::Result<Vec<String>, String> 
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
     }
-    files
-        .iter()
-        .map(|file| {
-            std::fs::read_to_string(directory.path().join(&file.path)).map_err(|e| e.to_string())
-        })
-        .collect()
+    let formatted = files.iter().map(|file| {
+        let formatted = std::fs::read_to_string(directory.path().join(&file.path));
+        formatted.map_err(|e| e.to_string())
+    });
+    formatted.collect()
 }
 
-fn find_generated(directory: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
-    for entry in entries_if_there(directory)?.into_iter().flatten() {
-        let entry = entry.or_cannot("read", directory)?;
-        let (path, kind) = (
-            entry.path(),
-            entry.file_type().or_cannot("read", directory)?,
-        );
-        if kind.is_dir() {
-            find_generated(&path, found)?;
-        } else if kind.is_file()
-            && std::fs::read(&path).is_ok_and(|t| t.starts_with(PREFIX.as_bytes()))
-        {
-            found.push(path);
-        }
-    }
-    found.sort();
-    Ok(())
+fn is_generated(path: &Path) -> bool {
+    let is_file = path
+        .symlink_metadata()
+        .is_ok_and(|metadata| metadata.is_file());
+    is_file && std::fs::read(path).is_ok_and(|text| text.starts_with(PREFIX.as_bytes()))
 }
 
 fn delete(old: &[PathBuf], yes: bool) -> Result<()> {
