@@ -290,7 +290,7 @@ impl Target {
 
 /// The options refuse what leads here.
 fn not_for_convex(what: &str) -> Error {
-    Error::request(what, "the benchmark suite does it (bench/)".into())
+    Error::request(what, "the benchmark suite does it (bench/)")
 }
 
 fn http_connection(address: &Address, template: RequestTemplate) -> Result<Opened, Error> {
@@ -357,7 +357,7 @@ fn postgres_accounts(database: &Database) -> Result<Vec<(u32, i64)>, Error> {
             _ => None,
         })
         .collect::<Option<Vec<_>>>()
-        .ok_or_else(|| Error::request(READING, "a row is not an id and a balance".into()))
+        .ok_or_else(|| Error::request(READING, "a row is not an id and a balance"))
 }
 
 /// One round trip for a transfer: 0 done, 1 without funds, 2 nothing to do (spec 09 §13).
