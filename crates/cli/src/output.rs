@@ -94,6 +94,12 @@ pub fn is_shown() -> bool {
     std::io::stdout().is_terminal()
 }
 
+/// True for a terminal that does not move its cursor.
+pub fn is_dumb(term: Option<&std::ffi::OsStr>) -> bool {
+    // Elsewhere the variable is not usual.
+    cfg!(unix) && term.is_none_or(|term| term.is_empty() || term == "dumb")
+}
+
 /// Where programs that a command runs write what would be their result: it is none of the command's.
 pub fn of_children() -> Stdio {
     Stdio::from(std::io::stderr())

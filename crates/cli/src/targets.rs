@@ -63,11 +63,10 @@ pub enum After {
     None,
     /// Something may follow.
     Optional,
-    /// Something must follow. `bare_unknown_ok`: an unknown first word is a database if more words follow it (sql).
-    Required {
-        name: &'static str,
-        unknown_database_ok: bool,
-    },
+    /// This must follow.
+    Required(&'static str),
+    /// This must follow, and an unknown first word is a database if more words follow it (sql).
+    RequiredOfAny(&'static str),
 }
 
 fn ambiguous(known: &[Database], first: &str) -> Error {
@@ -100,7 +99,7 @@ pub fn resolve(
     };
     let find = |name: &str| known.iter().find(|d| d.name == name).cloned();
     let required = match rest {
-        After::Required { name, .. } => Some(name),
+        After::Required(name) | After::RequiredOfAny(name) => Some(name),
         After::None | After::Optional => None,
     };
     let first = args.first().map(String::as_str);
@@ -127,13 +126,7 @@ pub fn resolve(
         (_, Some(first)) => match (find(first), rest) {
             (Some(database), _) => (database, &args[1..]),
             (None, After::None) => (plain(first), &args[1..]),
-            (
-                None,
-                After::Required {
-                    unknown_database_ok: true,
-                    ..
-                },
-            ) if args.len() >= 2 => (plain(first), &args[1..]),
+            (None, After::RequiredOfAny(_)) if args.len() >= 2 => (plain(first), &args[1..]),
             (None, _) => return Err(ambiguous(known, first)),
         },
     };
@@ -157,14 +150,8 @@ pub fn resolve(
 mod tests {
     use super::*;
 
-    const QUERY: After = After::Required {
-        name: "QUERY",
-        unknown_database_ok: true,
-    };
-    const FUNCTION: After = After::Required {
-        name: "FUNCTION",
-        unknown_database_ok: false,
-    };
+    const QUERY: After = After::RequiredOfAny("QUERY");
+    const FUNCTION: After = After::Required("FUNCTION");
 
     fn run(known: &[&str], args: &[&str], rest: After) -> Result<(String, Vec<String>)> {
         let known: Vec<_> = known

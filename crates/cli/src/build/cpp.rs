@@ -44,10 +44,7 @@ pub fn build(directory: &Path, options: &Options) -> Result<Built> {
         )));
     };
     check(&path)?;
-    Ok(Built {
-        path,
-        host_type: HostType::Wasm,
-    })
+    Ok(Built::new(path, HostType::Wasm))
 }
 
 fn failed(why: String) -> Error {

@@ -28,10 +28,7 @@ pub fn build(directory: &Path, options: &Options) -> Result<Built> {
     } else {
         optimise(built)
     };
-    Ok(Built {
-        path,
-        host_type: HostType::Wasm,
-    })
+    Ok(Built::new(path, HostType::Wasm))
 }
 
 /// Refuses sources that print: the output would go nowhere.

@@ -35,10 +35,7 @@ pub fn bundle(directory: &Path, options: &Options) -> Result<Built> {
         std::fs::write(&path, &bundled.code)
     };
     write().or_cannot("write", &path)?;
-    Ok(Built {
-        path,
-        host_type: HostType::Js,
-    })
+    Ok(Built::new(path, HostType::Js))
 }
 
 #[cfg(feature = "bundler")]

@@ -26,11 +26,8 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
-    let rest = After::Required {
-        name: "FUNCTION",
-        unknown_database_ok: false,
-    };
-    let (database, rest) = args.common.resolve(&args.args, rest)?;
+    let after = After::Required("FUNCTION");
+    let (database, rest) = args.common.resolve(&args.args, after)?;
     let (name, values) = rest
         .split_first()
         .ok_or_else(|| Error::Usage("a function name is required".into()))?;

@@ -101,7 +101,7 @@ pub fn create_for_dev(
     directory: &Path,
     template: &str,
     server: &str,
-) -> Result<String> {
+) -> Result<()> {
     let name = directory.file_name().map_or_else(
         || DEFAULT_NAME.to_owned(),
         |n| n.to_string_lossy().into_owned(),
@@ -117,8 +117,7 @@ pub fn create_for_dev(
         native_aot: false,
         name,
     };
-    create(&plan)?;
-    Ok(plan.database)
+    create(&plan)
 }
 
 async fn offer_login(context: &mut Context, args: &Args) -> Result<()> {

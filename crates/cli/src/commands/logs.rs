@@ -159,17 +159,12 @@ impl Record {
             }
             _ => None,
         };
-        let frames = node
-            .get("trace")
-            .and_then(Node::as_array)
-            .unwrap_or_default();
+        let frames = node.get("trace").and_then(Node::as_array);
         let part = |frame: &Node<'_>, name: &str| {
-            frame
-                .get(name)
-                .and_then(Node::as_str)
-                .unwrap_or("<unknown>")
-                .to_owned()
+            let part = frame.get(name).and_then(Node::as_str);
+            part.unwrap_or("<unknown>").to_owned()
         };
+        let frames = frames.unwrap_or_default().iter();
         Ok(Self {
             level,
             level_text,
@@ -179,36 +174,24 @@ impl Record {
             line_number: node.get("line_number").and_then(Node::as_u64),
             message: member("message").ok_or_else(|| bad("has no message"))?,
             trace: frames
-                .iter()
                 .map(|f| (part(f, "module_name"), part(f, "func_name")))
                 .collect(),
         })
     }
 
     fn text(&self) -> String {
-        let mut out = String::new();
-        if let Some(timestamp) = self.timestamp {
-            out.push_str(&timestamp.to_rfc3339());
-            out.push(' ');
-        }
+        let time = self.timestamp.map(|timestamp| timestamp.to_rfc3339() + " ");
+        let place = self.filename.clone().map(|file| match self.line_number {
+            Some(line) => format!("{file}:{line}"),
+            None => file,
+        });
+        let whence: Vec<String> = self.function.clone().into_iter().chain(place).collect();
+        let mut out = time.unwrap_or_default();
         out.push_str(&format!("{:>5}: ", self.level_text.to_uppercase()));
-        if let Some(function) = &self.function {
-            out.push_str(function);
+        if !whence.is_empty() {
+            out.push_str(&format!("{}: ", whence.join(" ")));
         }
-        if let Some(filename) = &self.filename {
-            if self.function.is_some() {
-                out.push(' ');
-            }
-            out.push_str(filename);
-            if let Some(line) = self.line_number {
-                out.push_str(&format!(":{line}"));
-            }
-        }
-        if self.function.is_some() || self.filename.is_some() {
-            out.push_str(": ");
-        }
-        out.push_str(&self.message);
-        out.push('\n');
+        out.push_str(&format!("{}\n", self.message));
         for (module, function) in &self.trace {
             out.push_str(&format!("    in {module} :: {function}\n"));
         }

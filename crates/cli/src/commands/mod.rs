@@ -62,17 +62,19 @@ pub enum Auth {
 
 impl Auth {
     pub fn new(anonymous: bool, yes: bool) -> Self {
-        let missing = match yes {
+        Self::of(anonymous, yes, yes)
+    }
+
+    /// `direct`: a missing login is had without a question. `insecure`: so is the consent to plain HTTP.
+    pub fn of(anonymous: bool, direct: bool, insecure: bool) -> Self {
+        if anonymous {
+            return Self::Anonymous;
+        }
+        let missing = match direct {
             true => WhenMissing::Direct,
             false => WhenMissing::Ask,
         };
-        match anonymous {
-            true => Self::Anonymous,
-            false => Self::Login {
-                missing,
-                insecure: yes,
-            },
-        }
+        Self::Login { missing, insecure }
     }
 }
 

@@ -39,15 +39,11 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
-    let rest = if args.interactive {
-        After::None
-    } else {
-        After::Required {
-            name: "QUERY",
-            unknown_database_ok: true,
-        }
+    let after = match args.interactive {
+        true => After::None,
+        false => After::RequiredOfAny("QUERY"),
     };
-    let (database, words) = args.common.resolve(&args.args, rest)?;
+    let (database, words) = args.common.resolve(&args.args, after)?;
     let auth = Auth::new(args.anonymous, args.common.yes);
     let (client, identity) = context.reach(&database, auth).await?;
     let session = Session {

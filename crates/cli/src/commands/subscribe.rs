@@ -41,11 +41,8 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
-    let rest = After::Required {
-        name: "QUERY",
-        unknown_database_ok: false,
-    };
-    let (database, queries) = args.common.resolve(&args.args, rest)?;
+    let after = After::Required("QUERY");
+    let (database, queries) = args.common.resolve(&args.args, after)?;
     let auth = Auth::new(args.anonymous, args.common.yes);
     let (client, identity) = context.reach(&database, auth).await?;
     let schema = Schema::fetch(&client, &identity).await?;

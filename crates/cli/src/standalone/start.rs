@@ -171,33 +171,28 @@ fn choose_address(args: &Args) -> Result<SocketAddr> {
     let wanted: Address = args.listen_addr.parse()?;
     let listeners = ports::listeners();
     if !wanted.is_taken(&listeners) {
-        return wanted.resolve();
+        return Ok(wanted.resolve());
     }
+    let port = wanted.port;
     let taken = || {
-        coded!(
-            "LC0621",
-            "Port {} is already in use. Stop the program that uses it, or choose another one with --listen-addr HOST:PORT.",
-            wanted.port,
-        )
+        coded!("LC0621", "Port {port} is already in use. Stop the program that uses it, or choose another one with --listen-addr HOST:PORT.")
     };
     if args.non_interactive {
         return Err(taken());
     }
-    let free = (1..=100)
-        .filter_map(|offset| wanted.port.checked_add(offset))
-        .map(|port| Address {
-            port,
-            ..wanted.clone()
-        })
-        .find(|address| !address.is_taken(&listeners))
-        .ok_or_else(taken)?;
+    let ports = (1..=100).filter_map(|offset| port.checked_add(offset));
+    let mut others = ports.map(|port| Address {
+        port,
+        ..wanted.clone()
+    });
+    let free = others.find(|address| !address.is_taken(&listeners));
+    let free = free.ok_or_else(taken)?;
     let question = format!(
-        "Port {} is already in use. Would you like to use port {} instead?",
-        wanted.port, free.port
+        "Port {port} is already in use. Would you like to use port {} instead?",
+        free.port
     );
-    if prompt::confirm(&question, false) {
-        free.resolve()
-    } else {
-        Err(taken())
+    match prompt::confirm(&question, false) {
+        true => Ok(free.resolve()),
+        false => Err(taken()),
     }
 }

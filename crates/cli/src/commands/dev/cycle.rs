@@ -53,10 +53,7 @@ fn write_bindings(
     host_type: build::HostType,
 ) -> tokio::task::JoinHandle<Result<()>> {
     let jobs = target.bindings.clone();
-    let built = Built {
-        path: path.to_owned(),
-        host_type,
-    };
+    let built = Built::new(path.to_owned(), host_type);
     tokio::task::spawn_blocking(move || {
         jobs.iter()
             .try_for_each(|job| generate::run_for_built(job, &built))
@@ -66,7 +63,7 @@ fn write_bindings(
 /// Builds in a thread of its own, so that logs flow meanwhile. The types of TypeScript modules are checked beside it:
 /// the compiler takes longer than everything else together, and what it finds is as useful a second later.
 async fn build_target(target: &DevTarget) -> Result<Built> {
-    let options = build::Options::parse(target.build_options.as_deref().unwrap_or(""))?;
+    let options = build::Options::parse(target.build_options.as_deref())?;
     let module = target.module.clone();
     let is_typescript = build::language(&module) == Some(Language::TypeScript);
     let built = tokio::task::spawn_blocking(move || match is_typescript {

@@ -16,7 +16,7 @@ pub fn load(source: &Source) -> Result<ModuleDef> {
             directory,
             build_options,
         } => {
-            let options = build::Options::parse(build_options.as_deref().unwrap_or(""))?;
+            let options = build::Options::parse(build_options.as_deref())?;
             let built = build::build(directory, &options)?;
             of_program(&built.path, built.host_type)
         }
