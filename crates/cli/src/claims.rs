@@ -38,15 +38,10 @@ pub fn issuer_of(token: &str) -> Option<String> {
 pub fn identity_of(token: &str) -> Result<Identity> {
     let claims = claims_of(token)?;
     let text = |key: &str| {
-        let value = claims
-            .get(key)
-            .and_then(|v| v.as_str())
-            .filter(|v| !v.is_empty() && v.len() <= 128);
-        value.ok_or_else(|| {
-            unusable(&format!(
-                "the claim `{key}` must be a text of 1 to 128 bytes"
-            ))
-        })
+        let value = claims[key].as_str();
+        let value = value.filter(|v| !v.is_empty() && v.len() <= 128);
+        let why = || format!("the claim `{key}` must be a text of 1 to 128 bytes");
+        value.ok_or_else(|| unusable(&why()))
     };
     let identity = Identity::from_claims(text("iss")?, text("sub")?);
     if !claims.get("iat").is_some_and(|v| v.is_i64() || v.is_u64()) {

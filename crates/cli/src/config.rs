@@ -141,31 +141,21 @@ impl Config {
             self.wrong_type("server_configs", "an array of tables ([[server_configs]])")
         })?;
         for server in servers {
-            let is_text = |key: &str| server.get(key).is_some_and(Item::is_str);
-            let is_free = |key: &str| !server.contains_key(key);
-            let is_flag = |key: &str| server.get(key).is_some_and(Item::is_bool);
-            for (key, is_right, want) in [
-                ("host", is_text("host"), "a string, and present"),
-                ("protocol", is_text("protocol"), "a string, and present"),
-                (
-                    "nickname",
-                    is_free("nickname") || is_text("nickname"),
-                    "a string",
-                ),
-                (
-                    "ecdsa_public_key",
-                    is_free("ecdsa_public_key") || is_text("ecdsa_public_key"),
-                    "a string",
-                ),
-                (
-                    "allow_insecure",
-                    is_free("allow_insecure") || is_flag("allow_insecure"),
-                    "true or false",
-                ),
-            ] {
-                if !is_right {
-                    return Err(self.wrong_type(&format!("server_configs.{key}"), want));
+            let wrong =
+                |key: &str, want| Err(self.wrong_type(&format!("server_configs.{key}"), want));
+            for key in ["host", "protocol"] {
+                if !server.get(key).is_some_and(Item::is_str) {
+                    return wrong(key, "a string, and present");
                 }
+            }
+            for key in ["nickname", "ecdsa_public_key"] {
+                if server.get(key).is_some_and(|item| !item.is_str()) {
+                    return wrong(key, "a string");
+                }
+            }
+            let flag = server.get("allow_insecure");
+            if flag.is_some_and(|item| !item.is_bool()) {
+                return wrong("allow_insecure", "true or false");
             }
         }
         Ok(())

@@ -12,17 +12,14 @@ use crate::paths::beside_this_program;
 /// Asks the server program, or the one in `SPACETIMEDB_SCHEMA_EXTRACTOR`, what a built module defines.
 pub fn of_program(path: &Path, host_type: HostType) -> Result<ModuleDef> {
     if !path.is_file() {
-        return Err(Error::file(
-            "read",
-            path,
-            std::io::ErrorKind::NotFound.into(),
-        ));
+        let why = std::io::ErrorKind::NotFound.into();
+        return Err(Error::file("read", path, why));
     }
-    let mut command =
-        match std::env::var_os("SPACETIMEDB_SCHEMA_EXTRACTOR").filter(|v| !v.is_empty()) {
-            Some(program) => Command::new(program),
-            None => Command::new(beside_this_program("spacetimedb-standalone")?),
-        };
+    let extractor = std::env::var_os("SPACETIMEDB_SCHEMA_EXTRACTOR").filter(|v| !v.is_empty());
+    let mut command = match extractor {
+        Some(program) => Command::new(program),
+        None => Command::new(beside_this_program("spacetimedb-standalone")?),
+    };
     command.arg("extract-schema").arg(path);
     let output = command
         .args(["--host-type", &host_type.as_str().to_lowercase()])

@@ -15,7 +15,12 @@ macro_rules! bail {
     ($($error:tt)+) => { return Err(coded!($($error)+)) };
 }
 
-/// Makes such an error of its cause, for `map_err`.
+/// Makes an error without a code, for texts that the reference has.
+macro_rules! plain {
+    ($($message:tt)+) => { $crate::error::Error::plain(format!($($message)+)) };
+}
+
+/// Makes an error with a code of its cause, for `map_err`.
 macro_rules! caused {
     ($code:literal, $($message:tt)+) => {
         |cause| $crate::error::Error::caused($code, format!($($message)+), cause)
@@ -144,7 +149,8 @@ impl Error {
             Self::Plain(_) | Self::Coded { .. } => {
                 let mut out = format!("Error: {self}\n");
                 let first = self.source();
-                let causes: Vec<_> = std::iter::successors(first, |cause| cause.source()).collect();
+                let causes: Vec<_> =
+                    std::iter::successors(first, |cause| (*cause).source()).collect();
                 if !causes.is_empty() {
                     out.push_str("\nCaused by:\n");
                 }

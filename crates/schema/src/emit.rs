@@ -259,7 +259,9 @@ fn table_v10(table: &TableDef) -> RawTableDefV10 {
         .iter()
         .map(|constraint| RawConstraintDefV10 {
             source_name: Some(constraint.name.clone()),
-            data: unique(constraint),
+            data: RawConstraintData::Unique(RawUniqueConstraintData {
+                columns: constraint.columns.clone(),
+            }),
         });
     let sequences = table.sequences.iter().map(|sequence| RawSequenceDefV10 {
         source_name: Some(sequence.name.clone()),
@@ -283,12 +285,6 @@ fn table_v10(table: &TableDef) -> RawTableDefV10 {
         default_values: default_values.collect(),
         is_event: table.is_event,
     }
-}
-
-fn unique(constraint: &UniqueConstraintDef) -> RawConstraintData {
-    RawConstraintData::Unique(RawUniqueConstraintData {
-        columns: constraint.columns.clone(),
-    })
 }
 
 fn defaults(table: &TableDef) -> impl Iterator<Item = (ColId, Vec<u8>)> + '_ {
@@ -336,13 +332,10 @@ fn level_v9(level: &ModuleLevel) -> RawModuleDefV9 {
         })
     });
     let views = level.views.iter().map(|view| {
+        let name = view.name.clone();
         RawMiscModuleExportV9::View(RawViewDefV9 {
-            name: view.name.clone(),
-            index: view.index,
-            is_public: view.is_public,
-            is_anonymous: view.is_anonymous,
-            params: view.params.clone(),
-            return_type: view.return_type.clone(),
+            name,
+            ..view_v10(view).into()
         })
     });
     RawModuleDefV9 {
@@ -356,37 +349,25 @@ fn level_v9(level: &ModuleLevel) -> RawModuleDefV9 {
 }
 
 fn table_v9(table: &TableDef) -> RawTableDefV9 {
-    let indexes = table.indexes.iter().map(|index| RawIndexDefV9 {
+    let raw = table_v10(table);
+    let indexes = raw.indexes.into_iter().zip(&table.indexes);
+    let indexes = indexes.map(|(raw, index)| RawIndexDefV9 {
         name: Some(index.name.clone()),
-        accessor_name: index.accessor_name.clone(),
-        algorithm: index.algorithm.clone(),
+        ..raw.into()
     });
-    let constraints = table
-        .constraints
-        .iter()
-        .map(|constraint| RawConstraintDefV9 {
-            name: Some(constraint.name.clone()),
-            data: unique(constraint),
-        });
-    let sequences = table.sequences.iter().map(|sequence| RawSequenceDefV9 {
-        name: Some(sequence.name.clone()),
-        column: sequence.column,
-        start: sequence.start,
-        min_value: sequence.min_value,
-        max_value: sequence.max_value,
-        increment: sequence.increment,
-    });
+    let mut indexes: Vec<_> = indexes.collect();
+    indexes.sort_by(|a, b| a.name.cmp(&b.name));
+    let constraints = raw.constraints.into_iter();
+    let mut constraints: Vec<RawConstraintDefV9> = constraints.map(Into::into).collect();
+    constraints.sort_by(|a, b| a.name.cmp(&b.name));
+    let sequences = raw.sequences.into_iter();
+    let mut sequences: Vec<RawSequenceDefV9> = sequences.map(Into::into).collect();
+    sequences.sort_by(|a, b| a.name.cmp(&b.name));
     let schedule = table.schedule.as_ref().map(|schedule| RawScheduleDefV9 {
         name: Some(schedule.name.clone()),
         reducer_name: schedule.function_name.clone(),
         scheduled_at_column: schedule.at_column,
     });
-    let mut indexes: Vec<_> = indexes.collect();
-    indexes.sort_by(|a, b| a.name.cmp(&b.name));
-    let mut constraints: Vec<_> = constraints.collect();
-    constraints.sort_by(|a, b| a.name.cmp(&b.name));
-    let mut sequences: Vec<_> = sequences.collect();
-    sequences.sort_by(|a, b| a.name.cmp(&b.name));
     RawTableDefV9 {
         name: table.name.clone(),
         product_type_ref: table.row_type,

@@ -121,7 +121,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path();
         assert_eq!(language(path), None);
-        let error = build(path, &Options::parse("").expect("valid"))
+        let error = build(path, &Options::parse(None).expect("valid"))
             .expect_err("nothing there")
             .to_string();
         assert!(

@@ -47,16 +47,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         remark!("warning: {warning}");
     }
     let body = arguments_json(&function, values);
-    let path = format!(
-        "/v1/database/{}/call/{}",
-        identity.to_hex(),
-        http::encode(name)
-    );
-    let request = client
-        .post(&path)
-        .header(CONTENT_TYPE, "application/json")
-        .body(body);
-    let response = client.send(request).await?;
+    let path = format!("/v1/database/{identity}/call/{}", http::encode(name));
+    let request = client.post(&path).header(CONTENT_TYPE, "application/json");
+    let response = client.send(request.body(body)).await?;
     let status = response.status();
     let text = http::body_text(response).await?;
     if status.is_success() {
@@ -81,17 +74,12 @@ fn surplus(function: &Function, values: &[String]) -> Option<String> {
 
 /// The arguments as one JSON array; more than the function takes are dropped.
 fn arguments_json(function: &Function, values: &[String]) -> String {
-    let params = function.params.elements.iter();
-    let texts: Vec<String> = params
-        .zip(values)
-        .map(|(param, value)| {
-            argument_json(
-                &function.typespace.resolve(&param.algebraic_type).ok(),
-                value,
-            )
-        })
-        .collect();
-    format!("[{}]", texts.join(", "))
+    let params = function.params.elements.iter().zip(values);
+    let texts = params.map(|(param, value)| {
+        let ty = function.typespace.resolve(&param.algebraic_type);
+        argument_json(&ty.ok(), value)
+    });
+    format!("[{}]", texts.collect::<Vec<_>>().join(", "))
 }
 
 /// An argument is a JSON text; strings and identities may be written plainly.
@@ -121,20 +109,16 @@ fn is_identity(ty: &AlgebraicType) -> bool {
 fn unknown_function(name: &str, database: &str, identity: &str, schema: &Schema) -> Error {
     let mut text = format!("No such reducer OR procedure `{name}` for database `{database}` resolving to identity `{identity}`.");
     let all = || schema.reducers.iter().chain(&schema.procedures);
-    let near = similar(name, all().map(|f| f.name.as_str()));
-    let (title, names): (_, Vec<&str>) = if near.is_empty() {
-        (
-            "Here are some that exist:",
-            all().map(|f| f.name.as_str()).take(10).collect(),
-        )
-    } else {
-        ("A similar one exists:", near)
+    let names = || all().map(|f| f.name.as_str());
+    let (title, shown) = match similar(name, names()) {
+        near if near.is_empty() => ("Here are some that exist:", names().take(10).collect()),
+        near => ("A similar one exists:", near),
     };
-    if names.is_empty() {
+    if shown.is_empty() {
         text.push_str("\nThe module has none at all.");
     } else {
         text.push_str(&format!("\n\n{title}\n"));
-        for function in all().filter(|f| names.contains(&f.name.as_str())) {
+        for function in all().filter(|f| shown.contains(&f.name.as_str())) {
             text.push_str(&format!("    {}\n", function.signature()));
         }
     }

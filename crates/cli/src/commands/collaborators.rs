@@ -5,7 +5,7 @@ use lightcone_types::Identity;
 use serde_json::Value;
 
 use super::{Context, OneDatabase};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::http;
 use crate::output::{result, result_text};
 use crate::table;

@@ -75,9 +75,8 @@ fn find<'n, 't>(root: &'n Node<'t>, kind: Entity, name: &str) -> Option<&'n Node
         Entity::Table => ("Tables", "tables", "Table"),
     };
     let by_name = |list: &'n Node<'t>, key: &str, name: &str| {
-        list.as_array()?
-            .iter()
-            .find(|d| d.get(key).and_then(Node::as_str) == Some(name))
+        let mut list = list.as_array()?.iter();
+        list.find(|d| d.get(key).and_then(Node::as_str) == Some(name))
     };
     let Some(sections) = root.get("sections").and_then(Node::as_array) else {
         return by_name(root.get(member)?, "name", name);

@@ -5,7 +5,7 @@ use lightcone_types::json::{parse, Node};
 use lightcone_types::Timestamp;
 
 use super::{Common, Context};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::http::{self, Client};
 use crate::output::{result, write_result, Format};
 

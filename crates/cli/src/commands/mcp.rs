@@ -8,7 +8,7 @@ mod tools;
 
 use std::io::{BufRead, Read};
 
-use serde_json::{json, Map, Value};
+use serde_json::{json, Value};
 
 use super::Context;
 use crate::error::Result;
@@ -100,11 +100,10 @@ async fn with_saved_login(context: &mut Context, client: Client) -> Result<Clien
              or go without it: --anonymous.",
         );
     }
-    let token = credentials::find(&mut context.config, &client).await?;
-    Ok(match token {
-        Some(token) => client.with_token(token),
-        None => client,
-    })
+    match credentials::find(&mut context.config, &client).await? {
+        Some(token) => Ok(client.with_token(token)),
+        None => Ok(client),
+    }
 }
 
 async fn serve(context: &mut Context, tools: &mut Tools) -> Result<()> {
@@ -166,11 +165,8 @@ async fn reply(context: &mut Context, tools: &mut Tools, line: &[u8]) -> Option<
     }
     let id = message.get("id")?;
     let Some(method) = message.get("method").and_then(Value::as_str) else {
-        return Some(error(
-            id,
-            INVALID_REQUEST,
-            "invalid request: missing method",
-        ));
+        let why = "invalid request: missing method";
+        return Some(error(id, INVALID_REQUEST, why));
     };
     let result = match method {
         "initialize" => initialize(tools),
@@ -197,15 +193,10 @@ fn initialize(tools: &Tools) -> Value {
              client connects and disconnects."
         }
     };
+    let server = tools.client.base();
     let instructions = match &tools.database {
-        Some(name) => format!(
-            "Tools for the database `{name}` on {}. {writes}",
-            tools.client.base()
-        ),
-        None => format!(
-            "Tools for the databases on {}; each takes one. {writes}",
-            tools.client.base()
-        ),
+        Some(name) => format!("Tools for the database `{name}` on {server}. {writes}"),
+        None => format!("Tools for the databases on {server}; each takes one. {writes}"),
     };
     json!({
         "protocolVersion": PROTOCOL_VERSION,
@@ -221,16 +212,10 @@ async fn call(
     tools: &mut Tools,
     params: Option<&Value>,
 ) -> Result<Value, String> {
-    let params = params.and_then(Value::as_object).ok_or("missing params")?;
-    let name = params
-        .get("name")
-        .and_then(Value::as_str)
-        .ok_or("missing tool name")?;
-    let empty = Map::new();
-    let arguments = params
-        .get("arguments")
-        .and_then(Value::as_object)
-        .unwrap_or(&empty);
+    let params = params.filter(|params| params.is_object());
+    let params = params.ok_or("missing params")?;
+    let name = params["name"].as_str().ok_or("missing tool name")?;
+    let arguments = &params["arguments"];
     let outcome = match renew(context, &mut tools.client).await {
         Ok(()) => tools.call(name, arguments).await?,
         Err(error) => Err(error.text()),

@@ -193,7 +193,7 @@ impl Common {
     /// Splits a command's words into the database and the rest.
     pub fn resolve(&self, words: &[String], after: After) -> Result<(Database, Vec<String>)> {
         let known = targets::known(self.no_config)?;
-        targets::resolve(&known, words, rest, self.server.as_deref())
+        targets::resolve(&known, words, after, self.server.as_deref())
     }
 
     /// The database that a command has as its only argument, as [`Context::reach`] finds it with the login; and its name.

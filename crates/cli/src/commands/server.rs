@@ -9,7 +9,7 @@ use serde_json::{json, Value};
 use super::Context;
 use crate::config::{Config, ServerConfig};
 use crate::error::{Error, FileResult as _, Result};
-use crate::http::{self, Client};
+use crate::http::Client;
 use crate::output::{print_json, remark, result, result_text, FormatOption, Stream};
 use crate::progress::Progress;
 use crate::{prompt, table};

@@ -20,25 +20,22 @@ const ACCOUNT_SITE: &str = "spacetimedb.com";
 
 impl Config {
     pub(super) fn check_tokens(&self) -> Result<()> {
-        let checked = [
-            (
-                RENEWALS,
-                "a table with the strings issuer, client_id, scope and refresh_token",
-                (|item| read_renewal(item).is_some()) as fn(&Item) -> bool,
-            ),
-            (TOKENS, "a string", Item::is_str),
-        ];
-        for (key, want, is_right) in checked {
-            let Some(item) = self.document.get(key) else {
-                continue;
-            };
-            let table = item.as_table_like();
-            let table = table.ok_or_else(|| self.wrong_type(key, &format!("a table ([{key}])")))?;
-            if let Some((origin, _)) = table.iter().find(|(_, item)| !is_right(item)) {
-                return Err(self.wrong_type(&format!("{key}.{origin}"), want));
-            }
+        const RENEWAL: &str = "a table with the strings issuer, client_id, scope and refresh_token";
+        let is_renewal = |item: &Item| read_renewal(item).is_some();
+        self.check_table(RENEWALS, RENEWAL, is_renewal)?;
+        self.check_table(TOKENS, "a string", Item::is_str)
+    }
+
+    fn check_table(&self, key: &str, want: &str, is_right: impl Fn(&Item) -> bool) -> Result<()> {
+        let Some(item) = self.document.get(key) else {
+            return Ok(());
+        };
+        let table = item.as_table_like();
+        let table = table.ok_or_else(|| self.wrong_type(key, &format!("a table ([{key}])")))?;
+        match table.iter().find(|(_, item)| !is_right(item)) {
+            Some((origin, _)) => Err(self.wrong_type(&format!("{key}.{origin}"), want)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// What a table has for the server at this URL.

@@ -10,7 +10,7 @@ use crate::http::Client;
 use crate::oidc::{self, Renewal};
 use crate::output::{remark, Stream};
 
-/// For a provider that is told of a logout.
+/// For a provider, or the account web site, that is told of a logout.
 const REVOKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Stores a login in the place of the one that was there. The old one goes when the new one is there, and not before: a
@@ -137,13 +137,9 @@ pub async fn end_web_session(config: &mut Config, auth_host: &str) -> Result<()>
         return Ok(());
     };
     if origin(host) == origin(auth_host) {
-        let client = Client::new(
-            auth_host.trim_end_matches('/').to_owned(),
-            Some(session.to_owned()),
-        )?;
-        let request = client
-            .post("/auth/cli/logout")
-            .timeout(Duration::from_secs(5));
+        let base = auth_host.trim_end_matches('/').to_owned();
+        let client = Client::new(base, Some(session.to_owned()))?;
+        let request = client.post("/auth/cli/logout").timeout(REVOKE_TIMEOUT);
         if let Err(error) = client.send(request).await {
             remark!("warning: could not end the web session: {error}");
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::parse_json5;
-use crate::error::{Error, FileResult as _, Result};
+use crate::error::{FileResult as _, Result};
 use crate::paths::text_if_there;
 
 /// Sets a top-level key of a file, which is made if it does not exist. Comments survive: in a file that has some, the key is

@@ -10,7 +10,7 @@ use rolldown::{
 };
 
 use super::imports::Bundled;
-use crate::error::{Error, FileResult as _, Result};
+use crate::error::{FileResult as _, Result};
 
 /// Bundles `src/index.ts`.
 pub fn bundle(directory: &Path, debug: bool) -> Result<Bundled> {

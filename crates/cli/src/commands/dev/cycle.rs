@@ -6,7 +6,7 @@ use super::session::{DevTarget, Session};
 use crate::build::{self, typescript, Built, Language};
 use crate::commands::init::environment_variables;
 use crate::commands::{generate, publish, Context};
-use crate::error::{Error, FileResult as _, Result};
+use crate::error::{FileResult as _, Result};
 use crate::output::remark;
 use crate::paths::text_if_there;
 

@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn without_a_project_the_language_is_found_out() {
         let here = directory(&[("Cargo.toml", ""), ("spacetimedb/Cargo.toml", "")]);
-        let job = plain_job(&parse(&[]), here.path(), None).expect("a job");
+        let job = job(&parse(&[]), here.path(), None, None).expect("a job");
         assert_eq!(
             (job.lang, job.out_dir),
             (Lang::Rust, here.path().join("src/module_bindings"))
@@ -374,7 +374,7 @@ mod tests {
             (vec!["--lang", "ts"], "[LC0610]"),
             (vec!["--lang", "unreal", "-b", "x"], "[LC0601]"),
         ] {
-            let error = plain_job(&parse(&args), empty.path(), None)
+            let error = job(&parse(&args), empty.path(), None, None)
                 .expect_err("no job")
                 .to_string();
             assert!(error.contains(part), "{error}");

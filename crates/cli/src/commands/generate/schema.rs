@@ -8,7 +8,7 @@ use lightcone_schema::ModuleDef;
 use super::job::Source;
 use crate::build::{self, HostType};
 use crate::definition::{of_program, parse};
-use crate::error::{Error, FileResult as _, Result};
+use crate::error::{FileResult as _, Result};
 
 pub fn load(source: &Source) -> Result<ModuleDef> {
     match source {

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use lightcone_codegen::{GeneratedFile, PREFIX};
 
 use super::job::{Job, Lang};
-use crate::error::{Error, FileResult as _, Result};
+use crate::error::{FileResult as _, Result};
 use crate::output::remark;
 use crate::paths::files_below;
 use crate::prompt;

@@ -8,7 +8,7 @@ use super::plan::{declined, DeleteData, Plan, Source, Upload, Yes};
 use crate::build::{self, HostType};
 use crate::claims::identity_of;
 use crate::commands::{Auth, Context};
-use crate::error::{Error, FileResult as _, Result};
+use crate::error::{FileResult as _, Result};
 use crate::http::{self, encode};
 use crate::output::{remark, result};
 use crate::prompt;

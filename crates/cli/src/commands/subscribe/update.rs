@@ -44,20 +44,13 @@ impl Update {
     }
 
     pub fn json(&self) -> String {
-        let mut out = String::from("{");
-        for (index, (table, [deletes, inserts])) in self.tables.iter().enumerate() {
-            if index > 0 {
-                out.push(',');
-            }
+        let tables = self.tables.iter().map(|(table, [deletes, inserts])| {
+            let mut out = String::new();
             write_string(table, &mut out);
-            out.push_str(&format!(
-                ":{{\"deletes\":[{}],\"inserts\":[{}]}}",
-                deletes.join(","),
-                inserts.join(",")
-            ));
-        }
-        out.push('}');
-        out
+            let (deletes, inserts) = (deletes.join(","), inserts.join(","));
+            out + &format!(":{{\"deletes\":[{deletes}],\"inserts\":[{inserts}]}}")
+        });
+        format!("{{{}}}", tables.collect::<Vec<_>>().join(","))
     }
 }
 
