@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Address {
     /// None is `localhost`.
-    ip: Option<IpAddr>,
+    pub ip: Option<IpAddr>,
     pub port: u16,
 }
 

@@ -64,7 +64,7 @@ async fn get(client: &Client, path: &str) -> Result<Response, String> {
     let answer = client.get(path).timeout(TIME_MAX).send().await;
     answer.map_err(|error| {
         let first: &dyn std::error::Error = &error;
-        let causes = std::iter::successors(Some(first), |cause| cause.source());
+        let causes = std::iter::successors(Some(first), |cause| (*cause).source());
         match error.is_timeout() {
             true => format!("no answer in {} s", TIME_MAX.as_secs()),
             false => causes.last().unwrap_or(first).to_string(),

@@ -363,9 +363,9 @@ mod tests {
     #[test]
     fn without_a_project_the_language_is_found_out() {
         let here = directory(&[("Cargo.toml", ""), ("spacetimedb/Cargo.toml", "")]);
-        let job = job(&parse(&[]), here.path(), None, None).expect("a job");
+        let found = job(&parse(&[]), here.path(), None, None).expect("a job");
         assert_eq!(
-            (job.lang, job.out_dir),
+            (found.lang, found.out_dir),
             (Lang::Rust, here.path().join("src/module_bindings"))
         );
         let empty = directory(&[]);
