@@ -14,7 +14,6 @@ from checks.words import riddles_in
 
 KNOWN = set(
     """
-    crates/cli
     crates/database
     crates/engine
     crates/live

@@ -23,7 +23,7 @@ fn main() {
 fn commit_of_repository() -> Option<String> {
     let package = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR")?);
     let root = package.join("../..").canonicalize().ok()?;
-    // Sources that somebody has put into a repository of his own are not at one of its commits.
+    // Sources that a user has put into another repository are not at one of its commits.
     let top = git(&root, &["rev-parse", "--show-toplevel"])?;
     if Path::new(&top).canonicalize().ok()? != root {
         return None;

@@ -14,7 +14,7 @@ pub fn origin(url: &str) -> String {
     }
 }
 
-/// True if nobody but this machine can listen to a conversation with this URL.
+/// True if no other machine can listen to a conversation with this URL.
 pub fn is_loopback(url: &str) -> bool {
     let url = Url::parse(url).ok();
     let Some(host) = url.as_ref().and_then(Url::host_str) else {

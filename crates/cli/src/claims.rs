@@ -8,7 +8,8 @@ use lightcone_types::Identity;
 
 use crate::error::{Error, Result};
 
-fn claims_of(token: &str) -> Result<serde_json::Value> {
+/// What stands in a token.
+pub fn claims_of(token: &str) -> Result<serde_json::Value> {
     let payload = token
         .split('.')
         .nth(1)
@@ -22,9 +23,9 @@ fn claims_of(token: &str) -> Result<serde_json::Value> {
 }
 
 fn unusable(why: &str) -> Error {
-    Error::coded(
+    coded!(
         "LC0606",
-        format!("the stored token is not usable: {why}. `spacetime logout` forgets it; then log in again."),
+        "the stored token is not usable: {why}. `spacetime logout` forgets it; then log in again."
     )
 }
 
@@ -37,15 +38,10 @@ pub fn issuer_of(token: &str) -> Option<String> {
 pub fn identity_of(token: &str) -> Result<Identity> {
     let claims = claims_of(token)?;
     let text = |key: &str| {
-        let value = claims
-            .get(key)
-            .and_then(|v| v.as_str())
-            .filter(|v| !v.is_empty() && v.len() <= 128);
-        value.ok_or_else(|| {
-            unusable(&format!(
-                "the claim `{key}` must be a text of 1 to 128 bytes"
-            ))
-        })
+        let value = claims[key].as_str();
+        let value = value.filter(|v| !v.is_empty() && v.len() <= 128);
+        let why = || format!("the claim `{key}` must be a text of 1 to 128 bytes");
+        value.ok_or_else(|| unusable(&why()))
     };
     let identity = Identity::from_claims(text("iss")?, text("sub")?);
     if !claims.get("iat").is_some_and(|v| v.is_i64() || v.is_u64()) {
@@ -75,7 +71,7 @@ pub fn now_seconds() -> u64 {
     now.map_or(0, |since| since.as_secs())
 }
 
-/// A token that nobody has signed.
+/// A token without a valid signature.
 #[cfg(test)]
 pub fn token_for_tests(issuer: &str, subject: &str) -> String {
     let claims = format!(r#"{{"sub":"{subject}","iss":"{issuer}","iat":1}}"#);

@@ -129,29 +129,33 @@ impl Command {
 
 /// Parses the process's arguments, runs the command, and reports how it went.
 pub fn main() -> ExitCode {
+    let mut command = with_version(Cli::command());
+    let matches = command.get_matches_mut();
+    let ended = Cli::from_arg_matches(&matches).map_or_else(|error| error.exit(), run);
+    let is_usage = matches!(ended, Err(Error::Usage(_)));
+    let code = exit_code(ended);
+    if is_usage {
+        let usage = usage(command, &matches);
+        remark_text!("\n{usage}\n\nFor more information, try '--help'.\n");
+    }
+    code
+}
+
+/// A command line that tells the version.
+pub(crate) fn with_version(command: clap::Command) -> clap::Command {
     // The parser wants texts that live as long as the program; this one is made once.
     let long_version: &'static str = Box::leak(crate::long_version().into_boxed_str());
-    let mut command = Cli::command()
-        .version(env!("CARGO_PKG_VERSION"))
-        .long_version(long_version);
-    let matches = command.get_matches_mut();
-    let cli = match Cli::from_arg_matches(&matches) {
-        Ok(cli) => cli,
-        Err(error) => error.exit(),
+    let command = command.version(env!("CARGO_PKG_VERSION"));
+    command.long_version(long_version)
+}
+
+/// Reports how a command went.
+pub(crate) fn exit_code(ended: Result<()>) -> ExitCode {
+    let Err(error) = ended else {
+        return ExitCode::SUCCESS;
     };
-    match run(cli) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            remark_text!("{}", error.report());
-            if matches!(error, Error::Usage(_)) {
-                remark_text!(
-                    "\n{}\n\nFor more information, try '--help'.\n",
-                    usage(command, &matches)
-                );
-            }
-            ExitCode::from(error.exit_code())
-        }
-    }
+    remark_text!("{}", error.report());
+    ExitCode::from(error.exit_code())
 }
 
 /// How the command that was given is used.
@@ -188,9 +192,9 @@ fn in_runtime(command: impl Future<Output = Result<()>>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|e| Error::caused("LC0620", "cannot start the asynchronous runtime", e))?;
+        .map_err(caused!("LC0620", "cannot start the asynchronous runtime"))?;
     let outcome = runtime.block_on(command);
-    // A question that nobody has answered must not keep a command that was told to stop.
+    // A question without an answer must not keep a command that was told to stop.
     runtime.shutdown_background();
     outcome
 }

@@ -13,7 +13,7 @@ use tempfile::NamedTempFile;
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table};
 
 use crate::address::{is_loopback, origin};
-use crate::error::{Error, Result};
+use crate::error::{Error, FileResult as _, Result};
 use crate::output::remark;
 use crate::paths::text_if_there;
 
@@ -119,10 +119,7 @@ impl Config {
     }
 
     fn wrong_type(&self, key: &str, want: &str) -> Error {
-        Error::coded(
-            "LC0605",
-            format!("{}: `{key}` must be {want}", self.path.display()),
-        )
+        coded!("LC0605", "{}: `{key}` must be {want}", self.path.display())
     }
 
     /// A wrongly typed value is an error that names the key.
@@ -144,63 +141,65 @@ impl Config {
             self.wrong_type("server_configs", "an array of tables ([[server_configs]])")
         })?;
         for server in servers {
+            let wrong =
+                |key: &str, want| Err(self.wrong_type(&format!("server_configs.{key}"), want));
             for key in ["host", "protocol"] {
                 if !server.get(key).is_some_and(Item::is_str) {
-                    return Err(
-                        self.wrong_type(&format!("server_configs.{key}"), "a string, and present")
-                    );
+                    return wrong(key, "a string, and present");
                 }
             }
             for key in ["nickname", "ecdsa_public_key"] {
                 if server.get(key).is_some_and(|item| !item.is_str()) {
-                    return Err(self.wrong_type(&format!("server_configs.{key}"), "a string"));
+                    return wrong(key, "a string");
                 }
             }
-            if server
-                .get("allow_insecure")
-                .is_some_and(|item| !item.is_bool())
-            {
-                return Err(self.wrong_type("server_configs.allow_insecure", "true or false"));
+            let flag = server.get("allow_insecure");
+            if flag.is_some_and(|item| !item.is_bool()) {
+                return wrong("allow_insecure", "true or false");
             }
         }
         Ok(())
     }
 
-    /// Replaces the file in one step, so that nobody ever reads half of it. It holds tokens: only its owner may read it.
-    /// Who has the lock may: `update` and its like.
+    /// Replaces the file in one step, so that no program ever reads half of it. It holds tokens: only its owner may read it.
+    /// Only with the lock: `update` and its like.
     fn save(&self) -> Result<()> {
         let file = self.temporary_file();
-        self.save_in(file.map_err(|e| Error::file("write", &self.path, e))?)
+        self.save_in(file.or_cannot("write", &self.path)?)
     }
 
     /// The same with a file that was made before.
     fn save_in(&self, mut file: NamedTempFile) -> Result<()> {
         remark!("Saving config to {}.", self.path.display());
         let write = || -> std::io::Result<()> {
-            let text = self.document.to_string();
-            file.rewind()?;
-            file.write_all(text.as_bytes())?;
-            file.as_file().set_len(text.len() as u64)?;
-            file.as_file().sync_all()?;
+            self.write_to(&mut file)?;
             file.persist(&self.path)?;
             Ok(())
         };
-        write().map_err(|e| Error::file("write", &self.path, e))
+        write().or_cannot("write", &self.path)
+    }
+
+    /// The text of the file, and nothing behind it.
+    fn write_to(&self, file: &mut NamedTempFile) -> std::io::Result<()> {
+        let text = self.document.to_string();
+        file.rewind()?;
+        file.write_all(text.as_bytes())?;
+        file.as_file().set_len(text.len() as u64)?;
+        file.as_file().sync_all()
     }
 
     /// Writes the file if there still is none; false if there is.
     fn save_first(&self) -> Result<bool> {
         let write = || -> std::io::Result<bool> {
             let mut file = self.temporary_file()?;
-            file.write_all(self.document.to_string().as_bytes())?;
-            file.as_file().sync_all()?;
+            self.write_to(&mut file)?;
             match file.persist_noclobber(&self.path) {
                 Ok(_) => Ok(true),
                 Err(error) if error.error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
                 Err(error) => Err(error.error),
             }
         };
-        let is_first = write().map_err(|e| Error::file("write", &self.path, e))?;
+        let is_first = write().or_cannot("write", &self.path)?;
         if is_first {
             remark!("Saving config to {}.", self.path.display());
         }
@@ -223,21 +222,18 @@ impl Config {
     }
 
     fn set_string(&mut self, key: &str, value: Option<&str>) {
-        match value {
-            // Assigning to the value in place keeps the comment beside it.
-            Some(value) => match self.document.get_mut(key).and_then(Item::as_value_mut) {
-                Some(old) => {
-                    let decor = old.decor().clone();
-                    *old = value.into();
-                    *old.decor_mut() = decor;
-                }
-                None => {
-                    self.document.insert(key, toml_edit::value(value));
-                }
-            },
-            None => {
-                self.document.remove(key);
+        let Some(value) = value else {
+            self.document.remove(key);
+            return;
+        };
+        // Assigning to the value in place keeps the comment beside it.
+        match self.document.get_mut(key).and_then(Item::as_value_mut) {
+            Some(old) => {
+                let decor = old.decor().clone();
+                *old = value.into();
+                *old.decor_mut() = decor;
             }
+            None => drop(self.document.insert(key, toml_edit::value(value))),
         }
     }
 
@@ -263,22 +259,18 @@ impl Config {
     }
 
     pub fn servers(&self) -> Vec<ServerConfig> {
-        let text =
-            |table: &Table, key: &str| table.get(key).and_then(Item::as_str).map(str::to_owned);
-        self.tables()
-            .into_iter()
-            .flatten()
-            .map(|table| ServerConfig {
-                nickname: text(table, "nickname"),
-                host: text(table, "host").unwrap_or_default(),
-                protocol: text(table, "protocol").unwrap_or_default(),
-                ecdsa_public_key: text(table, "ecdsa_public_key"),
-                allow_insecure: table
-                    .get("allow_insecure")
-                    .and_then(Item::as_bool)
-                    .unwrap_or(false),
-            })
-            .collect()
+        let server = |table: &Table| {
+            let text = |key: &str| Some(table.get(key)?.as_str()?.to_owned());
+            let flag = |key: &str| table.get(key).and_then(Item::as_bool).unwrap_or(false);
+            ServerConfig {
+                nickname: text("nickname"),
+                host: text("host").unwrap_or_default(),
+                protocol: text("protocol").unwrap_or_default(),
+                ecdsa_public_key: text("ecdsa_public_key"),
+                allow_insecure: flag("allow_insecure"),
+            }
+        };
+        self.tables().into_iter().flatten().map(server).collect()
     }
 
     /// The saved server with this nickname or host.
@@ -287,13 +279,11 @@ impl Config {
         let by_nickname = servers.iter().find(|s| s.nickname.as_deref() == Some(name));
         by_nickname.or_else(|| servers.iter().find(|s| s.host == name)).cloned().ok_or_else(|| {
             let known: Vec<_> = servers.iter().map(ServerConfig::nick_or_host).collect();
-            Error::coded(
+            coded!(
                 "LC0603",
-                format!(
-                    "No such saved server configuration: {name}\nSaved servers: {}. Add this one with \
-                     `spacetime server add --url <url> {name}`, or give a URL.",
-                    if known.is_empty() { "none".to_owned() } else { known.join(", ") }
-                ),
+                "No such saved server configuration: {name}\nSaved servers: {}. Add this one with `spacetime server add --url \
+                 <url> {name}`, or give a URL.",
+                if known.is_empty() { "none".to_owned() } else { known.join(", ") },
             )
         })
     }
@@ -305,12 +295,18 @@ impl Config {
             Some(name) => Ok(self.find_server(name)?.url()),
             None => match self.default_server() {
                 Some(name) => Ok(self.find_server(name)?.url()),
-                None => Err(Error::coded(
+                None => Err(coded!(
                     "LC0604",
                     "No default server. Choose one with `spacetime server set-default <name>`, or name one with --server.",
                 )),
             },
         }
+    }
+
+    /// The same of a server that is named at this place of a file, if it is.
+    pub fn server_url_at(&self, name: Option<&str>, place: Option<&str>) -> Result<String> {
+        let url = self.server_url(name);
+        url.map_err(|error| error.said_at(place))
     }
 
     /// May a login be sent to this URL without a question? It is encrypted, stays on this machine, or the user has agreed.
@@ -327,15 +323,13 @@ impl Config {
     pub fn add_server(&mut self, server: &ServerConfig) {
         let mut table = Table::new();
         write_server(&mut table, server);
-        match self.tables_mut() {
-            Some(tables) => tables.push(table),
-            None => {
-                let mut tables = ArrayOfTables::new();
-                tables.push(table);
-                self.document
-                    .insert("server_configs", Item::ArrayOfTables(tables));
-            }
+        // An empty array of values may stand there.
+        if self.tables().is_none() {
+            let none = Item::ArrayOfTables(ArrayOfTables::new());
+            self.document.insert("server_configs", none);
         }
+        let tables = self.tables_mut().expect("there is one by now");
+        tables.push(table);
     }
 
     /// Replaces the entry of `old`; other keys of that entry stay.
@@ -347,10 +341,8 @@ impl Config {
     }
 
     pub fn remove_server(&mut self, server: &ServerConfig) {
-        if self
-            .default_server()
-            .is_some_and(|name| server.is_called(name))
-        {
+        let default = self.default_server();
+        if default.is_some_and(|name| server.is_called(name)) {
             self.set_default_server(None);
         }
         let position = self.servers().iter().position(|s| s == server);

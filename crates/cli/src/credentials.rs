@@ -12,8 +12,8 @@ pub use web::web_login;
 use crate::address::{is_loopback, origin, ACCOUNT_HOST};
 use crate::claims::identity_of;
 use crate::config::Config;
-use crate::error::{Error, Result};
-use crate::http::{self, Client};
+use crate::error::Result;
+use crate::http::Client;
 use crate::output::{remark, Stream};
 use crate::prompt;
 
@@ -45,7 +45,7 @@ pub async fn require(config: &mut Config, client: &Client, missing: WhenMissing)
         return Ok(token);
     }
     let url = client.base();
-    // A server on this machine knows nobody from that site, and asks nothing for an identity of its own.
+    // A server on this machine knows no user of that site, and asks nothing for an identity of its own.
     if missing == WhenMissing::Ask && !is_loopback(url) && wants_web_login() {
         return account_login(config, url).await;
     }
@@ -59,7 +59,7 @@ pub async fn require(config: &mut Config, client: &Client, missing: WhenMissing)
     Ok(token)
 }
 
-/// `localhost` and `127.0.0.1` are two servers here; whoever mixes them up should hear why he is a stranger.
+/// `localhost` and `127.0.0.1` are two servers here; a user who mixes them up should hear why the server does not know them.
 fn hint_at_other_names(config: &Config, url: &str) {
     let port = |url: &str| reqwest::Url::parse(url).ok()?.port_or_known_default();
     let mut logins = config.logins().into_iter().map(|(origin, _)| origin);
@@ -74,10 +74,7 @@ fn hint_at_other_names(config: &Config, url: &str) {
 /// Asks the server for a new identity, and gives its token.
 pub async fn direct_login(url: &str) -> Result<String> {
     let client = Client::new(url.to_owned(), None)?;
-    let text = client.json(client.post("/v1/identity")).await?;
-    http::parse_json(&text)?
-        .get("token")
-        .and_then(|v| v.as_str())
-        .map(str::to_owned)
-        .ok_or_else(|| Error::coded("LC0616", "the server's new identity has no token"))
+    let answer = client.value(client.post("/v1/identity")).await?;
+    let token = answer["token"].as_str().map(str::to_owned);
+    token.ok_or_else(|| coded!("LC0616", "the server's new identity has no token"))
 }

@@ -12,37 +12,32 @@ use crate::paths::beside_this_program;
 /// Asks the server program, or the one in `SPACETIMEDB_SCHEMA_EXTRACTOR`, what a built module defines.
 pub fn of_program(path: &Path, host_type: HostType) -> Result<ModuleDef> {
     if !path.is_file() {
-        return Err(Error::file(
-            "read",
-            path,
-            std::io::ErrorKind::NotFound.into(),
-        ));
+        let why = std::io::ErrorKind::NotFound.into();
+        return Err(Error::file("read", path, why));
     }
-    let mut command =
-        match std::env::var_os("SPACETIMEDB_SCHEMA_EXTRACTOR").filter(|v| !v.is_empty()) {
-            Some(program) => Command::new(program),
-            None => Command::new(beside_this_program("spacetimedb-standalone")?),
-        };
+    let extractor = std::env::var_os("SPACETIMEDB_SCHEMA_EXTRACTOR").filter(|v| !v.is_empty());
+    let mut command = match extractor {
+        Some(program) => Command::new(program),
+        None => Command::new(beside_this_program("spacetimedb-standalone")?),
+    };
     command.arg("extract-schema").arg(path);
     let output = command
         .args(["--host-type", &host_type.as_str().to_lowercase()])
         .stdin(Stdio::null())
         .stderr(Stdio::piped())
         .output()
-        .map_err(|e| {
-            Error::caused(
-                "LC0633",
-                "cannot run the program that reads a module's schema",
-                e,
-            )
-        })?;
+        .map_err(caused!(
+            "LC0633",
+            "cannot run the program that reads a module's schema"
+        ))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let said = said.trim().trim_start_matches("Error: ");
-        return Err(Error::coded(
+        bail!(
             "LC0633",
-            format!("the schema of {} cannot be read: {said}", path.display()),
-        ));
+            "the schema of {} cannot be read: {said}",
+            path.display()
+        );
     }
     parse(
         &String::from_utf8_lossy(&output.stdout),
@@ -58,12 +53,9 @@ pub fn parse(text: &str, place: &str) -> Result<ModuleDef> {
                 .or_else(|_| RawModuleDef::from_schema_json(RawVersion::V9, text))
                 .map_err(|_| error)
         })
-        .map_err(|e| Error::caused("LC0633", format!("{place} holds no module definition"), e))?;
-    ModuleDef::validate(raw).map_err(|e| {
-        Error::caused(
-            "LC0633",
-            format!("the module definition of {place} is not valid"),
-            e,
-        )
-    })
+        .map_err(caused!("LC0633", "{place} holds no module definition"))?;
+    ModuleDef::validate(raw).map_err(caused!(
+        "LC0633",
+        "the module definition of {place} is not valid"
+    ))
 }

@@ -3,6 +3,30 @@
 use std::error::Error as StdError;
 use std::path::Path;
 
+/// An error of ours: its code, and its message as `format!` takes it.
+macro_rules! coded {
+    ($code:literal, $($message:tt)+) => {
+        $crate::error::Error::coded($code, format!($($message)+))
+    };
+}
+
+/// Returns such an error.
+macro_rules! bail {
+    ($($error:tt)+) => { return Err(coded!($($error)+)) };
+}
+
+/// Makes an error without a code, for texts that the reference has.
+macro_rules! plain {
+    ($($message:tt)+) => { $crate::error::Error::plain(format!($($message)+)) };
+}
+
+/// Makes an error with a code of its cause, for `map_err`.
+macro_rules! caused {
+    ($code:literal, $($message:tt)+) => {
+        |cause| $crate::error::Error::caused($code, format!($($message)+), cause)
+    };
+}
+
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -27,6 +51,18 @@ pub enum Error {
 
 /// The result of a command.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What became of a file or directory.
+pub trait FileResult<T> {
+    /// An error says which one, and what could not be done: `verb` completes "cannot".
+    fn or_cannot(self, verb: &str, path: &Path) -> Result<T>;
+}
+
+impl<T> FileResult<T> for std::io::Result<T> {
+    fn or_cannot(self, verb: &str, path: &Path) -> Result<T> {
+        self.map_err(|cause| Error::file(verb, path, cause))
+    }
+}
 
 impl Error {
     pub fn coded(code: &'static str, message: impl Into<String>) -> Self {
@@ -80,21 +116,14 @@ impl Error {
         }
     }
 
-    fn with_message(self, add: impl Fn(String) -> String) -> Self {
-        match self {
-            Self::Coded {
-                code,
-                message,
-                source,
-            } => Self::Coded {
-                code,
-                message: add(message),
-                source,
-            },
-            Self::Plain(message) => Self::Plain(add(message)),
-            Self::Usage(message) => Self::Usage(add(message)),
-            Self::Exit(status) => Self::Exit(status),
+    fn with_message(mut self, change: impl Fn(&str) -> String) -> Self {
+        match &mut self {
+            Self::Coded { message, .. } | Self::Plain(message) | Self::Usage(message) => {
+                *message = change(message);
+            }
+            Self::Exit(_) => {}
         }
+        self
     }
 
     /// The status the process ends with.
@@ -106,6 +135,12 @@ impl Error {
         }
     }
 
+    /// The message and its chain of causes, for where it is clear that this is an error.
+    pub fn text(&self) -> String {
+        let report = self.report();
+        report.trim_start_matches("Error: ").trim_end().to_owned()
+    }
+
     /// Everything that goes to stderr: the message and its chain of causes.
     pub fn report(&self) -> String {
         match self {
@@ -113,20 +148,16 @@ impl Error {
             Self::Usage(text) => format!("error: {}\n", text.trim_end()),
             Self::Plain(_) | Self::Coded { .. } => {
                 let mut out = format!("Error: {self}\n");
-                let mut causes = Vec::new();
-                let mut next = self.source();
-                while let Some(cause) = next {
-                    causes.push(cause.to_string());
-                    next = cause.source();
-                }
+                let first = self.source();
+                let causes: Vec<_> =
+                    std::iter::successors(first, |cause| (*cause).source()).collect();
                 if !causes.is_empty() {
                     out.push_str("\nCaused by:\n");
-                    for (number, cause) in causes.iter().enumerate() {
-                        if causes.len() > 1 {
-                            out.push_str(&format!("    {number}: {cause}\n"));
-                        } else {
-                            out.push_str(&format!("    {cause}\n"));
-                        }
+                }
+                for (number, cause) in causes.iter().enumerate() {
+                    match causes.len() {
+                        1 => out.push_str(&format!("    {cause}\n")),
+                        _ => out.push_str(&format!("    {number}: {cause}\n")),
                     }
                 }
                 out

@@ -1,8 +1,10 @@
 //! Requests to a server, and what the command line expects of the answers (07 §4.3).
 
+use percent_encoding::{utf8_percent_encode, AsciiSet, NON_ALPHANUMERIC};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::redirect::Policy;
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use serde_json::Value;
 
 use lightcone_types::{error_code, Identity};
 
@@ -39,7 +41,7 @@ impl Client {
 
     /// One that is bound follows no redirect to another origin.
     fn build(base: String, token: Option<String>, is_bound: bool) -> Result<Self> {
-        // An unusable URL is better explained here than by whoever sends the first request.
+        // An unusable URL is better explained here than by the code that sends the first request.
         match reqwest::Url::parse(&base) {
             Ok(url) if url.has_host() => {}
             Ok(_) => return Err(bad_url(&base, "it has no host")),
@@ -59,7 +61,7 @@ impl Client {
         }
         let http = http
             .build()
-            .map_err(|e| Error::caused("LC0602", "cannot set up an HTTP client", e))?;
+            .map_err(caused!("LC0602", "cannot set up an HTTP client"))?;
         Ok(Self { http, base, token })
     }
 
@@ -100,6 +102,10 @@ impl Client {
         self.request(Method::PUT, path)
     }
 
+    pub fn delete(&self, path: &str) -> RequestBuilder {
+        self.request(Method::DELETE, path)
+    }
+
     /// Sends a request; a failure to reach the server says which one and what to try.
     pub async fn send(&self, request: RequestBuilder) -> Result<Response> {
         let _progress = Progress::start(format!("Waiting for {}", self.base));
@@ -111,16 +117,24 @@ impl Client {
         success_json(self.send(request).await?).await
     }
 
+    /// The same in `serde_json`'s form ([`parse_json`]).
+    pub async fn value(&self, request: RequestBuilder) -> Result<Value> {
+        parse_json(&self.json(request).await?)
+    }
+
+    /// The body of a successful answer; the body of any other is the error.
+    pub async fn text(&self, request: RequestBuilder) -> Result<String> {
+        success_text(self.send(request).await?).await
+    }
+
     pub fn unreachable(&self, error: reqwest::Error) -> Error {
         let source = std::error::Error::source(&error);
         if let Some(Elsewhere(target)) = source.and_then(|e| e.downcast_ref()) {
-            return Error::coded(
+            return coded!(
                 "LC0862",
-                format!(
-                    "the server at {} sends you to {target}, which does not get the login for {0}. If that is where the \
-                     server is, name it with --server {target}.",
-                    self.base
-                ),
+                "the server at {} sends you to {target}, which does not get the login for {0}. If that is where the server is, \
+                 name it with --server {target}.",
+                self.base,
             );
         }
         let advice = if is_local(&self.base) {
@@ -149,22 +163,18 @@ impl Client {
         let path = format!("/v1/database/{}/identity", encode(name_or_identity));
         let response = self.send(self.anonymous().get(&path)).await?;
         if response.status() == StatusCode::NOT_FOUND {
-            return Err(Error::coded(
+            bail!(
                 "LC0609",
-                format!(
-                    "failed to find database `{name_or_identity}`.\n`spacetime list` shows your databases on this server ({}).",
-                    self.base
-                ),
-            ));
+                "failed to find database `{name_or_identity}`.\n`spacetime list` shows your databases on this server ({}).",
+                self.base,
+            );
         }
         let text = success_text(response).await?;
         Identity::from_hex(text.trim()).map_err(|_| {
-            Error::coded(
+            coded!(
                 "LC0616",
-                format!(
-                    "the server answered `{}` where an identity belongs",
-                    shown(&text)
-                ),
+                "the server answered `{}` where an identity belongs",
+                shown(&text)
             )
         })
     }
@@ -188,9 +198,9 @@ fn within(base: String) -> Policy {
 }
 
 fn bad_url(base: &str, why: &str) -> Error {
-    Error::coded(
+    coded!(
         "LC0627",
-        format!("`{base}` is not the URL of a server: {why}. It looks like http://127.0.0.1:3000."),
+        "`{base}` is not the URL of a server: {why}. It looks like http://127.0.0.1:3000."
     )
 }
 
@@ -205,24 +215,20 @@ pub fn is_local(base: &str) -> bool {
 
 /// Percent-encodes everything but ASCII letters, digits, `_` and `-`.
 pub fn encode(segment: &str) -> String {
-    let mut out = String::with_capacity(segment.len());
-    for byte in segment.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' => out.push(char::from(byte)),
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
+    const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'-');
+    utf8_percent_encode(segment, ENCODED).to_string()
 }
 
 /// The body of a successful answer; the body of any other is the error.
 pub async fn success_text(response: Response) -> Result<String> {
     let status = response.status();
-    let text = body_text(response).await?;
-    if status.is_success() {
-        Ok(text)
-    } else {
-        Err(refusal(status, &text))
+    success(status, body_text(response).await?)
+}
+
+fn success(status: StatusCode, text: String) -> Result<String> {
+    match status.is_success() {
+        true => Ok(text),
+        false => Err(refusal(status, &text)),
     }
 }
 
@@ -249,10 +255,7 @@ pub async fn json_text(response: Response) -> Result<String> {
         return Ok(text);
     }
     if status.is_success() {
-        return Err(Error::coded(
-            "LC0616",
-            format!("{status} was success but did not have content-type application/json. Is this a SpacetimeDB-compatible server?"),
-        ));
+        bail!("LC0616", "{status} was success but did not have content-type application/json. Is this a SpacetimeDB-compatible server?");
     }
     Err(refusal(status, &text))
 }
@@ -260,12 +263,7 @@ pub async fn json_text(response: Response) -> Result<String> {
 /// The body of a successful answer, which is JSON; the body of any other is the error.
 pub async fn success_json(response: Response) -> Result<String> {
     let status = response.status();
-    let text = json_text(response).await?;
-    if status.is_success() {
-        Ok(text)
-    } else {
-        Err(refusal(status, &text))
-    }
+    success(status, json_text(response).await?)
 }
 
 /// The body of an answer, if it comes and is not longer than it should be.
@@ -281,14 +279,12 @@ pub async fn short_body(mut response: Response, bytes_max: usize) -> Option<Vec<
 }
 
 /// Parses the JSON of an answer into `serde_json`'s form: for small answers whose numbers are small.
-pub fn parse_json(text: &str) -> Result<serde_json::Value> {
-    serde_json::from_str(text).map_err(|e| {
-        Error::caused(
-            "LC0616",
-            format!("the server's answer is not JSON: `{}`", shown(text)),
-            e,
-        )
-    })
+pub fn parse_json(text: &str) -> Result<Value> {
+    serde_json::from_str(text).map_err(caused!(
+        "LC0616",
+        "the server's answer is not JSON: `{}`",
+        shown(text)
+    ))
 }
 
 /// What a refusal means for the user.
@@ -296,22 +292,18 @@ pub fn refusal(status: StatusCode, body: &str) -> Error {
     let body = body.trim();
     match status {
         // Modules, locks and the server's configuration refuse too, and say why themselves.
-        StatusCode::FORBIDDEN if body.is_empty() || body.contains("is not authorized") => Error::coded(
+        StatusCode::FORBIDDEN if body.is_empty() || body.contains("is not authorized") => coded!(
             "LC0615",
-            format!(
-                "{}\n`spacetime login show` says who you are; `spacetime list` shows what is yours. A login is for one address: \
-                 if this server had another one before, `spacetime server list` may have it.",
-                or_status(body, status)
-            ),
+            "{}\n`spacetime login show` says who you are; `spacetime list` shows what is yours. A login is for one address: if \
+             this server had another one before, `spacetime server list` may have it.",
+            or_status(body, status),
         ),
         StatusCode::FORBIDDEN if error_code(body).is_none() => Error::coded("LC0615", body),
-        StatusCode::UNAUTHORIZED => Error::coded(
+        StatusCode::UNAUTHORIZED => coded!(
             "LC0614",
-            format!(
-                "{}\nThe server does not accept your login. `spacetime logout`, then try again, or log in with \
-                 `spacetime login --server-issued-login <server>`.",
-                or_status(body, status)
-            ),
+            "{}\nThe server does not accept your login. `spacetime logout`, then try again, or log in with `spacetime login \
+             --server-issued-login <server>`.",
+            or_status(body, status),
         ),
         _ => Error::plain(or_status(body, status)),
     }

@@ -7,6 +7,10 @@
 // Results and remarks have one way out: `output`.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+// Its macros are for all modules.
+#[macro_use]
+pub mod error;
+
 pub mod address;
 pub mod build;
 pub mod claims;
@@ -15,7 +19,6 @@ pub mod commands;
 pub mod config;
 pub mod credentials;
 pub mod definition;
-pub mod error;
 pub mod http;
 pub mod json_text;
 pub mod oidc;
@@ -26,6 +29,7 @@ pub mod progress;
 pub mod project;
 pub mod prompt;
 pub mod schema;
+pub mod signals;
 pub mod standalone;
 pub mod table;
 pub mod targets;

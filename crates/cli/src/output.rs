@@ -15,7 +15,7 @@ use std::process::Stdio;
 use clap::ValueEnum;
 use serde_json::Value;
 
-/// What a shell reports of programs that end because nobody reads them: 128 + SIGPIPE.
+/// What a shell reports of programs that end because their output is not read: 128 + SIGPIPE.
 const NO_READER_STATUS: i32 = 141;
 
 /// A line of the result.
@@ -28,7 +28,7 @@ macro_rules! result_text {
     ($($text:tt)*) => { $crate::output::Stream::Result.text(format_args!($($text)*)) };
 }
 
-/// A line for whoever watches the command.
+/// A line for the user who watches the command.
 macro_rules! remark {
     ($($text:tt)*) => { $crate::output::Stream::Remark.line(format_args!($($text)*)) };
 }
@@ -40,12 +40,12 @@ macro_rules! remark_text {
 
 pub(crate) use {remark, remark_text, result, result_text};
 
-/// Whom a text is for.
+/// What a text is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
-    /// Whoever asked for the result: standard output.
+    /// The result: standard output.
     Result,
-    /// Whoever watches: standard error.
+    /// What is said meanwhile: standard error.
     Remark,
 }
 
@@ -94,6 +94,12 @@ pub fn is_shown() -> bool {
     std::io::stdout().is_terminal()
 }
 
+/// True for a terminal that does not move its cursor.
+pub fn is_dumb(term: Option<&std::ffi::OsStr>) -> bool {
+    // Elsewhere the variable is not usual.
+    cfg!(unix) && term.is_none_or(|term| term.is_empty() || term == "dumb")
+}
+
 /// Where programs that a command runs write what would be their result: it is none of the command's.
 pub fn of_children() -> Stdio {
     Stdio::from(std::io::stderr())
@@ -101,6 +107,7 @@ pub fn of_children() -> Stdio {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
+    #[value(alias = "default", alias = "txt")]
     Text,
     Json,
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, FileResult as _, Result};
 
 /// The directories of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Paths {
     }
 }
 
-/// For messages: `.` tells nobody where he is.
+/// For messages: `.` does not tell the user where that is.
 pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
@@ -80,6 +80,25 @@ pub fn entries_if_there(path: &Path) -> Result<Option<std::fs::ReadDir>> {
     if_there(path, std::fs::read_dir(path))
 }
 
+/// All files below a directory, if it is there, without those behind links to other directories.
+pub fn files_below(directory: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in entries_if_there(directory)?.into_iter().flatten() {
+        let entry = entry.or_cannot("read", directory)?;
+        let kind = entry.file_type().or_cannot("read", directory)?;
+        match kind.is_dir() {
+            true => files.extend(files_below(&entry.path())?),
+            false => files.push(entry.path()),
+        }
+    }
+    Ok(files)
+}
+
+/// What a program is called on this system.
+pub fn program_file(name: &str) -> String {
+    format!("{name}{}", std::env::consts::EXE_SUFFIX)
+}
+
 fn if_there<T>(path: &Path, read: std::io::Result<T>) -> Result<Option<T>> {
     match read {
         Ok(read) => Ok(Some(read)),
@@ -92,23 +111,20 @@ fn if_there<T>(path: &Path, read: std::io::Result<T>) -> Result<Option<T>> {
 pub fn this_program() -> Result<PathBuf> {
     std::env::current_exe()
         .and_then(std::fs::canonicalize)
-        .map_err(|e| Error::caused("LC0620", "cannot find out where this program is", e))
+        .map_err(caused!("LC0620", "cannot find out where this program is"))
 }
 
 /// A program in the directory of this one (07 §1): never one that happens to be in the PATH.
 pub fn beside_this_program(name: &str) -> Result<PathBuf> {
-    let program = this_program()?.with_file_name(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-    if program.is_file() {
-        Ok(program)
-    } else {
-        Err(Error::coded(
+    let program = this_program()?.with_file_name(program_file(name));
+    if !program.is_file() {
+        let program = program.display();
+        bail!(
             "LC0620",
-            format!(
-                "{} is missing: the server program belongs beside `spacetime`. Install both.",
-                program.display()
-            ),
-        ))
+            "{program} is missing: the server program belongs beside `spacetime`. Install both."
+        );
     }
+    Ok(program)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::output::is_dumb;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// What is done sooner needs no line.
@@ -28,7 +29,7 @@ pub struct Progress {
 
 impl Progress {
     pub fn start(what: impl Into<String>) -> Self {
-        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        let is_dumb = is_dumb(std::env::var_os("TERM").as_deref());
         if OFF.load(Ordering::Relaxed) || is_dumb || !std::io::stderr().is_terminal() {
             return Self::default();
         }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, FileResult as _, Result};
 use crate::output::remark;
 use crate::paths::text_if_there;
 use crate::schema::similar;
@@ -56,13 +56,16 @@ pub struct Target {
     pub generate: Vec<GenerateEntry>,
 }
 
-/// What commands that only look for a database read of a project.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamedDatabase {
+/// A database name with the server it lives on, if the project or the user says so: what commands that only look for a database
+/// read of a project.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Database {
     pub name: String,
     pub server: Option<String>,
-    /// Where the files say which server.
+    /// Where the project says so, if it does.
     pub server_place: Option<String>,
+    /// The first argument, which could be a database's name, where the project's database was taken instead.
+    pub(crate) instead_of: Option<String>,
 }
 
 /// One entry of `generate` (07 §6.3).
@@ -85,56 +88,51 @@ const FILE: &str = "spacetime.json";
 /// Keys that say which module a target is: a child that sets one inherits none of them.
 const MODULE_KEYS: [&str; 5] = ["module_path", "wasm_file", "js_file", "bin_path", "js_path"];
 const NOT_INHERITED: [&str; 3] = ["generate", "children", "dev"];
-const KNOWN: [&str; 17] = [
-    "database",
-    "server",
-    "module_path",
-    "wasm_file",
-    "js_file",
-    "bin_path",
-    "js_path",
-    "build_options",
-    "num_replicas",
-    "break_clients",
-    "anon_identity",
-    "anonymous",
-    "parent",
-    "organization",
-    "native_aot",
-    "dotnet_version",
-    "generate",
-];
+/// Keys of a target, `children` and `dev` left out.
+const KNOWN: &str = "database server module_path wasm_file js_file bin_path js_path build_options num_replicas break_clients \
+                     anon_identity anonymous parent organization native_aot dotnet_version generate";
+const GENERATE_KEYS: &str = "language out_dir uproject_dir module_path wasm_file js_file bin_path js_path namespace \
+                             unreal_module_name module_name module_prefix build_options dotnet_version include_private \
+                             client_package";
 
-const GENERATE_KEYS: [&str; 16] = [
-    "language",
-    "out_dir",
-    "uproject_dir",
-    "module_path",
-    "wasm_file",
-    "js_file",
-    "bin_path",
-    "js_path",
-    "namespace",
-    "unreal_module_name",
-    "module_name",
-    "module_prefix",
-    "build_options",
-    "dotnet_version",
-    "include_private",
-    "client_package",
-];
+fn has_word(words: &str, key: &str) -> bool {
+    words.split(' ').any(|word| word == key)
+}
 
 impl Project {
     /// Looks for `spacetime.json` in `start` and its parents, and merges the layers beside it.
     pub fn find(start: &Path, environment: Option<&str>) -> Result<Option<Self>> {
-        let start = std::path::absolute(start).map_err(|e| Error::file("find", start, e))?;
-        match start
-            .ancestors()
-            .find(|directory| directory.join(FILE).is_file())
-        {
-            Some(directory) => Self::load(directory, environment).map(Some),
-            None => Ok(None),
+        let start = std::path::absolute(start).or_cannot("find", start)?;
+        let mut directories = start.ancestors();
+        let found = directories.find(|directory| directory.join(FILE).is_file());
+        found
+            .map(|found| Self::load(found, environment))
+            .transpose()
+    }
+
+    /// The same for a command that may be told to look at none.
+    pub fn find_unless(
+        no_config: bool,
+        start: &Path,
+        environment: Option<&str>,
+    ) -> Result<Option<Self>> {
+        match no_config {
+            true => Ok(None),
+            false => Self::find(start, environment),
         }
+    }
+
+    /// Says which files are used.
+    pub fn announce(&self) {
+        for file in &self.files {
+            remark!("Using configuration from {}", file.display());
+        }
+    }
+
+    /// The files that were read, as texts.
+    pub fn file_names(&self) -> Vec<String> {
+        let files = self.files.iter();
+        files.map(|file| file.display().to_string()).collect()
     }
 
     fn load(directory: &Path, environment: Option<&str>) -> Result<Self> {
@@ -162,21 +160,15 @@ impl Project {
         Ok(project)
     }
 
-    /// A mistyped `--env` would mean the settings of everybody. `dev` is what nobody has to have (07 §6.1).
+    /// A mistyped `--env` would mean the settings of all environments. `dev` need not be there (07 §6.1).
     fn warn_of_missing_layer(&self, environment: Option<&str>) {
         let Some(name) = environment.filter(|name| *name != "dev") else {
             return;
         };
-        let (shared, local) = (
-            format!("spacetime.{name}.json"),
-            format!("spacetime.{name}.local.json"),
-        );
-        if !self
-            .files
-            .iter()
-            .any(|file| file.ends_with(&shared) || file.ends_with(&local))
-        {
-            let directory = self.directory.display();
+        let layers = ["", ".local"].map(|kind| format!("spacetime.{name}{kind}.json"));
+        let is_there = |layer: &String| self.files.iter().any(|file| file.ends_with(layer));
+        if !layers.iter().any(is_there) {
+            let (directory, [shared, local]) = (self.directory.display(), &layers);
             remark!("warning: there is neither {shared} nor {local} in {directory}; --env {name} changes nothing");
         }
     }
@@ -198,16 +190,16 @@ impl Project {
 
     /// The names of the databases with their servers, for commands that need no more: what else the file says, right or
     /// wrong, is none of their business (07 §6.2).
-    pub fn databases(&self) -> Result<Vec<NamedDatabase>> {
+    pub fn databases(&self) -> Result<Vec<Database>> {
         let mut databases = Vec::new();
         let settings = self.settings();
         for key in settings.map.keys() {
-            if !KNOWN.contains(&key.as_str()) && !["children", "dev"].contains(&key.as_str()) {
+            if !has_word(KNOWN, key) && !["children", "dev"].contains(&key.as_str()) {
                 // It may have been meant to be one that counts here.
-                let known = KNOWN.iter().chain(&["children", "dev"]);
+                let known = format!("{KNOWN} children dev");
                 remark!(
                     "warning: {}",
-                    settings.unknown_key(key, "the config file", known)
+                    settings.unknown_key(key, "the config file", &known)
                 );
             }
         }
@@ -222,21 +214,14 @@ impl Project {
         targets: &mut Vec<Target>,
     ) -> Result<()> {
         let sets_module = MODULE_KEYS.iter().any(|key| own.map.contains_key(*key));
-        let mut settings: Map<String, Value> = inherited
-            .iter()
-            .filter(|(key, _)| !(sets_module && MODULE_KEYS.contains(&key.as_str())))
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect();
+        let mut settings = inherited.clone();
+        settings.retain(|key, _| !(sets_module && MODULE_KEYS.contains(&key.as_str())));
         let is_root = own.at.is_empty();
         for (key, value) in &own.map {
-            let is_known =
-                KNOWN.contains(&key.as_str()) || key == "children" || (is_root && key == "dev");
+            let is_known = has_word(KNOWN, key) || key == "children" || (is_root && key == "dev");
             if !is_known {
-                return Err(own.unknown_key(
-                    key,
-                    "the config file",
-                    KNOWN.iter().chain(&["children"]),
-                ));
+                let known = format!("{KNOWN} children");
+                return Err(own.unknown_key(key, "the config file", &known));
             }
             if key == "dev" {
                 own.check_dev(value)?;
@@ -300,24 +285,25 @@ impl Project {
 
     fn place_above(&self, at: &[Step], key: &str) -> Option<String> {
         // Above a child, `children` and its number are two steps.
-        let holders = (0..=at.len()).rev().filter(|n| n % 2 == 0);
-        let mut places = holders.filter_map(|n| {
+        let mut holders = (0..=at.len()).rev().filter(|n| n % 2 == 0);
+        holders.find_map(|n| {
             let path = [&at[..n], &[Step::Key(key.to_owned())]].concat();
-            let place = self
-                .layers
-                .iter()
-                .rev()
-                .find_map(|layer| layer.place(&path))?;
+            let place = self.place_in_files(&path)?;
             Some(format!("{place}: `{}`", place::text_of(&path)))
-        });
-        places.next()
+        })
     }
 
-    /// An error about what a path leads to, with its place in the last of the files that has it.
+    /// The place in the last of the files that has it.
+    fn place_in_files(&self, at: &[Step]) -> Option<String> {
+        let mut layers = self.layers.iter().rev();
+        layers.find_map(|layer| layer.place(at))
+    }
+
+    /// An error about what a path leads to, with its place.
     fn bad(&self, at: &[Step], message: impl std::fmt::Display) -> Error {
-        let place = self.layers.iter().rev().find_map(|layer| layer.place(at));
+        let place = self.place_in_files(at);
         let place = place.unwrap_or_else(|| self.directory.join(FILE).display().to_string());
-        Error::coded("LC0607", format!("{place}: {message}"))
+        coded!("LC0607", "{place}: {message}")
     }
 }
 
@@ -325,16 +311,17 @@ fn collect_databases(
     own: &Settings<'_>,
     database: Option<&str>,
     server: Option<&str>,
-    databases: &mut Vec<NamedDatabase>,
+    databases: &mut Vec<Database>,
 ) -> Result<()> {
     let (own_database, own_server) = (own.text("database")?, own.text("server")?);
     let database = own_database.as_deref().or(database);
     let server = own_server.as_deref().or(server);
     if let Some(database) = database {
-        databases.push(NamedDatabase {
+        databases.push(Database {
             name: database.to_owned(),
             server: server.map(str::to_owned),
             server_place: own.project.place_above(&own.at, "server"),
+            instead_of: None,
         });
     }
     for child in own.elements("children").unwrap_or_default() {
@@ -367,10 +354,8 @@ impl Settings<'_> {
     }
 
     fn check_dev(&self, value: &Value) -> Result<()> {
-        let ok = value
-            .as_object()
-            .is_some_and(|dev| dev.iter().all(|(key, v)| key == "run" && v.is_string()));
-        match ok {
+        let is_run = |(key, value): (&String, &Value)| key == "run" && value.is_string();
+        match value.as_object().is_some_and(|dev| dev.iter().all(is_run)) {
             true => Ok(()),
             false => Err(self.wrong_type(
                 "dev",
@@ -382,9 +367,9 @@ impl Settings<'_> {
     fn generate_entries(&self) -> Result<Vec<GenerateEntry>> {
         let mut parsed = Vec::new();
         for entry in self.elements("generate")? {
-            let unknown = |key: &&String| !GENERATE_KEYS.contains(&key.as_str());
+            let unknown = |key: &&String| !has_word(GENERATE_KEYS, key);
             if let Some(key) = entry.map.keys().find(unknown) {
-                return Err(entry.unknown_key(key, "a `generate` entry", GENERATE_KEYS.iter()));
+                return Err(entry.unknown_key(key, "a `generate` entry", GENERATE_KEYS));
             }
             let text = |key: &str| entry.text(key);
             let path = |key: &str| entry.path(key);
@@ -481,50 +466,24 @@ impl Settings<'_> {
         self.project.bad(&at, message)
     }
 
-    fn unknown_key<'k>(
-        &self,
-        key: &str,
-        holder: &str,
-        known: impl Iterator<Item = &'k &'static str>,
-    ) -> Error {
-        let known: Vec<String> = known.map(|known| known.replace('_', "-")).collect();
-        let key = key.replace('_', "-");
-        let near = similar(&key, known.iter().map(String::as_str));
-        let hint = match near.first() {
-            Some(near) => format!("\nDid you mean `{near}`?"),
-            None => String::new(),
-        };
+    fn unknown_key(&self, key: &str, holder: &str, known: &str) -> Error {
+        let known = known.replace('_', "-");
+        let shown = key.replace('_', "-");
+        let near = similar(&shown, known.split(' '));
+        let hint = near.first().map(|near| format!("\nDid you mean `{near}`?"));
         let message = format!(
-            "Config key '{key}' is not supported in {holder}. Available keys: {}{hint}",
-            known.join(", ")
+            "Config key '{shown}' is not supported in {holder}. Available keys: {}{}",
+            known.replace(' ', ", "),
+            hint.unwrap_or_default()
         );
-        self.project
-            .bad(&self.at_key(&key.replace('-', "_")), message)
+        self.project.bad(&self.at_key(key), message)
     }
 }
 
 /// True if `name` matches a pattern with `*` and `?`.
 pub fn glob_matches(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) =
-        (pattern.chars().collect(), name.chars().collect());
-    let (mut p, mut n) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while n < name.len() {
-        if p < pattern.len() && (pattern[p] == '?' || (pattern[p] != '*' && pattern[p] == name[n]))
-        {
-            (p, n) = (p + 1, n + 1);
-        } else if p < pattern.len() && pattern[p] == '*' {
-            star = Some((p, n));
-            p += 1;
-        } else if let Some((star_p, star_n)) = star {
-            // Let the last star swallow one character more.
-            (p, n) = (star_p + 1, star_n + 1);
-            star = Some((star_p, star_n + 1));
-        } else {
-            return false;
-        }
-    }
-    pattern[p..].iter().all(|c| *c == '*')
+    let glob = globset::Glob::new(pattern);
+    glob.is_ok_and(|glob| glob.compile_matcher().is_match(name))
 }
 
 #[cfg(test)]

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use lightcone_schema::raw::{
     ExplicitNameEntry, ExplicitNames, RawMiscModuleExportV9, RawModuleDef, RawModuleDefV10,
-    RawModuleDefV10Section, RawVersion,
+    RawModuleDefV10Section, RawModuleDefV9, RawVersion,
 };
 use lightcone_types::{AlgebraicType, Identity, ProductType, TypeRef, Typespace};
 use strsim::levenshtein;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::http::{self, Client};
 
 /// The definition of a running module, as the server tells it.
@@ -53,118 +53,93 @@ impl Schema {
     }
 
     pub fn parse(version: RawVersion, json: String) -> Result<Self> {
-        let raw = RawModuleDef::from_schema_json(version, &json).map_err(|e| {
-            Error::caused(
-                "LC0616",
-                "the server's description of the module is not one this program can read",
-                e,
-            )
-        })?;
-        let mut schema = match raw {
-            RawModuleDef::V10(raw) => {
-                let mut schema = Self::default();
-                schema.add_v10("", raw);
-                schema
-            }
-            RawModuleDef::V9(raw) => {
-                let typespace = Arc::new(raw.typespace);
-                let function = |name: String, params: ProductType| Function {
-                    name,
-                    params,
-                    typespace: typespace.clone(),
-                };
-                let mut schema = Self::default();
-                for table in raw.tables {
-                    schema.add_rows(
-                        table.name,
-                        AlgebraicType::Ref(table.product_type_ref),
-                        &typespace,
-                    );
-                }
-                schema.reducers = raw
-                    .reducers
-                    .into_iter()
-                    .map(|r| function(r.name, r.params))
-                    .collect();
-                for export in raw.misc_exports {
-                    match export {
-                        RawMiscModuleExportV9::Procedure(p) => {
-                            schema.procedures.push(function(p.name, p.params))
-                        }
-                        RawMiscModuleExportV9::View(v) => {
-                            schema.add_view(v.name, &v.return_type, &typespace)
-                        }
-                        RawMiscModuleExportV9::ColumnDefaultValue(_) => {}
-                    }
-                }
-                schema
-            }
-        };
+        let raw = RawModuleDef::from_schema_json(version, &json).map_err(caused!(
+            "LC0616",
+            "the server's description of the module is not one this program can read"
+        ))?;
+        let mut schema = Self::default();
+        match raw {
+            RawModuleDef::V10(raw) => schema.add_v10("", raw),
+            RawModuleDef::V9(raw) => schema.add_v9(raw),
+        }
         schema.json = json;
         Ok(schema)
     }
 
+    fn add_v9(&mut self, raw: RawModuleDefV9) {
+        let typespace = Arc::new(raw.typespace);
+        for table in raw.tables {
+            self.add_rows(table.name, table.product_type_ref, &typespace);
+        }
+        for reducer in raw.reducers {
+            let reducer = Function::new(reducer.name, reducer.params, &typespace);
+            self.reducers.push(reducer);
+        }
+        for export in raw.misc_exports {
+            match export {
+                RawMiscModuleExportV9::Procedure(p) => {
+                    let procedure = Function::new(p.name, p.params, &typespace);
+                    self.procedures.push(procedure);
+                }
+                RawMiscModuleExportV9::View(view) => {
+                    self.add_view(view.name, &view.return_type, &typespace)
+                }
+                RawMiscModuleExportV9::ColumnDefaultValue(_) => {}
+            }
+        }
+    }
+
     /// Adds a module's definitions under `prefix`, then those of its submodules.
     fn add_v10(&mut self, prefix: &str, raw: RawModuleDefV10) {
-        let mut typespace = Typespace::default();
-        let mut names = ExplicitNames::default();
+        use RawModuleDefV10Section as Section;
+        let (mut typespace, mut names) = (Typespace::default(), ExplicitNames::default());
         for section in &raw.sections {
             match section {
-                RawModuleDefV10Section::Typespace(t) => typespace = t.clone(),
-                RawModuleDefV10Section::ExplicitNames(n) => names = n.clone(),
+                Section::Typespace(found) => typespace = found.clone(),
+                Section::ExplicitNames(found) => names = found.clone(),
                 _ => {}
             }
         }
         let typespace = Arc::new(typespace);
         let name_of = |source: String, is_table: bool| {
-            let chosen = names.entries.iter().rev().find_map(|entry| match entry {
-                ExplicitNameEntry::Table(m) if is_table && m.source_name == source => {
-                    Some(m.canonical_name.clone())
+            let chosen = names.entries.iter().rev().find_map(|entry| {
+                match entry {
+                    ExplicitNameEntry::Table(mapping) if is_table => Some(mapping),
+                    ExplicitNameEntry::Function(mapping) if !is_table => Some(mapping),
+                    _ => None,
                 }
-                ExplicitNameEntry::Function(m) if !is_table && m.source_name == source => {
-                    Some(m.canonical_name.clone())
-                }
-                _ => None,
+                .filter(|mapping| mapping.source_name == source)
             });
-            format!("{prefix}{}", chosen.unwrap_or(source))
+            let name = chosen.map_or(&source, |mapping| &mapping.canonical_name);
+            format!("{prefix}{name}")
         };
         for section in raw.sections {
             match section {
-                RawModuleDefV10Section::Tables(tables) => {
+                Section::Tables(tables) => {
                     for table in tables {
-                        let row = AlgebraicType::Ref(table.product_type_ref);
-                        self.add_rows(name_of(table.source_name, true), row, &typespace);
+                        let name = name_of(table.source_name, true);
+                        self.add_rows(name, table.product_type_ref, &typespace);
                     }
                 }
-                RawModuleDefV10Section::Views(views) => {
+                Section::Views(views) => {
                     for view in views {
-                        self.add_view(
-                            name_of(view.source_name, false),
-                            &view.return_type,
-                            &typespace,
-                        );
+                        let name = name_of(view.source_name, false);
+                        self.add_view(name, &view.return_type, &typespace);
                     }
                 }
-                RawModuleDefV10Section::Reducers(reducers) => {
-                    self.reducers.extend(reducers.into_iter().map(|r| Function {
-                        name: name_of(r.source_name, false),
-                        params: r.params,
-                        typespace: typespace.clone(),
+                Section::Reducers(reducers) => {
+                    self.reducers.extend(reducers.into_iter().map(|r| {
+                        Function::new(name_of(r.source_name, false), r.params, &typespace)
                     }))
                 }
-                RawModuleDefV10Section::Procedures(list) => {
-                    self.procedures.extend(list.into_iter().map(|p| Function {
-                        name: name_of(p.source_name, false),
-                        params: p.params,
-                        typespace: typespace.clone(),
+                Section::Procedures(list) => {
+                    self.procedures.extend(list.into_iter().map(|p| {
+                        Function::new(name_of(p.source_name, false), p.params, &typespace)
                     }))
                 }
-                RawModuleDefV10Section::Submodules(submodules) => {
-                    for submodule in submodules {
-                        self.add_v10(
-                            &format!("{prefix}{}.", submodule.namespace),
-                            submodule.module,
-                        );
+                Section::Submodules(submodules) => {
+                    for below in submodules {
+                        self.add_v10(&format!("{prefix}{}.", below.namespace), below.module);
                     }
                 }
                 _ => {}
@@ -172,17 +147,17 @@ impl Schema {
         }
     }
 
-    fn add_rows(&mut self, name: String, row: AlgebraicType, typespace: &Arc<Typespace>) {
+    fn add_rows(&mut self, name: String, row: TypeRef, typespace: &Arc<Typespace>) {
         self.tables.push(Rows {
             name,
-            row,
+            row: AlgebraicType::Ref(row),
             typespace: typespace.clone(),
         });
     }
 
     fn add_view(&mut self, name: String, return_type: &AlgebraicType, typespace: &Arc<Typespace>) {
         if let Some(row) = view_row(return_type) {
-            self.add_rows(name, AlgebraicType::Ref(row), typespace);
+            self.add_rows(name, row, typespace);
         }
     }
 
@@ -201,38 +176,32 @@ fn view_row(return_type: &AlgebraicType) -> Option<TypeRef> {
 }
 
 impl Function {
+    fn new(name: String, params: ProductType, typespace: &Arc<Typespace>) -> Self {
+        Self {
+            name,
+            params,
+            typespace: typespace.clone(),
+        }
+    }
+
     /// `transfer(from: U32, to: U32)`, for errors.
     pub fn signature(&self) -> String {
-        let params: Vec<String> = self
-            .params
-            .elements
-            .iter()
-            .map(|e| {
-                let ty = self
-                    .typespace
-                    .resolve(&e.algebraic_type)
-                    .map_or_else(|_| "?".into(), |t| t.type_name());
-                match e.name() {
-                    Some(name) => format!("{name}: {ty}"),
-                    None => ty,
-                }
-            })
-            .collect();
-        format!("{}({})", self.name, params.join(", "))
+        let params = self.params.elements.iter().map(|param| {
+            let ty = self.typespace.resolve(&param.algebraic_type);
+            let ty = ty.map_or_else(|_| "?".into(), |ty| ty.type_name());
+            param
+                .name()
+                .map_or(ty.clone(), |name| format!("{name}: {ty}"))
+        });
+        format!("{}({})", self.name, params.collect::<Vec<_>>().join(", "))
     }
 }
 
 /// The names closest to `wanted`, best first.
 pub fn similar<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut scored: Vec<(usize, &str)> = names
-        .map(|name| {
-            (
-                levenshtein(&wanted.to_lowercase(), &name.to_lowercase()),
-                name,
-            )
-        })
-        .filter(|(distance, name)| *distance <= name.len().max(wanted.len()) / 2)
-        .collect();
+    let distance = |name: &str| levenshtein(&wanted.to_lowercase(), &name.to_lowercase());
+    let mut scored: Vec<(usize, &str)> = names.map(|name| (distance(name), name)).collect();
+    scored.retain(|(distance, name)| *distance <= name.len().max(wanted.len()) / 2);
     scored.sort();
     scored.into_iter().map(|(_, name)| name).take(5).collect()
 }

@@ -1,68 +1,50 @@
 //! Tables: as psql draws them (07 §5.5), and without any lines (07 §5.10).
 
 /// A header, a rule, and the rows, every column as wide as its widest cell.
-pub fn psql(header: &[String], rows: &[Vec<String>]) -> String {
-    let widths = widths(header, rows);
-    let mut out = String::new();
-    line(&mut out, header, &widths, "|");
-    let rule: Vec<String> = widths.iter().map(|w| "-".repeat(w + 2)).collect();
-    out.push_str(&rule.join("+"));
-    out.push('\n');
-    for row in rows {
-        line(&mut out, row, &widths, "|");
-    }
-    out
+pub fn psql(header: &[impl AsRef<str>], rows: &[Vec<String>]) -> String {
+    let (mut lines, widths) = lines(header, rows, "|");
+    let rule = widths.iter().map(|width| "-".repeat(width + 2));
+    lines.insert(1, rule.collect::<Vec<_>>().join("+") + "\n");
+    lines.concat()
 }
 
 /// A header and the rows with nothing but space between the columns: made to be cut up by other programs.
-pub fn plain(header: &[String], rows: &[Vec<String>]) -> String {
-    let widths = widths(header, rows);
-    let mut out = String::new();
-    line(&mut out, header, &widths, "");
-    for row in rows {
-        line(&mut out, row, &widths, "");
-    }
-    out
+pub fn plain(header: &[impl AsRef<str>], rows: &[Vec<String>]) -> String {
+    lines(header, rows, "").0.concat()
 }
 
-fn widths(header: &[String], rows: &[Vec<String>]) -> Vec<usize> {
+/// The header and the rows as they are drawn, and the widths of the columns.
+fn lines(
+    header: &[impl AsRef<str>],
+    rows: &[Vec<String>],
+    between: &str,
+) -> (Vec<String>, Vec<usize>) {
+    let header = header.iter().map(|name| name.as_ref().to_owned()).collect();
+    let rows: Vec<&Vec<String>> = std::iter::once(&header).chain(rows).collect();
     let width = |column: usize| {
-        let cells = rows
-            .iter()
-            .filter_map(|row| row.get(column))
-            .chain(header.get(column));
-        cells
-            .flat_map(|cell| cell.lines())
-            .map(columns_of)
-            .max()
-            .unwrap_or(0)
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.flat_map(|cell| cell.lines()).map(columns_of).max()
     };
-    (0..header.len()).map(width).collect()
+    let widths = (0..header.len()).map(|column| width(column).unwrap_or(0));
+    let widths: Vec<usize> = widths.collect();
+    let drawn = rows.iter().map(|row| drawn(row, &widths, between));
+    (drawn.collect(), widths)
 }
 
 /// One row; a cell with line breaks takes several lines.
-fn line(out: &mut String, cells: &[String], widths: &[usize], between: &str) {
-    let height = cells
-        .iter()
-        .map(|c| c.lines().count())
-        .max()
-        .unwrap_or(1)
-        .max(1);
-    for part in 0..height {
-        for (column, width) in widths.iter().enumerate() {
-            if column > 0 {
-                out.push_str(between);
-            }
-            let text = cells
-                .get(column)
-                .and_then(|c| c.lines().nth(part))
-                .unwrap_or("");
-            out.push(' ');
-            out.push_str(text);
-            out.extend(std::iter::repeat_n(' ', width - columns_of(text) + 1));
-        }
-        out.push('\n');
-    }
+fn drawn(cells: &[String], widths: &[usize], between: &str) -> String {
+    let heights = cells.iter().map(|cell| cell.lines().count());
+    let part_of_row = |part: usize| {
+        let texts = widths.iter().enumerate().map(|(column, width)| {
+            let cell = cells.get(column).and_then(|cell| cell.lines().nth(part));
+            let text = cell.unwrap_or_default();
+            format!(" {text}{:1$} ", "", width - columns_of(text))
+        });
+        texts.collect::<Vec<_>>().join(between) + "\n"
+    };
+    (0..heights.max().unwrap_or(1).max(1))
+        .map(part_of_row)
+        .collect()
 }
 
 /// Terminal columns, taken as one per character: exact for everything but wide and combining characters.
@@ -80,7 +62,7 @@ mod tests {
             vec!["1".into(), "\"é\"".into()],
             vec!["22222".into(), "a\nb".into()],
         ];
-        let text = psql(&["id".into(), "name".into()], &rows);
+        let text = psql(&["id", "name"], &rows);
         assert_eq!(
             text,
             " id    | name \n-------+------\n 1     | \"é\"  \n 22222 | a    \n       | b    \n"
@@ -89,6 +71,6 @@ mod tests {
 
     #[test]
     fn no_columns_is_an_empty_table() {
-        assert_eq!(psql(&[], &[]), "\n\n");
+        assert_eq!(psql(&[""; 0], &[]), "\n\n");
     }
 }

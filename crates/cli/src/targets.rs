@@ -3,16 +3,7 @@
 use crate::error::{Error, Result};
 use crate::project::{glob_matches, Project, Target};
 
-/// A database name with the server it lives on, if the project or the user says so.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Database {
-    pub name: String,
-    pub server: Option<String>,
-    /// Where the project says so, if it does.
-    pub server_place: Option<String>,
-    /// The first argument, which could be a database's name, where the project's database was taken instead.
-    instead_of: Option<String>,
-}
+pub use crate::project::Database;
 
 impl Database {
     /// An error that may come of a name that was not taken for one.
@@ -29,21 +20,11 @@ impl Database {
 
 /// The project's databases, each once.
 pub fn known(no_config: bool) -> Result<Vec<Database>> {
-    if no_config {
-        return Ok(Vec::new());
-    }
-    let Some(project) = Project::find(std::path::Path::new("."), None)? else {
-        return Ok(Vec::new());
-    };
+    let project = Project::find_unless(no_config, std::path::Path::new("."), None)?;
     let mut databases: Vec<Database> = Vec::new();
-    for found in project.databases()? {
+    for found in project.map_or(Ok(Vec::new()), |project| project.databases())? {
         if !databases.iter().any(|d| d.name == found.name) {
-            databases.push(Database {
-                name: found.name,
-                server: found.server,
-                server_place: found.server_place,
-                instead_of: None,
-            });
+            databases.push(found);
         }
     }
     Ok(databases)
@@ -77,54 +58,49 @@ pub fn chosen(pattern: &str, mut targets: Vec<Target>) -> Result<Vec<Target>> {
 
 /// What the arguments after the database are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rest {
+pub enum After {
     /// Nothing may follow.
     None,
     /// Something may follow.
     Optional,
-    /// Something must follow. `bare_unknown_ok`: an unknown first word is a database if more words follow it (sql).
-    Required {
-        name: &'static str,
-        unknown_database_ok: bool,
-    },
+    /// This must follow.
+    Required(&'static str),
+    /// This must follow, and an unknown first word is a database if more words follow it (sql).
+    RequiredOfAny(&'static str),
 }
 
 fn ambiguous(known: &[Database], first: &str) -> Error {
     let names: Vec<&str> = known.iter().map(|d| d.name.as_str()).collect();
-    Error::coded(
+    coded!(
         "LC0608",
-        format!(
-            "Multiple databases found in config: {}. Please specify which database to use, or pass --no-config to use '{first}' directly.",
-            names.join(", ")
-        ),
+        "Multiple databases found in config: {}. Please specify which database to use, or pass --no-config to use '{first}' \
+         directly.",
+        names.join(", "),
     )
 }
 
 fn missing(what: &[&str]) -> Error {
-    let mut text = String::from("the following required arguments were not provided:\n");
-    for name in what {
-        text.push_str(&format!("  <{name}>\n"));
-    }
-    Error::Usage(text)
+    let names: String = what.iter().map(|name| format!("  <{name}>\n")).collect();
+    Error::Usage(format!(
+        "the following required arguments were not provided:\n{names}"
+    ))
 }
 
 /// Splits `args` into the database and the rest; `server` is the one from the command line and wins.
 pub fn resolve(
     known: &[Database],
     args: &[String],
-    rest: Rest,
+    rest: After,
     server: Option<&str>,
 ) -> Result<(Database, Vec<String>)> {
     let plain = |name: &str| Database {
         name: name.to_owned(),
-        server: None,
-        server_place: None,
-        instead_of: None,
+        ..Database::default()
     };
     let find = |name: &str| known.iter().find(|d| d.name == name).cloned();
     let required = match rest {
-        Rest::Required { name, .. } => Some(name),
-        Rest::None | Rest::Optional => None,
+        After::Required(name) | After::RequiredOfAny(name) => Some(name),
+        After::None | After::Optional => None,
     };
     let first = args.first().map(String::as_str);
     let (mut database, rest_args) = match (known, first) {
@@ -134,12 +110,10 @@ pub fn resolve(
         // One database: it may be left out.
         ([only], first) => match (first, rest) {
             (Some(first), _) if first == only.name => (only.clone(), &args[1..]),
-            (Some(first), Rest::None) => (plain(first), &args[1..]),
+            (Some(first), After::None) => (plain(first), &args[1..]),
             (first, _) => {
-                let is_name = |word: &&str| {
-                    let mut letters = word.chars();
-                    letters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
-                };
+                let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+                let is_name = |word: &&str| word.chars().all(is_letter);
                 let database = Database {
                     instead_of: first.filter(is_name).map(str::to_owned),
                     ..only.clone()
@@ -151,21 +125,15 @@ pub fn resolve(
         (_, None) => return Err(ambiguous(known, "<database>")),
         (_, Some(first)) => match (find(first), rest) {
             (Some(database), _) => (database, &args[1..]),
-            (None, Rest::None) => (plain(first), &args[1..]),
-            (
-                None,
-                Rest::Required {
-                    unknown_database_ok: true,
-                    ..
-                },
-            ) if args.len() >= 2 => (plain(first), &args[1..]),
+            (None, After::None) => (plain(first), &args[1..]),
+            (None, After::RequiredOfAny(_)) if args.len() >= 2 => (plain(first), &args[1..]),
             (None, _) => return Err(ambiguous(known, first)),
         },
     };
     if let (Some(name), true) = (required, rest_args.is_empty()) {
         return Err(missing(&[name]));
     }
-    if rest == Rest::None && !rest_args.is_empty() {
+    if rest == After::None && !rest_args.is_empty() {
         return Err(Error::Usage(format!(
             "unexpected argument '{}' found",
             rest_args[0]
@@ -182,23 +150,16 @@ pub fn resolve(
 mod tests {
     use super::*;
 
-    const QUERY: Rest = Rest::Required {
-        name: "QUERY",
-        unknown_database_ok: true,
-    };
-    const FUNCTION: Rest = Rest::Required {
-        name: "FUNCTION",
-        unknown_database_ok: false,
-    };
+    const QUERY: After = After::RequiredOfAny("QUERY");
+    const FUNCTION: After = After::Required("FUNCTION");
 
-    fn run(known: &[&str], args: &[&str], rest: Rest) -> Result<(String, Vec<String>)> {
+    fn run(known: &[&str], args: &[&str], rest: After) -> Result<(String, Vec<String>)> {
         let known: Vec<_> = known
             .iter()
             .map(|n| Database {
                 name: (*n).into(),
                 server: Some(format!("{n}-server")),
-                server_place: None,
-                instead_of: None,
+                ..Database::default()
             })
             .collect();
         let args: Vec<_> = args.iter().map(|a| (*a).to_owned()).collect();
@@ -209,18 +170,18 @@ mod tests {
         ))
     }
 
-    fn ok(known: &[&str], args: &[&str], rest: Rest) -> (String, Vec<String>) {
+    fn ok(known: &[&str], args: &[&str], rest: After) -> (String, Vec<String>) {
         run(known, args, rest).unwrap_or_else(|e| panic!("{known:?} {args:?}: {e}"))
     }
 
     #[test]
     fn without_a_project() {
-        assert_eq!(ok(&[], &["db"], Rest::None).0, "db@");
+        assert_eq!(ok(&[], &["db"], After::None).0, "db@");
         assert_eq!(
             ok(&[], &["db", "q", "r"], QUERY),
             ("db@".into(), vec!["q".into(), "r".into()])
         );
-        assert!(run(&[], &[], Rest::None)
+        assert!(run(&[], &[], After::None)
             .expect_err("missing")
             .to_string()
             .contains("<DATABASE>"));
@@ -229,7 +190,7 @@ mod tests {
             .to_string()
             .contains("<QUERY>"));
         assert_eq!(
-            run(&[], &["db", "x"], Rest::None)
+            run(&[], &["db", "x"], After::None)
                 .expect_err("too much")
                 .exit_code(),
             2
@@ -238,9 +199,9 @@ mod tests {
 
     #[test]
     fn with_one_database() {
-        assert_eq!(ok(&["t"], &[], Rest::None).0, "t@t-server");
-        assert_eq!(ok(&["t"], &["t"], Rest::None).0, "t@t-server");
-        assert_eq!(ok(&["t"], &["u"], Rest::None).0, "u@");
+        assert_eq!(ok(&["t"], &[], After::None).0, "t@t-server");
+        assert_eq!(ok(&["t"], &["t"], After::None).0, "t@t-server");
+        assert_eq!(ok(&["t"], &["u"], After::None).0, "u@");
         assert_eq!(
             ok(&["t"], &["t", "q"], QUERY),
             ("t@t-server".into(), vec!["q".into()])
@@ -250,7 +211,7 @@ mod tests {
             ("t@t-server".into(), vec!["select".into(), "1".into()])
         );
         assert_eq!(
-            ok(&["t"], &[], Rest::Optional),
+            ok(&["t"], &[], After::Optional),
             ("t@t-server".into(), vec![])
         );
         assert!(run(&["t"], &["t"], FUNCTION).is_err());
@@ -260,9 +221,7 @@ mod tests {
     fn a_name_that_was_not_taken_for_one_is_explained() {
         let known = [Database {
             name: "t".into(),
-            server: None,
-            server_place: None,
-            instead_of: None,
+            ..Database::default()
         }];
         let explained = |args: &[&str]| {
             let args: Vec<_> = args.iter().map(|a| (*a).to_owned()).collect();
@@ -280,9 +239,9 @@ mod tests {
 
     #[test]
     fn with_several_databases() {
-        assert!(run(&["a", "b"], &[], Rest::None).is_err());
-        assert_eq!(ok(&["a", "b"], &["b"], Rest::None).0, "b@b-server");
-        assert_eq!(ok(&["a", "b"], &["x"], Rest::None).0, "x@");
+        assert!(run(&["a", "b"], &[], After::None).is_err());
+        assert_eq!(ok(&["a", "b"], &["b"], After::None).0, "b@b-server");
+        assert_eq!(ok(&["a", "b"], &["x"], After::None).0, "x@");
         assert_eq!(ok(&["a", "b"], &["x", "q"], QUERY).0, "x@");
         let error = run(&["a", "b"], &["q"], QUERY)
             .expect_err("which?")
@@ -292,6 +251,6 @@ mod tests {
             "{error}"
         );
         assert!(run(&["a", "b"], &["x", "f"], FUNCTION).is_err());
-        assert!(run(&["a", "b"], &["x"], Rest::Optional).is_err());
+        assert!(run(&["a", "b"], &["x"], After::Optional).is_err());
     }
 }

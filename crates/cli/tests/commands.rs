@@ -195,7 +195,7 @@ fn clearing_asks_first() {
         "{nothing:#?}"
     );
     home.write("root/data/x", "");
-    // A mistyped directory is somebody's files.
+    // A mistyped directory has the user's files.
     let foreign = home.run_with(&["server", "clear", "-y"], "", &[]);
     assert!(
         foreign.status == 1 && foreign.stderr.contains("[LC0881]"),
@@ -492,7 +492,7 @@ fn delete_asks_and_rename_lock_and_list_report() {
     );
 }
 
-/// Whoever pipes a result on gets that and nothing else, also where a login comes before it.
+/// A program that reads a result gets that and nothing else, also where a login comes before it.
 #[test]
 fn only_results_go_to_stdout() {
     const ROWS: &str = r#"[{"schema":{"elements":[{"name":{"some":"id"},"algebraic_type":{"U32":[]}}]},"rows":[[7]],"total_duration_micros":5,"stats":{}}]"#;
@@ -539,7 +539,7 @@ fn only_results_go_to_stdout() {
     assert_eq!(login.stdout, format!("Logged in with identity {me}\n"));
 }
 
-/// A result that nobody reads, or that cannot be written, ends the command.
+/// A result that is not read, or that cannot be written, ends the command.
 #[cfg(unix)]
 #[test]
 fn results_that_are_not_read() {
@@ -612,7 +612,7 @@ fn collaborators_are_listed_added_and_removed() {
     let asked = server.requests().len();
     let wrong = run(&["add", "bob", "shop"]);
     assert!(wrong.stderr.contains("[LC0875]"), "{}", wrong.stderr);
-    assert_eq!(server.requests().len(), asked, "nobody was asked");
+    assert_eq!(server.requests().len(), asked, "no server was asked");
     assert_eq!(run(&["add", &bob, "shop", "--role", "king"]).status, 2);
 }
 

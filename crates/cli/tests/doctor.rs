@@ -120,7 +120,7 @@ fn what_is_missing_is_an_error_only_where_it_is_needed() {
     found.outcome.ok();
 }
 
-/// A toolchain that waits for a network must not keep anybody waiting.
+/// A toolchain that waits for a network must not keep the user waiting.
 #[cfg(unix)]
 #[test]
 fn programs_that_hang_are_given_up() {
@@ -241,7 +241,7 @@ fn what_is_no_server_is_told() {
     let found = Findings::of(&home, &["-s", "nowhere"], &[]);
     found.expect("address", "error", "[LC0603]");
 
-    // The default server, which nobody has started.
+    // The default server, which was not started.
     let closed = std::net::TcpListener::bind("127.0.0.1:0")
         .and_then(|l| l.local_addr())
         .expect("a port");
@@ -253,7 +253,7 @@ fn what_is_no_server_is_told() {
     found.expect("ping", "warning", "the port is free");
     assert_eq!(found.outcome.status, 0);
 
-    // Somebody who takes connections and says nothing.
+    // A program that takes connections and says nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", silent.local_addr().expect("an address"));
     Findings::of(&home, &["-s", &url], &[]).expect("ping", "error", "no answer in 5 s");

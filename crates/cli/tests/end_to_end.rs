@@ -295,7 +295,7 @@ fn until(mut command: Command, text: &str) -> String {
     said
 }
 
-/// Data are deleted only when somebody has said so: at the terminal, or on the command line.
+/// Data are deleted only when the user has said so: at the terminal, or on the command line.
 #[cfg(unix)]
 #[test]
 fn development_deletes_no_data_on_its_own() {

@@ -96,7 +96,7 @@ fn versions_are_installed_chosen_and_removed() {
     assert_eq!(left, ["2.10.0"], "nothing is left behind");
 }
 
-/// Whoever builds the programs uses them where they are.
+/// A developer of the programs uses them where they are.
 #[cfg(unix)]
 #[test]
 fn versions_are_linked_to_directories() {
@@ -180,7 +180,7 @@ fn what_cannot_be_installed_is_told() {
         );
     }
     assert!(!home.path("root/bin/2.9.0").exists());
-    // A program that somebody has put there himself stays.
+    // A program that the user has put there stays.
     home.write("root/spacetime", "mine");
     let all = programs(&home, "all", "all");
     let used = home

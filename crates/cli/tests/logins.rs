@@ -21,7 +21,7 @@ fn without_a_login_the_server_itself_gives_one() {
         "{outcome:#?}"
     );
     assert_eq!(outcome.stdout, format!("No databases found for {me}.\n"));
-    // On this machine nobody is asked for an account elsewhere.
+    // On this machine the user is not asked for an account elsewhere.
     let home = Home::new();
     let outcome = home.run(&["list", "-s", &server.url]).ok();
     assert!(

@@ -260,7 +260,7 @@ fn odd_messages_are_answered() {
     );
 }
 
-/// The login goes to its own server, and to none over a connection that everybody can read.
+/// The login goes to its own server, and to none over a connection that others can read.
 #[test]
 fn a_login_is_not_sent_unencrypted() {
     let home = Home::new();

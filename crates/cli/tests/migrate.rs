@@ -178,7 +178,7 @@ fn from_one_to_the_other(old: &[String; 2], new: &[String; 2]) {
         status.contains("no migration runs") && status.contains("is in place"),
         "{status}"
     );
-    // Nobody calls the function, or sees it; the old tables are gone.
+    // No client calls the function, or sees it; the old tables are gone.
     let called = world.on(&["call", "league", "__migrate"]);
     assert!(called.status == 1, "{called:#?}");
     let described = world.on(&["describe", "--json", "league"]).ok().stdout;
@@ -463,7 +463,7 @@ fn until_rows(home: &Home, url: &str, least: u64) -> u64 {
     }
 }
 
-/// The rows go, and with them what is done for them; whoever waits is told.
+/// The rows go, and with them what is done for them; a command that waits is told.
 #[test]
 fn a_backfill_of_a_database_that_is_cleared_or_deleted() {
     let world = World::start();
@@ -549,7 +549,7 @@ fn a_backfill_behind_the_running_module() {
         done
     });
     let world = World::again(home, token);
-    // Nobody has asked for the database, which goes on by itself.
+    // No client has asked for the database, which goes on by itself.
     std::thread::sleep(Duration::from_millis(200));
     let again = until_rows(&world.home, &world.server.url, 0);
     assert!(again * 2 > done, "{again} behind {done}");
@@ -628,7 +628,7 @@ fn a_server_that_is_killed_while_it_migrates() {
     use rand::RngExt as _;
     let (old, new) = (script("league1"), script("league2"));
     let mut world = World::start();
-    // How long one takes that nobody disturbs.
+    // How long one takes that is not disturbed.
     let mut takes = Duration::ZERO;
     for round in 0..6 {
         let name = format!("league{round}");
@@ -775,7 +775,7 @@ fn reminders_are_kept() {
     while !world.sql("SELECT note FROM visit").contains("tea true") {
         assert!(
             started.elapsed() < Duration::from_secs(60),
-            "nobody was reminded"
+            "no row was reminded"
         );
         std::thread::sleep(Duration::from_millis(100));
     }

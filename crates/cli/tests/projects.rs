@@ -226,7 +226,7 @@ fn development_keeps_to_the_project() {
             "{contradicted:#?}"
         );
     }
-    // The directory of the file contradicts nothing; but it does not say where the module is, and nobody can be asked.
+    // The directory of the file contradicts nothing; but it does not say where the module is, and there is no terminal to ask at.
     let unknown = dev(&[]);
     assert!(
         unknown.status == 1 && unknown.stderr.contains("[LC0610]"),

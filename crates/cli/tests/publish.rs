@@ -230,7 +230,7 @@ fn deleting_data_asks_before_it_sends_anything() {
     );
 }
 
-/// Data are never deleted silently: whoever is asked knows how much it is.
+/// Data are never deleted silently: the question says how much it is.
 #[test]
 fn what_is_deleted_is_listed() {
     let server = Mock::start(|request: &Request| match request.path.as_str() {
@@ -594,7 +594,7 @@ fn modules_that_no_server_can_run_are_refused_by_the_build() {
     }
 }
 
-/// A value that cannot be is told with the file that says it, not as if somebody had typed it.
+/// A value that cannot be is told with the file that says it, not as if the user had typed it.
 #[test]
 fn values_of_a_project_file_are_told_with_their_place() {
     let server = server(|| text(404, ""));
@@ -641,7 +641,7 @@ fn values_of_a_project_file_are_told_with_their_place() {
     );
 }
 
-/// A file that does not parse is told with place and way out; a typo in it keeps nobody from asking a database.
+/// A file that does not parse is told with place and way out; a typo in it does not keep the user from asking a database.
 #[test]
 fn a_broken_project_file() {
     let server = Mock::start(|r| match r.path.as_str() {

@@ -68,9 +68,9 @@ fn a_new_refresh_token_is_kept_whatever_comes_with_it() {
         (
             format!(
                 r#"{{"refresh_token":"r1","id_token":"{}"}}"#,
-                token("somebody else")
+                token("another user")
             ),
-            "somebody else's",
+            "another user's",
             "r0",
         ),
     ] {

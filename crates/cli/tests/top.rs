@@ -65,7 +65,7 @@ fn rates_of_all_databases() {
         .requests()
         .iter()
         .all(|request| request.authorization.is_none()));
-    // Where nobody watches it is the same, once.
+    // Without a terminal it is the same, once.
     let outcome = home
         .run(&["top", "-s", &server.url, "--interval", "0.1"])
         .ok();
@@ -79,7 +79,7 @@ fn rates_of_all_databases() {
 #[test]
 fn functions_and_tables_of_one() {
     let (home, server) = (Home::new(), counting());
-    home.log_in("somebody", &server.url);
+    home.log_in("another-user", &server.url);
     let outcome = home
         .run(&["top", DATABASE, "-s", &server.url, "--interval", "0.1"])
         .ok();
@@ -131,7 +131,7 @@ fn a_look_that_fails_is_tried_again() {
         "{outcome:#?}"
     );
     assert_eq!(server.requests().len(), 5 + 30);
-    // Whoever looks once hears at once.
+    // A single look says so at once.
     let outcome = home.run(&["top", "-s", url, "--once", "--interval", "0.1"]);
     assert_eq!(outcome.status, 1, "{outcome:#?}");
 }

@@ -29,6 +29,12 @@ pub struct GeneratedFile {
     pub text: String,
 }
 
+impl GeneratedFile {
+    pub(crate) fn new(path: String, text: String) -> Self {
+        Self { path, text }
+    }
+}
+
 /// The bindings, and the private tables that were left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bindings {

@@ -34,3 +34,20 @@ pub enum Error {
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    pub(crate) fn unnamed(place: impl Into<String>) -> Self {
+        let place = place.into();
+        Self::Unnamed { place }
+    }
+
+    pub(crate) fn missing_type(place: impl Into<String>) -> Self {
+        let place = place.into();
+        Self::MissingType { place }
+    }
+
+    pub(crate) fn unnamed_field(place: impl Into<String>) -> Self {
+        let place = place.into();
+        Self::UnnamedField { place }
+    }
+}

@@ -9,9 +9,7 @@ use lightcone_schema::case::{to_pascal, to_snake};
 use lightcone_schema::{
     ColumnDef, ModuleDef, ModuleLevel, TableAccess, TableDef, ViewDef, Visibility,
 };
-use lightcone_types::{
-    AlgebraicType, ProductType, ProductTypeElement, SpecialProduct, TypeRef, Typespace,
-};
+use lightcone_types::{AlgebraicType, ColId, ProductType, SpecialProduct, TypeRef, Typespace};
 
 use crate::error::{Error, Result};
 
@@ -93,11 +91,11 @@ impl Module {
     }
 
     fn add(&mut self, level: &ModuleLevel, path: Vec<String>, include_private: bool) -> Result<()> {
-        let qualified = |name: &str| {
-            let mut parts = path.clone();
-            parts.push(name.to_owned());
-            parts.join(".")
-        };
+        let prefix: String = path
+            .iter()
+            .map(|namespace| format!("{namespace}."))
+            .collect();
+        let qualified = |name: &str| format!("{prefix}{name}");
         let mut tables = Vec::new();
         for table in &level.tables {
             if table.access == TableAccess::Private && !include_private {
@@ -108,37 +106,34 @@ impl Module {
         }
         tables.sort_by(|a, b| a.name.cmp(&b.name));
         let mut views = Vec::new();
-        for view in &level.views {
-            if view.is_public || include_private {
-                views.push(Table::of_view(level, view, qualified(&view.name))?);
-            }
+        for view in level
+            .views
+            .iter()
+            .filter(|view| view.is_public || include_private)
+        {
+            views.push(Table::of_view(level, view, qualified(&view.name))?);
         }
         views.sort_by(|a, b| a.name.cmp(&b.name));
         tables.append(&mut views);
 
         let shown = |visibility| include_private || visibility == Visibility::ClientCallable;
-        let mut reducers = Vec::new();
-        for reducer in level.shown_reducers() {
-            if reducer.lifecycle.is_none() && shown(reducer.visibility) {
-                reducers.push(Function {
-                    accessor: reducer.source_name.clone(),
-                    name: qualified(&reducer.name),
-                    params: params(&reducer.params, &reducer.name)?,
-                    return_type: AlgebraicType::unit(),
-                });
-            }
-        }
-        let mut procedures = Vec::new();
-        for procedure in &level.procedures {
-            if shown(procedure.visibility) {
-                procedures.push(Function {
-                    accessor: procedure.source_name.clone(),
-                    name: qualified(&procedure.name),
-                    params: params(&procedure.params, &procedure.name)?,
-                    return_type: procedure.return_type.clone(),
-                });
-            }
-        }
+        let function = |source_name: &str, name: &str, declared, return_type| {
+            Ok(Function {
+                accessor: source_name.to_owned(),
+                name: qualified(name),
+                params: params(declared, name)?,
+                return_type,
+            })
+        };
+        let reducers = level.shown_reducers();
+        let reducers = reducers.filter(|r| r.lifecycle.is_none() && shown(r.visibility));
+        let reducers =
+            reducers.map(|r| function(&r.source_name, &r.name, &r.params, AlgebraicType::unit()));
+        let mut reducers = reducers.collect::<Result<Vec<_>>>()?;
+        let procedures = level.procedures.iter().filter(|p| shown(p.visibility));
+        let procedures =
+            procedures.map(|p| function(&p.source_name, &p.name, &p.params, p.return_type.clone()));
+        let mut procedures = procedures.collect::<Result<Vec<_>>>()?;
         reducers.sort_by(|a, b| a.name.cmp(&b.name));
         procedures.sort_by(|a, b| a.name.cmp(&b.name));
         self.levels.push(Level {
@@ -157,31 +152,26 @@ impl Module {
     }
 
     pub fn tables(&self) -> impl Iterator<Item = (&Level, &Table)> {
-        self.levels
-            .iter()
-            .flat_map(|l| l.tables.iter().map(move |t| (l, t)))
+        let levels = self.levels.iter();
+        levels.flat_map(|level| level.tables.iter().map(move |one| (level, one)))
     }
 
     pub fn reducers(&self) -> impl Iterator<Item = (&Level, &Function)> {
-        self.levels
-            .iter()
-            .flat_map(|l| l.reducers.iter().map(move |f| (l, f)))
+        let levels = self.levels.iter();
+        levels.flat_map(|level| level.reducers.iter().map(move |one| (level, one)))
     }
 
     pub fn procedures(&self) -> impl Iterator<Item = (&Level, &Function)> {
-        self.levels
-            .iter()
-            .flat_map(|l| l.procedures.iter().map(move |f| (l, f)))
+        let levels = self.levels.iter();
+        levels.flat_map(|level| level.procedures.iter().map(move |one| (level, one)))
     }
 }
 
 impl Level {
     /// The name of the row type of a table.
     pub fn row_type(&self, table: &Table) -> Result<&str> {
-        let name = self.types.names.get(&table.row_type);
-        name.map(String::as_str).ok_or_else(|| Error::Unnamed {
-            place: format!("table `{}`", table.name),
-        })
+        let name = self.types.names.get(&table.row_type).map(String::as_str);
+        name.ok_or_else(|| Error::unnamed(format!("table `{}`", table.name)))
     }
 
     /// `lib/deep/` for a submodule, nothing for the root.
@@ -196,10 +186,9 @@ impl Level {
 }
 
 fn params(product: &ProductType, function: &str) -> Result<Vec<(String, AlgebraicType)>> {
-    let named = product.elements.iter().map(|element: &ProductTypeElement| {
-        let name = element.name().ok_or_else(|| Error::UnnamedField {
-            place: format!("`{function}`"),
-        })?;
+    let named = product.elements.iter().map(|element| {
+        let name = element.name();
+        let name = name.ok_or_else(|| Error::unnamed_field(format!("`{function}`")))?;
         Ok((name.to_owned(), element.algebraic_type.clone()))
     });
     named.collect()
@@ -207,41 +196,26 @@ fn params(product: &ProductType, function: &str) -> Result<Vec<(String, Algebrai
 
 impl Table {
     fn of_table(level: &ModuleLevel, table: &TableDef, name: String) -> Result<Self> {
-        let positions =
-            |columns: &[lightcone_types::ColId]| columns.iter().map(|c| c.index()).collect();
-        let mut constraints: Vec<Constraint> = table
-            .constraints
-            .iter()
-            .map(|c| Constraint {
-                name: c.name.clone(),
-                columns: positions(&c.columns),
-            })
-            .collect();
+        let positions = |columns: &[ColId]| columns.iter().map(|c| c.index()).collect();
+        let constraints = table.constraints.iter().map(|constraint| Constraint {
+            name: constraint.name.clone(),
+            columns: positions(&constraint.columns),
+        });
+        let mut constraints: Vec<_> = constraints.collect();
         constraints.sort_by(|a, b| a.name.cmp(&b.name));
-        let mut indexes: Vec<Index> = table
-            .indexes
-            .iter()
-            .map(|index| Index {
-                accessor: index
-                    .accessor_name
-                    .clone()
-                    .unwrap_or_else(|| index.name.clone()),
-                name: index.name.clone(),
-                columns: positions(index.algorithm.columns()),
-            })
-            .collect();
+        let indexes = table.indexes.iter().map(|index| Index {
+            accessor: index.accessor_name.as_ref().unwrap_or(&index.name).clone(),
+            name: index.name.clone(),
+            columns: positions(index.algorithm.columns()),
+        });
+        let mut indexes: Vec<_> = indexes.collect();
         indexes.sort_by(|a, b| a.name.cmp(&b.name));
+        let (row_type, key) = (table.row_type, table.primary_key);
         Ok(Self {
             accessor: table.source_name.clone(),
-            columns: columns(
-                level,
-                table.row_type,
-                &table.columns,
-                table.primary_key.map(|c| c.index()),
-                &name,
-            )?,
+            columns: columns(level, row_type, &table.columns, key, &name)?,
             name,
-            row_type: table.row_type,
+            row_type,
             indexes,
             constraints,
             is_event: table.is_event,
@@ -249,17 +223,12 @@ impl Table {
     }
 
     fn of_view(level: &ModuleLevel, view: &ViewDef, name: String) -> Result<Self> {
+        let (row_type, key) = (view.row_type, view.primary_key);
         Ok(Self {
             accessor: view.source_name.clone(),
-            columns: columns(
-                level,
-                view.row_type,
-                &view.columns,
-                view.primary_key.map(|c| c.index()),
-                &name,
-            )?,
+            columns: columns(level, row_type, &view.columns, key, &name)?,
             name,
-            row_type: view.row_type,
+            row_type,
             indexes: Vec::new(),
             constraints: Vec::new(),
             is_event: false,
@@ -276,23 +245,21 @@ fn columns(
     level: &ModuleLevel,
     row_type: TypeRef,
     columns: &[ColumnDef],
-    primary_key: Option<usize>,
+    primary_key: Option<ColId>,
     table: &str,
 ) -> Result<Vec<Column>> {
     let Some(AlgebraicType::Product(row)) = level.typespace.get(row_type) else {
-        return Err(Error::MissingType {
-            place: format!("table `{table}`"),
-        });
+        return Err(Error::missing_type(format!("table `{table}`")));
     };
+    let key = primary_key.map(|key| key.index());
     let columns = columns.iter().zip(&row.elements).enumerate();
-    Ok(columns
-        .map(|(position, (column, element))| Column {
-            accessor: column.source_name.clone(),
-            name: column.name.clone(),
-            ty: element.algebraic_type.clone(),
-            is_primary_key: primary_key == Some(position),
-        })
-        .collect())
+    let columns = columns.map(|(position, (column, element))| Column {
+        accessor: column.source_name.clone(),
+        name: column.name.clone(),
+        ty: element.algebraic_type.clone(),
+        is_primary_key: key == Some(position),
+    });
+    Ok(columns.collect())
 }
 
 #[derive(Debug)]
@@ -334,12 +301,8 @@ impl Types {
         let mut names = HashMap::new();
         let mut sorted = BTreeMap::new();
         for ty in &level.types {
-            let name: String = ty
-                .scope
-                .iter()
-                .chain([&ty.name])
-                .map(|part| to_pascal(part))
-                .collect();
+            let parts = ty.scope.iter().chain([&ty.name]);
+            let name: String = parts.map(|part| to_pascal(part)).collect();
             names.entry(ty.ty).or_insert_with(|| name.clone());
             sorted.entry(name).or_insert(ty.ty);
         }
@@ -360,42 +323,27 @@ impl Types {
 
     /// The fields or variants of a named type. `place` names the type in errors.
     pub fn definition(&self, ty: TypeRef, place: &str) -> Result<Definition<'_>> {
-        let definition = self.get(ty);
-        let parts = definition
-            .into_iter()
-            .flat_map(AlgebraicType::parts)
-            .map(|(name, ty)| {
-                let name = name.ok_or_else(|| Error::UnnamedField {
-                    place: place.to_owned(),
-                })?;
-                Ok((name, ty))
-            });
+        let definition = self.get(ty).ok_or_else(|| Error::missing_type(place))?;
+        let parts = definition.parts().map(|(name, ty)| {
+            let name = name.ok_or_else(|| Error::unnamed_field(place))?;
+            Ok((name, ty))
+        });
         match definition {
-            Some(AlgebraicType::Product(_)) => {
-                Ok(Definition::Product(parts.collect::<Result<_>>()?))
-            }
-            Some(AlgebraicType::Sum(_)) => Ok(Definition::Sum(parts.collect::<Result<_>>()?)),
-            _ => Err(Error::MissingType {
-                place: place.to_owned(),
-            }),
+            AlgebraicType::Product(_) => Ok(Definition::Product(parts.collect::<Result<_>>()?)),
+            AlgebraicType::Sum(_) => Ok(Definition::Sum(parts.collect::<Result<_>>()?)),
+            _ => Err(Error::missing_type(place)),
         }
     }
 
     /// `place` names the type in errors.
     pub fn shape<'a>(&'a self, ty: &'a AlgebraicType, place: &str) -> Result<Shape<'a>> {
-        let unnamed = || Error::Unnamed {
-            place: place.to_owned(),
-        };
+        let unnamed = || Error::unnamed(place);
         Ok(match ty {
             AlgebraicType::Ref(reference) => match self.names.get(reference) {
                 Some(name) => Shape::Named(name),
                 None => {
-                    let target =
-                        self.typespace
-                            .get(*reference)
-                            .ok_or_else(|| Error::MissingType {
-                                place: place.to_owned(),
-                            })?;
+                    let target = self.get(*reference);
+                    let target = target.ok_or_else(|| Error::missing_type(place))?;
                     // A ref to itself would never end; no validated module has one.
                     if matches!(target, AlgebraicType::Ref(_)) {
                         return Err(unnamed());
@@ -473,11 +421,9 @@ impl Types {
             self.mentioned(&column.ty, &mut mentioned);
         }
         for function in level.reducers.iter().chain(&level.procedures) {
-            function
-                .params
-                .iter()
-                .for_each(|(_, ty)| self.mentioned(ty, &mut mentioned));
-            self.mentioned(&function.return_type, &mut mentioned);
+            let types = function.params.iter().map(|(_, ty)| ty);
+            let types = types.chain([&function.return_type]);
+            types.for_each(|ty| self.mentioned(ty, &mut mentioned));
         }
         for other in self.sorted.keys() {
             self.mentioned_by_definition(other, &mut mentioned);

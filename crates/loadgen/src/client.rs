@@ -10,9 +10,7 @@ use lightcone_wire::{payload, ClientMessage, Protocol, ServerMessage};
 use crate::address::{connect, for_event_loop, Address};
 use crate::handshake::Handshake;
 use crate::incoming::Progress;
-use crate::websocket::{
-    append_binary, append_close, append_pong, Event, FrameReader, Masks, WebSocketState,
-};
+use crate::websocket::WebSocket;
 use crate::Error;
 
 /// The initial rows of a whole table come in one payload.
@@ -63,10 +61,9 @@ impl Endpoint {
 #[derive(Debug)]
 pub struct Client {
     stream: TcpStream,
-    frames: FrameReader,
+    websocket: WebSocket,
     buffer: Vec<u8>,
     out: Vec<u8>,
-    masks: Masks,
     protocol: Protocol,
     received: VecDeque<ServerMessage>,
     next_request_id: u32,
@@ -79,10 +76,9 @@ impl Client {
         let stream = connect(&endpoint.address.host)?;
         let mut client = Self {
             stream,
-            frames: FrameReader::default(),
+            websocket: WebSocket::new(number),
             buffer: Vec::new(),
             out: Vec::new(),
-            masks: Masks::new(number + 1),
             protocol: endpoint.protocol,
             received: VecDeque::new(),
             next_request_id: 0,
@@ -137,19 +133,14 @@ impl Client {
     }
 
     fn read_frames_from(&mut self, stream: &mut dyn Read) -> Result<Progress, Error> {
-        let (received, out, masks) = (&mut self.received, &mut self.out, &mut self.masks);
-        let protocol = self.protocol;
-        let progress = self.frames.read(stream, &mut self.buffer, |event| {
-            match event {
-                Event::Message(bytes) => {
-                    let body = payload::decode_body(bytes, BODY_BYTES_MAX)?;
-                    received.extend(payload::decode_messages(protocol, &body)?);
-                }
-                Event::Ping(bytes) => append_pong(out, masks, bytes),
-                Event::Close(how) => return Err(Error::Closed(how)),
-            }
+        let (received, protocol) = (&mut self.received, self.protocol);
+        let on_message = |bytes: &[u8]| {
+            let body = payload::decode_body(bytes, BODY_BYTES_MAX)?;
+            received.extend(payload::decode_messages(protocol, &body)?);
             Ok(())
-        })?;
+        };
+        let (buffer, out) = (&mut self.buffer, &mut self.out);
+        let progress = self.websocket.read(stream, buffer, out, on_message)?;
         self.flush()?;
         Ok(progress)
     }
@@ -182,7 +173,7 @@ impl Client {
             for message in frame {
                 message.encode(&mut body);
             }
-            append_binary(&mut self.out, &mut self.masks, body.len(), |out| {
+            self.websocket.append(&mut self.out, body.len(), |out| {
                 out.extend_from_slice(&body)
             });
         }
@@ -199,15 +190,15 @@ impl Client {
     }
 
     pub fn close(mut self) {
-        append_close(&mut self.out, &mut self.masks);
+        self.websocket.append_close(&mut self.out);
         // The server also notices when the socket closes.
         let _ = self.flush();
     }
 
     /// The socket, now non-blocking, and what was read of an incomplete frame; for an event loop.
     /// Messages that were received but not asked for are dropped.
-    pub fn into_event_loop(self) -> Result<(TcpStream, WebSocketState), Error> {
-        Ok((for_event_loop(self.stream)?, (self.frames, self.masks)))
+    pub fn into_event_loop(self) -> Result<(TcpStream, WebSocket), Error> {
+        Ok((for_event_loop(self.stream)?, self.websocket))
     }
 }
 

@@ -37,6 +37,11 @@ pub enum Error {
 }
 
 impl Error {
+    pub(crate) fn request(what: &str, detail: impl Into<String>) -> Self {
+        let (what, detail) = (what.to_owned(), detail.into());
+        Self::Request { what, detail }
+    }
+
     pub(crate) fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::Io { what, source }
     }

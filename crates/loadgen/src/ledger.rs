@@ -38,23 +38,16 @@ impl Ledger {
 
     /// Adds the notes of another worker, or of a later run over the same accounts.
     pub fn add(&mut self, other: &Self) {
-        for (sum, part) in self.acknowledged.iter_mut().zip(&other.acknowledged) {
-            *sum += part;
-        }
-        for (sum, part) in self.unknown.iter_mut().zip(&other.unknown) {
-            *sum += part;
-        }
+        let acknowledged = self.acknowledged.iter_mut().zip(&other.acknowledged);
+        acknowledged.for_each(|(sum, part)| *sum += part);
+        let unknown = self.unknown.iter_mut().zip(&other.unknown);
+        unknown.for_each(|(sum, part)| *sum += part);
     }
 
     /// Compares balances before and after. The error names the first account that is wrong and the
     /// number of them.
     pub fn check(&self, before: &[i64], after: &[i64]) -> Result<(), Error> {
-        let failed = |detail: String| {
-            Err(Error::Request {
-                what: "the strict check".into(),
-                detail,
-            })
-        };
+        let failed = |detail: String| Err(Error::request("the strict check", detail));
         let accounts = self.acknowledged.len();
         if before.len() != accounts || after.len() != accounts {
             return failed(format!(
@@ -71,14 +64,14 @@ impl Ledger {
                 sum(after)
             ));
         }
-        let wrong: Vec<usize> = (0..accounts)
-            .filter(|&id| {
-                let expected =
-                    i128::from(before[id]) + i128::from(self.acknowledged[id]) * self.amount();
-                let off = (i128::from(after[id]) - expected).abs();
-                off > i128::from(self.unknown[id]) * self.amount()
-            })
-            .collect();
+        let amount = i128::from(self.amount);
+        let change = |id: usize| i128::from(self.acknowledged[id]) * amount;
+        let is_wrong = |id: &usize| {
+            let expected = i128::from(before[*id]) + change(*id);
+            let off = (i128::from(after[*id]) - expected).abs();
+            off > i128::from(self.unknown[*id]) * amount
+        };
+        let wrong: Vec<usize> = (0..accounts).filter(is_wrong).collect();
         match wrong.first() {
             None => Ok(()),
             Some(&id) => failed(format!(
@@ -86,24 +79,17 @@ impl Ledger {
                  {}, {} transfers are unknown, and it has {}",
                 wrong.len(),
                 before[id],
-                i128::from(self.acknowledged[id]) * self.amount(),
+                change(id),
                 self.unknown[id],
                 after[id]
             )),
         }
     }
 
-    fn amount(&self) -> i128 {
-        i128::from(self.amount)
-    }
-
     /// Transfers of unknown outcome.
     pub fn unknown_transfers(&self) -> u64 {
-        self.unknown
-            .iter()
-            .map(|&count| u64::from(count))
-            .sum::<u64>()
-            / 2
+        let places: u64 = self.unknown.iter().map(|&count| u64::from(count)).sum();
+        places / 2
     }
 }
 

@@ -78,14 +78,12 @@ struct Slots {
 
 impl Slots {
     fn new(count: usize) -> Self {
-        let slots: Vec<Slot> = (0..count as u32)
-            .map(|number| Slot {
-                request_id: number,
-                ..Slot::default()
-            })
-            .collect();
+        let slot = |request_id| Slot {
+            request_id,
+            ..Slot::default()
+        };
         Self {
-            slots,
+            slots: (0..count as u32).map(slot).collect(),
             free: (0..count as u32).rev().collect(),
             mask: (count as u32).next_power_of_two() - 1,
         }
@@ -124,16 +122,9 @@ impl Slots {
         Ok(slot)
     }
 
-    /// When the calls under way were started.
-    fn starts_under_way(&self) -> impl Iterator<Item = u64> + '_ {
-        let under_way = self.slots.iter().filter(|slot| slot.under_way);
-        under_way.map(|slot| slot.started_ns)
-    }
-
-    /// The transfers of all calls under way.
-    fn pairs_under_way(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let under_way = self.slots.iter().filter(|slot| slot.under_way);
-        under_way.map(|slot| slot.pair)
+    /// The calls under way.
+    fn all_under_way(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().filter(|slot| slot.under_way)
     }
 
     fn under_way(&self) -> usize {
@@ -218,17 +209,16 @@ impl LoadConnection {
 
     /// Counts the calls that have no answer when the window ends, each with its age.
     pub fn count_unfinished(&self, window_end_ns: u64, interval: &mut Interval) {
-        for started_ns in self.slots.starts_under_way() {
-            if started_ns < window_end_ns {
-                interval.leave_unfinished(window_end_ns - started_ns);
-            }
+        let starts = self.slots.all_under_way().map(|slot| slot.started_ns);
+        for started_ns in starts.filter(|started_ns| *started_ns < window_end_ns) {
+            interval.leave_unfinished(window_end_ns - started_ns);
         }
     }
 
     /// Notes the transfers of calls that wait for their answer as unknown.
     pub fn note_unknown(&self, ledger: &mut Ledger) {
-        let pairs = self.slots.pairs_under_way();
-        pairs.for_each(|pair| ledger.lose(pair));
+        let calls = self.slots.all_under_way();
+        calls.for_each(|slot| ledger.lose(slot.pair));
     }
 
     /// Calls that could still be started, those queued counted as started.

@@ -40,13 +40,24 @@ impl ErrorCounts {
     }
 }
 
-/// What happened in a span of time.
+/// Latencies in microseconds.
 #[derive(Clone, Debug)]
+pub struct Latencies(pub Histogram<u64>);
+
+impl Default for Latencies {
+    fn default() -> Self {
+        let histogram = Histogram::new_with_bounds(1, LATENCY_US_MAX, 3);
+        Self(histogram.expect("the bounds of the histogram are valid"))
+    }
+}
+
+/// What happened in a span of time.
+#[derive(Clone, Debug, Default)]
 pub struct Interval {
     /// Latencies of successful calls, and the ages of those that were without an answer, or due and
     /// not sent, when the window ended; in microseconds. Without the latter, a server that stalls
     /// would hide its slowest calls.
-    pub latency_us: Histogram<u64>,
+    pub latency_us: Latencies,
     /// Successful calls.
     succeeded: u64,
     /// Calls without an answer when the window ended.
@@ -73,27 +84,6 @@ pub struct Interval {
     pub update_rows: u64,
 }
 
-impl Default for Interval {
-    fn default() -> Self {
-        Self {
-            latency_us: Histogram::new_with_bounds(1, LATENCY_US_MAX, 3)
-                .expect("the bounds of the histogram are valid"),
-            succeeded: 0,
-            unfinished: 0,
-            noops: 0,
-            retries: 0,
-            refused: ErrorCounts::default(),
-            failed: ErrorCounts::default(),
-            disconnects: ErrorCounts::default(),
-            unanswered: 0,
-            unsent: 0,
-            skipped: 0,
-            updates: 0,
-            update_rows: 0,
-        }
-    }
-}
-
 impl Interval {
     /// Counts a successful call.
     #[inline]
@@ -117,6 +107,7 @@ impl Interval {
     #[inline]
     fn record(&mut self, latency_ns: u64) {
         self.latency_us
+            .0
             .saturating_record(((latency_ns + 500) / 1000).max(1));
     }
 
@@ -128,7 +119,8 @@ impl Interval {
     /// Adds what another worker, or the next interval, has counted.
     pub fn add(&mut self, other: &Self) {
         self.latency_us
-            .add(&other.latency_us)
+            .0
+            .add(&other.latency_us.0)
             .expect("all histograms have the same bounds");
         self.succeeded += other.succeeded;
         self.unfinished += other.unfinished;
@@ -146,15 +138,15 @@ impl Interval {
 
     /// A latency in milliseconds below which this share of the calls stayed; 0 without calls.
     pub fn percentile_ms(&self, percentile: f64) -> f64 {
-        if self.latency_us.is_empty() {
+        if self.latency_us.0.is_empty() {
             return 0.0;
         }
-        self.latency_us.value_at_quantile(percentile / 100.0) as f64 / 1000.0
+        self.latency_us.0.value_at_quantile(percentile / 100.0) as f64 / 1000.0
     }
 
     /// The longest latency in milliseconds.
     pub fn max_ms(&self) -> f64 {
-        self.latency_us.max() as f64 / 1000.0
+        self.latency_us.0.max() as f64 / 1000.0
     }
 }
 

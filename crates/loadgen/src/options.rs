@@ -152,79 +152,67 @@ const IN_FLIGHT_MAX: usize = 1 << 20;
 impl Options {
     /// Refuses what cannot be run, with the option to change.
     pub fn check(&self) -> Result<(), Error> {
-        let refuse = |text: String| Err(Error::Options(text));
-        let is_module = matches!(
-            self.target,
-            TargetKind::Websocket | TargetKind::SpacetimeHttp
-        );
-        if is_module && self.database.is_empty() {
-            return refuse("--database is missing: it names the database of the module".into());
-        }
-        if !is_module && self.subscribe_each > 0 {
-            return refuse("--subscribe-each needs --target websocket or spacetime-http".into());
-        }
-        if self.target == TargetKind::Convex && (self.seed || self.verify || self.verify_strict) {
-            return refuse(
-                "--seed, --verify and --verify-strict are not for --target convex: the benchmark \
-                 suite does them (bench/)"
-                    .into(),
-            );
-        }
+        use TargetKind::{Convex, Rpc, SpacetimeHttp, Websocket};
+        let demand = |is_met: bool, text: &str| match is_met {
+            true => Ok(()),
+            false => Err(Error::Options(text.to_owned())),
+        };
+        let demand_count = |option: &str, range: &str, max: usize, given: usize| {
+            let text = format!("{option} must be {range}, not {given}");
+            demand((1..=max).contains(&given), &text)
+        };
+        let is_module = matches!(self.target, Websocket | SpacetimeHttp);
+        demand(
+            !is_module || !self.database.is_empty(),
+            "--database is missing: it names the database of the module",
+        )?;
+        demand(
+            is_module || self.subscribe_each == 0,
+            "--subscribe-each needs --target websocket or spacetime-http",
+        )?;
+        demand(
+            self.target != Convex || !(self.seed || self.verify || self.verify_strict),
+            "--seed, --verify and --verify-strict are not for --target convex: the benchmark suite does them (bench/)",
+        )?;
         let sockets = match self.target {
-            TargetKind::Rpc | TargetKind::SpacetimeHttp | TargetKind::Convex => {
-                self.connections.saturating_mul(self.in_flight)
-            }
+            Rpc | SpacetimeHttp | Convex => self.connections.saturating_mul(self.in_flight),
             _ => self.connections,
         };
-        if sockets > CONNECTIONS_MAX && self.connections <= CONNECTIONS_MAX {
-            return refuse(format!(
-                "--connections times --in-flight must be at most {CONNECTIONS_MAX} over HTTP, not \
-                 {sockets}"
-            ));
+        if self.connections <= CONNECTIONS_MAX {
+            let text = format!("--connections times --in-flight must be at most {CONNECTIONS_MAX} over HTTP, not {sockets}");
+            demand(sockets <= CONNECTIONS_MAX, &text)?;
         }
-        if self.connections == 0 || self.connections > CONNECTIONS_MAX {
-            return refuse(format!(
-                "--connections must be 1 to {CONNECTIONS_MAX}, not {}",
-                self.connections
-            ));
-        }
-        if self.in_flight == 0 || self.in_flight > IN_FLIGHT_MAX {
-            return refuse(format!(
-                "--in-flight must be 1 to {IN_FLIGHT_MAX}, not {}",
-                self.in_flight
-            ));
-        }
-        if self.threads == 0 || self.threads > self.connections {
-            return refuse(format!(
-                "--threads must be 1 to the number of connections ({}), not {}",
-                self.connections, self.threads
-            ));
-        }
-        let seconds_ok = |seconds: f64, min: f64| (min..=86_400.0).contains(&seconds);
-        if !seconds_ok(self.seconds, 0.1) || !seconds_ok(self.warmup_seconds, 0.0) {
-            return refuse("--seconds must be 0.1 to 86400, --warmup-seconds 0 to 86400".into());
-        }
-        if self.accounts < 2 {
-            return refuse("--accounts must be at least 2".into());
-        }
-        if self.amount <= 0 {
-            return refuse("--amount must be positive".into());
-        }
-        if !self.alpha.is_finite() || self.alpha < 0.0 {
-            return refuse("--alpha must be 0 or a positive number".into());
-        }
-        if self.pairs == 0 {
-            return refuse("--pairs must be at least 1".into());
-        }
-        if self.rate.is_some_and(|rate| !(rate > 0.0 && rate <= 1e9)) {
-            return refuse("--rate must be a positive number of calls per second".into());
-        }
-        if self.subscribe_each > self.accounts {
-            return refuse("--subscribe-each must not exceed --accounts".into());
-        }
-        if self.subscribe_each > 0 && self.subscribe_connections == 0 {
-            return refuse("--subscribe-connections must be at least 1".into());
-        }
+        let up_to = |max: usize| format!("1 to {max}");
+        let range = up_to(CONNECTIONS_MAX);
+        demand_count("--connections", &range, CONNECTIONS_MAX, self.connections)?;
+        let range = up_to(IN_FLIGHT_MAX);
+        demand_count("--in-flight", &range, IN_FLIGHT_MAX, self.in_flight)?;
+        let range = format!("1 to the number of connections ({})", self.connections);
+        demand_count("--threads", &range, self.connections, self.threads)?;
+        let are_seconds = |seconds: f64, min: f64| (min..=86_400.0).contains(&seconds);
+        demand(
+            are_seconds(self.seconds, 0.1) && are_seconds(self.warmup_seconds, 0.0),
+            "--seconds must be 0.1 to 86400, --warmup-seconds 0 to 86400",
+        )?;
+        demand(self.accounts >= 2, "--accounts must be at least 2")?;
+        demand(self.amount > 0, "--amount must be positive")?;
+        let is_skew = self.alpha.is_finite() && self.alpha >= 0.0;
+        demand(is_skew, "--alpha must be 0 or a positive number")?;
+        demand(self.pairs > 0, "--pairs must be at least 1")?;
+        let is_rate = self.rate.is_none_or(|rate| rate > 0.0 && rate <= 1e9);
+        demand(
+            is_rate,
+            "--rate must be a positive number of calls per second",
+        )?;
+        let subscribed = self.subscribe_each;
+        demand(
+            subscribed <= self.accounts,
+            "--subscribe-each must not exceed --accounts",
+        )?;
+        demand(
+            subscribed == 0 || self.subscribe_connections > 0,
+            "--subscribe-connections must be at least 1",
+        )?;
         if let Some(pid) = self.server_pid {
             crate::process::Usage::of(pid).map_err(|error| {
                 Error::Options(format!("--server-pid {pid} cannot be observed: {error}"))

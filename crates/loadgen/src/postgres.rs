@@ -93,13 +93,6 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-fn failed(what: &str, detail: impl Into<String>) -> Error {
-    Error::Request {
-        what: what.into(),
-        detail: detail.into(),
-    }
-}
-
 const LOGIN: &str = "logging in to the database";
 
 /// A connection whose statements wait.
@@ -135,7 +128,7 @@ impl PostgresClient {
     fn log_in(&mut self, database: &Database) -> Result<(), Error> {
         let (user, password) = (database.user.as_bytes(), database.password.as_bytes());
         let mut scram = ScramSha256::new(password, ChannelBinding::unsupported());
-        let login = |error: std::io::Error| failed(LOGIN, error.to_string());
+        let login = |error: std::io::Error| Error::request(LOGIN, error.to_string());
         loop {
             match self.receive(LOGIN)? {
                 Message::AuthenticationCleartextPassword => {
@@ -152,7 +145,7 @@ impl PostgresClient {
                         .collect()
                         .map_err(login)?;
                     if !offered.iter().any(|name| name == SCRAM_SHA_256) {
-                        return Err(failed(LOGIN, format!("it offers only {offered:?}")));
+                        return Err(Error::request(LOGIN, format!("it offers only {offered:?}")));
                     }
                     let first = scram.message().to_vec();
                     self.write(|out| frontend::sasl_initial_response(SCRAM_SHA_256, &first, out))?;
@@ -170,7 +163,12 @@ impl PostgresClient {
                 | Message::ParameterStatus(_)
                 | Message::BackendKeyData(_)
                 | Message::NoticeResponse(_) => {}
-                _ => return Err(failed(LOGIN, "it asks for a login that is not supported")),
+                _ => {
+                    return Err(Error::request(
+                        LOGIN,
+                        "it asks for a login that is not supported",
+                    ))
+                }
             }
         }
     }
@@ -231,7 +229,7 @@ impl PostgresClient {
             match message {
                 Some(Message::ErrorResponse(body)) => {
                     let (code, text) = error_of(&body);
-                    return Err(failed(what, format!("{code} {text}")));
+                    return Err(Error::request(what, format!("{code} {text}")));
                 }
                 Some(message) => return Ok(message),
                 None => {}

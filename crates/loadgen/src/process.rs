@@ -57,16 +57,12 @@ impl Threads {
             else {
                 continue;
             };
-            let run_ns = times
-                .split_ascii_whitespace()
-                .next()
-                .and_then(|ns| ns.parse().ok());
+            let run_ns = times.split_ascii_whitespace().next();
+            let run_ns = run_ns.and_then(|ns| ns.parse().ok());
             let run_ns = run_ns
                 .ok_or_else(|| format!("{directory}/{number}/schedstat has an unknown form"))?;
-            threads.insert(
-                number,
-                (name.trim_end().to_owned(), Duration::from_nanos(run_ns)),
-            );
+            let cpu = Duration::from_nanos(run_ns);
+            threads.insert(number, (name.trim_end().to_owned(), cpu));
         }
         Ok(Self(threads))
     }
@@ -78,10 +74,8 @@ impl Threads {
             let known = before.0.get(number).map_or(Duration::ZERO, |(_, cpu)| *cpu);
             *by_name.entry(name).or_default() += cpu.saturating_sub(known);
         }
-        let mut all: Vec<_> = by_name
-            .into_iter()
-            .map(|(name, cpu)| (name.to_owned(), cpu))
-            .collect();
+        let all = by_name.into_iter();
+        let mut all: Vec<_> = all.map(|(name, cpu)| (name.to_owned(), cpu)).collect();
         all.sort_by_key(|(_, cpu)| std::cmp::Reverse(*cpu));
         all
     }
@@ -90,10 +84,8 @@ impl Threads {
 /// User ticks, system ticks and resident pages. The second field is the program's name in
 /// brackets, which may itself hold spaces and brackets.
 fn parse_stat(text: &str) -> Option<(u64, u64, u64)> {
-    let fields: Vec<&str> = text
-        .get(text.rfind(')')? + 1..)?
-        .split_ascii_whitespace()
-        .collect();
+    let fields = text.get(text.rfind(')')? + 1..)?;
+    let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
     // The state, field 3 of the manual page, is the first of these.
     let field = |number: usize| fields.get(number - 3)?.parse().ok();
     Some((field(14)?, field(15)?, field(24)?))
@@ -101,18 +93,16 @@ fn parse_stat(text: &str) -> Option<(u64, u64, u64)> {
 
 /// The device of most regular files that a process has open: a server's are those of its data.
 fn device_of_files(pid: u32) -> Option<u64> {
+    let files = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
+    let files = files.filter_map(|entry| std::fs::metadata(entry.path()).ok());
     let mut counts: HashMap<u64, usize> = HashMap::new();
-    for entry in std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten() {
-        if let Ok(file) = std::fs::metadata(entry.path()) {
-            if file.is_file() {
-                *counts.entry(file.dev()).or_default() += 1;
-            }
-        }
+    for file in files.filter(|file| file.is_file()) {
+        *counts.entry(file.dev()).or_default() += 1;
     }
-    counts
+    let most = counts
         .into_iter()
-        .max_by_key(|(device, count)| (*count, *device))
-        .map(|(device, _)| device)
+        .max_by_key(|(device, count)| (*count, *device));
+    most.map(|(device, _)| device)
 }
 
 fn device_written_bytes(device: u64) -> Option<u64> {

@@ -99,6 +99,13 @@ pub struct Report {
 const PERCENTILES: [(&str, f64); 4] =
     [("p50", 50.0), ("p95", 95.0), ("p99", 99.0), ("p99.9", 99.9)];
 
+/// Writes a line of the table: a name, and a value as `format!` takes it.
+macro_rules! row {
+    ($f:expr, $name:expr, $($value:tt)+) => {
+        writeln!($f, "{:<24} {}", $name, format_args!($($value)+))
+    };
+}
+
 impl Report {
     /// Successful calls per second.
     pub fn transfers_per_second(&self) -> f64 {
@@ -162,13 +169,13 @@ impl Report {
     /// Latencies in microseconds with the number of calls that had them, so that runs can be
     /// added up.
     pub fn histogram(&self) -> Vec<(u64, u64)> {
-        let recorded = self.total.latency_us.iter_recorded();
+        let recorded = self.total.latency_us.0.iter_recorded();
         recorded
             .map(|value| (value.value_iterated_to(), value.count_at_value()))
             .collect()
     }
 
-    fn write_problems(&self, table: &mut Table<'_, '_>) -> fmt::Result {
+    fn write_problems(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let total = &self.total;
         let kinds = [
             ("refused", &total.refused),
@@ -178,7 +185,7 @@ impl Report {
         let mut any = false;
         for (name, counts) in kinds {
             for (text, count) in &counts.0 {
-                table.row(name, format_args!("{} × {text}", thousands(*count)))?;
+                row!(f, name, "{} × {text}", thousands(*count))?;
                 any = true;
             }
         }
@@ -190,124 +197,87 @@ impl Report {
             ("skipped pairs", total.skipped),
         ] {
             if count > 0 {
-                table.row(name, format_args!("{}", thousands(count)))?;
+                row!(f, name, "{}", thousands(count))?;
                 any = true;
             }
         }
-        if !any {
-            table.row("errors", format_args!("none"))?;
+        match any {
+            true => Ok(()),
+            false => row!(f, "errors", "none"),
         }
-        Ok(())
-    }
-}
-
-/// Writes aligned lines of name and value.
-struct Table<'a, 'f>(&'a mut Formatter<'f>);
-
-impl Table<'_, '_> {
-    fn row(&mut self, name: &str, value: fmt::Arguments<'_>) -> fmt::Result {
-        writeln!(self.0, "{name:<24} {value}")
     }
 }
 
 impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let mut table = Table(f);
-        let total = &self.total;
-        table.row(
+        let (total, seconds) = (&self.total, self.seconds);
+        let per_second = thousands(self.transfers_per_second().round() as u64);
+        let succeeded = thousands(total.succeeded());
+        row!(
+            f,
             "transfers/s",
-            format_args!(
-                "{}  ({} in {:.1} s)",
-                thousands(self.transfers_per_second().round() as u64),
-                thousands(total.succeeded()),
-                self.seconds
-            ),
+            "{per_second}  ({succeeded} in {seconds:.1} s)"
         )?;
         for (name, percentile) in PERCENTILES {
-            let name = format!("latency {name}");
-            table.row(
-                &name,
-                format_args!("{:.3} ms", total.percentile_ms(percentile)),
-            )?;
+            let milliseconds = total.percentile_ms(percentile);
+            row!(f, format!("latency {name}"), "{milliseconds:.3} ms")?;
         }
-        table.row("latency max", format_args!("{:.3} ms", total.max_ms()))?;
-        self.write_problems(&mut table)?;
+        row!(f, "latency max", "{:.3} ms", total.max_ms())?;
+        self.write_problems(f)?;
+        let cpu = |us_per_transfer: f64, cpu_seconds: f64| {
+            let cores = cpu_seconds / seconds;
+            format!("{us_per_transfer:.2} µs per transfer  ({cores:.2} cores)")
+        };
         if let Some(server) = &self.server {
-            table.row(
-                "server CPU",
-                format_args!(
-                    "{:.2} µs per transfer  ({:.2} cores)",
-                    server.cpu_us_per_transfer,
-                    server.cpu_seconds / self.seconds
-                ),
-            )?;
+            let used = cpu(server.cpu_us_per_transfer, server.cpu_seconds);
+            row!(f, "server CPU", "{used}")?;
             if let Some(bytes) = server.storage_bytes_per_transfer {
-                table.row("disk writes", format_args!("{bytes:.0} bytes per transfer"))?;
+                row!(f, "disk writes", "{bytes:.0} bytes per transfer")?;
             }
             let mebibytes = server.resident_bytes as f64 / (1 << 20) as f64;
-            table.row("server memory", format_args!("{mebibytes:.1} MiB"))?;
+            row!(f, "server memory", "{mebibytes:.1} MiB")?;
         }
-        table.row(
-            "client CPU",
-            format_args!(
-                "{:.2} µs per transfer  ({:.2} cores)",
-                self.client_cpu_us_per_transfer,
-                self.client_cpu_seconds / self.seconds
-            ),
-        )?;
-        if let Some(subscriptions) = &self.subscriptions {
-            table.row(
+        let used = cpu(self.client_cpu_us_per_transfer, self.client_cpu_seconds);
+        row!(f, "client CPU", "{used}")?;
+        if let Some(subscribed) = &self.subscriptions {
+            let (queries, connections) = (subscribed.queries.into(), subscribed.connections);
+            row!(
+                f,
                 "subscriptions",
-                format_args!(
-                    "{} queries on {} connections, applied in {:.2} s",
-                    thousands(u64::from(subscriptions.queries)),
-                    subscriptions.connections,
-                    subscriptions.seconds
-                ),
+                "{} queries on {connections} connections, applied in {:.2} s",
+                thousands(queries),
+                subscribed.seconds
             )?;
-            table.row(
-                "updates received",
-                format_args!(
-                    "{}  ({} rows)",
-                    thousands(subscriptions.updates),
-                    thousands(subscriptions.update_rows)
-                ),
-            )?;
+            let rows = thousands(subscribed.update_rows);
+            let updates = thousands(subscribed.updates);
+            row!(f, "updates received", "{updates}  ({rows} rows)")?;
         }
-        if let Some(verification) = &self.verification {
-            table.row(
+        if let Some(found) = &self.verification {
+            let outcome = if found.ok { "passed" } else { "FAILED" };
+            row!(
+                f,
                 "verification",
-                format_args!(
-                    "{}: {} accounts hold {}, expected {}; {} changed",
-                    if verification.ok { "passed" } else { "FAILED" },
-                    verification.accounts,
-                    verification.total,
-                    verification.expected,
-                    verification.changed
-                ),
+                "{outcome}: {} accounts hold {}, expected {}; {} changed",
+                found.accounts,
+                found.total,
+                found.expected,
+                found.changed
             )?;
         }
-        if let Some(outcome) = &self.strict {
-            match outcome {
-                Ok(()) => table.row("strict check", format_args!("passed"))?,
-                Err(error) => table.row("strict check", format_args!("FAILED: {error}"))?,
-            }
+        match &self.strict {
+            None => Ok(()),
+            Some(Ok(())) => row!(f, "strict check", "passed"),
+            Some(Err(error)) => row!(f, "strict check", "FAILED: {error}"),
         }
-        Ok(())
     }
 }
 
 /// A number with commas between groups of three digits.
 fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.char_indices() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
+    match number {
+        0..1000 => number.to_string(),
+        _ => format!("{},{:03}", thousands(number / 1000), number % 1000),
     }
-    text
 }
 
 #[cfg(test)]

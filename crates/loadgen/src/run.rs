@@ -177,13 +177,8 @@ fn open_subscribers(
         .map(|query| (query * u64::from(options.accounts) / u64::from(queries)) as u32)
         .collect();
     let opened = open_many(connections, |number| {
-        let ids: Vec<u32> = ids
-            .iter()
-            .copied()
-            .skip(number)
-            .step_by(connections)
-            .collect();
-        target.open_subscriber(number as u64, &ids)
+        let own = ids.iter().copied().skip(number).step_by(connections);
+        target.open_subscriber(number as u64, &own.collect::<Vec<_>>())
     })?;
     let seconds = start.elapsed().as_secs_f64();
     for (number, (stream, dialect)) in opened.into_iter().enumerate() {

@@ -14,26 +14,22 @@ const READING: &str = "reading the accounts";
 /// Subscribes to single accounts, each in a query set of its own.
 pub fn subscribe_to_accounts(client: &mut Client, ids: &[u32]) -> Result<(), Error> {
     for batch in ids.chunks(BATCH) {
-        let queries: Vec<String> = batch
-            .iter()
-            .map(|id| format!("SELECT * FROM accounts WHERE id = {id}"))
-            .collect();
-        let messages: Vec<ClientMessage<'_>> = queries
-            .iter()
-            .zip(batch)
-            .map(|(query, &id)| ClientMessage::Subscribe {
-                request_id: client.request_id(),
-                query_set_id: id,
-                query_strings: vec![query],
-            })
-            .collect();
+        let query = |id: &u32| format!("SELECT * FROM accounts WHERE id = {id}");
+        let queries: Vec<String> = batch.iter().map(query).collect();
+        let messages = queries.iter().zip(batch);
+        let messages = messages.map(|(query, &id)| ClientMessage::Subscribe {
+            request_id: client.request_id(),
+            query_set_id: id,
+            query_strings: vec![query],
+        });
+        let messages: Vec<_> = messages.collect();
         client.send(&messages)?;
         let mut waiting = batch.len();
         while waiting > 0 {
             match client.receive()? {
                 ServerMessage::SubscribeApplied { .. } => waiting -= 1,
                 ServerMessage::SubscriptionError { error, .. } => {
-                    return Err(failed("subscribing", error));
+                    return Err(Error::request("subscribing", error));
                 }
                 _ => {}
             }
@@ -58,19 +54,13 @@ pub fn seed(endpoint: &Endpoint, accounts: u32, initial_balance: i64) -> Result<
             client.close();
             return match result {
                 ReducerOutcome::Ok { .. } | ReducerOutcome::OkEmpty => Ok(()),
-                ReducerOutcome::Err(bytes) => {
-                    Err(failed("seeding", ReducerOutcome::error_text(&bytes)))
-                }
-                ReducerOutcome::InternalError(text) => Err(failed("seeding", text)),
+                ReducerOutcome::Err(bytes) => Err(Error::request(
+                    "seeding",
+                    ReducerOutcome::error_text(&bytes),
+                )),
+                ReducerOutcome::InternalError(text) => Err(Error::request("seeding", text)),
             };
         }
-    }
-}
-
-fn failed(what: &str, detail: String) -> Error {
-    Error::Request {
-        what: what.into(),
-        detail,
     }
 }
 
@@ -109,7 +99,7 @@ pub fn read_accounts(endpoint: &Endpoint) -> Result<Vec<(u32, i64)>, Error> {
     }])?;
     let rows = loop {
         if let ServerMessage::OneOffQueryResult { result, .. } = client.receive()? {
-            break result.map_err(|error| failed(READING, error))?;
+            break result.map_err(|error| Error::request(READING, error))?;
         }
     };
     client.close();
@@ -124,7 +114,7 @@ fn account(row: &[u8]) -> Result<(u32, i64), Error> {
     let account = (reader.read_u32()?, reader.read_i64()?);
     if !reader.is_empty() {
         let detail = format!("a row has {} bytes instead of 12", row.len());
-        return Err(failed(READING, detail));
+        return Err(Error::request(READING, detail));
     }
     Ok(account)
 }
@@ -138,7 +128,7 @@ pub fn balances_of(rows: &[(u32, i64)], accounts: u32) -> Result<Vec<i64>, Error
             accounts - 1,
             rows.len()
         );
-        return Err(failed(READING, detail));
+        return Err(Error::request(READING, detail));
     }
     Ok(rows.iter().map(|(_, balance)| *balance).collect())
 }

@@ -17,7 +17,7 @@ use crate::http::HttpClient;
 use crate::options::TargetKind;
 use crate::postgres::{Database, PostgresClient};
 use crate::subscribe::{self, Verification};
-use crate::websocket::{FrameReader, Masks};
+use crate::websocket::WebSocket;
 use crate::{Error, Options};
 
 const READING: &str = "reading the accounts";
@@ -175,11 +175,8 @@ impl Target {
                 if !early.is_empty() {
                     return Err(Error::Protocol("it spoke before it was asked".into()));
                 }
-                let state = (FrameReader::default(), Masks::new(number + 1));
-                Ok((
-                    for_event_loop(stream)?,
-                    Box::new(Batched::new(state, self.amount)),
-                ))
+                let dialect = Batched::new(WebSocket::new(number), self.amount);
+                Ok((for_event_loop(stream)?, Box::new(dialect)))
             }
             System::Postgres { database, transfer } => {
                 let mut client = PostgresClient::open(database)?;
@@ -276,7 +273,7 @@ impl Target {
                         changed as u64,
                         balance,
                     )),
-                    _ => Err(failed(
+                    _ => Err(Error::request(
                         "the verification",
                         format!("it answered {result}; start it with SEED_INITIAL_BALANCE"),
                     )),
@@ -291,16 +288,9 @@ impl Target {
     }
 }
 
-fn failed(what: &str, detail: String) -> Error {
-    Error::Request {
-        what: what.into(),
-        detail,
-    }
-}
-
 /// The options refuse what leads here.
 fn not_for_convex(what: &str) -> Error {
-    failed(what, "the benchmark suite does it (bench/)".into())
+    Error::request(what, "the benchmark suite does it (bench/)")
 }
 
 fn http_connection(address: &Address, template: RequestTemplate) -> Result<Opened, Error> {
@@ -318,7 +308,7 @@ fn new_token(address: &Address) -> Result<String, Error> {
         .and_then(|answer| answer.get("token")?.as_str())
     {
         Some(token) if response.is_success() => Ok(token.to_owned()),
-        _ => Err(failed("asking for an identity", response.shown())),
+        _ => Err(Error::request("asking for an identity", response.shown())),
     }
 }
 
@@ -335,7 +325,10 @@ fn rpc(address: &Address, name: &str, args: Value) -> Result<Value, Error> {
                 .map(Value::take)
                 .unwrap_or_default())
         }
-        _ => Err(failed(&format!("the method {name}"), response.shown())),
+        _ => Err(Error::request(
+            &format!("the method {name}"),
+            response.shown(),
+        )),
     }
 }
 
@@ -347,7 +340,7 @@ fn rpc_balances(address: &Address) -> Result<Vec<i64>, Error> {
         let page = page.as_array().map(Vec::as_slice).unwrap_or_default();
         for balance in page {
             let number = balance.as_str().and_then(|text| text.parse().ok());
-            balances.push(number.ok_or_else(|| failed(READING, format!("{balance}")))?);
+            balances.push(number.ok_or_else(|| Error::request(READING, format!("{balance}")))?);
         }
         if page.len() < BALANCES_PER_REQUEST {
             return Ok(balances);
@@ -364,7 +357,7 @@ fn postgres_accounts(database: &Database) -> Result<Vec<(u32, i64)>, Error> {
             _ => None,
         })
         .collect::<Option<Vec<_>>>()
-        .ok_or_else(|| failed(READING, "a row is not an id and a balance".into()))
+        .ok_or_else(|| Error::request(READING, "a row is not an id and a balance"))
 }
 
 /// One round trip for a transfer: 0 done, 1 without funds, 2 nothing to do (spec 09 §13).

@@ -40,31 +40,6 @@ impl Masks {
     }
 }
 
-/// Appends a frame with a payload of exactly `payload_bytes`, which `write` appends.
-#[inline]
-pub fn append_binary(
-    out: &mut Vec<u8>,
-    masks: &mut Masks,
-    payload_bytes: usize,
-    write: impl FnOnce(&mut Vec<u8>),
-) {
-    append(out, OP_BINARY, masks, payload_bytes, write);
-}
-
-/// Appends the answer to a Ping.
-pub fn append_pong(out: &mut Vec<u8>, masks: &mut Masks, payload: &[u8]) {
-    append(out, OP_PONG, masks, payload.len(), |out| {
-        out.extend_from_slice(payload)
-    });
-}
-
-/// Appends a Close with code 1000.
-pub fn append_close(out: &mut Vec<u8>, masks: &mut Masks) {
-    append(out, OP_CLOSE, masks, 2, |out| {
-        out.extend_from_slice(&1000u16.to_be_bytes())
-    });
-}
-
 #[inline]
 fn append(
     out: &mut Vec<u8>,
@@ -91,6 +66,12 @@ fn append(
     write(out);
     debug_assert_eq!(out.len() - start, payload_bytes, "payload as announced");
     apply_mask(&mut out[start..], mask);
+}
+
+fn append_bytes(out: &mut Vec<u8>, opcode: u8, masks: &mut Masks, payload: &[u8]) {
+    append(out, opcode, masks, payload.len(), |out| {
+        out.extend_from_slice(payload)
+    });
 }
 
 #[inline]
@@ -124,8 +105,57 @@ pub struct FrameReader {
     message: Option<Vec<u8>>,
 }
 
-/// The WebSocket of a blocking connection that an event loop takes over.
-pub type WebSocketState = (FrameReader, Masks);
+/// The WebSocket of one connection, which an event loop takes over from a blocking one.
+#[derive(Debug)]
+pub struct WebSocket {
+    frames: FrameReader,
+    masks: Masks,
+}
+
+impl WebSocket {
+    /// `number` tells connections apart.
+    pub fn new(number: u64) -> Self {
+        Self {
+            frames: FrameReader::default(),
+            masks: Masks::new(number + 1),
+        }
+    }
+
+    /// Appends a frame with a payload of exactly `payload_bytes`, which `write` appends.
+    #[inline]
+    pub fn append(
+        &mut self,
+        out: &mut Vec<u8>,
+        payload_bytes: usize,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
+        append(out, OP_BINARY, &mut self.masks, payload_bytes, write);
+    }
+
+    /// Appends a Close with code 1000.
+    pub fn append_close(&mut self, out: &mut Vec<u8>) {
+        append_bytes(out, OP_CLOSE, &mut self.masks, &1000u16.to_be_bytes());
+    }
+
+    /// Reads once and hands over every complete message. Pings are answered in `out`.
+    pub fn read(
+        &mut self,
+        stream: &mut dyn Read,
+        buffer: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+        mut on_message: impl FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<Progress, Error> {
+        let masks = &mut self.masks;
+        self.frames.read(stream, buffer, |event| match event {
+            Event::Message(payload) => on_message(payload),
+            Event::Ping(payload) => {
+                append_bytes(out, OP_PONG, masks, payload);
+                Ok(())
+            }
+            Event::Close(how) => Err(Error::Closed(how)),
+        })
+    }
+}
 
 struct Frame {
     fin: bool,
@@ -143,7 +173,8 @@ impl FrameReader {
         buffer: &mut Vec<u8>,
         on_event: impl FnMut(Event<'_>) -> Result<(), Error>,
     ) -> Result<Progress, Error> {
-        let frame_bytes = frame_bytes(self.incoming.partial())?.unwrap_or(0);
+        let frame = parse_head(self.incoming.partial())?;
+        let frame_bytes = frame.map_or(0, |frame| frame.end);
         let message = &mut self.message;
         self.incoming.read(stream, buffer, frame_bytes, |bytes| {
             take(message, bytes, on_event)
@@ -159,7 +190,10 @@ fn take(
     mut on_event: impl FnMut(Event<'_>) -> Result<(), Error>,
 ) -> Result<usize, Error> {
     let mut used = 0;
-    while let Some(frame) = parse_frame(&bytes[used..])? {
+    while let Some(frame) = parse_head(&bytes[used..])? {
+        if frame.end > bytes.len() - used {
+            break;
+        }
         let payload = &bytes[used + frame.payload_start..used + frame.end];
         used += frame.end;
         match (frame.opcode, frame.fin) {
@@ -175,10 +209,9 @@ fn take(
                     return Err(protocol("a message of more than 1 GiB"));
                 }
                 joined.extend_from_slice(payload);
-                if fin {
-                    on_event(Event::Message(&joined))?;
-                } else {
-                    *message = Some(joined);
+                match fin {
+                    true => on_event(Event::Message(&joined))?,
+                    false => *message = Some(joined),
                 }
             }
             (OP_PING, true) => on_event(Event::Ping(payload))?,
@@ -203,9 +236,9 @@ fn close_text(payload: &[u8]) -> Option<String> {
     Some(format!("{code} {reason}").trim_end().to_owned())
 }
 
-/// Size of the frame that starts here, if enough of it is here to tell.
-fn frame_bytes(bytes: &[u8]) -> Result<Option<usize>, Error> {
-    let (Some(&first), Some(&second)) = (bytes.first(), bytes.get(1)) else {
+/// The frame that starts here, if enough of it is here to tell its size.
+fn parse_head(bytes: &[u8]) -> Result<Option<Frame>, Error> {
+    let &[first, second, ref rest @ ..] = bytes else {
         return Ok(None);
     };
     if first & 0x70 != 0 {
@@ -215,37 +248,26 @@ fn frame_bytes(bytes: &[u8]) -> Result<Option<usize>, Error> {
         return Err(protocol("a masked frame"));
     }
     let (payload_start, payload_bytes) = match second {
-        126 => match bytes[2..].first_chunk() {
-            Some(length) => (4, u64::from(u16::from_be_bytes(*length))),
-            None => return Ok(None),
-        },
-        127 => match bytes[2..].first_chunk() {
-            Some(length) => (10, u64::from_be_bytes(*length)),
-            None => return Ok(None),
-        },
-        length => (2, u64::from(length)),
+        126 => (
+            4,
+            rest.first_chunk()
+                .map(|length| u16::from_be_bytes(*length).into()),
+        ),
+        127 => (
+            10,
+            rest.first_chunk().map(|length| u64::from_be_bytes(*length)),
+        ),
+        length => (2, Some(length.into())),
     };
-    if payload_bytes > MESSAGE_BYTES_MAX {
-        return Err(protocol("a frame of more than 1 GiB"));
+    match payload_bytes {
+        Some(bytes) if bytes > MESSAGE_BYTES_MAX => Err(protocol("a frame of more than 1 GiB")),
+        payload_bytes => Ok(payload_bytes.map(|payload_bytes| Frame {
+            fin: first & 0x80 != 0,
+            opcode: first & 0x0f,
+            payload_start,
+            end: payload_start + payload_bytes as usize,
+        })),
     }
-    Ok(Some(payload_start + payload_bytes as usize))
-}
-
-fn parse_frame(bytes: &[u8]) -> Result<Option<Frame>, Error> {
-    let end = match frame_bytes(bytes)? {
-        Some(end) if end <= bytes.len() => end,
-        _ => return Ok(None),
-    };
-    Ok(Some(Frame {
-        fin: bytes[0] & 0x80 != 0,
-        opcode: bytes[0] & 0x0f,
-        payload_start: match bytes[1] {
-            126 => 4,
-            127 => 10,
-            _ => 2,
-        },
-        end,
-    }))
 }
 
 #[cfg(test)]
@@ -348,9 +370,7 @@ mod tests {
         for length in [0usize, 1, 7, 8, 38, 125, 126, 1520, 65_535, 65_536] {
             let payload: Vec<u8> = (0..length).map(|n| n as u8).collect();
             let mut out = vec![];
-            append_binary(&mut out, &mut Masks::new(1), length, |out| {
-                out.extend_from_slice(&payload)
-            });
+            WebSocket::new(0).append(&mut out, length, |out| out.extend_from_slice(&payload));
             let header = match length {
                 0..=125 => 2,
                 126..=65_535 => 4,

@@ -317,26 +317,26 @@ impl ModuleDef {
 
     /// The table with this canonical, namespaced name.
     pub fn table(&self, name: &str) -> Option<&TableDef> {
-        self.tables_by_name.get(name).map(|&i| &self.tables[i])
+        let id = *self.tables_by_name.get(name)?;
+        Some(&self.tables[id])
     }
 
     /// Id and definition of the reducer with this canonical, namespaced name.
     pub fn reducer(&self, name: &str) -> Option<(usize, &ReducerDef)> {
-        self.reducers_by_name
-            .get(name)
-            .map(|&i| (i, &self.reducers[i]))
+        let id = *self.reducers_by_name.get(name)?;
+        Some((id, &self.reducers[id]))
     }
 
     /// Id and definition of the procedure with this canonical, namespaced name.
     pub fn procedure(&self, name: &str) -> Option<(usize, &ProcedureDef)> {
-        self.procedures_by_name
-            .get(name)
-            .map(|&i| (i, &self.procedures[i]))
+        let id = *self.procedures_by_name.get(name)?;
+        Some((id, &self.procedures[id]))
     }
 
     /// The view with this canonical, namespaced name.
     pub fn view(&self, name: &str) -> Option<&ViewDef> {
-        self.views_by_name.get(name).map(|&i| &self.views[i])
+        let id = *self.views_by_name.get(name)?;
+        Some(&self.views[id])
     }
 
     /// Id of the reducer for a lifecycle event.

@@ -37,20 +37,43 @@ fn level_v10(level: &ModuleLevel) -> RawModuleDefV10 {
         readers_rules: NameRules::new(level.policy, explicit.clone()),
     };
     let mut sections = vec![S::Typespace((*level.typespace).clone())];
-    add(&mut sections, types_v10(level), S::Types);
-    let tables = level.tables.iter().map(table_v10).collect();
-    add(&mut sections, tables, S::Tables);
-    add(&mut sections, reducers_v10(level), S::Reducers);
-    add(&mut sections, procedures_v10(level), S::Procedures);
-    add(&mut sections, http_handlers_v10(level), S::HttpHandlers);
-    add(&mut sections, names.http_routes(), S::HttpRoutes);
-    add(&mut sections, views_v10(level), S::Views);
-    let keys = view_primary_keys_v10(level);
+    add(&mut sections, level.types.iter().map(type_v10), S::Types);
+    add(&mut sections, level.tables.iter().map(table_v10), S::Tables);
+    add(
+        &mut sections,
+        level.shown_reducers().map(reducer_v10),
+        S::Reducers,
+    );
+    add(
+        &mut sections,
+        level.procedures.iter().map(procedure_v10),
+        S::Procedures,
+    );
+    let handlers = level.http_handlers.iter();
+    let handlers = handlers.map(|handler| RawHttpHandlerDefV10 {
+        source_name: handler.source_name.clone(),
+    });
+    add(&mut sections, handlers, S::HttpHandlers);
+    let routes = level.http_routes.iter();
+    add(
+        &mut sections,
+        routes.map(|route| names.http_route(route)),
+        S::HttpRoutes,
+    );
+    add(&mut sections, level.views.iter().map(view_v10), S::Views);
+    let keys = level.views.iter().filter_map(view_primary_key_v10);
     add(&mut sections, keys, S::ViewPrimaryKeys);
-    add(&mut sections, names.schedules(), S::Schedules);
-    add(&mut sections, names.lifecycles(), S::LifeCycleReducers);
-    let rules = row_level_security(level);
-    add(&mut sections, rules, S::RowLevelSecurity);
+    let schedules = level.tables.iter();
+    let schedules = schedules.filter_map(|table| names.schedule(table));
+    add(&mut sections, schedules, S::Schedules);
+    let lifecycles = level.reducers.iter();
+    let lifecycles = lifecycles.filter_map(|reducer| names.lifecycle(reducer));
+    add(&mut sections, lifecycles, S::LifeCycleReducers);
+    add(
+        &mut sections,
+        row_level_security(level),
+        S::RowLevelSecurity,
+    );
     // The reference leaves the policy out, so readers may convert names wrongly. An unusual policy is therefore shown; the usual
     // one is the readers' default.
     if level.policy != CaseConversionPolicy::SnakeCase {
@@ -61,84 +84,69 @@ fn level_v10(level: &ModuleLevel) -> RawModuleDefV10 {
         namespace: level.namespace.clone(),
         module: level_v10(level),
     });
-    add(&mut sections, submodules.collect(), S::Submodules);
+    add(&mut sections, submodules, S::Submodules);
     RawModuleDefV10 { sections }
 }
 
 /// Adds a section unless it is empty.
 fn add<T>(
     sections: &mut Vec<RawModuleDefV10Section>,
-    items: Vec<T>,
+    items: impl IntoIterator<Item = T>,
     section: impl FnOnce(Vec<T>) -> RawModuleDefV10Section,
 ) {
+    let items: Vec<T> = items.into_iter().collect();
     if !items.is_empty() {
         sections.push(section(items));
     }
 }
 
-fn types_v10(level: &ModuleLevel) -> Vec<RawTypeDefV10> {
-    let types = level.types.iter().map(|ty| RawTypeDefV10 {
+fn type_v10(ty: &TypeDef) -> RawTypeDefV10 {
+    RawTypeDefV10 {
         source_name: RawScopedTypeNameV10 {
             scope: ty.scope.clone(),
             source_name: ty.name.clone(),
         },
         ty: ty.ty,
         custom_ordering: ty.custom_ordering,
-    });
-    types.collect()
+    }
 }
 
-fn reducers_v10(level: &ModuleLevel) -> Vec<RawReducerDefV10> {
-    let reducers = level.shown_reducers().map(|reducer| RawReducerDefV10 {
+fn reducer_v10(reducer: &ReducerDef) -> RawReducerDefV10 {
+    RawReducerDefV10 {
         source_name: reducer.source_name.clone(),
         params: reducer.params.clone(),
         visibility: reducer.visibility,
         ok_return_type: AlgebraicType::unit(),
         err_return_type: AlgebraicType::String,
-    });
-    reducers.collect()
+    }
 }
 
-fn procedures_v10(level: &ModuleLevel) -> Vec<RawProcedureDefV10> {
-    let procedures = level.procedures.iter().map(|procedure| RawProcedureDefV10 {
+fn procedure_v10(procedure: &ProcedureDef) -> RawProcedureDefV10 {
+    RawProcedureDefV10 {
         source_name: procedure.source_name.clone(),
         params: procedure.params.clone(),
         return_type: procedure.return_type.clone(),
         visibility: procedure.visibility,
-    });
-    procedures.collect()
+    }
 }
 
-fn http_handlers_v10(level: &ModuleLevel) -> Vec<RawHttpHandlerDefV10> {
-    let handlers = level.http_handlers.iter();
-    let handlers = handlers.map(|handler| RawHttpHandlerDefV10 {
-        source_name: handler.source_name.clone(),
-    });
-    handlers.collect()
-}
-
-fn views_v10(level: &ModuleLevel) -> Vec<RawViewDefV10> {
-    let views = level.views.iter().map(|view| RawViewDefV10 {
+fn view_v10(view: &ViewDef) -> RawViewDefV10 {
+    RawViewDefV10 {
         source_name: view.source_name.clone(),
         index: view.index,
         is_public: view.is_public,
         is_anonymous: view.is_anonymous,
         params: view.params.clone(),
         return_type: view.return_type.clone(),
-    });
-    views.collect()
+    }
 }
 
-fn view_primary_keys_v10(level: &ModuleLevel) -> Vec<RawViewPrimaryKeyDefV10> {
-    let views = level.views.iter().filter(|view| !view.is_query);
-    let keys = views.filter_map(|view| {
-        let column = &view.columns[view.primary_key?.index()];
-        Some(RawViewPrimaryKeyDefV10 {
-            view_source_name: view.source_name.clone(),
-            columns: vec![column.name.clone()],
-        })
-    });
-    keys.collect()
+fn view_primary_key_v10(view: &ViewDef) -> Option<RawViewPrimaryKeyDefV10> {
+    let key = view.primary_key.filter(|_| !view.is_query)?;
+    Some(RawViewPrimaryKeyDefV10 {
+        view_source_name: view.source_name.clone(),
+        columns: vec![view.columns[key.index()].name.clone()],
+    })
 }
 
 /// The names by which sections refer to objects of other sections.
@@ -172,37 +180,29 @@ impl ShownNames<'_> {
         }
     }
 
-    fn http_routes(&self) -> Vec<RawHttpRouteDefV10> {
-        let routes = self.level.http_routes.iter();
-        let routes = routes.map(|route| RawHttpRouteDefV10 {
+    fn http_route(&self, route: &HttpRouteDef) -> RawHttpRouteDefV10 {
+        RawHttpRouteDefV10 {
             handler_function: self.http_handler(&self.level.http_handlers[route.handler]),
             method: route.method.clone(),
             path: route.path.clone(),
-        });
-        routes.collect()
+        }
     }
 
-    fn schedules(&self) -> Vec<RawScheduleDefV10> {
-        let schedules = self.level.tables.iter().filter_map(|table| {
-            let schedule = table.schedule.as_ref()?;
-            Some(RawScheduleDefV10 {
-                source_name: Some(schedule.name.clone()),
-                table_name: self.table(table),
-                schedule_at_col: schedule.at_column,
-                function_name: self.function(&schedule.function_name),
-            })
-        });
-        schedules.collect()
+    fn schedule(&self, table: &TableDef) -> Option<RawScheduleDefV10> {
+        let schedule = table.schedule.as_ref()?;
+        Some(RawScheduleDefV10 {
+            source_name: Some(schedule.name.clone()),
+            table_name: self.table(table),
+            schedule_at_col: schedule.at_column,
+            function_name: self.function(&schedule.function_name),
+        })
     }
 
-    fn lifecycles(&self) -> Vec<RawLifeCycleReducerDefV10> {
-        let lifecycles = self.level.reducers.iter().filter_map(|reducer| {
-            Some(RawLifeCycleReducerDefV10 {
-                lifecycle_spec: reducer.lifecycle?,
-                function_name: self.function(&reducer.name),
-            })
-        });
-        lifecycles.collect()
+    fn lifecycle(&self, reducer: &ReducerDef) -> Option<RawLifeCycleReducerDefV10> {
+        Some(RawLifeCycleReducerDefV10 {
+            lifecycle_spec: reducer.lifecycle?,
+            function_name: self.function(&reducer.name),
+        })
     }
 }
 
@@ -230,7 +230,7 @@ fn explicit_names(level: &ModuleLevel) -> ExplicitNames {
     let tables = level
         .tables
         .iter()
-        .map(|t| ExplicitNameEntry::Table(mapping(&t.source_name, &t.name)));
+        .map(|t| mapping(&t.source_name, &t.name));
     let reducers = level
         .shown_reducers()
         .map(|r| mapping(&r.source_name, &r.name));
@@ -239,12 +239,12 @@ fn explicit_names(level: &ModuleLevel) -> ExplicitNames {
         .iter()
         .map(|p| mapping(&p.source_name, &p.name));
     let views = level.views.iter().map(|v| mapping(&v.source_name, &v.name));
-    let functions = reducers
-        .chain(procedures)
-        .chain(views)
-        .map(ExplicitNameEntry::Function);
+    let functions = reducers.chain(procedures).chain(views);
+    let tables = tables.map(ExplicitNameEntry::Table);
     ExplicitNames {
-        entries: tables.chain(functions).collect(),
+        entries: tables
+            .chain(functions.map(ExplicitNameEntry::Function))
+            .collect(),
     }
 }
 
@@ -259,7 +259,9 @@ fn table_v10(table: &TableDef) -> RawTableDefV10 {
         .iter()
         .map(|constraint| RawConstraintDefV10 {
             source_name: Some(constraint.name.clone()),
-            data: unique(constraint),
+            data: RawConstraintData::Unique(RawUniqueConstraintData {
+                columns: constraint.columns.clone(),
+            }),
         });
     let sequences = table.sequences.iter().map(|sequence| RawSequenceDefV10 {
         source_name: Some(sequence.name.clone()),
@@ -285,23 +287,14 @@ fn table_v10(table: &TableDef) -> RawTableDefV10 {
     }
 }
 
-fn unique(constraint: &UniqueConstraintDef) -> RawConstraintData {
-    RawConstraintData::Unique(RawUniqueConstraintData {
-        columns: constraint.columns.clone(),
-    })
-}
-
 fn defaults(table: &TableDef) -> impl Iterator<Item = (ColId, Vec<u8>)> + '_ {
     let columns = (0u16..).map(ColId).zip(&table.columns);
     columns.filter_map(|(id, column)| Some((id, column.default.clone()?)))
 }
 
 fn row_level_security(level: &ModuleLevel) -> Vec<RawRowLevelSecurityDef> {
-    level
-        .row_level_security
-        .iter()
-        .map(|sql| RawRowLevelSecurityDef { sql: sql.clone() })
-        .collect()
+    let rules = level.row_level_security.iter().cloned();
+    rules.map(|sql| RawRowLevelSecurityDef { sql }).collect()
 }
 
 fn level_v9(level: &ModuleLevel) -> RawModuleDefV9 {
@@ -339,13 +332,10 @@ fn level_v9(level: &ModuleLevel) -> RawModuleDefV9 {
         })
     });
     let views = level.views.iter().map(|view| {
+        let name = view.name.clone();
         RawMiscModuleExportV9::View(RawViewDefV9 {
-            name: view.name.clone(),
-            index: view.index,
-            is_public: view.is_public,
-            is_anonymous: view.is_anonymous,
-            params: view.params.clone(),
-            return_type: view.return_type.clone(),
+            name,
+            ..view_v10(view).into()
         })
     });
     RawModuleDefV9 {
@@ -359,37 +349,25 @@ fn level_v9(level: &ModuleLevel) -> RawModuleDefV9 {
 }
 
 fn table_v9(table: &TableDef) -> RawTableDefV9 {
-    let indexes = table.indexes.iter().map(|index| RawIndexDefV9 {
+    let raw = table_v10(table);
+    let indexes = raw.indexes.into_iter().zip(&table.indexes);
+    let indexes = indexes.map(|(raw, index)| RawIndexDefV9 {
         name: Some(index.name.clone()),
-        accessor_name: index.accessor_name.clone(),
-        algorithm: index.algorithm.clone(),
+        ..raw.into()
     });
-    let constraints = table
-        .constraints
-        .iter()
-        .map(|constraint| RawConstraintDefV9 {
-            name: Some(constraint.name.clone()),
-            data: unique(constraint),
-        });
-    let sequences = table.sequences.iter().map(|sequence| RawSequenceDefV9 {
-        name: Some(sequence.name.clone()),
-        column: sequence.column,
-        start: sequence.start,
-        min_value: sequence.min_value,
-        max_value: sequence.max_value,
-        increment: sequence.increment,
-    });
+    let mut indexes: Vec<_> = indexes.collect();
+    indexes.sort_by(|a, b| a.name.cmp(&b.name));
+    let constraints = raw.constraints.into_iter();
+    let mut constraints: Vec<RawConstraintDefV9> = constraints.map(Into::into).collect();
+    constraints.sort_by(|a, b| a.name.cmp(&b.name));
+    let sequences = raw.sequences.into_iter();
+    let mut sequences: Vec<RawSequenceDefV9> = sequences.map(Into::into).collect();
+    sequences.sort_by(|a, b| a.name.cmp(&b.name));
     let schedule = table.schedule.as_ref().map(|schedule| RawScheduleDefV9 {
         name: Some(schedule.name.clone()),
         reducer_name: schedule.function_name.clone(),
         scheduled_at_column: schedule.at_column,
     });
-    let mut indexes: Vec<_> = indexes.collect();
-    indexes.sort_by(|a, b| a.name.cmp(&b.name));
-    let mut constraints: Vec<_> = constraints.collect();
-    constraints.sort_by(|a, b| a.name.cmp(&b.name));
-    let mut sequences: Vec<_> = sequences.collect();
-    sequences.sort_by(|a, b| a.name.cmp(&b.name));
     RawTableDefV9 {
         name: table.name.clone(),
         product_type_ref: table.row_type,

@@ -31,14 +31,23 @@ pub(crate) const ERRORS_MAX: usize = 256;
 
 impl fmt::Display for ValidationErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "Errors occurred:")?;
-        for error in &self.errors {
-            writeln!(f, "{error}\n")?;
-        }
-        if self.not_shown > 0 {
-            writeln!(f, "... and {} more\n", self.not_shown)?;
-        }
-        Ok(())
+        write_errors(f, &self.errors, self.not_shown)
+    }
+}
+
+/// A list of errors, and how many there are beyond it.
+pub(crate) fn write_errors(
+    f: &mut fmt::Formatter<'_>,
+    errors: &[impl fmt::Display],
+    not_shown: usize,
+) -> fmt::Result {
+    writeln!(f, "Errors occurred:")?;
+    for error in errors {
+        writeln!(f, "{error}\n")?;
+    }
+    match not_shown {
+        0 => Ok(()),
+        more => writeln!(f, "... and {more} more\n"),
     }
 }
 

@@ -26,7 +26,6 @@ pub use plan::{
 };
 pub use raw::{Lifecycle, RawModuleDef, RawVersion};
 pub use table::{
-    ColumnSchema, ConstraintSchema, IdSource, IndexAlgorithm, IndexSchema, ScheduleSchema,
-    SequenceSchema, SequentialIds, TableAccess, TableKind, TableSchema, ViewSchema, FIRST_USER_ID,
-    VIEW_HASH_BYTES,
+    ColumnSchema, ConstraintSchema, IndexAlgorithm, IndexSchema, ScheduleSchema, SequenceSchema,
+    SequentialIds, TableAccess, TableKind, TableSchema, ViewSchema, FIRST_USER_ID, VIEW_HASH_BYTES,
 };

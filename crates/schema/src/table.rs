@@ -200,16 +200,7 @@ pub struct ScheduleSchema {
     pub at_column: ColId,
 }
 
-/// Hands out object ids while a table is created. Each kind of object has its own counter.
-pub trait IdSource {
-    fn table_id(&mut self) -> TableId;
-    fn index_id(&mut self) -> IndexId;
-    fn constraint_id(&mut self) -> ConstraintId;
-    fn sequence_id(&mut self) -> SequenceId;
-    fn schedule_id(&mut self) -> ScheduleId;
-}
-
-/// Counts every kind up from [`FIRST_USER_ID`], as a fresh database does.
+/// Hands out object ids while a table is created. Counts every kind up from [`FIRST_USER_ID`], as a fresh database does.
 #[derive(Clone, Debug)]
 pub struct SequentialIds {
     pub table: u32,
@@ -231,26 +222,11 @@ impl Default for SequentialIds {
     }
 }
 
-fn take(counter: &mut u32) -> u32 {
-    let id = *counter;
-    *counter = counter.saturating_add(1);
-    id
-}
-
-impl IdSource for SequentialIds {
-    fn table_id(&mut self) -> TableId {
-        TableId(take(&mut self.table))
-    }
-    fn index_id(&mut self) -> IndexId {
-        IndexId(take(&mut self.index))
-    }
-    fn constraint_id(&mut self) -> ConstraintId {
-        ConstraintId(take(&mut self.constraint))
-    }
-    fn sequence_id(&mut self) -> SequenceId {
-        SequenceId(take(&mut self.sequence))
-    }
-    fn schedule_id(&mut self) -> ScheduleId {
-        ScheduleId(take(&mut self.schedule))
+impl SequentialIds {
+    /// The next number of a kind.
+    pub(crate) fn take<T>(counter: &mut u32, id: fn(u32) -> T) -> T {
+        let number = *counter;
+        *counter = counter.saturating_add(1);
+        id(number)
     }
 }

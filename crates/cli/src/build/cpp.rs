@@ -7,28 +7,27 @@ use std::time::SystemTime;
 
 use super::options::{Built, HostType, Options};
 use super::wasm;
-use crate::error::{Error, Result};
+use crate::error::{Error, FileResult as _, Result};
 use crate::output::remark_text;
+use crate::paths::files_below;
 
 /// Below the directory of the module.
 const TOOLCHAIN: &str = "lightcone/toolchain.cmake";
 const BUILD: &str = "build";
 
 pub fn build(directory: &Path, options: &Options) -> Result<Built> {
-    let directory =
-        std::path::absolute(directory).map_err(|e| Error::file("find", directory, e))?;
+    let directory = std::path::absolute(directory).or_cannot("find", directory)?;
     let build_type = if options.debug { "Debug" } else { "Release" };
     for program in programs(&directory) {
         require(program, &directory)?;
     }
-    let mut configure = if has_toolchain_file(&directory) {
-        let mut command = Command::new("cmake");
-        command.arg(format!("-DCMAKE_TOOLCHAIN_FILE={TOOLCHAIN}"));
-        command
-    } else {
-        let mut command = Command::new("emcmake");
-        command.arg("cmake");
-        command
+    let mut configure = match has_toolchain_file(&directory) {
+        true => Command::new("cmake"),
+        false => Command::new("emcmake"),
+    };
+    match has_toolchain_file(&directory) {
+        true => configure.arg(format!("-DCMAKE_TOOLCHAIN_FILE={TOOLCHAIN}")),
+        false => configure.arg("cmake"),
     };
     configure
         .args(["-S", ".", "-B", BUILD])
@@ -37,19 +36,15 @@ pub fn build(directory: &Path, options: &Options) -> Result<Built> {
     let mut compile = Command::new("cmake");
     compile.args(["--build", BUILD, "--config", build_type, "--parallel"]);
     run(&mut compile, &directory)?;
-    let mut newest = None;
-    find_newest(&directory.join(BUILD), &mut newest)?;
-    let Some((_, path)) = newest else {
+    let Some(path) = newest(&directory.join(BUILD))? else {
+        let build = directory.join(BUILD);
         return Err(failed(format!(
             "CMake made no *.wasm file below {}",
-            directory.join(BUILD).display()
+            build.display()
         )));
     };
     check(&path)?;
-    Ok(Built {
-        path,
-        host_type: HostType::Wasm,
-    })
+    Ok(Built::new(path, HostType::Wasm))
 }
 
 fn failed(why: String) -> Error {
@@ -80,21 +75,17 @@ pub fn packages(module: &Path) -> &'static str {
 
 /// Makes sure that a program can be run.
 fn require(program: &str, module: &Path) -> Result<()> {
-    let found = std::env::var_os("PATH").is_some_and(|path| {
-        std::env::split_paths(&path).any(|directory| {
-            directory.join(program).is_file() || directory.join(format!("{program}.exe")).is_file()
-        })
-    });
-    if found {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let names = [program.to_owned(), format!("{program}.exe")];
+    let is_in = |directory: PathBuf| names.iter().any(|name| directory.join(name).is_file());
+    if std::env::split_paths(&path).any(is_in) {
         return Ok(());
     }
-    Err(Error::coded(
+    let packages = packages(module);
+    bail!(
         "LC0611",
-        format!(
-            "the C++ module needs `{program}`, which is not in the PATH. {}",
-            packages(module)
-        ),
-    ))
+        "the C++ module needs `{program}`, which is not in the PATH. {packages}"
+    );
 }
 
 /// Runs a program with its messages on our stderr.
@@ -106,7 +97,7 @@ fn run(command: &mut Command, directory: &Path) -> Result<()> {
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
         .output()
-        .map_err(|e| Error::caused("LC0611", format!("cannot run {name}"), e))?;
+        .map_err(caused!("LC0611", "cannot run {name}"))?;
     if output.status.success() {
         return Ok(());
     }
@@ -117,38 +108,27 @@ fn run(command: &mut Command, directory: &Path) -> Result<()> {
     )))
 }
 
-fn find_newest(directory: &Path, newest: &mut Option<(SystemTime, PathBuf)>) -> Result<()> {
-    let entries = std::fs::read_dir(directory).map_err(|e| Error::file("read", directory, e))?;
-    for entry in entries {
-        let entry = entry.map_err(|e| Error::file("read", directory, e))?;
-        let path = entry.path();
-        let kind = entry
-            .file_type()
-            .map_err(|e| Error::file("read", &path, e))?;
-        if kind.is_dir() {
-            find_newest(&path, newest)?;
-        } else if path.extension().is_some_and(|e| e == "wasm") {
-            let modified = entry
-                .metadata()
-                .and_then(|metadata| metadata.modified())
-                .map_err(|e| Error::file("read", &path, e))?;
-            if newest.as_ref().is_none_or(|(time, _)| *time <= modified) {
-                *newest = Some((modified, path));
-            }
+/// The newest WebAssembly file of a build.
+fn newest(directory: &Path) -> Result<Option<PathBuf>> {
+    let mut newest: Option<(SystemTime, PathBuf)> = None;
+    let files = files_below(directory)?.into_iter();
+    for path in files.filter(|path| path.extension().is_some_and(|e| e == "wasm")) {
+        let modified = path.metadata().and_then(|metadata| metadata.modified());
+        let modified = modified.or_cannot("read", &path)?;
+        if newest.as_ref().is_none_or(|(time, _)| *time <= modified) {
+            newest = Some((modified, path));
         }
     }
-    Ok(())
+    Ok(newest.map(|(_, path)| path))
 }
 
 /// Refuses what no host of modules can run: the C library asked for a system.
 fn check(path: &Path) -> Result<()> {
-    let bytes = std::fs::read(path).map_err(|e| Error::file("read", path, e))?;
+    let bytes = std::fs::read(path).or_cannot("read", path)?;
     let names = wasm::names(&bytes)
         .ok_or_else(|| failed(format!("{}: this is no WebAssembly module", path.display())))?;
-    let foreign = names
-        .imports
-        .iter()
-        .find(|(module, _)| !module.starts_with("spacetime_"));
+    let mut imports = names.imports.iter();
+    let foreign = imports.find(|(module, _)| !module.starts_with("spacetime_"));
     match foreign {
         None => Ok(()),
         Some((module, field)) => Err(failed(format!(

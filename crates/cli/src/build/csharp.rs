@@ -5,33 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use super::options::{Built, HostType, Options};
-use crate::error::{Error, Result};
+use crate::error::{Error, FileResult as _, Result};
 use crate::output::{self, remark};
 
-/// Versions of .NET that compile to WebAssembly for modules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Version {
-    Eight,
-    Ten,
-}
-
-impl Version {
-    fn of_major(major: &str) -> Option<Self> {
-        match major {
-            "8" => Some(Self::Eight),
-            "10" => Some(Self::Ten),
-            _ => None,
-        }
-    }
-
-    fn framework(self) -> &'static str {
-        match self {
-            Self::Eight => "net8.0",
-            Self::Ten => "net10.0",
-        }
-    }
-}
-
+/// Major versions of .NET that compile to WebAssembly for modules.
+const MAJORS: [&str; 2] = ["8", "10"];
 /// Tells the packages to compile ahead of time, with NativeAOT-LLVM.
 const AHEAD_OF_TIME: &str = "EXPERIMENTAL_WASM_AOT";
 const MODULE: &str = "StdbModule.wasm";
@@ -40,59 +18,43 @@ const WORKLOAD: &str = "wasi-experimental";
 
 pub fn build(directory: &Path, options: &Options) -> Result<Built> {
     let sdk = sdk_version(directory)?;
-    let version = wanted(directory, options, &sdk)?;
-    let is_ahead_of_time = options.native_aot || version == Version::Ten;
+    let major = wanted(directory, options, &sdk)?;
+    let is_ahead_of_time = options.native_aot || major != "8";
     let dotnet = |args: &[&str]| {
         let mut command = command(directory, args);
         match is_ahead_of_time {
             true => command.env(AHEAD_OF_TIME, "1"),
             false => command.env_remove(AHEAD_OF_TIME),
         };
-        command
+        run(command)
     };
     let bin = bin(directory)?;
-    if version == Version::Eight {
+    if major == "8" {
         if !is_ahead_of_time {
             ensure_workload(directory)?;
         }
         forget_restored(directory)?;
-        run(dotnet(&[
-            "restore",
-            "--force",
-            "-p:TargetFrameworks=net8.0",
-        ]))?;
+        dotnet(&["restore", "--force", "-p:TargetFrameworks=net8.0"])?;
     }
     let configuration = if options.debug { "Debug" } else { "Release" };
-    let framework = version.framework();
-    run(dotnet(&[
-        "publish",
-        "-c",
-        configuration,
-        "-f",
-        framework,
-        "-v",
-        "quiet",
-    ]))?;
-    let place = if is_ahead_of_time {
-        "native"
-    } else {
-        "AppBundle"
+    let framework = format!("net{major}.0");
+    let target = ["-c", configuration, "-f", &framework];
+    dotnet(&[&["publish"], &target[..], &["-v", "quiet"]].concat())?;
+    let place = match is_ahead_of_time {
+        true => "native",
+        false => "AppBundle",
     };
     // The directory may be made by this build.
     let bin = self::bin(directory)?.or(bin).unwrap_or("bin");
-    let path = [bin, configuration, framework, "wasi-wasm", place, MODULE]
-        .iter()
-        .fold(directory.to_owned(), |path, part| path.join(part));
+    let path = [bin, configuration, &framework, "wasi-wasm", place, MODULE];
+    let path = directory.join(path.iter().collect::<PathBuf>());
     if !path.is_file() {
         return Err(failed(format!(
             "dotnet made no {}. The project must be named StdbModule and use the package SpacetimeDB.Runtime",
             path.display()
         )));
     }
-    Ok(Built {
-        path,
-        host_type: HostType::Wasm,
-    })
+    Ok(Built::new(path, HostType::Wasm))
 }
 
 fn failed(why: String) -> Error {
@@ -151,26 +113,26 @@ fn sdk_version(directory: &Path) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// The version that the module is compiled with, which must be the one that is active.
-fn wanted(directory: &Path, options: &Options, sdk: &str) -> Result<Version> {
+/// The major version that the module is compiled with, which must be the one that is active.
+fn wanted(directory: &Path, options: &Options, sdk: &str) -> Result<String> {
     let active = sdk.split('.').next().unwrap_or_default();
     let major = match &options.dotnet_version {
         Some(version) => version.clone(),
         None if has_global_json(directory) => active.to_owned(),
         None => only_framework(directory).unwrap_or_else(|| "10".to_owned()),
     };
-    let Some(version) = Version::of_major(&major) else {
+    if !MAJORS.contains(&&*major) {
         return Err(missing(format!(
             "modules are compiled with .NET 8 or 10, not {major}"
         )));
-    };
+    }
     if major != active {
         return Err(missing(format!(
             "the module is to be compiled with .NET {major}, and the active SDK is {sdk}. Install that version, choose it in \
              global.json, or say --dotnet-version"
         )));
     }
-    Ok(version)
+    Ok(major)
 }
 
 fn has_global_json(directory: &Path) -> bool {
@@ -226,12 +188,13 @@ fn ensure_workload(directory: &Path) -> Result<()> {
 /// What was restored for another framework would be used again.
 fn forget_restored(directory: &Path) -> Result<()> {
     for objects in ["obj", "obj~"] {
-        let path: PathBuf = directory.join(objects).join("project.assets.json");
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::file("delete", &path, error))
-            }
-            _ => {}
+        let path = directory.join(objects).join("project.assets.json");
+        let removed = std::fs::remove_file(&path);
+        if removed
+            .as_ref()
+            .is_err_and(|e| e.kind() != std::io::ErrorKind::NotFound)
+        {
+            removed.or_cannot("delete", &path)?;
         }
     }
     Ok(())

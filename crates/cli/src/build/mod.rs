@@ -12,7 +12,7 @@ mod wasm;
 
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::output::{remark, result};
 use crate::paths::absolute;
 
@@ -46,7 +46,7 @@ pub fn run(args: Args) -> Result<()> {
     Ok(())
 }
 
-/// Says what in the definition of a TypeScript module is allowed and probably not meant. What cannot be read is told by whoever needs it.
+/// Says what in the definition of a TypeScript module is allowed and probably not meant. Of a definition that cannot be read nothing is said here.
 pub fn advise(built: &Built) {
     if built.host_type != HostType::Js {
         return;
@@ -59,7 +59,7 @@ pub fn advise(built: &Built) {
     }
 }
 
-/// Where the module is if nobody says.
+/// Where the module is if no option says so.
 pub fn default_module_path() -> Result<PathBuf> {
     let below = Path::new("spacetimedb");
     if below.is_dir() && language(below).is_some() {
@@ -70,13 +70,11 @@ pub fn default_module_path() -> Result<PathBuf> {
 
 pub fn build(directory: &Path, options: &Options) -> Result<Built> {
     if !directory.is_dir() {
-        return Err(Error::coded(
+        bail!(
             "LC0610",
-            format!(
-                "{} is not a directory. Point --module-path at the module.",
-                directory.display()
-            ),
-        ));
+            "{} is not a directory. Point --module-path at the module.",
+            directory.display()
+        );
     }
     match language(directory) {
         Some(Language::Rust) => rust::build(directory, options),
@@ -89,13 +87,11 @@ pub fn build(directory: &Path, options: &Options) -> Result<Built> {
                 Some(_) => format!(" There is one in {}.", below.display()),
                 None => String::new(),
             };
-            Err(Error::coded(
+            Err(coded!(
                 "LC0610",
-                format!(
-                    "Could not detect the language of the module. {} holds none of Cargo.toml (Rust), *.csproj (C#), package.json \
-                     (TypeScript), CMakeLists.txt (C++). Point --module-path at the module.{hint}",
-                    absolute(directory).display()
-                ),
+                "Could not detect the language of the module. {} holds none of Cargo.toml (Rust), *.csproj (C#), package.json \
+                 (TypeScript), CMakeLists.txt (C++). Point --module-path at the module.{hint}",
+                absolute(directory).display(),
             ))
         }
     }
@@ -125,7 +121,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path();
         assert_eq!(language(path), None);
-        let error = build(path, &Options::parse("").expect("valid"))
+        let error = build(path, &Options::parse(None).expect("valid"))
             .expect_err("nothing there")
             .to_string();
         assert!(

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 
 use crate::error::{Error, Result};
 
@@ -40,8 +40,9 @@ struct OptionsOnly {
 
 impl Options {
     /// Splits a text at white space and parses it.
-    pub fn parse(text: &str) -> Result<Self> {
-        match OptionsOnly::try_parse_from(text.split_whitespace()) {
+    pub fn parse(text: Option<&str>) -> Result<Self> {
+        let words = text.unwrap_or_default().split_whitespace();
+        match OptionsOnly::try_parse_from(words) {
             Ok(parsed) => Ok(parsed.options),
             Err(error) => Err(Error::Usage(format!("in --build-options: {error}"))),
         }
@@ -57,14 +58,14 @@ pub fn csharp_options(native_aot: bool, dotnet_version: Option<&str>) -> String 
 
 /// A text of options with more behind it. What stands there already and is said again counts as it is said last.
 pub fn with_options(text: Option<String>, more: &str) -> Option<String> {
-    match (text, more) {
-        (text, "") => text,
-        (text, more) => Some(text.unwrap_or_default() + more),
+    match more {
+        "" => text,
+        more => Some(text.unwrap_or_default() + more),
     }
 }
 
 /// How the server runs a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum HostType {
     Wasm,
     Js,
@@ -86,16 +87,22 @@ pub struct Built {
     pub host_type: HostType,
 }
 
+impl Built {
+    pub fn new(path: PathBuf, host_type: HostType) -> Self {
+        Self { path, host_type }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn build_options_are_a_command_line() {
-        let options = Options::parse("--debug --lint-dir=").expect("valid");
+        let options = Options::parse(Some("--debug --lint-dir=")).expect("valid");
         assert!(options.debug && options.lint_dir.is_empty());
         assert_eq!(
-            Options::parse("--nonsense")
+            Options::parse(Some("--nonsense"))
                 .expect_err("unknown")
                 .exit_code(),
             2

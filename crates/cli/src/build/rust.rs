@@ -8,9 +8,9 @@ use super::dependencies::{Absent, Failure};
 use super::options::{Built, HostType, Options};
 use super::rust_toolchain::{ensure_target, program, TARGET};
 use super::wasm;
-use crate::error::{Error, Result};
+use crate::error::{Error, FileResult as _, Result};
 use crate::output::{self, remark, remark_text};
-use crate::paths::entries_if_there;
+use crate::paths::files_below;
 use crate::progress::Progress;
 
 /// Errors that are looked at after they were printed.
@@ -28,53 +28,32 @@ pub fn build(directory: &Path, options: &Options) -> Result<Built> {
     } else {
         optimise(built)
     };
-    Ok(Built {
-        path,
-        host_type: HostType::Wasm,
-    })
+    Ok(Built::new(path, HostType::Wasm))
 }
 
-/// Refuses sources that print: nobody would ever see it.
+/// Refuses sources that print: the output would go nowhere.
 fn lint(directory: &Path, lint_dir: &str) -> Result<()> {
     if lint_dir.is_empty() {
         remark!("warning: the sources are not checked for prints, because --lint-dir is empty");
         return Ok(());
     }
     let mut hits = Vec::new();
-    lint_directory(&directory.join(lint_dir), &mut hits)?;
-    if hits.is_empty() {
-        return Ok(());
-    }
-    Err(Error::coded(
-        "LC0612",
-        format!(
-            "A module has no terminal to print on. Use `log::info!` and its relatives, and read them with `spacetime logs`:\n{}",
-            hits.join("\n")
-        ),
-    ))
-}
-
-fn lint_directory(directory: &Path, hits: &mut Vec<String>) -> Result<()> {
     // A module without that directory has nothing to check there.
-    for entry in entries_if_there(directory)?.into_iter().flatten() {
-        let path = entry.map_err(|e| Error::file("read", directory, e))?.path();
-        if path.is_dir() {
-            lint_directory(&path, hits)?;
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            let text = std::fs::read(&path).map_err(|e| Error::file("read", &path, e))?;
-            for (number, line) in String::from_utf8_lossy(&text).lines().enumerate() {
-                if PRINTS.iter().any(|print| line.contains(print)) {
-                    hits.push(format!(
-                        "  {}:{}: {}",
-                        path.display(),
-                        number + 1,
-                        line.trim()
-                    ));
-                }
+    let files = files_below(&directory.join(lint_dir))?.into_iter();
+    for path in files.filter(|path| path.extension().is_some_and(|e| e == "rs")) {
+        let text = std::fs::read(&path).or_cannot("read", &path)?;
+        for (number, line) in String::from_utf8_lossy(&text).lines().enumerate() {
+            if PRINTS.iter().any(|print| line.contains(print)) {
+                let (file, number, line) = (path.display(), number + 1, line.trim());
+                hits.push(format!("  {file}:{number}: {line}"));
             }
         }
     }
-    Ok(())
+    if hits.is_empty() {
+        return Ok(());
+    }
+    let hits = hits.join("\n");
+    bail!("LC0612", "A module has no terminal to print on. Use `log::info!` and its relatives, and read them with `spacetime logs`:\n{hits}");
 }
 
 /// Runs cargo, with its messages on our stderr, and finds what it made.
@@ -130,7 +109,7 @@ fn cargo_build(directory: &Path, options: &Options) -> Result<PathBuf> {
         return Err(Error::coded("LC0613", why));
     }
     artifact.filter(|path| path.extension().is_some_and(|e| e == "wasm")).ok_or_else(|| {
-        Error::coded("LC0613", "cargo built no WebAssembly file. The module's Cargo.toml needs: [lib] crate-type = [\"cdylib\"]")
+        coded!("LC0613", "cargo built no WebAssembly file. The module's Cargo.toml needs: [lib] crate-type = [\"cdylib\"]")
     })
 }
 
@@ -187,8 +166,8 @@ fn plain_text_of(said: &serde_json::Value) -> String {
 
 /// Refuses what no host of modules can run.
 fn check(directory: &Path, path: &Path, options: &Options) -> Result<()> {
-    let bytes = std::fs::read(path).map_err(|e| Error::file("read", path, e))?;
-    let bad = |why: String| Error::coded("LC0613", format!("{}: {why}", path.display()));
+    let bytes = std::fs::read(path).or_cannot("read", path)?;
+    let bad = |why: String| coded!("LC0613", "{}: {why}", path.display());
     let names = wasm::names(&bytes).ok_or_else(|| bad("this is no WebAssembly module".into()))?;
     let imports = names.imports.iter();
     let imports = imports.flat_map(|(module, field)| [module, field]);

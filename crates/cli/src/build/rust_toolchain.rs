@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// The platform of modules.
 pub const TARGET: &str = "wasm32-unknown-unknown";
@@ -59,12 +59,10 @@ pub fn how_to_get_target() -> String {
 /// Makes sure that the standard library for WebAssembly is there.
 pub fn ensure_target() -> Result<()> {
     let missing = |why: &str| {
-        Error::coded(
+        coded!(
             "LC0611",
-            format!(
-                "Rust modules need a Rust toolchain with the target {TARGET}: {why}.\n{}",
-                how_to_get_target()
-            ),
+            "Rust modules need a Rust toolchain with the target {TARGET}: {why}.\n{}",
+            how_to_get_target()
         )
     };
     let sysroot = match target() {

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use self::imports::Bundled;
 use super::options::{Built, HostType, Options};
-use crate::error::{Error, Result};
+use crate::error::{Error, FileResult as _, Result};
 use crate::output::{self, remark};
 
 pub fn build(directory: &Path, options: &Options) -> Result<Built> {
@@ -21,13 +21,11 @@ pub fn build(directory: &Path, options: &Options) -> Result<Built> {
 pub fn bundle(directory: &Path, options: &Options) -> Result<Built> {
     let entry = directory.join("src/index.ts");
     if !entry.is_file() {
-        return Err(Error::coded(
+        bail!(
             "LC0635",
-            format!(
-                "{} does not exist; a TypeScript module starts there.",
-                entry.display()
-            ),
-        ));
+            "{} does not exist; a TypeScript module starts there.",
+            entry.display()
+        );
     }
     let bundled = run_bundler(directory, options)?;
     imports::check(&bundled.imports, &bundled.exports)?;
@@ -36,11 +34,8 @@ pub fn bundle(directory: &Path, options: &Options) -> Result<Built> {
         std::fs::create_dir_all(directory.join("dist"))?;
         std::fs::write(&path, &bundled.code)
     };
-    write().map_err(|e| Error::file("write", &path, e))?;
-    Ok(Built {
-        path,
-        host_type: HostType::Js,
-    })
+    write().or_cannot("write", &path)?;
+    Ok(Built::new(path, HostType::Js))
 }
 
 #[cfg(feature = "bundler")]
@@ -68,7 +63,7 @@ fn check_types(directory: &Path) -> Result<()> {
         .stdin(Stdio::null())
         .stdout(output::of_children())
         .status()
-        .map_err(|e| Error::caused("LC0635", format!("cannot run {}", tsc.display()), e))?;
+        .map_err(caused!("LC0635", "cannot run {}", tsc.display()))?;
     if status.success() {
         return Ok(());
     }

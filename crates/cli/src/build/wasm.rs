@@ -1,5 +1,7 @@
 //! A look into a WebAssembly file: the names of its imports and exports.
 
+use wasmparser::{Parser, Payload};
+
 /// What a module asks of its host, and what it offers.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Names {
@@ -10,94 +12,25 @@ pub struct Names {
 
 /// Reads the import and export sections; `None` if the bytes are not a WebAssembly module.
 pub fn names(bytes: &[u8]) -> Option<Names> {
-    let mut input = Input(bytes.strip_prefix(b"\0asm\x01\0\0\0")?);
     let mut names = Names::default();
-    while !input.0.is_empty() {
-        let id = input.byte()?;
-        let length = input.number()?;
-        let mut section = Input(input.take(length)?);
-        match id {
-            2 => {
-                for _ in 0..section.number()? {
-                    let import = (section.name()?, section.name()?);
-                    section.skip_import_type()?;
+    for payload in Parser::new(0).parse_all(bytes) {
+        match payload.ok()? {
+            Payload::ImportSection(imports) => {
+                for import in imports.into_imports() {
+                    let import = import.ok()?;
+                    let import = (import.module.to_owned(), import.name.to_owned());
                     names.imports.push(import);
                 }
             }
-            7 => {
-                for _ in 0..section.number()? {
-                    names.exports.push(section.name()?);
-                    section.byte()?;
-                    section.number()?;
+            Payload::ExportSection(exports) => {
+                for export in exports {
+                    names.exports.push(export.ok()?.name.to_owned());
                 }
             }
             _ => {}
         }
     }
     Some(names)
-}
-
-struct Input<'a>(&'a [u8]);
-
-impl<'a> Input<'a> {
-    fn byte(&mut self) -> Option<u8> {
-        let (first, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(*first)
-    }
-
-    /// An unsigned LEB128 number.
-    fn number(&mut self) -> Option<u32> {
-        let mut value = 0u64;
-        for shift in (0..35).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return u32::try_from(value).ok();
-            }
-        }
-        None
-    }
-
-    fn take(&mut self, length: u32) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(length as usize)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    fn name(&mut self) -> Option<String> {
-        let length = self.number()?;
-        Some(String::from_utf8_lossy(self.take(length)?).into_owned())
-    }
-
-    fn skip_limits(&mut self) -> Option<()> {
-        let flags = self.byte()?;
-        self.number()?;
-        if flags & 1 != 0 {
-            self.number()?;
-        }
-        Some(())
-    }
-
-    fn skip_import_type(&mut self) -> Option<()> {
-        match self.byte()? {
-            0 => self.number().map(drop),
-            1 => {
-                self.byte()?;
-                self.skip_limits()
-            }
-            2 => self.skip_limits(),
-            3 => {
-                self.byte()?;
-                self.byte().map(drop)
-            }
-            4 => {
-                self.byte()?;
-                self.number().map(drop)
-            }
-            _ => None,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::http;
 use crate::output::{remark, result};
 use crate::schema::{similar, Function, Schema};
-use crate::targets::Rest;
+use crate::targets::After;
 
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "spacetime call [OPTIONS] [DATABASE] <FUNCTION> [ARGS]...")]
@@ -26,11 +26,8 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
-    let rest = Rest::Required {
-        name: "FUNCTION",
-        unknown_database_ok: false,
-    };
-    let (database, rest) = args.common.resolve(&args.args, rest)?;
+    let after = After::Required("FUNCTION");
+    let (database, rest) = args.common.resolve(&args.args, after)?;
     let (name, values) = rest
         .split_first()
         .ok_or_else(|| Error::Usage("a function name is required".into()))?;
@@ -50,16 +47,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         remark!("warning: {warning}");
     }
     let body = arguments_json(&function, values);
-    let path = format!(
-        "/v1/database/{}/call/{}",
-        identity.to_hex(),
-        http::encode(name)
-    );
-    let request = client
-        .post(&path)
-        .header(CONTENT_TYPE, "application/json")
-        .body(body);
-    let response = client.send(request).await?;
+    let path = format!("/v1/database/{identity}/call/{}", http::encode(name));
+    let request = client.post(&path).header(CONTENT_TYPE, "application/json");
+    let response = client.send(request.body(body)).await?;
     let status = response.status();
     let text = http::body_text(response).await?;
     if status.is_success() {
@@ -84,17 +74,12 @@ fn surplus(function: &Function, values: &[String]) -> Option<String> {
 
 /// The arguments as one JSON array; more than the function takes are dropped.
 fn arguments_json(function: &Function, values: &[String]) -> String {
-    let params = function.params.elements.iter();
-    let texts: Vec<String> = params
-        .zip(values)
-        .map(|(param, value)| {
-            argument_json(
-                &function.typespace.resolve(&param.algebraic_type).ok(),
-                value,
-            )
-        })
-        .collect();
-    format!("[{}]", texts.join(", "))
+    let params = function.params.elements.iter().zip(values);
+    let texts = params.map(|(param, value)| {
+        let ty = function.typespace.resolve(&param.algebraic_type);
+        argument_json(&ty.ok(), value)
+    });
+    format!("[{}]", texts.collect::<Vec<_>>().join(", "))
 }
 
 /// An argument is a JSON text; strings and identities may be written plainly.
@@ -124,20 +109,16 @@ fn is_identity(ty: &AlgebraicType) -> bool {
 fn unknown_function(name: &str, database: &str, identity: &str, schema: &Schema) -> Error {
     let mut text = format!("No such reducer OR procedure `{name}` for database `{database}` resolving to identity `{identity}`.");
     let all = || schema.reducers.iter().chain(&schema.procedures);
-    let near = similar(name, all().map(|f| f.name.as_str()));
-    let (title, names): (_, Vec<&str>) = if near.is_empty() {
-        (
-            "Here are some that exist:",
-            all().map(|f| f.name.as_str()).take(10).collect(),
-        )
-    } else {
-        ("A similar one exists:", near)
+    let names = || all().map(|f| f.name.as_str());
+    let (title, shown) = match similar(name, names()) {
+        near if near.is_empty() => ("Here are some that exist:", names().take(10).collect()),
+        near => ("A similar one exists:", near),
     };
-    if names.is_empty() {
+    if shown.is_empty() {
         text.push_str("\nThe module has none at all.");
     } else {
         text.push_str(&format!("\n\n{title}\n"));
-        for function in all().filter(|f| names.contains(&f.name.as_str())) {
+        for function in all().filter(|f| shown.contains(&f.name.as_str())) {
             text.push_str(&format!("    {}\n", function.signature()));
         }
     }
@@ -155,7 +136,7 @@ fn failure(status: StatusCode, body: &str, function: &Function) -> Error {
         );
         return Error::coded("LC0618", text);
     }
-    Error::plain(format!("Response text: {body}"))
+    plain!("Response text: {body}")
 }
 
 #[cfg(test)]
@@ -200,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_nobody_takes_are_named() {
+    fn surplus_arguments_are_named() {
         let of = |values: &[&str]| {
             let values: Vec<_> = values.iter().map(|v| (*v).to_owned()).collect();
             surplus(&function(), &values)

@@ -5,7 +5,7 @@ use lightcone_types::Identity;
 use serde_json::Value;
 
 use super::{Context, OneDatabase};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::http;
 use crate::output::{result, result_text};
 use crate::table;
@@ -23,7 +23,7 @@ enum Command {
         #[command(flatten)]
         of: OneDatabase,
     },
-    /// Give somebody a role, in the place of the one that he has
+    /// Give an identity a role, in the place of the one that it has
     Add {
         /// Whom, as `spacetime login show` tells it
         identity: String,
@@ -34,9 +34,9 @@ enum Command {
         #[arg(short, long, value_enum, default_value_t = Role::Reader)]
         role: Role,
     },
-    /// Take somebody's role away
+    /// Take the role of an identity away
     Remove {
-        /// Whom; everybody may give his own role back
+        /// Whose; you may give your own role back
         identity: String,
         #[command(flatten)]
         of: OneDatabase,
@@ -50,40 +50,26 @@ enum Role {
     Owner,
 }
 
-impl Role {
-    fn name(self) -> &'static str {
-        match self {
-            Role::Reader => "reader",
-            Role::Publisher => "publisher",
-            Role::Owner => "owner",
-        }
-    }
-}
-
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     match args.command {
         Command::List { of } => list(context, of).await,
         Command::Add { identity, of, role } => {
             let identity = parse(&identity)?;
+            let role = role.to_possible_value().expect("no role is hidden");
+            let role = role.get_name();
             let (client, database) = of.identify(context).await?;
             let path = format!("/v1/database/{database}/collaborators/{identity}");
-            let body = serde_json::json!({ "role": role.name() });
-            let response = client.send(client.put(&path).json(&body)).await?;
-            http::success_text(response).await?;
-            let article = if matches!(role, Role::Owner) {
-                "an"
-            } else {
-                "a"
-            };
-            result!("{identity} is now {article} {} of {database}.", role.name());
+            let body = serde_json::json!({ "role": role });
+            client.text(client.put(&path).json(&body)).await?;
+            let article = if role == "owner" { "an" } else { "a" };
+            result!("{identity} is now {article} {role} of {database}.");
             Ok(())
         }
         Command::Remove { identity, of } => {
             let identity = parse(&identity)?;
             let (client, database) = of.identify(context).await?;
             let path = format!("/v1/database/{database}/collaborators/{identity}");
-            let request = client.request(reqwest::Method::DELETE, &path);
-            http::success_text(client.send(request).await?).await?;
+            client.text(client.delete(&path)).await?;
             result!("{identity} has no role in {database} any more.");
             Ok(())
         }
@@ -93,37 +79,28 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
 async fn list(context: &mut Context, of: OneDatabase) -> Result<()> {
     let (client, database) = of.identify(context).await?;
     let path = format!("/v1/database/{database}/collaborators");
-    let text = client.json(client.get(&path)).await?;
-    let answer = http::parse_json(&text)?;
-    let wrong = || {
-        let text = format!(
-            "the server's answer has no collaborators: {}",
-            http::shown(&text)
+    let answer = client.value(client.get(&path)).await?;
+    let (Some(owner), Some(others)) =
+        (answer["owner"].as_str(), answer["collaborators"].as_array())
+    else {
+        let answer = answer.to_string();
+        let shown = http::shown(&answer);
+        bail!(
+            "LC0616",
+            "the server's answer has no collaborators: {shown}"
         );
-        Error::coded("LC0616", text)
     };
-    let owner = answer["owner"].as_str().ok_or_else(wrong)?;
-    let others = answer["collaborators"].as_array().ok_or_else(wrong)?;
     let word = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
     let mut rows = vec![vec![owner.to_owned(), "owner".to_owned()]];
-    rows.extend(
-        others
-            .iter()
-            .map(|other| vec![word(other, "identity"), word(other, "role")]),
-    );
-    result_text!(
-        "{}",
-        table::psql(&["Identity".into(), "Role".into()], &rows)
-    );
+    let others = others.iter();
+    rows.extend(others.map(|other| vec![word(other, "identity"), word(other, "role")]));
+    result_text!("{}", table::psql(&["Identity", "Role"], &rows));
     Ok(())
 }
 
 fn parse(text: &str) -> Result<String> {
     let identity = Identity::parse_text(text).map_err(|_| {
-        Error::coded(
-            "LC0875",
-            format!("`{text}` is not an identity: 64 hexadecimal digits, as `spacetime login show` prints them"),
-        )
+        coded!("LC0875", "`{text}` is not an identity: 64 hexadecimal digits, as `spacetime login show` prints them")
     })?;
     Ok(identity.to_hex())
 }

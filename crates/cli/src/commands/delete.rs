@@ -1,6 +1,6 @@
 //! `spacetime delete` (07 §5.2).
 
-use reqwest::{Method, StatusCode};
+use reqwest::StatusCode;
 use serde_json::Value;
 
 use super::{Common, Context};
@@ -22,12 +22,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let question = format!(
         "Are you sure you want to delete database {name} ({identity})? This action cannot be undone."
     );
-    if !prompt::confirm(&question, args.common.yes) {
-        remark!("Aborting");
+    if !prompt::goes_on(&question, args.common.yes) {
         return Ok(());
     }
     let path = format!("/v1/database/{identity}");
-    let response = client.send(client.request(Method::DELETE, &path)).await?;
+    let response = client.send(client.delete(&path)).await?;
     if response.status() != StatusCode::PRECONDITION_REQUIRED {
         http::success_text(response).await?;
         remark!("Deleted database {name} ({identity}).");
@@ -37,21 +36,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let answer = http::parse_json(&http::body_text(response).await?)?;
     remark!("Deleting this database deletes others too:");
     print_tree(&answer["database_tree"], 0);
-    if !prompt::confirm(
-        "Are you sure you want to delete all of them?",
-        args.common.yes,
-    ) {
-        remark!("Aborting");
+    let question = "Are you sure you want to delete all of them?";
+    if !prompt::goes_on(question, args.common.yes) {
         return Ok(());
     }
     let token = answer["confirmation_token"].as_str().unwrap_or_default();
-    let response = client
-        .send(client.request(
-            Method::DELETE,
-            &format!("{path}?token={}", http::encode(token)),
-        ))
-        .await?;
-    http::success_text(response).await?;
+    let path = format!("{path}?token={}", http::encode(token));
+    client.text(client.delete(&path)).await?;
     remark!("Deleted database {name} ({identity}) and those below it.");
     Ok(())
 }

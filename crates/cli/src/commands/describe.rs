@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::json_text::pretty;
 use crate::output::result;
 use crate::schema::Schema;
-use crate::targets::Rest;
+use crate::targets::After;
 
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "spacetime describe --json [OPTIONS] [DATABASE] [reducer|table <NAME>]")]
@@ -33,13 +33,13 @@ enum Entity {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
-    let (database, rest) = args.common.resolve(&args.args, Rest::Optional)?;
+    let (database, rest) = args.common.resolve(&args.args, After::Optional)?;
     let entity = entity_of(&rest).map_err(|error| database.explain(error))?;
     let auth = Auth::new(args.anonymous, args.common.yes);
     let (client, identity) = context.reach(&database, auth).await?;
     let schema = Schema::fetch(&client, &identity).await?;
-    let root = parse(&schema.json)
-        .map_err(|e| Error::caused("LC0616", "the server's description is not JSON", e))?;
+    let root =
+        parse(&schema.json).map_err(caused!("LC0616", "the server's description is not JSON"))?;
     match entity {
         None => result!("{}", pretty(&root)),
         Some((kind, name)) => match find(&root, kind, name) {
@@ -75,9 +75,8 @@ fn find<'n, 't>(root: &'n Node<'t>, kind: Entity, name: &str) -> Option<&'n Node
         Entity::Table => ("Tables", "tables", "Table"),
     };
     let by_name = |list: &'n Node<'t>, key: &str, name: &str| {
-        list.as_array()?
-            .iter()
-            .find(|d| d.get(key).and_then(Node::as_str) == Some(name))
+        let mut list = list.as_array()?.iter();
+        list.find(|d| d.get(key).and_then(Node::as_str) == Some(name))
     };
     let Some(sections) = root.get("sections").and_then(Node::as_array) else {
         return by_name(root.get(member)?, "name", name);

@@ -30,14 +30,14 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let session = setup::session(context, args).await?;
     let mut changes = watch::watch(&session)?;
     cycle::run(context, &session).await?;
-    // Whoever reads along wants to see the outcome before the logs begin to scroll.
+    // The user wants to see the outcome before the logs begin to scroll.
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     let mut client = client::Client::start(&session).await?;
     if !session.skip_publish {
         follow::start(context, &session).await?;
     }
     remark!("Watching for changes. Press Ctrl-C to stop.");
-    let mut stop = std::pin::pin!(stop_signal());
+    let mut stop = std::pin::pin!(crate::signals::stop(true));
     loop {
         tokio::select! {
             _ = &mut stop => break,
@@ -62,26 +62,4 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     }
     client.stop();
     Ok(())
-}
-
-/// Resolves when the user or the system wants us to end.
-async fn stop_signal() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{signal, SignalKind};
-        let (Ok(mut terminate), Ok(mut hang_up)) = (
-            signal(SignalKind::terminate()),
-            signal(SignalKind::hangup()),
-        ) else {
-            let _ = tokio::signal::ctrl_c().await;
-            return;
-        };
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = terminate.recv() => {}
-            _ = hang_up.recv() => {}
-        }
-    }
-    #[cfg(not(unix))]
-    let _ = tokio::signal::ctrl_c().await;
 }

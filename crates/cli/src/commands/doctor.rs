@@ -13,7 +13,7 @@ mod server;
 use std::path::Path;
 
 use self::report::{Report, State};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::output::{print_json, result, result_text, FormatOption};
 use crate::paths::Paths;
 use crate::project::Project;
@@ -36,10 +36,7 @@ pub struct Args {
 /// `config_path` is that of `cli.toml`, which may be missing or wrong.
 pub async fn run(paths: &Paths, config_path: &Path, args: Args) -> Result<()> {
     let mut report = Report::default();
-    let project = match args.no_config {
-        true => Ok(None),
-        false => Project::find(Path::new("."), None),
-    };
+    let project = Project::find_unless(args.no_config, Path::new("."), None);
     let found = project.as_ref().ok().and_then(Option::as_ref);
     let needs = project::Needs::of(found);
     report.group("Programs");
@@ -52,7 +49,7 @@ pub async fn run(paths: &Paths, config_path: &Path, args: Args) -> Result<()> {
     }
     if !args.offline {
         report.group("Server");
-        let asked = server::Asked {
+        let asked = server::WantedServer {
             server: args.server.clone().or_else(|| project::server(found)),
             is_named: args.server.is_some(),
         };
@@ -77,9 +74,9 @@ fn finish(report: &Report, output: FormatOption) -> Result<()> {
     }
     match errors {
         0 => Ok(()),
-        _ => Err(Error::coded(
+        _ => Err(coded!(
             "LC0880",
-            "something is wrong here. What to do stands beside each error above.",
+            "something is wrong here. What to do stands beside each error above."
         )),
     }
 }

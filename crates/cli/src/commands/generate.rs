@@ -10,7 +10,7 @@ use std::path::Path;
 use lightcone_codegen as codegen;
 
 use super::Context;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::output::{remark, result};
 use crate::project::Project;
 use job::unsupported_language;
@@ -18,19 +18,13 @@ use job::unsupported_language;
 pub use job::{Job, Lang, Source};
 pub use jobs::{detect_language, jobs_of_target, Args};
 
-/// The namespace of C# bindings if nobody says another.
+/// The namespace of C# bindings if no option says another.
 const DEFAULT_NAMESPACE: &str = "SpacetimeDB.Types";
 
 pub fn run(_context: &mut Context, args: Args) -> Result<()> {
-    let project = if args.no_config {
-        None
-    } else {
-        Project::find(Path::new("."), args.env.as_deref())?
-    };
+    let project = Project::find_unless(args.no_config, Path::new("."), args.env.as_deref())?;
     if let Some(project) = &project {
-        for file in &project.files {
-            remark!("Using configuration from {}", file.display());
-        }
+        project.announce();
     }
     for job in jobs::jobs(&args, project.as_ref())? {
         run_job(&job)?;
@@ -74,8 +68,10 @@ fn write_bindings(job: &Job, def: &lightcone_schema::ModuleDef) -> Result<()> {
         cli_version: crate::COMPATIBLE_VERSION.to_owned(),
         commit: crate::COMMIT.to_owned(),
     };
-    let bindings = codegen::generate(def, &options)
-        .map_err(|e| Error::caused("LC0634", "no bindings can be generated for this module", e))?;
+    let bindings = codegen::generate(def, &options).map_err(caused!(
+        "LC0634",
+        "no bindings can be generated for this module"
+    ))?;
     if !bindings.skipped_tables.is_empty() {
         remark!(
             "Skipping private tables during codegen: {}.",

@@ -66,7 +66,7 @@ enum Lang {
     Cpp,
 }
 
-/// What a project is called if nobody says.
+/// What a project is called if the user does not say.
 const DEFAULT_NAME: &str = "my-spacetime-app";
 const PACKAGE_MANAGERS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
 
@@ -101,7 +101,7 @@ pub fn create_for_dev(
     directory: &Path,
     template: &str,
     server: &str,
-) -> Result<String> {
+) -> Result<()> {
     let name = directory.file_name().map_or_else(
         || DEFAULT_NAME.to_owned(),
         |n| n.to_string_lossy().into_owned(),
@@ -117,8 +117,7 @@ pub fn create_for_dev(
         native_aot: false,
         name,
     };
-    create(&plan)?;
-    Ok(plan.database)
+    create(&plan)
 }
 
 async fn offer_login(context: &mut Context, args: &Args) -> Result<()> {
@@ -132,38 +131,30 @@ async fn offer_login(context: &mut Context, args: &Args) -> Result<()> {
 
 fn decide(context: &Context, args: Args, interactive: bool) -> Result<Plan> {
     let missing = |what: &str| Error::Usage(format!("--non-interactive needs {what}"));
-    let with_default = |question: &str, default: &str| {
-        let answer = prompt::ask(&format!("{question} ({default}): "));
-        if answer.is_empty() {
-            default.to_owned()
-        } else {
-            answer
-        }
-    };
     let name = match args.name {
         Some(name) => name,
-        None if interactive => with_default("Project name", DEFAULT_NAME),
+        None if interactive => prompt::ask_or("Project name", DEFAULT_NAME),
         None => return Err(missing("the name of the project")),
     };
     if kebab(&name).is_empty() {
-        return Err(Error::coded(
+        bail!(
             "LC0637",
-            format!("`{name}` cannot be the name of a project: it has no letter and no digit"),
-        ));
+            "`{name}` cannot be the name of a project: it has no letter and no digit"
+        );
     }
-    // Somebody who is asked sees another path; a script would not.
+    // A user who is asked sees another path; a script would not.
     let default_path = match interactive {
         true => free_path(&kebab(&name), args.server_only || args.lang.is_some()),
         false => format!("./{}", kebab(&name)),
     };
     let directory = match args.project_path {
         Some(path) => path,
-        None if interactive => with_default("Project path", &default_path).into(),
+        None if interactive => prompt::ask_or("Project path", &default_path).into(),
         None => default_path.into(),
     };
     let generated = database_name(&name);
     let database = if interactive {
-        with_default("Database name", &generated)
+        prompt::ask_or("Database name", &generated)
     } else {
         generated
     };
@@ -173,7 +164,7 @@ fn decide(context: &Context, args: Args, interactive: bool) -> Result<Plan> {
             return Err(missing("one of --template and --lang"));
         }
         remark_text!("{}", template::list());
-        wanted = Some(with_default("Template", "basic-ts"));
+        wanted = Some(prompt::ask_or("Template", "basic-ts"));
     }
     let is_csharp =
         args.lang == Some(Lang::Csharp) || wanted.as_deref().is_some_and(is_csharp_template);
@@ -250,12 +241,10 @@ fn source(wanted: Option<&str>, lang: Option<Lang>) -> Result<Source> {
     match (is_url, is_repository) {
         (true, _) => Ok(Source::Git(name.to_owned())),
         (false, true) => Ok(Source::Git(format!("https://github.com/{name}"))),
-        (false, false) => Err(Error::coded(
+        (false, false) => Err(coded!(
             "LC0637",
-            format!(
-                "There is no template `{name}`.\n{}",
-                template::list().trim_end()
-            ),
+            "There is no template `{name}`.\n{}",
+            template::list().trim_end()
         )),
     }
 }
@@ -283,12 +272,10 @@ fn check_empty(directory: &Path) -> Result<()> {
     if entries_if_there(directory)?.is_none_or(|mut entries| entries.next().is_none()) {
         return Ok(());
     }
-    Err(Error::coded(
+    Err(coded!(
         "LC0637",
-        format!(
-            "{} is not empty. Name another place with --project-path.",
-            directory.display()
-        ),
+        "{} is not empty. Name another place with --project-path.",
+        directory.display()
     ))
 }
 
@@ -355,7 +342,7 @@ fn print_next_steps(plan: &Plan, installed: bool) {
     }
 }
 
-/// What somebody must have for a module whose tools are not those of most.
+/// What the user must have for a module whose tools are not those of most.
 fn needs(module: &Path) -> Option<&'static str> {
     match crate::build::language(module)? {
         Language::CSharp if module.join("NuGet.Config").is_file() => Some(
@@ -369,7 +356,7 @@ fn needs(module: &Path) -> Option<&'static str> {
     }
 }
 
-/// A name that nobody else has taken.
+/// A name that no other database has.
 pub fn database_name(project: &str) -> String {
     use rand::RngExt;
     const CHARACTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";

@@ -4,7 +4,7 @@ use serde_json::{json, Value};
 
 use super::{Auth, Context};
 use crate::claims::identity_of;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::http::{self, Client};
 use crate::output::{print_json, result_text, FormatOption};
 use crate::table;
@@ -51,27 +51,21 @@ fn text(
     own: Vec<(String, Vec<String>)>,
     shared: Vec<(String, Vec<String>, String)>,
 ) -> String {
-    const NAMES: &str = "Database Name(s)";
-    let mut parts = Vec::new();
+    const HEADER: [&str; 3] = ["Database Name(s)", "Identity", "Role"];
     if own.is_empty() && shared.is_empty() {
         return format!("No databases found for {me}.\n");
     }
+    let mut parts = Vec::new();
     if !own.is_empty() {
         let rows = own.into_iter();
         let rows = rows.map(|(identity, names)| vec![names.join(", "), identity]);
-        let table = table::psql(
-            &[NAMES.into(), "Identity".into()],
-            &rows.collect::<Vec<_>>(),
-        );
+        let table = table::psql(&HEADER[..2], &rows.collect::<Vec<_>>());
         parts.push(format!("Associated databases for user {me}:\n\n{table}"));
     }
     if !shared.is_empty() {
         let rows = shared.into_iter();
         let rows = rows.map(|(identity, names, role)| vec![names.join(", "), identity, role]);
-        let table = table::psql(
-            &[NAMES.into(), "Identity".into(), "Role".into()],
-            &rows.collect::<Vec<_>>(),
-        );
+        let table = table::psql(&HEADER, &rows.collect::<Vec<_>>());
         parts.push(format!(
             "Databases of others in which user {me} has a role:\n\n{table}"
         ));
@@ -91,7 +85,8 @@ pub async fn databases(client: &Client, count: usize) -> Result<Vec<(String, Vec
 
 /// What the server says of a user's databases.
 async fn associated(client: &Client, me: &str) -> Result<Value> {
-    answer(client, &format!("/v1/identity/{me}/databases")).await
+    let path = format!("/v1/identity/{me}/databases");
+    client.value(client.get(&path)).await
 }
 
 fn identities(answer: &Value) -> Result<Vec<String>> {
@@ -125,26 +120,19 @@ async fn shared(client: &Client, answer: &Value) -> Result<Vec<(String, Vec<Stri
 
 async fn names(client: &Client, identity: &str) -> Result<Vec<String>> {
     let path = format!("/v1/database/{}/names", http::encode(identity));
-    texts(&answer(client, &path).await?, "names")
-}
-
-/// A JSON answer.
-async fn answer(client: &Client, path: &str) -> Result<Value> {
-    http::parse_json(&client.json(client.get(path)).await?)
+    texts(&client.value(client.get(&path)).await?, "names")
 }
 
 /// A member that is a list of texts.
 fn texts(answer: &Value, member: &str) -> Result<Vec<String>> {
-    let list = answer[member].as_array().ok_or_else(|| {
+    let Some(list) = answer[member].as_array() else {
         let answer = answer.to_string();
-        Error::coded(
+        let shown = http::shown(&answer);
+        bail!(
             "LC0616",
-            format!(
-                "the server's answer has no list `{member}`: {}",
-                http::shown(&answer)
-            ),
-        )
-    })?;
+            "the server's answer has no list `{member}`: {shown}"
+        );
+    };
     let texts = list.iter().filter_map(Value::as_str);
     Ok(texts.map(str::to_owned).collect())
 }

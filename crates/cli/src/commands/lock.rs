@@ -2,16 +2,13 @@
 
 use super::{Context, OneDatabase};
 use crate::error::Result;
-use crate::http;
 use crate::output::result;
 
 pub async fn run(context: &mut Context, of: OneDatabase, lock: bool) -> Result<()> {
     let (client, identity) = of.identify(context).await?;
     let action = if lock { "lock" } else { "unlock" };
-    let response = client
-        .send(client.post(&format!("/v1/database/{identity}/{action}")))
-        .await?;
-    http::success_text(response).await?;
+    let path = format!("/v1/database/{identity}/{action}");
+    client.text(client.post(&path)).await?;
     if lock {
         result!("Database {identity} is now locked. It cannot be deleted until unlocked.");
     } else {

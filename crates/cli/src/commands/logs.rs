@@ -5,9 +5,9 @@ use lightcone_types::json::{parse, Node};
 use lightcone_types::Timestamp;
 
 use super::{Common, Context};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::http::{self, Client};
-use crate::output::{result, write_result};
+use crate::output::{result, write_result, Format};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -30,13 +30,6 @@ pub struct Args {
     level_exact: bool,
     #[command(flatten)]
     common: Common,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    #[value(alias = "default", alias = "txt")]
-    Text,
-    Json,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -123,7 +116,7 @@ impl Filter {
     }
 }
 
-/// Prints a record; false when nobody reads any more.
+/// Prints a record; false when the output is not read any more.
 fn print_line(text: &str, filter: Filter, format: Format) -> Result<bool> {
     let record = Record::parse(text)?;
     if !filter.admits(record.level) {
@@ -155,12 +148,7 @@ const HOST: &str = "__spacetimedb__";
 
 impl Record {
     fn parse(text: &str) -> Result<Self> {
-        let bad = |why: &str| {
-            Error::coded(
-                "LC0616",
-                format!("a log record {why}: {}", http::shown(text)),
-            )
-        };
+        let bad = |why: &str| coded!("LC0616", "a log record {why}: {}", http::shown(text));
         let node = parse(text).map_err(|_| bad("is not JSON"))?;
         let member = |name: &str| node.get(name).and_then(Node::as_str).map(str::to_owned);
         let level_text = member("level").ok_or_else(|| bad("has no level"))?;
@@ -171,17 +159,12 @@ impl Record {
             }
             _ => None,
         };
-        let frames = node
-            .get("trace")
-            .and_then(Node::as_array)
-            .unwrap_or_default();
+        let frames = node.get("trace").and_then(Node::as_array);
         let part = |frame: &Node<'_>, name: &str| {
-            frame
-                .get(name)
-                .and_then(Node::as_str)
-                .unwrap_or("<unknown>")
-                .to_owned()
+            let part = frame.get(name).and_then(Node::as_str);
+            part.unwrap_or("<unknown>").to_owned()
         };
+        let frames = frames.unwrap_or_default().iter();
         Ok(Self {
             level,
             level_text,
@@ -191,36 +174,24 @@ impl Record {
             line_number: node.get("line_number").and_then(Node::as_u64),
             message: member("message").ok_or_else(|| bad("has no message"))?,
             trace: frames
-                .iter()
                 .map(|f| (part(f, "module_name"), part(f, "func_name")))
                 .collect(),
         })
     }
 
     fn text(&self) -> String {
-        let mut out = String::new();
-        if let Some(timestamp) = self.timestamp {
-            out.push_str(&timestamp.to_rfc3339());
-            out.push(' ');
-        }
+        let time = self.timestamp.map(|timestamp| timestamp.to_rfc3339() + " ");
+        let place = self.filename.clone().map(|file| match self.line_number {
+            Some(line) => format!("{file}:{line}"),
+            None => file,
+        });
+        let whence: Vec<String> = self.function.clone().into_iter().chain(place).collect();
+        let mut out = time.unwrap_or_default();
         out.push_str(&format!("{:>5}: ", self.level_text.to_uppercase()));
-        if let Some(function) = &self.function {
-            out.push_str(function);
+        if !whence.is_empty() {
+            out.push_str(&format!("{}: ", whence.join(" ")));
         }
-        if let Some(filename) = &self.filename {
-            if self.function.is_some() {
-                out.push(' ');
-            }
-            out.push_str(filename);
-            if let Some(line) = self.line_number {
-                out.push_str(&format!(":{line}"));
-            }
-        }
-        if self.function.is_some() || self.filename.is_some() {
-            out.push_str(": ");
-        }
-        out.push_str(&self.message);
-        out.push('\n');
+        out.push_str(&format!("{}\n", self.message));
         for (module, function) in &self.trace {
             out.push_str(&format!("    in {module} :: {function}\n"));
         }

@@ -8,10 +8,10 @@ mod tools;
 
 use std::io::{BufRead, Read};
 
-use serde_json::{json, Map, Value};
+use serde_json::{json, Value};
 
 use super::Context;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::http::Client;
 use crate::output::result;
 use crate::{credentials, prompt, targets};
@@ -46,7 +46,7 @@ const UNKNOWN_METHOD: i32 = -32601;
 const INVALID_PARAMS: i32 = -32602;
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
-    // Nobody is there to be told, and stdout is for messages.
+    // No user watches, and stdout is for messages.
     crate::progress::off();
     let mut databases = targets::known(args.no_config)?;
     let known = match &args.database {
@@ -58,8 +58,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let place = place.filter(|_| args.server.is_none());
     let server = args.server.or_else(|| known.as_ref()?.server.clone());
     let database = args.database.or_else(|| Some(known?.name));
-    let url = context.config.server_url(server.as_deref());
-    let url = url.map_err(|error| error.said_at(place.as_deref()))?;
+    let config = &context.config;
+    let url = config.server_url_at(server.as_deref(), place.as_deref())?;
     let client = Client::before_login(url)?;
     let client = match args.anonymous {
         true => client,
@@ -86,7 +86,7 @@ async fn renew(context: &mut Context, client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// A client with the login that is there; nobody is asked.
+/// A client with the login that is there; no question is asked.
 async fn with_saved_login(context: &mut Context, client: Client) -> Result<Client> {
     let url = client.base();
     let is_safe = context.allow_insecure || context.config.may_send_login(url);
@@ -94,23 +94,20 @@ async fn with_saved_login(context: &mut Context, client: Client) -> Result<Clien
         return Ok(client);
     }
     if !is_safe {
-        return Err(Error::coded(
+        bail!(
             "LC0861",
-            format!(
-                "your login is not sent to {url}, because the connection is not encrypted. Use https, agree with \
-                 --allow-insecure, or go without it: --anonymous."
-            ),
-        ));
+            "your login is not sent to {url}, because the connection is not encrypted. Use https, agree with --allow-insecure, \
+             or go without it: --anonymous.",
+        );
     }
-    let token = credentials::find(&mut context.config, &client).await?;
-    Ok(match token {
-        Some(token) => client.with_token(token),
-        None => client,
-    })
+    match credentials::find(&mut context.config, &client).await? {
+        Some(token) => Ok(client.with_token(token)),
+        None => Ok(client),
+    }
 }
 
 async fn serve(context: &mut Context, tools: &mut Tools) -> Result<()> {
-    let cannot = |e| Error::caused("LC0619", "cannot read from stdin", e);
+    let cannot = caused!("LC0619", "cannot read from stdin");
     loop {
         let line = prompt::in_background(|| read_line(&mut std::io::stdin().lock())).await?;
         let reply = match line.map_err(cannot)? {
@@ -168,11 +165,8 @@ async fn reply(context: &mut Context, tools: &mut Tools, line: &[u8]) -> Option<
     }
     let id = message.get("id")?;
     let Some(method) = message.get("method").and_then(Value::as_str) else {
-        return Some(error(
-            id,
-            INVALID_REQUEST,
-            "invalid request: missing method",
-        ));
+        let why = "invalid request: missing method";
+        return Some(error(id, INVALID_REQUEST, why));
     };
     let result = match method {
         "initialize" => initialize(tools),
@@ -199,15 +193,10 @@ fn initialize(tools: &Tools) -> Value {
              client connects and disconnects."
         }
     };
+    let server = tools.client.base();
     let instructions = match &tools.database {
-        Some(name) => format!(
-            "Tools for the database `{name}` on {}. {writes}",
-            tools.client.base()
-        ),
-        None => format!(
-            "Tools for the databases on {}; each takes one. {writes}",
-            tools.client.base()
-        ),
+        Some(name) => format!("Tools for the database `{name}` on {server}. {writes}"),
+        None => format!("Tools for the databases on {server}; each takes one. {writes}"),
     };
     json!({
         "protocolVersion": PROTOCOL_VERSION,
@@ -223,19 +212,13 @@ async fn call(
     tools: &mut Tools,
     params: Option<&Value>,
 ) -> Result<Value, String> {
-    let params = params.and_then(Value::as_object).ok_or("missing params")?;
-    let name = params
-        .get("name")
-        .and_then(Value::as_str)
-        .ok_or("missing tool name")?;
-    let empty = Map::new();
-    let arguments = params
-        .get("arguments")
-        .and_then(Value::as_object)
-        .unwrap_or(&empty);
+    let params = params.filter(|params| params.is_object());
+    let params = params.ok_or("missing params")?;
+    let name = params["name"].as_str().ok_or("missing tool name")?;
+    let arguments = &params["arguments"];
     let outcome = match renew(context, &mut tools.client).await {
         Ok(()) => tools.call(name, arguments).await?,
-        Err(error) => Err(tools::said(&error)),
+        Err(error) => Err(error.text()),
     };
     let (text, is_error) = match outcome {
         Ok(text) => (text, false),

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use clap::Subcommand;
-use reqwest::{Method, StatusCode};
+use reqwest::StatusCode;
 use serde_json::Value;
 
 use super::publish::backfill::progress_line;
 use super::{Context, OneDatabase};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::http;
 use crate::output::result;
 
@@ -40,8 +40,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         Command::Status { of, json } => {
             let (client, name) = of.find(context).await?;
             let path = path_of(&name);
-            let text = http::success_text(client.send(client.get(&path)).await?).await?;
-            let status = http::parse_json(&text)?;
+            let status = http::parse_json(&client.text(client.get(&path)).await?)?;
             match json {
                 true => result!("{status}"),
                 false => print(&name, &status),
@@ -51,13 +50,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         Command::Cancel { of } => {
             let (client, name) = of.find(context).await?;
             let path = path_of(&name);
-            let response = client.send(client.request(Method::DELETE, &path)).await?;
+            let response = client.send(client.delete(&path)).await?;
             if response.status() == StatusCode::CONFLICT {
                 let why = http::body_text(response).await?;
-                return Err(Error::coded(
-                    "LC0885",
-                    format!("nothing of `{name}` was cancelled: {why}"),
-                ));
+                bail!("LC0885", "nothing of `{name}` was cancelled: {why}");
             }
             http::success_text(response).await?;
             result!("The migration of {name} is cancelled: its database is as before in a moment, and its publisher is told so.");

@@ -30,12 +30,12 @@ use lightcone_types::Identity;
 use crate::address::origin;
 use crate::config::Config;
 use crate::credentials::{self, WhenMissing};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::http::Client;
 use crate::output::remark;
 use crate::paths::Paths;
 use crate::prompt;
-use crate::targets::{self, Database, Rest};
+use crate::targets::{self, After, Database};
 
 /// What every command starts from.
 #[derive(Debug)]
@@ -62,17 +62,19 @@ pub enum Auth {
 
 impl Auth {
     pub fn new(anonymous: bool, yes: bool) -> Self {
-        let missing = match yes {
+        Self::of(anonymous, yes, yes)
+    }
+
+    /// `direct`: a missing login is had without a question. `insecure`: so is the consent to plain HTTP.
+    pub fn of(anonymous: bool, direct: bool, insecure: bool) -> Self {
+        if anonymous {
+            return Self::Anonymous;
+        }
+        let missing = match direct {
             true => WhenMissing::Direct,
             false => WhenMissing::Ask,
         };
-        match anonymous {
-            true => Self::Anonymous,
-            false => Self::Login {
-                missing,
-                insecure: yes,
-            },
-        }
+        Self::Login { missing, insecure }
     }
 }
 
@@ -102,10 +104,9 @@ impl Context {
 
     /// A client of the server that a database is on.
     pub async fn client_of(&mut self, database: &Database, auth: Auth) -> Result<Client> {
-        self.config
-            .server_url(database.server.as_deref())
-            .map_err(|error| error.said_at(database.server_place.as_deref()))?;
-        self.client(database.server.as_deref(), auth).await
+        let (server, place) = (database.server.as_deref(), database.server_place.as_deref());
+        self.config.server_url_at(server, place)?;
+        self.client(server, auth).await
     }
 
     /// A client of the server that a database is on, and the database's identity there.
@@ -122,19 +123,18 @@ impl Context {
         if is_agreed || self.config.may_send_login(url) {
             return Ok(());
         }
-        const WHAT: &str = "is not encrypted: everybody on the way can read your login, and use it";
+        const WHAT: &str =
+            "is not encrypted: every computer on the way can read your login, and use it";
         if yes {
             remark!("warning: the connection to {url} {WHAT}");
         } else {
             remark!("The connection to {url} {WHAT}.");
             if !prompt::confirm("Do you want to send it?", false) {
-                return Err(Error::coded(
+                bail!(
                     "LC0861",
-                    format!(
-                        "your login was not sent to {url}, because the connection is not encrypted. Use https, or agree with \
-                         --allow-insecure; `spacetime server edit <server> --allow-insecure` agrees for good."
-                    ),
-                ));
+                    "your login was not sent to {url}, because the connection is not encrypted. Use https, or agree with \
+                     --allow-insecure; `spacetime server edit <server> --allow-insecure` agrees for good.",
+                );
             }
         }
         self.agreed_to_http.push(origin);
@@ -160,7 +160,7 @@ impl OneDatabase {
     pub async fn find(self, context: &mut Context) -> Result<(Client, String)> {
         let known = targets::known(self.no_config)?;
         let given = self.database.as_slice();
-        let (database, _) = targets::resolve(&known, given, Rest::None, self.server.as_deref())?;
+        let (database, _) = targets::resolve(&known, given, After::None, self.server.as_deref())?;
         let client = context
             .client_of(&database, Auth::new(false, false))
             .await?;
@@ -191,9 +191,9 @@ pub struct Common {
 
 impl Common {
     /// Splits a command's words into the database and the rest.
-    pub fn resolve(&self, words: &[String], rest: Rest) -> Result<(Database, Vec<String>)> {
+    pub fn resolve(&self, words: &[String], after: After) -> Result<(Database, Vec<String>)> {
         let known = targets::known(self.no_config)?;
-        targets::resolve(&known, words, rest, self.server.as_deref())
+        targets::resolve(&known, words, after, self.server.as_deref())
     }
 
     /// The database that a command has as its only argument, as [`Context::reach`] finds it with the login; and its name.
@@ -202,7 +202,7 @@ impl Common {
         context: &mut Context,
         database: Option<String>,
     ) -> Result<(Client, Identity, String)> {
-        let (database, _) = self.resolve(database.as_slice(), Rest::None)?;
+        let (database, _) = self.resolve(database.as_slice(), After::None)?;
         let (client, identity) = context.reach(&database, Auth::new(false, self.yes)).await?;
         Ok((client, identity, database.name))
     }

@@ -147,9 +147,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
             upload::publish(context, &plan).await
         }
         Some(project) => {
-            for file in &project.files {
-                remark!("Using configuration from {}", file.display());
-            }
+            project.announce();
             for target in select(&args, project.targets()?)? {
                 let database = target.database.clone().ok_or_else(|| {
                     let file = project.directory.join("spacetime.json");
@@ -176,8 +174,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
 fn check_values(context: &Context, args: &Args, project: &Project, target: &Target) -> Result<()> {
     let place = |key| project.place_of(target, key);
     if let (None, Some(server)) = (&args.server, &target.server) {
-        let found = context.config.server_url(Some(server));
-        found.map_err(|error| error.said_at(place("server").as_deref()))?;
+        let place = place("server");
+        context
+            .config
+            .server_url_at(Some(server), place.as_deref())?;
     }
     if let (None, Some(name)) = (&args.name, &target.database) {
         let checked = upload::check_full_name(name);
@@ -191,16 +191,10 @@ fn check_values(context: &Context, args: &Args, project: &Project, target: &Targ
 
 /// The project around the current directory, or around the module.
 fn find_project(args: &Args) -> Result<Option<Project>> {
-    if args.no_config {
-        return Ok(None);
-    }
-    let env = args.env.as_deref();
-    if let Some(project) = Project::find(Path::new("."), env)? {
-        return Ok(Some(project));
-    }
-    match &args.module_path {
-        Some(path) => Project::find(path, env),
-        None => Ok(None),
+    let find = |path| Project::find_unless(args.no_config, path, args.env.as_deref());
+    match (find(Path::new("."))?, &args.module_path) {
+        (None, Some(path)) => find(path),
+        (found, _) => Ok(found),
     }
 }
 
@@ -224,9 +218,9 @@ fn one_module_option_one_target(args: &Args, targets: Vec<Target>) -> Result<Vec
         ("--dotnet-version", args.dotnet_version.is_some()),
     ];
     match given.iter().find(|(_, is_given)| *is_given) {
-        Some((option, _)) if targets.len() > 1 => Err(Error::coded(
+        Some((option, _)) if targets.len() > 1 => Err(coded!(
             "LC0608",
-            format!("{option} cannot be used for several databases at once. Name the one you mean, or pass --no-config."),
+            "{option} cannot be used for several databases at once. Name the one you mean, or pass --no-config.",
         )),
         _ => Ok(targets),
     }

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use reqwest::header::CONTENT_TYPE;
 use serde_json::Value;
 
 use super::{Auth, Context};
@@ -32,12 +31,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         .client(args.server.as_deref(), Auth::new(false, args.yes))
         .await?;
     let identity = client.database_identity(&args.database).await?.to_hex();
-    let body = Value::from(vec![args.to.clone()]).to_string();
-    let request = client
-        .put(&format!("/v1/database/{identity}/names"))
-        .header(CONTENT_TYPE, "application/json")
-        .body(body);
-    let response = client.send(request).await?;
+    let request = client.put(&format!("/v1/database/{identity}/names"));
+    let response = client.send(request.json(&[&args.to])).await?;
     let status = response.status();
     let text = http::body_text(response).await?;
     if status.is_success() {
@@ -54,11 +49,7 @@ fn note_project(old: &str, new: &str) {
     let Some(project) = project else { return };
     let databases = project.databases().unwrap_or_default();
     if databases.iter().any(|database| database.name == old) {
-        let files: Vec<_> = project
-            .files
-            .iter()
-            .map(|f| f.display().to_string())
-            .collect();
+        let files = project.file_names();
         remark!(
             "The project here still names {old}: write {new} into {}.",
             files.join(" or ")
@@ -69,34 +60,28 @@ fn note_project(old: &str, new: &str) {
 /// The refusals of 06 §5.10 in words.
 fn explain(text: &str, identity: &str) -> Option<Error> {
     let answer: Value = serde_json::from_str(text).ok()?;
-    let domain = |answer: &Value| answer["domain"].as_str().unwrap_or("that name").to_owned();
-    if answer.get("NotYourDatabase").is_some() {
-        return Some(Error::coded(
-            "LC0615",
-            format!("You cannot rename {identity}: it is not yours. `spacetime login show` says who you are."),
-        ));
-    }
-    if let Some(denied) = answer.get("PermissionDenied") {
-        let domain = domain(denied);
-        return Some(Error::coded(
+    let error = if answer.get("NotYourDatabase").is_some() {
+        coded!("LC0615", "You cannot rename {identity}: it is not yours. `spacetime login show` says who you are.")
+    } else if let Some(denied) = answer.get("PermissionDenied") {
+        let domain = denied["domain"].as_str().unwrap_or("that name");
+        coded!(
             "LC0626",
-            format!("The name {domain} belongs to someone else. Choose another one."),
-        ));
-    }
-    if let Some(denied) = answer.get("PermissionDeniedOnAny") {
-        return Some(Error::coded(
+            "The name {domain} belongs to someone else. Choose another one."
+        )
+    } else if let Some(denied) = answer.get("PermissionDeniedOnAny") {
+        let domains = &denied["domains"];
+        coded!(
             "LC0626",
-            format!(
-                "Some of these names belong to someone else: {}",
-                denied["domains"]
-            ),
-        ));
-    }
-    if let Some(other) = answer.get("OtherError").and_then(Value::as_str) {
-        return Some(Error::coded("LC0626", other));
-    }
-    (answer == "DatabaseNotFound")
-        .then(|| Error::coded("LC0609", format!("There is no database {identity}.")))
+            "Some of these names belong to someone else: {domains}"
+        )
+    } else if let Some(other) = answer.get("OtherError").and_then(Value::as_str) {
+        Error::coded("LC0626", other)
+    } else if answer == "DatabaseNotFound" {
+        coded!("LC0609", "There is no database {identity}.")
+    } else {
+        return None;
+    };
+    Some(error)
 }
 
 #[cfg(test)]

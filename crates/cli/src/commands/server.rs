@@ -8,8 +8,8 @@ use serde_json::{json, Value};
 
 use super::Context;
 use crate::config::{Config, ServerConfig};
-use crate::error::{Error, Result};
-use crate::http::{self, Client};
+use crate::error::{Error, FileResult as _, Result};
+use crate::http::Client;
 use crate::output::{print_json, remark, result, result_text, FormatOption, Stream};
 use crate::progress::Progress;
 use crate::{prompt, table};
@@ -136,7 +136,7 @@ fn list(context: &Context, output: FormatOption) {
             ]
         })
         .collect();
-    let header = ["DEFAULT", "HOSTNAME", "PROTOCOL", "NICKNAME"].map(str::to_owned);
+    let header = ["DEFAULT", "HOSTNAME", "PROTOCOL", "NICKNAME"];
     result_text!("{}", table::plain(&header, &rows));
 }
 
@@ -155,9 +155,9 @@ fn as_json(server: &ServerConfig, is_default: bool) -> Value {
 /// Splits `http://host[:port]/` into protocol and host.
 fn split_url(url: &str) -> Result<(&str, &str)> {
     let bad = |why: &str| {
-        Error::coded(
+        coded!(
             "LC0627",
-            format!("`{url}` {why}, for example http://127.0.0.1:3000."),
+            "`{url}` {why}, for example http://127.0.0.1:3000."
         )
     };
     let (protocol, host) = url
@@ -178,29 +178,21 @@ fn check_nickname(name: &str) -> Result<()> {
     let is_odd = |c: char| c.is_whitespace() || c.is_control() || c == '/';
     match name.is_empty() || name.contains(is_odd) {
         false => Ok(()),
-        true => Err(Error::coded(
-            "LC0627",
-            format!("`{name}` cannot be a nickname: one has at least one character, and neither spaces nor `/`."),
-        )),
+        true => Err(coded!("LC0627", "`{name}` cannot be a nickname: one has at least one character, and neither spaces nor `/`.")),
     }
 }
 
 fn check_free(config: &Config, host: Option<&str>, nickname: Option<&str>) -> Result<()> {
     for server in config.servers() {
         if let Some(host) = host.filter(|h| server.host == **h) {
-            return Err(Error::coded(
+            bail!(
                 "LC0627",
-                format!(
-                    "A server with the host {host} is saved already, as `{}`. `spacetime server edit` changes it.",
-                    server.nick_or_host()
-                ),
-            ));
+                "A server with the host {host} is saved already, as `{}`. `spacetime server edit` changes it.",
+                server.nick_or_host(),
+            );
         }
         if let Some(name) = nickname.filter(|n| server.nickname.as_deref() == Some(*n)) {
-            return Err(Error::coded(
-                "LC0627",
-                format!("The nickname `{name}` is taken by {}. Choose another, or `spacetime server edit {name}`.", server.url()),
-            ));
+            bail!("LC0627", "The nickname `{name}` is taken by {}. Choose another, or `spacetime server edit {name}`.", server.url());
         }
     }
     Ok(())
@@ -208,18 +200,11 @@ fn check_free(config: &Config, host: Option<&str>, nickname: Option<&str>) -> Re
 
 async fn fetch_key(url: &str) -> Result<String> {
     let client = Client::new(url.to_owned(), None)?;
-    let response = client.send(client.get("/v1/identity/public-key")).await;
-    let key = match response {
-        Ok(response) => http::success_text(response).await,
-        Err(error) => Err(error),
-    };
-    key.map_err(|e| {
-        Error::caused(
-            "LC0628",
-            format!("cannot fetch the public key of {url}. If the server is not up yet, add --no-fingerprint."),
-            e,
-        )
-    })
+    let key = client.text(client.get("/v1/identity/public-key")).await;
+    key.map_err(caused!(
+        "LC0628",
+        "cannot fetch the public key of {url}. If the server is not up yet, add --no-fingerprint."
+    ))
 }
 
 fn new_server(url: &str, name: &str, allow_insecure: bool) -> Result<ServerConfig> {
@@ -284,30 +269,19 @@ async fn refresh_key(server: &mut ServerConfig, to: Stream) -> Result<bool> {
     Ok(true)
 }
 
-fn is_confirmed(yes: bool) -> bool {
-    let is_confirmed = prompt::confirm("Continue?", yes);
-    if !is_confirmed {
-        remark!("Aborting");
-    }
-    is_confirmed
-}
-
-/// That nobody has changed a server while the user was asked about it.
+/// That no other command has changed a server while the user was asked about it.
 fn check_unchanged(now: &Config, server: &ServerConfig) -> Result<()> {
     if now.servers().contains(server) {
         return Ok(());
     }
     let name = server.nick_or_host();
-    Err(Error::coded(
-        "LC0627",
-        format!("another command has changed `{name}` in the meantime, and this one has changed nothing. Run it again."),
-    ))
+    Err(coded!("LC0627", "another command has changed `{name}` in the meantime, and this one has changed nothing. Run it again."))
 }
 
 async fn fingerprint(context: &mut Context, name: &str, yes: bool) -> Result<()> {
     let old = context.config.find_server(name)?;
     let mut new = old.clone();
-    if refresh_key(&mut new, Stream::Result).await? && is_confirmed(yes) {
+    if refresh_key(&mut new, Stream::Result).await? && prompt::goes_on("Continue?", yes) {
         let replace = |now: &mut Config| {
             check_unchanged(now, &old)?;
             now.replace_server(&old, &new);
@@ -402,7 +376,7 @@ async fn edit(context: &mut Context, changes: Changes) -> Result<()> {
         remark!("Nothing to change.");
         return Ok(());
     }
-    if !is_confirmed(changes.yes) {
+    if !prompt::goes_on("Continue?", changes.yes) {
         return Ok(());
     }
     let replace = |now: &mut Config| {
@@ -431,42 +405,34 @@ fn clear(data_dir: &std::path::Path, yes: bool) -> Result<()> {
     }
     check_is_data(data_dir)?;
     if data_dir.join("spacetime.pid").exists() && is_locked(&data_dir.join("spacetime.pid")) {
-        return Err(Error::coded(
+        bail!(
             "LC0630",
-            format!(
-                "A server is running on {}. Stop it first.",
-                data_dir.display()
-            ),
-        ));
+            "A server is running on {}. Stop it first.",
+            data_dir.display()
+        );
     }
-    if !prompt::confirm(
-        "Are you sure you want to delete all data from the local database?",
-        yes,
-    ) {
-        remark!("Aborting");
+    let question = "Are you sure you want to delete all data from the local database?";
+    if !prompt::goes_on(question, yes) {
         return Ok(());
     }
     let _progress = Progress::start("Deleting");
-    std::fs::remove_dir_all(data_dir).map_err(|e| Error::file("delete", data_dir, e))?;
+    std::fs::remove_dir_all(data_dir).or_cannot("delete", data_dir)?;
     result!("Deleted database: {}", data_dir.display());
     Ok(())
 }
 
-/// A mistyped `--data-dir` must not cost somebody's files.
+/// A mistyped `--data-dir` must not cost the user's files.
 fn check_is_data(directory: &std::path::Path) -> Result<()> {
     let is_of_server = ["metadata.toml", "spacetime.pid", "control-db"]
         .iter()
         .any(|name| directory.join(name).exists());
-    let mut entries =
-        std::fs::read_dir(directory).map_err(|e| Error::file("read", directory, e))?;
+    let mut entries = std::fs::read_dir(directory).or_cannot("read", directory)?;
     match is_of_server || entries.next().is_none() {
         true => Ok(()),
-        false => Err(Error::coded(
+        false => Err(coded!(
             "LC0881",
-            format!(
-                "{} was not deleted: it is not the data directory of a server. Name one with --data-dir, or delete it yourself.",
-                directory.display()
-            ),
+            "{} was not deleted: it is not the data directory of a server. Name one with --data-dir, or delete it yourself.",
+            directory.display(),
         )),
     }
 }

@@ -3,7 +3,6 @@
 use std::io::{BufRead, IsTerminal, Write};
 use std::time::Instant;
 
-use clap::ValueEnum;
 use lightcone_types::json::{parse, product_type_from_node, value_from_node, JsonError, Node};
 use lightcone_types::text::format_value;
 use lightcone_types::{Identity, Typespace};
@@ -11,9 +10,9 @@ use lightcone_types::{Identity, Typespace};
 use super::{Auth, Common, Context};
 use crate::error::{Error, Result};
 use crate::http::Client;
-use crate::output::{remark, remark_text, result, result_text};
+use crate::output::{remark, remark_text, result, result_text, Format};
 use crate::table;
-use crate::targets::Rest;
+use crate::targets::After;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -39,22 +38,12 @@ pub struct Args {
     common: Common,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Text,
-    Json,
-}
-
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
-    let rest = if args.interactive {
-        Rest::None
-    } else {
-        Rest::Required {
-            name: "QUERY",
-            unknown_database_ok: true,
-        }
+    let after = match args.interactive {
+        true => After::None,
+        false => After::RequiredOfAny("QUERY"),
     };
-    let (database, words) = args.common.resolve(&args.args, rest)?;
+    let (database, words) = args.common.resolve(&args.args, after)?;
     let auth = Auth::new(args.anonymous, args.common.yes);
     let (client, identity) = context.reach(&database, auth).await?;
     let session = Session {
@@ -63,12 +52,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         confirmed: args.confirmed,
     };
     if args.interactive {
-        return interactive(
-            &session,
-            &database.name,
-            &context.paths.home.join(".stdb.history.txt"),
-        )
-        .await;
+        let history = context.paths.home.join(".stdb.history.txt");
+        return interactive(&session, &database.name, &history).await;
     }
     let answer = session.query(&words.join(" ")).await;
     let text = answer.map_err(|error| database.explain(error))?;
@@ -128,10 +113,8 @@ impl Statement {
                 parts.push(format!("{name}: {count}"));
             }
         }
-        parts.push(format!(
-            "server: {:.2}ms",
-            self.server_micros as f64 / 1000.0
-        ));
+        let milliseconds = self.server_micros as f64 / 1000.0;
+        parts.push(format!("server: {milliseconds:.2}ms"));
         let rows = if self.rows.len() == 1 { "row" } else { "rows" };
         format!("({} {rows}) [{}]", self.rows.len(), parts.join(", "))
     }
@@ -147,40 +130,30 @@ fn parse_results(text: &str) -> Result<Vec<Statement>> {
         )
     };
     let root = parse(text).map_err(bad)?;
-    let statements = root
-        .as_array()
-        .ok_or_else(|| bad(JsonError::at(&root, "expected an array of results")))?;
-    statements
-        .iter()
-        .map(|s| parse_result(s).map_err(bad))
-        .collect()
+    let not_results = || bad(JsonError::at(&root, "expected an array of results"));
+    let statements = root.as_array().ok_or_else(not_results)?.iter();
+    statements.map(|s| parse_result(s).map_err(bad)).collect()
 }
 
 fn parse_result(node: &Node<'_>) -> Result<Statement, JsonError> {
-    let schema = node
-        .get("schema")
-        .ok_or_else(|| JsonError::at(node, "missing field `schema`"))?;
+    let schema = node.get("schema");
+    let schema = schema.ok_or_else(|| JsonError::at(node, "missing field `schema`"))?;
     let schema = product_type_from_node(schema)?;
     let typespace = Typespace::default();
-    let header = schema
-        .elements
-        .iter()
-        .enumerate()
-        .map(|(index, e)| {
-            e.name()
-                .map_or_else(|| format!("column {index}"), str::to_owned)
-        })
-        .collect();
+    let columns = schema.elements.iter().enumerate();
+    let header = columns.map(|(index, column)| match column.name() {
+        Some(name) => name.to_owned(),
+        None => format!("column {index}"),
+    });
+    let header = header.collect();
     let mut rows = Vec::new();
     for row in node
         .get("rows")
         .and_then(Node::as_array)
-        .into_iter()
-        .flatten()
+        .unwrap_or_default()
     {
-        let cells = row
-            .as_array()
-            .ok_or_else(|| JsonError::at(row, "expected an array of columns"))?;
+        let cells = row.as_array();
+        let cells = cells.ok_or_else(|| JsonError::at(row, "expected an array of columns"))?;
         let cells = schema.elements.iter().zip(cells).map(|(element, cell)| {
             let value = value_from_node(&typespace, &element.algebraic_type, cell)?;
             Ok(format_value(&typespace, &element.algebraic_type, &value))
@@ -210,53 +183,33 @@ async fn interactive(session: &Session, database: &str, history: &std::path::Pat
         .open(history)
         .ok();
     loop {
-        if is_terminal {
-            remark_text!("🪐{database}> ");
-        } else {
-            remark_text!("🪐{database}>");
-        }
+        let space = if is_terminal { " " } else { "" };
+        remark_text!("🪐{database}>{space}");
         let mut line = String::new();
-        match std::io::stdin().lock().read_line(&mut line) {
-            Ok(0) => {
-                remark!("");
-                return Ok(());
-            }
-            Ok(_) => {}
-            Err(error) => {
-                return Err(Error::caused(
-                    "LC0619",
-                    "cannot read from the terminal",
-                    error,
-                ))
-            }
+        let read = std::io::stdin().lock().read_line(&mut line);
+        if read.map_err(caused!("LC0619", "cannot read from the terminal"))? == 0 {
+            remark!("");
+            return Ok(());
         }
         let line = line.trim();
         match line {
-            "" => continue,
+            "" => {}
             ".exit" => return Ok(()),
-            ".clear" => {
-                remark_text!("\x1b[2J\x1b[H");
-                continue;
-            }
+            ".clear" => remark_text!("\x1b[2J\x1b[H"),
             sql => {
                 if let Some(history) = &mut history {
                     let _ = writeln!(history, "{sql}");
                 }
                 let start = Instant::now();
-                match session
-                    .query(sql)
-                    .await
-                    .and_then(|text| parse_results(&text))
-                {
+                let answer = session.query(sql).await;
+                match answer.and_then(|text| parse_results(&text)) {
                     Ok(statements) => {
                         for statement in statements {
                             result_text!("{}", statement.table());
                             result!("{}", statement.summary());
                         }
-                        remark!(
-                            "Roundtrip time: {:.2}ms",
-                            start.elapsed().as_secs_f64() * 1000.0
-                        );
+                        let milliseconds = start.elapsed().as_secs_f64() * 1000.0;
+                        remark!("Roundtrip time: {milliseconds:.2}ms");
                     }
                     Err(error) => remark_text!("{}", error.report()),
                 }

@@ -8,10 +8,10 @@ mod v3;
 use std::time::Duration;
 
 use super::{Auth, Common, Context};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::output::{remark, result};
 use crate::schema::Schema;
-use crate::targets::Rest;
+use crate::targets::After;
 use socket::Socket;
 use update::Event;
 
@@ -41,11 +41,8 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
-    let rest = Rest::Required {
-        name: "QUERY",
-        unknown_database_ok: false,
-    };
-    let (database, queries) = args.common.resolve(&args.args, rest)?;
+    let after = After::Required("QUERY");
+    let (database, queries) = args.common.resolve(&args.args, after)?;
     let auth = Auth::new(args.anonymous, args.common.yes);
     let (client, identity) = context.reach(&database, auth).await?;
     let schema = Schema::fetch(&client, &identity).await?;
@@ -73,27 +70,22 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let _ = tokio::time::timeout(Duration::from_millis(500), socket.close()).await;
     match (end, args.num_updates) {
         (WatchEnd::Enough, _) => Ok(()),
-        (WatchEnd::Closed | WatchEnd::Timeout(_), None) if !watch.is_applied => Err(Error::coded(
+        (WatchEnd::Closed | WatchEnd::Timeout(_), None) if !watch.is_applied => Err(coded!(
             "LC0865",
-            format!(
-                "the server at {} ended the connection, or let the time pass, before it had answered the subscription. \
-                 `spacetime logs` may say why.",
-                client.base()
-            ),
+            "the server at {} ended the connection, or let the time pass, before it had answered the subscription. `spacetime \
+             logs` may say why.",
+            client.base(),
         )),
         (WatchEnd::Timeout(_), None) => Ok(()),
         (WatchEnd::Closed, None) => {
             remark!("disconnected by server");
             Ok(())
         }
-        (WatchEnd::Timeout(seconds), Some(wanted)) => Err(Error::plain(format!(
+        (WatchEnd::Timeout(seconds), Some(wanted)) => Err(plain!(
             "subscription timed out after {seconds}s after receiving {}/{wanted} updates",
-            watch.received
-        ))),
-        (WatchEnd::Closed, Some(wanted)) => Err(Error::plain(format!(
-            "subscription closed after receiving {}/{wanted} updates",
-            watch.received
-        ))),
+            watch.received,
+        )),
+        (WatchEnd::Closed, Some(wanted)) => Err(plain!("subscription closed after receiving {}/{wanted} updates", watch.received)),
     }
 }
 
@@ -137,9 +129,7 @@ impl Watch {
                 // Only now is it known that the server takes the queries.
                 Ok(self.wanted == Some(0))
             }
-            Event::Refused(error) => Err(Error::plain(format!(
-                "encountered error in initial subscribe: {error}"
-            ))),
+            Event::Refused(error) => Err(plain!("encountered error in initial subscribe: {error}")),
             Event::Update(update) => {
                 result!("{}", update.json());
                 self.received += 1;

@@ -119,7 +119,7 @@ impl Output {
         let form = match args.format.is_json() {
             true => Form::Json,
             false if !is_terminal || args.once => Form::Text,
-            false if is_dumb(std::env::var_os("TERM").as_deref()) => Form::Printed,
+            false if output::is_dumb(std::env::var_os("TERM").as_deref()) => Form::Printed,
             false => Form::Drawn,
         };
         Output {
@@ -177,12 +177,6 @@ impl Output {
     }
 }
 
-/// Such a terminal does not move its cursor.
-fn is_dumb(term: Option<&std::ffi::OsStr>) -> bool {
-    // Elsewhere the variable is not usual.
-    cfg!(unix) && term.is_none_or(|term| term.is_empty() || term == "dumb")
-}
-
 /// What is looked at.
 struct Watched {
     client: Client,
@@ -212,16 +206,11 @@ impl Watched {
 
     async fn ask(&self) -> Result<(Instant, Counted)> {
         let text = self.client.json(self.client.get(&self.path)).await?;
-        let counted = serde_json::from_str(&text).map_err(|error| {
-            Error::caused(
-                "LC0616",
-                format!(
-                    "the server's metrics are not what this program knows: `{}`",
-                    http::shown(&text)
-                ),
-                error,
-            )
-        })?;
+        let counted = serde_json::from_str(&text).map_err(caused!(
+            "LC0616",
+            "the server's metrics are not what this program knows: `{}`",
+            http::shown(&text),
+        ))?;
         Ok((Instant::now(), counted))
     }
 }
@@ -234,7 +223,11 @@ mod tests {
     #[cfg(unix)]
     fn terminals_that_only_print() {
         for (term, expected) in [(None, true), (Some("dumb"), true), (Some("xterm"), false)] {
-            assert_eq!(is_dumb(term.map(AsRef::as_ref)), expected, "{term:?}");
+            assert_eq!(
+                output::is_dumb(term.map(AsRef::as_ref)),
+                expected,
+                "{term:?}"
+            );
         }
     }
 }

@@ -12,7 +12,7 @@ use serde_json::{json, Value};
 
 use self::installed::{current, directory_of, installed, linked_to};
 use super::Context;
-use crate::error::{Error, Result};
+use crate::error::{Error, FileResult as _, Result};
 use crate::output::{print_json, remark, result, FormatOption};
 use crate::prompt;
 
@@ -131,7 +131,7 @@ pub fn run(context: &mut Context, args: Args) -> Result<()> {
 }
 
 fn nothing_to_download() -> Error {
-    Error::coded(
+    coded!(
         "LC0883",
         "there is no place that versions are downloaded from. Get or build the two programs of the one that you want, then \
          `spacetime version install VERSION --from DIR --use`.",
@@ -176,16 +176,13 @@ fn list(bin_dir: &Path, all: bool, output: FormatOption) {
 fn uninstall(bin_dir: &Path, version: &str, yes: bool) -> Result<()> {
     let directory = directory_of(bin_dir, version)?;
     if current(bin_dir).as_deref() == Some(version) {
-        return Err(Error::coded(
+        bail!(
             "LC0882",
-            format!(
-                "{version} is in use. Choose another one first: `spacetime version use VERSION`."
-            ),
-        ));
+            "{version} is in use. Choose another one first: `spacetime version use VERSION`."
+        );
     }
     let question = format!("Remove version {version} ({})?", directory.display());
-    if !prompt::confirm(&question, yes) {
-        remark!("Aborting");
+    if !prompt::goes_on(&question, yes) {
         return Ok(());
     }
     // What is somewhere else stays.
@@ -193,7 +190,7 @@ fn uninstall(bin_dir: &Path, version: &str, yes: bool) -> Result<()> {
         Some(_) => std::fs::remove_file(&directory),
         None => std::fs::remove_dir_all(&directory),
     };
-    removed.map_err(|e| Error::file("delete", &directory, e))?;
+    removed.or_cannot("delete", &directory)?;
     result!("Removed version {version}.");
     Ok(())
 }

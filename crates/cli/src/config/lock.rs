@@ -9,7 +9,7 @@ use tempfile::NamedTempFile;
 use tokio::time::Instant;
 
 use super::Config;
-use crate::error::{Error, Result};
+use crate::error::{Error, FileResult as _, Result};
 use crate::output::remark;
 
 /// For others that renew a login, with as many requests as that takes.
@@ -108,7 +108,7 @@ impl Config {
             file.as_file().sync_all()?;
             Ok(Place(file))
         };
-        make().map_err(|e| Error::file("write", &self.path, e))
+        make().or_cannot("write", &self.path)
     }
 
     /// Changes the file, which was read with the lock, and writes it to its place.

@@ -1,7 +1,7 @@
 //! Logins: one token per server, kept under the origin that it may be sent to.
 
 use reqwest::Url;
-use toml_edit::{InlineTable, Item, Table};
+use toml_edit::{InlineTable, Item, Table, Value};
 
 use super::Config;
 use crate::address::{is_loopback, origin, ACCOUNT_HOST, ACCOUNT_SERVER};
@@ -20,31 +20,53 @@ const ACCOUNT_SITE: &str = "spacetimedb.com";
 
 impl Config {
     pub(super) fn check_tokens(&self) -> Result<()> {
-        if let Some(item) = self.document.get(RENEWALS) {
-            let table = item.as_table_like();
-            let table =
-                table.ok_or_else(|| self.wrong_type(RENEWALS, "a table ([server_renewals])"))?;
-            if let Some((origin, _)) = table.iter().find(|(_, item)| read_renewal(item).is_none()) {
-                let want = "a table with the strings issuer, client_id, scope and refresh_token";
-                return Err(self.wrong_type(&format!("{RENEWALS}.{origin}"), want));
-            }
-        }
-        let Some(item) = self.document.get(TOKENS) else {
+        const RENEWAL: &str = "a table with the strings issuer, client_id, scope and refresh_token";
+        let is_renewal = |item: &Item| read_renewal(item).is_some();
+        self.check_table(RENEWALS, RENEWAL, is_renewal)?;
+        self.check_table(TOKENS, "a string", Item::is_str)
+    }
+
+    fn check_table(&self, key: &str, want: &str, is_right: impl Fn(&Item) -> bool) -> Result<()> {
+        let Some(item) = self.document.get(key) else {
             return Ok(());
         };
-        let table = item
-            .as_table_like()
-            .ok_or_else(|| self.wrong_type(TOKENS, "a table ([server_tokens])"))?;
-        match table.iter().find(|(_, token)| !token.is_str()) {
-            Some((origin, _)) => Err(self.wrong_type(&format!("{TOKENS}.{origin}"), "a string")),
+        let table = item.as_table_like();
+        let table = table.ok_or_else(|| self.wrong_type(key, &format!("a table ([{key}])")))?;
+        match table.iter().find(|(_, item)| !is_right(item)) {
+            Some((origin, _)) => Err(self.wrong_type(&format!("{key}.{origin}"), want)),
             None => Ok(()),
         }
     }
 
+    /// What a table has for the server at this URL.
+    fn of_server(&self, table: &str, url: &str) -> Option<&Item> {
+        self.document.get(table)?.as_table_like()?.get(&origin(url))
+    }
+
+    fn set_for_server(&mut self, table: &str, url: &str, value: impl Into<Value>) {
+        let item = self.document.entry(table);
+        let item = item.or_insert_with(|| Item::Table(Table::new()));
+        if let Some(table) = item.as_table_like_mut() {
+            table.insert(&origin(url), toml_edit::value(value));
+        }
+    }
+
+    /// Also removes a table that is empty then; false if there was none.
+    fn remove_for_server(&mut self, table: &str, url: &str) -> bool {
+        let item = self.document.get_mut(table);
+        let Some(entries) = item.and_then(Item::as_table_like_mut) else {
+            return false;
+        };
+        entries.remove(&origin(url));
+        if entries.is_empty() {
+            self.document.remove(table);
+        }
+        true
+    }
+
     /// The token for the server at this URL, and for no other.
     pub fn token(&self, url: &str) -> Option<&str> {
-        let table = self.document.get(TOKENS)?.as_table_like()?;
-        table.get(&origin(url))?.as_str()
+        self.of_server(TOKENS, url)?.as_str()
     }
 
     /// All logins as origin and token, the newest last.
@@ -56,32 +78,21 @@ impl Config {
             .collect()
     }
 
-    /// Stores a login, which nobody renews.
+    /// Stores a login, which is not renewed.
     pub fn set_token(&mut self, url: &str, token: &str) {
         self.remove_token(url);
-        let tokens = self
-            .document
-            .entry(TOKENS)
-            .or_insert_with(|| Item::Table(Table::new()));
-        if let Some(table) = tokens.as_table_like_mut() {
-            table.insert(&origin(url), toml_edit::value(token));
-        }
+        self.set_for_server(TOKENS, url, token);
         self.set_string(OLD_TOKEN, Some(token));
     }
 
     /// How the token for the server at this URL is renewed, if it can be.
     pub fn renewal(&self, url: &str) -> Option<Renewal> {
-        let table = self.document.get(RENEWALS)?.as_table_like()?;
-        read_renewal(table.get(&origin(url))?)
+        read_renewal(self.of_server(RENEWALS, url)?)
     }
 
     /// Says how the token that was set is renewed.
     pub fn set_renewal(&mut self, url: &str, renewal: &Renewal) {
-        let item = self.document.entry(RENEWALS);
-        let renewals = item.or_insert_with(|| Item::Table(Table::new()));
-        if let Some(table) = renewals.as_table_like_mut() {
-            table.insert(&origin(url), toml_edit::value(write_renewal(renewal)));
-        }
+        self.set_for_server(RENEWALS, url, write_renewal(renewal));
     }
 
     /// Puts a renewed token into the place of the one that was there.
@@ -101,36 +112,20 @@ impl Config {
         self.set_renewal(url, renewal);
     }
 
-    /// The token stays, and nobody renews it.
+    /// The token stays, and is not renewed any more.
     pub fn remove_renewal(&mut self, url: &str) {
-        let renewals = self.document.get_mut(RENEWALS);
-        let Some(table) = renewals.and_then(Item::as_table_like_mut) else {
-            return;
-        };
-        table.remove(&origin(url));
-        if table.is_empty() {
-            self.document.remove(RENEWALS);
-        }
+        self.remove_for_server(RENEWALS, url);
     }
 
     pub fn remove_token(&mut self, url: &str) {
         self.remove_renewal(url);
-        let Some(table) = self
-            .document
-            .get_mut(TOKENS)
-            .and_then(Item::as_table_like_mut)
-        else {
-            return;
-        };
-        table.remove(&origin(url));
-        if table.is_empty() {
-            self.document.remove(TOKENS);
+        if self.remove_for_server(TOKENS, url) {
+            let newest = self.logins().pop().map(|(_, token)| token);
+            self.set_string(OLD_TOKEN, newest.as_deref());
         }
-        let newest = self.logins().pop().map(|(_, token)| token);
-        self.set_string(OLD_TOKEN, newest.as_deref());
     }
 
-    /// Which server a token is for, if nobody says: the one whose site issued it, or the default server.
+    /// Which server a token is for, if the user does not say: the one whose site issued it, or the default server.
     pub fn server_of_token(&self, token: &str) -> Option<String> {
         let issuer = issuer_of(token).unwrap_or_default();
         let site = Url::parse(&issuer).ok();
@@ -138,18 +133,21 @@ impl Config {
         if host == ACCOUNT_SITE || host.ends_with(".spacetimedb.com") {
             return Some(ACCOUNT_SERVER.to_owned());
         }
-        let mut servers = self.servers().into_iter().map(|server| server.url());
-        if let Some(server) = servers.find(|url| site.is_some() && origin(url) == origin(&issuer)) {
-            return Some(origin(&server));
+        let servers = self.servers();
+        let mut servers = servers.iter().map(|server| origin(&server.url()));
+        if let Some(server) = site
+            .as_ref()
+            .and_then(|_| servers.clone().find(|url| *url == origin(&issuer)))
+        {
+            return Some(server);
         }
         let default = self.server_url(None).ok().map(|url| origin(&url));
         if default.as_deref() != Some(ACCOUNT_SERVER) || site.is_some() {
             return default;
         }
         // That server's tokens name their site; one that does not comes from a server of the user's own.
-        let mut servers = self.servers().into_iter().map(|server| server.url());
         let own = servers.find(|url| is_loopback(url));
-        Some(origin(&own.unwrap_or_else(|| ACCOUNT_SERVER.to_owned())))
+        Some(own.unwrap_or_else(|| ACCOUNT_SERVER.to_owned()))
     }
 
     /// Binds the one token that another program has left to its server; true if there was one.
@@ -169,21 +167,15 @@ impl Config {
 
     /// The session at the account web site, with the URL of that site.
     pub fn web_session(&self) -> Option<(&str, &str)> {
-        let token = self.string("web_session_token")?;
-        Some((
-            token,
-            self.string("web_session_host").unwrap_or(ACCOUNT_HOST),
-        ))
+        let host = self.string("web_session_host").unwrap_or(ACCOUNT_HOST);
+        Some((self.string("web_session_token")?, host))
     }
 
     pub fn set_web_session(&mut self, session: Option<(&str, &str)>) {
         self.set_string("web_session_token", session.map(|(token, _)| token));
-        self.set_string(
-            "web_session_host",
-            session
-                .map(|(_, host)| host)
-                .filter(|host| *host != ACCOUNT_HOST),
-        );
+        let host = session.map(|(_, host)| host);
+        let host = host.filter(|host| *host != ACCOUNT_HOST);
+        self.set_string("web_session_host", host);
     }
 }
 
@@ -205,11 +197,7 @@ fn write_renewal(renewal: &Renewal) -> InlineTable {
         ("scope", &renewal.scope),
         ("refresh_token", &renewal.refresh_token),
     ];
-    let mut table = InlineTable::new();
-    for (key, text) in entries {
-        table.insert(key, text.as_str().into());
-    }
-    table
+    entries.into_iter().collect()
 }
 
 #[cfg(test)]
@@ -288,7 +276,7 @@ mod tests {
         config.set_token("http://a", "5");
         assert_eq!(config.renewal("http://a"), None);
         config.renew_token("http://c", "6", &renewal("r4"));
-        assert_eq!(config.renewal("http://c"), None, "nobody has logged in");
+        assert_eq!(config.renewal("http://c"), None, "there is no login");
         config.remove_token("http://b");
         config.remove_token("http://a");
         assert_eq!(config.document.to_string(), "");

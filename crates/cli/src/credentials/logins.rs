@@ -10,11 +10,11 @@ use crate::http::Client;
 use crate::oidc::{self, Renewal};
 use crate::output::{remark, Stream};
 
-/// For a provider that is told of a logout.
+/// For a provider, or the account web site, that is told of a logout.
 const REVOKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Stores a login in the place of the one that was there. The old one goes when the new one is there, and not before: a
-/// server that cannot be reached must not cost an identity that nobody can issue again.
+/// server that cannot be reached must not cost an identity that no server can issue again.
 pub async fn replace(
     config: &mut Config,
     url: &str,
@@ -72,7 +72,7 @@ pub async fn end_renewal(
     let Some(old) = old else {
         return Ok(());
     };
-    // Before anything that takes time: whoever gives up then has heard of it.
+    // Before anything that takes time: a user who gives up then has heard of it.
     remark!(
         "warning: the login for {} that is there is not renewed any more, also if this one is given up",
         origin(url)
@@ -137,13 +137,9 @@ pub async fn end_web_session(config: &mut Config, auth_host: &str) -> Result<()>
         return Ok(());
     };
     if origin(host) == origin(auth_host) {
-        let client = Client::new(
-            auth_host.trim_end_matches('/').to_owned(),
-            Some(session.to_owned()),
-        )?;
-        let request = client
-            .post("/auth/cli/logout")
-            .timeout(Duration::from_secs(5));
+        let base = auth_host.trim_end_matches('/').to_owned();
+        let client = Client::new(base, Some(session.to_owned()))?;
+        let request = client.post("/auth/cli/logout").timeout(REVOKE_TIMEOUT);
         if let Err(error) = client.send(request).await {
             remark!("warning: could not end the web session: {error}");
         }

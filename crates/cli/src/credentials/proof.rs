@@ -27,7 +27,7 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 const ANSWER_BYTES_MAX: usize = 16 << 10;
 
 /// The login for the server of this client, if there is one. A login that is found under another address is from now on kept for this
-/// one too, unless there is one: that is another server's, which may have moved as well, and nobody could issue it again.
+/// one too, unless there is one: that is another server's, which may have moved as well, and no server could issue it again.
 ///
 /// # Errors
 /// As [`look`]; or a login that has ended cannot be renewed.
@@ -106,13 +106,11 @@ fn others(config: &Config, here: &str) -> Vec<(String, String)> {
 }
 
 fn another_server(here: &str) -> Error {
-    Error::coded(
+    coded!(
         "LC0886",
-        format!(
-            "the server at {here} is not the one that your login for this address is from: it has another key. The login was not sent. \
-             If the server that you mean has moved, name its address with --server. If this is the right one, with new keys or begun \
-             anew, `spacetime logout --server {here}` forgets the login, and the next command gets a new one."
-        ),
+        "the server at {here} is not the one that your login for this address is from: it has another key. The login was not \
+         sent. If the server that you mean has moved, name its address with --server. If this is the right one, with new keys \
+         or begun anew, `spacetime logout --server {here}` forgets the login, and the next command gets a new one.",
     )
 }
 
@@ -154,12 +152,10 @@ async fn ask(client: &Client, here: &str) -> Result<Option<ProvenKey>> {
     };
     match claim.verify(&answer.public_key, &answer.signature) {
         Some(key) => Ok(Some(key)),
-        None => Err(Error::coded(
+        None => Err(coded!(
             "LC0887",
-            format!(
-                "the server at {here} was asked to prove its key, and its proof does not hold. No login was sent. Something between here \
-                 and there may answer in its place; `spacetime server ping {here}` says whether it is there at all."
-            ),
+            "the server at {here} was asked to prove its key, and its proof does not hold. No login was sent. Something between \
+             here and there may answer in its place; `spacetime server ping {here}` says whether it is there at all.",
         )),
     }
 }

@@ -69,12 +69,10 @@ fn not_renewed(url: &str, renewal: &Renewal, why: &Error) -> Error {
     };
     let (issuer, client_id) = (&renewal.issuer, &renewal.client_id);
     let server = origin(url);
-    Error::coded(
+    coded!(
         "LC0876",
-        format!(
-            "the login for {server} could not be renewed: {why}. Log in again: \
-             spacetime login --auth-host {issuer} --client-id {client_id}{scope} --server {server}"
-        ),
+        "the login for {server} could not be renewed: {why}. Log in again: spacetime login --auth-host {issuer} --client-id \
+         {client_id}{scope} --server {server}",
     )
 }
 

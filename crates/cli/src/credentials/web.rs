@@ -33,7 +33,7 @@ pub async fn web_login(
         }
         begun => begun?,
     };
-    let request = text_of(&begun, &["data", "token"])?;
+    let request = text_of(&begun, ["data", "token"])?;
     let address = format!("{host}/login/cli?token={}", http::encode(&request));
     remark!("Log in on this page: {address}");
     if open_browser {
@@ -45,7 +45,7 @@ pub async fn web_login(
         let path = format!("/api/auth/cli/status?token={}", http::encode(&request));
         let status = answer(&client, client.get(&path)).await?;
         if status["data"]["approved"] == Value::Bool(true) {
-            break text_of(&status, &["data", "sessionToken"])?;
+            break text_of(&status, ["data", "sessionToken"])?;
         }
     };
     let session_client = Client::new(host.to_owned(), Some(session.clone()))?;
@@ -54,14 +54,10 @@ pub async fn web_login(
         session_client.post("/api/spacetimedb-token"),
     )
     .await?;
-    let token = text_of(&issued, &["data", "token"])?;
-    let url = match server {
-        Some(url) => url.to_owned(),
-        None => match config.server_of_token(&token) {
-            Some(url) => url,
-            None => config.server_url(None)?,
-        },
-    };
+    let token = text_of(&issued, ["data", "token"])?;
+    let url = server.map(str::to_owned);
+    let url = url.or_else(|| config.server_of_token(&token));
+    let url = url.map_or_else(|| config.server_url(None), Ok)?;
     end_web_session(config, host).await?;
     let session = Some((&*session, host));
     config.update(|now| now.set_web_session(session)).await?;
@@ -83,22 +79,15 @@ async fn answer(client: &Client, request: reqwest::RequestBuilder) -> Result<Val
         Ok(value)
     } else {
         let why = value["error"].as_str().unwrap_or("no reason given");
-        Err(Error::coded(
+        Err(coded!(
             "LC0614",
-            format!("the login was refused: {why}. Try `spacetime login` again."),
+            "the login was refused: {why}. Try `spacetime login` again."
         ))
     }
 }
 
-fn text_of(value: &Value, path: &[&str]) -> Result<String> {
-    let found = path
-        .iter()
-        .try_fold(value, |value, key| value.get(key))
-        .and_then(Value::as_str);
-    found.map(str::to_owned).ok_or_else(|| {
-        Error::coded(
-            "LC0616",
-            format!("the web site's answer has no `{}`", path.join(".")),
-        )
-    })
+fn text_of(value: &Value, path: [&str; 2]) -> Result<String> {
+    let [outer, inner] = path;
+    let found = value[outer][inner].as_str().map(str::to_owned);
+    found.ok_or_else(|| coded!("LC0616", "the web site's answer has no `{outer}.{inner}`"))
 }

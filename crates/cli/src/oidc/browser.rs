@@ -13,8 +13,7 @@ use sha2::Digest as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::options::Options;
-use super::provider::{printable, refused, Answer, Provider};
+use super::provider::{printable, refused, Options, Provider};
 use crate::error::{Error, Result};
 use crate::output::remark;
 use crate::page;
@@ -29,7 +28,10 @@ const CONNECTIONS_MAX: usize = 16;
 const CALLBACK: &str = "/callback";
 
 /// What the provider has answered, and the nonce that its ID token must have.
-pub(super) async fn login(provider: &Provider, options: &Options<'_>) -> Result<(Value, String)> {
+pub(super) async fn login(
+    provider: &Provider,
+    options: &Options<'_>,
+) -> Result<(Value, Option<String>)> {
     let port = options.callback_port.unwrap_or(0);
     let listening = TcpListener::bind(("127.0.0.1", port)).await;
     let listener = listening.map_err(|error| {
@@ -38,7 +40,7 @@ pub(super) async fn login(provider: &Provider, options: &Options<'_>) -> Result<
     })?;
     let here = listener
         .local_addr()
-        .map_err(|error| Error::caused("LC0873", "the listener has no address", error))?;
+        .map_err(caused!("LC0873", "the listener has no address"))?;
     let redirect = format!("http://{here}{CALLBACK}");
     let (state, nonce, verifier) = (secret(), secret(), secret());
     let challenge = URL_SAFE_NO_PAD.encode(sha2::Sha256::digest(&verifier));
@@ -53,11 +55,8 @@ pub(super) async fn login(provider: &Provider, options: &Options<'_>) -> Result<
         .append_pair("nonce", &nonce)
         .append_pair("code_challenge", &challenge)
         .append_pair("code_challenge_method", "S256");
-    if options
-        .scope
-        .split(' ')
-        .any(|word| word == "offline_access")
-    {
+    let mut words = options.scope.split(' ');
+    if words.any(|word| word == "offline_access") {
         // Without it, providers do not listen to that word (OpenID Connect Core 1.0 §11).
         address.query_pairs_mut().append_pair("prompt", "consent");
     }
@@ -78,10 +77,8 @@ pub(super) async fn login(provider: &Provider, options: &Options<'_>) -> Result<
         ("client_id", options.client_id),
         ("code_verifier", &verifier),
     ];
-    match provider.post("token_endpoint", &pairs).await? {
-        Answer::Ok(answer) => Ok((answer, nonce)),
-        Answer::Refused(error, description) => Err(refused(format!("{error}: {description}"))),
-    }
+    let answer = provider.post("token_endpoint", &pairs).await?;
+    Ok((answer.accepted()?, Some(nonce)))
 }
 
 /// Waits for the browser. Whatever else asks on this port is sent away.
@@ -149,8 +146,7 @@ fn returned(target: &str, state: &str, issuer: &str) -> Option<Result<String>> {
     let url = Url::parse(&format!("http://127.0.0.1/?{query}")).ok()?;
     let parameter = |name: &str| {
         let mut pairs = url.query_pairs();
-        let found = pairs.find(|(known, _)| known == name);
-        found.map(|(_, value)| value.into_owned())
+        pairs.find_map(|(known, value)| (known == name).then(|| value.into_owned()))
     };
     if parameter("state").as_deref() != Some(state) {
         return None;

@@ -4,8 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::options::Options;
-use super::provider::{printable, refused, unusable, Answer, Provider};
+use super::provider::{printable, refused, unusable, Answer, Options, Provider};
 use crate::error::Result;
 use crate::output::remark;
 
@@ -25,16 +24,11 @@ pub(super) async fn login(provider: &Provider, options: &Options<'_>) -> Result<
         return Err(unusable(&provider.issuer, why));
     }
     let pairs = [("client_id", options.client_id), ("scope", options.scope)];
-    let begun = match provider.post(endpoint, &pairs).await? {
-        Answer::Ok(begun) => begun,
-        Answer::Refused(error, description) => {
-            return Err(refused(format!("{error}: {description}")))
-        }
-    };
+    let begun = provider.post(endpoint, &pairs).await?.accepted()?;
     let text = |name: &str| begun[name].as_str().filter(|text| !text.is_empty());
-    let device_code = text("device_code").ok_or_else(|| refused("it gave no `device_code`"))?;
-    let user_code = text("user_code").ok_or_else(|| refused("it gave no `user_code`"))?;
-    let page = text("verification_uri").ok_or_else(|| refused("it gave no `verification_uri`"))?;
+    let needed = |name: &str| text(name).ok_or_else(|| refused(format!("it gave no `{name}`")));
+    let (device_code, user_code) = (needed("device_code")?, needed("user_code")?);
+    let page = needed("verification_uri")?;
     let page = provider
         .checked(page)
         .map_err(|why| refused(format!("its page: {why}")))?;
@@ -67,13 +61,10 @@ async fn wait(
         interval = interval.clamp(1, INTERVAL_SECONDS_MAX);
         tokio::time::sleep(Duration::from_secs(interval)).await;
         match provider.post("token_endpoint", &pairs).await? {
-            Answer::Ok(answer) => return Ok(answer),
             Answer::Refused(error, _) if error == "authorization_pending" => {}
             Answer::Refused(error, _) if error == "slow_down" => interval += SLOW_DOWN_SECONDS,
-            Answer::Refused(error, description) => {
-                return Err(refused(format!("{error}: {description}")))
-            }
+            answer => return answer.accepted(),
         }
     }
-    Err(refused("nobody entered the code in time"))
+    Err(refused("the code was not entered in time"))
 }

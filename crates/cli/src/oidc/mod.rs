@@ -6,14 +6,13 @@
 
 mod browser;
 mod device;
-mod options;
 mod provider;
-
-pub use options::Options;
 
 use crate::claims::identity_of;
 use crate::error::Result;
-use provider::{refused, Answer, Provider};
+use provider::{refused, Provider};
+
+pub use provider::Options;
 
 /// What a provider has given.
 #[derive(Clone, Debug)]
@@ -40,7 +39,7 @@ impl std::fmt::Debug for Renewal {
     }
 }
 
-/// Logs in with the provider at `options.issuer`. `before` runs when the provider was found and before anybody is asked for anything;
+/// Logs in with the provider at `options.issuer`. `before` runs when the provider was found and before the user is asked for anything;
 /// it gets the name of the issuer.
 ///
 /// # Errors
@@ -53,10 +52,7 @@ pub async fn login(
     before(&provider.issuer).await?;
     let (answer, nonce) = match options.device {
         true => (device::login(&provider, &options).await?, None),
-        false => {
-            let (answer, nonce) = browser::login(&provider, &options).await?;
-            (answer, Some(nonce))
-        }
+        false => browser::login(&provider, &options).await?,
     };
     let token = provider.id_token(&answer)?;
     provider.check_token(&token, options.client_id, nonce.as_deref())?;
@@ -80,10 +76,10 @@ pub struct Renewed {
 }
 
 /// Gets the next token of a login (RFC 6749 §6, OpenID Connect Core 1.0 §12). The refresh token may be a new one then, and the old
-/// one of no use any more: whoever calls this stores it before anything else happens.
+/// one of no use any more: the caller stores it before anything else happens.
 ///
 /// # Errors
-/// The provider cannot be asked, has refused, or has answered with somebody else's tokens.
+/// The provider cannot be asked, has refused, or has answered with another user's tokens.
 pub async fn renew(renewal: &Renewal, token: &str) -> Result<Renewed> {
     let provider = Provider::discover(&renewal.issuer).await?;
     let pairs = [
@@ -91,16 +87,11 @@ pub async fn renew(renewal: &Renewal, token: &str) -> Result<Renewed> {
         ("refresh_token", &renewal.refresh_token),
         ("client_id", &renewal.client_id),
     ];
-    let answer = match provider.post("token_endpoint", &pairs).await? {
-        Answer::Ok(answer) => answer,
-        Answer::Refused(error, description) => {
-            return Err(refused(format!("{error}: {description}")))
-        }
-    };
+    let answer = provider.post("token_endpoint", &pairs).await?.accepted()?;
     let new = provider.id_token(&answer);
     if let Some(identity) = new.as_ref().ok().and_then(|new| identity_of(new).ok()) {
         if identity != identity_of(token)? {
-            return Err(refused("its ID token is somebody else's"));
+            return Err(refused("its ID token is another user's"));
         }
     }
     let refresh_token = provider.refresh_token(&answer)?;

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use base64::Engine as _;
 use futures_util::StreamExt as _;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::redirect::Policy;
@@ -11,7 +9,7 @@ use reqwest::{RequestBuilder, StatusCode, Url};
 use serde_json::Value;
 
 use crate::address::is_loopback;
-use crate::claims::now_seconds;
+use crate::claims::{claims_of, now_seconds};
 use crate::error::{Error, Result};
 use crate::http::encode;
 
@@ -22,6 +20,21 @@ const ANSWER_BYTES_MAX: usize = 256 * 1024;
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
 /// How far the clocks may differ.
 const LEEWAY_SECONDS: i64 = 60;
+
+/// Where to log in, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// The issuer's address.
+    pub issuer: &'a str,
+    /// The name under which the provider knows this program.
+    pub client_id: &'a str,
+    pub scope: &'a str,
+    /// Where the browser comes back to; any port if there is none.
+    pub callback_port: Option<u16>,
+    /// The user has no browser here.
+    pub device: bool,
+    pub open_browser: bool,
+}
 
 pub(super) struct Provider {
     /// As it calls itself, which its tokens must do too.
@@ -35,6 +48,15 @@ pub(super) enum Answer {
     Ok(Value),
     /// The `error` of OAuth 2.0, with its description.
     Refused(String, String),
+}
+
+impl Answer {
+    pub fn accepted(self) -> Result<Value> {
+        match self {
+            Self::Ok(answer) => Ok(answer),
+            Self::Refused(error, description) => Err(refused(format!("{error}: {description}"))),
+        }
+    }
 }
 
 impl Provider {
@@ -52,7 +74,7 @@ impl Provider {
         }
         let http = http
             .build()
-            .map_err(|e| Error::caused("LC0602", "cannot set up an HTTP client", e))?;
+            .map_err(caused!("LC0602", "cannot set up an HTTP client"))?;
         let request = http.get(format!("{base}/.well-known/openid-configuration"));
         let (status, text) = ask(request).await?;
         if status != StatusCode::OK {
@@ -150,13 +172,10 @@ impl Provider {
         Ok(Some(token.to_owned()))
     }
 
-    /// What an ID token must say to somebody who has it from the provider itself (OpenID Connect Core 1.0 §3.1.3.7). Its
+    /// What an ID token must say to a program that has it from the provider itself (OpenID Connect Core 1.0 §3.1.3.7). Its
     /// signature is the server's business.
     pub fn check_token(&self, token: &str, client_id: &str, nonce: Option<&str>) -> Result<()> {
-        let claims = token.split('.').nth(1);
-        let claims = claims.and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
-        let claims: Option<Value> = claims.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let claims = claims.ok_or_else(|| refused("its ID token cannot be read"))?;
+        let claims = claims_of(token).map_err(|_| refused("its ID token cannot be read"))?;
         if claims["iss"].as_str() != Some(&self.issuer) {
             return Err(refused("its ID token is another issuer's"));
         }
@@ -214,14 +233,11 @@ async fn ask(request: RequestBuilder) -> Result<(StatusCode, String)> {
 }
 
 pub(super) fn refused(why: impl std::fmt::Display) -> Error {
-    Error::coded("LC0872", format!("the provider did not log you in: {why}"))
+    coded!("LC0872", "the provider did not log you in: {why}")
 }
 
 pub(super) fn unusable(issuer: &str, why: impl std::fmt::Display) -> Error {
-    Error::coded(
-        "LC0871",
-        format!("{issuer} cannot be used to log in: {why}"),
-    )
+    coded!("LC0871", "{issuer} cannot be used to log in: {why}")
 }
 
 /// The form of a request: names and values.
@@ -243,6 +259,8 @@ pub(super) fn printable(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use base64::Engine as _;
     use serde_json::json;
 
     fn provider() -> Provider {

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::parse_json5;
-use crate::error::{Error, Result};
+use crate::error::{FileResult as _, Result};
 use crate::paths::text_if_there;
 
 /// Sets a top-level key of a file, which is made if it does not exist. Comments survive: in a file that has some, the key is
@@ -13,15 +13,13 @@ use crate::paths::text_if_there;
 pub fn set(path: &Path, key: &str, value: Value) -> Result<()> {
     let old = text_if_there(path)?.unwrap_or_default();
     let new = with_key(&old, key, value.clone()).ok_or_else(|| {
-        Error::coded(
+        coded!(
             "LC0607",
-            format!(
-                "{}: cannot be changed here. Write this into it yourself: \"{key}\": {value}",
-                path.display()
-            ),
+            "{}: cannot be changed here. Write this into it yourself: \"{key}\": {value}",
+            path.display()
         )
     })?;
-    std::fs::write(path, new).map_err(|e| Error::file("write", path, e))
+    std::fs::write(path, new).or_cannot("write", path)
 }
 
 /// The text with the key; `None` if it can only be had by losing something.

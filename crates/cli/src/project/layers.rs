@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::place::{self, Step};
 use crate::error::{Error, Result};
 
-/// More than anybody writes by hand; a parser should not see what somebody has made to break it.
+/// More than is written by hand; a parser should not see what was made to break it.
 const FILE_BYTES_MAX: usize = 1 << 20;
 const DEPTH_MAX: usize = 64;
 
@@ -23,7 +23,7 @@ pub(super) struct Layer {
 impl Layer {
     /// Parses one file; keys with `-` and `_` are the same, at every level that holds targets.
     pub fn parse(path: &Path, text: String) -> Result<Self> {
-        let bad = |why: String| Error::coded("LC0607", format!("{} {why}", path.display()));
+        let bad = |why: String| coded!("LC0607", "{} {why}", path.display());
         let value = parse_json5(path, &text)?;
         let Value::Object(settings) = value else {
             return Err(bad("must hold an object: { … }".into()));
@@ -42,9 +42,9 @@ impl Layer {
     }
 }
 
-/// Parses a file of somebody's project, which may come from a stranger: the parser calls itself for each bracket.
+/// Parses a file of a project, which may come from a stranger: the parser calls itself for each bracket.
 pub fn parse_json5(path: &Path, text: &str) -> Result<Value> {
-    let bad = |why: String| Error::coded("LC0607", format!("{} {why}", path.display()));
+    let bad = |why: String| coded!("LC0607", "{} {why}", path.display());
     if text.len() > FILE_BYTES_MAX {
         return Err(bad(format!("is larger than {FILE_BYTES_MAX} bytes")));
     }

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::ValueEnum;
 use lightcone_host::{ConsoleRecord, ConsoleSink, HostLimits, InstanceOptions, ModuleEngine};
 use lightcone_schema::RawModuleDef;
 use lightcone_types::{Decode, Identity};
 
-use crate::error::{Error, Result};
+use crate::build::HostType;
+use crate::error::{Error, FileResult as _, Result};
 use crate::output::{remark, result};
 
 #[derive(Debug, clap::Args)]
@@ -19,12 +19,6 @@ pub struct Args {
     /// What kind of file it is; told by its extension otherwise
     #[arg(long, value_enum)]
     host_type: Option<HostType>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum HostType {
-    Wasm,
-    Js,
 }
 
 pub fn run(args: &Args) -> Result<()> {
@@ -39,7 +33,7 @@ pub fn run(args: &Args) -> Result<()> {
             args.module.display()
         )));
     };
-    let program = std::fs::read(&args.module).map_err(|e| Error::file("read", &args.module, e))?;
+    let program = std::fs::read(&args.module).or_cannot("read", &args.module)?;
     result!("{}", describe(&program, host_type)?);
     Ok(())
 }
@@ -59,23 +53,16 @@ fn describe(program: &[u8], host_type: HostType) -> Result<String> {
     let engine: Arc<dyn ModuleEngine> = match host_type {
         HostType::Wasm => Arc::new(super::start::wasm_engine(None, stack_bytes_max)?),
         HostType::Js => super::start::js_engine(stack_bytes_max, None)?.ok_or_else(|| {
-            Error::coded(
-                "LC0632",
-                "This build has no JavaScript engine. Build it with `--features quickjs` or `--features v8`."
-                    .to_owned(),
-            )
+            coded!("LC0632", "This build has no JavaScript engine. Build it with `--features quickjs` or `--features v8`.")
         })?,
     };
     let options = InstanceOptions::new(Identity::ZERO, Arc::new(Stderr), HostLimits::default());
     let module = engine
         .load(program, &options)
-        .map_err(|e| Error::caused("LC0632", "the module cannot be loaded", e))?;
-    let definition = RawModuleDef::from_slice(module.describe()).map_err(|e| {
-        Error::caused(
-            "LC0632",
-            "the module's description of itself cannot be read",
-            e,
-        )
-    })?;
+        .map_err(caused!("LC0632", "the module cannot be loaded"))?;
+    let definition = RawModuleDef::from_slice(module.describe()).map_err(caused!(
+        "LC0632",
+        "the module's description of itself cannot be read",
+    ))?;
     Ok(definition.to_json_string())
 }

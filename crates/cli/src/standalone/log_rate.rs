@@ -105,7 +105,7 @@ fn take_left_out(kinds: &Mutex<HashMap<Kind, Bucket>>) -> Vec<(&'static str, u64
 impl<S: Subscriber> Layer<S> for LogRate {
     fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
         let metadata = event.metadata();
-        // Whoever asks for these wants all of them.
+        // A user who asks for these wants all of them.
         if *metadata.level() > Level::INFO {
             return true;
         }

@@ -15,7 +15,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::EnvFilter;
 
 use super::log_rate::LogRate;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::output::remark;
 
 /// Longer lines are cut.
@@ -39,13 +39,11 @@ pub(super) fn install(data_dir: &Path, config: &Config) -> Result<()> {
         return Ok(());
     }
     let directory = data_dir.join("logs");
-    std::fs::create_dir_all(&directory).map_err(|e| {
-        Error::caused(
-            "LC0619",
-            format!("cannot write logs to {}", directory.display()),
-            e,
-        )
-    })?;
+    std::fs::create_dir_all(&directory).map_err(caused!(
+        "LC0619",
+        "cannot write logs to {}",
+        directory.display()
+    ))?;
     let limits = &config.limits;
     let disk = DiskReserve::new(data_dir.to_owned(), limits.disk_reserve_bytes);
     let files = LogFiles::new(
@@ -132,13 +130,10 @@ fn filter(config: &Config) -> Result<EnvFilter> {
         );
     }
     directives.extend(config.logs.directives.iter().cloned());
-    EnvFilter::try_new(directives.join(",")).map_err(|e| {
-        Error::caused(
-            "LC0631",
-            "config.toml: logs.level or logs.directives cannot be understood",
-            e,
-        )
-    })
+    EnvFilter::try_new(directives.join(",")).map_err(caused!(
+        "LC0631",
+        "config.toml: logs.level or logs.directives cannot be understood"
+    ))
 }
 
 #[cfg(test)]

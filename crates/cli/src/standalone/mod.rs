@@ -13,8 +13,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::error::Result;
-use crate::output::remark_text;
+use crate::cli::{exit_code, with_version};
 
 /// The name of the server program, and the word by which `spacetime` becomes it.
 pub const PROGRAM: &str = "spacetimedb-standalone";
@@ -46,27 +45,13 @@ enum Command {
 
 /// Parses the arguments, of which the first is the program's name, runs the command, and reports how it went.
 pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
-    // The parser wants texts that live as long as the program; this one is made once.
-    let long_version: &'static str = Box::leak(crate::long_version().into_boxed_str());
-    let command = Cli::command()
-        .version(env!("CARGO_PKG_VERSION"))
-        .long_version(long_version);
-    let cli = match Cli::from_arg_matches(&command.get_matches_from(args)) {
-        Ok(cli) => cli,
-        Err(error) => error.exit(),
-    };
-    let result: Result<()> = match cli.command {
+    let matches = with_version(Cli::command()).get_matches_from(args);
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    exit_code(match cli.command {
         Command::Start(args) => start::run(args),
         Command::ExtractSchema(args) => extract_schema::run(&args),
         Command::Repair(args) => repair::run(&args),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            remark_text!("{}", error.report());
-            ExitCode::from(error.exit_code())
-        }
-    }
+    })
 }
 
 #[cfg(test)]

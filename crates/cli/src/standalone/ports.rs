@@ -1,4 +1,4 @@
-//! Is somebody listening already (07 §11.1)?
+//! Does another program listen already (07 §11.1)?
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
@@ -8,14 +8,9 @@ use crate::error::{Error, Result};
 /// A wanted address as the user wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Address {
-    pub host: Host,
+    /// None is `localhost`.
+    pub ip: Option<IpAddr>,
     pub port: u16,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Host {
-    Ip(IpAddr),
-    Localhost,
 }
 
 impl FromStr for Address {
@@ -23,70 +18,54 @@ impl FromStr for Address {
 
     fn from_str(text: &str) -> Result<Self> {
         let bad = |why: &str| {
-            Error::coded(
+            coded!(
                 "LC0622",
-                format!(
-                    "`{text}` is not an address to listen on: {why}. It looks like 127.0.0.1:3000."
-                ),
+                "`{text}` is not an address to listen on: {why}. It looks like 127.0.0.1:3000."
             )
         };
         if let Ok(address) = text.parse::<SocketAddr>() {
-            return Ok(Self {
-                host: Host::Ip(address.ip()),
-                port: address.port(),
-            });
+            let (ip, port) = (Some(address.ip()), address.port());
+            return Ok(Self { ip, port });
         }
-        let (host, port) = text
-            .rsplit_once(':')
-            .ok_or_else(|| bad("the port is missing"))?;
-        let port = port
-            .parse()
-            .map_err(|_| bad("the port must be a number from 0 to 65535"))?;
-        if host == "localhost" {
-            return Ok(Self {
-                host: Host::Localhost,
-                port,
-            });
+        let parts = text.rsplit_once(':');
+        let (host, port) = parts.ok_or_else(|| bad("the port is missing"))?;
+        let port = port.parse();
+        let port = port.map_err(|_| bad("the port must be a number from 0 to 65535"))?;
+        match host {
+            "localhost" => Ok(Self { ip: None, port }),
+            _ => Err(bad("the host must be an IP address or `localhost`")),
         }
-        Err(bad("the host must be an IP address or `localhost`"))
     }
 }
 
 impl Address {
-    pub fn resolve(&self) -> Result<SocketAddr> {
-        let ip = match self.host {
-            Host::Ip(ip) => ip,
-            Host::Localhost => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        };
-        Ok(SocketAddr::new(ip, self.port))
+    pub fn resolve(&self) -> SocketAddr {
+        let ip = self.ip.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        SocketAddr::new(ip, self.port)
     }
 
     /// Port 0 lets the system choose a free one.
     pub fn is_taken(&self, listeners: &[SocketAddr]) -> bool {
-        self.port != 0
-            && listeners
-                .iter()
-                .any(|l| l.port() == self.port && self.conflicts_with(l.ip()))
+        let is_other =
+            |other: &SocketAddr| other.port() == self.port && conflict(self.ip, other.ip());
+        self.port != 0 && listeners.iter().any(is_other)
     }
+}
 
-    fn conflicts_with(&self, listening: IpAddr) -> bool {
-        use IpAddr::{V4, V6};
-        match self.host {
-            Host::Localhost => listening.is_loopback() || listening.is_unspecified(),
-            Host::Ip(wanted) => match (wanted, listening) {
-                _ if wanted == listening => true,
-                (V4(a), V4(b)) => a.is_unspecified() || b.is_unspecified(),
-                (V6(a), V6(b)) => a.is_unspecified() || b.is_unspecified(),
-                (V4(a), V6(b)) => {
-                    b.is_unspecified()
-                        || (a.is_loopback() && b.is_loopback())
-                        || b == a.to_ipv6_mapped()
-                }
-                (V6(a), V4(b)) => {
-                    a.is_unspecified() || (a == Ipv6Addr::LOCALHOST && b.is_loopback())
-                }
-            },
+fn conflict(wanted: Option<IpAddr>, listening: IpAddr) -> bool {
+    use IpAddr::{V4, V6};
+    let Some(wanted) = wanted else {
+        return listening.is_loopback() || listening.is_unspecified();
+    };
+    match (wanted, listening) {
+        _ if wanted == listening => true,
+        (V4(a), V4(b)) => a.is_unspecified() || b.is_unspecified(),
+        (V6(a), V6(b)) => a.is_unspecified() || b.is_unspecified(),
+        (V4(a), V6(b)) => {
+            let both = a.is_loopback() && b.is_loopback();
+            both || b.is_unspecified() || b == a.to_ipv6_mapped()
         }
+        (V6(a), V4(b)) => a.is_unspecified() || (a == Ipv6Addr::LOCALHOST && b.is_loopback()),
     }
 }
 
@@ -101,16 +80,12 @@ pub(super) fn listeners() -> Vec<SocketAddr> {
 /// Reads the tables of `proc(5)`: after a header, one socket per line, its local address second and its state fourth.
 fn parse(table: &str) -> Vec<SocketAddr> {
     const LISTEN: &str = "0A";
-    table
-        .lines()
-        .skip(1)
-        .filter_map(|line| {
-            let mut words = line.split_whitespace();
-            let local = words.nth(1)?;
-            let state = words.nth(1)?;
-            (state == LISTEN).then(|| parse_address(local)).flatten()
-        })
-        .collect()
+    let sockets = table.lines().skip(1).filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let (local, state) = (words.nth(1)?, words.nth(1)?);
+        parse_address(local).filter(|_| state == LISTEN)
+    });
+    sockets.collect()
 }
 
 /// `0100007F:0BB8`: 32-bit words of the address in the machine's byte order, then the port.

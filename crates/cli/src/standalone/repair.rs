@@ -34,11 +34,11 @@ pub fn run(args: &Args) -> Result<()> {
         None => lightcone_log::owner_of(&directory)
             .map_err(|error| Error::plain(error.to_string()))?
             .ok_or_else(|| {
-                Error::plain(format!(
-                    "{} holds no log segment whose header can be read. Is it the directory of a log (<data directory>/replicas/<number>/log)? \
-                     If it is, name the database with --database <identity>.",
-                    directory.display()
-                ))
+                plain!(
+                    "{} holds no log segment whose header can be read. Is it the directory of a log (<data \
+                     directory>/replicas/<number>/log)? If it is, name the database with --database <identity>.",
+                    directory.display(),
+                )
             })?,
     };
     remark!(

@@ -4,8 +4,8 @@ use lightcone_server::config::Scheduling;
 #[cfg(target_os = "linux")]
 use preempt_rt::sched::{get_scheduler, set_scheduler, Pid, Scheduler, SchedulerParams};
 
-/// Sets the policy of the calling thread, which the threads that it starts inherit. A policy that whoever started the
-/// program chose stays.
+/// Sets the policy of the calling thread, which the threads that it starts inherit. Another policy, which
+/// the program was started with, stays.
 ///
 /// A request wakes up to five threads one after the other. With the usual policy each takes the processor from the one that
 /// woke it; with that of batches it begins when the other has done all there is to do, and finds more than one request

@@ -14,7 +14,7 @@ use lightcone_server::{Engines, PublishEnvironment, Server, ServerOptions};
 use super::logging;
 use super::ports::{self, Address};
 use super::scheduling;
-use crate::error::{Error, Result};
+use crate::error::{Error, FileResult as _, Result};
 use crate::output::result;
 use crate::prompt;
 
@@ -61,8 +61,7 @@ pub struct Args {
 
 pub fn run(args: Args) -> Result<()> {
     let listen_addr = choose_address(&args)?;
-    let data_dir =
-        std::path::absolute(&args.data_dir).map_err(|e| Error::file("find", &args.data_dir, e))?;
+    let data_dir = std::path::absolute(&args.data_dir).or_cannot("find", &args.data_dir)?;
     lightcone_server::keep_new_files_private();
     lightcone_server::create_private_directory(&data_dir).map_err(starting)?;
     let config = Config::load_or_create(&data_dir.join("config.toml")).map_err(starting)?;
@@ -115,10 +114,10 @@ pub fn run(args: Args) -> Result<()> {
         .worker_threads(BACKGROUND_THREADS)
         .thread_name("background")
         .build()
-        .map_err(|e| Error::caused("LC0620", "cannot start the asynchronous runtime", e))?;
+        .map_err(caused!("LC0620", "cannot start the asynchronous runtime"))?;
     let result: Result<()> = runtime.block_on(async {
         let handle = Server::bind(options).await.map_err(starting)?;
-        stop_signal().await;
+        crate::signals::stop(false).await;
         tracing::info!("stopping");
         handle.shutdown().await;
         Ok(())
@@ -141,8 +140,7 @@ pub(super) fn wasm_engine(
         code_cache,
         stack_bytes_max,
     };
-    WasmEngine::new(options)
-        .map_err(|e| Error::caused("LC0620", "cannot set up the WebAssembly engine", e))
+    WasmEngine::new(options).map_err(caused!("LC0620", "cannot set up the WebAssembly engine"))
 }
 
 /// The engine that this build runs JavaScript modules with, if it has one.
@@ -157,7 +155,7 @@ pub(super) fn js_engine(
     };
     lightcone_host_js::engine(options)
         .map(Some)
-        .map_err(|e| Error::caused("LC0620", "cannot set up the JavaScript engine", e))
+        .map_err(caused!("LC0620", "cannot set up the JavaScript engine"))
 }
 
 #[cfg(not(any(feature = "v8", feature = "quickjs")))]
@@ -173,55 +171,28 @@ fn choose_address(args: &Args) -> Result<SocketAddr> {
     let wanted: Address = args.listen_addr.parse()?;
     let listeners = ports::listeners();
     if !wanted.is_taken(&listeners) {
-        return wanted.resolve();
+        return Ok(wanted.resolve());
     }
+    let port = wanted.port;
     let taken = || {
-        Error::coded(
-            "LC0621",
-            format!(
-                "Port {} is already in use. Stop the program that uses it, or choose another one with --listen-addr HOST:PORT.",
-                wanted.port
-            ),
-        )
+        coded!("LC0621", "Port {port} is already in use. Stop the program that uses it, or choose another one with --listen-addr HOST:PORT.")
     };
     if args.non_interactive {
         return Err(taken());
     }
-    let free = (1..=100)
-        .filter_map(|offset| wanted.port.checked_add(offset))
-        .map(|port| Address {
-            port,
-            ..wanted.clone()
-        })
-        .find(|address| !address.is_taken(&listeners))
-        .ok_or_else(taken)?;
+    let ports = (1..=100).filter_map(|offset| port.checked_add(offset));
+    let mut others = ports.map(|port| Address {
+        port,
+        ..wanted.clone()
+    });
+    let free = others.find(|address| !address.is_taken(&listeners));
+    let free = free.ok_or_else(taken)?;
     let question = format!(
-        "Port {} is already in use. Would you like to use port {} instead?",
-        wanted.port, free.port
+        "Port {port} is already in use. Would you like to use port {} instead?",
+        free.port
     );
-    if prompt::confirm(&question, false) {
-        free.resolve()
-    } else {
-        Err(taken())
+    match prompt::confirm(&question, false) {
+        true => Ok(free.resolve()),
+        false => Err(taken()),
     }
-}
-
-/// Ctrl-C, or a polite kill.
-async fn stop_signal() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{signal, SignalKind};
-        let terminate = async {
-            match signal(SignalKind::terminate()) {
-                Ok(mut signals) => signals.recv().await,
-                Err(_) => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = terminate => {}
-        }
-    }
-    #[cfg(not(unix))]
-    let _ = tokio::signal::ctrl_c().await;
 }

@@ -262,7 +262,7 @@ pub fn identity(subject: &str) -> String {
     lightcone_types::Identity::from_claims("localhost", subject).to_hex()
 }
 
-/// A token that says who one is; nobody checks its signature here.
+/// A token that says who the user is; its signature is not checked here.
 pub fn token(subject: &str) -> String {
     token_of("localhost", subject)
 }
@@ -280,7 +280,7 @@ pub fn token_of(issuer: &str, subject: &str) -> String {
 }
 
 pub const DATABASE: &str = "c200aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
-/// Another one, of somebody else.
+/// Another one, of another user.
 pub const SHARED: &str = "c200bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
 /// The path of a module that `make modules` has built.

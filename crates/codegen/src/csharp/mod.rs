@@ -26,10 +26,8 @@ pub(crate) fn generate(
     }
     let mut files = Vec::new();
     let mut add = |path: String, body: Text| {
-        files.push(GeneratedFile {
-            text: file(&path, namespace, options, body),
-            path,
-        });
+        let text = file(&path, namespace, options, body);
+        files.push(GeneratedFile::new(path, text));
     };
     for (name, reference) in &level.types.sorted {
         let body = types::file(level, name, *reference)?;

@@ -158,40 +158,35 @@ pub(super) fn fields<'a>(
 /// A class of the fields that travel, with more members behind them.
 pub(super) fn product_class(class: &str, bases: &str, fields: &[Field], more: &str) -> String {
     let each = |line: &dyn Fn(&Field) -> String| joined(fields.iter().map(line));
-    let parameters: Vec<String> = fields
-        .iter()
-        .map(|f| format!("{UNIT}{} {}", f.ty, f.name))
-        .collect();
+    let parameters = fields.iter().map(|f| format!("{UNIT}{} {}", f.ty, f.name));
+    let parameters = parameters.collect::<Vec<_>>().join(",\n");
     let full_constructor = match fields {
         [] => String::new(),
         _ => format!(
             "\npublic {class}(\n{}\n)\n{{\n{}}}\n\n",
-            parameters.join(",\n"),
+            parameters,
             each(&|f| format!("{UNIT}this.{0} = {0};", f.name))
         ),
     };
-    let with_value = fields
-        .iter()
-        .filter_map(|f| Some((f, f.first_value.as_ref()?)));
+    let with_value = fields.iter();
+    let with_value = with_value.filter_map(|f| Some((&f.name, f.first_value.as_ref()?)));
+    let first_values = joined(with_value.map(|(name, value)| format!("this.{name} = {value};")));
+    let declared = each(&|Field {
+                              name,
+                              wire_name,
+                              ty,
+                              ..
+                          }| {
+        format!("[DataMember(Name = \"{wire_name}\")]\npublic {ty} {name};")
+    });
     filled(
         include_str!("class.cs.txt"),
         &[
             ("class", class),
             ("bases", bases),
-            (
-                "fields",
-                &each(&|f| {
-                    format!(
-                        "[DataMember(Name = \"{}\")]\npublic {} {};",
-                        f.wire_name, f.ty, f.name
-                    )
-                }),
-            ),
+            ("fields", &declared),
             ("full constructor", &full_constructor),
-            (
-                "first values",
-                &joined(with_value.map(|(f, value)| format!("this.{} = {value};", f.name))),
-            ),
+            ("first values", &first_values),
             ("more", more),
         ],
     )

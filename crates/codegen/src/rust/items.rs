@@ -52,11 +52,7 @@ pub(super) fn table(level: &Level, table: &Table, writes_columns: bool) -> Resul
 
     let mut text = start();
     import_types(&mut text, &mentioned);
-    let kind = if table.is_event {
-        "EventTable"
-    } else {
-        "Table"
-    };
+    let kind = ["Table", "EventTable"][usize::from(table.is_event)];
     let method = snake(&table.accessor)?;
     let constraints = joined(constraints);
     let values: [(&str, &str); 8] = [
@@ -96,15 +92,13 @@ fn callbacks(pascal: &str, row: &str, event: &str, capital: &str) -> String {
         "update" => format!("&{row}, &{row}"),
         _ => format!("&{row}"),
     };
-    filled(
-        include_str!("callbacks.rs.txt"),
-        &[
-            ("pascal", pascal),
-            ("event", event),
-            ("Event", capital),
-            ("rows", &rows),
-        ],
-    )
+    let values = [
+        ("pascal", pascal),
+        ("event", event),
+        ("Event", capital),
+        ("rows", &rows),
+    ];
+    filled(include_str!("callbacks.rs.txt"), &values)
 }
 
 /// Unique columns with their types.
@@ -208,6 +202,11 @@ fn function(level: &Level, function: &Function, template: &str) -> Result<String
     let place = format!("the result of `{}`", function.name);
     let returned = rust_type(&level.types, &function.return_type, &place)?;
     let pascal = style::pascal(&function.accessor)?;
+    let each = |text: fn(&str, &str) -> String| parameters.each(text);
+    let fields = joined(each(|name, ty| format!("pub {name}: {ty},")));
+    let moved = joined(each(|name, _| format!("{name}: args.{name},")));
+    let declared = each(|name, ty| format!("{name}: {ty}, ")).concat();
+    let names = each(|name, _| format!("{name}, ")).concat();
     let mut text = start();
     import_types(&mut text, &mentioned);
     text.template(
@@ -219,24 +218,10 @@ fn function(level: &Level, function: &Function, template: &str) -> Result<String
             ("method", &snake(&function.accessor)?),
             ("then", &format!("{}_then", to_snake(&function.accessor))),
             ("returned", &returned),
-            (
-                "fields",
-                &joined(parameters.each(|name, ty| format!("pub {name}: {ty},"))),
-            ),
-            (
-                "moved",
-                &joined(parameters.each(|name, _| format!("{name}: args.{name},"))),
-            ),
-            (
-                "declared",
-                &parameters
-                    .each(|name, ty| format!("{name}: {ty}, "))
-                    .concat(),
-            ),
-            (
-                "names",
-                &parameters.each(|name, _| format!("{name}, ")).concat(),
-            ),
+            ("fields", &fields),
+            ("moved", &moved),
+            ("declared", &declared),
+            ("names", &names),
         ],
     );
     Ok(text.finish())

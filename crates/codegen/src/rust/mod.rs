@@ -15,38 +15,25 @@ use crate::module::{file_stem, Level};
 
 pub(crate) fn generate(level: &Level, options: &Options) -> Result<Vec<GeneratedFile>> {
     let mut files = Vec::new();
-    let mut add = |stem: &str, text: String| {
-        files.push(GeneratedFile {
-            path: format!("{stem}.rs"),
-            text,
-        });
-    };
+    let mut add = |stem: &str, text| files.push(GeneratedFile::new(format!("{stem}.rs"), text));
     for (name, reference) in &level.types.sorted {
-        add(
-            &file_stem(name, "type"),
-            types::file(level, name, *reference)?,
-        );
+        let text = types::file(level, name, *reference)?;
+        add(&file_stem(name, "type"), text);
     }
     // Columns belong to the row type in the query builder: its first table writes them.
     let mut described: BTreeSet<TypeRef> = BTreeSet::new();
     for table in &level.tables {
         let is_first = described.insert(table.row_type);
-        add(
-            &file_stem(&table.accessor, "table"),
-            items::table(level, table, is_first)?,
-        );
+        let text = items::table(level, table, is_first)?;
+        add(&file_stem(&table.accessor, "table"), text);
     }
     for reducer in &level.reducers {
-        add(
-            &file_stem(&reducer.accessor, "reducer"),
-            items::reducer(level, reducer)?,
-        );
+        let text = items::reducer(level, reducer)?;
+        add(&file_stem(&reducer.accessor, "reducer"), text);
     }
     for procedure in &level.procedures {
-        add(
-            &file_stem(&procedure.accessor, "procedure"),
-            items::procedure(level, procedure)?,
-        );
+        let text = items::procedure(level, procedure)?;
+        add(&file_stem(&procedure.accessor, "procedure"), text);
     }
     add("mod", root::file(level, options)?);
     Ok(files)

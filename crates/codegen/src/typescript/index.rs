@@ -6,7 +6,7 @@ use lightcone_schema::case::to_camel;
 
 use super::style::{import, item_name, item_path, property, quoted, start, Context};
 use crate::error::{Error, Result};
-use crate::module::{Level, Module, Table};
+use crate::module::{Function, Level, Module, Table};
 use crate::text::{filled, joined, Text};
 
 pub(super) fn index(context: &Context<'_>, module: &Module) -> Result<String> {
@@ -15,11 +15,8 @@ pub(super) fn index(context: &Context<'_>, module: &Module) -> Result<String> {
     let has_tables = module.tables().next().is_some();
     let aliases = aliases(module);
 
-    let mut uses = vec![
-        "DbConnectionBuilder",
-        "DbConnectionImpl",
-        "SubscriptionBuilderImpl",
-    ];
+    let mut uses = vec!["DbConnectionBuilder", "DbConnectionImpl"];
+    uses.push("SubscriptionBuilderImpl");
     uses.extend(["convertToAccessorMap", "makeQueryBuilder"]);
     uses.extend(has_procedures.then_some("procedureSchema"));
     uses.push("procedures");
@@ -68,17 +65,14 @@ fn import_items(text: &mut Text, module: &Module) {
 }
 
 fn item(level: &Level, accessor: &str, suffix: &str, kind: &str) -> (String, String) {
-    (
-        item_name(level, accessor, suffix),
-        item_path(level, accessor, kind),
-    )
+    let name = item_name(level, accessor, suffix);
+    (name, item_path(level, accessor, kind))
 }
 
 /// The key of a table: its camel name; with the namespaces before it for those of submodules.
 fn table_key(level: &Level, table: &Table) -> String {
-    let mut key: Vec<String> = level.path.clone();
-    key.push(to_camel(&table.accessor));
-    key.join(".")
+    let path = level.path.iter().map(|namespace| format!("{namespace}."));
+    path.chain([to_camel(&table.accessor)]).collect()
 }
 
 fn schemas(text: &mut Text, context: &Context<'_>, module: &Module) {
@@ -133,11 +127,7 @@ fn table_options(table: &Table) -> String {
         let (name, columns) = (quoted(&constraint.name), columns(&constraint.columns));
         format!("{{ name: {name}, constraint: \"unique\", columns: {columns} }},")
     });
-    let event = if table.is_event {
-        "  event: true,\n"
-    } else {
-        ""
-    };
+    let event = ["", "  event: true,\n"][usize::from(table.is_event)];
     format!("  name: {},\n", quoted(&table.name))
         + &list("indexes", indexes.collect())
         + &list("constraints", constraints.collect())
@@ -175,16 +165,15 @@ fn tables(text: &mut Text, aliases: &[(String, String)]) {
 }
 
 fn accessors(text: &mut Text, module: &Module) -> Result<()> {
-    let reducers = module
-        .reducers()
-        .map(|(_, function)| accessor_key(&function.name));
+    let keys = |functions: Vec<(&Level, &Function)>| -> Vec<String> {
+        let names = functions.into_iter().map(|(_, function)| &function.name);
+        names.map(|name| accessor_key(name)).collect()
+    };
+    let (reducers, procedures) = (module.reducers(), module.procedures());
     let all = "reducersSchema.reducersType.reducers";
-    accessor_map(text, "reducers", all, &reducers.collect::<Vec<_>>())?;
-    let procedures = module
-        .procedures()
-        .map(|(_, function)| accessor_key(&function.name));
+    accessor_map(text, "reducers", all, &keys(reducers.collect()))?;
     let all = "proceduresSchema.procedures";
-    accessor_map(text, "procedures", all, &procedures.collect::<Vec<_>>())
+    accessor_map(text, "procedures", all, &keys(procedures.collect()))
 }
 
 /// The key of a function in `convertToAccessorMap`: its database name, where a separator and the letter behind it become a capital
@@ -243,22 +232,15 @@ impl Namespace {
             Some((name, rest)) => (name, Some(rest)),
             None => (path, None),
         };
-        let is_taken = match rest {
-            Some(_) => self.functions.contains_key(name),
-            None => self.functions.contains_key(name) || self.namespaces.contains_key(name),
-        };
-        if is_taken {
+        let is_function = self.functions.contains_key(name);
+        if is_function || (rest.is_none() && self.namespaces.contains_key(name)) {
             return Err(Error::SameName(name.to_owned()));
         }
-        match rest {
-            Some(rest) => {
-                let below = self.namespaces.entry(name.to_owned()).or_default();
-                below.insert(rest, key)?;
-            }
-            None => {
-                self.functions.insert(name.to_owned(), key.to_owned());
-            }
+        if let Some(rest) = rest {
+            let below = self.namespaces.entry(name.to_owned()).or_default();
+            return below.insert(rest, key);
         }
+        self.functions.insert(name.to_owned(), key.to_owned());
         Ok(())
     }
 

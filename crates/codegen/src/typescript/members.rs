@@ -55,19 +55,18 @@ impl Member {
         })
     }
 
-    pub fn write(&self, text: &mut Text) {
-        let key = property(&self.key);
-        let annotation = if self.recursive {
-            ": __TypeBuilder<any, __AlgebraicTypeType>"
-        } else {
-            ""
+    pub fn write(text: &mut Text, member: &Member) {
+        let (key, builder) = (property(&member.key), &member.builder);
+        let annotation = match member.recursive {
+            true => ": __TypeBuilder<any, __AlgebraicTypeType>",
+            false => "",
         };
-        if self.mentions {
+        if member.mentions {
             text.block(format!("get {key}(){annotation} {{"), "},", |text| {
-                text.line(format!("return {};", self.builder));
+                text.line(format!("return {builder};"));
             });
         } else {
-            text.line(format!("{key}: {},", self.builder));
+            text.line(format!("{key}: {builder},"));
         }
     }
 }

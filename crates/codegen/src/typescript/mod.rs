@@ -26,40 +26,30 @@ pub(crate) fn generate(
     for level in &module.levels {
         let directory = level.directory();
         let mut add = |name: &str, text: String| {
-            files.push(GeneratedFile {
-                path: format!("{directory}{name}.ts"),
-                text,
-            });
+            let path = format!("{directory}{name}.ts");
+            files.push(GeneratedFile::new(path, text));
         };
         add("types", types::types(&context, level)?);
         for table in &level.tables {
-            add(
-                &file_stem(&table.accessor, "table"),
-                table_file(&context, level, table)?,
-            );
+            let text = table_file(&context, level, table)?;
+            add(&file_stem(&table.accessor, "table"), text);
         }
         for reducer in &level.reducers {
-            add(
-                &file_stem(&reducer.accessor, "reducer"),
-                reducer_file(&context, level, reducer)?,
-            );
+            let text = reducer_file(&context, level, reducer)?;
+            add(&file_stem(&reducer.accessor, "reducer"), text);
         }
         for procedure in &level.procedures {
-            add(
-                &file_stem(&procedure.accessor, "procedure"),
-                procedure_file(&context, level, procedure)?,
-            );
+            let text = procedure_file(&context, level, procedure)?;
+            add(&file_stem(&procedure.accessor, "procedure"), text);
         }
     }
-    let mut add = |path: &str, text: String| {
-        files.push(GeneratedFile {
-            path: path.to_owned(),
-            text,
-        });
-    };
-    add("types/reducers.ts", types::reducers(&context, module));
-    add("types/procedures.ts", types::procedures(&context, module));
-    add("index.ts", index::index(&context, module)?);
+    for (path, text) in [
+        ("types/reducers.ts", types::reducers(&context, module)),
+        ("types/procedures.ts", types::procedures(&context, module)),
+        ("index.ts", index::index(&context, module)?),
+    ] {
+        files.push(GeneratedFile::new(path.to_owned(), text));
+    }
     Ok(files)
 }
 
@@ -87,9 +77,8 @@ fn table_file(context: &Context<'_>, level: &Level, table: &Table) -> Result<Str
             member.builder.push_str(".primaryKey()");
         }
         if column.name != member.key {
-            member
-                .builder
-                .push_str(&format!(".name({})", quoted(&column.name)));
+            let name = quoted(&column.name);
+            member.builder.push_str(&format!(".name({name})"));
         }
         members.push(member);
     }
@@ -98,7 +87,9 @@ fn table_file(context: &Context<'_>, level: &Level, table: &Table) -> Result<Str
     import_types(&mut text, &mentioned);
     text.blank()
         .block("export default __t.row({", "});", |text| {
-            members.iter().for_each(|member| member.write(text));
+            members
+                .iter()
+                .for_each(|member| Member::write(text, member));
         });
     Ok(text.finish())
 }
@@ -125,13 +116,7 @@ fn reducer_file(context: &Context<'_>, level: &Level, reducer: &Function) -> Res
     import(&mut text, context, uses);
     import_types(&mut text, &mentioned);
     text.blank();
-    if members.is_empty() {
-        text.line("export default {};");
-    } else {
-        text.block("export default {", "};", |text| {
-            members.iter().for_each(|member| member.write(text));
-        });
-    }
+    text.object("export default {", "};", &members, Member::write);
     Ok(text.finish())
 }
 
@@ -147,13 +132,7 @@ fn procedure_file(context: &Context<'_>, level: &Level, procedure: &Function) ->
     import(&mut text, context, if uses_builders { &["t"] } else { &[] });
     import_types(&mut text, &mentioned);
     text.blank();
-    if members.is_empty() {
-        text.line("export const params = {};");
-    } else {
-        text.block("export const params = {", "};", |text| {
-            members.iter().for_each(|member| member.write(text));
-        });
-    }
+    text.object("export const params = {", "};", &members, Member::write);
     text.line(format!("export const returnType = {returned};"));
     Ok(text.finish())
 }

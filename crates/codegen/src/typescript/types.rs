@@ -15,10 +15,8 @@ pub(super) fn types(context: &Context<'_>, level: &Level) -> Result<String> {
     let mut definitions = Vec::new();
     for (name, reference) in &types.sorted {
         // In older modules the arguments of a reducer are a type that nothing refers to.
-        let is_arguments = level
-            .reducers
-            .iter()
-            .any(|r| to_pascal(&r.accessor) == *name);
+        let mut names = level.reducers.iter().map(|r| to_pascal(&r.accessor));
+        let is_arguments = names.any(|reducer| reducer == *name);
         if is_arguments && !types.is_needed(name, level) {
             continue;
         }
@@ -30,23 +28,13 @@ pub(super) fn types(context: &Context<'_>, level: &Level) -> Result<String> {
         definitions.push((name, open, members));
     }
 
-    let any_recursive = definitions
-        .iter()
-        .flat_map(|(_, _, members)| members)
-        .any(|m| m.recursive);
+    let mut members = definitions.iter().flat_map(|(_, _, members)| members);
+    let any_recursive = members.any(|member| member.recursive);
     let mut uses = Vec::new();
-    if any_recursive {
-        uses.push("type TypeBuilder");
-    }
-    if !definitions.is_empty() {
-        uses.push("t");
-    }
-    if any_recursive {
-        uses.push("type AlgebraicTypeType");
-    }
-    if !definitions.is_empty() {
-        uses.push("type Infer");
-    }
+    uses.extend(any_recursive.then_some("type TypeBuilder"));
+    uses.extend((!definitions.is_empty()).then_some("t"));
+    uses.extend(any_recursive.then_some("type AlgebraicTypeType"));
+    uses.extend((!definitions.is_empty()).then_some("type Infer"));
     let mut text = start();
     import(&mut text, context, &uses);
     if definitions.is_empty() {
@@ -55,17 +43,8 @@ pub(super) fn types(context: &Context<'_>, level: &Level) -> Result<String> {
     }
     for (name, open, members) in definitions {
         text.blank();
-        if members.is_empty() {
-            text.line(format!(
-                "export const {name} = __t.{open}(\"{name}\", {{}});"
-            ));
-        } else {
-            text.block(
-                format!("export const {name} = __t.{open}(\"{name}\", {{"),
-                "});",
-                |text| members.iter().for_each(|member| member.write(text)),
-            );
-        }
+        let object = format!("export const {name} = __t.{open}(\"{name}\", {{");
+        text.object(&object, "});", &members, Member::write);
         text.line(format!("export type {name} = __Infer<typeof {name}>;"));
     }
     Ok(text.finish())
@@ -125,15 +104,8 @@ fn functions(
     body: impl FnOnce(&mut Text, &[(String, String)]),
 ) -> String {
     let mut text = start();
-    import(
-        &mut text,
-        context,
-        if functions.is_empty() {
-            &[]
-        } else {
-            &["type Infer"]
-        },
-    );
+    let infer = (!functions.is_empty()).then_some("type Infer");
+    import(&mut text, context, infer.as_slice());
     text.blank();
     if functions.is_empty() {
         text.line("export {};");
@@ -144,11 +116,8 @@ fn functions(
     for (level, function) in functions {
         let import = item_name(level, &function.accessor, &kind_name);
         let path = item_path(level, &function.accessor, kind);
-        if kind == "procedure" {
-            text.line(format!("import * as {import} from \"../{path}\";"));
-        } else {
-            text.line(format!("import {import} from \"../{path}\";"));
-        }
+        let all = if kind == "procedure" { "* as " } else { "" };
+        text.line(format!("import {all}{import} from \"../{path}\";"));
         names.push((item_name(level, &function.accessor, ""), import));
     }
     text.blank();

@@ -4,9 +4,7 @@ use std::io::Read;
 
 use super::{Call, Dialect, Outcome, Received};
 use crate::incoming::Progress;
-use crate::websocket::{
-    append_binary, append_close, append_pong, Event, FrameReader, Masks, WebSocketState,
-};
+use crate::websocket::WebSocket;
 use crate::Error;
 
 /// `id u32 | from u32 | to u32 | amount i64`, little-endian.
@@ -18,24 +16,19 @@ const ANSWER_BYTES: usize = 5;
 #[derive(Debug)]
 pub struct Batched {
     amount: i64,
-    frames: FrameReader,
-    masks: Masks,
+    websocket: WebSocket,
 }
 
 impl Batched {
-    pub fn new((frames, masks): WebSocketState, amount: i64) -> Self {
-        Self {
-            amount,
-            frames,
-            masks,
-        }
+    pub fn new(websocket: WebSocket, amount: i64) -> Self {
+        Self { amount, websocket }
     }
 }
 
 impl Dialect for Batched {
     fn append(&mut self, out: &mut Vec<u8>, calls: &[Call]) {
         let payload_bytes = calls.len() * REQUEST_BYTES;
-        append_binary(out, &mut self.masks, payload_bytes, |out| {
+        self.websocket.append(out, payload_bytes, |out| {
             for call in calls {
                 append_record(out, call, self.amount);
             }
@@ -49,19 +42,12 @@ impl Dialect for Batched {
         out: &mut Vec<u8>,
         on_received: &mut dyn FnMut(Received) -> Result<(), Error>,
     ) -> Result<Progress, Error> {
-        let masks = &mut self.masks;
-        self.frames.read(stream, buffer, |event| {
-            match event {
-                Event::Message(payload) => on_answers(payload, on_received)?,
-                Event::Ping(payload) => append_pong(out, masks, payload),
-                Event::Close(how) => return Err(Error::Closed(how)),
-            }
-            Ok(())
-        })
+        let on_message = |payload: &[u8]| on_answers(payload, on_received);
+        self.websocket.read(stream, buffer, out, on_message)
     }
 
     fn append_close(&mut self, out: &mut Vec<u8>) {
-        append_close(out, &mut self.masks);
+        self.websocket.append_close(out);
     }
 }
 

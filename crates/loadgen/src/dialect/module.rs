@@ -9,9 +9,7 @@ use lightcone_wire::{
 
 use super::{Call, Dialect, Outcome, Received};
 use crate::incoming::Progress;
-use crate::websocket::{
-    append_binary, append_close, append_pong, Event, FrameReader, Masks, WebSocketState,
-};
+use crate::websocket::WebSocket;
 use crate::Error;
 
 /// Longest payload of calls, as the TypeScript client sends them.
@@ -57,21 +55,15 @@ impl CallTemplate {
 pub struct Module {
     template: CallTemplate,
     protocol: Protocol,
-    frames: FrameReader,
-    masks: Masks,
+    websocket: WebSocket,
 }
 
 impl Module {
-    pub fn new(
-        (frames, masks): WebSocketState,
-        template: CallTemplate,
-        protocol: Protocol,
-    ) -> Self {
+    pub fn new(websocket: WebSocket, template: CallTemplate, protocol: Protocol) -> Self {
         Self {
             template,
             protocol,
-            frames,
-            masks,
+            websocket,
         }
     }
 }
@@ -85,10 +77,9 @@ impl Dialect for Module {
             Protocol::V3 => (PAYLOAD_BYTES_MAX / call_bytes).max(1),
         };
         for frame in calls.chunks(per_frame) {
-            append_binary(out, &mut self.masks, frame.len() * call_bytes, |out| {
-                for call in frame {
-                    self.template.append(out, call);
-                }
+            let template = &self.template;
+            self.websocket.append(out, frame.len() * call_bytes, |out| {
+                frame.iter().for_each(|call| template.append(out, call));
             });
         }
     }
@@ -100,19 +91,12 @@ impl Dialect for Module {
         out: &mut Vec<u8>,
         on_received: &mut dyn FnMut(Received) -> Result<(), Error>,
     ) -> Result<Progress, Error> {
-        let masks = &mut self.masks;
-        self.frames.read(stream, buffer, |event| {
-            match event {
-                Event::Message(payload) => on_message(payload, on_received)?,
-                Event::Ping(payload) => append_pong(out, masks, payload),
-                Event::Close(how) => return Err(Error::Closed(how)),
-            }
-            Ok(())
-        })
+        let on_message = |payload: &[u8]| on_message(payload, on_received);
+        self.websocket.read(stream, buffer, out, on_message)
     }
 
     fn append_close(&mut self, out: &mut Vec<u8>) {
-        append_close(out, &mut self.masks);
+        self.websocket.append_close(out);
     }
 }
 

@@ -150,6 +150,12 @@ impl Postgres {
         }
     }
 
+    /// Appends what was written.
+    fn hand_over(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.output);
+        self.output.clear();
+    }
+
     fn begin(&mut self) {
         self.step = Step::Begin;
         query(&mut self.output, "BEGIN");
@@ -268,11 +274,12 @@ fn function_outcome(answer: Answer) -> Result<Outcome, Error> {
         [row] => value_of_row(row, 0),
         _ => None,
     };
-    match value.map(|bytes| {
+    let number = |bytes: &[u8]| {
         bytes
             .iter()
             .fold(0, |sum, &byte| sum << 8 | u64::from(byte))
-    }) {
+    };
+    match value.map(number) {
         Some(0) => Ok(Outcome::Applied),
         Some(1 | 2) => Ok(Outcome::Noop),
         other => Err(Error::Protocol(format!(
@@ -308,20 +315,15 @@ impl Dialect for Postgres {
         self.calls.extend(calls);
         match self.transfer {
             PostgresTransfer::Function => {
-                for call in calls {
-                    let values = [
-                        Value::Bigint(self.amount),
-                        Value::Int(call.from),
-                        Value::Int(call.to),
-                    ];
+                for &Call { from, to, .. } in calls {
+                    let values = [Value::Bigint(self.amount), Value::Int(from), Value::Int(to)];
                     execute(&mut self.output, "transfer", &values);
                 }
             }
             PostgresTransfer::Statements if was_idle && !calls.is_empty() => self.begin(),
             PostgresTransfer::Statements => {}
         }
-        out.extend_from_slice(&self.output);
-        self.output.clear();
+        self.hand_over(out);
     }
 
     fn read(
@@ -347,8 +349,7 @@ impl Dialect for Postgres {
                 on_received(Received::Answer(request_id, outcome))?;
             }
         }
-        out.extend_from_slice(&self.output);
-        self.output.clear();
+        self.hand_over(out);
         Ok(match read == buffer.len() {
             true => Progress::More,
             false => Progress::Drained,
@@ -357,8 +358,7 @@ impl Dialect for Postgres {
 
     fn append_close(&mut self, out: &mut Vec<u8>) {
         frontend::terminate(&mut self.output);
-        out.extend_from_slice(&self.output);
-        self.output.clear();
+        self.hand_over(out);
     }
 }
 

@@ -62,16 +62,17 @@ pub struct Layout {
 
 impl Layout {
     /// Of a string or an array, whose bytes are elsewhere.
-    const PLACE: Layout = Layout {
-        size_bytes: 4,
-        align_bytes: 2,
-    };
+    const PLACE: Layout = Layout::new(4, 2);
+
+    const fn new(size_bytes: u64, align_bytes: u64) -> Layout {
+        Layout {
+            size_bytes,
+            align_bytes,
+        }
+    }
 
     const fn scalar(bytes: u64) -> Layout {
-        Layout {
-            size_bytes: bytes,
-            align_bytes: bytes,
-        }
+        Layout::new(bytes, bytes)
     }
 
     pub fn of(ty: &AlgebraicType) -> Layout {
@@ -91,10 +92,7 @@ impl Layout {
     }
 
     fn of_product(fields: impl Iterator<Item = Layout>) -> Layout {
-        let mut whole = Layout {
-            size_bytes: 0,
-            align_bytes: 1,
-        };
+        let mut whole = Layout::new(0, 1);
         for field in fields {
             let start = whole.size_bytes.next_multiple_of(field.align_bytes);
             whole.size_bytes = start + field.size_bytes;
@@ -108,11 +106,8 @@ impl Layout {
         let (size, align) = payloads.fold((0, 1), |(size, align), payload| {
             (payload.size_bytes.max(size), payload.align_bytes.max(align))
         });
-        Layout {
-            // The tag is as large as the alignment.
-            size_bytes: align + size.next_multiple_of(align),
-            align_bytes: align,
-        }
+        // The tag is as large as the alignment.
+        Layout::new(align + size.next_multiple_of(align), align)
     }
 }
 
@@ -127,11 +122,10 @@ fn compare(old: &AlgebraicType, new: &AlgebraicType) -> Result<(Layout, Layout),
             Ok((Layout::PLACE, Layout::PLACE))
         }
         (old, new) if old == new => Ok((Layout::of(old), Layout::of(new))),
-        (old, new) => Err(Mismatch::Type {
-            old: clipped(old),
-            new: clipped(new),
+        (old, new) => {
+            let (old, new) = (clipped(old), clipped(new));
+            Err(Mismatch::Type { old, new }.here())
         }
-        .here()),
     }
 }
 
@@ -141,11 +135,8 @@ fn compare_sums(
 ) -> Result<(Layout, Layout), Incompatible> {
     let (before, after) = (old.parts().count(), new.parts().count());
     if after < before {
-        return Err(Mismatch::FewerVariants {
-            old: before,
-            new: after,
-        }
-        .here());
+        let (old, new) = (before, after);
+        return Err(Mismatch::FewerVariants { old, new }.here());
     }
     let layouts = compare_parts(old, new, "variant", |position, old, new| {
         Mismatch::VariantName { position, old, new }
@@ -155,18 +146,12 @@ fn compare_sums(
     let old = Layout::of_sum(layouts.iter().map(|(old, _)| *old));
     let new = Layout::of_sum(layouts.iter().map(|(_, new)| *new).chain(added));
     if old.align_bytes != new.align_bytes {
-        return Err(Mismatch::Alignment {
-            old: old.align_bytes,
-            new: new.align_bytes,
-        }
-        .here());
+        let (old, new) = (old.align_bytes, new.align_bytes);
+        return Err(Mismatch::Alignment { old, new }.here());
     }
     if old.size_bytes != new.size_bytes {
-        return Err(Mismatch::Size {
-            old: old.size_bytes,
-            new: new.size_bytes,
-        }
-        .here());
+        let (old, new) = (old.size_bytes, new.size_bytes);
+        return Err(Mismatch::Size { old, new }.here());
     }
     Ok((old, new))
 }
@@ -177,11 +162,8 @@ fn compare_products(
 ) -> Result<(Layout, Layout), Incompatible> {
     let (before, after) = (old.parts().count(), new.parts().count());
     if before != after {
-        return Err(Mismatch::FieldCount {
-            old: before,
-            new: after,
-        }
-        .here());
+        let (old, new) = (before, after);
+        return Err(Mismatch::FieldCount { old, new }.here());
     }
     let layouts = compare_parts(old, new, "field", |position, old, new| {
         Mismatch::FieldName { position, old, new }

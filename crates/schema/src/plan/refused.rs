@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::compatible::Incompatible;
+use crate::error::write_errors;
 
 /// More reasons are dropped; a definition may have thousands of tables.
 const REASONS_MAX: usize = 256;
@@ -28,14 +29,7 @@ impl Refused {
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "Errors occurred:")?;
-        for reason in &self.reasons {
-            writeln!(f, "{reason}\n")?;
-        }
-        if self.not_shown > 0 {
-            writeln!(f, "... and {} more\n", self.not_shown)?;
-        }
-        Ok(())
+        write_errors(f, &self.reasons, self.not_shown)
     }
 }
 

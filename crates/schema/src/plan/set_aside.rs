@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use lightcone_types::AlgebraicType;
+
 use super::bounded::clipped;
 use super::compatible::upgradable;
 use super::planner::Planner;
@@ -124,11 +126,9 @@ fn pairs<'a>(
     old: &'a ModuleDef,
     migration: &'a MigrationDef,
 ) -> impl Iterator<Item = (&'a TableDef, &'a TableDef)> {
-    let by_source: BTreeMap<&str, &TableDef> = old
-        .tables
-        .iter()
-        .map(|table| (table.source_name.as_str(), table))
-        .collect();
+    let by_source = old.tables.iter();
+    let by_source = by_source.map(|table| (table.source_name.as_str(), table));
+    let by_source: BTreeMap<&str, &TableDef> = by_source.collect();
     let declared = migration.old_tables.iter();
     declared.filter_map(move |declared| {
         let name = old_name(&declared.source_name)?;
@@ -140,27 +140,22 @@ fn pairs<'a>(
 
 /// Whether a table of the running program, which has no migration function then, has a name of those that this one's reads.
 fn is_called_old(table: &TableDef) -> bool {
-    [&table.name, &table.source_name]
-        .into_iter()
-        .any(|name| old_name(name).is_some())
+    let mut names = [&table.name, &table.source_name].into_iter();
+    names.any(|name| old_name(name).is_some())
 }
 
 /// Whether the running program has the same declaration: what it was for is done, and its function is not to do it again.
 fn is_used_up(old: &ModuleDef, declared: &TableDef) -> bool {
-    let mut known = old
-        .migration
-        .iter()
-        .flat_map(|migration| &migration.old_tables);
-    known.any(|known| {
-        let columns = known
+    fn columns(table: &TableDef) -> impl Iterator<Item = (&String, &AlgebraicType)> {
+        table
             .columns
             .iter()
-            .map(|column| (&column.name, &column.ty));
-        known.source_name == declared.source_name
-            && columns.eq(declared
-                .columns
-                .iter()
-                .map(|column| (&column.name, &column.ty)))
+            .map(|column| (&column.name, &column.ty))
+    }
+    let migrations = old.migration.iter();
+    let mut known = migrations.flat_map(|migration| &migration.old_tables);
+    known.any(|known| {
+        known.source_name == declared.source_name && columns(known).eq(columns(declared))
     })
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::def::ModuleDef;
 
 macro_rules! steps {
-    ($($(#[$doc:meta])* $step:ident $({ $($name:ident),* })?,)*) => {
+    ($($(#[$doc:meta])* $step:ident $({ $($name:ident),* })? $effect:ident,)*) => {
         /// One step. Names are canonical, with namespace; the definitions have everything else about the object.
         ///
         /// `table` may be the name of a view in [`Step::ChangeColumns`], [`Step::ChangeTableAccessorName`],
@@ -29,6 +29,13 @@ macro_rules! steps {
                     $( StepKind::$step => stringify!($step), )*
                 }
             }
+
+            /// Whether code of the old definition could not use the table any more.
+            pub(super) fn changes_tables(self) -> bool {
+                match self {
+                    $( StepKind::$step => $effect, )*
+                }
+            }
         }
 
         impl Step {
@@ -37,150 +44,83 @@ macro_rules! steps {
                     $( Step::$step { .. } => StepKind::$step, )*
                 }
             }
+
+            /// The first name of one of these kinds.
+            fn name_of(&self, kinds: &[&str]) -> Option<&str> {
+                match self {
+                    $( Step::$step $({ $($name),* })? => {
+                        let names: &[(&str, &str)] = &[$($((stringify!($name), $name)),*)?];
+                        let found = names.iter().find(|(kind, _)| kinds.contains(kind));
+                        found.map(|(_, name)| *name)
+                    } )*
+                }
+            }
         }
     };
 }
 
-// In the order in which they are taken, each with the names that it is about.
+/// Code of the old definition could not use the table any more.
+const CHANGES: bool = true;
+/// It could: additions do no harm to it, it finds columns by position, and no name of an object that stays is given to another one
+/// without a step that changes the table. What comes with a table that was set aside counts there.
+const KEEPS: bool = false;
+
+// In the order in which they are taken, each with the names that it is about, and what it does to the table.
 steps! {
     /// The table gets the name `old`, under which the migration function reads it; it is not written any more. Planned calls of a
     /// schedule table are dropped.
-    SetAsideTable { table, old },
-    RemoveIndex { table, index },
-    RemoveConstraint { table, constraint },
-    RemoveSequence { table, sequence },
-    RemoveSchedule { table },
-    RemoveView { view },
+    SetAsideTable { table, old } CHANGES,
+    RemoveIndex { table, index } CHANGES,
+    RemoveConstraint { table, constraint } CHANGES,
+    RemoveSequence { table, sequence } CHANGES,
+    RemoveSchedule { table } KEEPS,
+    RemoveView { view } KEEPS,
     /// For every rule of the old definition.
-    RemoveRowLevelSecurity { sql },
+    RemoveRowLevelSecurity { sql } KEEPS,
     /// The table must be empty. Its indexes, constraints, sequences and schedule have no steps of their own.
-    RemoveTable { table },
+    RemoveTable { table } CHANGES,
     /// Types of columns changed so that every stored row means the same in the new types; rows stay as they are.
-    ChangeColumns { table },
+    ChangeColumns { table } CHANGES,
     /// Columns of an event table changed in any way; it has no rows. What still refers to a column, such as an index
     /// that stays, follows the column's name to its new position; a primary key whose column is gone is dropped.
-    ReschemaEventTable { table },
+    ReschemaEventTable { table } CHANGES,
     /// New columns at the end, with defaults. Types of the old ones may have changed as in `ChangeColumns`, which has
     /// no step of its own then.
-    AddColumns { table },
-    ChangeIndexSourceName { table, index },
-    ChangeTableAccessorName { table },
-    ChangeColumnAccessorName { table, column },
+    AddColumns { table } CHANGES,
+    ChangeIndexSourceName { table, index } CHANGES,
+    ChangeTableAccessorName { table } CHANGES,
+    ChangeColumnAccessorName { table, column } KEEPS,
     /// With everything that belongs to it.
-    AddTable { table },
-    AddIndex { table, index },
-    AddConstraint { table, constraint },
+    AddTable { table } KEEPS,
+    AddIndex { table, index } KEEPS,
+    AddConstraint { table, constraint } KEEPS,
     /// To a table that there was: no row may have a value that the sequence could issue.
-    AddSequence { table, sequence },
-    AddSchedule { table },
-    AddView { view },
+    AddSequence { table, sequence } CHANGES,
+    AddSchedule { table } KEEPS,
+    AddView { view } KEEPS,
     /// For every rule of the new definition.
-    AddRowLevelSecurity { sql },
-    ChangeAccess { table },
-    ChangePrimaryKey { table },
+    AddRowLevelSecurity { sql } KEEPS,
+    ChangeAccess { table } KEEPS,
+    ChangePrimaryKey { table } CHANGES,
     /// For every view that stays: its live instances are evaluated again.
-    UpdateView { view },
+    UpdateView { view } KEEPS,
     /// Of the new definition, when all but the old tables is in its new form.
-    RunMigration,
+    RunMigration KEEPS,
     /// Instead, if rows were migrated one by one: the new tables get their names.
-    Backfill,
+    Backfill KEEPS,
     /// With its rows, as it was set aside. `table` is the name that it has then.
-    RemoveOldTable { table },
-    DisconnectAllUsers,
-}
-
-impl StepKind {
-    /// Whether code of the old definition could not use the table any more. Additions do no harm to it.
-    pub(super) fn changes_tables(self) -> bool {
-        match self {
-            StepKind::SetAsideTable
-            | StepKind::RemoveIndex
-            | StepKind::RemoveConstraint
-            | StepKind::RemoveSequence
-            | StepKind::RemoveTable
-            | StepKind::ChangeColumns
-            | StepKind::ReschemaEventTable
-            | StepKind::AddColumns
-            | StepKind::ChangeIndexSourceName
-            | StepKind::ChangeTableAccessorName
-            | StepKind::AddSequence
-            | StepKind::ChangePrimaryKey => true,
-            // No name of an object that stays is given to another one without a step of the above.
-            StepKind::AddTable
-            | StepKind::AddIndex
-            | StepKind::AddConstraint
-            | StepKind::AddSchedule
-            | StepKind::RemoveSchedule
-            | StepKind::AddView
-            | StepKind::RemoveView
-            | StepKind::UpdateView
-            | StepKind::AddRowLevelSecurity
-            | StepKind::RemoveRowLevelSecurity
-            | StepKind::ChangeAccess
-            // Code finds columns by position.
-            | StepKind::ChangeColumnAccessorName
-            // They come with a table that was set aside.
-            | StepKind::RunMigration
-            | StepKind::Backfill
-            | StepKind::RemoveOldTable
-            | StepKind::DisconnectAllUsers => false,
-        }
-    }
+    RemoveOldTable { table } KEEPS,
+    DisconnectAllUsers KEEPS,
 }
 
 impl Step {
     pub fn table(&self) -> Option<&str> {
-        match self {
-            Step::SetAsideTable { table, .. }
-            | Step::RemoveOldTable { table }
-            | Step::RemoveIndex { table, .. }
-            | Step::RemoveConstraint { table, .. }
-            | Step::RemoveSequence { table, .. }
-            | Step::RemoveSchedule { table }
-            | Step::RemoveView { view: table }
-            | Step::RemoveTable { table }
-            | Step::ChangeColumns { table }
-            | Step::ReschemaEventTable { table }
-            | Step::AddColumns { table }
-            | Step::ChangeIndexSourceName { table, .. }
-            | Step::ChangeTableAccessorName { table }
-            | Step::ChangeColumnAccessorName { table, .. }
-            | Step::AddTable { table }
-            | Step::AddIndex { table, .. }
-            | Step::AddConstraint { table, .. }
-            | Step::AddSequence { table, .. }
-            | Step::AddSchedule { table }
-            | Step::AddView { view: table }
-            | Step::ChangeAccess { table }
-            | Step::ChangePrimaryKey { table }
-            | Step::UpdateView { view: table } => Some(table),
-            Step::RemoveRowLevelSecurity { .. }
-            | Step::AddRowLevelSecurity { .. }
-            | Step::RunMigration
-            | Step::Backfill
-            | Step::DisconnectAllUsers => None,
-        }
+        self.name_of(&["table", "view"])
     }
 
     /// The part of the table that changes: an index, constraint, sequence or column; or the rule.
     pub fn part(&self) -> Option<&str> {
-        match self {
-            Step::RemoveIndex { index: part, .. }
-            | Step::ChangeIndexSourceName { index: part, .. }
-            | Step::AddIndex { index: part, .. }
-            | Step::RemoveConstraint {
-                constraint: part, ..
-            }
-            | Step::AddConstraint {
-                constraint: part, ..
-            }
-            | Step::RemoveSequence { sequence: part, .. }
-            | Step::AddSequence { sequence: part, .. }
-            | Step::ChangeColumnAccessorName { column: part, .. }
-            | Step::RemoveRowLevelSecurity { sql: part }
-            | Step::AddRowLevelSecurity { sql: part } => Some(part),
-            _ => None,
-        }
+        self.name_of(&["index", "constraint", "sequence", "column", "sql"])
     }
 
     /// Which of two steps is taken first: by kind, then by namespace path and name. The root's objects come before those of

@@ -4,13 +4,13 @@ use std::collections::HashSet;
 use std::fmt::{self, Write};
 
 use lightcone_types::bsatn::{decode_value, Reader};
-use lightcone_types::Typespace;
+use lightcone_types::{ColId, Typespace};
 
 use super::bounded::{clipped, BoundedText};
 use super::step::{MigrationPlan, Step};
 use super::tables::{column_name, column_names};
 use crate::def::*;
-use crate::table::{IndexAlgorithm, TableAccess};
+use crate::table::TableAccess;
 
 /// The output format of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -201,16 +201,12 @@ impl Printer<'_> {
             return self.column_accessor_of_view(step);
         };
         match step {
-            Step::RemoveIndex { index, .. } => self.index(self.removed(), old, index),
-            Step::AddIndex { index, .. } => self.index(self.created(), new, index),
-            Step::RemoveConstraint { constraint, .. } => {
-                self.constraint(self.removed(), old, constraint)
-            }
-            Step::AddConstraint { constraint, .. } => {
-                self.constraint(self.created(), new, constraint)
-            }
-            Step::RemoveSequence { sequence, .. } => self.sequence(self.removed(), old, sequence),
-            Step::AddSequence { sequence, .. } => self.sequence(self.created(), new, sequence),
+            Step::RemoveIndex { index, .. } => self.part(self.removed(), old, index),
+            Step::AddIndex { index, .. } => self.part(self.created(), new, index),
+            Step::RemoveConstraint { constraint, .. } => self.part(self.removed(), old, constraint),
+            Step::AddConstraint { constraint, .. } => self.part(self.created(), new, constraint),
+            Step::RemoveSequence { sequence, .. } => self.part(self.removed(), old, sequence),
+            Step::AddSequence { sequence, .. } => self.part(self.created(), new, sequence),
             Step::RemoveSchedule { .. } => self.schedule(self.removed(), old),
             Step::AddSchedule { .. } => self.schedule(self.created(), new),
             Step::AddColumns { .. } => self.columns(old, new),
@@ -237,15 +233,15 @@ impl Printer<'_> {
         self.column_list(&table.columns)?;
         self.heading("Unique constraints", table.constraints.is_empty())?;
         for constraint in &table.constraints {
-            let columns = column_names(table, &constraint.columns).join(", ");
+            let columns = listed(table, &constraint.columns);
             let name = self.name(local(table, &constraint.name));
-            writeln!(self.out, "        • {name} on [{columns}]")?;
+            writeln!(self.out, "        • {name} on {columns}")?;
         }
         self.heading("Indexes", table.indexes.is_empty())?;
         for index in &table.indexes {
-            let columns = index_columns(table, &index.algorithm);
+            let columns = listed(table, index.algorithm.columns());
             let name = self.name(local(table, &index.name));
-            writeln!(self.out, "        • {name} on [{columns}]")?;
+            writeln!(self.out, "        • {name} on {columns}")?;
         }
         self.heading("Auto-increment constraints", table.sequences.is_empty())?;
         for sequence in &table.sequences {
@@ -307,40 +303,25 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn index(&mut self, word: Painted<&str>, table: &TableDef, index: &str) -> fmt::Result {
-        let Some(def) = table.indexes.iter().find(|i| i.name == index) else {
-            return Ok(());
+    /// An index, a constraint or a sequence; their names are all different.
+    fn part(&mut self, word: Painted<&str>, table: &TableDef, name: &str) -> fmt::Result {
+        let index = table.indexes.iter().find(|index| index.name == name);
+        let constraint = table.constraints.iter().find(|unique| unique.name == name);
+        let sequence = table
+            .sequences
+            .iter()
+            .find(|sequence| sequence.name == name);
+        let (what, on) = match (index, constraint, sequence) {
+            (Some(index), ..) => ("index", listed(table, index.algorithm.columns())),
+            (_, Some(unique), _) => ("unique constraint", listed(table, &unique.columns)),
+            (.., Some(sequence)) => {
+                let column = column_name(table, sequence.column);
+                ("auto-increment constraint", format!("column {column}"))
+            }
+            (None, None, None) => return Ok(()),
         };
-        let columns = index_columns(table, &def.algorithm);
-        let (index, name) = (self.name(local(table, index)), self.name(&table.name));
-        writeln!(
-            self.out,
-            "▸ {word} index {index} on [{columns}] of table {name}"
-        )
-    }
-
-    fn constraint(&mut self, word: Painted<&str>, table: &TableDef, name: &str) -> fmt::Result {
-        let Some(def) = table.constraints.iter().find(|c| c.name == name) else {
-            return Ok(());
-        };
-        let columns = column_names(table, &def.columns).join(", ");
-        let (constraint, table) = (self.name(local(table, name)), self.name(&table.name));
-        writeln!(
-            self.out,
-            "▸ {word} unique constraint {constraint} on [{columns}] of table {table}"
-        )
-    }
-
-    fn sequence(&mut self, word: Painted<&str>, table: &TableDef, name: &str) -> fmt::Result {
-        let Some(def) = table.sequences.iter().find(|s| s.name == name) else {
-            return Ok(());
-        };
-        let column = column_name(table, def.column);
-        let (sequence, table) = (self.name(local(table, name)), self.name(&table.name));
-        writeln!(
-            self.out,
-            "▸ {word} auto-increment constraint {sequence} on column {column} of table {table}"
-        )
+        let (part, table) = (self.name(local(table, name)), self.name(&table.name));
+        writeln!(self.out, "▸ {word} {what} {part} on {on} of table {table}")
     }
 
     fn schedule(&mut self, word: Painted<&str>, table: &TableDef) -> fmt::Result {
@@ -393,15 +374,11 @@ impl Printer<'_> {
     fn table_accessor(&mut self, table: &str) -> fmt::Result {
         let source = |module: &ModuleDef| {
             let of_table = module.table(table).map(|t| t.source_name.clone());
-            of_table.or_else(|| module.view(table).map(|v| v.source_name.clone()))
+            let of_view = || module.view(table).map(|v| v.source_name.clone());
+            of_table.or_else(of_view).unwrap_or_default()
         };
         let (old, new) = (source(self.old), source(self.new));
-        self.renamed(
-            "accessor name",
-            table,
-            &old.unwrap_or_default(),
-            &new.unwrap_or_default(),
-        )
+        self.renamed("accessor name", table, &old, &new)
     }
 
     fn column_accessor_of_view(&mut self, step: &Step) -> fmt::Result {
@@ -454,8 +431,8 @@ fn local<'a>(table: &TableDef, name: &'a str) -> &'a str {
     name.strip_prefix(namespace).unwrap_or(name)
 }
 
-fn index_columns(table: &TableDef, algorithm: &IndexAlgorithm) -> String {
-    column_names(table, algorithm.columns()).join(", ")
+fn listed(table: &TableDef, columns: &[ColId]) -> String {
+    format!("[{}]", column_names(table, columns).join(", "))
 }
 
 fn view_kind(view: &ViewDef) -> &'static str {

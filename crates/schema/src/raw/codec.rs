@@ -75,4 +75,30 @@ macro_rules! raw_sum_codec {
     };
 }
 
-pub(crate) use {raw_products, raw_sum_codec};
+/// Products of version 9 and version 10 that differ in the name of their first field only, and turn into each other.
+macro_rules! raw_twins {
+    ($(
+        $v9:ident . $name9:ident, $v10:ident . $(#[$name_meta:meta])* $name10:ident : $name_ty:ty
+        { $( $(#[$field_meta:meta])* $field:ident : $ty:ty ),* $(,)? }
+    )*) => {$(
+        $crate::raw::codec::raw_products! {
+            pub struct $v9 { pub $name9: $name_ty, $( $(#[$field_meta])* pub $field: $ty ),* }
+            pub struct $v10 {
+                $(#[$name_meta])* pub $name10: $name_ty,
+                $( $(#[$field_meta])* pub $field: $ty ),*
+            }
+        }
+        impl From<$v9> for $v10 {
+            fn from(of: $v9) -> Self {
+                $v10 { $name10: of.$name9, $( $field: of.$field ),* }
+            }
+        }
+        impl From<$v10> for $v9 {
+            fn from(of: $v10) -> Self {
+                $v9 { $name9: of.$name10, $( $field: of.$field ),* }
+            }
+        }
+    )*};
+}
+
+pub(crate) use {raw_products, raw_sum_codec, raw_twins};

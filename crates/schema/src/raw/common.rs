@@ -1,8 +1,8 @@
 //! Structures that version 9 and version 10 share (02 §4.1, §5).
 
-use lightcone_types::ColId;
+use lightcone_types::{AlgebraicType, ColId, ProductType};
 
-use super::codec::{raw_products, raw_sum_codec};
+use super::codec::{raw_products, raw_sum_codec, raw_twins};
 use crate::table::{IndexAlgorithm, TableAccess, TableKind};
 
 raw_sum_codec!(
@@ -54,5 +54,36 @@ raw_products! {
     /// A row-level security rule.
     pub struct RawRowLevelSecurityDef {
         pub sql: String,
+    }
+}
+
+raw_twins! {
+    RawIndexDefV9.name, RawIndexDefV10.
+    /// Must be some.
+    source_name: Option<String> {
+        accessor_name: Option<String>,
+        algorithm: IndexAlgorithm,
+    }
+
+    RawConstraintDefV9.name, RawConstraintDefV10.source_name: Option<String> {
+        data: RawConstraintData,
+    }
+
+    RawSequenceDefV9.name, RawSequenceDefV10.source_name: Option<String> {
+        column: ColId,
+        start: Option<i128>,
+        min_value: Option<i128>,
+        max_value: Option<i128>,
+        increment: i128,
+    }
+
+    RawViewDefV9.name, RawViewDefV10.source_name: String {
+        /// Position among the module's own views of the same kind.
+        index: u32,
+        is_public: bool,
+        is_anonymous: bool,
+        params: ProductType,
+        /// `Option<Ref r>`, `Array<Ref r>` or `{ __query__: Ref r }`.
+        return_type: AlgebraicType,
     }
 }

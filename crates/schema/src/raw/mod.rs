@@ -12,7 +12,7 @@ mod v9;
 use lightcone_types::bsatn::{Decode, DecodeError, Encode, Reader};
 use lightcone_types::AlgebraicType;
 
-pub use common::{Lifecycle, RawConstraintData, RawRowLevelSecurityDef, RawUniqueConstraintData};
+pub use common::*;
 pub use typed::Typed;
 pub use v10::*;
 pub use v9::*;

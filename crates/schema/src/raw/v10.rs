@@ -5,9 +5,9 @@ use lightcone_types::json::META_TYPES;
 use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
 
 use super::codec::{raw_products, raw_sum_codec};
-use super::common::{Lifecycle, RawConstraintData, RawRowLevelSecurityDef};
+use super::common::*;
 use super::typed::Typed;
-use crate::table::{IndexAlgorithm, TableAccess, TableKind};
+use crate::table::{TableAccess, TableKind};
 
 /// Submodules may nest this deep. The reference has no limit; ours keeps decoding within the stack.
 pub const SUBMODULE_DEPTH_MAX: usize = 16;
@@ -200,27 +200,6 @@ raw_products! {
         pub value: Vec<u8>,
     }
 
-    pub struct RawIndexDefV10 {
-        /// Must be some.
-        pub source_name: Option<String>,
-        pub accessor_name: Option<String>,
-        pub algorithm: IndexAlgorithm,
-    }
-
-    pub struct RawConstraintDefV10 {
-        pub source_name: Option<String>,
-        pub data: RawConstraintData,
-    }
-
-    pub struct RawSequenceDefV10 {
-        pub source_name: Option<String>,
-        pub column: ColId,
-        pub start: Option<i128>,
-        pub min_value: Option<i128>,
-        pub max_value: Option<i128>,
-        pub increment: i128,
-    }
-
     pub struct RawReducerDefV10 {
         pub source_name: String,
         /// Without the context argument.
@@ -251,17 +230,6 @@ raw_products! {
         pub params: ProductType,
         pub return_type: AlgebraicType,
         pub visibility: FunctionVisibility,
-    }
-
-    pub struct RawViewDefV10 {
-        pub source_name: String,
-        /// Position among the module's own views of the same kind.
-        pub index: u32,
-        pub is_public: bool,
-        pub is_anonymous: bool,
-        pub params: ProductType,
-        /// `Option<Ref r>`, `Array<Ref r>` or `{ __query__: Ref r }`.
-        pub return_type: AlgebraicType,
     }
 
     pub struct RawScheduleDefV10 {

@@ -3,8 +3,8 @@
 use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
 
 use super::codec::{raw_products, raw_sum_codec};
-use super::common::{Lifecycle, RawConstraintData, RawRowLevelSecurityDef};
-use crate::table::{IndexAlgorithm, TableAccess, TableKind};
+use super::common::*;
+use crate::table::{TableAccess, TableKind};
 
 raw_products! {
     #[derive(Default)]
@@ -28,26 +28,6 @@ raw_products! {
         pub schedule: Option<RawScheduleDefV9>,
         pub table_type: TableKind,
         pub table_access: TableAccess,
-    }
-
-    pub struct RawIndexDefV9 {
-        pub name: Option<String>,
-        pub accessor_name: Option<String>,
-        pub algorithm: IndexAlgorithm,
-    }
-
-    pub struct RawConstraintDefV9 {
-        pub name: Option<String>,
-        pub data: RawConstraintData,
-    }
-
-    pub struct RawSequenceDefV9 {
-        pub name: Option<String>,
-        pub column: ColId,
-        pub start: Option<i128>,
-        pub min_value: Option<i128>,
-        pub max_value: Option<i128>,
-        pub increment: i128,
     }
 
     pub struct RawScheduleDefV9 {
@@ -102,12 +82,4 @@ raw_products! {
         pub return_type: AlgebraicType,
     }
 
-    pub struct RawViewDefV9 {
-        pub name: String,
-        pub index: u32,
-        pub is_public: bool,
-        pub is_anonymous: bool,
-        pub params: ProductType,
-        pub return_type: AlgebraicType,
-    }
 }

@@ -1,13 +1,12 @@
 //! Reducers, procedures, lifecycle assignments and schedules (02 §8.7).
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::HashMap;
 
-use lightcone_types::{AlgebraicType, ColId, ProductType, Typespace};
+use lightcone_types::{AlgebraicType, ColId, ProductType};
 
 use super::context::Context;
 use super::names::{check_given_name, check_names, NameRules, ObjectNames};
-use super::types::TypeUses;
+use super::state::Level;
 use crate::args::ArgsLayout;
 use crate::def::{
     ProcedureDef, ReducerDef, ScheduleDef, ScheduledFunctionKind, TableDef, Visibility,
@@ -15,77 +14,62 @@ use crate::def::{
 use crate::error::{clip, TypeLocation, ValidationError};
 use crate::raw::*;
 
-/// The namespace that reducers, procedures and views of a level share.
-#[derive(Default)]
-pub(super) struct FunctionNames {
-    used: HashSet<String>,
-}
+impl Level<'_> {
+    /// The canonical name of a function, after what all functions have was checked.
+    pub(super) fn function(
+        &mut self,
+        entity: &'static str,
+        source_name: &str,
+        params: &ProductType,
+    ) -> String {
+        let name = self.rules.function(source_name);
+        check_names(self.cx, source_name, &name);
+        if !self.functions.insert(name.clone()) {
+            let name = clip(&name);
+            self.cx
+                .push(ValidationError::DuplicateFunctionName { name });
+        }
+        self.uses.check_params(self.cx, entity, &name, params);
+        name
+    }
 
-impl FunctionNames {
-    pub fn claim(&mut self, cx: &mut Context, name: &str) {
-        if !self.used.insert(name.to_owned()) {
-            cx.push(ValidationError::DuplicateFunctionName { name: clip(name) });
+    pub(super) fn reducer(&mut self, raw: RawReducerDefV10) -> ReducerDef {
+        let name = self.function("reducer", &raw.source_name, &raw.params);
+        if !raw.ok_return_type.is_unit() || raw.err_return_type != AlgebraicType::String {
+            self.cx.push(ValidationError::InvalidReducerReturnType {
+                name: clip(&name),
+                ok: clip(&raw.ok_return_type.type_name()),
+                err: clip(&raw.err_return_type.type_name()),
+            });
+        }
+        ReducerDef {
+            name,
+            source_name: raw.source_name,
+            args: ArgsLayout::new(self.converted, &raw.params),
+            params: raw.params,
+            params_typespace: self.converted.clone(),
+            lifecycle: None,
+            visibility: raw.visibility,
         }
     }
-}
 
-pub(super) fn reducer(
-    cx: &mut Context,
-    rules: &NameRules,
-    uses: &mut TypeUses<'_>,
-    functions: &mut FunctionNames,
-    typespace: &Arc<Typespace>,
-    raw: RawReducerDefV10,
-) -> ReducerDef {
-    let name = rules.function(&raw.source_name);
-    check_names(cx, &raw.source_name, &name);
-    functions.claim(cx, &name);
-    uses.check_params(cx, "reducer", &name, &raw.params);
-    if !raw.ok_return_type.is_unit() || raw.err_return_type != AlgebraicType::String {
-        cx.push(ValidationError::InvalidReducerReturnType {
-            name: clip(&name),
-            ok: clip(&raw.ok_return_type.type_name()),
-            err: clip(&raw.err_return_type.type_name()),
-        });
-    }
-    ReducerDef {
-        name,
-        source_name: raw.source_name,
-        args: ArgsLayout::new(typespace, &raw.params),
-        params: raw.params,
-        params_typespace: typespace.clone(),
-        lifecycle: None,
-        visibility: raw.visibility,
-    }
-}
-
-pub(super) fn procedure(
-    cx: &mut Context,
-    rules: &NameRules,
-    uses: &mut TypeUses<'_>,
-    functions: &mut FunctionNames,
-    typespace: &Arc<Typespace>,
-    raw: RawProcedureDefV10,
-) -> ProcedureDef {
-    let name = rules.function(&raw.source_name);
-    check_names(cx, &raw.source_name, &name);
-    functions.claim(cx, &name);
-    uses.check_params(cx, "procedure", &name, &raw.params);
-    if let Err(reason) = uses.check(&raw.return_type) {
-        let location = TypeLocation::Return {
-            entity: "procedure",
-            name: clip(&name),
-        };
-        cx.push(ValidationError::TypeUse { location, reason });
-    }
-    ProcedureDef {
-        name,
-        source_name: raw.source_name,
-        args: ArgsLayout::new(typespace, &raw.params),
-        params: raw.params,
-        params_typespace: typespace.clone(),
-        return_type: raw.return_type,
-        visibility: raw.visibility,
+    pub(super) fn procedure(&mut self, raw: RawProcedureDefV10) -> ProcedureDef {
+        let entity = "procedure";
+        let name = self.function(entity, &raw.source_name, &raw.params);
+        if let Err(reason) = self.uses.check(&raw.return_type) {
+            let name = clip(&name);
+            let location = TypeLocation::Return { entity, name };
+            self.cx.push(ValidationError::TypeUse { location, reason });
+        }
+        ProcedureDef {
+            name,
+            source_name: raw.source_name,
+            args: ArgsLayout::new(self.converted, &raw.params),
+            params: raw.params,
+            params_typespace: self.converted.clone(),
+            return_type: raw.return_type,
+            visibility: raw.visibility,
+        }
     }
 }
 
@@ -105,10 +89,8 @@ pub(super) fn lookup(
     resolved: &str,
     declared: &str,
 ) -> Option<usize> {
-    positions
-        .get(resolved)
-        .or_else(|| positions.get(declared))
-        .copied()
+    let found = positions.get(resolved);
+    found.or_else(|| positions.get(declared)).copied()
 }
 
 pub(super) fn lifecycles(
@@ -127,18 +109,13 @@ pub(super) fn lifecycles(
                 cx.push(ValidationError::LifecycleInSubmodule(lifecycle));
                 continue;
             }
-            let Some(reducer) = lookup(
-                &by_name,
-                &rules.function(&raw.function_name),
-                &raw.function_name,
-            ) else {
+            let declared = &raw.function_name;
+            let Some(reducer) = lookup(&by_name, &rules.function(declared), declared) else {
                 cx.push(ValidationError::LifecycleWithoutReducer(lifecycle));
                 continue;
             };
-            if assigned
-                .iter()
-                .any(|&(r, l)| r == reducer || l == lifecycle)
-            {
+            let mut others = assigned.iter();
+            if others.any(|&(r, l)| r == reducer || l == lifecycle) {
                 cx.push(ValidationError::DuplicateLifecycle(lifecycle));
                 continue;
             }

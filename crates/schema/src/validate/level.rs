@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::context::Context;
-use super::functions::{self, FunctionNames};
+use super::functions;
 use super::names::{NameRules, ObjectNames};
 use super::sections::Sections;
-use super::tables::{self, LevelTypes};
+use super::state::Level;
 use super::types::{self, TypeUses};
 use super::{http, migration, views};
 use crate::def::ModuleLevel;
@@ -25,50 +25,38 @@ pub(super) fn level(
     let has_migration = is_root && migration::is_in(&sections.reducers, &sections.tables);
     let rules = NameRules::new(sections.policy, sections.explicit_names);
     let rules = rules.with_migration(has_migration);
-    let typespace = Arc::new(types::convert_typespace(
-        sections.policy,
-        &sections.typespace,
-    ));
+    let typespace = types::convert_typespace(sections.policy, &sections.typespace);
+    let typespace = Arc::new(typespace);
     let mut uses = TypeUses::new(&sections.typespace, &sections.types);
-    let mut objects = ObjectNames::default();
-    let mut names = FunctionNames::default();
-
     let mut types = types::type_defs(cx, &rules, &mut uses, &typespace, sections.types);
-    let level = LevelTypes {
+    let mut level = Level {
+        cx,
         rules: &rules,
         source: &sections.typespace,
         converted: &typespace,
+        uses,
+        objects: ObjectNames::default(),
+        functions: HashSet::new(),
     };
     let mut tables = Vec::with_capacity(sections.tables.len());
     for raw in sections.tables {
-        tables.extend(tables::table(cx, &level, &mut uses, &mut objects, raw));
-        if cx.too_large() {
+        tables.extend(level.table(raw));
+        if level.cx.too_large() {
             break;
         }
     }
     let reducers = sections.reducers.into_iter();
-    let mut reducers: Vec<_> = reducers
-        .map(|raw| functions::reducer(cx, &rules, &mut uses, &mut names, &typespace, raw))
-        .collect();
+    let mut reducers: Vec<_> = reducers.map(|raw| level.reducer(raw)).collect();
     let procedures = sections.procedures.into_iter();
-    let mut procedures: Vec<_> = procedures
-        .map(|raw| functions::procedure(cx, &rules, &mut uses, &mut names, &typespace, raw))
-        .collect();
+    let mut procedures: Vec<_> = procedures.map(|raw| level.procedure(raw)).collect();
     let mut views = Vec::with_capacity(sections.views.len());
     for raw in sections.views {
-        views.extend(views::view(
-            cx,
-            &level,
-            &mut uses,
-            &mut objects,
-            &mut names,
-            &typespace,
-            raw,
-        ));
-        if cx.too_large() {
+        views.extend(level.view(raw));
+        if level.cx.too_large() {
             break;
         }
     }
+    let mut objects = level.objects;
     views::primary_keys(cx, &mut views, &tables, sections.view_primary_keys);
     functions::lifecycles(cx, &rules, is_root, &mut reducers, sections.lifecycles);
     functions::schedules(

@@ -81,17 +81,14 @@ pub(super) fn take_out(
         reducers[id].visibility = Visibility::Private;
     }
     check_names(cx, tables);
-    hide_types(
-        typespace,
-        types,
-        &Shown {
-            tables,
-            reducers,
-            migration: &migration,
-            procedures,
-            views,
-        },
-    );
+    let shown = Shown {
+        tables,
+        reducers,
+        migration: &migration,
+        procedures,
+        views,
+    };
+    hide_types(typespace, types, &shown);
     Some(migration)
 }
 
@@ -113,23 +110,16 @@ fn functions(
         return some.then_some(MigrationFunctions::Rows(by_rows));
     };
     if let Some(other) = by_rows.iter().flatten().next() {
-        refuse(
-            cx,
-            FUNCTION_NAME,
-            format!(
-                "sees all rows at once, and `{}` gets them one by one: a module has the one or the others",
-                clip(&reducers[*other].source_name)
-            ),
-        );
+        let other = clip(&reducers[*other].source_name);
+        let problem = format!("sees all rows at once, and `{other}` gets them one by one: a module has the one or the others");
+        refuse(cx, FUNCTION_NAME, problem);
     }
     Some(MigrationFunctions::Whole(whole))
 }
 
 fn refuse(cx: &mut Context, function: &str, problem: String) {
-    cx.push(ValidationError::Migration {
-        function: clip(function),
-        problem,
-    });
+    let function = clip(function);
+    cx.push(ValidationError::Migration { function, problem });
 }
 
 fn check_whole(cx: &mut Context, function: &ReducerDef) {
@@ -150,26 +140,16 @@ fn check_rows(
     let Some(function) = function else {
         let is_kept = |new: &TableDef| new.source_name == name || new.name == name;
         if tables.iter().any(is_kept) {
-            refuse(
-                cx,
-                &format!("{ROW_FUNCTION_PREFIX}{name}"),
-                format!(
-                    "is missing: `{}` is declared, and other tables have functions for their rows",
-                    clip(&table.source_name)
-                ),
-            );
+            let declared = clip(&table.source_name);
+            let problem = format!("is missing: `{declared}` is declared, and other tables have functions for their rows");
+            refuse(cx, &format!("{ROW_FUNCTION_PREFIX}{name}"), problem);
         }
         return;
     };
     if !takes_row_of(function, table, typespace) {
-        refuse(
-            cx,
-            &function.source_name,
-            format!(
-                "must take one argument beside the context, a row of `{}`",
-                clip(&table.source_name)
-            ),
-        );
+        let declared = clip(&table.source_name);
+        let problem = format!("must take one argument beside the context, a row of `{declared}`");
+        refuse(cx, &function.source_name, problem);
     }
 }
 
@@ -204,11 +184,12 @@ fn check(cx: &mut Context, function: &ReducerDef, tables: &[TableDef], old_table
         schedule.is_some_and(|schedule| schedule.function_name == function.name)
     };
     for table in tables.iter().chain(old_tables).filter(calls_it) {
-        let problem = format!(
-            "cannot be scheduled, but table `{}` does so",
-            clip(&table.name)
+        let table = clip(&table.name);
+        refuse(
+            cx,
+            name,
+            format!("cannot be scheduled, but table `{table}` does so"),
         );
-        refuse(cx, name, problem);
     }
     for table in old_tables {
         let table_name = clip(&table.name);

@@ -11,6 +11,7 @@ mod level;
 mod migration;
 mod names;
 mod sections;
+mod state;
 mod tables;
 mod types;
 mod views;

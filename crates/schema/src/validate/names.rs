@@ -48,24 +48,27 @@ impl NameRules {
     }
 
     pub fn table(&self, source_name: &str) -> String {
-        if self.has_migration && migration::old_name(source_name).is_some() {
-            return source_name.to_owned();
-        }
-        self.tables
-            .get(source_name)
-            .cloned()
-            .unwrap_or_else(|| self.convert(source_name))
+        let is_fixed = self.has_migration && migration::old_name(source_name).is_some();
+        self.name(is_fixed, &self.tables, source_name)
     }
 
     /// Reducers, procedures, views and HTTP handlers.
     pub fn function(&self, source_name: &str) -> String {
-        if self.has_migration && migration::is_function_name(source_name) {
-            return source_name.to_owned();
+        let is_fixed = self.has_migration && migration::is_function_name(source_name);
+        self.name(is_fixed, &self.functions, source_name)
+    }
+
+    fn name(
+        &self,
+        is_fixed: bool,
+        explicit: &HashMap<String, String>,
+        source_name: &str,
+    ) -> String {
+        match explicit.get(source_name) {
+            _ if is_fixed => source_name.to_owned(),
+            Some(name) => name.clone(),
+            None => self.convert(source_name),
         }
-        self.functions
-            .get(source_name)
-            .cloned()
-            .unwrap_or_else(|| self.convert(source_name))
     }
 
     /// Indexes are not converted: without an explicit name the canonical one is generated.

@@ -139,14 +139,7 @@ impl Sections {
                     visibility: FunctionVisibility::ClientCallable,
                 })
             }
-            RawMiscModuleExportV9::View(view) => self.views.push(RawViewDefV10 {
-                source_name: view.name,
-                index: view.index,
-                is_public: view.is_public,
-                is_anonymous: view.is_anonymous,
-                params: view.params,
-                return_type: view.return_type,
-            }),
+            RawMiscModuleExportV9::View(view) => self.views.push(view.into()),
         }
     }
 
@@ -159,30 +152,13 @@ impl Sections {
                 function_name: schedule.reducer_name,
             });
         }
-        let index = |index: RawIndexDefV9| RawIndexDefV10 {
-            source_name: index.name,
-            accessor_name: index.accessor_name,
-            algorithm: index.algorithm,
-        };
-        let constraint = |constraint: RawConstraintDefV9| RawConstraintDefV10 {
-            source_name: constraint.name,
-            data: constraint.data,
-        };
-        let sequence = |sequence: RawSequenceDefV9| RawSequenceDefV10 {
-            source_name: sequence.name,
-            column: sequence.column,
-            start: sequence.start,
-            min_value: sequence.min_value,
-            max_value: sequence.max_value,
-            increment: sequence.increment,
-        };
         self.tables.push(RawTableDefV10 {
             source_name: table.name,
             product_type_ref: table.product_type_ref,
             primary_key: table.primary_key,
-            indexes: table.indexes.into_iter().map(index).collect(),
-            constraints: table.constraints.into_iter().map(constraint).collect(),
-            sequences: table.sequences.into_iter().map(sequence).collect(),
+            indexes: table.indexes.into_iter().map(Into::into).collect(),
+            constraints: table.constraints.into_iter().map(Into::into).collect(),
+            sequences: table.sequences.into_iter().map(Into::into).collect(),
             table_type: table.table_type,
             table_access: table.table_access,
             default_values: Vec::new(),

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use lightcone_types::bsatn::{self, Reader};
 use lightcone_types::{AlgebraicType, ColId, ProductType, TypeError, TypeRef, Typespace};
 
-use super::context::Context;
-use super::names::{check_given_name, check_names, NameRules, ObjectNames};
-use super::types::{type_parts, TypeUses};
+use super::names::{check_given_name, check_names};
+use super::state::Level;
+use super::types::type_parts;
 use crate::def::{ColumnDef, IndexDef, SequenceDef, TableDef, UniqueConstraintDef};
 use crate::error::{clip, TypeLocation, ValidationError};
 use crate::raw::*;
@@ -17,174 +17,157 @@ use crate::table::{column_set, IndexAlgorithm, TableKind};
 /// Column ids are 16-bit.
 const COLUMNS_MAX: usize = 1 << 16;
 
-/// The parts of its level that a table or view needs.
-pub(super) struct LevelTypes<'a> {
-    pub rules: &'a NameRules,
-    /// As sent.
-    pub source: &'a Typespace,
-    /// Names converted.
-    pub converted: &'a Typespace,
-}
-
-pub(super) fn table(
-    cx: &mut Context,
-    level: &LevelTypes<'_>,
-    uses: &mut TypeUses<'_>,
-    objects: &mut ObjectNames,
-    raw: RawTableDefV10,
-) -> Option<TableDef> {
-    let name = level.rules.table(&raw.source_name);
-    check_names(cx, &raw.source_name, &name);
-    objects.claim(cx, &name, Some(&raw.source_name));
-    if raw.table_type == TableKind::System {
-        cx.push(ValidationError::SystemTable { table: clip(&name) });
-    } else if name.starts_with("st_") {
-        cx.push(ValidationError::TableNameReserved { name: clip(&name) });
-    }
-    let columns = columns(cx, level, uses, "table", &name, raw.product_type_ref)?;
-
-    let mut table = TableValidator {
-        cx,
-        level,
-        name: &name,
-        columns: &columns,
-        objects,
-    };
-    let constraints = table.constraints(raw.constraints);
-    let unique_sets: HashSet<&[ColId]> = constraints.iter().map(|c| &c.columns[..]).collect();
-    let primary_key = table.primary_key(&raw.primary_key, &unique_sets);
-    let indexes = table.indexes(raw.product_type_ref, raw.indexes, &unique_sets);
-    table.check_constraints_have_indexes(&constraints, &indexes);
-    let sequences = table.sequences(raw.sequences);
-    let defaults = table.defaults(raw.default_values);
-    let mut columns = columns;
-    for (column, value) in defaults {
-        columns[column.index()].default = Some(value);
-    }
-    Some(TableDef {
-        name,
-        source_name: raw.source_name,
-        row_type: raw.product_type_ref,
-        columns,
-        primary_key,
-        indexes,
-        constraints,
-        sequences,
-        schedule: None,
-        access: raw.table_access,
-        is_event: raw.is_event,
-    })
-}
-
-/// The columns of a table or view, from the product its rows have.
-pub(super) fn columns(
-    cx: &mut Context,
-    level: &LevelTypes<'_>,
-    uses: &mut TypeUses<'_>,
-    entity: &'static str,
-    name: &str,
-    row_type: TypeRef,
-) -> Option<Vec<ColumnDef>> {
-    let (source, converted) = row_product(cx, level, entity, name, row_type)?;
-    let mut columns = Vec::with_capacity(source.elements.len());
-    let mut names = HashSet::new();
-    for (position, (source, converted)) in
-        source.elements.iter().zip(&converted.elements).enumerate()
-    {
-        let (Some(source_name), Some(column)) = (source.name(), converted.name()) else {
-            cx.push(ValidationError::UnnamedColumn {
-                entity,
-                name: clip(name),
-                position,
-            });
-            return None;
-        };
-        if !cx.charge_name(source_name.len() + column.len()) {
-            return None;
+impl<'a> Level<'a> {
+    pub(super) fn table(&mut self, raw: RawTableDefV10) -> Option<TableDef> {
+        let name = self.rules.table(&raw.source_name);
+        check_names(self.cx, &raw.source_name, &name);
+        self.claim(&name, Some(&raw.source_name));
+        if raw.table_type == TableKind::System {
+            self.cx
+                .push(ValidationError::SystemTable { table: clip(&name) });
+        } else if name.starts_with("st_") {
+            self.cx
+                .push(ValidationError::TableNameReserved { name: clip(&name) });
         }
-        // The parts of a declared type had their names and types checked with it.
-        if !uses.is_declared(row_type) {
-            cx.check_identifier(source_name);
-            if let Err(reason) = uses.check(&source.algebraic_type) {
-                let location = TypeLocation::Column {
+        let columns = self.columns("table", &name, raw.product_type_ref)?;
+
+        let mut table = TableValidator {
+            level: self,
+            name: &name,
+            columns: &columns,
+        };
+        let constraints = table.constraints(raw.constraints);
+        let unique_sets: HashSet<&[ColId]> = constraints.iter().map(|c| &c.columns[..]).collect();
+        let primary_key = table.primary_key(&raw.primary_key, &unique_sets);
+        let indexes = table.indexes(raw.product_type_ref, raw.indexes, &unique_sets);
+        table.check_constraints_have_indexes(&constraints, &indexes);
+        let sequences = table.sequences(raw.sequences);
+        let defaults = table.defaults(raw.default_values);
+        let mut columns = columns;
+        for (column, value) in defaults {
+            columns[column.index()].default = Some(value);
+        }
+        Some(TableDef {
+            name,
+            source_name: raw.source_name,
+            row_type: raw.product_type_ref,
+            columns,
+            primary_key,
+            indexes,
+            constraints,
+            sequences,
+            schedule: None,
+            access: raw.table_access,
+            is_event: raw.is_event,
+        })
+    }
+
+    /// The columns of a table or view, from the product its rows have.
+    pub(super) fn columns(
+        &mut self,
+        entity: &'static str,
+        name: &str,
+        row_type: TypeRef,
+    ) -> Option<Vec<ColumnDef>> {
+        let (source, converted) = self.row_product(entity, name, row_type)?;
+        let mut columns = Vec::with_capacity(source.elements.len());
+        let mut names = HashSet::new();
+        for (position, (source, converted)) in
+            source.elements.iter().zip(&converted.elements).enumerate()
+        {
+            let (Some(source_name), Some(column)) = (source.name(), converted.name()) else {
+                self.cx.push(ValidationError::UnnamedColumn {
+                    entity,
+                    name: clip(name),
+                    position,
+                });
+                return None;
+            };
+            if !self.cx.charge_name(source_name.len() + column.len()) {
+                return None;
+            }
+            // The parts of a declared type had their names and types checked with it.
+            if !self.uses.is_declared(row_type) {
+                self.cx.check_identifier(source_name);
+                if let Err(reason) = self.uses.check(&source.algebraic_type) {
+                    let location = TypeLocation::Column {
+                        entity,
+                        name: clip(name),
+                        column: clip(column),
+                    };
+                    self.cx.push(ValidationError::TypeUse { location, reason });
+                }
+            }
+            if column != source_name {
+                self.cx.check_identifier(column);
+            }
+            if !names.insert(column) {
+                self.cx.push(ValidationError::DuplicateColumnName {
                     entity,
                     name: clip(name),
                     column: clip(column),
-                };
-                cx.push(ValidationError::TypeUse { location, reason });
-            }
-        }
-        if column != source_name {
-            cx.check_identifier(column);
-        }
-        if !names.insert(column) {
-            cx.push(ValidationError::DuplicateColumnName {
-                entity,
-                name: clip(name),
-                column: clip(column),
-            });
-        }
-        let ty = level.converted.resolve(&converted.algebraic_type);
-        let ty = ty.unwrap_or_else(|reason| {
-            // A ref out of bounds has been reported as a bad type use.
-            if !matches!(reason, TypeError::InvalidRef(_)) {
-                let (name, column) = (clip(name), clip(column));
-                cx.push(ValidationError::ColumnType {
-                    entity,
-                    name,
-                    column,
-                    reason,
                 });
             }
-            AlgebraicType::unit()
-        });
-        if !cx.charge_type(type_parts(&ty)) {
+            let ty = self.converted.resolve(&converted.algebraic_type);
+            let ty = ty.unwrap_or_else(|reason| {
+                // A ref out of bounds has been reported as a bad type use.
+                if !matches!(reason, TypeError::InvalidRef(_)) {
+                    let (name, column) = (clip(name), clip(column));
+                    self.cx.push(ValidationError::ColumnType {
+                        entity,
+                        name,
+                        column,
+                        reason,
+                    });
+                }
+                AlgebraicType::unit()
+            });
+            if !self.cx.charge_type(type_parts(&ty)) {
+                return None;
+            }
+            columns.push(ColumnDef {
+                name: column.to_owned(),
+                source_name: source_name.to_owned(),
+                ty,
+                default: None,
+            });
+        }
+        Some(columns)
+    }
+
+    /// The product that rows have, as sent and with its names converted.
+    fn row_product(
+        &mut self,
+        entity: &'static str,
+        name: &str,
+        row_type: TypeRef,
+    ) -> Option<(&'a ProductType, &'a ProductType)> {
+        let product = |typespace: &'a Typespace| typespace.get(row_type)?.as_product();
+        let (Some(source), Some(converted)) = (product(self.source), product(self.converted))
+        else {
+            let entity = if entity == "view" { "View" } else { "Table" };
+            self.cx.push(ValidationError::InvalidProductTypeRef {
+                entity,
+                name: clip(name),
+                ty: row_type,
+            });
+            return None;
+        };
+        if source.elements.len() > COLUMNS_MAX {
+            self.cx.push(ValidationError::TooLarge {
+                what: "columns of a table",
+                limit: COLUMNS_MAX,
+            });
             return None;
         }
-        columns.push(ColumnDef {
-            name: column.to_owned(),
-            source_name: source_name.to_owned(),
-            ty,
-            default: None,
-        });
+        Some((source, converted))
     }
-    Some(columns)
-}
-
-/// The product that rows have, as sent and with its names converted.
-fn row_product<'t>(
-    cx: &mut Context,
-    level: &LevelTypes<'t>,
-    entity: &'static str,
-    name: &str,
-    row_type: TypeRef,
-) -> Option<(&'t ProductType, &'t ProductType)> {
-    let product = |typespace: &'t Typespace| typespace.get(row_type)?.as_product();
-    let (Some(source), Some(converted)) = (product(level.source), product(level.converted)) else {
-        let entity = if entity == "view" { "View" } else { "Table" };
-        cx.push(ValidationError::InvalidProductTypeRef {
-            entity,
-            name: clip(name),
-            ty: row_type,
-        });
-        return None;
-    };
-    if source.elements.len() > COLUMNS_MAX {
-        cx.push(ValidationError::TooLarge {
-            what: "columns of a table",
-            limit: COLUMNS_MAX,
-        });
-        return None;
-    }
-    Some((source, converted))
 }
 
 struct TableValidator<'a, 'b> {
-    cx: &'a mut Context,
-    level: &'a LevelTypes<'b>,
+    level: &'a mut Level<'b>,
     name: &'a str,
     columns: &'a [ColumnDef],
-    objects: &'a mut ObjectNames,
 }
 
 impl TableValidator<'_, '_> {
@@ -201,7 +184,7 @@ impl TableValidator<'_, '_> {
     fn generated_name(&mut self, columns: &[ColId], suffix: &str) -> Option<String> {
         let mut name = self.name.to_owned();
         for column in columns {
-            if name.len() > COLUMNS_MAX && !self.cx.charge_name(name.len()) {
+            if name.len() > COLUMNS_MAX && !self.level.cx.charge_name(name.len()) {
                 return None;
             }
             name.push('_');
@@ -209,12 +192,13 @@ impl TableValidator<'_, '_> {
         }
         name.push('_');
         name.push_str(suffix);
-        self.cx.charge_name(name.len()).then_some(name)
+        self.level.cx.charge_name(name.len()).then_some(name)
     }
 
     fn column_not_found(&mut self, def: &str, column: ColId) {
         let (table, def) = (clip(self.name), clip(def));
-        self.cx
+        self.level
+            .cx
             .push(ValidationError::ColumnNotFound { table, def, column });
     }
 
@@ -222,7 +206,7 @@ impl TableValidator<'_, '_> {
     fn check_columns(&mut self, def: &str, columns: &[ColId]) -> bool {
         let (table, def_name) = (clip(self.name), clip(def));
         if columns.is_empty() {
-            self.cx.push(ValidationError::EmptyColumnList {
+            self.level.cx.push(ValidationError::EmptyColumnList {
                 table,
                 def: def_name,
             });
@@ -235,7 +219,7 @@ impl TableValidator<'_, '_> {
                 return false;
             }
             if !seen.insert(column) {
-                self.cx.push(ValidationError::DuplicateColumns {
+                self.level.cx.push(ValidationError::DuplicateColumns {
                     table,
                     def: def_name,
                     column,
@@ -251,7 +235,7 @@ impl TableValidator<'_, '_> {
             [] => return None,
             [column] => *column,
             _ => {
-                self.cx.push(ValidationError::RepeatedPrimaryKey {
+                self.level.cx.push(ValidationError::RepeatedPrimaryKey {
                     table: clip(self.name),
                 });
                 return None;
@@ -261,7 +245,8 @@ impl TableValidator<'_, '_> {
             self.column_not_found("primary key", column);
         } else if !unique_sets.contains(&[column][..]) {
             let (table, column) = (clip(self.name), clip(&self.column_name(column)));
-            self.cx
+            self.level
+                .cx
                 .push(ValidationError::MissingPrimaryKeyUniqueConstraint { table, column });
         }
         Some(column)
@@ -274,7 +259,7 @@ impl TableValidator<'_, '_> {
             // Version 10 ignores a given name.
             let name = match raw
                 .source_name
-                .filter(|_| self.cx.version == RawVersion::V9)
+                .filter(|_| self.level.cx.version == RawVersion::V9)
             {
                 Some(name) => name,
                 None => match self.generated_name(&columns, "key") {
@@ -282,8 +267,8 @@ impl TableValidator<'_, '_> {
                     None => return constraints,
                 },
             };
-            check_given_name(self.cx, &name);
-            self.objects.claim(self.cx, &name, None);
+            check_given_name(self.level.cx, &name);
+            self.level.claim(&name, None);
             if self.check_columns(&name, &columns) {
                 constraints.push(UniqueConstraintDef {
                     name,
@@ -303,12 +288,13 @@ impl TableValidator<'_, '_> {
         let mut indexes = Vec::with_capacity(raw.len());
         for (position, raw) in raw.into_iter().enumerate() {
             let suffix = format!("idx_{}", raw.algorithm.suffix());
-            let given = match (self.cx.version, &raw.source_name) {
+            let given = match (self.level.cx.version, &raw.source_name) {
                 (RawVersion::V9, name) => name.clone(),
                 (RawVersion::V10, Some(source_name)) => self.level.rules.index(source_name),
                 (RawVersion::V10, None) => {
                     let table = clip(self.name);
-                    self.cx
+                    self.level
+                        .cx
                         .push(ValidationError::IndexWithoutSourceName { table, position });
                     continue;
                 }
@@ -321,17 +307,18 @@ impl TableValidator<'_, '_> {
                 },
             };
             let source_name = raw.source_name.unwrap_or_else(|| name.clone());
-            check_given_name(self.cx, &source_name);
-            self.objects.claim(self.cx, &name, Some(&source_name));
+            check_given_name(self.level.cx, &source_name);
+            self.level.claim(&name, Some(&source_name));
             if !self.check_columns(&name, raw.algorithm.columns()) {
                 continue;
             }
             // Generated names may be longer than a name that someone gives.
-            if self.cx.version == RawVersion::V10 && name.len() <= crate::name::IDENTIFIER_BYTES_MAX
+            if self.level.cx.version == RawVersion::V10
+                && name.len() <= crate::name::IDENTIFIER_BYTES_MAX
             {
-                self.cx.check_identifier(&name);
-            } else if self.cx.version == RawVersion::V9 {
-                check_given_name(self.cx, &name);
+                self.level.cx.check_identifier(&name);
+            } else if self.level.cx.version == RawVersion::V9 {
+                check_given_name(self.level.cx, &name);
             }
             if let IndexAlgorithm::Direct(column) = raw.algorithm {
                 self.check_direct(&name, row_type, column);
@@ -339,7 +326,7 @@ impl TableValidator<'_, '_> {
             let unique = unique_sets.contains(&raw.algorithm.column_set()[..]);
             let accessor_name = raw.accessor_name;
             if let Some(accessor) = &accessor_name {
-                check_given_name(self.cx, accessor);
+                check_given_name(self.level.cx, accessor);
             }
             indexes.push(IndexDef {
                 name,
@@ -376,7 +363,7 @@ impl TableValidator<'_, '_> {
             matches!(ty, U8 | U16 | U32 | U64) || ty.is_simple_enum() || ty.is_never()
         });
         if !good {
-            self.cx.push(ValidationError::DirectIndexOnBadType {
+            self.level.cx.push(ValidationError::DirectIndexOnBadType {
                 index: clip(index),
                 column: clip(&self.column_name(column)),
                 ty: clip(&element.algebraic_type.type_name()),
@@ -393,10 +380,12 @@ impl TableValidator<'_, '_> {
             indexes.iter().map(|i| i.algorithm.column_set()).collect();
         for constraint in constraints {
             if !indexed.contains(&constraint.columns) {
-                self.cx.push(ValidationError::UniqueConstraintWithoutIndex {
-                    constraint: clip(&constraint.name),
-                    columns: constraint.columns.iter().copied().collect(),
-                });
+                self.level
+                    .cx
+                    .push(ValidationError::UniqueConstraintWithoutIndex {
+                        constraint: clip(&constraint.name),
+                        columns: constraint.columns.iter().copied().collect(),
+                    });
             }
         }
     }
@@ -412,8 +401,8 @@ impl TableValidator<'_, '_> {
                     None => return sequences,
                 },
             };
-            check_given_name(self.cx, &name);
-            self.objects.claim(self.cx, &name, None);
+            check_given_name(self.level.cx, &name);
+            self.level.claim(&name, None);
             let Some(column) = self.column(raw.column) else {
                 self.column_not_found(&name, raw.column);
                 continue;
@@ -423,15 +412,17 @@ impl TableValidator<'_, '_> {
                 let (sequence, ty) = (clip(&name), clip(&column.ty.type_name()));
                 let column = column_name.clone();
                 let table = table.clone();
-                self.cx.push(ValidationError::InvalidSequenceColumnType {
-                    sequence,
-                    table,
-                    column,
-                    ty,
-                });
+                self.level
+                    .cx
+                    .push(ValidationError::InvalidSequenceColumnType {
+                        sequence,
+                        table,
+                        column,
+                        ty,
+                    });
             }
             if !sequenced.insert(raw.column) {
-                self.cx.push(ValidationError::OneAutoInc {
+                self.level.cx.push(ValidationError::OneAutoInc {
                     table,
                     column: column_name,
                 });
@@ -444,7 +435,7 @@ impl TableValidator<'_, '_> {
                 max_value: raw.max_value,
                 start: raw.start,
             };
-            self.cx.check(check_usable(&def));
+            self.level.cx.check(check_usable(&def));
             sequences.push(def);
         }
         sequences
@@ -464,17 +455,20 @@ impl TableValidator<'_, '_> {
                 Ok(()) => defaults.push((raw.col_id, raw.value[..reader.position()].to_vec())),
                 Err(reason) => {
                     let (table, column) = (clip(self.name), clip(&column.name));
-                    self.cx.push(ValidationError::ColumnDefaultValueMalformed {
-                        table,
-                        column,
-                        reason,
-                    });
+                    self.level
+                        .cx
+                        .push(ValidationError::ColumnDefaultValueMalformed {
+                            table,
+                            column,
+                            reason,
+                        });
                 }
             }
             // In version 10 the last entry counts.
-            if !seen.insert(raw.col_id) && self.cx.version == RawVersion::V9 {
+            if !seen.insert(raw.col_id) && self.level.cx.version == RawVersion::V9 {
                 let (table, column) = (clip(self.name), raw.col_id);
-                self.cx
+                self.level
+                    .cx
                     .push(ValidationError::MultipleColumnDefaultValues { table, column });
             }
         }

@@ -144,21 +144,19 @@ impl<'a> TypeUses<'a> {
         params: &ProductType,
     ) {
         for (position, element) in params.elements.iter().enumerate() {
-            let parameter = match element.name() {
-                Some(parameter) => clip(parameter),
-                None => {
-                    cx.push(ValidationError::UnnamedParameter {
-                        entity,
-                        name: clip(name),
-                        position,
-                    });
-                    continue;
-                }
+            let name = clip(name);
+            let Some(parameter) = element.name().map(clip) else {
+                cx.push(ValidationError::UnnamedParameter {
+                    entity,
+                    name,
+                    position,
+                });
+                continue;
             };
             if let Err(reason) = self.check(&element.algebraic_type) {
                 let location = TypeLocation::Parameter {
                     entity,
-                    name: clip(name),
+                    name,
                     position,
                     parameter,
                 };
@@ -180,12 +178,8 @@ pub(super) fn type_defs(
     let mut checked = HashSet::new();
     let mut defs = Vec::with_capacity(raw.len());
     for raw in raw {
-        let scope: Vec<String> = raw
-            .source_name
-            .scope
-            .iter()
-            .map(|segment| rules.type_name(segment))
-            .collect();
+        let scope = raw.source_name.scope.iter();
+        let scope: Vec<String> = scope.map(|segment| rules.type_name(segment)).collect();
         let name = rules.type_name(&raw.source_name.source_name);
         for segment in &scope {
             cx.check_identifier(segment);

@@ -1,15 +1,11 @@
 //! Views and their primary keys (02 §8.8).
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
-use lightcone_types::{AlgebraicType, ColId, TypeRef, Typespace};
+use lightcone_types::{AlgebraicType, ColId, TypeRef};
 
 use super::context::Context;
-use super::functions::FunctionNames;
-use super::names::{check_names, ObjectNames};
-use super::tables::{columns, LevelTypes};
-use super::types::TypeUses;
+use super::state::Level;
 use crate::def::{TableDef, ViewDef};
 use crate::error::{clip, ValidationError};
 use crate::raw::{RawViewDefV10, RawViewPrimaryKeyDefV10};
@@ -34,45 +30,38 @@ fn row_type(return_type: &AlgebraicType) -> Option<(TypeRef, bool)> {
     }
 }
 
-pub(super) fn view(
-    cx: &mut Context,
-    level: &LevelTypes<'_>,
-    uses: &mut TypeUses<'_>,
-    objects: &mut ObjectNames,
-    functions: &mut FunctionNames,
-    typespace: &Arc<Typespace>,
-    raw: RawViewDefV10,
-) -> Option<ViewDef> {
-    let name = level.rules.function(&raw.source_name);
-    check_names(cx, &raw.source_name, &name);
-    objects.claim(cx, &name, None);
-    functions.claim(cx, &name);
-    // A view is stored in a table of its name.
-    if name.starts_with("st_") {
-        cx.push(ValidationError::TableNameReserved { name: clip(&name) });
+impl Level<'_> {
+    pub(super) fn view(&mut self, raw: RawViewDefV10) -> Option<ViewDef> {
+        let name = self.function("view", &raw.source_name, &raw.params);
+        // A view is stored in a table of its name.
+        self.claim(&name, None);
+        if name.starts_with("st_") {
+            let name = clip(&name);
+            self.cx.push(ValidationError::TableNameReserved { name });
+        }
+        let Some((row_type, is_query)) = row_type(&raw.return_type) else {
+            let (view, ty) = (clip(&name), clip(&raw.return_type.type_name()));
+            self.cx
+                .push(ValidationError::InvalidViewReturnType { view, ty });
+            return None;
+        };
+        let columns = self.columns("view", &name, row_type)?;
+        Some(ViewDef {
+            name,
+            source_name: raw.source_name,
+            index: raw.index,
+            id: raw.index,
+            is_public: raw.is_public,
+            is_anonymous: raw.is_anonymous,
+            params: raw.params,
+            params_typespace: self.converted.clone(),
+            return_type: raw.return_type,
+            is_query,
+            row_type,
+            columns,
+            primary_key: None,
+        })
     }
-    uses.check_params(cx, "view", &name, &raw.params);
-    let Some((row_type, is_query)) = row_type(&raw.return_type) else {
-        let (view, ty) = (clip(&name), clip(&raw.return_type.type_name()));
-        cx.push(ValidationError::InvalidViewReturnType { view, ty });
-        return None;
-    };
-    let columns = columns(cx, level, uses, "view", &name, row_type)?;
-    Some(ViewDef {
-        name,
-        source_name: raw.source_name,
-        index: raw.index,
-        id: raw.index,
-        is_public: raw.is_public,
-        is_anonymous: raw.is_anonymous,
-        params: raw.params,
-        params_typespace: typespace.clone(),
-        return_type: raw.return_type,
-        is_query,
-        row_type,
-        columns,
-        primary_key: None,
-    })
 }
 
 pub(super) fn primary_keys(

@@ -10,7 +10,7 @@ use rolldown::{
 };
 
 use super::imports::Bundled;
-use crate::error::{Error, Result};
+use crate::error::{FileResult as _, Result};
 
 /// Bundles `src/index.ts`.
 pub fn bundle(directory: &Path, debug: bool) -> Result<Bundled> {
@@ -28,9 +28,10 @@ pub fn bundle(directory: &Path, debug: bool) -> Result<Bundled> {
             .unwrap_or_else(|_| Err("the bundler panicked; please report this".into()))
     });
     outcome.map_err(|message| {
-        Error::coded(
+        coded!(
             "LC0635",
-            format!("the module cannot be bundled\n{}", message.trim_end()),
+            "the module cannot be bundled\n{}",
+            message.trim_end()
         )
     })
 }
@@ -81,8 +82,7 @@ fn told(diagnostics: &[rolldown_error::BuildDiagnostic]) -> String {
 }
 
 fn options(directory: &Path, debug: bool) -> Result<BundlerOptions> {
-    let directory =
-        std::path::absolute(directory).map_err(|e| Error::file("find", directory, e))?;
+    let directory = std::path::absolute(directory).or_cannot("find", directory)?;
     let own = |texts: &[&str]| Some(texts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>());
     let environment = if debug {
         "\"development\""

@@ -49,10 +49,11 @@ impl Client {
         if let Ok(status) = tokio::time::timeout(AT_ONCE, child.wait()).await {
             let status = status.map_err(cannot)?;
             if !status.success() {
-                return Err(Error::coded(
+                bail!(
                     "LC0638",
-                    format!("the client ended at once ({status}): `{text}`. Change the command with --run, or start none with --server-only."),
-                ));
+                    "the client ended at once ({status}): `{text}`. Change the command with --run, or start none with \
+                     --server-only.",
+                );
             }
             return Ok(Self { child: None });
         }

@@ -6,7 +6,7 @@ use super::session::{DevTarget, Session};
 use crate::build::{self, typescript, Built, Language};
 use crate::commands::init::environment_variables;
 use crate::commands::{generate, publish, Context};
-use crate::error::{Error, Result};
+use crate::error::{FileResult as _, Result};
 use crate::output::remark;
 use crate::paths::text_if_there;
 
@@ -41,7 +41,7 @@ pub async fn run(context: &mut Context, session: &Session) -> Result<()> {
         }
         bindings
             .await
-            .map_err(|e| Error::caused("LC0620", "writing the bindings broke off", e))??;
+            .map_err(caused!("LC0620", "writing the bindings broke off"))??;
     }
     Ok(())
 }
@@ -53,10 +53,7 @@ fn write_bindings(
     host_type: build::HostType,
 ) -> tokio::task::JoinHandle<Result<()>> {
     let jobs = target.bindings.clone();
-    let built = Built {
-        path: path.to_owned(),
-        host_type,
-    };
+    let built = Built::new(path.to_owned(), host_type);
     tokio::task::spawn_blocking(move || {
         jobs.iter()
             .try_for_each(|job| generate::run_for_built(job, &built))
@@ -66,7 +63,7 @@ fn write_bindings(
 /// Builds in a thread of its own, so that logs flow meanwhile. The types of TypeScript modules are checked beside it:
 /// the compiler takes longer than everything else together, and what it finds is as useful a second later.
 async fn build_target(target: &DevTarget) -> Result<Built> {
-    let options = build::Options::parse(target.build_options.as_deref().unwrap_or(""))?;
+    let options = build::Options::parse(target.build_options.as_deref())?;
     let module = target.module.clone();
     let is_typescript = build::language(&module) == Some(Language::TypeScript);
     let built = tokio::task::spawn_blocking(move || match is_typescript {
@@ -75,7 +72,7 @@ async fn build_target(target: &DevTarget) -> Result<Built> {
     });
     let built = built
         .await
-        .map_err(|e| Error::caused("LC0620", "the build broke off", e))??;
+        .map_err(caused!("LC0620", "the build broke off"))??;
     if is_typescript {
         check_types_beside(&target.module);
     }
@@ -111,7 +108,7 @@ fn write_environment(path: &Path, database: &str, host: &str) -> Result<()> {
     if new == old {
         return Ok(());
     }
-    std::fs::write(path, new).map_err(|e| Error::file("write", path, e))
+    std::fs::write(path, new).or_cannot("write", path)
 }
 
 fn upsert(old: &str, variables: &str) -> String {

@@ -10,7 +10,7 @@ use crate::build;
 use crate::commands::generate::{self, Job, Lang, Source};
 use crate::commands::publish::DevConsent;
 use crate::commands::{init, list, Auth, Context};
-use crate::error::{Error, Result};
+use crate::error::{Error, FileResult as _, Result};
 use crate::http::Client;
 use crate::output::remark;
 use crate::paths::text_if_there;
@@ -19,16 +19,12 @@ use crate::targets::chosen;
 use crate::{credentials, prompt};
 
 pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
-    let find = |path: &Path| match args.no_config {
-        true => Ok(None),
-        false => Project::find(path, Some(&args.env)),
-    };
+    let find = |path: &Path| Project::find_unless(args.no_config, path, Some(&args.env));
     let wanted_directory = args.project_path.as_deref().unwrap_or(Path::new("."));
     let mut project = find(wanted_directory)?;
     let directory = match &project {
         Some(project) => project.directory.clone(),
-        None => std::path::absolute(wanted_directory)
-            .map_err(|e| Error::file("find", wanted_directory, e))?,
+        None => std::path::absolute(wanted_directory).or_cannot("find", wanted_directory)?,
     };
     if let Some(project) = &project {
         check_paths(&args, project)?;
@@ -41,7 +37,7 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
         project = find(&directory)?;
     }
     if project.is_none() && !args.no_config {
-        let mut settings = json!({ "server": args.server.as_deref().or(context.config.default_server()).unwrap_or("local") });
+        let mut settings = json!({ "server": server_name(context, &args) });
         if directory.join("spacetimedb").is_dir() {
             settings["module-path"] = "./spacetimedb".into();
         }
@@ -49,9 +45,7 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
         project = find(&directory)?;
     }
     if let Some(project) = &project {
-        for file in &project.files {
-            remark!("Using configuration from {}", file.display());
-        }
+        project.announce();
     }
 
     let mut targets = match &project {
@@ -76,16 +70,17 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
         (None, Some(project), Some(target)) => project.place_of(target, "server"),
         _ => None,
     };
-    let server_url = context.config.server_url(server.as_deref());
-    let mut server_url = server_url.map_err(|error| error.said_at(place.as_deref()))?;
+    let config = &context.config;
+    let mut server_url = config.server_url_at(server.as_deref(), place.as_deref())?;
     if needs_account(context, &args, &server_url) {
         if credentials::wants_web_login() {
             credentials::account_login(&mut context.config, &server_url).await?;
         } else if args.server.is_some() {
-            return Err(Error::coded(
+            bail!(
                 "LC0866",
-                format!("{server_url} needs a login: `spacetime login`. To develop on this machine, leave out --server, or use --server local."),
-            ));
+                "{server_url} needs a login: `spacetime login`. To develop on this machine, leave out --server, or use --server \
+                 local.",
+            );
         } else {
             remark!("Developing on the server of this machine instead (`local`).");
             server = Some("local".to_owned());
@@ -102,16 +97,10 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
     let client_lang = args
         .client_lang
         .or_else(|| generate::detect_language(&directory));
-    let mut dev_targets = Vec::new();
-    for target in targets {
-        dev_targets.push(dev_target(
-            &args,
-            project.as_ref(),
-            &directory,
-            target,
-            client_lang,
-        )?);
-    }
+    let (of, here) = (project.as_ref(), &directory);
+    let dev_targets = targets.into_iter();
+    let dev_targets = dev_targets.map(|target| dev_target(&args, of, here, target, client_lang));
+    let dev_targets = dev_targets.collect::<Result<_>>()?;
     Ok(Session {
         writes_environment: client_lang == Some(Lang::Typescript)
             && directory.join("package.json").is_file(),
@@ -127,7 +116,7 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
     })
 }
 
-/// Is the server that of the account web site, and nobody logged in there? With `--yes`, nobody is asked (07 §9).
+/// Is the server that of the account web site, and is there no login for it? With `--yes`, no question is asked (07 §9).
 fn needs_account(context: &Context, args: &Args, url: &str) -> bool {
     let is_account_server = origin(url) == ACCOUNT_SERVER;
     is_account_server && !args.skip_publish && !args.yes && context.config.token(url).is_none()
@@ -137,36 +126,39 @@ fn needs_account(context: &Context, args: &Args, url: &str) -> bool {
 fn check_paths(args: &Args, project: &Project) -> Result<()> {
     let contradiction = |option: &str, key: &str| {
         let file = project.directory.join("spacetime.json");
-        Error::coded(
+        coded!(
             "LC0884",
-            format!(
-                "{option} contradicts `{key}` in {}. Change it there, leave out the option, or pass --no-config to do without the file.",
-                file.display()
-            ),
+            "{option} contradicts `{key}` in {}. Change it there, leave out the option, or pass --no-config to do without the \
+             file.",
+            file.display(),
         )
     };
-    if args.module_path.is_some() && project.names_a_module()? {
-        return Err(contradiction("--module-path", "module-path"));
-    }
-    if project
+    let same = |a: &Path, b: &Path| std::fs::canonicalize(a).ok() == std::fs::canonicalize(b).ok();
+    let has_entries = !project
         .targets()?
         .iter()
-        .all(|target| target.generate.is_empty())
-    {
-        return Ok(());
-    }
-    if args.module_path.is_some() {
-        return Err(contradiction("--module-path", "generate"));
-    }
-    if args.module_bindings_path.is_some() {
-        return Err(contradiction("--module-bindings-path", "generate"));
-    }
+        .all(|target| target.generate.is_empty());
     // The directory of the file itself is what its paths mean.
-    if let Some(path) = &args.project_path {
-        let same =
-            |a: &Path, b: &Path| std::fs::canonicalize(a).ok() == std::fs::canonicalize(b).ok();
-        if !same(path, &project.directory) {
-            return Err(contradiction("--project-path", "generate"));
+    let is_elsewhere = |path: &PathBuf| !same(path, &project.directory);
+    let has_module = args.module_path.is_some();
+    let has_bindings = args.module_bindings_path.is_some();
+    let is_elsewhere = args.project_path.as_ref().is_some_and(is_elsewhere);
+    for (is_given, option, key) in [
+        (
+            has_module && project.names_a_module()?,
+            "--module-path",
+            "module-path",
+        ),
+        (has_module && has_entries, "--module-path", "generate"),
+        (
+            has_bindings && has_entries,
+            "--module-bindings-path",
+            "generate",
+        ),
+        (is_elsewhere && has_entries, "--project-path", "generate"),
+    ] {
+        if is_given {
+            return Err(contradiction(option, key));
         }
     }
     Ok(())
@@ -178,20 +170,14 @@ fn ask_for_module(args: &Args, project: &Project) -> Result<()> {
     if args.yes || !prompt::is_interactive() {
         return Err(no_module(&below));
     }
-    remark!(
-        "{} does not say where the module is.",
-        project.directory.join("spacetime.json").display()
-    );
+    let file = project.directory.join("spacetime.json");
+    remark!("{} does not say where the module is.", file.display());
     let answer = prompt::ask("Directory of the module: ");
     let path = project.directory.join(&answer);
     if answer.is_empty() || build::language(&path).is_none() {
         return Err(no_module(if answer.is_empty() { &below } else { &path }));
     }
-    edit::set(
-        &project.directory.join("spacetime.json"),
-        "module-path",
-        answer.into(),
-    )
+    edit::set(&file, "module-path", answer.into())
 }
 
 fn has_module(args: &Args, project: Option<&Project>, directory: &Path) -> Result<bool> {
@@ -212,13 +198,11 @@ fn has_module(args: &Args, project: Option<&Project>, directory: &Path) -> Resul
 }
 
 fn no_module(path: &Path) -> Error {
-    Error::coded(
+    coded!(
         "LC0610",
-        format!(
-            "{} holds no module: none of Cargo.toml, *.csproj, package.json, CMakeLists.txt. Point --module-path at it, \
-             or start a project with `spacetime init`.",
-            path.display()
-        ),
+        "{} holds no module: none of Cargo.toml, *.csproj, package.json, CMakeLists.txt. Point --module-path at it, or start a \
+         project with `spacetime init`.",
+        path.display(),
     )
 }
 
@@ -231,21 +215,16 @@ fn offer_project(context: &Context, args: &Args, directory: &Path) -> Result<()>
             if args.yes || !prompt::confirm("Would you like to start a project here?", false) {
                 return Err(no_module(&directory.join("spacetimedb")));
             }
-            let answer = prompt::ask("Template (basic-ts): ");
-            if answer.is_empty() {
-                "basic-ts".to_owned()
-            } else {
-                answer
-            }
+            prompt::ask_or("Template", "basic-ts")
         }
     };
-    let server = args
-        .server
-        .as_deref()
-        .or(context.config.default_server())
-        .unwrap_or("local");
-    init::create_for_dev(context, directory, &template, server)?;
-    Ok(())
+    init::create_for_dev(context, directory, &template, server_name(context, args))
+}
+
+/// The server that a new project names.
+fn server_name<'a>(context: &'a Context, args: &'a Args) -> &'a str {
+    let server = args.server.as_deref().or(context.config.default_server());
+    server.unwrap_or("local")
 }
 
 /// A name for the database, kept for the next time in spacetime.local.json: a new one on this machine, elsewhere what the
@@ -257,11 +236,8 @@ async fn new_database(
     directory: &Path,
     save: bool,
 ) -> Result<String> {
-    let project = directory
-        .file_name()
-        .map(|n| n.to_string_lossy().into_owned())
-        .unwrap_or_default();
-    let mut name = init::database_name(&project);
+    let project = directory.file_name().unwrap_or_default();
+    let mut name = init::database_name(&project.to_string_lossy());
     let server = args.server.as_deref().or(target.server.as_deref());
     let url = context.config.server_url(server)?;
     if !args.yes && !crate::http::is_local(&url) {
@@ -270,37 +246,34 @@ async fn new_database(
             remark!("  {}  {name}", number + 1);
         }
         let question = match own.is_empty() {
-            true => format!("Database name ({name}): "),
-            false => format!("Database name, or number of one of yours ({name}): "),
+            true => "Database name",
+            false => "Database name, or number of one of yours",
         };
-        let answer = prompt::ask(&question);
+        let answer = prompt::ask_or(question, &name);
         name = match answer.parse::<usize>() {
             Ok(number) if !own.is_empty() => {
-                let chosen = number.checked_sub(1).and_then(|n| own.get(n));
-                chosen.cloned().ok_or_else(|| {
-                    let message =
-                        format!("{number} is not a number of the list above. Start again.");
-                    Error::coded("LC0608", message)
+                let chosen = number.checked_sub(1).and_then(|n| own.get(n)).cloned();
+                chosen.ok_or_else(|| {
+                    coded!(
+                        "LC0608",
+                        "{number} is not a number of the list above. Start again."
+                    )
                 })?
             }
-            _ if answer.is_empty() => name,
             _ => answer,
         };
     }
     if save {
-        edit::set(
-            &directory.join("spacetime.local.json"),
-            "database",
-            name.as_str().into(),
-        )?;
+        let file = directory.join("spacetime.local.json");
+        edit::set(&file, "database", name.as_str().into())?;
     }
     remark!("The database is called {name}.");
     Ok(name)
 }
 
-/// The names of the user's databases on a server that knows him. This only helps to choose: whatever goes wrong, there are none.
+/// The names of the user's databases on a server that knows them. This only helps to choose: whatever goes wrong, there are none.
 async fn databases_there(context: &mut Context, url: &str) -> Vec<String> {
-    /// More than anybody would read.
+    /// A longer list would not be read.
     const SHOWN_MAX: usize = 20;
     if !context.config.may_send_login(url) {
         return Vec::new();
@@ -344,12 +317,10 @@ fn confirm_shared_names(args: &Args, directory: &Path, targets: &[Target]) -> Re
     }
     remark!("The database '{name}' is named in spacetime.json, which is shared with others.");
     if prompt::confirm("Do you want to develop against it?", false) {
-        Ok(())
-    } else {
-        Err(Error::plain(
-            "Aborted. Name your own in spacetime.local.json, or on the command line.",
-        ))
+        return Ok(());
     }
+    let text = "Aborted. Name your own in spacetime.local.json, or on the command line.";
+    Err(Error::plain(text))
 }
 
 fn client_command(
@@ -371,11 +342,8 @@ fn client_command(
     };
     remark!("The client is started with `{command}`.");
     if project.is_some() {
-        edit::set(
-            &directory.join("spacetime.json"),
-            "dev",
-            json!({ "run": command }),
-        )?;
+        let file = directory.join("spacetime.json");
+        edit::set(&file, "dev", json!({ "run": command }))?;
     }
     Ok(Some(command))
 }
@@ -385,23 +353,23 @@ fn detect_client(directory: &Path) -> Result<Option<String>> {
     if has("package.json") {
         let package = read_json(&directory.join("package.json"))?;
         if package["scripts"]["dev"].is_string() {
-            let command = if has("pnpm-lock.yaml") {
-                "pnpm run dev"
-            } else if has("yarn.lock") {
-                "yarn dev"
-            } else if has("bun.lock") || has("bun.lockb") {
-                "bun run dev"
-            } else {
-                "npm run dev"
-            };
+            let managers = [
+                ("pnpm-lock.yaml", "pnpm run dev"),
+                ("yarn.lock", "yarn dev"),
+                ("bun.lock", "bun run dev"),
+                ("bun.lockb", "bun run dev"),
+            ];
+            let known = managers.into_iter().find(|(lock, _)| has(lock));
+            let command = known.map_or("npm run dev", |(_, command)| command);
             return Ok(Some(command.to_owned()));
         }
     }
-    if has("Cargo.toml") {
-        return Ok(Some("cargo run".to_owned()));
-    }
-    Ok((generate::detect_language(directory) == Some(Lang::Csharp))
-        .then(|| "dotnet run".to_owned()))
+    let command = match generate::detect_language(directory) {
+        _ if has("Cargo.toml") => "cargo run",
+        Some(Lang::Csharp) => "dotnet run",
+        _ => return Ok(None),
+    };
+    Ok(Some(command.to_owned()))
 }
 
 fn dev_target(
@@ -440,7 +408,7 @@ fn dev_target(
     Ok(DevTarget {
         database: target.database.unwrap_or_default(),
         server: args.server.clone().or(target.server),
-        module: std::path::absolute(&module).map_err(|e| Error::file("find", &module, e))?,
+        module: std::path::absolute(&module).or_cannot("find", &module)?,
         build_options: target.build_options,
         bindings,
     })
@@ -453,7 +421,7 @@ fn read_json(path: &Path) -> Result<Value> {
 }
 
 fn write_json(path: &Path, value: &Value) -> Result<()> {
-    std::fs::write(path, format!("{value:#}\n")).map_err(|e| Error::file("write", path, e))
+    std::fs::write(path, format!("{value:#}\n")).or_cannot("write", path)
 }
 
 #[cfg(test)]

@@ -14,26 +14,9 @@ use crate::error::{Error, Result};
 /// Editors write a file in several steps: a change counts when nothing more has come for so long.
 const QUIET: Duration = Duration::from_millis(150);
 
-const IGNORED: [&str; 18] = [
-    ".git",
-    ".hg",
-    ".svn",
-    "target",
-    "build",
-    "bin",
-    "obj",
-    "node_modules",
-    "dist",
-    ".next",
-    ".nuxt",
-    ".output",
-    "__pycache__",
-    ".venv",
-    "venv",
-    ".vs",
-    ".idea",
-    "module_bindings",
-];
+/// Directories of version control, builds, packages and editors, and the bindings.
+const IGNORED: &str = ".git .hg .svn target build bin obj node_modules dist .next .nuxt .output __pycache__ .venv venv .vs \
+                       .idea module_bindings";
 
 /// The changes to come.
 pub struct Changes {
@@ -111,10 +94,8 @@ impl Filter {
     }
 
     fn admits(&self, path: &Path) -> bool {
-        let name = path
-            .file_name()
-            .and_then(|n| n.to_str())
-            .unwrap_or_default();
+        let name = path.file_name().and_then(|name| name.to_str());
+        let name = name.unwrap_or_default();
         if name == ".env.local" || (name.starts_with("spacetime.") && name.ends_with(".local.json"))
         {
             return true;
@@ -123,21 +104,16 @@ impl Filter {
         if name == "Cargo.lock" {
             return false;
         }
-        let relative = self
-            .roots
-            .iter()
-            .find_map(|root| path.strip_prefix(root).ok())
-            .unwrap_or(path);
-        let in_ignored = relative.components().any(|part| {
-            part.as_os_str()
-                .to_str()
-                .is_some_and(|part| IGNORED.contains(&part))
-        });
-        !in_ignored
-            && !self.ignore.iter().any(|rules| {
-                path.starts_with(rules.path())
-                    && rules.matched_path_or_any_parents(path, false).is_ignore()
-            })
+        let mut roots = self.roots.iter();
+        let relative = roots.find_map(|root| path.strip_prefix(root).ok());
+        let mut parts = relative.unwrap_or(path).components();
+        let is_ignored = |part: &str| IGNORED.split(' ').any(|ignored| ignored == part);
+        let in_ignored = parts.any(|part| part.as_os_str().to_str().is_some_and(is_ignored));
+        let is_ignored_by = |rules: &Gitignore| {
+            path.starts_with(rules.path())
+                && rules.matched_path_or_any_parents(path, false).is_ignore()
+        };
+        !in_ignored && !self.ignore.iter().any(is_ignored_by)
     }
 }
 

@@ -16,11 +16,8 @@ const OPEN_FILES_GOOD: u64 = 1024;
 /// Returns the configuration, or the one that a first run would write.
 pub(super) fn check(report: &mut Report, paths: &Paths, config_path: &Path) -> Config {
     let config = check_config(report, config_path);
-    check_private(
-        report,
-        "key of the server",
-        &paths.config_dir.join("id_ecdsa"),
-    );
+    let key = paths.config_dir.join("id_ecdsa");
+    check_private(report, "key of the server", &key);
     check_data_directory(report, &paths.data_dir);
     #[cfg(unix)]
     check_open_files(report);
@@ -40,20 +37,26 @@ fn check_config(report: &mut Report, path: &Path) -> Config {
         ),
         Err(error) => report.error(
             "cli.toml",
-            error.report().trim_start_matches("Error: ").to_owned(),
+            error.text(),
             "Correct the file, or move it away: the next command writes a new one.",
         ),
     }
     if let Some(directory) = existing(path.parent().unwrap_or(Path::new("."))) {
-        if let Err(error) = tempfile::tempfile_in(&directory) {
-            report.error(
-                "cli.toml",
-                format!("{} cannot be written to: {error}", directory.display()),
-                "Logins and servers cannot be saved. Whose directory is it? `ls -ld` says.",
-            );
-        }
+        let advice = "Logins and servers cannot be saved. Whose directory is it? `ls -ld` says.";
+        check_writable(report, "cli.toml", &directory, advice);
     }
     read.ok().flatten().unwrap_or_else(Config::initial)
+}
+
+fn check_writable(report: &mut Report, name: &str, directory: &Path, advice: &str) {
+    if let Err(error) = tempfile::tempfile_in(directory) {
+        let directory = directory.display();
+        report.error(
+            name,
+            format!("{directory} cannot be written to: {error}"),
+            advice,
+        );
+    }
 }
 
 /// Files with secrets are their owner's alone.
@@ -66,14 +69,11 @@ fn check_private(report: &mut Report, name: &str, path: &Path) {
         };
         let mode = metadata.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {
-            report.warning(
-                name,
-                format!(
-                    "others on this machine may read {} (mode {mode:03o}), which holds secrets",
-                    path.display()
-                ),
-                format!("chmod 600 {}", path.display()),
+            let path = path.display();
+            let message = format!(
+                "others on this machine may read {path} (mode {mode:03o}), which holds secrets"
             );
+            report.warning(name, message, format!("chmod 600 {path}"));
         }
     }
     #[cfg(not(unix))]
@@ -104,13 +104,8 @@ fn check_data_directory(report: &mut Report, path: &Path) {
     let Some(directory) = existing(path) else {
         return;
     };
-    if let Err(error) = tempfile::tempfile_in(&directory) {
-        report.error(
-            NAME,
-            format!("{} cannot be written to: {error}", directory.display()),
-            "A server cannot be started there. Whose directory is it? `ls -ld` says; --data-dir names another.",
-        );
-    }
+    let advice = "A server cannot be started there. Whose directory is it? `ls -ld` says; --data-dir names another.";
+    check_writable(report, NAME, &directory, advice);
     #[cfg(unix)]
     check_disk(report, &directory);
 }

@@ -8,7 +8,7 @@ use super::report::{Report, State};
 use super::run::{first_line, version_in, Outcome};
 use crate::build::cpp;
 use crate::build::rust_toolchain::{self, Target};
-use crate::paths::beside_this_program;
+use crate::paths::{beside_this_program, program_file};
 
 /// Below this, npm's packages for clients do not run.
 const NODE_MAJOR_MIN: u64 = 18;
@@ -113,10 +113,9 @@ fn this_program(report: &mut Report) {
 
 /// The first file of that name in the directories of PATH.
 fn in_path(name: &str, path: &OsStr) -> Option<PathBuf> {
-    let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
-    std::env::split_paths(path)
-        .map(|directory| directory.join(&name))
-        .find(|file| file.is_file())
+    let mut directories = std::env::split_paths(path);
+    let file = |directory: PathBuf| directory.join(program_file(name));
+    directories.find_map(|directory| Some(file(directory)).filter(|file| file.is_file()))
 }
 
 async fn server_program(report: &mut Report, here: &Path) {
@@ -124,12 +123,8 @@ async fn server_program(report: &mut Report, here: &Path) {
     let program = match beside_this_program(NAME) {
         Ok(program) => program,
         Err(error) => {
-            report.error(
-                NAME,
-                error.to_string(),
-                "Install both programs into one directory.",
-            );
-            return;
+            let advice = "Install both programs into one directory.";
+            return report.error(NAME, error.to_string(), advice);
         }
     };
     let own = env!("CARGO_PKG_VERSION");
@@ -150,7 +145,7 @@ async fn server_program(report: &mut Report, here: &Path) {
     }
 }
 
-/// Needed by a project: an error. Needed by nobody here: a note.
+/// Needed by a project: an error. Not needed here: a note.
 fn missing(needed: bool) -> State {
     match needed {
         true => State::Error,
@@ -216,7 +211,7 @@ async fn check_node(report: &mut Report, package: Option<&Path>) {
     check_version(report, "npm", directory, state, without, advice).await;
 }
 
-/// Only where a module is in C#: nobody else needs it.
+/// Only where a module is in C#: nothing else needs it.
 async fn check_dotnet(report: &mut Report, module: &Path) {
     let without = "not found; the C# module cannot be built";
     let advice = "Install the .NET SDK that the module's global.json names, 8 unless you changed it: https://dot.net";

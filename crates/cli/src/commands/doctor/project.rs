@@ -8,8 +8,9 @@ use crate::build::{self, Language};
 use crate::error::Result;
 use crate::project::{Project, Target};
 
-/// Files of bindings begin with lines of comments; nobody reads all of a large file for one of them.
+/// Files of bindings begin with lines of comments; a large file is not read to its end for one of them.
 const HEAD_LINES: usize = 12;
+const CORRECT: &str = "Correct the file; the message has the place.";
 const GENERATED_BY: &str = "spacetimedb cli version ";
 
 /// Which toolchains the project needs, and where.
@@ -28,24 +29,17 @@ impl Needs {
     pub fn of(project: Option<&Project>) -> Self {
         let root = project.map_or_else(|| PathBuf::from("."), |p| p.directory.clone());
         let targets = project.and_then(|p| p.targets().ok()).unwrap_or_default();
-        let mut modules: Vec<PathBuf> = targets
-            .iter()
-            .filter_map(|t| t.module_path.clone())
-            .collect();
+        let mut modules: Vec<PathBuf> = targets.into_iter().filter_map(|t| t.module_path).collect();
         if modules.is_empty() {
-            modules.extend(
-                [root.join("spacetimedb"), root.clone()]
-                    .into_iter()
-                    .find(|d| is_module(d)),
-            );
+            let usual = [root.join("spacetimedb"), root.clone()];
+            modules.extend(usual.into_iter().find(|d| is_module(d)));
         }
         modules.sort();
         modules.dedup();
         let first = |language: Language| {
-            modules
-                .iter()
-                .find(|d| build::language(d) == Some(language))
-                .cloned()
+            let mut modules = modules.iter();
+            let found = modules.find(|d| build::language(d) == Some(language));
+            found.cloned()
         };
         let client = Some(root.clone()).filter(|root| root.join("package.json").is_file());
         Self {
@@ -59,7 +53,7 @@ impl Needs {
     }
 }
 
-/// A module in the directory where somebody works, and not any program that has a Cargo.toml.
+/// A module in the current directory, and not any program that has a Cargo.toml.
 fn is_module(directory: &Path) -> bool {
     let manifests = ["Cargo.toml", "package.json"];
     let named = manifests.iter().any(|name| {
@@ -71,30 +65,19 @@ fn is_module(directory: &Path) -> bool {
 
 /// The server of the project's first database.
 pub(super) fn server(project: Option<&Project>) -> Option<String> {
-    project?
-        .databases()
-        .ok()?
-        .into_iter()
-        .find_map(|database| database.server)
+    let mut databases = project?.databases().ok()?.into_iter();
+    databases.find_map(|database| database.server)
 }
 
 pub(super) fn check(report: &mut Report, project: &Result<Option<Project>>, needs: &Needs) {
     let targets = match project {
         Err(error) => {
-            let text = error.report();
-            let text = text.trim_start_matches("Error: ").to_owned();
-            report.error(
-                "spacetime.json",
-                text,
-                "Correct the file; the message has the place.",
-            );
+            report.error("spacetime.json", error.text(), CORRECT);
             Vec::new()
         }
         Ok(None) => {
-            report.ok(
-                "spacetime.json",
-                "none here or above: commands take the database as an argument",
-            );
+            let text = "none here or above: commands take the database as an argument";
+            report.ok("spacetime.json", text);
             Vec::new()
         }
         Ok(Some(project)) => check_settings(report, project),
@@ -106,22 +89,14 @@ pub(super) fn check(report: &mut Report, project: &Result<Option<Project>>, need
 }
 
 fn check_settings(report: &mut Report, project: &Project) -> Vec<Target> {
-    let files: Vec<String> = project
-        .files
-        .iter()
-        .map(|file| file.display().to_string())
-        .collect();
+    const NAME: &str = "spacetime.json";
     match project.targets() {
         Ok(targets) => {
-            report.ok("spacetime.json", files.join("\n"));
+            report.ok(NAME, project.file_names().join("\n"));
             targets
         }
         Err(error) => {
-            report.error(
-                "spacetime.json",
-                error.to_string(),
-                "Correct the file; the message has the place.",
-            );
+            report.error(NAME, error.to_string(), CORRECT);
             Vec::new()
         }
     }
@@ -129,39 +104,25 @@ fn check_settings(report: &mut Report, project: &Project) -> Vec<Target> {
 
 fn check_module(report: &mut Report, module: &Path) {
     let shown = module.display();
-    let language = match build::language(module) {
-        Some(language) => language,
+    let found = match build::language(module) {
         None => {
-            report.error(
-                "module",
-                format!("{shown} holds no module"),
-                "Correct `module-path` in spacetime.json, or start one with `spacetime init`.",
-            );
-            return;
+            let advice =
+                "Correct `module-path` in spacetime.json, or start one with `spacetime init`.";
+            return report.error("module", format!("{shown} holds no module"), advice);
         }
-    };
-    let found = match language {
-        Language::Rust => locked_crate(module, "spacetimedb"),
-        Language::TypeScript => {
-            if !module.join("node_modules").is_dir() {
-                report.error(
-                    "module",
-                    format!("{shown} has no node_modules"),
-                    format!("npm install --prefix {shown}"),
-                );
-                return;
-            }
-            installed_package(module, "spacetimedb")
+        Some(Language::TypeScript) if !module.join("node_modules").is_dir() => {
+            let advice = format!("npm install --prefix {shown}");
+            return report.error("module", format!("{shown} has no node_modules"), advice);
         }
-        Language::CSharp | Language::Cpp => None,
+        Some(Language::TypeScript) => installed_package(module, "spacetimedb"),
+        Some(Language::Rust) => locked_crate(module, "spacetimedb"),
+        Some(Language::CSharp | Language::Cpp) => None,
     };
     match found {
-        Some(version) => compare(
-            report,
-            "module",
-            &format!("{shown}, with spacetimedb {version}"),
-            &version,
-        ),
+        Some(version) => {
+            let what = format!("{shown}, with spacetimedb {version}");
+            compare(report, "module", &what, &version);
+        }
         None => report.ok("module", shown.to_string()),
     }
 }
@@ -189,27 +150,24 @@ fn compare(report: &mut Report, name: &str, what: &str, version: &str) {
 
 /// The version of a crate in the nearest Cargo.lock.
 fn locked_crate(directory: &Path, name: &str) -> Option<String> {
-    let directory = std::path::absolute(directory).ok()?;
-    let lock = directory
-        .ancestors()
-        .map(|d| d.join("Cargo.lock"))
-        .find(|f| f.is_file())?;
-    let text = std::fs::read_to_string(lock).ok()?;
+    let text = nearest(directory, "Cargo.lock")?;
     let wanted = format!("name = \"{name}\"");
     let mut lines = text.lines().skip_while(|line| *line != wanted);
     let version = lines.nth(1)?.strip_prefix("version = \"")?;
     Some(version.trim_end_matches('"').to_owned())
 }
 
+/// The text of a file in a directory, or else in the nearest one above it that has such a file.
+fn nearest(directory: &Path, file: &str) -> Option<String> {
+    let directory = std::path::absolute(directory).ok()?;
+    let mut files = directory.ancestors().map(|above| above.join(file));
+    std::fs::read_to_string(files.find(|file| file.is_file())?).ok()
+}
+
 /// The version of an npm package that is installed for a directory.
 fn installed_package(directory: &Path, name: &str) -> Option<String> {
-    let directory = std::path::absolute(directory).ok()?;
-    let manifest = directory
-        .ancestors()
-        .map(|d| d.join("node_modules").join(name).join("package.json"))
-        .find(|f| f.is_file())?;
-    let manifest: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(manifest).ok()?).ok()?;
+    let manifest = nearest(directory, &format!("node_modules/{name}/package.json"))?;
+    let manifest: serde_json::Value = serde_json::from_str(&manifest).ok()?;
     Some(manifest.get("version")?.as_str()?.to_owned())
 }
 

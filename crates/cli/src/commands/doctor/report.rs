@@ -1,9 +1,11 @@
 //! What `spacetime doctor` has found.
 
+use serde::Serialize;
 use serde_json::{json, Value};
 
 /// How bad a finding is. Only errors make the command fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum State {
     Ok,
     /// Nothing is wrong, but something cannot be done until it is there.
@@ -12,18 +14,7 @@ pub(super) enum State {
     Error,
 }
 
-impl State {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Note => "note",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Check {
     group: &'static str,
     name: String,
@@ -88,58 +79,35 @@ impl Report {
     }
 
     pub fn count(&self, state: State) -> usize {
-        self.checks
-            .iter()
-            .filter(|check| check.state == state)
-            .count()
+        let checks = self.checks.iter();
+        checks.filter(|check| check.state == state).count()
     }
 
     pub fn json(&self) -> Value {
-        let checks: Vec<Value> = self
-            .checks
-            .iter()
-            .map(|check| {
-                json!({
-                    "group": check.group,
-                    "name": check.name,
-                    "state": check.state.as_str(),
-                    "message": check.message,
-                    "advice": check.advice,
-                })
-            })
-            .collect();
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "compatible_version": crate::COMPATIBLE_VERSION,
             "is_ok": self.count(State::Error) == 0,
-            "checks": checks,
+            "checks": self.checks,
         })
     }
 
     pub fn text(&self) -> String {
-        let width = self
-            .checks
-            .iter()
-            .map(|check| check.name.chars().count())
-            .max();
-        let width = width.unwrap_or(0);
+        let widths = self.checks.iter().map(|check| check.name.chars().count());
+        let width = widths.max().unwrap_or(0);
+        let indent = format!("\n{:width$}", "", width = width + 13);
         let mut out = String::new();
         let mut group = "";
         for check in &self.checks {
             if check.group != group {
+                let blank = if out.is_empty() { "" } else { "\n" };
                 group = check.group;
-                out.push_str(&format!(
-                    "{}{group}\n",
-                    if out.is_empty() { "" } else { "\n" }
-                ));
+                out.push_str(&format!("{blank}{group}\n"));
             }
-            let indent = format!("\n{:width$}", "", width = width + 13);
-            let message = check.message.trim_end().replace('\n', &indent);
-            let state = check.state.as_str();
-            out.push_str(&format!(
-                "  {state:<7}  {:<width$}  {message}\n",
-                check.name
-            ));
+            let (name, message) = (&check.name, check.message.trim_end());
+            let message = message.replace('\n', &indent);
+            let state = format!("{:?}", check.state).to_lowercase();
+            out.push_str(&format!("  {state:<7}  {name:<width$}  {message}\n"));
             if let Some(advice) = &check.advice {
                 let advice = advice.trim_end().replace('\n', &format!("{indent}  "));
                 out.push_str(&format!("{}→ {advice}\n", &indent[1..]));

@@ -7,8 +7,6 @@ use std::time::Duration;
 
 /// Enough for a cold disk; a program that waits for a network or a person is given up.
 const TIME_MAX: Duration = Duration::from_secs(10);
-/// What is shown of a version.
-const LINE_CHARACTERS_MAX: usize = 240;
 
 /// What came of a program.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,10 +41,7 @@ pub(super) async fn first_line(
             let said = String::from_utf8_lossy(said);
             let line = said.lines().find(|line| !line.trim().is_empty());
             let line = line.unwrap_or("nothing").trim();
-            let line = match line.char_indices().nth(LINE_CHARACTERS_MAX) {
-                Some((end, _)) => format!("{}…", &line[..end]),
-                None => line.to_owned(),
-            };
+            let line = crate::http::shown(line);
             match output.status.success() {
                 true => Outcome::Line(line),
                 false => Outcome::Failed(format!("{}: {line}", output.status)),

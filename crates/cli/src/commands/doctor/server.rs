@@ -11,7 +11,7 @@ use crate::claims::{end_of, identity_of, now_seconds};
 use crate::config::Config;
 use crate::credentials::{self, Found};
 use crate::http::{self, Client};
-use crate::project::{NamedDatabase, Project};
+use crate::project::{Database, Project};
 
 /// A server that is well answers much sooner.
 const TIME_MAX: Duration = Duration::from_secs(5);
@@ -23,7 +23,7 @@ const ANSWER_BYTES_MAX: usize = 64 << 10;
 const LOGIN_NOTICE_SECONDS: u64 = 24 * 60 * 60;
 
 /// Which server is looked at.
-pub(super) struct Asked {
+pub(super) struct WantedServer {
     pub server: Option<String>,
     /// The user wants this one: it must be there.
     pub is_named: bool,
@@ -32,26 +32,22 @@ pub(super) struct Asked {
 pub(super) async fn check(
     report: &mut Report,
     config: &Config,
-    asked: &Asked,
+    asked: &WantedServer,
     project: Option<&Project>,
 ) {
+    const NAME: &str = "address";
     let url = match config.server_url(asked.server.as_deref()) {
         Ok(url) => url,
         Err(error) => {
             let advice = "`spacetime server list` shows those that are saved.";
-            report.error("address", error.to_string(), advice);
-            return;
+            return report.error(NAME, error.to_string(), advice);
         }
     };
     let client = match Client::new(url.clone(), None) {
         Ok(client) => client,
         Err(error) => {
-            report.error(
-                "address",
-                error.to_string(),
-                "`spacetime server edit` changes it.",
-            );
-            return;
+            let advice = "`spacetime server edit` changes it.";
+            return report.error(NAME, error.to_string(), advice);
         }
     };
     if !check_ping(report, &client, asked.is_named).await {
@@ -67,68 +63,53 @@ pub(super) async fn check(
 async fn get(client: &Client, path: &str) -> Result<Response, String> {
     let answer = client.get(path).timeout(TIME_MAX).send().await;
     answer.map_err(|error| {
-        let mut cause: &dyn std::error::Error = &error;
-        while let Some(next) = cause.source() {
-            cause = next;
-        }
+        let first: &dyn std::error::Error = &error;
+        let causes = std::iter::successors(Some(first), |cause| (*cause).source());
         match error.is_timeout() {
             true => format!("no answer in {} s", TIME_MAX.as_secs()),
-            false => cause.to_string(),
+            false => causes.last().unwrap_or(first).to_string(),
         }
     })
 }
 
 /// True if a server answers.
 async fn check_ping(report: &mut Report, client: &Client, is_named: bool) -> bool {
+    const NAME: &str = "ping";
     let url = client.base();
-    let response = match get(client, "/v1/ping").await {
-        Ok(response) => response,
-        Err(_) if is_loopback(url) && !is_named && is_port_free(url).await => {
-            report.warning(
-                "ping",
-                format!("no server runs at {url}; the port is free"),
-                "`spacetime start` starts one.",
-            );
-            return false;
-        }
-        Err(why) => {
-            let advice = match is_loopback(url) {
-                true => "Is it running? `spacetime start` starts one. If something else has the port, give it another with --listen-addr, and save that with `spacetime server add`.",
-                false => "Is the address right (`spacetime server list`), and does the network let you there? A proxy is taken from HTTPS_PROXY.",
-            };
-            report.error("ping", format!("{url}: {why}"), advice);
-            return false;
-        }
-    };
-    match response.status() {
-        status if status.is_success() => {
-            report.ok("ping", url.to_owned());
+    let (message, advice) = match get(client, "/v1/ping").await {
+        Ok(response) if response.status().is_success() => {
+            report.ok(NAME, url.to_owned());
             check_clock(report, &response);
-            true
+            return true;
         }
-        status => {
-            report.error(
-                "ping",
-                format!("{url} answers {status}: that is no server of this kind"),
-                "Something else listens there. Stop it, or name the server's address with --server.",
-            );
-            false
+        Ok(response) => (
+            format!("{url} answers {}: that is no server of this kind", response.status()),
+            "Something else listens there. Stop it, or name the server's address with --server.",
+        ),
+        Err(_) if is_loopback(url) && !is_named && is_port_free(url).await => {
+            let message = format!("no server runs at {url}; the port is free");
+            report.warning(NAME, message, "`spacetime start` starts one.");
+            return false;
         }
-    }
+        Err(why) if is_loopback(url) => (
+            format!("{url}: {why}"),
+            "Is it running? `spacetime start` starts one. If something else has the port, give it another with --listen-addr, and save that with `spacetime server add`.",
+        ),
+        Err(why) => (
+            format!("{url}: {why}"),
+            "Is the address right (`spacetime server list`), and does the network let you there? A proxy is taken from HTTPS_PROXY.",
+        ),
+    };
+    report.error(NAME, message, advice);
+    false
 }
 
 async fn is_port_free(url: &str) -> bool {
-    let Ok(url) = reqwest::Url::parse(url) else {
+    let url = reqwest::Url::parse(url).ok();
+    let Some(addresses) = url.and_then(|url| url.socket_addrs(|| None).ok()) else {
         return false;
     };
-    let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
-        return false;
-    };
-    let host = host
-        .trim_start_matches('[')
-        .trim_end_matches(']')
-        .to_owned();
-    let connecting = tokio::net::TcpStream::connect((host, port));
+    let connecting = tokio::net::TcpStream::connect(&addresses[..]);
     matches!(tokio::time::timeout(TIME_MAX, connecting).await, Ok(Err(_)))
 }
 
@@ -139,19 +120,14 @@ fn check_clock(report: &mut Report, response: &Response) {
     let Some(theirs) = date.and_then(|date| httpdate::parse_http_date(date).ok()) else {
         return;
     };
-    let difference = match SystemTime::now().duration_since(theirs) {
-        Ok(ahead) => ahead,
-        Err(behind) => behind.duration(),
-    };
+    let difference = SystemTime::now().duration_since(theirs);
+    let difference = difference.unwrap_or_else(|behind| behind.duration());
     if difference > CLOCK_DIFFERENCE_MAX {
-        report.warning(
-            "clock",
-            format!(
-                "the server's clock and this one differ by {} s",
-                difference.as_secs()
-            ),
-            "Logins are valid for a time, and may be refused. Set both clocks (`timedatectl`).",
-        );
+        let seconds = difference.as_secs();
+        let message = format!("the server's clock and this one differ by {seconds} s");
+        let advice =
+            "Logins are valid for a time, and may be refused. Set both clocks (`timedatectl`).";
+        report.warning("clock", message, advice);
     }
 }
 
@@ -227,7 +203,7 @@ async fn check_login(report: &mut Report, config: &Config, url: &str) -> bool {
             report.error(
                 NAME,
                 format!("the server does not accept the login as {identity}"),
-                "It ended, or the server has other keys than when it gave it. `spacetime logout -s SERVER`, then log in again; with a new identity, databases of the old one are somebody else's.",
+                "It ended, or the server has other keys than when it gave it. `spacetime logout -s SERVER`, then log in again; with a new identity, databases of the old one are another user's.",
             );
             false
         }
@@ -263,7 +239,7 @@ async fn check_databases(
     project: Option<&Project>,
 ) {
     let databases = project.and_then(|p| p.databases().ok()).unwrap_or_default();
-    for NamedDatabase { name, server, .. } in databases {
+    for Database { name, server, .. } in databases {
         if config.server_url(server.as_deref()).ok().as_deref() != Some(url) {
             continue;
         }

@@ -78,7 +78,7 @@ pub struct Args {
 pub fn jobs(args: &Args, project: Option<&Project>) -> Result<Vec<Job>> {
     check_languages_options(args)?;
     let Some(project) = project else {
-        return Ok(vec![plain_job(args, Path::new("."), None)?]);
+        return Ok(vec![job(args, Path::new("."), None, None)?]);
     };
     let mut targets = project.targets()?;
     if let Some(pattern) = &args.database {
@@ -87,19 +87,17 @@ pub fn jobs(args: &Args, project: Option<&Project>) -> Result<Vec<Job>> {
     let mut entries: Vec<(&Target, &GenerateEntry)> = Vec::new();
     for target in &targets {
         for entry in &target.generate {
-            let is_known = entries
-                .iter()
-                .any(|(t, e)| *e == entry && t.module_path == target.module_path);
-            if !is_known {
+            let is_it = |(t, e): &(&Target, &GenerateEntry)| {
+                *e == entry && t.module_path == target.module_path
+            };
+            if !entries.iter().any(is_it) {
                 entries.push((target, entry));
             }
         }
     }
     if entries.is_empty() {
-        if let (Some(target), None) = (targets.first(), args.source()) {
-            project.check_module(target)?;
-        }
-        return Ok(vec![plain_job(args, &project.directory, targets.first())?]);
+        let of = targets.first().map(|target| (project, target));
+        return Ok(vec![job(args, &project.directory, of, None)?]);
     }
     if entries.len() > 1 {
         let given = [
@@ -112,16 +110,18 @@ pub fn jobs(args: &Args, project: Option<&Project>) -> Result<Vec<Job>> {
             ("--build-options", args.build_options.is_some()),
         ];
         if let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given) {
-            return Err(Error::coded(
-                "LC0608",
-                format!("{option} cannot be used for several `generate` entries at once. Pass --no-config to use it alone."),
-            ));
+            bail!("LC0608", "{option} cannot be used for several `generate` entries at once. Pass --no-config to use it alone.");
         }
     }
-    entries
-        .into_iter()
-        .map(|(target, entry)| entry_job(args, project, target, entry))
-        .collect()
+    let jobs = entries.into_iter().map(|(target, entry)| {
+        job(
+            args,
+            &project.directory,
+            Some((project, target)),
+            Some(entry),
+        )
+    });
+    jobs.collect()
 }
 
 /// The same jobs for `spacetime dev`, which has built the target's module itself.
@@ -130,10 +130,9 @@ pub fn jobs_of_target(project: &Project, target: &Target) -> Result<Vec<Job>> {
         yes: true,
         ..Args::default()
     };
-    target
-        .generate
-        .iter()
-        .map(|entry| entry_job(&args, project, target, entry))
+    let of = Some((project, target));
+    let jobs = target.generate.iter();
+    jobs.map(|entry| job(&args, &project.directory, of, Some(entry)))
         .collect()
 }
 
@@ -146,58 +145,57 @@ impl Args {
     }
 }
 
-fn entry_job(
+/// The command line over an entry of the project over what is found in `directory`.
+fn job(
     args: &Args,
-    project: &Project,
-    target: &Target,
-    entry: &GenerateEntry,
+    directory: &Path,
+    of: Option<(&Project, &Target)>,
+    entry: Option<&GenerateEntry>,
 ) -> Result<Job> {
-    let lang = match args.lang {
-        Some(lang) => lang,
-        None => Lang::from_str(&entry.language, true).map_err(|_| {
-            let message = format!(
-                "`language` of an entry must be typescript, rust, csharp or unrealcpp, not `{}`",
-                entry.language
-            );
-            let place = project.place_of(target, "generate");
-            Error::coded("LC0607", message).said_at(place.as_deref())
+    let lang = match (args.lang, entry) {
+        (Some(lang), _) => lang,
+        (None, Some(entry)) => Lang::from_str(&entry.language, true).map_err(|_| {
+            let place = of.and_then(|(project, target)| project.place_of(target, "generate"));
+            let language = &entry.language;
+            coded!("LC0607", "`language` of an entry must be typescript, rust, csharp or unrealcpp, not `{language}`")
+                .said_at(place.as_deref())
+        })?,
+        (None, None) => detect_language(directory).ok_or_else(|| {
+            coded!(
+                "LC0634",
+                "Could not detect the language to generate: {} has neither package.json, Cargo.toml nor *.csproj. Say it with \
+                 --lang.",
+                absolute(directory).display(),
+            )
         })?,
     };
+    let nothing = GenerateEntry::default();
+    let entry = entry.unwrap_or(&nothing);
     let build_options = args.build_options.clone().or(entry.build_options.clone());
-    let source = match args.source() {
-        Some(source) => source,
-        None => {
-            let own = Target {
-                bin_path: entry.bin_path.clone(),
-                js_path: entry.js_path.clone(),
-                module_path: entry.module_path.clone(),
-                ..Target::default()
-            };
-            if own == Target::default() {
-                project.check_module(target)?;
-            }
-            source_of(&own, &build_options)
-                .or_else(|| source_of(target, &build_options))
-                .map_or_else(|| default_source(&project.directory, build_options), Ok)?
-        }
+    let own = [&entry.bin_path, &entry.js_path, &entry.module_path];
+    let named = args.source().or_else(|| named_source(own, &build_options));
+    if let (None, Some((project, target))) = (&named, of) {
+        project.check_module(target)?;
+    }
+    let of_target = |(_, target): (_, &Target)| {
+        let module = [&target.bin_path, &target.js_path, &target.module_path];
+        named_source(module, &build_options)
     };
     Ok(Job {
         lang,
-        source,
+        source: match named.or_else(|| of.and_then(of_target)) {
+            Some(source) => source,
+            None => default_source(directory, build_options)?,
+        },
         out_dir: match args.out_dir.clone().or(entry.out_dir.clone()) {
             Some(directory) => directory,
-            None => project.directory.join(default_out_dir(lang)?),
+            None => directory.join(default_out_dir(lang)?),
         },
         include_private: args.include_private || entry.include_private,
         client_package: args.client_package.clone().or(entry.client_package.clone()),
         namespace: args.namespace.clone().or(entry.namespace.clone()),
         yes: args.yes,
     })
-}
-
-fn source_of(target: &Target, build_options: &Option<String>) -> Option<Source> {
-    let module = [&target.bin_path, &target.js_path, &target.module_path];
-    named_source(module, build_options)
 }
 
 /// A module by its WebAssembly file, its JavaScript file or its directory, the first that is named.
@@ -209,62 +207,20 @@ fn named_source(
         directory,
         build_options: build_options.clone(),
     };
-    let file = wasm
-        .clone()
-        .map(Source::Wasm)
-        .or(js.clone().map(Source::Js));
+    let file = wasm.clone().map(Source::Wasm);
+    let file = file.or(js.clone().map(Source::Js));
     file.or_else(|| directory.clone().map(project))
 }
 
 fn default_source(directory: &Path, build_options: Option<String>) -> Result<Source> {
-    let module = directory.join("spacetimedb");
-    if module.is_dir() {
-        return Ok(Source::Project {
-            directory: module,
-            build_options,
-        });
+    let directory = directory.join("spacetimedb");
+    if !directory.is_dir() {
+        let module = directory.display();
+        bail!("LC0610", "{module} does not exist. Say where the module is with --module-path, --bin-path or --js-path.");
     }
-    Err(Error::coded(
-        "LC0610",
-        format!(
-            "{} does not exist. Say where the module is with --module-path, --bin-path or --js-path.",
-            module.display()
-        ),
-    ))
-}
-
-/// Without entries in a configuration: the command line and what is found in `directory`.
-fn plain_job(args: &Args, directory: &Path, target: Option<&Target>) -> Result<Job> {
-    let lang = match args.lang {
-        Some(lang) => lang,
-        None => detect_language(directory).ok_or_else(|| {
-            Error::coded(
-                "LC0634",
-                format!(
-                    "Could not detect the language to generate: {} has neither package.json, Cargo.toml nor *.csproj. Say it with --lang.",
-                    absolute(directory).display()
-                ),
-            )
-        })?,
-    };
-    let source = match args.source() {
-        Some(source) => source,
-        None => match target.and_then(|t| source_of(t, &args.build_options)) {
-            Some(source) => source,
-            None => default_source(directory, args.build_options.clone())?,
-        },
-    };
-    Ok(Job {
-        lang,
-        source,
-        out_dir: match &args.out_dir {
-            Some(directory) => directory.clone(),
-            None => directory.join(default_out_dir(lang)?),
-        },
-        include_private: args.include_private,
-        client_package: args.client_package.clone(),
-        namespace: args.namespace.clone(),
-        yes: args.yes,
+    Ok(Source::Project {
+        directory,
+        build_options,
     })
 }
 
@@ -407,9 +363,9 @@ mod tests {
     #[test]
     fn without_a_project_the_language_is_found_out() {
         let here = directory(&[("Cargo.toml", ""), ("spacetimedb/Cargo.toml", "")]);
-        let job = plain_job(&parse(&[]), here.path(), None).expect("a job");
+        let found = job(&parse(&[]), here.path(), None, None).expect("a job");
         assert_eq!(
-            (job.lang, job.out_dir),
+            (found.lang, found.out_dir),
             (Lang::Rust, here.path().join("src/module_bindings"))
         );
         let empty = directory(&[]);
@@ -418,7 +374,7 @@ mod tests {
             (vec!["--lang", "ts"], "[LC0610]"),
             (vec!["--lang", "unreal", "-b", "x"], "[LC0601]"),
         ] {
-            let error = plain_job(&parse(&args), empty.path(), None)
+            let error = job(&parse(&args), empty.path(), None, None)
                 .expect_err("no job")
                 .to_string();
             assert!(error.contains(part), "{error}");

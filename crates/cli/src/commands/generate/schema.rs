@@ -8,7 +8,7 @@ use lightcone_schema::ModuleDef;
 use super::job::Source;
 use crate::build::{self, HostType};
 use crate::definition::{of_program, parse};
-use crate::error::{Error, Result};
+use crate::error::{FileResult as _, Result};
 
 pub fn load(source: &Source) -> Result<ModuleDef> {
     match source {
@@ -16,7 +16,7 @@ pub fn load(source: &Source) -> Result<ModuleDef> {
             directory,
             build_options,
         } => {
-            let options = build::Options::parse(build_options.as_deref().unwrap_or(""))?;
+            let options = build::Options::parse(build_options.as_deref())?;
             let built = build::build(directory, &options)?;
             of_program(&built.path, built.host_type)
         }
@@ -27,9 +27,9 @@ pub fn load(source: &Source) -> Result<ModuleDef> {
             if path == Path::new("-") {
                 std::io::stdin()
                     .read_to_string(&mut text)
-                    .map_err(|e| Error::file("read", path, e))?;
+                    .or_cannot("read", path)?;
             } else {
-                text = std::fs::read_to_string(path).map_err(|e| Error::file("read", path, e))?;
+                text = std::fs::read_to_string(path).or_cannot("read", path)?;
             }
             parse(&text, &path.display().to_string())
         }

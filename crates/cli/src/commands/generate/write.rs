@@ -7,32 +7,29 @@ use std::process::{Command, Stdio};
 use lightcone_codegen::{GeneratedFile, PREFIX};
 
 use super::job::{Job, Lang};
-use crate::error::{Error, Result};
+use crate::error::{FileResult as _, Result};
 use crate::output::remark;
-use crate::paths::entries_if_there;
+use crate::paths::files_below;
 use crate::prompt;
 
 pub fn write(out_dir: &Path, files: &[GeneratedFile], job: &Job) -> Result<()> {
     let mut kept = BTreeSet::new();
-    let mut written = Vec::new();
     let formatted = format(job.lang, files);
     for (file, text) in files.iter().zip(&formatted) {
         let path = out_dir.join(&file.path);
         let is_same = std::fs::read(&path).is_ok_and(|old| old == text.as_bytes());
         if !is_same {
             if let Some(directory) = path.parent() {
-                std::fs::create_dir_all(directory)
-                    .map_err(|e| Error::file("create", directory, e))?;
+                std::fs::create_dir_all(directory).or_cannot("create", directory)?;
             }
             remark!("Writing file {}", path.display());
-            std::fs::write(&path, text).map_err(|e| Error::file("write", &path, e))?;
-            written.push(path.clone());
+            std::fs::write(&path, text).or_cannot("write", &path)?;
         }
         kept.insert(path);
     }
-    let mut old = Vec::new();
-    find_generated(out_dir, &mut old)?;
-    old.retain(|path| !kept.contains(path));
+    let mut old = files_below(out_dir)?;
+    old.retain(|path| !kept.contains(path) && is_generated(path));
+    old.sort();
     delete(&old, job.yes)
 }
 
@@ -66,33 +63,18 @@ fn rustfmt(files: &[GeneratedFile]) -> std::result::Result<Vec<String>, String> 
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
     }
-    files
-        .iter()
-        .map(|file| {
-            std::fs::read_to_string(directory.path().join(&file.path)).map_err(|e| e.to_string())
-        })
-        .collect()
+    let formatted = files.iter().map(|file| {
+        let formatted = std::fs::read_to_string(directory.path().join(&file.path));
+        formatted.map_err(|e| e.to_string())
+    });
+    formatted.collect()
 }
 
-fn find_generated(directory: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
-    for entry in entries_if_there(directory)?.into_iter().flatten() {
-        let entry = entry.map_err(|e| Error::file("read", directory, e))?;
-        let (path, kind) = (
-            entry.path(),
-            entry
-                .file_type()
-                .map_err(|e| Error::file("read", directory, e))?,
-        );
-        if kind.is_dir() {
-            find_generated(&path, found)?;
-        } else if kind.is_file()
-            && std::fs::read(&path).is_ok_and(|t| t.starts_with(PREFIX.as_bytes()))
-        {
-            found.push(path);
-        }
-    }
-    found.sort();
-    Ok(())
+fn is_generated(path: &Path) -> bool {
+    let is_file = path
+        .symlink_metadata()
+        .is_ok_and(|metadata| metadata.is_file());
+    is_file && std::fs::read(path).is_ok_and(|text| text.starts_with(PREFIX.as_bytes()))
 }
 
 fn delete(old: &[PathBuf], yes: bool) -> Result<()> {
@@ -108,7 +90,7 @@ fn delete(old: &[PathBuf], yes: bool) -> Result<()> {
         return Ok(());
     }
     for path in old {
-        std::fs::remove_file(path).map_err(|e| Error::file("delete", path, e))?;
+        std::fs::remove_file(path).or_cannot("delete", path)?;
     }
     remark!("Files deleted successfully.");
     Ok(())

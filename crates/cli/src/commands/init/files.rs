@@ -8,7 +8,7 @@ use serde_json::{json, Value};
 
 use super::plan::{kebab, Plan, Source};
 use crate::build::csharp;
-use crate::error::{Error, Result};
+use crate::error::{Error, FileResult as _, Result};
 
 /// What assistants that write code should know of such a project.
 const RULES: &str = include_str!("rules.md");
@@ -98,21 +98,15 @@ fn clone(url: &str, plan: &Plan) -> Result<()> {
         .arg(&plan.directory)
         .stdout(crate::output::of_children())
         .status()
-        .map_err(|e| {
-            Error::caused(
-                "LC0637",
-                "cannot run git, which templates from repositories need",
-                e,
-            )
-        })?;
-    if !status.success() {
-        return Err(Error::coded(
+        .map_err(caused!(
             "LC0637",
-            format!("git could not clone {url}; its message is above"),
-        ));
+            "cannot run git, which templates from repositories need"
+        ))?;
+    if !status.success() {
+        bail!("LC0637", "git could not clone {url}; its message is above");
     }
     let history = plan.directory.join(".git");
-    std::fs::remove_dir_all(&history).map_err(|e| Error::file("delete", &history, e))
+    std::fs::remove_dir_all(&history).or_cannot("delete", &history)
 }
 
 fn pretty(value: &Value) -> String {
@@ -150,7 +144,7 @@ fn write_below(path: &Path, contents: &[u8]) -> Result<()> {
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
         std::fs::write(path, contents)
     };
-    write().map_err(|e| Error::file("write", path, e))
+    write().or_cannot("write", path)
 }
 
 /// `2.10.*`: any release that speaks as this program does.
@@ -167,8 +161,8 @@ fn npm_package(path: &Path, name: Option<&str>, plan: &Plan) -> Result<()> {
     let Ok(text) = std::fs::read_to_string(path) else {
         return Ok(());
     };
-    let mut package: Value = serde_json::from_str(&text)
-        .map_err(|e| Error::caused("LC0637", format!("{} is not JSON", path.display()), e))?;
+    let mut package: Value =
+        serde_json::from_str(&text).map_err(caused!("LC0637", "{} is not JSON", path.display()))?;
     if let Some(name) = name {
         package["name"] = name.into();
     }
@@ -178,17 +172,17 @@ fn npm_package(path: &Path, name: Option<&str>, plan: &Plan) -> Result<()> {
     {
         *dependency = plan.npm_sdk.clone().unwrap_or_else(compatible_range).into();
     }
-    std::fs::write(path, pretty(&package)).map_err(|e| Error::file("write", path, e))
+    std::fs::write(path, pretty(&package)).or_cannot("write", path)
 }
 
 /// The projects of C# in a directory.
 fn csharp_projects(directory: &Path) -> Result<()> {
     for path in csharp::projects(directory) {
-        let mut text = std::fs::read_to_string(&path).map_err(|e| Error::file("read", &path, e))?;
+        let mut text = std::fs::read_to_string(&path).or_cannot("read", &path)?;
         for package in ["SpacetimeDB.Runtime", "SpacetimeDB.ClientSDK"] {
             text = with_version(&text, package, &compatible_range());
         }
-        std::fs::write(&path, text).map_err(|e| Error::file("write", &path, e))?;
+        std::fs::write(&path, text).or_cannot("write", &path)?;
     }
     Ok(())
 }
@@ -231,7 +225,7 @@ fn cargo_package(path: &Path, name: Option<&str>) -> Result<()> {
             *version = toml_edit::value(compatible_range());
         }
     }
-    std::fs::write(path, manifest.to_string()).map_err(|e| Error::file("write", path, e))
+    std::fs::write(path, manifest.to_string()).or_cannot("write", path)
 }
 
 #[cfg(test)]

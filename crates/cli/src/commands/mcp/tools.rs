@@ -2,15 +2,14 @@
 
 use reqwest::header::CONTENT_TYPE;
 use reqwest::RequestBuilder;
-use serde_json::{json, Map, Value};
+use serde_json::{json, Value};
 
 use crate::commands::list;
-use crate::error::Error;
 use crate::http::{self, encode, Client};
 
-/// More of an answer would fill an assistant's memory, and help nobody.
+/// More of an answer would fill an assistant's memory to no use.
 const TEXT_BYTES_MAX: usize = 64 << 10;
-/// Lines of a log that are shown if nobody says how many.
+/// Lines of a log that are shown if the request does not say how many.
 const LOG_LINES: u64 = 50;
 
 /// What a tool says: a text, or why it failed.
@@ -99,7 +98,7 @@ impl Tools {
     }
 
     /// Runs a tool. The outer error is one of the request, the inner one is the tool's.
-    pub async fn call(&self, name: &str, arguments: &Map<String, Value>) -> Result<Said, String> {
+    pub async fn call(&self, name: &str, arguments: &Value) -> Result<Said, String> {
         let text = |key: &str| match arguments.get(key) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.as_str())),
@@ -121,19 +120,13 @@ impl Tools {
                     return Ok(Err(why.to_owned()));
                 }
                 let path = format!("{}/sql", self.database_path(arguments)?);
-                Ok(self
-                    .answer(self.client.post(&path).body(sql.to_owned()))
-                    .await)
+                let request = self.client.post(&path).body(sql.to_owned());
+                Ok(self.answer(request).await)
             }
             "logs" => {
-                let lines = arguments
-                    .get("num_lines")
-                    .and_then(Value::as_u64)
-                    .unwrap_or(LOG_LINES);
-                let path = format!(
-                    "{}/logs?num_lines={lines}&follow=false",
-                    self.database_path(arguments)?
-                );
+                let lines = arguments["num_lines"].as_u64().unwrap_or(LOG_LINES);
+                let path = self.database_path(arguments)?;
+                let path = format!("{path}/logs?num_lines={lines}&follow=false");
                 Ok(self.answer(self.client.get(&path)).await)
             }
             "call" if self.allow_writes => {
@@ -143,20 +136,15 @@ impl Tools {
                     Some(Value::Array(args)) => Value::from(args.clone()).to_string(),
                     Some(_) => return Err("args must be a JSON array".into()),
                 };
-                let path = format!(
-                    "{}/call/{}",
-                    self.database_path(arguments)?,
-                    encode(reducer)
-                );
+                let path = self.database_path(arguments)?;
                 let request = self
                     .client
-                    .post(&path)
-                    .header(CONTENT_TYPE, "application/json")
-                    .body(args);
-                let said = self.answer(request).await;
-                Ok(said
-                    .map(|_| format!("reducer '{reducer}' committed"))
-                    .map_err(|why| format!("reducer '{reducer}' failed: {why}")))
+                    .post(&format!("{path}/call/{}", encode(reducer)));
+                let request = request.header(CONTENT_TYPE, "application/json").body(args);
+                Ok(match self.answer(request).await {
+                    Ok(_) => Ok(format!("reducer '{reducer}' committed")),
+                    Err(why) => Err(format!("reducer '{reducer}' failed: {why}")),
+                })
             }
             "call" => Ok(Err(
                 "calls are not allowed here; `spacetime mcp --allow-writes` allows them".into(),
@@ -165,7 +153,7 @@ impl Tools {
         }
     }
 
-    fn database_path(&self, arguments: &Map<String, Value>) -> Result<String, String> {
+    fn database_path(&self, arguments: &Value) -> Result<String, String> {
         let named = arguments.get("database").and_then(Value::as_str);
         let database = self.database.as_deref().or(named);
         let database = database.ok_or("database argument must be a string")?;
@@ -186,24 +174,23 @@ impl Tools {
         }
         let databases = list::databases(&self.client, usize::MAX)
             .await
-            .map_err(|e| said(&e))?;
-        let databases: Vec<Value> = databases
-            .into_iter()
-            .map(|(identity, names)| json!({ "identity": identity, "names": names }))
-            .collect();
-        Ok(json!({ "databases": databases }).to_string())
+            .map_err(|e| e.text())?;
+        let databases = databases.into_iter();
+        let databases =
+            databases.map(|(identity, names)| json!({ "identity": identity, "names": names }));
+        Ok(json!({ "databases": databases.collect::<Vec<_>>() }).to_string())
     }
 
     /// An answer's body; a bit more than what is shown of it, if it is longer.
     async fn answer(&self, request: RequestBuilder) -> Said {
-        let mut response = self.client.send(request).await.map_err(|e| said(&e))?;
+        let mut response = self.client.send(request).await.map_err(|e| e.text())?;
         let status = response.status();
         let mut body = Vec::new();
         while body.len() <= TEXT_BYTES_MAX {
             match response.chunk().await {
                 Ok(Some(part)) => body.extend_from_slice(&part),
                 Ok(None) => break,
-                Err(e) => return Err(said(&self.client.unreachable(e))),
+                Err(e) => return Err(self.client.unreachable(e).text()),
             }
         }
         let text = String::from_utf8_lossy(&body).into_owned();
@@ -215,14 +202,6 @@ impl Tools {
             false => Err(text),
         }
     }
-}
-
-pub(super) fn said(error: &Error) -> String {
-    error
-        .report()
-        .trim_start_matches("Error: ")
-        .trim_end()
-        .to_owned()
 }
 
 /// The beginning of a text, and a note if that is not all: half a value is no mistake of the database's.
@@ -242,11 +221,9 @@ pub(super) fn cut(mut text: String) -> (String, Option<String>) {
 fn only_reads(sql: &str) -> bool {
     let sql = sql.trim();
     let one = sql.strip_suffix(';').unwrap_or(sql);
-    let word = one
-        .split(|c: char| !c.is_ascii_alphabetic())
-        .next()
-        .unwrap_or_default();
-    word.eq_ignore_ascii_case("select") && !one.contains(';')
+    let word = one.split(|c: char| !c.is_ascii_alphabetic()).next();
+    let is_select = word.is_some_and(|word| word.eq_ignore_ascii_case("select"));
+    is_select && !one.contains(';')
 }
 
 #[cfg(test)]

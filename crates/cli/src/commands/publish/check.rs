@@ -36,18 +36,16 @@ impl Upload<'_> {
         })
     }
 
-    /// `spacetime dev` without a terminal has nobody to ask.
+    /// `spacetime dev` without a terminal cannot ask.
     fn check_terminal(&self, name: &str, what: &str) -> Result<()> {
         if !self.plan.terminal_only || prompt::is_interactive() {
             return Ok(());
         }
-        Err(Error::coded(
+        Err(coded!(
             "LC0863",
-            format!(
-                "`{name}` was not updated: that would {what}, and there is nobody to ask. Start `spacetime dev` with \
-                 --delete-data=on-conflict to have data deleted whenever the module does not fit them, with --yes to have \
-                 all questions answered yes, or run `spacetime publish` yourself."
-            ),
+            "`{name}` was not updated: that would {what}, and there is no terminal to ask at. Start `spacetime dev` with \
+             --delete-data=on-conflict to have data deleted whenever the module does not fit them, with --yes to have all \
+             questions answered yes, or run `spacetime publish` yourself.",
         ))
     }
 
@@ -91,10 +89,10 @@ impl Upload<'_> {
         }
         if !status.is_success() {
             let body = http::body_text(response).await?;
-            return Err(Error::coded(
+            bail!(
                 "LC0629",
-                format!("Pre-publish check failed with status {status}: {body}"),
-            ));
+                "Pre-publish check failed with status {status}: {body}"
+            );
         }
         http::parse_json(&http::json_text(response).await?).map(Some)
     }
@@ -135,7 +133,7 @@ impl Upload<'_> {
         }
         let token = auto["token"]
             .as_str()
-            .ok_or_else(|| Error::coded("LC0616", "the migration plan has no token"))?;
+            .ok_or_else(|| coded!("LC0616", "the migration plan has no token"))?;
         Ok(Checked::Update {
             token: token.to_owned(),
         })
@@ -220,26 +218,21 @@ fn names_nothing(plan: &str) -> bool {
 fn obstacle(name: &str, auto: &Value) -> Option<Error> {
     let mut obstacles = auto["obstacles"].as_array()?.iter();
     let first = obstacles.find_map(Value::as_str)?;
-    Some(Error::coded(
-        "LC0867",
-        format!("`{name}` was not updated. {first}"),
-    ))
+    Some(coded!("LC0867", "`{name}` was not updated. {first}"))
 }
 
 fn needs_manual_migration(name: &str) -> Error {
-    Error::coded(
+    coded!(
         "LC0629",
-        format!(
-            "The module does not fit the data of `{name}`. Write a migration function for the changed tables \
-             (docs/migrations.md), keep them as they were, publish to another name, or give up the data with --delete-data."
-        ),
+        "The module does not fit the data of `{name}`. Write a migration function for the changed tables (docs/migrations.md), \
+         keep them as they were, publish to another name, or give up the data with --delete-data.",
     )
 }
 
 fn unknown_plan(answer: &Value) -> Error {
-    Error::coded(
+    coded!(
         "LC0616",
-        format!("the server's migration plan is of an unknown kind: {answer}"),
+        "the server's migration plan is of an unknown kind: {answer}"
     )
 }
 

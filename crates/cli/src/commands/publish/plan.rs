@@ -69,10 +69,7 @@ pub(super) struct Upload<'a> {
     pub host_type: HostType,
 }
 
-/// A question was answered no, or by nobody: a script must not take that for a success.
+/// A question was answered no, or not at all: a script must not take that for a success.
 pub(super) fn declined(answer: &str) -> Error {
-    Error::coded(
-        "LC0864",
-        format!("nothing was published: the question above was not answered yes. {answer} answers it beforehand."),
-    )
+    coded!("LC0864", "nothing was published: the question above was not answered yes. {answer} answers it beforehand.")
 }

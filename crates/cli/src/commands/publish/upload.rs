@@ -1,43 +1,32 @@
 //! Publishing one database: build, look for breaking changes (`check`), upload (07 §5.1).
 
+use std::path::PathBuf;
+
 use super::backfill;
 use super::check::Checked;
 use super::plan::{declined, DeleteData, Plan, Source, Upload, Yes};
 use crate::build::{self, HostType};
 use crate::claims::identity_of;
 use crate::commands::{Auth, Context};
-use crate::credentials::WhenMissing;
-use crate::error::{Error, Result};
+use crate::error::{FileResult as _, Result};
 use crate::http::{self, encode};
 use crate::output::{remark, result};
 use crate::prompt;
 use lightcone_types::Identity;
 
 pub(super) async fn publish(context: &mut Context, plan: &Plan) -> Result<()> {
-    let auth = match plan.anonymous {
-        true => Auth::Anonymous,
-        false => Auth::Login {
-            missing: match plan.says_yes(Yes::SkipLogin) {
-                true => WhenMissing::Direct,
-                false => WhenMissing::Ask,
-            },
-            insecure: plan.says_yes(Yes::Remote),
-        },
-    };
+    let (direct, insecure) = (plan.says_yes(Yes::SkipLogin), plan.says_yes(Yes::Remote));
+    let auth = Auth::of(plan.anonymous, direct, insecure);
     let client = context.client(plan.server.as_deref(), auth).await?;
     let (parent, name) = split_name(plan)?;
     let (program, host_type) = program(plan)?;
 
     if !http::is_local(client.base()) {
-        let host = client
-            .base()
-            .split_once("://")
-            .map_or(client.base(), |(_, host)| host);
+        let base = client.base();
+        let host = base.split_once("://").map_or(base, |(_, host)| host);
         remark!("You are about to publish to a non-local server: {host}");
-        if !prompt::confirm(
-            "Are you sure you want to proceed?",
-            plan.says_yes(Yes::Remote),
-        ) {
+        let question = "Are you sure you want to proceed?";
+        if !prompt::confirm(question, plan.says_yes(Yes::Remote)) {
             remark!("Publish aborted by user.");
             return Err(declined("--yes=remote"));
         }
@@ -63,31 +52,25 @@ pub(super) async fn publish(context: &mut Context, plan: &Plan) -> Result<()> {
         };
         return upload.dry_run(name).await;
     }
-    let mut query: Vec<(&str, String)> = vec![("host_type", host_type.as_str().to_owned())];
+    let mut query = vec![("host_type", host_type.as_str().to_owned())];
+    let clear = ("clear", "true".to_owned());
     if let Some(name) = &name {
         if plan.delete_data == DeleteData::Always {
             upload.ask_to_destroy(name).await?;
-            query.push(("clear", "true".to_owned()));
+            query.push(clear);
         } else {
             match upload.pre_publish(name).await? {
                 Checked::New => {}
                 Checked::Update { token } => {
-                    query.push(("token", token));
-                    query.push(("policy", "BreakClients".to_owned()));
+                    query.extend([("token", token), ("policy", "BreakClients".to_owned())]);
                 }
-                Checked::Clear => query.push(("clear", "true".to_owned())),
+                Checked::Clear => query.push(clear),
             }
         }
     }
-    if let Some(n) = plan.num_replicas {
-        query.push(("num_replicas", n.to_string()));
-    }
-    if let Some(parent) = parent {
-        query.push(("parent", parent));
-    }
-    if let Some(organization) = &plan.organization {
-        query.push(("org", organization.clone()));
-    }
+    query.extend(plan.num_replicas.map(|n| ("num_replicas", n.to_string())));
+    query.extend(parent.map(|parent| ("parent", parent)));
+    query.extend(plan.organization.clone().map(|owner| ("org", owner)));
     remark!("Publishing module...");
     upload.send(&query).await
 }
@@ -97,33 +80,31 @@ fn split_name(plan: &Plan) -> Result<(Option<String>, Option<String>)> {
     let Some(full) = &plan.name else {
         return Ok((plan.parent.clone(), None));
     };
-    let (parent, name) = match full.split_once('/') {
-        None => (plan.parent.clone(), full.clone()),
-        Some((parent, name)) => {
-            if plan.parent.as_deref().is_some_and(|other| other != parent) {
-                return Err(Error::coded(
-                    "LC0624",
-                    format!(
-                        "the name `{full}` and --parent {} contradict each other",
-                        plan.parent.as_deref().unwrap_or("")
-                    ),
-                ));
-            }
-            (Some(parent.to_owned()), name.to_owned())
+    let (parent, name) = parts_of(full);
+    let parent = match (parent, &plan.parent) {
+        (Some(parent), Some(other)) if other != parent => {
+            bail!(
+                "LC0624",
+                "the name `{full}` and --parent {other} contradict each other"
+            )
         }
+        (parent, other) => parent.or(other.as_deref()),
     };
-    for part in parent.iter().chain([&name]) {
-        check_name(part)?;
+    parent.into_iter().chain([name]).try_for_each(check_name)?;
+    Ok((parent.map(str::to_owned), Some(name.to_owned())))
+}
+
+/// The parent, if there is one, and the name.
+fn parts_of(full: &str) -> (Option<&str>, &str) {
+    match full.split_once('/') {
+        Some((parent, name)) => (Some(parent), name),
+        None => (None, full),
     }
-    Ok((parent, Some(name)))
 }
 
 /// [`check_name`] of a name that may have its parent's before it.
 pub(super) fn check_full_name(full: &str) -> Result<()> {
-    let (parent, name) = match full.split_once('/') {
-        Some((parent, name)) => (Some(parent), name),
-        None => (None, full),
-    };
+    let (parent, name) = parts_of(full);
     parent.into_iter().chain([name]).try_for_each(check_name)
 }
 
@@ -142,55 +123,40 @@ fn check_name(name: &str) -> Result<()> {
     } else {
         return Ok(());
     };
-    Err(Error::coded(
-        "LC0624",
-        format!("`{name}`: {why}. A name is lower-case letters and digits, with single hyphens between them."),
-    ))
+    Err(coded!("LC0624", "`{name}`: {why}. A name is lower-case letters and digits, with single hyphens between them."))
 }
 
 /// Builds or reads what is to be published.
 fn program(plan: &Plan) -> Result<(Vec<u8>, HostType)> {
+    let given = |kind: &str, path: &PathBuf| {
+        let shown = path.display();
+        remark!("({kind}) Skipping build. Instead we are publishing {shown}");
+        path.clone()
+    };
     let (path, host_type) = match &plan.source {
-        Source::Wasm(path) => {
-            remark!(
-                "(WASM) Skipping build. Instead we are publishing {}",
-                path.display()
-            );
-            (path.clone(), HostType::Wasm)
-        }
-        Source::Js(path) => {
-            remark!(
-                "(JS) Skipping build. Instead we are publishing {}",
-                path.display()
-            );
-            (path.clone(), HostType::Js)
-        }
+        Source::Wasm(path) => (given("WASM", path), HostType::Wasm),
+        Source::Js(path) => (given("JS", path), HostType::Js),
         Source::Built(path, host_type) => (path.clone(), *host_type),
         Source::Project(directory) => {
-            let built = build::build(
-                directory,
-                &build::Options::parse(plan.build_options.as_deref().unwrap_or(""))?,
-            )?;
+            let options = build::Options::parse(plan.build_options.as_deref())?;
+            let built = build::build(directory, &options)?;
             build::advise(&built);
             (built.path, built.host_type)
         }
     };
-    let bytes = std::fs::read(&path).map_err(|e| Error::file("read", &path, e))?;
+    let bytes = std::fs::read(&path).or_cannot("read", &path)?;
     Ok((bytes, host_type))
 }
 
 impl Upload<'_> {
     async fn send(self, query: &[(&str, String)]) -> Result<()> {
-        let query: Vec<String> = query
-            .iter()
-            .map(|(key, value)| format!("{key}={}", encode(value)))
-            .collect();
-        let query = query.join("&");
-        let request = match self.name {
-            Some(name) => self
-                .client
-                .put(&format!("/v1/database/{}?{query}", encode(name))),
-            None => self.client.post(&format!("/v1/database?{query}")),
+        let query = query.iter();
+        let query = query.map(|(key, value)| format!("{key}={}", encode(value)));
+        let query = query.collect::<Vec<_>>().join("&");
+        let client = self.client;
+        let request = match self.name.map(encode) {
+            Some(name) => client.put(&format!("/v1/database/{name}?{query}")),
+            None => client.post(&format!("/v1/database?{query}")),
         };
         let request = request.body(self.program);
         let response = backfill::send_and_tell(self.client, self.name, request).await?;
@@ -200,19 +166,14 @@ impl Upload<'_> {
             let name = denied["name"].as_str().or(self.name).unwrap_or("that name");
             let mine = self.client.token().and_then(|t| identity_of(t).ok());
             let prefix = mine.map_or_else(|| "my".to_owned(), |me| me.to_hex()[..12].to_owned());
-            return Err(Error::coded(
-                "LC0626",
-                format!("Database {name} is not registered to you. Choose another name, for example: {prefix}-{name}"),
-            ));
+            bail!("LC0626", "Database {name} is not registered to you. Choose another name, for example: {prefix}-{name}");
         }
         let Some(success) = answer.get("Success") else {
-            return Err(Error::coded(
+            bail!(
                 "LC0616",
-                format!(
-                    "the server answered {status} and: {}",
-                    http::shown(&answer.to_string())
-                ),
-            ));
+                "the server answered {status} and: {}",
+                http::shown(&answer.to_string())
+            );
         };
         let op = match success["op"].as_str() {
             Some("created") => "Created new",

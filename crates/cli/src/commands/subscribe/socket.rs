@@ -41,11 +41,11 @@ impl Dialect {
     fn query(self, confirmed: Option<bool>) -> String {
         let compression = (self == Self::V3).then(|| "compression=None".to_owned());
         let confirmed = confirmed.map(|confirmed| format!("confirmed={confirmed}"));
-        let parameters: Vec<String> = compression.into_iter().chain(confirmed).collect();
-        match parameters.is_empty() {
-            true => String::new(),
-            false => format!("?{}", parameters.join("&")),
-        }
+        let parameters = compression.into_iter().chain(confirmed);
+        let parameters = parameters.zip(["?", "&"]);
+        parameters
+            .map(|(parameter, mark)| format!("{mark}{parameter}"))
+            .collect()
     }
 }
 
@@ -93,12 +93,10 @@ impl Socket {
                 stream: stream?,
                 dialect,
             }),
-            Err(_) => Err(Refusal::Final(Error::coded(
+            Err(_) => Err(Refusal::Final(coded!(
                 "LC0602",
-                format!(
-                    "the server at {} takes no WebSocket connection",
-                    client.base()
-                ),
+                "the server at {} takes no WebSocket connection",
+                client.base()
             ))),
         }
     }
@@ -111,7 +109,7 @@ impl Socket {
         self.stream
             .send(message)
             .await
-            .map_err(|e| Error::caused("LC0602", "the connection broke while subscribing", e))
+            .map_err(caused!("LC0602", "the connection broke while subscribing"))
     }
 
     /// What the next message tells; `None` when the connection has ended.
@@ -149,14 +147,12 @@ async fn connect(
     confirmed: Option<bool>,
 ) -> Result<WebSocketStream<MaybeTlsStream<TcpStream>>, Refusal> {
     let base = client.base();
-    let base = base
-        .strip_prefix("http")
-        .map_or_else(|| base.to_owned(), |rest| format!("ws{rest}"));
-    let url = format!(
-        "{base}/v1/database/{}/subscribe{}",
-        database.to_hex(),
-        dialect.query(confirmed)
-    );
+    let base = match base.strip_prefix("http") {
+        Some(rest) => format!("ws{rest}"),
+        None => base.to_owned(),
+    };
+    let query = dialect.query(confirmed);
+    let url = format!("{base}/v1/database/{database}/subscribe{query}");
     let refused = |error| refusal(error, client);
     let mut request = url.into_client_request().map_err(refused)?;
     let headers = request.headers_mut();
@@ -187,12 +183,10 @@ async fn connect(
 }
 
 fn too_old() -> Error {
-    Error::coded(
+    coded!(
         "LC0623",
-        format!(
-            "the server does not speak the protocol {}; it is too old for this command, or not a server of this kind",
-            Dialect::V3.token()
-        ),
+        "the server does not speak the protocol {}; it is too old for this command, or not a server of this kind",
+        Dialect::V3.token(),
     )
 }
 

@@ -44,33 +44,26 @@ impl Update {
     }
 
     pub fn json(&self) -> String {
-        let mut out = String::from("{");
-        for (index, (table, [deletes, inserts])) in self.tables.iter().enumerate() {
-            if index > 0 {
-                out.push(',');
-            }
+        let tables = self.tables.iter().map(|(table, [deletes, inserts])| {
+            let mut out = String::new();
             write_string(table, &mut out);
-            out.push_str(&format!(
-                ":{{\"deletes\":[{}],\"inserts\":[{}]}}",
-                deletes.join(","),
-                inserts.join(",")
-            ));
-        }
-        out.push('}');
-        out
+            let (deletes, inserts) = (deletes.join(","), inserts.join(","));
+            out + &format!(":{{\"deletes\":[{deletes}],\"inserts\":[{inserts}]}}")
+        });
+        format!("{{{}}}", tables.collect::<Vec<_>>().join(","))
     }
 }
 
 /// The shape of a table's rows.
 pub fn shape_of<'a>(schema: &'a Schema, table: &str) -> Result<&'a Rows> {
     schema.rows(table).ok_or_else(|| {
-        Error::coded(
+        coded!(
             "LC0623",
-            format!("the server sent rows of a table `{table}` that the module does not have"),
+            "the server sent rows of a table `{table}` that the module does not have"
         )
     })
 }
 
 pub fn protocol_error(what: impl std::fmt::Display) -> Error {
-    Error::coded("LC0623", format!("the server broke the protocol: {what}"))
+    coded!("LC0623", "the server broke the protocol: {what}")
 }

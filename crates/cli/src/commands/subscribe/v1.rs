@@ -9,15 +9,8 @@ use crate::json_text::compact;
 use crate::schema::{Rows, Schema};
 
 pub fn subscribe(queries: &[String]) -> String {
-    let mut out = String::from(r#"{"Subscribe":{"query_strings":["#);
-    for (index, query) in queries.iter().enumerate() {
-        if index > 0 {
-            out.push(',');
-        }
-        write_string(query, &mut out);
-    }
-    out.push_str(r#"],"request_id":0}}"#);
-    out
+    let queries = serde_json::json!(queries);
+    format!(r#"{{"Subscribe":{{"query_strings":{queries},"request_id":0}}}}"#)
 }
 
 /// What one message tells, if it is about the subscription.
@@ -185,7 +178,7 @@ mod tests {
             "[]",
             "{}",
             r#"{"TransactionUpdateLight":{}}"#,
-            r#"{"TransactionUpdateLight":{"update":{"tables":[{"table_name":"nobody","updates":[]}]}}}"#,
+            r#"{"TransactionUpdateLight":{"update":{"tables":[{"table_name":"unknown","updates":[]}]}}}"#,
             r#"{"TransactionUpdateLight":{"update":{"tables":[{"table_name":"person","updates":[{"deletes":[1],"inserts":[]}]}]}}}"#,
         ] {
             let error = tell(text).expect_err(text).to_string();

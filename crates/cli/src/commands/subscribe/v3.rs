@@ -31,13 +31,8 @@ fn event(message: ServerMessage, schema: &Schema) -> Result<Option<Event>> {
         ServerMessage::SubscribeApplied { rows, .. } => {
             let mut update = Update::default();
             for table in &rows.tables {
-                add(
-                    &mut update,
-                    schema,
-                    &table.table,
-                    Side::Inserts,
-                    &table.rows,
-                )?;
+                let (name, rows) = (&table.table, &table.rows);
+                add(&mut update, schema, name, Side::Inserts, rows)?;
             }
             Some(Event::Applied(update))
         }

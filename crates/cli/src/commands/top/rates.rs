@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{json, Value};
 
 /// What the server has counted: the members that are used here (06 §5.21).
@@ -78,23 +78,33 @@ pub struct Rates {
 /// A number a second; None where it is not known: the database was opened between the two looks, or is seen for the first time.
 pub type Rate = Option<f64>;
 
+#[derive(Serialize)]
 pub struct DatabaseRates {
     pub identity: String,
     pub name: Option<String>,
     pub is_open: bool,
     /// Of reducers, procedures and HTTP handlers.
+    #[serde(rename = "calls_per_second")]
     pub calls: Rate,
+    #[serde(rename = "errors_per_second")]
     pub errors: Rate,
+    #[serde(rename = "transactions_per_second")]
     pub transactions: Rate,
+    #[serde(rename = "queries_per_second")]
     pub queries: Rate,
     /// In microseconds; None if nothing was called.
     pub p50_us: Option<u64>,
     pub p99_us: Option<u64>,
     pub wait_p99_us: Option<u64>,
+    #[serde(rename = "inserts_per_second")]
     pub inserts: Rate,
+    #[serde(rename = "deletes_per_second")]
     pub deletes: Rate,
+    #[serde(rename = "received_bytes_per_second")]
     pub received_bytes: Rate,
+    #[serde(rename = "sent_bytes_per_second")]
     pub sent_bytes: Rate,
+    #[serde(rename = "log_bytes_per_second")]
     pub log_bytes: Rate,
     /// The bound that the longest hold of the writer stayed within.
     pub longest_round_us: Option<u64>,
@@ -112,10 +122,13 @@ pub struct DatabaseRates {
     pub tables: Vec<TableRates>,
 }
 
+#[derive(Serialize)]
 pub struct FunctionRates {
     pub kind: String,
     pub name: String,
+    #[serde(rename = "calls_per_second")]
     pub calls: f64,
+    #[serde(rename = "errors_per_second")]
     pub errors: f64,
     pub p50_us: Option<u64>,
     pub p99_us: Option<u64>,
@@ -123,11 +136,14 @@ pub struct FunctionRates {
     pub time_percent: f64,
 }
 
+#[derive(Serialize)]
 pub struct TableRates {
     pub name: String,
     pub rows: u64,
     pub bytes: u64,
+    #[serde(rename = "inserts_per_second")]
     pub inserts: Rate,
+    #[serde(rename = "deletes_per_second")]
     pub deletes: Rate,
 }
 
@@ -380,76 +396,35 @@ impl DatabaseRates {
         self.longest_round_us = None;
         self.functions.clear();
     }
+}
 
-    fn to_json(&self, is_single: bool) -> Value {
-        let mut object = json!({
-            "identity": self.identity,
-            "name": self.name,
-            "is_open": self.is_open,
-            "calls_per_second": self.calls.map(rounded),
-            "errors_per_second": self.errors.map(rounded),
-            "transactions_per_second": self.transactions.map(rounded),
-            "queries_per_second": self.queries.map(rounded),
-            "p50_us": bound(self.p50_us),
-            "p99_us": bound(self.p99_us),
-            "wait_p99_us": bound(self.wait_p99_us),
-            "inserts_per_second": self.inserts.map(rounded),
-            "deletes_per_second": self.deletes.map(rounded),
-            "received_bytes_per_second": self.received_bytes.map(rounded),
-            "sent_bytes_per_second": self.sent_bytes.map(rounded),
-            "log_bytes_per_second": self.log_bytes.map(rounded),
-            "longest_round_us": bound(self.longest_round_us),
-            "writer_percent": self.writer_percent.map(rounded),
-            "clients": self.clients,
-            "live_queries": self.live_queries,
-            "inbox_messages": self.inbox_messages,
-            "reads_under_way": self.reads_under_way,
-            "log_queue_bytes": self.log_queue_bytes,
-            "is_read_only": self.is_read_only,
-        });
-        if is_single {
-            let functions = self.functions.iter().map(|of| {
-                json!({
-                    "kind": of.kind,
-                    "name": of.name,
-                    "calls_per_second": rounded(of.calls),
-                    "errors_per_second": rounded(of.errors),
-                    "p50_us": bound(of.p50_us),
-                    "p99_us": bound(of.p99_us),
-                    "time_percent": rounded(of.time_percent),
-                })
-            });
-            let tables = self.tables.iter().map(|of| {
-                json!({
-                    "name": of.name,
-                    "rows": of.rows,
-                    "bytes": of.bytes,
-                    "inserts_per_second": of.inserts.map(rounded),
-                    "deletes_per_second": of.deletes.map(rounded),
-                })
-            });
-            object["functions"] = functions.collect();
-            object["tables"] = tables.collect();
+/// Rounds to three digits behind the point; what is longer than all bounds has none.
+fn tidy(value: &mut Value) {
+    match value {
+        Value::Array(elements) => elements.iter_mut().for_each(tidy),
+        Value::Object(members) => members.values_mut().for_each(tidy),
+        Value::Number(number) if number.as_u64() == Some(ENDLESS_US) => *value = Value::Null,
+        Value::Number(number) if number.is_f64() => {
+            let exact = number.as_f64().unwrap_or_default();
+            *value = json!((exact * 1000.0).round() / 1000.0);
         }
-        object
+        _ => {}
     }
 }
 
 impl Rates {
     pub fn to_json(&self) -> Value {
-        let databases = self.databases.iter();
-        let databases: Vec<_> = databases.map(|of| of.to_json(self.is_single)).collect();
-        json!({ "seconds": rounded(self.seconds), "databases": databases })
+        let mut databases = json!(self.databases);
+        if !self.is_single {
+            for database in databases.as_array_mut().into_iter().flatten() {
+                let members = database.as_object_mut().expect("a database is an object");
+                members.retain(|name, _| name != "functions" && name != "tables");
+            }
+        }
+        let mut rates = json!({ "seconds": self.seconds, "databases": databases });
+        tidy(&mut rates);
+        rates
     }
-}
-
-fn rounded(number: f64) -> f64 {
-    (number * 1000.0).round() / 1000.0
-}
-
-/// What is longer than all bounds has none.
-fn bound(micros: Option<u64>) -> Option<u64> {
-    micros.filter(|micros| *micros != ENDLESS_US)
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ fn single(of: &DatabaseRates, seconds: f64, rows_max: usize, size: Size) -> Stri
         if of.is_read_only { "  READ-ONLY" } else { "" }
     );
     if !of.is_open {
-        return folded(&first, size) + &folded("It is not open: nobody uses it.", size);
+        return folded(&first, size) + &folded("It is not open: no client uses it.", size);
     }
     let mut text = folded(&first, size);
     text += &folded(
@@ -127,10 +127,8 @@ fn functions(of: &DatabaseRates, rows_max: usize, size: Size) -> String {
         ]
     });
     let columns = Columns {
-        head: &[
-            "FUNCTION", "KIND", "CALLS/S", "ERRORS/S", "HALF", "99%", "TIME",
-        ],
-        needed_least: &["KIND", "HALF", "ERRORS/S"],
+        head: "FUNCTION KIND CALLS/S ERRORS/S HALF 99% TIME",
+        needed_least: "KIND HALF ERRORS/S",
     };
     columns.fit(rows.collect(), size) + &more(of.functions.len(), rows_max)
 }
@@ -146,8 +144,8 @@ fn tables(of: &DatabaseRates, rows_max: usize, size: Size) -> String {
         ]
     });
     let columns = Columns {
-        head: &["TABLE", "ROWS", "SIZE", "INSERTS/S", "DELETES/S"],
-        needed_least: &["SIZE", "DELETES/S"],
+        head: "TABLE ROWS SIZE INSERTS/S DELETES/S",
+        needed_least: "SIZE DELETES/S",
     };
     columns.fit(rows.collect(), size) + &more(of.tables.len(), rows_max)
 }
@@ -180,46 +178,22 @@ fn several(databases: &[DatabaseRates], seconds: f64, rows_max: usize, size: Siz
         ]
     });
     let columns = Columns {
-        head: &[
-            "DATABASE",
-            "CALLS/S",
-            "ERRORS/S",
-            "HALF",
-            "99%",
-            "QUERIES/S",
-            "ROWS/S",
-            "SENT/S",
-            "LOG/S",
-            "CLIENTS",
-            "WAITING",
-            "WRITER",
-            "LONGEST",
-        ],
-        needed_least: &[
-            "LOG/S",
-            "HALF",
-            "SENT/S",
-            "QUERIES/S",
-            "LONGEST",
-            "ROWS/S",
-            "WAITING",
-            "CLIENTS",
-            "ERRORS/S",
-        ],
+        head: "DATABASE CALLS/S ERRORS/S HALF 99% QUERIES/S ROWS/S SENT/S LOG/S CLIENTS WAITING WRITER LONGEST",
+        needed_least: "LOG/S HALF SENT/S QUERIES/S LONGEST ROWS/S WAITING CLIENTS ERRORS/S",
     };
     text + &columns.fit(rows.collect(), size) + &more(databases.len(), rows_max)
 }
 
-/// Columns, and those that are left out first where there is no room.
+/// Columns, a word each, and those that are left out first where there is no room.
 struct Columns {
-    head: &'static [&'static str],
-    needed_least: &'static [&'static str],
+    head: &'static str,
+    needed_least: &'static str,
 }
 
 impl Columns {
     fn fit(&self, mut rows: Vec<Vec<String>>, size: Size) -> String {
-        let mut head: Vec<String> = self.head.iter().map(|&name| name.to_owned()).collect();
-        let mut leave_out = self.needed_least.iter();
+        let mut head: Vec<&str> = self.head.split(' ').collect();
+        let mut leave_out = self.needed_least.split(' ');
         let names_max = (size.columns / 3).max(NAME_COLUMNS_MIN);
         for row in &mut rows {
             row[0] = cut(&row[0], names_max);
@@ -233,7 +207,7 @@ impl Columns {
                     _ => joined(lines.map(str::to_owned)),
                 };
             }
-            let Some(column) = leave_out.find_map(|name| head.iter().position(|of| of == name))
+            let Some(column) = leave_out.find_map(|name| head.iter().position(|of| *of == name))
             else {
                 return joined(lines.map(|line| cut(line, size.columns)));
             };

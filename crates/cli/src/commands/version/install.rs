@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::installed::{directory_of, numbers_of};
-use crate::error::{Error, Result};
+use crate::error::{Error, FileResult as _, Result};
 use crate::output::{remark, result};
-use crate::paths::{this_program, Paths};
+use crate::paths::{program_file, this_program, Paths};
 use crate::prompt;
 
 /// The command and the server program, as they are called in the directory of a version.
@@ -37,23 +37,22 @@ pub(super) fn install(paths: &Paths, version: &str, from: Option<&Path>, yes: bo
 }
 
 fn check_name(version: &str) -> Result<()> {
-    if numbers_of(version).is_some() {
-        return Ok(());
+    if numbers_of(version).is_none() {
+        bail!(
+            "LC0882",
+            "`{version}` is not the name of a version; it looks like 2.10.1 or 2.10.1-mine."
+        );
     }
-    Err(Error::coded(
-        "LC0882",
-        format!("`{version}` is not the name of a version; it looks like 2.10.1 or 2.10.1-mine."),
-    ))
+    Ok(())
 }
 
 /// Lets a version be what is in a directory, also when that changes.
 pub(super) fn link_to(paths: &Paths, version: &str, directory: &Path, yes: bool) -> Result<()> {
     check_name(version)?;
-    let directory =
-        std::fs::canonicalize(directory).map_err(|e| Error::file("find", directory, e))?;
+    let directory = std::fs::canonicalize(directory).or_cannot("find", directory)?;
     // By these names they are run.
     for name in PROGRAMS {
-        let file = directory.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+        let file = directory.join(program_file(name));
         if !file.is_file() {
             return Err(no_program(&directory, name));
         }
@@ -67,18 +66,15 @@ pub(super) fn link_to(paths: &Paths, version: &str, directory: &Path, yes: bool)
             }
         }
         Ok(_) => {
-            return Err(Error::coded(
+            bail!(
                 "LC0882",
-                format!(
-                    "version {version} is installed and is no link. Take another name, like {version}-mine, or remove it first: \
-                     `spacetime version uninstall {version}`."
-                ),
-            ))
+                "version {version} is installed and is no link. Take another name, like {version}-mine, or remove it first: \
+                 `spacetime version uninstall {version}`.",
+            )
         }
         Err(_) => {}
     }
-    std::fs::create_dir_all(&paths.bin_dir)
-        .map_err(|e| Error::file("create", &paths.bin_dir, e))?;
+    std::fs::create_dir_all(&paths.bin_dir).or_cannot("create", &paths.bin_dir)?;
     link(&directory, &target)?;
     result!("Version {version} is what is in {}.", directory.display());
     Ok(())
@@ -96,12 +92,10 @@ fn no_program(directory: &Path, name: &str) -> Error {
 }
 
 fn not_this(version: &str, own: &str) -> Error {
-    Error::coded(
+    coded!(
         "LC0883",
-        format!(
-            "this program is version {own}, and there is no place that version {version} is downloaded from. Get or build its two \
-             programs, then `spacetime version install {version} --from DIR`."
-        ),
+        "this program is version {own}, and there is no place that version {version} is downloaded from. Get or build its two \
+         programs, then `spacetime version install {version} --from DIR`.",
     )
 }
 
@@ -114,11 +108,10 @@ fn find_programs(directory: &Path) -> Result<Vec<(PathBuf, &'static str)>> {
         };
         let files = candidates
             .iter()
-            .map(|name| directory.join(format!("{name}{}", std::env::consts::EXE_SUFFIX)));
-        match files.into_iter().find(|file| file.is_file()) {
-            Some(file) => Ok((file, name)),
-            None => Err(no_program(directory, name)),
-        }
+            .map(|name| directory.join(program_file(name)));
+        let file = files.into_iter().find(|file| file.is_file());
+        let file = file.ok_or_else(|| no_program(directory, name))?;
+        Ok((file, name))
     };
     PROGRAMS.into_iter().map(find).collect()
 }
@@ -132,9 +125,8 @@ fn copy(programs: &[(PathBuf, &str)], bin_dir: &Path, target: &Path) -> Result<(
         .tempdir_in(bin_dir)
         .map_err(cannot)?;
     for (source, name) in programs {
-        let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
-        std::fs::copy(source, staging.path().join(&file))
-            .map_err(|e| Error::file("copy", source, e))?;
+        let file = program_file(name);
+        std::fs::copy(source, staging.path().join(&file)).or_cannot("copy", source)?;
         if *name == PROGRAMS[0] {
             // The name that the reference's version manager runs.
             link(&file, &staging.path().join("spacetimedb-cli"))?;
@@ -174,8 +166,7 @@ fn make_readable(directory: &Path) -> Result<()> {
     {
         use std::os::unix::fs::PermissionsExt;
         let mode = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(directory, mode)
-            .map_err(|e| Error::file("write", directory, e))?;
+        std::fs::set_permissions(directory, mode).or_cannot("write", directory)?;
     }
     #[cfg(not(unix))]
     let _ = directory;
@@ -189,20 +180,15 @@ pub(super) fn choose(paths: &Paths, version: &str) -> Result<()> {
     let current = paths.bin_dir.join("current");
     link(version, &current)?;
     result!("Version {version} is used from now on.");
-    let program = current.join(format!("{}{}", PROGRAMS[0], std::env::consts::EXE_SUFFIX));
+    let program = current.join(program_file(PROGRAMS[0]));
     let file = &paths.bin_file;
-    match std::fs::symlink_metadata(file) {
-        Ok(metadata) if !metadata.file_type().is_symlink() => {
-            remark!(
-                "warning: {} is a program of its own and was left alone. Remove it and repeat this command to have it follow.",
-                file.display()
-            );
-            return Ok(());
-        }
-        Ok(_) | Err(_) => {}
+    if std::fs::symlink_metadata(file).is_ok_and(|metadata| !metadata.is_symlink()) {
+        let file = file.display();
+        remark!("warning: {file} is a program of its own and was left alone. Remove it and repeat this command to have it follow.");
+        return Ok(());
     }
     let parent = file.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(parent).map_err(|e| Error::file("create", parent, e))?;
+    std::fs::create_dir_all(parent).or_cannot("create", parent)?;
     link(&program, file)?;
     let path = std::env::var_os("PATH").unwrap_or_default();
     if !std::env::split_paths(&path).any(|directory| directory == parent) {

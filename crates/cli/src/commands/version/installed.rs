@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// The directory of an installed version.
 pub(super) fn directory_of(bin_dir: &Path, version: &str) -> Result<PathBuf> {
@@ -10,18 +10,12 @@ pub(super) fn directory_of(bin_dir: &Path, version: &str) -> Result<PathBuf> {
     if versions.iter().any(|(known, _)| known == version) {
         return Ok(bin_dir.join(version));
     }
-    let known: Vec<&str> = versions
-        .iter()
-        .map(|(version, _)| version.as_str())
-        .collect();
+    let known: Vec<&str> = versions.iter().map(|(version, _)| &**version).collect();
     let known = match known.is_empty() {
         true => "none".to_owned(),
         false => known.join(", "),
     };
-    Err(Error::coded(
-        "LC0882",
-        format!("version `{version}` is not installed. Installed: {known}. `spacetime version install` installs one."),
-    ))
+    bail!("LC0882", "version `{version}` is not installed. Installed: {known}. `spacetime version install` installs one.");
 }
 
 /// Where a version is that `link` has made.
@@ -56,12 +50,12 @@ pub(super) fn installed(bin_dir: &Path) -> Vec<(String, bool)> {
         .filter_map(|name| Some((numbers_of(&name)?, name)))
         .collect();
     versions.sort();
-    versions
-        .into_iter()
-        .rev()
-        .map(|(_, name)| (current.as_deref() == Some(name.as_str()), name))
-        .map(|(is_current, name)| (name, is_current))
-        .collect()
+    let names = versions.into_iter().rev().map(|(_, name)| name);
+    let marked = names.map(|name| {
+        let is_current = current.as_ref() == Some(&name);
+        (name, is_current)
+    });
+    marked.collect()
 }
 
 #[cfg(test)]
