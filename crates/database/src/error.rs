@@ -74,7 +74,7 @@ pub enum SqlError {
     ConnectRejected(String),
     /// 400 with this text.
     Query(String),
-    /// It does not compile, for this reason. Nothing was run.
+    /// It is not of the ad hoc language, for this reason. Nothing was run.
     NotCompiled(String),
     /// It would change something, and only what reads was to be run.
     Writes,

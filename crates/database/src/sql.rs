@@ -150,7 +150,7 @@ impl DatabaseHandle {
         let compile = move || {
             let (parameters, statement) = text
                 .describe(&module.catalog, &rights.caller(identity))
-                .map_err(|error| SqlError::NotCompiled(error.to_string()))?;
+                .map_err(not_compiled)?;
             let statement = permitted(statement, rights, identity)?;
             let columns = match &statement {
                 Statement::Select(plan) => Some(plan.output_type()),
@@ -215,8 +215,7 @@ impl DatabaseHandle {
         let compile = move || {
             let asks = rights.caller(identity);
             let statement = match is_postgresql {
-                true => compile_postgresql(&text, &module.catalog, &asks)
-                    .map_err(|error| SqlError::NotCompiled(error.to_string()))?,
+                true => compile_postgresql(&text, &module.catalog, &asks).map_err(not_compiled)?,
                 false => compile_statement(&text, &module.catalog, &asks)
                     .map_err(|error| SqlError::Query(error.to_string()))?,
             };
@@ -286,6 +285,13 @@ impl DatabaseHandle {
         }
         drop((ticket, held));
         Ok(read)
+    }
+}
+
+fn not_compiled(error: lightcone_query::SqlError) -> SqlError {
+    match error.is_final() {
+        true => SqlError::Query(error.to_string()),
+        false => SqlError::NotCompiled(error.to_string()),
     }
 }
 

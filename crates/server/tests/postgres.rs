@@ -381,7 +381,7 @@ async fn long_statements_are_refused_before_they_are_read() {
         (format!("SELECT {}", "pg_catalog.".repeat(4_500)), "0A000"),
         (
             format!("SELECT * FROM pg_class WHERE {}", "in (".repeat(12_000)),
-            "0A000",
+            "54000",
         ),
         (
             format!(
@@ -393,7 +393,7 @@ async fn long_statements_are_refused_before_they_are_read() {
         ),
         (
             "SELECT * FROM pg_class WHERE é IN (1) IN (2)".to_owned(),
-            "0A000",
+            "42703",
         ),
         (format!("SELECT 1{}", ",1".repeat(20_000)), "54000"),
     ] {

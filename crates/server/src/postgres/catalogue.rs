@@ -12,6 +12,7 @@
 
 mod bind;
 mod cancelled;
+mod columns;
 mod functions;
 mod patterns;
 mod plan;

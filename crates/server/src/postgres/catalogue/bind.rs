@@ -4,6 +4,7 @@
 //! passed over.
 
 mod calls;
+mod draft;
 mod expressions;
 mod from;
 mod grouping;
@@ -18,10 +19,10 @@ use std::sync::Arc;
 use lightcone_types::AlgebraicType;
 use sqlparser::ast::*;
 
+use self::draft::Draft;
+pub(super) use self::draft::TableRead;
 use self::scope::{Scope, ScopeColumn};
 use self::syntax::{folded, is_descending, name_of, names, parts, refuse_if};
-use self::tables::Draft;
-pub(super) use self::tables::TableRead;
 use self::unbound::Done;
 pub(super) use self::unbound::Unbound;
 use super::super::table::COLUMNS_MAX;

@@ -286,8 +286,11 @@ impl Value {
             (Text(a), Text(b)) => Some(a.cmp(b)),
             (Int(a), Int(b)) => Some(a.cmp(b)),
             (Bool(a), Bool(b)) => Some(a.cmp(b)),
-            (Stored(a), b) => a.compare(b),
-            (a, Stored(b)) => b.compare(a).map(Ordering::reverse),
+            (Stored(a), Stored(b)) => a.compare(b),
+            (Stored(a), Text(b)) => a.compare_text(b),
+            (Text(a), Stored(b)) => b.compare_text(a).map(Ordering::reverse),
+            (Stored(a), Int(b)) => a.compare_int(*b),
+            (Int(a), Stored(b)) => b.compare_int(*a).map(Ordering::reverse),
             (Bool(_), _) | (_, Bool(_)) => Some(self.truth()?.cmp(&other.truth()?)),
             (Int(_), Text(_)) | (Text(_), Int(_)) if self.int().and(other.int()).is_some() => {
                 Some(self.int()?.cmp(&other.int()?))

@@ -65,13 +65,14 @@ impl Binder<'_> {
                 self.parameters.entry(number).or_insert(other);
                 bound
             }
-            (Type::Text, Type::Stored(at)) => {
-                let typed = match &bound {
-                    Bound::Constant(Value::Text(text)) => Value::typed(text, self.types.at(at)),
-                    _ => None,
-                };
-                typed.map_or_else(|| Bound::Cast(Box::new(bound), ty, other), Bound::Constant)
-            }
+            (Type::Text, Type::Stored(at) | Type::Whole(at)) => match &bound {
+                Bound::Constant(Value::Text(text)) => match Value::typed(text, self.types.at(at)) {
+                    Some(typed) => Bound::Constant(typed),
+                    None => Bound::Cast(Box::new(bound), ty, other),
+                },
+                _ if matches!(other, Type::Stored(_)) => Bound::Cast(Box::new(bound), ty, other),
+                _ => bound,
+            },
             // A name is compared with the number that it stands for.
             (Type::Text, Type::Relation | Type::Kind) => Bound::Cast(Box::new(bound), ty, other),
             _ => bound,

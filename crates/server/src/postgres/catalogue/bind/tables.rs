@@ -1,21 +1,20 @@
 //! Tables of the module in a question: which of their columns and rows are read, by a query of the ad hoc language. So their
 //! rights, rules and indexes are what they always are.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
-use lightcone_types::AlgebraicType;
 use sqlparser::ast::{Ident, ObjectName};
 
 use super::super::super::failure::{state, Failure};
+use super::super::columns::literal;
 use super::super::plan::*;
-use super::super::stored::literal;
 use super::super::values::Type;
+use super::draft::{quoted, Draft, TableRead};
 use super::scope::Scope;
 use super::syntax::parts;
 use super::unbound::{Done, Unbound};
 use super::Binder;
-use crate::database::{Reading, SqlError};
+use crate::database::SqlError;
 
 /// Tables of the module in one question, each counted where it stands.
 const TABLES_MAX: usize = 64;
@@ -23,59 +22,6 @@ const TABLES_MAX: usize = 64;
 const CONDITIONS_MAX: usize = 32;
 /// Values of a list by which it is read.
 const LISTED_MAX: usize = 256;
-
-/// A table of the module, while a question is bound.
-pub(super) struct Draft {
-    /// As it stands in a query.
-    name: String,
-    columns: Vec<(String, Arc<AlgebraicType>)>,
-    is_used: Vec<bool>,
-    conditions: Vec<String>,
-    /// The order of its rows, and how many are wanted.
-    end: String,
-}
-
-/// What is read of a table of the module.
-pub(in super::super) struct TableRead {
-    pub reading: Reading,
-    /// The columns that are read, with their places in a row.
-    pub columns: Vec<(usize, Arc<AlgebraicType>)>,
-    pub width: usize,
-}
-
-impl Draft {
-    fn read(&self) -> Vec<usize> {
-        let mut used: Vec<usize> = (0..self.columns.len())
-            .filter(|at| self.is_used[*at])
-            .collect();
-        if used.is_empty() {
-            // That there is a row matters.
-            used.push(0);
-        }
-        used
-    }
-
-    fn text(&self, is_whole: bool) -> String {
-        let columns = self
-            .read()
-            .into_iter()
-            .map(|at| quoted(&self.columns[at].0));
-        let columns = columns.collect::<Vec<_>>().join(", ");
-        let mut text = format!("SELECT {columns} FROM {}", self.name);
-        if is_whole {
-            return text;
-        }
-        for (nth, condition) in self.conditions.iter().enumerate() {
-            let word = if nth == 0 { "WHERE" } else { "AND" };
-            let _ = write!(text, " {word} {condition}");
-        }
-        text + &self.end
-    }
-}
-
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
 
 impl Binder<'_> {
     /// A table of the module: as it is written, or else as PostgreSQL folds it.

@@ -129,7 +129,7 @@ impl Runner<'_> {
             Bound::Cast(one, from, to) => {
                 let value = self.value(one, env)?;
                 self.work(value.weight())?;
-                if let (Value::Text(text), Type::Stored(at)) = (&value, *to) {
+                if let (Value::Text(text), Type::Stored(at) | Type::Whole(at)) = (&value, *to) {
                     let typed = Value::typed(text, self.types.at(at));
                     return typed.ok_or_else(|| {
                         let message = format!("{text:?} is no value of the column's type");
