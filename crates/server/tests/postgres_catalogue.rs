@@ -92,6 +92,7 @@ async fn questions_are_answered_as_postgresql_does_or_refused() {
         ("SELECT 1 IN (SELECT 2), 1 NOT IN (SELECT NULL), 1 IN (SELECT 1 UNION SELECT NULL)", "f|NULL|t"),
         ("SELECT string_agg(x::text, ',') FROM pg_catalog.generate_series(5, 1, -2) x", "5,3,1"),
         ("SELECT count(*) FROM pg_catalog.generate_series(1, 5, -1)", "0"),
+        ("SELECT abs(-1.5), abs(-2), floor(-0.5), avg(x) FROM (VALUES (1), (2)) v(x)", "1.5|2|-1|1.5"),
         ("SELECT substring('abc', -9223372036854775807 - 1, 2), (ARRAY[1])[-9223372036854775807 - 1]", "|NULL"),
         ("SELECT split_part('a,b', ',', -9223372036854775807 - 1)", "a"),
         ("SELECT c.relname, count(a.attname) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid WHERE c.relkind = 'r' GROUP BY c.oid ORDER BY 1", "person|2"),
