@@ -74,6 +74,8 @@ pub enum SqlError {
     ConnectRejected(String),
     /// 400 with this text.
     Query(String),
+    /// It is not of the ad hoc language, for this reason. Nothing was run.
+    NotCompiled(String),
     /// It would change something, and only what reads was to be run.
     Writes,
     /// The server cannot do it now.

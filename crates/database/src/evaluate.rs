@@ -190,6 +190,12 @@ impl<'d> Finder<'d> {
         }
     }
 
+    /// The number of all rows of a plan's table.
+    pub fn count(&self, plan: &SelectPlan) -> Source {
+        let table = self.datastore.table(plan.table.id);
+        Source::Count(table.map_or(0, |table| table.rows().row_count()))
+    }
+
     /// Of the rows that it gives, or counts.
     fn limit_of_plan(&self, plan: &SelectPlan) -> FoundRows {
         let max = self.row_limit.filter(|_| plan.fragment.is_some());

@@ -167,7 +167,8 @@ pub(crate) struct HttpCall {
 pub(crate) struct HttpQuery {
     pub caller: Caller,
     pub connection_id: ConnectionId,
-    pub plan: Result<BoundQuery, SqlError>,
+    /// One, or what several reads need of one state.
+    pub plans: Result<Vec<BoundQuery>, SqlError>,
     pub turn: QueryTurn,
 }
 
@@ -197,7 +198,7 @@ pub(crate) enum QueryTurn {
 }
 
 /// None: the writer did not find the rows, and may not freeze their table without a permit.
-pub(crate) type FoundQuery = (BoundQuery, Option<Source>);
+pub(crate) type FoundQuery = (Vec<BoundQuery>, Option<Vec<Source>>);
 
 /// Clients are told code and reason, and whoever asked when all is done.
 pub(crate) struct Stop {

@@ -104,7 +104,7 @@ pub use outgoing::{
     Body, CutSignal, MessageBatch, Outgoing, OutgoingReceiver, OutletPlace, SharedBody, Small,
 };
 pub use rights::Rights;
-pub use sql::{Described, JsonRows, Piece, ResultRow, RowEncoder, SqlOutcome};
+pub use sql::{Compiler, Described, JsonRows, Piece, Reading, ResultRow, RowEncoder, SqlOutcome};
 pub use status::DatabaseStats;
 pub use trace::{Span, SpanName, TraceContext, Tracer};
 pub use update::{BackfillEnd, Begun, Policy, PreparedUpdate, UpdateOutcome, UpdatePlan};

@@ -1,11 +1,12 @@
 //! SQL from outside of a connection: one statement, its rows in the form of a front door (06 §5.14).
 
 mod json;
+mod reading;
 mod rows;
 
 use std::sync::Arc;
 
-use lightcone_query::{compile_statement, ParameterText, Statement, WritePlan};
+use lightcone_query::{compile_postgresql, compile_statement, ParameterText, Statement, WritePlan};
 use lightcone_types::{AlgebraicType, Identity, ProductType};
 use tokio::sync::{oneshot, OwnedSemaphorePermit};
 
@@ -14,6 +15,7 @@ use crate::budget::{ClientBudget, HeldBytes, Holder};
 use crate::calls::Caller;
 use crate::decode::COMPILED_HERE_BYTES_MAX;
 use crate::error::SqlError;
+use crate::evaluate::Source;
 use crate::handle::DatabaseHandle;
 use crate::inbox::{Command, FoundQuery, HttpQuery, HttpWrite, QueryTurn, SqlStats};
 use crate::reads::Once;
@@ -21,6 +23,7 @@ use crate::rights::Rights;
 use lightcone_live::BoundQuery;
 
 pub use self::json::JsonRows;
+pub use self::reading::{Compiler, Reading};
 pub use self::rows::{Piece, ResultRow, RowEncoder};
 
 /// Result of one statement.
@@ -49,6 +52,8 @@ struct Asks {
     /// The answer waits until what it was computed from is durable.
     confirmed: bool,
     only_reads: bool,
+    /// It is of a program for PostgreSQL. If it does not compile, nothing is run.
+    is_postgresql: bool,
 }
 
 /// A statement that compiles.
@@ -76,8 +81,13 @@ impl DatabaseHandle {
         confirmed: bool,
         encoder: impl RowEncoder + 'static,
     ) -> Result<SqlOutcome, SqlError> {
-        self.sql_for(&self.holder(), caller, text, confirmed, encoder)
-            .await
+        let statement = Asks {
+            text,
+            confirmed,
+            only_reads: false,
+            is_postgresql: false,
+        };
+        self.run(&self.holder(), caller, statement, encoder).await
     }
 
     /// Runs one statement of a client that asks no other, if it changes nothing.
@@ -95,15 +105,15 @@ impl DatabaseHandle {
             text,
             confirmed,
             only_reads: true,
+            is_postgresql: false,
         };
         self.run(&self.holder(), caller, statement, encoder).await
     }
 
-    /// Runs one statement on the committed state, and has its rows written by `encoder` on one of the threads for reads. With
-    /// `confirmed` the answer waits until that state is durable.
+    /// Runs one statement of a program for PostgreSQL.
     ///
     /// # Errors
-    /// As 06 §5.14.
+    /// As 06 §5.14, and [`SqlError::NotCompiled`].
     pub async fn sql_for(
         &self,
         holder: &Holder,
@@ -116,6 +126,7 @@ impl DatabaseHandle {
             text,
             confirmed,
             only_reads: false,
+            is_postgresql: true,
         };
         self.run(holder, caller, statement, encoder).await
     }
@@ -139,7 +150,7 @@ impl DatabaseHandle {
         let compile = move || {
             let (parameters, statement) = text
                 .describe(&module.catalog, &rights.caller(identity))
-                .map_err(|error| SqlError::Query(error.to_string()))?;
+                .map_err(not_compiled)?;
             let statement = permitted(statement, rights, identity)?;
             let columns = match &statement {
                 Statement::Select(plan) => Some(plan.output_type()),
@@ -180,6 +191,8 @@ impl DatabaseHandle {
         done.await.map_err(|_| SqlError::ModuleGone)
     }
 
+    /// Runs a statement on the committed state, and has its rows written by `encoder` on one of the threads for reads. With
+    /// `confirmed` the answer waits until that state is durable.
     async fn run(
         &self,
         holder: &Holder,
@@ -188,6 +201,7 @@ impl DatabaseHandle {
             text,
             confirmed,
             only_reads,
+            is_postgresql,
         }: Asks,
         encoder: impl RowEncoder + 'static,
     ) -> Result<SqlOutcome, SqlError> {
@@ -199,8 +213,12 @@ impl DatabaseHandle {
         let budget = holder.budget();
         let bytes = text.len();
         let compile = move || {
-            let statement = compile_statement(&text, &module.catalog, &rights.caller(identity))
-                .map_err(|error| SqlError::Query(error.to_string()))?;
+            let asks = rights.caller(identity);
+            let statement = match is_postgresql {
+                true => compile_postgresql(&text, &module.catalog, &asks).map_err(not_compiled)?,
+                false => compile_statement(&text, &module.catalog, &asks)
+                    .map_err(|error| SqlError::Query(error.to_string()))?,
+            };
             if only_reads && matches!(statement, Statement::Write(_)) {
                 return Err(SqlError::Writes);
             }
@@ -217,30 +235,63 @@ impl DatabaseHandle {
                     stats,
                 });
             }
-            Ok(Compiled::Read(plan)) => Ok(plan),
+            Ok(Compiled::Read(plan)) => Ok(vec![plan]),
             // Nothing is run, also not what the module does for a client that comes.
-            Err(error @ (SqlError::Writes | SqlError::ModuleGone)) => return Err(error),
+            Err(error @ (SqlError::Writes | SqlError::ModuleGone | SqlError::NotCompiled(_))) => {
+                return Err(error)
+            }
             Err(error) => Err(error),
         };
-        let ((plan, source), ticket) = self.find(caller, plan, confirmed, bytes).await?;
-        let source = source.ok_or(SqlError::ModuleGone)?;
-        let held = budget.reserve(source.held_bytes())?;
-        let columns = plan.output_type();
-        let (sender, rows) = oneshot::channel();
-        let rows_of = RowsOf::new(plan, source, encoder, budget);
-        let time_max = shared.options.limits.read_time_max;
-        let job = RowsJob::new(rows_of, time_max, shared.metrics.clone(), sender);
-        shared.read(budget, Box::new(job));
-        let rows = rows
-            .await
-            .map_err(|_| SqlError::Database("evaluating the query failed".to_owned()))??;
-        drop((ticket, held));
+        let mut encoder = Some(encoder);
+        let encoder = || encoder.take().expect("one plan has one encoder");
+        let mut read = self
+            .read(budget, caller, plan, confirmed, bytes, encoder)
+            .await?;
+        let (columns, rows) = read.pop().expect("one plan was read");
         Ok(SqlOutcome {
             columns,
             rows,
             duration_us: (shared.environment().instant() - started).as_micros() as u64,
             stats: SqlStats::default(),
         })
+    }
+
+    /// The rows of plans in one state, those of each by an encoder of its own.
+    async fn read<E: RowEncoder + 'static>(
+        &self,
+        budget: &Arc<ClientBudget>,
+        caller: Caller,
+        plans: Result<Vec<BoundQuery>, SqlError>,
+        confirmed: bool,
+        bytes: usize,
+        mut encoder: impl FnMut() -> E,
+    ) -> Result<Vec<(ProductType, Vec<HeldBytes>)>, SqlError> {
+        let shared = &self.shared;
+        let ((plans, sources), ticket) = self.find(caller, plans, confirmed, bytes).await?;
+        let sources = sources.ok_or(SqlError::ModuleGone)?;
+        let held = budget.reserve(sources.iter().map(Source::held_bytes).sum())?;
+        let mut read = Vec::with_capacity(plans.len());
+        for (plan, source) in plans.into_iter().zip(sources) {
+            let columns = plan.output_type();
+            let (sender, rows) = oneshot::channel();
+            let rows_of = RowsOf::new(plan, source, encoder(), budget);
+            let time_max = shared.options.limits.read_time_max;
+            let job = RowsJob::new(rows_of, time_max, shared.metrics.clone(), sender);
+            shared.read(budget, Box::new(job));
+            let rows = rows
+                .await
+                .map_err(|_| SqlError::Database("evaluating the query failed".to_owned()))??;
+            read.push((columns, rows));
+        }
+        drop((ticket, held));
+        Ok(read)
+    }
+}
+
+fn not_compiled(error: lightcone_query::SqlError) -> SqlError {
+    match error.is_final() {
+        true => SqlError::Query(error.to_string()),
+        false => SqlError::NotCompiled(error.to_string()),
     }
 }
 
@@ -315,31 +366,31 @@ impl DatabaseHandle {
     async fn find(
         &self,
         caller: Caller,
-        plan: Result<BoundQuery, SqlError>,
+        plans: Result<Vec<BoundQuery>, SqlError>,
         confirmed: bool,
         bytes: usize,
     ) -> Result<(FoundQuery, Option<OwnedSemaphorePermit>), SqlError> {
         let shared = &self.shared;
-        let ask = |plan, turn| self.ask(caller.clone(), plan, turn, confirmed, bytes);
+        let ask = |plans, turn| self.ask(caller.clone(), plans, turn, confirmed, bytes);
         if let Ok(permit) = shared.reads.clone().try_acquire_owned() {
-            return Ok((ask(plan, QueryTurn::Only).await?, Some(permit)));
+            return Ok((ask(plans, QueryTurn::Only).await?, Some(permit)));
         }
         let closed = |_| SqlError::ModuleGone;
         let first_try = shared.first_tries.acquire().await.map_err(closed)?;
-        let (plan, source) = ask(plan, QueryTurn::First).await?;
+        let (plans, sources) = ask(plans, QueryTurn::First).await?;
         drop(first_try);
-        if source.is_some() {
-            return Ok(((plan, source), None));
+        if sources.is_some() {
+            return Ok(((plans, sources), None));
         }
         let permit = shared.reads.clone().acquire_owned().await.map_err(closed)?;
-        Ok((ask(Ok(plan), QueryTurn::Second).await?, Some(permit)))
+        Ok((ask(Ok(plans), QueryTurn::Second).await?, Some(permit)))
     }
 
     /// Asks the writer for the rows of a statement, or what is needed to find them.
     async fn ask(
         &self,
         caller: Caller,
-        plan: Result<BoundQuery, SqlError>,
+        plans: Result<Vec<BoundQuery>, SqlError>,
         turn: QueryTurn,
         confirmed: bool,
         bytes: usize,
@@ -352,7 +403,7 @@ impl DatabaseHandle {
             query: HttpQuery {
                 caller,
                 connection_id: self.new_connection_id(),
-                plan,
+                plans,
                 turn,
             },
             confirmed,

@@ -160,6 +160,20 @@ pub enum SqlError {
 }
 
 impl SqlError {
+    /// It is refused in every language that has it: for its size, or as a value that the column cannot have.
+    pub fn is_final(&self) -> bool {
+        match self {
+            // Of sums and products there are no literals here.
+            SqlError::InvalidLiteral { ty, .. } => !ty.starts_with('('),
+            SqlError::TooLong { .. }
+            | SqlError::MultipleStatements
+            | SqlError::CyclicRules(_)
+            | SqlError::RulesMultiply { .. }
+            | SqlError::TooManyRelations => true,
+            _ => false,
+        }
+    }
+
     /// The message of a `SubscriptionError`: this text and the query it is about (08 §7.1).
     pub fn to_subscription_message(&self, sql: &str) -> String {
         match self {

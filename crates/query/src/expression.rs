@@ -3,7 +3,7 @@
 use crate::ast::{ColumnName, Expression, ExpressionId, Expressions, Literal};
 use crate::error::SqlError;
 use crate::lexer::{unquote, Comparison, Kind};
-use crate::parser::{Language, Parser};
+use crate::parser::Parser;
 use crate::words;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -167,7 +167,7 @@ impl Parser<'_> {
         );
         let words = usize::from(self.is_word("NOT"));
         let is_in_subquery = self.is_word_after(words, "IN") && self.is_subquery_after(words + 1);
-        let is_known = self.language == Language::AdHoc || is_in_subquery;
+        let is_known = self.language.is_ad_hoc() || is_in_subquery;
         // Only of columns, as the operand is used several times.
         if !is_known || !is_column {
             return Err(refused);

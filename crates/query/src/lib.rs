@@ -66,12 +66,13 @@ pub use error::{
 };
 pub use execute::{ExecuteError, Execution, Match, Progress};
 pub use grouping::Grouping;
+pub use literal::literal_value;
 pub use live_groups::{GroupedJoin, LiveGroups};
 pub use live_join::{Guard, GuardSays, JoinEdge, JoinRelation, LiveJoin, LiveSubquery, Residual};
 pub use parameters::{ParameterText, PARAMETERS_MAX};
 pub use plan::{
-    check_rule, compile_aggregate, compile_statement, compile_subscription, expand_subscribe_all,
-    read_subscribe_text, view_instance, Statement, SubscribeText,
+    check_rule, compile_aggregate, compile_postgresql, compile_statement, compile_subscription,
+    expand_subscribe_all, read_subscribe_text, view_instance, Statement, SubscribeText,
 };
 pub use predicate::{is_like, Predicate, Tuple};
 pub use query::{Fragment, Output, Query};

@@ -1,8 +1,16 @@
 //! Literal texts as values of column types (08 §4.1).
 
+use lightcone_types::bsatn::decode_value;
 use lightcone_types::{
-    AlgebraicType, ConnectionId, Identity, SpecialProduct, Timestamp, Uuid, I256, U256,
+    AlgebraicType, AlgebraicValue, ConnectionId, Identity, Reader, SpecialProduct, Timestamp,
+    Typespace, Uuid, I256, U256,
 };
+
+/// The value that `text` denotes as a `ty`; `None` if it denotes none.
+pub fn literal_value(text: &str, ty: &AlgebraicType) -> Option<AlgebraicValue> {
+    let bsatn = encode(text, ty)?;
+    decode_value(&Typespace::default(), ty, &mut Reader::new(&bsatn)).ok()
+}
 
 /// The BSATN of the value that `text` denotes as a `ty`; `None` if it denotes none.
 pub(crate) fn encode(text: &str, ty: &AlgebraicType) -> Option<Vec<u8>> {

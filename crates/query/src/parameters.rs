@@ -1,6 +1,6 @@
 //! Parameters `$1`, `$2`, … of prepared statements: where they stand, what type each has, and texts with literals in their places.
 //!
-//! The languages of 08 have no parameters, so a statement is compiled when all have their values.
+//! The languages of 08 have no parameters: programs for PostgreSQL send them. So a statement is compiled when all have their values.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use lightcone_types::AlgebraicType;
 use crate::catalog::{Caller, Catalog};
 use crate::error::{SqlError, QUERY_BYTES_MAX};
 use crate::lexer::{lex, Kind};
-use crate::plan::{compile_statement, Statement};
+use crate::plan::{compile_postgresql, Statement};
 
 /// A statement has at most so many parameters: each may take one more compilation to find out its type.
 pub const PARAMETERS_MAX: usize = 64;
@@ -134,7 +134,7 @@ impl ParameterText {
         loop {
             let text = self.with_literals_within(&literals, QUERY_BYTES_MAX);
             let text = text.ok_or_else(|| too_long(&self.text))?;
-            let refused = match compile_statement(&text, catalog, caller) {
+            let refused = match compile_postgresql(&text, catalog, caller) {
                 Ok(statement) => return Ok((types, statement)),
                 Err(error) => error,
             };

@@ -10,12 +10,24 @@ use crate::error::{SqlError, QUERY_BYTES_MAX};
 use crate::lexer::{lex, unquote, Kind, Token};
 use crate::words::{self, is_one_of};
 
-/// Which of the two languages a text is read in; they differ in some error texts and in `LIMIT` (08 §5.2, §5.3).
+/// Which language a text is read in. The two of the reference differ in some error texts and in `LIMIT` (08 §5.2, §5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Language {
     Subscription,
     AdHoc,
+    /// The ad hoc language as programs for PostgreSQL write it: tables are in a schema, aggregates have names of their own
+    /// (08 §19).
+    PostgreSql,
 }
+
+impl Language {
+    pub fn is_ad_hoc(self) -> bool {
+        self != Language::Subscription
+    }
+}
+
+/// The schema that all tables are in.
+const SCHEMA: &str = "public";
 
 pub(crate) struct Parser<'a> {
     pub(crate) text: &'a str,
@@ -149,12 +161,20 @@ impl Parser<'_> {
 
     /// `word { "." word }`, dot-joined.
     pub(crate) fn relation(&mut self) -> Result<String, SqlError> {
-        let mut name = self.word()?;
+        let mut parts = vec![self.word()?];
         while self.take(Kind::Period) {
-            name.push('.');
-            name.push_str(&self.word()?);
+            parts.push(self.word()?);
         }
-        Ok(name)
+        Ok(self.dotted(parts))
+    }
+
+    /// The parts of a name in one. What is in the schema is called as if there were none.
+    fn dotted(&self, mut parts: Vec<String>) -> String {
+        let is_in_schema = parts.len() > 1 && parts[0].eq_ignore_ascii_case(SCHEMA);
+        if is_in_schema && self.language == Language::PostgreSql {
+            parts.remove(0);
+        }
+        parts.join(".")
     }
 
     fn statement(&mut self) -> Result<Statement, SqlError> {
@@ -192,7 +212,7 @@ impl Parser<'_> {
     fn select(&mut self) -> Result<Select, SqlError> {
         let start = self.at;
         self.expect_word("SELECT")?;
-        let is_ad_hoc = self.language == Language::AdHoc;
+        let is_ad_hoc = self.language.is_ad_hoc();
         let has_distinct = is_ad_hoc || self.is_in_subquery();
         if self.is_word("DISTINCT") && (!has_distinct || self.is_word_after(1, "ON")) {
             return Err(self.unsupported_select(start));
@@ -265,7 +285,7 @@ impl Parser<'_> {
         shape: &mut Shape,
         start: usize,
     ) -> Result<Option<String>, SqlError> {
-        let is_ad_hoc = self.language == Language::AdHoc;
+        let is_ad_hoc = self.language.is_ad_hoc();
         if is_ad_hoc {
             self.order_by(shape)?;
         }
@@ -319,7 +339,7 @@ impl Parser<'_> {
             parts.push(self.word()?);
         }
         let name = parts.pop().unwrap_or_default();
-        let relation = (!parts.is_empty()).then(|| parts.join("."));
+        let relation = (!parts.is_empty()).then(|| self.dotted(parts));
         Ok(ColumnName { relation, name })
     }
 

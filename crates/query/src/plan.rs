@@ -61,10 +61,32 @@ pub fn compile_statement(
     catalog: &dyn Catalog,
     caller: &Caller,
 ) -> Result<Statement, SqlError> {
+    compile(text, Language::AdHoc, catalog, caller)
+}
+
+/// Compiles a statement of a program that takes us for PostgreSQL: in the ad hoc language, in which tables may have their schema
+/// before them and aggregates no name (08 §19).
+///
+/// # Errors
+/// As [`compile_statement`].
+pub fn compile_postgresql(
+    text: &str,
+    catalog: &dyn Catalog,
+    caller: &Caller,
+) -> Result<Statement, SqlError> {
+    compile(text, Language::PostgreSql, catalog, caller)
+}
+
+fn compile(
+    text: &str,
+    language: Language,
+    catalog: &dyn Catalog,
+    caller: &Caller,
+) -> Result<Statement, SqlError> {
     let query = |select: &ast::Select| {
         check_select(select, catalog, caller)?.with_rules(text, catalog, caller)
     };
-    match parse(text, Language::AdHoc)? {
+    match parse(text, language)? {
         ast::Statement::Select(select) => query(&select).map(Statement::Select),
         ast::Statement::Explain(select) => Ok(Statement::Select(Query {
             explain: true,

@@ -42,7 +42,7 @@ impl Parser<'_> {
         let text = self.render(start, self.statement_end());
         match self.language {
             Language::Subscription => SqlError::UnsupportedSelect(text),
-            Language::AdHoc => SqlError::Unsupported(text),
+            Language::AdHoc | Language::PostgreSql => SqlError::Unsupported(text),
         }
     }
 
@@ -50,7 +50,7 @@ impl Parser<'_> {
         let text = self.render(start, self.statement_end());
         match self.language {
             Language::Subscription => SqlError::UnsupportedSetOperation(text),
-            Language::AdHoc => SqlError::Unsupported(text),
+            Language::AdHoc | Language::PostgreSql => SqlError::Unsupported(text),
         }
     }
 

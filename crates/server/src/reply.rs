@@ -133,7 +133,9 @@ impl From<SqlError> for Failure {
         match error {
             SqlError::ConnectRejected(message) => Failure::text(StatusCode::FORBIDDEN, message),
             SqlError::Writes => Failure::text(StatusCode::FORBIDDEN, "the statement writes"),
-            SqlError::Query(message) => Failure::bad_request(message),
+            SqlError::Query(message) | SqlError::NotCompiled(message) => {
+                Failure::bad_request(message)
+            }
             SqlError::Busy(message) => Failure::busy(message),
             SqlError::ModuleGone => Failure::text(StatusCode::NOT_FOUND, "no such module"),
             SqlError::Database(message) => Failure::internal(message),

@@ -92,6 +92,7 @@ async fn questions_are_answered_as_postgresql_does_or_refused() {
         ("SELECT 1 IN (SELECT 2), 1 NOT IN (SELECT NULL), 1 IN (SELECT 1 UNION SELECT NULL)", "f|NULL|t"),
         ("SELECT string_agg(x::text, ',') FROM pg_catalog.generate_series(5, 1, -2) x", "5,3,1"),
         ("SELECT count(*) FROM pg_catalog.generate_series(1, 5, -1)", "0"),
+        ("SELECT abs(-1.5), abs(-2), floor(-0.5), avg(x) FROM (VALUES (1), (2)) v(x)", "1.5|2|-1|1.5"),
         ("SELECT substring('abc', -9223372036854775807 - 1, 2), (ARRAY[1])[-9223372036854775807 - 1]", "|NULL"),
         ("SELECT split_part('a,b', ',', -9223372036854775807 - 1)", "a"),
         ("SELECT c.relname, count(a.attname) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid WHERE c.relkind = 'r' GROUP BY c.oid ORDER BY 1", "person|2"),
@@ -177,6 +178,100 @@ async fn questions_are_answered_as_postgresql_does_or_refused() {
     let constant =
         format!("SELECT count(*) FROM pg_catalog.generate_series(1, 50) WHERE '2' = ANY({list})");
     assert_eq!(rows(&client, &constant).await, "0");
+    server.stop().await;
+}
+
+/// Tables `person` and `other` with the same rows were asked in PostgreSQL 15.
+const OF_THE_MODULE: &[(&str, &str)] = &[
+    ("SELECT \"public\".\"person\".\"id\" FROM \"public\".\"person\" ORDER BY \"public\".\"person\".\"id\" LIMIT 2", "1 / 2"),
+    ("SELECT count(*) FROM person", "3"),
+    ("SELECT count(*), max(name) FROM public.person WHERE 1 = 1", "3|Cid"),
+    ("SELECT id + 1, upper(name) || '!', id::text, CASE WHEN id > 1 THEN 'b' ELSE 'a' END FROM person WHERE id % 2 = 1 ORDER BY id DESC", "4|CID!|3|b / 2|ANN!|1|a"),
+    ("SELECT n, count(*) FROM (SELECT length(name) AS n FROM person) t GROUP BY n", "3|3"),
+    ("WITH p AS (SELECT id FROM person WHERE id < 3) SELECT a.id, b.id FROM p a JOIN p b ON a.id < b.id AND b.id <= 2", "1|2"),
+    ("SELECT name FROM person WHERE id = 1 UNION SELECT name FROM other UNION ALL SELECT 'z' ORDER BY 1", "Ann / x / y / z"),
+    ("SELECT c.relname, p.name FROM pg_class c JOIN person p ON c.relname = 'person' AND p.id = 1", "person|Ann"),
+    ("SELECT c.relname, (SELECT count(*) FROM person) FROM pg_catalog.pg_class c WHERE c.relname IN ('person', 'other') ORDER BY 1", "other|3 / person|3"),
+    ("SELECT p.name, o.name FROM person p LEFT JOIN other o ON o.id = p.id AND o.name = 'x' ORDER BY p.id", "Ann|NULL / Bob|x / Cid|NULL"),
+    ("SELECT p.name, o.name FROM person p RIGHT JOIN other o ON o.id = p.id AND p.name <> 'Bob' ORDER BY o.id", "NULL|x / NULL|y"),
+    ("SELECT p.name, o.name FROM person p FULL JOIN other o USING (id) WHERE p.id = 2 OR o.name = 'y' ORDER BY o.id", "Bob|x / NULL|y"),
+    ("SELECT name, row_number() OVER (ORDER BY name DESC) FROM person ORDER BY 2", "Cid|1 / Bob|2 / Ann|3"),
+    ("SELECT l.n FROM person p, LATERAL (SELECT p.id * 2 AS n) l WHERE p.name IN ('Ann', 'Cid') ORDER BY 1", "2 / 6"),
+    ("SELECT (SELECT max(id) FROM person), EXISTS (SELECT 1 FROM person WHERE name = 'Dan'), sum(id) FROM person", "3|f|6"),
+    ("SELECT P.NAME FROM Person AS P WHERE P.ID + 0 = 1", "Ann"),
+    ("SELECT d.name, s.n FROM generate_series(1, 4) s(n) LEFT JOIN person d ON d.id = s.n WHERE s.n > 2 ORDER BY 2", "Cid|3 / NULL|4"),
+    ("SELECT name FROM person WHERE id = ANY(ARRAY[1, 3]) ORDER BY name DESC", "Cid / Ann"),
+    ("SELECT upper(name) FROM person ORDER BY id DESC LIMIT 1 OFFSET 1", "BOB"),
+    ("SELECT lower(name) FROM person WHERE id >= 2 AND name < 'Cid'", "bob"),
+    ("SELECT name FROM person WHERE id BETWEEN '2' AND 3 AND name LIKE '%d'", "Cid"),
+    ("SELECT id - 5 FROM person WHERE 1 < id AND id IN ('2', 7)", "-3"),
+    ("SELECT coalesce(o.name, p.name) FROM person p LEFT JOIN other o ON o.id = p.id WHERE o.id IS NULL ORDER BY 1", "Ann / Cid"),
+    ("SELECT 1 FROM person WHERE id = 9 AND upper(name) = 'X'", ""),
+    ("SELECT x.id FROM person x WHERE x.id = (SELECT max(y.id) FROM person y WHERE y.id <= x.id AND y.name > 'Ann') ORDER BY 1", "2 / 3"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn questions_on_tables_of_the_module() {
+    let (server, address, user) = start().await;
+    let module = "module table:other private:hidden rule:SELECT+*+FROM+person+WHERE+id+=+1";
+    publish(&server, &user, module).await;
+    let client = connect(address, "bank", &user.token).await.expect("let in");
+    for text in [
+        "INSERT INTO \"public\".\"person\" VALUES (1, 'Ann'), (2, 'Bob'), (3, 'Cid')",
+        "INSERT INTO public.other (id, name) VALUES (2, 'x'), (7, 'y')",
+    ] {
+        client.simple_query(text).await.expect("inserted");
+    }
+    for (text, expected) in OF_THE_MODULE {
+        assert_eq!(rows(&client, text).await, *expected, "{text}");
+    }
+    // Parameters have the types of what they meet.
+    let text = "SELECT upper(name) FROM public.person WHERE id + 0 = $1 AND name <> $2 LIMIT $3";
+    let found = client.query(text, &[&3_i64, &"Ann", &5_i64]).await;
+    let found: Vec<String> = found.expect("rows").iter().map(|row| row.get(0)).collect();
+    assert_eq!(found, ["CID"]);
+    let mut copied = by_hand(address, &user.token).await;
+    let text = b"COPY (SELECT id, upper(name) FROM person WHERE id = 2) TO STDOUT\0";
+    send(&mut copied, Some(b'Q'), text).await;
+    let lines = answers(&mut copied).await;
+    assert!(lines.contains(&(b'd', "2\tBOB\n".to_owned())), "{lines:?}");
+    for (text, state) in [
+        ("SELECT upper(name) FROM nothing", "42P01"),
+        ("SELECT upper(name) FROM elsewhere.person", "42P01"),
+        ("SELECT upper(nothing) FROM person", "42703"),
+        (
+            "SELECT upper(id) FROM person a JOIN person b ON a.id = b.id",
+            "42702",
+        ),
+        ("SELECT nothing(id) FROM person", "42883"),
+        ("SELECT sum(name || '') FROM person", "22P02"),
+        ("SELECT name, count(*) + 1 FROM person", "42803"),
+        ("SELECT id / 0 FROM person", "22012"),
+    ] {
+        assert_eq!(
+            code(&client.simple_query(text).await.expect_err(text)),
+            state,
+            "{text}"
+        );
+    }
+    // Rules and rights are those of every query.
+    let stranger = server.user().await;
+    let other = connect(address, "bank", &stranger.token)
+        .await
+        .expect("let in");
+    let all = "SELECT upper(name) FROM person ORDER BY 1";
+    assert_eq!(rows(&other, all).await, "ANN");
+    assert_eq!(rows(&client, all).await, "ANN / BOB / CID");
+    let private = refusal(&other, "SELECT upper(name) FROM hidden").await;
+    let missing = refusal(&other, "SELECT upper(name) FROM nowhere").await;
+    assert_eq!(private.replace("hidden", "nowhere"), missing);
+    // Work is bounded.
+    let many: Vec<_> = (10..310).map(|id| format!("({id}, 'n')")).collect();
+    let text = format!("INSERT INTO person VALUES {}", many.join(","));
+    client.simple_query(&text).await.expect("inserted");
+    let error = client
+        .simple_query("SELECT count(*) FROM person a, person b, person c WHERE a.id + b.id > c.id");
+    assert_eq!(code(&error.await.expect_err("too much")), "54000");
     server.stop().await;
 }
 

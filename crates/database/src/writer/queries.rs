@@ -14,7 +14,7 @@ use super::windows::windows_of;
 use super::{QuerySet, Writer};
 use crate::answer::{Answering, DeferredAnswer, Reply};
 use crate::error::SqlError;
-use crate::evaluate::{Finder, Source};
+use crate::evaluate::Finder;
 use crate::events::{Answer, Event};
 use crate::inbox::{FoundQuery, HttpQuery, Notice, QueryTurn};
 use crate::outgoing::ReadTicket;
@@ -557,35 +557,34 @@ impl Writer {
         let HttpQuery {
             caller,
             connection_id,
-            plan,
+            plans,
             turn,
         } = query;
         if turn != QueryTurn::Second {
             self.connect(caller.identity, connection_id, &caller.jwt_payload)?;
         }
         let rights = self.shared.rights_of(&caller.identity, caller.rights);
-        let plan = plan.and_then(|plan| {
-            self.require_current(plan.read_tables())?;
-            row_limit::check(&self.datastore, rights, [&plan]).map_err(SqlError::Query)?;
-            let made = self.materialise(caller.identity, &views_of(&plan));
-            made.map(|()| plan).map_err(SqlError::Query)
+        let plans = plans.and_then(|plans| {
+            self.require_current(plans.iter().flat_map(BoundQuery::read_tables))?;
+            row_limit::check(&self.datastore, rights, &plans).map_err(SqlError::Query)?;
+            for plan in &plans {
+                let made = self.materialise(caller.identity, &views_of(plan));
+                made.map_err(SqlError::Query)?;
+            }
+            Ok(plans)
         });
         let row_limit = row_limit::of(&self.datastore, rights);
         let (datastore, frozen) = (&mut self.datastore, &mut self.state.frozen);
         let windows = &self.state.windows;
-        let found = plan.map(|plan| {
-            let source = match &plan {
-                BoundQuery::Table(plan) if is_row_count(plan) => {
-                    let table = datastore.table(plan.table.id);
-                    let count = table.map_or(0, |table| table.rows().row_count());
-                    Some(Source::Count(count))
-                }
-                _ => {
-                    let may_freeze = turn != QueryTurn::First;
-                    Finder::new(datastore, frozen, windows, may_freeze, row_limit).find(&plan)
-                }
-            };
-            (plan, source)
+        let may_freeze = turn != QueryTurn::First;
+        let mut finder = Finder::new(datastore, frozen, windows, may_freeze, row_limit);
+        let find = |plan: &BoundQuery| match plan {
+            BoundQuery::Table(plan) if is_row_count(plan) => Some(finder.count(plan)),
+            plan => finder.find(plan),
+        };
+        let found = plans.map(|plans| {
+            let sources = plans.iter().map(find).collect();
+            (plans, sources)
         });
         if turn != QueryTurn::Second {
             self.disconnect(caller.identity, connection_id);

@@ -98,7 +98,7 @@ impl Parser<'_> {
         }
         self.advance();
         debug_assert_eq!(self.at, start + ahead + 1);
-        Ok(Some(parts.join(".")))
+        Ok(Some(self.dotted(parts)))
     }
 
     pub(super) fn is_function(&self) -> bool {
@@ -127,8 +127,12 @@ impl Parser<'_> {
         {
             return Err(self.unsupported_projection(start));
         }
-        let Some(alias) = self.column_alias()? else {
-            return Err(SqlError::AggregateWithoutAlias);
+        let alias = match (self.column_alias()?, &name) {
+            (Some(alias), _) => alias,
+            (None, Ok(name)) if self.language == Language::PostgreSql => {
+                name.function.name().to_owned()
+            }
+            (None, _) => return Err(SqlError::AggregateWithoutAlias),
         };
         match name {
             Ok(name) => Ok((name, alias)),
@@ -150,7 +154,7 @@ impl Parser<'_> {
                 None
             }
             true => return Err(unsupported(self)),
-            false if self.language == Language::AdHoc => Some(self.plain_column()?),
+            false if self.language.is_ad_hoc() => Some(self.plain_column()?),
             false => return Err(unsupported(self)),
         };
         match self.take(Kind::CloseParen) {

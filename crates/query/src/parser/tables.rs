@@ -1,6 +1,6 @@
 //! Which tables a query reads, and how they are joined.
 
-use super::{Language, Parser};
+use super::Parser;
 use crate::ast::{ColumnName, Expression, Expressions, Join, TableRef};
 use crate::error::SqlError;
 use crate::lexer::{Comparison, Kind};
@@ -45,7 +45,7 @@ impl Parser<'_> {
             if self.kind() == Kind::Comma {
                 return Err(SqlError::ImplicitJoin);
             }
-            let outer = self.language == Language::AdHoc && self.is_left_join();
+            let outer = self.language.is_ad_hoc() && self.is_left_join();
             if self.is_one_of(&["LEFT", "RIGHT", "FULL", "NATURAL", "OUTER"]) {
                 return Err(SqlError::NonInnerJoin);
             }

@@ -22,6 +22,10 @@ pub(super) mod state {
     pub const INVALID_BINARY: &str = "22P03";
     pub const SYNTAX_ERROR: &str = "42601";
     pub const GROUPING: &str = "42803";
+    pub const NO_SUCH_COLUMN: &str = "42703";
+    pub const AMBIGUOUS_COLUMN: &str = "42702";
+    pub const NO_SUCH_TABLE: &str = "42P01";
+    pub const NO_SUCH_FUNCTION: &str = "42883";
     pub const READ_ONLY_TRANSACTION: &str = "25006";
     pub const FAILED_TRANSACTION: &str = "25P02";
     pub const NO_SUCH_STATEMENT: &str = "26000";
@@ -69,7 +73,9 @@ impl Failure {
     /// Of a statement (08 §7.1), with the state of the class that its text shows.
     pub fn of_statement(error: SqlError) -> Failure {
         match error {
-            SqlError::Query(text) => Failure::new(state_of(&text), format!("(Sql) {text}")),
+            SqlError::Query(text) | SqlError::NotCompiled(text) => {
+                Failure::new(state_of(&text), format!("(Sql) {text}"))
+            }
             SqlError::ConnectRejected(text) => Failure::new(state::INTERNAL, text),
             SqlError::Writes => Failure::new(state::READ_ONLY_TRANSACTION, "the statement writes"),
             SqlError::Busy(text) => Failure::new("53000", text),

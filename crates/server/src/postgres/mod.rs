@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! TcpListener ─▶ login      token as password; who, and which database
-//!                  └▶ session   messages ─▶ commands    about the session, constants: answered here
-//!                                           catalogue   what tables there are: answered from the module's definition
-//!                                           the rest    DatabaseHandle::sql, rows written by `rows`
+//!                  └▶ session   messages ─▶ commands    about the session: answered here
+//!                                           ad hoc      DatabaseHandle::sql_for, rows written by `rows`
+//!                                           catalogue   questions that the ad hoc language does not have
 //! ```
 //!
 //! The protocol is written out here rather than taken from a library, so that each message, statement and session has a bound,

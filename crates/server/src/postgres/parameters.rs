@@ -41,7 +41,8 @@ fn text_of(value: &[u8]) -> Result<&str, Failure> {
         .map_err(|_| Failure::new("22021", "the text of a parameter is not UTF-8"))
 }
 
-fn write_literal(ty: &AlgebraicType, text: &str) -> Option<String> {
+/// A text as a literal of our language. None: it is no value of the type.
+pub(super) fn write_literal(ty: &AlgebraicType, text: &str) -> Option<String> {
     use AlgebraicType as T;
     match ty {
         T::Bool => match text.to_ascii_lowercase().as_str() {

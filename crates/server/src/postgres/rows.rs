@@ -12,6 +12,26 @@ use crate::database::{ResultRow, RowEncoder};
 /// What else a message of a row takes for each column.
 const COLUMN_BYTES: usize = 16;
 
+/// Leaves rows as they are, for a question that goes on with them.
+pub(super) struct FoundRows;
+
+impl RowEncoder for FoundRows {
+    type Out = Vec<u8>;
+
+    fn begin(&mut self, _: &mut Vec<u8>) {}
+
+    fn row(&mut self, row: &ResultRow<'_>, out: &mut Vec<u8>) {
+        row.columns()
+            .for_each(|(_, value)| out.extend_from_slice(value));
+    }
+
+    fn end(&mut self, _: &mut Vec<u8>) {}
+
+    fn bytes_max(&self, row: &ResultRow<'_>) -> usize {
+        row.bytes_len()
+    }
+}
+
 /// Writes rows as messages.
 pub(super) struct DataRows {
     shape: Shape,

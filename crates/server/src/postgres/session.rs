@@ -3,6 +3,7 @@
 //! [`extended`] prepares and binds statements, [`statement`] runs them, [`results`] sends what came of them.
 
 mod extended;
+mod question;
 mod results;
 mod statement;
 

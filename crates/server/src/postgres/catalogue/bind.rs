@@ -4,26 +4,34 @@
 //! passed over.
 
 mod calls;
+mod draft;
 mod expressions;
 mod from;
 mod grouping;
 mod scope;
 mod syntax;
+mod tables;
 mod unbound;
 
-use std::rc::Rc;
+use std::collections::HashMap;
+use std::sync::Arc;
 
+use lightcone_types::AlgebraicType;
 use sqlparser::ast::*;
 
+use self::draft::Draft;
+pub(super) use self::draft::TableRead;
 use self::scope::{Scope, ScopeColumn};
-use self::syntax::{folded, is_descending, name_of, name_parts, parts, refuse_if};
+use self::syntax::{folded, is_descending, name_of, names, parts, refuse_if};
 use self::unbound::Done;
 pub(super) use self::unbound::Unbound;
 use super::super::table::COLUMNS_MAX;
 use super::functions::common;
 use super::plan::*;
 use super::seen::Seen;
+use super::stored::Types;
 use super::values::{Type, Value as Made};
+use crate::database::{Reading, SqlError};
 
 /// Questions inside of questions, together: each is bound once for every place where it stands.
 const PLANS_MAX: usize = 256;
@@ -50,9 +58,30 @@ fn check_names(columns: &[(String, Type)]) -> Done<()> {
     Ok(())
 }
 
-pub(super) fn bind(query: &Query, seen: &Seen<'_>, is_described: bool) -> Done<Plan> {
+/// A question that can be run, when the tables of the module that it needs are read.
+pub(super) struct Question {
+    pub plan: Plan,
+    pub types: Types,
+    pub tables: Vec<TableRead>,
+    /// What parameters meet, by their numbers from 0.
+    pub parameters: HashMap<u16, Type>,
+}
+
+/// Compiles a query on a table of the module.
+pub(super) type Compile<'c> = &'c dyn Fn(&str) -> Result<Reading, SqlError>;
+
+pub(super) fn bind(
+    query: &Query,
+    seen: &Seen<'_>,
+    compile: Compile<'_>,
+    is_described: bool,
+) -> Done<Question> {
     let mut binder = Binder {
         seen,
+        compile,
+        types: Types::default(),
+        parameters: HashMap::new(),
+        drafts: Vec::new(),
         is_described,
         plans: 0,
         height: 0,
@@ -60,18 +89,29 @@ pub(super) fn bind(query: &Query, seen: &Seen<'_>, is_described: bool) -> Done<P
         with: Vec::new(),
         extras: None,
     };
-    binder.query(query, None)
+    let plan = binder.query(query, None)?;
+    Ok(Question {
+        plan,
+        tables: binder.tables()?,
+        types: binder.types,
+        parameters: binder.parameters,
+    })
 }
 
 struct Binder<'b> {
     seen: &'b Seen<'b>,
+    compile: Compile<'b>,
+    types: Types,
+    parameters: HashMap<u16, Type>,
+    /// The tables of the module that are read.
+    drafts: Vec<Draft>,
     is_described: bool,
     plans: usize,
     /// Expressions around the one that is being bound.
     height: usize,
     read_values: usize,
     /// Named questions, the innermost last.
-    with: Vec<(String, Rc<Plan>)>,
+    with: Vec<(String, Arc<Plan>)>,
     /// What is gathered while the items of a question are bound. None: there can be none here.
     extras: Option<Vec<Extra>>,
 }
@@ -94,7 +134,7 @@ impl Binder<'_> {
             refuse_if(from.is_some(), "FROM behind WITH")?;
             let mut plan = self.query(query, None)?;
             renamed(&mut plan.columns, alias);
-            self.with.push((folded(&alias.name), Rc::new(plan)));
+            self.with.push((folded(&alias.name), Arc::new(plan)));
         }
         let plan = self.query_with(query, outer);
         self.with.truncate(known);
@@ -149,7 +189,9 @@ impl Binder<'_> {
                 return Err("each UNION query must have the same number of columns".into());
             }
             for (column, (_, other)) in columns.iter_mut().zip(&of) {
-                column.1 = common(&[column.1, *other]);
+                if column.1 != *other {
+                    column.1 = common(&[column.1, *other].map(|ty| self.types.operand(ty)));
+                }
             }
             let is_closed = outer.is_none();
             others.push((operation, Plan::new(of, body, is_closed)));
@@ -162,6 +204,9 @@ impl Binder<'_> {
             )?;
         }
         let (limit, offset) = self.limits(limit_clause.as_ref(), fetch.as_ref())?;
+        if is_one {
+            self.read_first(&body, &keys, limit.as_ref(), offset.as_ref());
+        }
         Ok(Plan {
             others,
             order: keys,
@@ -179,7 +224,14 @@ impl Binder<'_> {
     ) -> Done<(Option<Bound>, Option<Bound>)> {
         let (mut limit, mut offset) = (None, None);
         let scope = Scope::new(None);
-        let mut number = |expr: &Expr| self.expr(expr, &scope).map(|(bound, _)| bound);
+        let count = self.types.of(&AlgebraicType::U64);
+        let mut number = |expr: &Expr| {
+            let (bound, ty) = self.expr(expr, &scope)?;
+            Ok::<_, Unbound>(match ty {
+                Type::Parameter(_) => self.compared(bound, ty, count),
+                _ => bound,
+            })
+        };
         match clause {
             None => {}
             Some(LimitClause::LimitOffset {
@@ -314,6 +366,7 @@ impl Binder<'_> {
         if let Some(filter) = selection {
             plan.filter = self.conditions(filter, &scope)?;
         }
+        plan.is_filtered_before = self.read_where(&plan.filter, &scope, 0);
         self.extras = Some(Vec::new());
         let mut columns: Vec<(String, Type)> = Vec::new();
         for item in projection {
@@ -329,14 +382,17 @@ impl Binder<'_> {
                     continue;
                 }
             };
-            let (bound, ty) = self.expr(expr, &scope)?;
+            let (bound, mut ty) = self.expr(expr, &scope)?;
+            if let Bound::Column { up: 0, at } = bound {
+                ty = scope.columns[at].ty;
+            }
             columns.push((alias.unwrap_or_else(|| name_of(expr)), ty));
             plan.items.push(bound);
         }
         for expr in group_by {
             // A place, or the name of an item.
             let item = output(expr, &columns).and_then(|at| projection.get(at));
-            let is_column = name_parts(expr).is_some_and(|parts| scope.column(&parts).is_ok());
+            let is_column = names(expr).is_some_and(|names| scope.column(names).is_ok());
             let expr = match item {
                 Some(SelectItem::UnnamedExpr(item)) if !is_column => item,
                 Some(SelectItem::ExprWithAlias { expr: item, .. }) if !is_column => item,
@@ -379,6 +435,7 @@ impl Binder<'_> {
         if plan.is_grouped {
             grouping::check(&plan, &scope)?;
         }
+        self.note_used(&scope);
         Ok((columns, Body::Core(Box::new(plan)), keys))
     }
 }
@@ -439,7 +496,11 @@ fn starred<'s>(item: &SelectItem, scope: &'s Scope<'_>) -> Done<Vec<(usize, &'s 
         Some(table) => column.table == *table,
         None => !column.is_hidden,
     };
-    Ok(scope.columns.iter().enumerate().filter(is_meant).collect())
+    let meant: Vec<_> = scope.columns.iter().enumerate().filter(is_meant).collect();
+    meant
+        .iter()
+        .for_each(|(_, column)| column.is_used.set(true));
+    Ok(meant)
 }
 
 fn renamed(columns: &mut [(String, Type)], alias: &TableAlias) {

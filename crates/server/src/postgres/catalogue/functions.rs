@@ -1,7 +1,7 @@
 //! Functions that questions to the catalogue call.
 
 use std::collections::HashSet;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::super::failure::{state, Failure};
 use super::super::types::name_of_oid;
@@ -17,6 +17,7 @@ pub(super) enum Aggregate {
     Min,
     Max,
     Sum,
+    Average,
     ListOf,
     Joined,
     AnyTrue,
@@ -29,7 +30,8 @@ pub(super) fn aggregate(name: &str, of: Option<Type>) -> Option<(Aggregate, Type
         "count" => (Aggregate::Count, Type::Int8),
         "min" => (Aggregate::Min, of),
         "max" => (Aggregate::Max, of),
-        "sum" if of == Type::Float => (Aggregate::Sum, Type::Float),
+        "sum" if matches!(of, Type::Float | Type::Float4) => (Aggregate::Sum, Type::Float),
+        "avg" => (Aggregate::Average, Type::Float),
         "sum" => (Aggregate::Sum, Type::Int8),
         "array_agg" => (Aggregate::ListOf, of.list()),
         "string_agg" => (Aggregate::Joined, Type::Text),
@@ -302,6 +304,18 @@ pub(super) fn function(name: &str, arguments: &[Type]) -> Option<(Function, Type
             },
             Type::Text,
         ),
+        "set_config" => (
+            |_, values| values.get(1).cloned().unwrap_or(Value::Null),
+            Type::Text,
+        ),
+        "round" | "floor" | "ceil" | "ceiling" if arguments.len() == 1 => (
+            match name {
+                "round" => |_, values| rounded(values, f64::round_ties_even),
+                "floor" => |_, values| rounded(values, f64::floor),
+                _ => |_, values| rounded(values, f64::ceil),
+            },
+            first,
+        ),
         "array_to_string" => (joined_list, Type::Text),
         "string_to_array" => (
             |_, values| match values {
@@ -405,7 +419,7 @@ pub(super) fn function(name: &str, arguments: &[Type]) -> Option<(Function, Type
         ),
         "concat" => (
             |_, values| {
-                let shown: Vec<Rc<str>> = values.iter().map(Value::shown).collect();
+                let shown: Vec<Arc<str>> = values.iter().map(Value::shown).collect();
                 text(&shown.concat())
             },
             Type::Text,
@@ -414,14 +428,17 @@ pub(super) fn function(name: &str, arguments: &[Type]) -> Option<(Function, Type
             |_, values| {
                 let separator = values.first().map(Value::shown).unwrap_or_default();
                 let rest = values.iter().skip(1).filter(|value| !value.is_null());
-                let shown: Vec<Rc<str>> = rest.map(Value::shown).collect();
+                let shown: Vec<Arc<str>> = rest.map(Value::shown).collect();
                 joined(&shown, &separator)
             },
             Type::Text,
         ),
         "format" => (formatted, Type::Text),
         "abs" => (
-            |_, values| int(values, 0).map_or(Value::Null, |n| Value::Int(n.saturating_abs())),
+            |_, values| match values.first() {
+                Some(Value::Float(number)) => Value::Float(number.abs()),
+                _ => int(values, 0).map_or(Value::Null, |n| Value::Int(n.saturating_abs())),
+            },
             first,
         ),
         _ => return None,
@@ -435,7 +452,7 @@ pub(super) fn common(types: &[Type]) -> Type {
         return first;
     }
     match types.iter().all(|ty| ty.is_number()) {
-        true if types.contains(&Type::Float) => Type::Float,
+        true if types.contains(&Type::Float) || types.contains(&Type::Float4) => Type::Float,
         true => Type::Int8,
         false => types
             .iter()
@@ -458,6 +475,13 @@ pub(super) fn common(types: &[Type]) -> Type {
 
 fn int(values: &[Value], nth: usize) -> Option<i64> {
     values.get(nth).and_then(Value::int)
+}
+
+fn rounded(values: &[Value], round: fn(f64) -> f64) -> Value {
+    match values.first() {
+        Some(Value::Float(number)) => Value::Float(round(*number)),
+        value => value.cloned().unwrap_or(Value::Null),
+    }
 }
 
 fn optional(found: Option<String>) -> Value {
@@ -539,7 +563,7 @@ fn joined_list(_: &Seen<'_>, values: &[Value]) -> Value {
 }
 
 /// NULL if it would be longer than any text here is.
-fn joined(texts: &[Rc<str>], separator: &str) -> Value {
+fn joined(texts: &[Arc<str>], separator: &str) -> Value {
     let bytes = texts.iter().map(|text| text.len() + separator.len());
     match bytes.sum::<usize>() <= MADE_BYTES_MAX {
         true => text(&texts.join(separator)),

@@ -1,6 +1,6 @@
 //! A question whose names are bound to places, and whose types are known.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::functions::{Aggregate, Function, Series};
 use super::patterns::Pattern;
@@ -50,6 +50,8 @@ pub(super) struct CorePlan {
     pub steps: Vec<Step>,
     pub width: usize,
     pub filter: Vec<Condition>,
+    /// Tables are read so that the filter holds.
+    pub is_filtered_before: bool,
     pub is_grouped: bool,
     pub group: Vec<Bound>,
     pub having: Option<Bound>,
@@ -71,9 +73,11 @@ pub(super) struct Step {
 }
 
 pub(super) enum PlanSource {
-    Rows(Rc<Vec<Vec<Value>>>),
+    Rows(Arc<Vec<Vec<Value>>>),
+    /// A table of the module: where it is among those that are read.
+    Stored(usize),
     Select {
-        plan: Rc<Plan>,
+        plan: Arc<Plan>,
         is_lateral: bool,
     },
     Function {
@@ -180,7 +184,7 @@ pub(super) enum Bound {
     IsNull(Box<Bound>),
     IsSame(Box<(Bound, Bound)>),
     InList(Box<Bound>, Vec<Bound>),
-    InSelect(Box<Bound>, Rc<Plan>),
+    InSelect(Box<Bound>, Arc<Plan>),
     Any(Operator, Box<(Bound, Bound)>),
     All(Operator, Box<(Bound, Bound)>),
     Case {
@@ -189,9 +193,9 @@ pub(super) enum Bound {
         otherwise: Option<Box<Bound>>,
     },
     Cast(Box<Bound>, Type, Type),
-    Exists(Rc<Plan>),
-    Scalar(Rc<Plan>),
-    ArrayOfSelect(Rc<Plan>),
+    Exists(Arc<Plan>),
+    Scalar(Arc<Plan>),
+    ArrayOfSelect(Arc<Plan>),
     Array(Vec<Bound>),
     Element(Box<(Bound, Bound)>),
 }

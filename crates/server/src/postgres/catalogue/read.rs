@@ -12,7 +12,7 @@ use sqlparser::tokenizer::Token;
 /// Expressions and questions may be nested so deep.
 const DEPTH_MAX: usize = 48;
 /// A question has at most so many words and signs: a chain of operators is a tree as high as it is long.
-const TOKENS_MAX: usize = 16_384;
+pub(super) const TOKENS_MAX: usize = 16_384;
 /// A question of so many words and signs, in so many parentheses, has room on any stack.
 const SMALL_TOKENS_MAX: usize = 1_000;
 const SMALL_DEPTH_MAX: usize = 12;
@@ -90,17 +90,6 @@ impl Dialect for Bounded {
 
     fn is_custom_type_typed_string(&self, first: Keyword, is_qualified: bool) -> bool {
         POSTGRESQL.is_custom_type_typed_string(first, is_qualified)
-    }
-}
-
-/// The words and signs of a question. The error says why it has none.
-pub(super) fn tokens(text: &str) -> Result<Vec<Token>, String> {
-    match super::super::tokens::tokens(text) {
-        None => Err("a quote or comment does not end".to_owned()),
-        Some(tokens) if tokens.len() > TOKENS_MAX => {
-            Err(format!("it has more than {TOKENS_MAX} words and signs"))
-        }
-        Some(tokens) => Ok(tokens),
     }
 }
 

@@ -4,24 +4,28 @@ mod expressions;
 mod joins;
 mod sort;
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
-use std::rc::Rc;
 use std::sync::atomic;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use self::sort::sorted;
+use lightcone_types::Reader;
 
+use self::sort::sorted;
 use super::super::failure::{state, Failure};
+use super::bind::{Question, TableRead};
 use super::cancelled::Cancelled;
 use super::functions::{rows_of, Aggregate};
 use super::plan::*;
 use super::seen::Seen;
+use super::stored::Types;
 use super::values::Value;
+use crate::database::HeldBytes;
 
 /// The work of one question: values that are looked at or copied. All that it holds was made in so many steps.
-const STEPS_MAX: usize = 2_000_000;
+pub(super) const STEPS_MAX: usize = 2_000_000;
 /// What a question may take of a thread for reads, whatever its steps cost.
 const TIME_MAX: Duration = Duration::from_secs(5);
 /// Pieces of work between two looks at the clock, and at whether the client still wants the answer.
@@ -34,9 +38,22 @@ const SERIES_ROWS_MAX: usize = 100_000;
 type Row = Vec<Value>;
 type Done<T> = Result<T, Failure>;
 
+/// The rows of a table of the module in BSATN, in pieces.
+pub(in super::super) type Pieces = Vec<HeldBytes>;
+
+/// A table of the module that was read.
+struct Table<'r> {
+    read: &'r TableRead,
+    pieces: &'r [HeldBytes],
+    rows: OnceCell<Arc<Vec<Row>>>,
+}
+
 /// Runs questions, of which one may stand in another.
 pub(super) struct Runner<'r> {
     seen: &'r Seen<'r>,
+    types: &'r Types,
+    tables: Vec<Table<'r>>,
+    steps_max: usize,
     steps: Cell<usize>,
     pieces: Cell<usize>,
     until: Instant,
@@ -63,7 +80,7 @@ impl<'e> Env<'e> {
 }
 
 /// A value by which rows are told apart: with its kind, as PostgreSQL writes it.
-type Key = Vec<(u8, Rc<str>)>;
+type Key = Vec<(u8, Arc<str>)>;
 
 fn kind(value: &Value) -> u8 {
     match value {
@@ -72,13 +89,30 @@ fn kind(value: &Value) -> u8 {
         Value::Int(_) | Value::Float(_) => 2,
         Value::Text(_) => 3,
         Value::List(_) => 4,
+        Value::Stored(stored) if stored.is_number() => 2,
+        Value::Stored(_) => 5,
     }
 }
 
 impl<'r> Runner<'r> {
-    pub fn new(seen: &'r Seen<'r>, cancelled: &'r Cancelled) -> Runner<'r> {
+    /// `rows` are those of the tables of the question.
+    pub fn new(
+        seen: &'r Seen<'r>,
+        question: &'r Question,
+        rows: &'r [Pieces],
+        cancelled: &'r Cancelled,
+    ) -> Runner<'r> {
+        let tables = question.tables.iter().zip(rows);
+        let table = |(read, pieces): (&'r TableRead, &'r Pieces)| Table {
+            read,
+            pieces,
+            rows: OnceCell::new(),
+        };
         Runner {
             seen,
+            types: &question.types,
+            tables: tables.map(table).collect(),
+            steps_max: STEPS_MAX,
             steps: Cell::new(0),
             pieces: Cell::new(0),
             until: Instant::now() + TIME_MAX,
@@ -89,10 +123,10 @@ impl<'r> Runner<'r> {
     fn work(&self, steps: usize) -> Done<()> {
         let done = self.steps.get().saturating_add(steps);
         self.steps.set(done);
-        if done > STEPS_MAX {
+        if done > self.steps_max {
             return Err(Failure::new(
                 state::LIMIT_REACHED,
-                format!("the question to the catalogue takes more than {STEPS_MAX} steps: ask for fewer tables, or for less at once"),
+                format!("the question takes more than {} steps: ask for fewer rows or tables, or for less at once", self.steps_max),
             ));
         }
         let pieces = self.pieces.get() + 1 + steps / STEPS_PER_PIECE;
@@ -111,7 +145,7 @@ impl<'r> Runner<'r> {
         }
         if self.until < Instant::now() {
             let message = format!(
-                "the question to the catalogue takes more than {} s: ask for less at once",
+                "the question takes more than {} s: ask for less at once",
                 TIME_MAX.as_secs()
             );
             return Err(Failure::new(state::LIMIT_REACHED, message));
@@ -124,7 +158,12 @@ impl<'r> Runner<'r> {
         let mut key = Key::new();
         for value in values {
             self.work(value.weight())?;
-            key.push((kind(value), value.shown()));
+            let shown = match value {
+                // Zero has two signs.
+                Value::Float(number) if *number == 0.0 => "0".into(),
+                value => value.shown(),
+            };
+            key.push((kind(value), shown));
         }
         Ok(key)
     }
@@ -138,6 +177,33 @@ impl<'r> Runner<'r> {
             }
         }
         Ok(kept)
+    }
+
+    /// Ends before so many steps.
+    pub fn within(mut self, steps_max: usize) -> Runner<'r> {
+        self.steps_max = steps_max;
+        self
+    }
+
+    /// The rows of a table of the module.
+    fn stored(&self, at: usize) -> Done<Arc<Vec<Row>>> {
+        let table = &self.tables[at];
+        if let Some(rows) = table.rows.get() {
+            return Ok(rows.clone());
+        }
+        let mut rows = Vec::new();
+        for piece in table.pieces {
+            let mut reader = Reader::new(piece.as_ref());
+            while !reader.remaining().is_empty() {
+                let mut row = vec![Value::Null; table.read.width];
+                for (place, ty) in &table.read.columns {
+                    row[*place] = Value::of_stored(ty, &mut reader);
+                    self.work(row[*place].weight())?;
+                }
+                rows.push(row);
+            }
+        }
+        Ok(table.rows.get_or_init(|| Arc::new(rows)).clone())
     }
 
     /// All rows of a question.
@@ -418,13 +484,23 @@ impl<'r> Runner<'r> {
             Aggregate::Count => Value::Int(count as i64),
             Aggregate::Min => firsts.min_by(Value::order).unwrap_or(Value::Null),
             Aggregate::Max => firsts.max_by(Value::order).unwrap_or(Value::Null),
-            Aggregate::Sum if count == 0 => Value::Null,
+            Aggregate::Sum | Aggregate::Average if count == 0 => Value::Null,
+            Aggregate::Sum | Aggregate::Average
+                if firsts.clone().any(|value| value.float().is_none()) =>
+            {
+                let message = "a sum is of numbers";
+                return Err(Failure::new(state::INVALID_TEXT, message));
+            }
+            Aggregate::Average => {
+                let sum: f64 = firsts.filter_map(|value| value.float()).sum();
+                Value::Float(sum / count as f64)
+            }
             Aggregate::Sum if firsts.clone().any(|value| matches!(value, Value::Float(_))) => {
                 Value::Float(firsts.filter_map(|value| value.float()).sum())
             }
             Aggregate::Sum => {
-                let mut numbers = firsts.filter_map(|value| value.int());
-                let sum = numbers.try_fold(0, i64::checked_add);
+                let mut numbers = firsts.map(|value| value.int());
+                let sum = numbers.try_fold(0, |sum: i64, number| sum.checked_add(number?));
                 Value::Int(sum.ok_or_else(Failure::out_of_range)?)
             }
             Aggregate::ListOf if count == 0 => Value::Null,
@@ -436,7 +512,7 @@ impl<'r> Runner<'r> {
                     .and_then(|(_, value)| value.get(1))
                     .map(Value::shown);
                 let separator = separator.unwrap_or_default();
-                let shown: Vec<Rc<str>> = firsts.map(|value| value.shown()).collect();
+                let shown: Vec<Arc<str>> = firsts.map(|value| value.shown()).collect();
                 self.work(count.saturating_mul(1 + separator.len() / 16))?;
                 Value::Text(shown.join(&separator).into())
             }
@@ -538,16 +614,20 @@ mod tests {
         let module = Arc::new(ModuleDef::validate(raw).expect("a module"));
         let seen = Seen::new(&module, Rights::default(), Asker::default());
         let text = "SELECT count(*) FROM generate_series(1, 1000) x WHERE x % 2 = 0";
-        let query = read::tokens(text).and_then(read::read).expect("a question");
-        let Ok(plan) = bind::bind(&query, &seen, false) else {
+        let query = super::super::super::tokens::tokens(text).map(read::read);
+        let query = query.expect("tokens").expect("a question");
+        let no_table = |_: &str| Err(crate::database::SqlError::ModuleGone);
+        let Ok(question) = bind::bind(&query, &seen, &no_table, false) else {
             panic!("it is bound");
         };
         let cancelled = Cancelled::new(false);
         let late = Runner {
             until: Instant::now(),
-            ..Runner::new(&seen, &cancelled)
+            ..Runner::new(&seen, &question, &[], &cancelled)
         };
-        let failure = late.rows(&plan, None).expect_err("its time is over");
+        let failure = late
+            .rows(&question.plan, None)
+            .expect_err("its time is over");
         assert_eq!(failure.state, state::LIMIT_REACHED);
         assert!(
             failure.message.contains("more than 5 s"),

@@ -1,12 +1,13 @@
 //! Values in an answer of the catalogue: what they are, how they compare, and how they become others.
 
 use std::cmp::Ordering;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use lightcone_types::{AlgebraicType, AlgebraicValue};
 
 use super::super::table::Cell;
 use super::super::types::{name_of_oid, oid_of_name};
+use super::stored::{Stored, Types};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
@@ -14,8 +15,10 @@ pub(super) enum Value {
     Bool(bool),
     Int(i64),
     Float(f64),
-    Text(Rc<str>),
-    List(Rc<[Value]>),
+    Text(Arc<str>),
+    List(Arc<[Value]>),
+    /// One of a table of the module that is none of these.
+    Stored(Arc<Stored>),
 }
 
 /// What a column is announced as.
@@ -40,6 +43,13 @@ pub(super) enum Type {
     BoolList,
     /// A place in a list with what is there: `x` and `n`.
     Pair,
+    Float4,
+    /// Of a column of the module: an integer that is none of the three.
+    Whole(u16),
+    /// The same of any other type.
+    Stored(u16),
+    /// Of a parameter, by its number from 0: it is that of what it meets.
+    Parameter(u16),
 }
 
 pub(super) fn text(text: &str) -> Value {
@@ -50,7 +60,14 @@ impl Type {
     pub fn is_number(self) -> bool {
         matches!(
             self,
-            Type::Int2 | Type::Int4 | Type::Int8 | Type::Float | Type::Relation | Type::Kind
+            Type::Int2
+                | Type::Int4
+                | Type::Int8
+                | Type::Float
+                | Type::Float4
+                | Type::Whole(_)
+                | Type::Relation
+                | Type::Kind
         )
     }
 
@@ -68,7 +85,7 @@ impl Type {
         match self {
             Type::Int2 => Type::Int2List,
             Type::Int4 => Type::Int4List,
-            Type::Int8 | Type::Relation | Type::Kind => Type::Int8List,
+            Type::Int8 | Type::Whole(_) | Type::Relation | Type::Kind => Type::Int8List,
             Type::Bool => Type::BoolList,
             _ => Type::TextList,
         }
@@ -132,15 +149,22 @@ impl Type {
         })
     }
 
-    pub fn algebraic(self) -> AlgebraicType {
+    pub fn algebraic(self, types: &Types) -> AlgebraicType {
         use AlgebraicType as T;
         match self {
+            Type::Float4 => T::F32,
+            Type::Whole(at) | Type::Stored(at) => AlgebraicType::clone(types.at(at)),
             Type::Bool => T::Bool,
             Type::Int2 => T::I16,
             Type::Int4 => T::I32,
             Type::Int8 => T::I64,
             Type::Float => T::F64,
-            Type::Text | Type::Relation | Type::Kind | Type::Vector | Type::Pair => T::String,
+            Type::Text
+            | Type::Relation
+            | Type::Kind
+            | Type::Vector
+            | Type::Pair
+            | Type::Parameter(_) => T::String,
             Type::TextList => T::array(T::String),
             Type::Int2List => T::array(T::I16),
             Type::Int4List => T::array(T::I32),
@@ -179,7 +203,7 @@ impl Value {
             Value::Float(number) => Some(*number as i64),
             Value::Bool(is) => Some(i64::from(*is)),
             Value::Text(text) => text.trim().parse().ok(),
-            Value::Null | Value::List(_) => None,
+            Value::Null | Value::List(_) | Value::Stored(_) => None,
         }
     }
 
@@ -188,12 +212,13 @@ impl Value {
             Value::Int(number) => Some(*number as f64),
             Value::Float(number) => Some(*number),
             Value::Text(text) => text.trim().parse().ok(),
-            Value::Null | Value::Bool(_) | Value::List(_) => None,
+            Value::Stored(stored) if stored.is_number() => stored.shown().parse().ok(),
+            Value::Null | Value::Bool(_) | Value::List(_) | Value::Stored(_) => None,
         }
     }
 
     /// The elements of a list, also of one that is written as text.
-    pub fn list(&self) -> Option<Rc<[Value]>> {
+    pub fn list(&self) -> Option<Arc<[Value]>> {
         match self {
             Value::List(list) => Some(list.clone()),
             Value::Text(text) => list_of(text),
@@ -202,7 +227,7 @@ impl Value {
     }
 
     /// As PostgreSQL writes it. NULL is empty.
-    pub fn shown(&self) -> Rc<str> {
+    pub fn shown(&self) -> Arc<str> {
         match self {
             Value::Null => "".into(),
             Value::Bool(is) => if *is { "true" } else { "false" }.into(),
@@ -213,6 +238,7 @@ impl Value {
                 let shown: Vec<String> = list.iter().map(Value::shown_in_list).collect();
                 format!("{{{}}}", shown.join(",")).into()
             }
+            Value::Stored(stored) => stored.shown().into(),
         }
     }
 
@@ -234,6 +260,7 @@ impl Value {
         match self {
             Value::Text(text) => 1 + text.len() / 16,
             Value::List(list) => 1 + list.iter().map(Value::weight).sum::<usize>(),
+            Value::Stored(stored) => stored.weight,
             _ => 1,
         }
     }
@@ -243,7 +270,8 @@ impl Value {
         match (self, other) {
             (Value::Text(a), Value::Text(b)) => 1 + a.len().min(b.len()) / 64,
             // A text may have to be read as a number or as a list.
-            (Value::Text(_) | Value::List(_), _) | (_, Value::Text(_) | Value::List(_)) => {
+            (Value::Text(_) | Value::List(_) | Value::Stored(_), _)
+            | (_, Value::Text(_) | Value::List(_) | Value::Stored(_)) => {
                 self.weight() + other.weight()
             }
             _ => 1,
@@ -252,15 +280,26 @@ impl Value {
 
     /// None: one of them is NULL, or they have no order.
     pub fn compare(&self, other: &Value) -> Option<Ordering> {
-        use Value::{Bool, Float, Int, List, Null, Text};
+        use Value::{Bool, Float, Int, List, Null, Stored, Text};
         match (self, other) {
             (Null, _) | (_, Null) => None,
             (Text(a), Text(b)) => Some(a.cmp(b)),
             (Int(a), Int(b)) => Some(a.cmp(b)),
             (Bool(a), Bool(b)) => Some(a.cmp(b)),
+            (Stored(a), Stored(b)) => a.compare(b),
+            (Stored(a), Text(b)) => a.compare_text(b),
+            (Text(a), Stored(b)) => b.compare_text(a).map(Ordering::reverse),
+            (Stored(a), Int(b)) => a.compare_int(*b),
+            (Int(a), Stored(b)) => b.compare_int(*a).map(Ordering::reverse),
             (Bool(_), _) | (_, Bool(_)) => Some(self.truth()?.cmp(&other.truth()?)),
+            (Int(_), Text(_)) | (Text(_), Int(_)) if self.int().and(other.int()).is_some() => {
+                Some(self.int()?.cmp(&other.int()?))
+            }
             (Int(_) | Float(_), _) | (_, Int(_) | Float(_)) => {
-                self.float()?.partial_cmp(&other.float()?)
+                let (a, b) = (self.float()?, other.float()?);
+                // What is no number comes last, and is the same as itself.
+                let order = a.partial_cmp(&b);
+                order.or_else(|| Some(a.is_nan().cmp(&b.is_nan())))
             }
             (List(_), _) | (_, List(_)) => {
                 let (a, b) = (self.list()?, other.list()?);
@@ -300,7 +339,8 @@ impl Value {
                 Value::Float(number) => Value::Int(number.round() as i64),
                 _ => Value::Int(self.int().ok_or_else(|| wrong(&self))?),
             },
-            Type::Float => Value::Float(self.float().ok_or_else(|| wrong(&self))?),
+            Type::Float | Type::Float4 => Value::Float(self.float().ok_or_else(|| wrong(&self))?),
+            Type::Whole(_) | Type::Stored(_) | Type::Parameter(_) => self,
             Type::Relation => match self.int() {
                 Some(oid) => Value::Int(oid),
                 None => {
@@ -352,14 +392,21 @@ impl Value {
         })
     }
 
-    fn vector(&self) -> Rc<str> {
+    fn vector(&self) -> Arc<str> {
         let list = self.list().unwrap_or_default();
-        let shown: Vec<Rc<str>> = list.iter().map(Value::shown).collect();
+        let shown: Vec<Arc<str>> = list.iter().map(Value::shown).collect();
         shown.join(" ").into()
     }
 
     /// As a value of a column of an answer. None: it is none of the column's type.
-    pub fn cell(&self, ty: Type, names: &dyn Names) -> Option<Cell> {
+    pub fn cell(&self, ty: Type, types: &Types, names: &dyn Names) -> Option<Cell> {
+        if let Type::Whole(at) | Type::Stored(at) = ty {
+            let ty = types.at(at);
+            return match self.is_null() && ty.as_option().is_none() {
+                true => Some(Cell::Null),
+                false => self.as_stored(ty).map(Cell::Value),
+            };
+        }
         if self.is_null() {
             return Some(Cell::Null);
         }
@@ -383,6 +430,7 @@ impl Value {
             Type::Int4 => V::I32(self.int()?.try_into().ok()?),
             Type::Int8 => V::I64(self.int()?),
             Type::Float => V::F64(self.float()?),
+            Type::Float4 => V::F32(self.float()? as f32),
             Type::Text => V::String((&*self.shown()).into()),
             Type::Relation | Type::Kind | Type::Vector | Type::Pair => {
                 let shown = self.clone().cast(ty, Type::Text, names).ok()?;
@@ -391,6 +439,7 @@ impl Value {
             Type::TextList | Type::Int2List | Type::Int4List | Type::Int8List | Type::BoolList => {
                 return None
             }
+            Type::Whole(_) | Type::Stored(_) | Type::Parameter(_) => return None,
         })
     }
 }
@@ -404,7 +453,7 @@ fn truth_of(text: &str) -> Option<bool> {
 }
 
 /// `{a,"b c"}`, of one dimension; and numbers with blanks between them.
-fn list_of(written: &str) -> Option<Rc<[Value]>> {
+fn list_of(written: &str) -> Option<Arc<[Value]>> {
     let Some(inner) = written.strip_prefix('{') else {
         return Some(written.split_whitespace().map(text).collect());
     };

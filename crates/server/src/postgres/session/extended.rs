@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use lightcone_types::AlgebraicType;
+use lightcone_types::{AlgebraicType, ProductType};
 use tokio::time::Instant;
 
+use super::super::catalogue::{is_question, may_be_ad_hoc};
 use super::super::commands::Answer;
 use super::super::copy::Copy;
 use super::super::failure::{state, Failure};
@@ -12,12 +13,12 @@ use super::super::messages::{Body, WireError};
 use super::super::parameters::literal;
 use super::super::prepared::{Pending, Portal, Prepared, Progress, Suspended, SUSPENDED_TIME_MAX};
 use super::super::tags::Tags;
-use super::super::tokens;
+use super::super::tokens::{self, Token};
 use super::super::types::parameter_oid;
 use super::super::values::Format;
-use super::statement::too_long;
+use super::statement::{check_length, too_long};
 use super::{Session, Stop};
-use crate::database::{ParameterText, Rights, QUERY_BYTES_MAX};
+use crate::database::{ParameterText, Rights, SqlError, QUERY_BYTES_MAX};
 
 impl Session {
     pub(super) async fn parse(&mut self, body: &mut Body<'_>) -> Result<(), Stop> {
@@ -50,16 +51,12 @@ impl Session {
             // It gives no rows of the usual kind, and is looked at when it runs.
             (texts(text.count()), None)
         } else {
-            match self.answered_here(&shape, true).await? {
+            check_length(&shape)?;
+            let tokens = tokens::tokens(&shape).unwrap_or_default();
+            match self.answered_here(&shape, &tokens)? {
                 Some(Answer::Rows(table)) => (texts(text.count()), Some(table.column_types())),
                 Some(_) => (texts(text.count()), None),
-                None => {
-                    let (database, holder) = self.database().await?;
-                    let caller = &self.login.caller;
-                    let described = database.describe(&holder, caller, text.clone()).await;
-                    let described = described.map_err(Failure::of_statement)?;
-                    (described.parameters, described.columns)
-                }
+                None => self.describe_statement(&text, &tokens).await?,
             }
         };
         let oids = types
@@ -75,6 +72,32 @@ impl Session {
             columns,
             text,
         })
+    }
+
+    /// The types of a statement's parameters, and its columns if it gives rows.
+    async fn describe_statement(
+        &mut self,
+        text: &Arc<ParameterText>,
+        tokens: &[Token],
+    ) -> Result<(Vec<AlgebraicType>, Option<ProductType>), Stop> {
+        let is_question = is_question(tokens);
+        let mut refusal = None;
+        if !is_question || may_be_ad_hoc(tokens) {
+            let (database, holder) = self.database().await?;
+            let caller = &self.login.caller;
+            match database.describe(&holder, caller, text.clone()).await {
+                Ok(described) => return Ok((described.parameters, described.columns)),
+                Err(error @ SqlError::NotCompiled(_)) if is_question => {
+                    refusal = Some(Failure::of_statement(error));
+                }
+                Err(error) => return Err(Failure::of_statement(error).into()),
+            }
+        }
+        let read = self
+            .described_question(text.text().to_owned(), refusal)
+            .await?;
+        let columns = read.columns().column_types();
+        Ok((read.parameters(text.count()), Some(columns)))
     }
 
     pub(super) fn bind(&mut self, body: &mut Body<'_>) -> Result<(), Stop> {

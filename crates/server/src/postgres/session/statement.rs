@@ -1,11 +1,12 @@
 //! Running a statement: what is answered here, and what the database answers.
 
+use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use lightcone_types::ProductType;
 
-use super::super::catalogue::{self, CancelOnDrop, Catalogue};
+use super::super::catalogue::{is_question, may_be_ad_hoc};
 use super::super::commands::{self, Answer, Block};
 use super::super::copy::{Copy, CopyRows};
 use super::super::failure::{state, Failure};
@@ -15,12 +16,12 @@ use super::super::prepared::{Pending, Piece};
 use super::super::rows::{DataRows, Shape};
 use super::super::table::{self, SmallTable};
 use super::super::tags::{counts, tag_of, verb_of, Tags};
-use super::super::tokens::{is_empty, tokens};
+use super::super::tokens::{is_empty, tokens, Token};
 use super::super::values::Format;
 use super::results::Outcome;
 use super::{Session, Stop, Transaction};
 use crate::collaborators;
-use crate::database::{DatabaseHandle, Holder, SqlOutcome, QUERY_BYTES_MAX};
+use crate::database::{DatabaseHandle, Holder, SqlError, SqlOutcome, QUERY_BYTES_MAX};
 use crate::databases::OpenError;
 use crate::permissions;
 
@@ -59,45 +60,16 @@ impl Session {
         Ok((handle, self.holder.clone()))
     }
 
-    /// The answer to a statement that does not go to the database. With `is_described` only what it is made of counts.
-    pub(super) async fn answered_here(
-        &mut self,
+    /// The answer to a statement about the session.
+    pub(super) fn answered_here(
+        &self,
         text: &str,
-        is_described: bool,
-    ) -> Result<Option<Answer>, Stop> {
-        check_length(text)?;
-        let Some(tokens) = tokens(text) else {
-            return Ok(None);
-        };
+        tokens: &[Token],
+    ) -> Result<Option<Answer>, Failure> {
         if collaborators::is_asked(text) {
             return Ok(Some(Answer::Rows(self.collaborators()?)));
         }
-        if let Some(answer) = commands::answer(&tokens, &self.login.asker) {
-            return Ok(Some(answer?));
-        }
-        if !catalogue::is_asked(&tokens) {
-            return Ok(None);
-        }
-        let (database, holder) = self.database().await?;
-        let (rights, asker) = (self.login.caller.rights, self.login.asker.clone());
-        let tables = Catalogue::new(database.module_def(), rights, asker);
-        if tables.is_of_module(&tokens) {
-            return Ok(None);
-        }
-        // It may take a moment: it does not run on this thread, where others would wait for it.
-        let text = text.to_owned();
-        let (guard, cancelled) = CancelOnDrop::new();
-        let work = move || tables.answer(&text, is_described, &cancelled);
-        let answer = database.run_beside(&holder, work);
-        let answer = tokio::select! {
-            answer = answer => answer,
-            // A client that goes away ends its question.
-            () = self.wire.gone() => return Err(WireError::Stalled.into()),
-            () = self.cancel.asked() => return Err(Failure::cancelled().into()),
-        };
-        drop(guard);
-        let gone = |_| Failure::new(state::SHUTDOWN, "the database has ended");
-        Ok(Some(Answer::Rows(answer.map_err(gone)??)))
+        commands::answer(tokens, &self.login.asker).transpose()
     }
 
     fn collaborators(&self) -> Result<SmallTable, Failure> {
@@ -132,7 +104,9 @@ impl Session {
             Some(copy) => (copy.query, Some(copy.lines)),
             None => (text, None),
         };
-        let answer = self.answered_here(&text, false).await?;
+        check_length(&text)?;
+        let tokens = tokens(&text).unwrap_or_default();
+        let answer = self.answered_here(&text, &tokens)?;
         if self.transaction == Transaction::Failed
             && !matches!(answer, Some(Answer::Block(Block::Commit | Block::Rollback)))
         {
@@ -144,9 +118,40 @@ impl Session {
             (Some(Answer::Rows(table)), Some(lines)) => Ok(self.lines_of_table(&table, lines)?),
             (Some(_), Some(_)) => Err(Failure::unsupported("COPY takes a query").into()),
             (Some(answer), None) => Ok(self.answer(answer, &formats)?),
-            (None, Some(lines)) => self.copy(text, lines).await,
-            (None, None) => self.ask_database(text, formats, tags).await,
+            (None, lines) => self.ask(text, &tokens, formats, tags, lines).await,
         }
+    }
+
+    /// Asks the database, in the ad hoc language if that has the statement, or else in PostgreSQL's.
+    async fn ask(
+        &mut self,
+        text: String,
+        tokens: &[Token],
+        formats: Vec<Format>,
+        tags: Tags,
+        lines: Option<CopyRows>,
+    ) -> Result<Outcome, Stop> {
+        let is_question = is_question(tokens);
+        let mut refusal = None;
+        if !is_question || may_be_ad_hoc(tokens) {
+            let asked = match &lines {
+                None => {
+                    self.ask_database(text.clone(), formats.clone(), tags)
+                        .await?
+                }
+                Some(lines) => self.copy(text.clone(), lines.clone()).await?,
+            };
+            match asked {
+                Ok(outcome) => return Ok(outcome),
+                Err(failure) if !is_question => return Err(failure.into()),
+                Err(failure) => refusal = Some(failure),
+            }
+        }
+        let table = self.question(text, tokens, refusal).await?;
+        Ok(match lines {
+            None => self.of_table(&table, &formats)?,
+            Some(lines) => self.lines_of_table(&table, lines)?,
+        })
     }
 
     fn answer(&mut self, answer: Answer, formats: &[Format]) -> Result<Outcome, Failure> {
@@ -188,11 +193,14 @@ impl Session {
         text: String,
         formats: Vec<Format>,
         tags: Tags,
-    ) -> Result<Outcome, Stop> {
+    ) -> Result<Result<Outcome, Failure>, Stop> {
         let verb = verb_of(&text);
         let count = Arc::new(AtomicU64::new(0));
         let encoder = DataRows::new(Shape::Fields(formats), count.clone());
-        let outcome = self.run_in_database(text, verb, encoder).await?;
+        let outcome = match self.run_in_database(text, verb, encoder).await? {
+            Ok(outcome) => outcome,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
         let returns_rows = !outcome.columns.elements.is_empty();
         let tag = match (returns_rows, tags) {
             (true, _) => format!("SELECT {}", count.load(Ordering::Relaxed)),
@@ -200,34 +208,42 @@ impl Session {
             (false, Tags::Drivers) => tag_of(verb, outcome.stats),
         };
         let pieces = pieces_of(outcome.rows);
-        Ok(Outcome {
+        Ok(Ok(Outcome {
             columns: returns_rows.then_some(outcome.columns),
             pending: Pending::new(pieces, tag),
-        })
+        }))
     }
 
     /// Runs a query whose rows become lines.
-    async fn copy(&mut self, text: String, lines: CopyRows) -> Result<Outcome, Stop> {
+    async fn copy(
+        &mut self,
+        text: String,
+        lines: CopyRows,
+    ) -> Result<Result<Outcome, Failure>, Stop> {
         let count = Arc::new(AtomicU64::new(0));
         let head = lines.clone();
         let encoder = DataRows::new(Shape::Lines(lines), count.clone());
-        let outcome = self.run_in_database(text, "SELECT", encoder).await?;
+        let outcome = match self.run_in_database(text, "SELECT", encoder).await? {
+            Ok(outcome) => outcome,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
         let columns: ProductType = outcome.columns;
         let mut pieces = pieces_of(outcome.rows);
         pieces.push_front(Box::new(head.header(&columns)));
         let tag = format!("COPY {}", count.load(Ordering::Relaxed));
-        Ok(Outcome {
+        Ok(Ok(Outcome {
             columns: None,
             pending: Pending::new(pieces, tag).copied(columns.elements.len()),
-        })
+        }))
     }
 
+    /// Runs a statement of the ad hoc language. A refusal: it is none, and nothing was run.
     async fn run_in_database(
         &mut self,
         text: String,
         verb: &str,
         encoder: DataRows,
-    ) -> Result<SqlOutcome, Stop> {
+    ) -> Result<Result<SqlOutcome, Failure>, Stop> {
         let is_read = verb == "SELECT" || verb == "SHOW";
         if self.transaction == Transaction::Open && !is_read {
             let message = "a transaction block can only read: each statement that writes is a transaction of its own; send it without BEGIN, or in autocommit mode";
@@ -235,19 +251,33 @@ impl Session {
         }
         let (database, holder) = self.database().await?;
         let run = database.sql_for(&holder, self.login.caller.clone(), text, true, encoder);
-        let run = tokio::time::timeout(self.state.config.limits.request_timeout, run);
-        let outcome = tokio::select! {
-            outcome = run => outcome,
+        match self.wanted(run, is_read).await? {
+            Ok(outcome) => Ok(Ok(outcome)),
+            Err(error @ SqlError::NotCompiled(_)) => Ok(Err(Failure::of_statement(error))),
+            Err(error) => Err(Failure::of_statement(error).into()),
+        }
+    }
+
+    /// Waits for work as long as the client wants its result.
+    pub(super) async fn wanted<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+        may_be_cancelled: bool,
+    ) -> Result<T, Stop> {
+        let work = tokio::time::timeout(self.state.config.limits.request_timeout, work);
+        let done = tokio::select! {
+            done = work => done,
             // A client that goes away ends its query.
             () = self.wire.gone() => return Err(WireError::Stalled.into()),
             // What changes rows is with the writer, and happens.
-            () = self.cancel.asked(), if is_read => return Err(Failure::cancelled().into()),
+            () = self.cancel.asked(), if may_be_cancelled => {
+                return Err(Failure::cancelled().into());
+            }
         };
-        let outcome = outcome.map_err(|_| {
+        Ok(done.map_err(|_| {
             let text = "the query did not end within limits.request-timeout [LC0112]";
             Failure::new(state::QUERY_CANCELED, text)
-        })?;
-        Ok(outcome.map_err(Failure::of_statement)?)
+        })?)
     }
 }
 
@@ -258,7 +288,7 @@ fn pieces_of(rows: Vec<crate::database::HeldBytes>) -> std::collections::VecDequ
 }
 
 /// Before anything here reads a text: our language refuses longer ones, in the same words.
-fn check_length(text: &str) -> Result<(), Failure> {
+pub(super) fn check_length(text: &str) -> Result<(), Failure> {
     match text.len() > QUERY_BYTES_MAX {
         true => Err(too_long(text)),
         false => Ok(()),

@@ -2,6 +2,7 @@
 
 use sqlparser::ast::{OrderByExpr, WindowSpec};
 
+use super::super::super::failure::{state, Failure};
 use super::super::functions::{aggregate, function, series};
 use super::super::plan::*;
 use super::super::values::Type;
@@ -60,8 +61,10 @@ impl Binder<'_> {
         let (arguments, types) = self.list(arguments, scope)?;
         let is_pattern = name == "substring" && types.get(1) == Some(&Type::Text);
         refuse_if(is_pattern, "substring() with a pattern")?;
-        let found =
-            function(name, &types).ok_or_else(|| format!("function {name}() is not supported"))?;
+        let found = function(name, &types).ok_or_else(|| {
+            let message = format!("function {name}() does not exist here");
+            Failure::new(state::NO_SUCH_FUNCTION, message)
+        })?;
         Ok((Bound::Call(Called(found.0), arguments), found.1))
     }
 

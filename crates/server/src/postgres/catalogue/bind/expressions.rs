@@ -1,13 +1,14 @@
 //! Expressions: what their names mean, and of which type they are.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use sqlparser::ast::{
     AccessExpr, Array, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArguments,
-    InTarget, Query, Subscript, TypedString, UnaryOperator, Value as Literal, ValueWithSpan,
+    Ident, InTarget, Query, Subscript, TypedString, UnaryOperator, Value as Literal, ValueWithSpan,
 };
 
-use super::super::functions::common;
+use super::super::super::types::{name_of_oid, oid, oid_of};
+use super::super::functions::{common, function};
 use super::super::patterns::Pattern;
 use super::super::plan::*;
 use super::super::values::{Type, Value};
@@ -44,20 +45,42 @@ impl Binder<'_> {
     fn two(&mut self, left: &Expr, right: &Expr, scope: &Scope<'_>) -> Done<Two> {
         let (left, left_type) = self.expr(left, scope)?;
         let (right, right_type) = self.expr(right, scope)?;
-        // A name is compared with the number that it stands for.
-        let named = |bound, ty, other| match (ty, other) {
-            (Type::Text, Type::Relation | Type::Kind) => Bound::Cast(Box::new(bound), ty, other),
-            _ => bound,
-        };
         let both = (
-            named(left, left_type, right_type),
-            named(right, right_type, left_type),
+            self.compared(left, left_type, right_type),
+            self.compared(right, right_type, left_type),
         );
         Ok((Box::new(both), left_type, right_type))
     }
 
-    fn inner(&mut self, query: &Query, scope: &Scope<'_>) -> Done<Rc<Plan>> {
-        self.query(query, Some(scope)).map(Rc::new)
+    /// A column as a part of an expression: of an option, what it holds.
+    fn column(&mut self, names: &[Ident], scope: &Scope<'_>) -> Done<(Bound, Type)> {
+        let (bound, ty) = scope.column(names)?;
+        Ok((bound, self.types.operand(ty)))
+    }
+
+    /// A value that is compared with one of another type: a text is what it denotes there.
+    pub(super) fn compared(&mut self, bound: Bound, ty: Type, other: Type) -> Bound {
+        match (ty, other) {
+            (Type::Parameter(number), other) => {
+                self.parameters.entry(number).or_insert(other);
+                bound
+            }
+            (Type::Text, Type::Stored(at) | Type::Whole(at)) => match &bound {
+                Bound::Constant(Value::Text(text)) => match Value::typed(text, self.types.at(at)) {
+                    Some(typed) => Bound::Constant(typed),
+                    None => Bound::Cast(Box::new(bound), ty, other),
+                },
+                _ if matches!(other, Type::Stored(_)) => Bound::Cast(Box::new(bound), ty, other),
+                _ => bound,
+            },
+            // A name is compared with the number that it stands for.
+            (Type::Text, Type::Relation | Type::Kind) => Bound::Cast(Box::new(bound), ty, other),
+            _ => bound,
+        }
+    }
+
+    fn inner(&mut self, query: &Query, scope: &Scope<'_>) -> Done<Arc<Plan>> {
+        self.query(query, Some(scope)).map(Arc::new)
     }
 
     pub(super) fn expr(&mut self, expr: &Expr, scope: &Scope<'_>) -> Done<(Bound, Type)> {
@@ -77,18 +100,22 @@ impl Binder<'_> {
         Ok(match expr {
             Expr::Nested(inner) => self.expr(inner, scope)?,
             Expr::Collate { expr, collation: _ } => self.expr(expr, scope)?,
+            Expr::Value(ValueWithSpan {
+                value: Literal::Placeholder(written),
+                ..
+            }) if self.is_described => parameter(written)?,
             Expr::Value(literal) => constant(literal)?,
             Expr::Identifier(name) => match of_word(name) {
                 Some(call) => self.call(call, scope)?,
-                None => scope.column(&[folded(name)])?,
+                None => self.column(std::slice::from_ref(name), scope)?,
             },
-            Expr::CompoundIdentifier(_) => scope.column(&name_parts(expr).unwrap_or_default())?,
+            Expr::CompoundIdentifier(names) => self.column(names, scope)?,
             Expr::UnaryOp { op, expr } => match op {
                 UnaryOperator::Not => (Bound::Not(self.boxed(expr, scope)?), Type::Bool),
                 UnaryOperator::Plus => self.expr(expr, scope)?,
                 UnaryOperator::Minus => {
                     let (bound, ty) = self.expr(expr, scope)?;
-                    (Bound::Negative(Box::new(bound)), ty)
+                    (Bound::Negative(Box::new(bound)), calculated(ty))
                 }
                 op => return Err(format!("operator {op} is not supported").into()),
             },
@@ -162,8 +189,14 @@ impl Binder<'_> {
                 low,
                 high,
             } => {
-                let call = Call::new("between", vec![expr, low, high]);
-                not(self.call(call, scope)?.0, *negated)
+                let (value, ty) = self.expr(expr, scope)?;
+                let mut bound = vec![value];
+                for end in [low, high] {
+                    let (end, of) = self.expr(end, scope)?;
+                    bound.push(self.compared(end, of, ty));
+                }
+                let (between, _) = function("between", &[]).expect("there is one");
+                not(Bound::Call(Called(between), bound), *negated)
             }
             Expr::In {
                 expr,
@@ -176,14 +209,10 @@ impl Binder<'_> {
                 let found = match target {
                     InTarget::List(list) => {
                         let (list, types) = self.list(list.iter(), scope)?;
-                        let named = |(bound, of)| match (ty, of) {
-                            (Type::Relation | Type::Kind, Type::Text) => {
-                                Bound::Cast(Box::new(bound), of, ty)
-                            }
-                            _ => bound,
-                        };
-                        let list = list.into_iter().zip(types).map(named);
-                        Bound::InList(bound, list.collect())
+                        let list = list.into_iter().zip(types);
+                        let list = list.map(|(bound, of)| self.compared(bound, of, ty));
+                        let list = list.collect();
+                        Bound::InList(bound, list)
                     }
                     InTarget::Subquery(query) => Bound::InSelect(bound, self.inner(query, scope)?),
                     _ => return Err("a kind of IN that PostgreSQL does not have".into()),
@@ -263,7 +292,7 @@ impl Binder<'_> {
             }
             Expr::Subquery(query) => {
                 let plan = self.inner(query, scope)?;
-                let ty = one_column(&plan)?;
+                let ty = self.types.operand(one_column(&plan)?);
                 (Bound::Scalar(plan), ty)
             }
             // `ARRAY(SELECT …)`
@@ -334,7 +363,7 @@ impl Binder<'_> {
 
     fn array_of(&mut self, query: &Query, scope: &Scope<'_>) -> Done<(Bound, Type)> {
         let plan = self.inner(query, scope)?;
-        let ty = one_column(&plan)?;
+        let ty = self.types.operand(one_column(&plan)?);
         Ok((Bound::ArrayOfSelect(plan), ty.list()))
     }
 
@@ -372,9 +401,21 @@ impl Binder<'_> {
     }
 
     /// What does not change is cast once, unless it cannot be: that is told when a row needs it.
-    fn cast(&self, bound: Bound, from: Type, data_type: &DataType) -> Done<(Bound, Type)> {
+    fn cast(&mut self, bound: Bound, from: Type, data_type: &DataType) -> Done<(Bound, Type)> {
         let name = type_name(data_type);
         let to = Type::named(&name).ok_or_else(|| format!("type \"{name}\" does not exist"))?;
+        if let Type::Stored(at) = from {
+            // Of these, nothing is made but their text.
+            let is_of_type = name_of_oid(oid_of(self.types.at(at))) == name;
+            if is_of_type || name == "timestamp" && oid_of(self.types.at(at)) == oid::TIMESTAMP {
+                return Ok((bound, from));
+            }
+            let texts = ["text", "varchar", "character varying", "bpchar", "name"];
+            refuse_if(!texts.contains(&&*name), &format!("a cast to {name}"))?;
+        }
+        if let Type::Parameter(_) = from {
+            self.compared(Bound::Constant(Value::Null), from, to);
+        }
         if let Bound::Constant(value) = &bound {
             if let Ok(cast) = value.clone().cast(from, to, self.seen) {
                 return Ok((Bound::Constant(cast), to));
@@ -382,6 +423,15 @@ impl Binder<'_> {
         }
         Ok((Bound::Cast(Box::new(bound), from, to), to))
     }
+}
+
+fn parameter(written: &str) -> Done<(Bound, Type)> {
+    let number = written
+        .strip_prefix('$')
+        .and_then(|number| number.parse().ok());
+    let number = number.and_then(|number: u16| number.checked_sub(1));
+    let number = number.ok_or_else(|| format!("the parameter {written} is not supported"))?;
+    Ok((Bound::Constant(Value::Null), Type::Parameter(number)))
 }
 
 fn constant(literal: &ValueWithSpan) -> Done<(Bound, Type)> {
@@ -431,6 +481,15 @@ fn one_column(plan: &Plan) -> Done<Type> {
     }
 }
 
+/// The type of what is calculated from a value: no number is smaller than it must be.
+fn calculated(ty: Type) -> Type {
+    match ty {
+        Type::Whole(_) => Type::Int8,
+        Type::Float4 => Type::Float,
+        ty => ty,
+    }
+}
+
 fn result_of(operator: Operator, left: Type, right: Type) -> Type {
     match operator {
         Operator::Concatenate if left.is_list() => left,
@@ -441,7 +500,7 @@ fn result_of(operator: Operator, left: Type, right: Type) -> Type {
         | Operator::Multiply
         | Operator::Divide
         | Operator::Remainder
-        | Operator::BitAnd => common(&[left, right]),
+        | Operator::BitAnd => common(&[left, right].map(calculated)),
         _ => Type::Bool,
     }
 }

@@ -1,6 +1,7 @@
 //! What a question reads, and how it is joined.
 
-use std::rc::Rc;
+use std::cell::Cell;
+use std::sync::Arc;
 
 use sqlparser::ast::*;
 
@@ -88,7 +89,13 @@ impl Binder<'_> {
         }
         let on = match constraint {
             None | Some(JoinConstraint::None) => Vec::new(),
-            Some(JoinConstraint::On(expr)) => self.conditions(expr, scope)?,
+            Some(JoinConstraint::On(expr)) => {
+                let on = self.conditions(expr, scope)?;
+                if !kept.right {
+                    self.read_where(&on, scope, start);
+                }
+                on
+            }
             Some(JoinConstraint::Using(names)) => {
                 let mut on = Vec::new();
                 for name in names {
@@ -112,7 +119,7 @@ impl Binder<'_> {
 
     /// Binds what is read, and adds its columns.
     fn source(&mut self, factor: &TableFactor, scope: &mut Scope<'_>) -> Done<PlanSource> {
-        let (source, name, mut columns, alias) = match factor {
+        let (source, name, columns, alias) = match factor {
             TableFactor::NestedJoin {
                 table_with_joins,
                 alias,
@@ -149,7 +156,13 @@ impl Binder<'_> {
                         let arguments = arguments(args)?;
                         self.rows_of(name, arguments, *with_ordinality, alias, scope)?
                     }
-                    None => self.named(&parts, alias, scope)?,
+                    None => match self.named(&parts, alias, scope)? {
+                        Some(found) => found,
+                        None => {
+                            let (source, name, columns) = self.stored(name)?;
+                            return self.add(source, name, columns, alias, scope);
+                        }
+                    },
                 };
                 (
                     source,
@@ -191,7 +204,7 @@ impl Binder<'_> {
             } => {
                 refuse_if(sample.is_some(), "TABLESAMPLE")?;
                 let outer = if *lateral { Some(&*scope) } else { scope.outer };
-                let plan = Rc::new(self.query(subquery, outer)?);
+                let plan = Arc::new(self.query(subquery, outer)?);
                 let columns = plan.columns.clone();
                 let source = PlanSource::Select {
                     plan,
@@ -201,28 +214,46 @@ impl Binder<'_> {
             }
             _ => return Err("something in FROM that the catalogue does not have".into()),
         };
+        self.add(source, name, columns, alias, scope)
+    }
+
+    /// Adds the columns of what is read.
+    fn add(
+        &mut self,
+        source: PlanSource,
+        name: String,
+        mut columns: Vec<(String, Type)>,
+        alias: Option<&TableAlias>,
+        scope: &mut Scope<'_>,
+    ) -> Done<PlanSource> {
         let table = alias.map_or(name, |alias| folded(&alias.name));
         if let Some(alias) = alias {
             renamed(&mut columns, alias);
         }
-        for (name, ty) in columns {
+        let stored = match &source {
+            PlanSource::Stored(table) => Some(*table),
+            _ => None,
+        };
+        for (nth, (name, ty)) in columns.into_iter().enumerate() {
             scope.columns.push(ScopeColumn {
                 table: table.clone(),
                 name,
                 ty,
                 is_hidden: false,
+                of: stored.map(|table| (table, nth)),
+                is_used: Cell::new(false),
             });
         }
         Ok(source)
     }
 
-    /// A table, or a question with a name.
+    /// A table of the catalogue, or a question with a name. None: it is of the module, if there is one.
     fn named(
         &mut self,
         parts: &[String],
         alias: Option<&TableAlias>,
         scope: &mut Scope<'_>,
-    ) -> Done<(PlanSource, Vec<(String, Type)>)> {
+    ) -> Done<Option<(PlanSource, Vec<(String, Type)>)>> {
         let name = parts.last().map_or("", String::as_str);
         let is_meant = |(known, _): &&(String, _)| parts.len() == 1 && known == name;
         if let Some((_, plan)) = self.with.iter().rev().find(is_meant) {
@@ -230,11 +261,11 @@ impl Binder<'_> {
                 plan: plan.clone(),
                 is_lateral: false,
             };
-            return Ok((source, plan.columns.clone()));
+            return Ok(Some((source, plan.columns.clone())));
         }
-        let found = relation(self.seen, parts, self.is_described);
-        let found =
-            found.ok_or_else(|| format!("relation \"{}\" is not supported", parts.join(".")))?;
+        let Some(found) = relation(self.seen, parts, self.is_described) else {
+            return Ok(None);
+        };
         let values = found.rows.len().saturating_mul(found.columns.len());
         self.read_values = self.read_values.saturating_add(values);
         if self.read_values > READ_VALUES_MAX {
@@ -250,7 +281,8 @@ impl Binder<'_> {
             columns: start..start + found.columns.len(),
             key: found.key.iter().map(|at| start + at).collect(),
         });
-        Ok((PlanSource::Rows(Rc::new(found.rows)), owned(&found.columns)))
+        let source = PlanSource::Rows(Arc::new(found.rows));
+        Ok(Some((source, owned(&found.columns))))
     }
 
     /// A function that gives rows.
@@ -320,6 +352,8 @@ fn using(name: &str, start: usize, scope: &mut Scope<'_>) -> Done<Condition> {
         .ok_or_else(missing)?;
     let right = start + right;
     scope.columns[right].is_hidden = true;
+    scope.columns[left].is_used.set(true);
+    scope.columns[right].is_used.set(true);
     let column = |at| Bound::Column { up: 0, at };
     let both = Box::new((column(left), column(right)));
     Ok(condition(Bound::Binary(Operator::Equal, both)))

@@ -143,7 +143,7 @@ impl Grouped<'_> {
         for step in steps {
             self.check_all(step.on.iter().map(|condition| &condition.bound), depth)?;
             match &step.source {
-                PlanSource::Rows(_) => {}
+                PlanSource::Rows(_) | PlanSource::Stored(_) => {}
                 PlanSource::Select { plan, is_lateral } => {
                     self.check_plan(plan, depth + usize::from(*is_lateral))?;
                 }

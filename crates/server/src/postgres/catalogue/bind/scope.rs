@@ -1,7 +1,13 @@
 //! What names mean at a place of a question.
 
+use std::cell::Cell;
+
+use sqlparser::ast::Ident;
+
+use super::super::super::failure::{state, Failure};
 use super::super::plan::*;
 use super::super::values::{Type, Value};
+use super::syntax::folded;
 use super::unbound::Done;
 
 /// What names mean at a place.
@@ -19,6 +25,9 @@ pub(super) struct ScopeColumn {
     pub ty: Type,
     /// It is the same as another one (`USING`).
     pub is_hidden: bool,
+    /// A table of the module that is read, and the column of it.
+    pub of: Option<(usize, usize)>,
+    pub is_used: Cell<bool>,
 }
 
 /// The rows of a relation are told apart by some of its columns: these decide all others.
@@ -39,28 +48,17 @@ impl<'s> Scope<'s> {
     }
 
     /// The column that a name means, and its type.
-    pub fn column(&self, parts: &[String]) -> Done<(Bound, Type)> {
-        let name = parts.last().map_or("", String::as_str);
-        let table = parts.len().checked_sub(2).map(|at| parts[at].as_str());
+    pub fn column(&self, names: &[Ident]) -> Done<(Bound, Type)> {
+        let (name, qualifiers) = names.split_last().expect("a name has a part");
+        let table = qualifiers.last();
         let mut scope = Some(self);
         let mut up = 0;
         while let Some(here) = scope {
-            let is_meant = |column: &ScopeColumn| match table {
-                Some(table) => column.table == table && column.name == name,
-                None => !column.is_hidden && column.name == name,
-            };
-            let mut found = here
-                .columns
-                .iter()
-                .enumerate()
-                .filter(|(_, column)| is_meant(column));
-            if let Some((at, column)) = found.next() {
-                if table.is_none() && found.next().is_some() {
-                    return Err(format!("column reference \"{name}\" is ambiguous").into());
-                }
+            if let Some((at, column)) = here.own(table, name)? {
+                column.is_used.set(true);
                 return Ok((Bound::Column { up, at }, column.ty));
             }
-            if table.is_some_and(|table| here.loose.iter().any(|loose| loose == table)) {
+            if table.is_some_and(|table| here.loose.iter().any(|loose| *loose == folded(table))) {
                 return Ok((Bound::Constant(Value::Null), Type::Text));
             }
             up += 1;
@@ -73,6 +71,40 @@ impl<'s> Scope<'s> {
             }
             scope = here.outer;
         }
-        Err(format!("column \"{}\" does not exist", parts.join(".")).into())
+        let names: Vec<&str> = names.iter().map(|name| &*name.value).collect();
+        let message = format!("column \"{}\" does not exist", names.join("."));
+        Err(Failure::new(state::NO_SUCH_COLUMN, message).into())
     }
+
+    /// The column of this scope: as it is written, or else as PostgreSQL folds it.
+    fn own(&self, table: Option<&Ident>, name: &Ident) -> Done<Option<(usize, &ScopeColumn)>> {
+        for is in [is_written, is_folded] {
+            let is_meant = |column: &ScopeColumn| match table {
+                Some(table) => {
+                    (is_written(table, &column.table) || is_folded(table, &column.table))
+                        && is(name, &column.name)
+                }
+                None => !column.is_hidden && is(name, &column.name),
+            };
+            let columns = self.columns.iter().enumerate();
+            let mut found = columns.filter(|(_, column)| is_meant(column));
+            let first = found.next();
+            if first.is_some() && table.is_none() && found.next().is_some() {
+                let message = format!("column reference \"{}\" is ambiguous", name.value);
+                return Err(Failure::new(state::AMBIGUOUS_COLUMN, message).into());
+            }
+            if first.is_some() {
+                return Ok(first);
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn is_written(name: &Ident, known: &str) -> bool {
+    name.value == known
+}
+
+fn is_folded(name: &Ident, known: &str) -> bool {
+    name.quote_style.is_none() && name.value.to_lowercase() == known
 }

@@ -29,10 +29,10 @@ pub(super) fn parts(name: &ObjectName) -> Done<Vec<String>> {
 }
 
 /// The parts of a name that an expression is.
-pub(super) fn name_parts(expr: &Expr) -> Option<Vec<String>> {
+pub(super) fn names(expr: &Expr) -> Option<&[Ident]> {
     match expr {
-        Expr::Identifier(name) => Some(vec![folded(name)]),
-        Expr::CompoundIdentifier(names) => Some(names.iter().map(folded).collect()),
+        Expr::Identifier(name) => Some(std::slice::from_ref(name)),
+        Expr::CompoundIdentifier(names) => Some(names),
         _ => None,
     }
 }
@@ -272,8 +272,8 @@ pub(super) fn of_word(name: &Ident) -> Option<Call<'static>> {
 /// The name of a column that has no other.
 pub(super) fn name_of(expr: &Expr) -> String {
     let unnamed = "?column?";
-    if let Some(name) = name_parts(expr).and_then(|mut parts| parts.pop()) {
-        return name;
+    if let Some(name) = names(expr).and_then(<[Ident]>::last) {
+        return folded(name);
     }
     match expr {
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => name_of(inner),

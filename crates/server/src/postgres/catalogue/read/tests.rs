@@ -9,7 +9,8 @@ use proptest::prelude::*;
 
 use super::super::super::commands::Asker;
 use super::super::super::failure::Failure;
-use super::super::{Cancelled, Catalogue};
+use super::super::super::tokens::tokens;
+use super::super::{Catalogue, Unread};
 use super::*;
 use crate::database::Rights;
 
@@ -50,7 +51,8 @@ fn forms_that_programs_use() {
 }
 
 fn read_text(text: &str) -> Result<Query, String> {
-    tokens(text).and_then(read)
+    let tokens = tokens(text).ok_or("a quote or comment does not end")?;
+    read(tokens)
 }
 
 /// Reads and binds a question.
@@ -59,9 +61,11 @@ fn described(text: &str) -> Result<(), Failure> {
         sections: Vec::new(),
     });
     let module = Arc::new(ModuleDef::validate(raw).expect("a module"));
-    let catalogue = Catalogue::new(module, Rights::default(), Asker::default());
-    let answer = catalogue.answer(text, true, &Cancelled::new(false));
-    answer.map(|_| ())
+    let catalogue = Catalogue::new(module, Rights::default(), Asker::default(), None);
+    match catalogue.read(text, true) {
+        Ok(_) => Ok(()),
+        Err(Unread::Text(failure) | Unread::Failed(failure)) => Err(failure),
+    }
 }
 
 /// Neither too many parentheses nor too many operators in one, but both.
@@ -128,7 +132,7 @@ fn small_questions_need_little_stack() {
         format!("SELECT {}1{chain}", "- ".repeat(60)),
     ] {
         assert!(
-            tokens(&text).is_ok_and(|tokens| !is_large(&tokens)),
+            tokens(&text).is_some_and(|tokens| !is_large(&tokens)),
             "{text}"
         );
         let described = move || described(&text).is_err();

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::super::super::failure::{state, Failure};
 use super::super::patterns::Pattern;
 use super::super::plan::*;
-use super::super::values::{NoSuch, Value};
+use super::super::values::{NoSuch, Type, Value};
 use super::{Done, Env, Runner};
 
 impl Runner<'_> {
@@ -38,6 +38,7 @@ impl Runner<'_> {
             Bound::Not(one) => optional(self.value(one, env)?.truth().map(|is| !is)),
             Bound::Negative(one) => match self.value(one, env)? {
                 Value::Float(number) => Value::Float(-number),
+                Value::Stored(_) => return Err(Failure::out_of_range()),
                 value => match value.int() {
                     None => Value::Null,
                     Some(number) => {
@@ -128,6 +129,13 @@ impl Runner<'_> {
             Bound::Cast(one, from, to) => {
                 let value = self.value(one, env)?;
                 self.work(value.weight())?;
+                if let (Value::Text(text), Type::Stored(at) | Type::Whole(at)) = (&value, *to) {
+                    let typed = Value::typed(text, self.types.at(at));
+                    return typed.ok_or_else(|| {
+                        let message = format!("{text:?} is no value of the column's type");
+                        Failure::new(state::INVALID_TEXT, message)
+                    });
+                }
                 let invalid = |NoSuch(text)| Failure::new(state::INVALID_TEXT, text);
                 let made = value.cast(*from, *to, self.seen).map_err(invalid)?;
                 // The elements of a list are read, made and cast.
@@ -270,6 +278,12 @@ impl Runner<'_> {
 }
 
 fn calculated(operator: Operator, left: &Value, right: &Value) -> Done<Value> {
+    if let (Value::Stored(stored), _) | (_, Value::Stored(stored)) = (left, right) {
+        return Err(match stored.is_number() {
+            true => Failure::out_of_range(),
+            false => Failure::unsupported("nothing is calculated from values of this type"),
+        });
+    }
     if let (Value::Float(_), _) | (_, Value::Float(_)) = (left, right) {
         let (Some(a), Some(b)) = (left.float(), right.float()) else {
             return Ok(Value::Null);

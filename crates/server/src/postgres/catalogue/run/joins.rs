@@ -1,11 +1,11 @@
 //! Joining what a question reads: one source after the other, by the values that conditions compare.
 
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::super::plan::*;
 use super::super::values::Value;
-use super::{Done, Env, Key, Row, Runner};
+use super::{kind, Done, Env, Key, Row, Runner};
 
 impl Runner<'_> {
     /// Joins what is read, one after the other, to rows that there are.
@@ -45,7 +45,7 @@ impl Runner<'_> {
                 }
         );
         let all = match depends {
-            true => Rc::default(),
+            true => Arc::default(),
             false => self.source(step, &[], outer)?,
         };
         let hashed = match depends {
@@ -67,8 +67,9 @@ impl Runner<'_> {
             let mut candidates = Candidates::All(0..right.len());
             if let Some(hashed) = &hashed {
                 let env = Env::new(&left, outer);
-                // Others may be equal to numbers, and are not written as these are.
-                if let wanted @ Value::Int(_) = self.value(hashed.left, &env)? {
+                let wanted = self.value(hashed.left, &env)?;
+                // Others may be equal, and are not written as these are.
+                if kind_of_key(&wanted) == hashed.kind {
                     let found = hashed.rows.get(&self.key([&wanted])?);
                     candidates = Candidates::Some(found.map_or(&[][..], Vec::as_slice).iter());
                 }
@@ -108,16 +109,21 @@ impl Runner<'_> {
         Ok(rows)
     }
 
-    fn source(&self, step: &Step, left: &[Value], outer: Option<&Env<'_>>) -> Done<Rc<Vec<Row>>> {
+    fn source(&self, step: &Step, left: &[Value], outer: Option<&Env<'_>>) -> Done<Arc<Vec<Row>>> {
         let env = Env::new(left, outer);
         Ok(match &step.source {
             PlanSource::Rows(rows) => {
                 self.work(rows.len())?;
                 rows.clone()
             }
+            PlanSource::Stored(table) => {
+                let rows = self.stored(*table)?;
+                self.work(rows.len())?;
+                rows
+            }
             PlanSource::Select { plan, is_lateral } => {
                 let outer = if *is_lateral { Some(&env) } else { outer };
-                Rc::new(self.rows(plan, outer)?)
+                Arc::new(self.rows(plan, outer)?)
             }
             PlanSource::Function {
                 series,
@@ -130,7 +136,7 @@ impl Runner<'_> {
                         row.push(Value::Int(number));
                     }
                 }
-                Rc::new(rows)
+                Arc::new(rows)
             }
             PlanSource::Group(steps) => {
                 let before = vec![Value::Null; step.start];
@@ -138,7 +144,7 @@ impl Runner<'_> {
                 rows.iter_mut().for_each(|row| {
                     row.drain(..step.start);
                 });
-                Rc::new(rows)
+                Arc::new(rows)
             }
         })
     }
@@ -174,15 +180,20 @@ impl Runner<'_> {
                 _ => continue,
             };
             // Only values of one kind are equal as they are written.
-            let of_kind = |value: &Value| matches!(value, Value::Int(_) | Value::Null);
-            if !rows.iter().all(|row| of_kind(&row[at])) {
+            let mut values = rows
+                .iter()
+                .map(|row| &row[at])
+                .filter(|value| !value.is_null());
+            let kind = values.clone().next().and_then(kind_of_key);
+            if kind.is_none() || !values.all(|value| kind_of_key(value) == kind) {
                 continue;
             }
             let mut hashed: HashMap<Key, Vec<usize>> = HashMap::new();
             for (nth, row) in rows.iter().enumerate() {
                 hashed.entry(self.key([&row[at]])?).or_default().push(nth);
             }
-            return Ok(Some(Hashed { left, rows: hashed }));
+            let rows = hashed;
+            return Ok(Some(Hashed { left, rows, kind }));
         }
         Ok(None)
     }
@@ -192,6 +203,13 @@ impl Runner<'_> {
 struct Hashed<'s> {
     left: &'s Bound,
     rows: HashMap<Key, Vec<usize>>,
+    /// What all of the values are.
+    kind: Option<u8>,
+}
+
+/// Values of one kind are equal if they are written the same.
+fn kind_of_key(value: &Value) -> Option<u8> {
+    matches!(value, Value::Int(_) | Value::Text(_) | Value::Stored(_)).then(|| kind(value))
 }
 
 /// Places of rows that may be partners.
