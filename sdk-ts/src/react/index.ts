@@ -1,6 +1,6 @@
 // Package `lightcone/react`.
 
-export type { ConnectionState } from "./connection_pool";
+export type { ConnectionState } from "../session/connection_pool";
 export {
   SpacetimeDBProvider,
   type SpacetimeDBProviderProps,
