@@ -1,0 +1,10 @@
+// Package `lightcone/svelte`.
+
+export {
+  type ConnectionState,
+  createSpacetimeDBProvider,
+  useProcedure,
+  useReducer,
+  useSpacetimeDB,
+} from "./provider";
+export { type UseTableCallbacks, type UseTableResult, useTable } from "./use_table";
