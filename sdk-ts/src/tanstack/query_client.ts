@@ -82,7 +82,8 @@ export class SpacetimeDBQueryClient {
     const query = queryOf(queryKey);
     const known = this.#followed.get(sql)?.table;
     if (known || !query) return known;
-    const table = new TableWatch({}, (result) => this.#publish(queryKey, result));
+    // The cache has waited for `gcTime` when it drops a query.
+    const table = new TableWatch({ keepAliveMs: 0 }, (result) => this.#publish(queryKey, result));
     this.#followed.set(sql, { table, query });
     table.follow(this.#connection, query);
     return table;
