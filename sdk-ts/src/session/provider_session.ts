@@ -1,8 +1,7 @@
 // The session of a provider outside of React: which connection it has, and the calls that wait for it.
 
-import { ClientError, type DbConnectionBuilder } from "../client";
+import { ClientError } from "../client";
 import type { AnyConnectionBuilder } from "../client/db_connection_builder";
-import type { AnyConnection } from "../client/db_connection_impl";
 import {
   type ConnectionState,
   release,
@@ -15,12 +14,6 @@ import {
   subscribe,
 } from "./connection_pool";
 import { WaitingCalls } from "./waiting_calls";
-
-/** The properties of a provider. */
-export interface ProviderProps<DbConnection extends AnyConnection> {
-  /** Of the generated bindings: `DbConnection.builder().withUri(…).withDatabaseName(…)`. */
-  connectionBuilder: DbConnectionBuilder<DbConnection>;
-}
 
 /** The connection of a provider from `start`, when it is mounted, to `end`; shared with others of the same session. */
 export class ProviderSession {

@@ -5,20 +5,16 @@ import type { AnyConnection } from "../client/db_connection_impl";
 import { compileCondition } from "../core/query_expression";
 import { type AnyRow, known } from "../core/untyped";
 
-/** Called for the rows of a query. */
-export interface RowCallbacks<Row> {
-  /** A row came into the result. */
-  onInsert?: (row: Row) => void;
-  /** A row left the result. */
-  onDelete?: (row: Row) => void;
-  /** A row of the result changed. */
-  onUpdate?: (oldRow: Row, newRow: Row) => void;
-}
-
 /** What a component may want of a query, beside its rows. */
-export interface TableOptions<Row> extends RowCallbacks<Row> {
+export interface TableOptions<Row> {
   /** How long the rows are kept up to date after the last component that uses them is gone, in milliseconds. Default: 2000. */
   keepAliveMs?: number;
+  /** Called when a row came into the result. */
+  onInsert?: (row: Row) => void;
+  /** Called when a row left the result. */
+  onDelete?: (row: Row) => void;
+  /** Called when a row of the result changed. */
+  onUpdate?: (oldRow: Row, newRow: Row) => void;
 }
 
 /** The callbacks of a table. */
@@ -29,7 +25,7 @@ interface Table {
 }
 
 /** Whether anything is to be called. */
-export function hasRowCallbacks(callbacks: RowCallbacks<any> | undefined): boolean {
+export function hasRowCallbacks(callbacks: TableOptions<any> | undefined): boolean {
   return !!(callbacks?.onInsert || callbacks?.onDelete || callbacks?.onUpdate);
 }
 
@@ -37,7 +33,7 @@ export function hasRowCallbacks(callbacks: RowCallbacks<any> | undefined): boole
 export function listenToRows(
   connection: AnyConnection | null,
   query: unknown,
-  latest: () => RowCallbacks<any> | undefined,
+  latest: () => TableOptions<any> | undefined,
 ): (() => void) | undefined {
   const table = known<Table | undefined>(connection?.db[getQueryAccessorName(query)]);
   if (!table) return;

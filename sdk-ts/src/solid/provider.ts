@@ -16,13 +16,14 @@ import type {
   AnyProcedure,
   AnyReducer,
   CallOptions,
+  DbConnectionBuilder,
   ParamsType,
   ProcedureParamsType,
   ProcedureReturnType,
 } from "../client";
 import type { AnyConnection } from "../client/db_connection_impl";
 import { type ConnectionState, DISCONNECTED } from "../session/connection_pool";
-import { type ProviderProps, ProviderSession, providerOf } from "../session/provider_session";
+import { ProviderSession, providerOf } from "../session/provider_session";
 
 interface Provider {
   readonly state: ConnectionState;
@@ -37,8 +38,9 @@ export function useProvider(): Provider {
 }
 
 /** The properties of a provider. */
-export interface SpacetimeDBProviderProps<DbConnection extends AnyConnection>
-  extends ProviderProps<DbConnection> {
+export interface SpacetimeDBProviderProps<DbConnection extends AnyConnection> {
+  /** Of the generated bindings: `DbConnection.builder().withUri(…).withDatabaseName(…)`. */
+  connectionBuilder: DbConnectionBuilder<DbConnection>;
   /** The components that use the connection. */
   children?: any;
 }

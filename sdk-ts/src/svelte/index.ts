@@ -1,5 +1,6 @@
 // Package `lightcone/svelte`.
 
+export type { TableOptions } from "../session/row_events";
 export {
   type ConnectionState,
   createSpacetimeDBProvider,

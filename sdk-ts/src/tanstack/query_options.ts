@@ -22,9 +22,11 @@ const KNOWN_QUERIES_MAX = 10_000;
 
 const knownQueries = /* @__PURE__ */ new Map<string, Query<AnyTableDef>>();
 
-/** The options of a query, or of none. */
+/** The options of no query. */
 export function spacetimeDBQuery(query: "skip"): SpacetimeDBQueryOptionsSkipped;
+/** The options of a query. */
 export function spacetimeDBQuery(query: Query<any>): SpacetimeDBQueryOptions;
+/** The options of a query, or of none. */
 export function spacetimeDBQuery(
   query: Query<any> | "skip",
 ): SpacetimeDBQueryOptions | SpacetimeDBQueryOptionsSkipped;

@@ -25,7 +25,7 @@ import type {
 } from "../client";
 import type { AnyConnection } from "../client/db_connection_impl";
 import { type ConnectionState, DISCONNECTED } from "../session/connection_pool";
-import { type ProviderProps, ProviderSession, providerOf } from "../session/provider_session";
+import { ProviderSession, providerOf } from "../session/provider_session";
 
 interface Provider {
   readonly state: ConnectionState;
@@ -40,8 +40,10 @@ export function injectProvider(): Provider {
 }
 
 /** The properties of a provider. */
-export interface SpacetimeDBProviderProps<DbConnection extends AnyConnection>
-  extends ProviderProps<DbConnection> {}
+export interface SpacetimeDBProviderProps<DbConnection extends AnyConnection> {
+  /** Of the generated bindings: `DbConnection.builder().withUri(…).withDatabaseName(…)`. */
+  connectionBuilder: DbConnectionBuilder<DbConnection>;
+}
 
 /**
  * Connects the components below the one that is being set up, once it is mounted, and returns the state. The connection is
