@@ -20,7 +20,7 @@ const program = (file: string): string => `
 `;
 
 /** The HTML of the page; what is written to the console of the server is an error. */
-export async function renderOnServer({ server }: House): Promise<string> {
+export async function renderOnServer({ server }: Pick<House, "server">): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), "lightcone-page-"));
   const outfile = join(directory, "server.mjs");
   try {
