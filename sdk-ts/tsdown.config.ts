@@ -10,6 +10,7 @@ export default defineConfig({
     svelte: "src/svelte/index.ts",
     angular: "src/angular/index.ts",
     tanstack: "src/tanstack/index.ts",
+    "tanstack-db": "src/tanstack-db/index.ts",
   },
   format: ["esm", "cjs"],
   // A file for each module: bundlers leave out what an application does not import, file by file (`sideEffects: false`).

@@ -100,6 +100,7 @@ describe.each([
     ["useTable", "lightcone/svelte", 20_000],
     ["injectTable", "lightcone/angular", 20_000],
     ["useSpacetimeDBQuery", "lightcone/tanstack", 9_000],
+    ["lightconeCollectionOptions", "lightcone/tanstack-db", 50_000],
   ])("%s of %s brings only what it needs", async (name, from, bytesMax) => {
     const source = `import { ${name} } from "${from}"; console.log(${name});`;
     const code = await bundle(await write(`${bundler}-${name}-${from.replace("/", "-")}`, source));
@@ -145,6 +146,7 @@ test("every entry loads as ES module and as CommonJS module, and both have the s
     ["/svelte", "useTable"],
     ["/angular", "injectTable"],
     ["/tanstack", "spacetimeDBQuery"],
+    ["/tanstack-db", "lightconeCollectionOptions"],
   ]) {
     const asModule = await names("module", `import * as all from "lightcone${entry}"; ${print}`);
     expect(await names("commonjs", `const all = require("lightcone${entry}"); ${print}`)).toEqual(asModule);

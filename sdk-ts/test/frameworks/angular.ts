@@ -14,6 +14,7 @@ import {
   injectProcedure,
   injectReducer,
   injectSpacetimeDB,
+  injectSpacetimeDBConnected,
   injectTable,
   provideSpacetimeDB,
 } from "../../src/angular";
@@ -27,6 +28,7 @@ class PageComponent {
   readonly enabled = signal(true);
   readonly page = inject(PAGE);
   readonly state = injectSpacetimeDB();
+  readonly isActive = injectSpacetimeDBConnected();
   readonly people = injectTable(() => peopleBelow(this.limit()), {
     ...callbacksOf(this.page),
     enabled: this.enabled,
@@ -34,14 +36,15 @@ class PageComponent {
   readonly marks = injectTable(tables.mark);
   readonly text = computed(() => {
     const { rows, isLoading, error } = this.people();
-    return textOf(this.page, this.state(), { rows, isReady: !isLoading, error }, this.marks().rows.length);
+    const state = { ...this.state(), isActive: this.isActive() };
+    return textOf(this.page, state, { rows, isReady: !isLoading, error }, this.marks().rows.length);
   });
 
   constructor() {
     Object.assign(this.page.controls, {
       setLimit: (value: number) => this.limit.set(value),
       setEnabled: (value: boolean) => this.enabled.set(value),
-      add: injectReducer(reducers.addPerson),
+      add: injectReducer(reducers.addPerson, this.page.limits),
       double: injectProcedure(procedures.doubleIt),
       connection: () => this.state().getConnection<DbConnection>(),
     });

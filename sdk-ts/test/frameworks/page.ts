@@ -1,11 +1,14 @@
 // The page that every framework shows in the tests: the people below a number, how many marks there are, and calls.
 
+import type { CallOptions } from "../../src/client";
 import { type DbConnection, type DbConnectionBuilder, tables } from "../client/bindings";
 
 /** What a test gives to a page. */
 export interface PageProps {
   builder: DbConnectionBuilder;
   keepAliveMs?: number;
+  /** Of the calls of `add`. */
+  limits?: CallOptions;
   /** Whether there is no provider above. */
   isOrphan?: boolean;
   /** Calls of row callbacks. */

@@ -234,6 +234,14 @@ describe.each([vue, solid, svelte, angular])("$name", (house) => {
     expect(doubled).toEqual({ status: "fulfilled", value: 8n });
   });
 
+  test("calls have limits", async () => {
+    const abort = new AbortController();
+    const { controls } = await showWith([], { limits: { signal: abort.signal } });
+    const outcome = controls.add({ id: 1, name: "a" });
+    abort.abort();
+    await expect(outcome).rejects.toBe(abort.signal.reason);
+  });
+
   test.skipIf(house === angular)("another token is another connection", async () => {
     const page = await showWith([row(1, "a")]);
     page.controls.setBuilder(builder("ann"));

@@ -11,7 +11,7 @@ const { createElement: h } = React;
 function useControls(page: PageProps): void {
   const state = useSpacetimeDB();
   Object.assign(page.controls, {
-    add: useReducer(reducers.addPerson),
+    add: useReducer(reducers.addPerson, page.limits),
     double: useProcedure(procedures.doubleIt),
     connection: () => state.getConnection<DbConnection>(),
   });

@@ -35,7 +35,7 @@ function Page({ page }: { page: PageProps }): JSX.Element {
   Object.assign(page.controls, {
     setLimit,
     setEnabled,
-    add: useReducer(reducers.addPerson),
+    add: useReducer(reducers.addPerson, () => page.limits),
     double: useProcedure(procedures.doubleIt),
     connection: () => state.getConnection<DbConnection>(),
   });

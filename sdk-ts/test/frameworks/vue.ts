@@ -13,7 +13,7 @@ const Page = defineComponent(
     Object.assign(page.controls, {
       setLimit: (value: number) => (limit.value = value),
       setEnabled: (value: boolean) => (enabled.value = value),
-      add: useReducer(reducers.addPerson),
+      add: useReducer(reducers.addPerson, page.limits),
       double: useProcedure(procedures.doubleIt),
       connection: () => state.getConnection<DbConnection>(),
     });
