@@ -5,6 +5,12 @@ export default defineConfig({
     index: "src/client/index.ts",
     server: "src/server/index.ts",
     react: "src/react/index.ts",
+    vue: "src/vue/index.ts",
+    solid: "src/solid/index.ts",
+    svelte: "src/svelte/index.ts",
+    angular: "src/angular/index.ts",
+    tanstack: "src/tanstack/index.ts",
+    "tanstack-db": "src/tanstack-db/index.ts",
   },
   format: ["esm", "cjs"],
   // A file for each module: bundlers leave out what an application does not import, file by file (`sideEffects: false`).
@@ -13,8 +19,8 @@ export default defineConfig({
   target: "es2022",
   dts: true,
   sourcemap: true,
-  // The host supplies `spacetime:sys@…`, the application supplies React.
-  external: [/^spacetime:sys/, "react", "react/jsx-runtime"],
+  // The host supplies `spacetime:sys@…`. The application supplies its framework, as peer dependency.
+  external: [/^spacetime:sys/],
   outExtensions: ({ format }) =>
     format === "cjs" ? { js: ".cjs", dts: ".d.cts" } : { js: ".mjs", dts: ".d.mts" },
 });

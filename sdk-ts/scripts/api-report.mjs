@@ -1,6 +1,7 @@
 // The interface of the built package as text, in api/, so that a change of it is seen in review: `npm run api -- --update`
 // writes it. Without `--update` it is an error if a text differs, or if an export has no comment.
 
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Extractor, ExtractorConfig } from "@microsoft/api-extractor";
 
@@ -17,7 +18,9 @@ function noteMessage(message) {
   problems.push(`${text} (${sourceFilePath.slice(root.length)})`);
 }
 
-for (const entry of ["index", "server", "react"]) {
+const { exports } = JSON.parse(readFileSync(`${root}package.json`, "utf8"));
+const entries = Object.keys(exports).filter((name) => !name.endsWith(".json") && name !== "./sdk");
+for (const entry of entries.map((name) => name.slice(2) || "index")) {
   const compilerOptions = {
     module: "esnext",
     moduleResolution: "bundler",

@@ -13,6 +13,8 @@ const bin = (name: string) => join(packageDirectory, "node_modules", ".bin", nam
 // package under the name of the other one. The same sources must satisfy the compiler with either.
 
 const FIXTURES = ["documented.ts", "features.ts", "generic.ts"];
+/** What is not the source of a module. */
+const CLIENTS = ["frameworks.ts"];
 const OURS_ONLY = ["stricter.ts", "generic_functions.ts"];
 const MODULES = ["transfer-ts-npm", "coverage-ts"];
 
@@ -42,12 +44,18 @@ beforeAll(async () => {
   await mkdir(built);
   await run(bin("tsdown"), ["--out-dir", join(built, "dist")], { cwd: packageDirectory });
   await cp(join(packageDirectory, "package.json"), join(built, "package.json"));
+  // The frameworks, for the projects and for the package in them.
+  await symlink(join(packageDirectory, "node_modules"), join(directory, "node_modules"));
 }, 120_000);
 
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 /** A project with the fixtures, and a package installed as `spacetimedb`. */
-async function project(name: string, installed: string, fixtures = FIXTURES): Promise<string> {
+async function project(
+  name: string,
+  installed: string,
+  fixtures = [...FIXTURES, ...CLIENTS],
+): Promise<string> {
   const root = join(directory, name);
   await mkdir(join(root, "src"), { recursive: true });
   await mkdir(join(root, "node_modules"));
@@ -78,7 +86,7 @@ describe("the same sources compile", () => {
   }, 60_000);
 
   it("with this package under its name, and so does the module of its README", async () => {
-    const root = await project("ours", built, [...FIXTURES, ...OURS_ONLY]);
+    const root = await project("ours", built, [...FIXTURES, ...CLIENTS, ...OURS_ONLY]);
     const readme = await readFile(join(packageDirectory, "README.md"), "utf8");
     const shown = /```ts\n(.*?)```/s.exec(readme)![1]!;
     await writeFile(join(root, "src/readme.ts"), shown.replace("lightcone/server", "spacetimedb/server"));

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# The TypeScript client on the built server: its own tests, and the end-to-end suite with it in place of the published
-# package. Arguments go to the latter's vitest. LIGHTCONE_BIN names the `spacetime` to test; without it, it is built.
+# The TypeScript client on the built server: its own tests, those of the frameworks in Chromium included, and the end-to-end suite
+# with it in place of the published package. Arguments go to the latter's vitest. LIGHTCONE_BIN names the `spacetime` to test;
+# without it, it is built.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/../../scripts/lib.sh"
 
 need node nodejs
 need npm npm
+need chromium chromium
 if [ -z "${LIGHTCONE_BIN:-}" ]; then
     need_build_tools
     (cd "$root" && cargo build --release --package lightcone-cli)

@@ -25,7 +25,8 @@ export type ClientErrorCode =
   | "LC0853"
   | "LC0854"
   | "LC0855"
-  | "LC0856";
+  | "LC0856"
+  | "LC0857";
 
 const DOCS_URL = "https://github.com/lightcone-db/lightcone/blob/main/docs/errors/";
 

@@ -9,7 +9,7 @@ import { Timestamp } from "./timestamp";
 import type { TypeBuilder } from "./type_builders";
 import { type AnyRow, known } from "./untyped";
 import type { TypedColumn } from "./untyped_builders";
-import { Uuid } from "./uuid";
+import type { Uuid } from "./uuid";
 
 type TypedColumns = Record<string, TypedColumn>;
 
@@ -270,6 +270,11 @@ export function operandSql(operand: unknown): string {
   return literalSql((operand as LiteralOperand<unknown>).value);
 }
 
+/** By its field: with the class, every page with a query would load what makes UUIDs. */
+function isUuid(value: unknown): value is Uuid {
+  return (value as Uuid | null)?.__uuid__ !== undefined;
+}
+
 function literalSql(value: unknown): string {
   switch (typeof value) {
     case "boolean":
@@ -282,7 +287,7 @@ function literalSql(value: unknown): string {
   }
   if (value instanceof Identity || value instanceof ConnectionId) return `0x${value.toHexString()}`;
   if (value instanceof Timestamp) return `'${value.toISOString()}'`;
-  if (value instanceof Uuid) return `0x${value.toString().replaceAll("-", "")}`;
+  if (isUuid(value)) return `0x${value.toHexString()}`;
   throw new TypeError(`a query cannot contain ${String(value)}`);
 }
 
@@ -294,7 +299,7 @@ export function toComparableValue(value: any): any {
   if (value instanceof Identity) return value.__identity__;
   if (value instanceof ConnectionId) return value.__connection_id__;
   if (value instanceof Timestamp) return value.__timestamp_micros_since_unix_epoch__;
-  if (value instanceof Uuid) return value.asBigInt();
+  if (isUuid(value)) return value.__uuid__;
   return value;
 }
 

@@ -1,6 +1,7 @@
 // Package `lightcone/react`.
 
-export type { ConnectionState } from "./connection_pool";
+export type { ConnectionState } from "../session/connection_pool";
+export type { TableOptions } from "../session/row_events";
 export {
   SpacetimeDBProvider,
   type SpacetimeDBProviderProps,

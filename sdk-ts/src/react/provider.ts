@@ -13,7 +13,7 @@ import {
   sessionOf,
   snapshot,
   subscribe,
-} from "./connection_pool";
+} from "../session/connection_pool";
 
 export const SpacetimeDBContext: React.Context<ConnectionState | undefined> =
   /* @__PURE__ */ React.createContext<ConnectionState | undefined>(undefined);

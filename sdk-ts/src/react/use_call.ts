@@ -5,43 +5,25 @@ import type {
   AnyProcedure,
   AnyReducer,
   CallOptions,
-  LimitedCalls,
   ParamsType,
   ProcedureParamsType,
   ProcedureReturnType,
 } from "../client";
-import type { AnyConnection } from "../client/db_connection_impl";
+import { WaitingCalls } from "../session/waiting_calls";
 import { useSpacetimeDB } from "./provider";
+import { useLatest } from "./use_latest";
 
-type Waiting = (connection: AnyConnection) => void;
-
-/** A function that runs `work` with the connection, now or as soon as there is one. */
-function useWithConnection(): <T>(work: (connection: AnyConnection) => Promise<T>) => Promise<T> {
+function useCall(
+  kind: "reducers" | "procedures",
+  def: AnyReducer | AnyProcedure,
+  options: CallOptions | undefined,
+): (...params: unknown[]) => Promise<any> {
   const connection = useSpacetimeDB().getConnection();
-  const current = React.useRef(connection);
-  const waiting = React.useRef<Waiting[]>([]);
-  React.useEffect(() => {
-    current.current = connection;
-    if (connection) for (const start of waiting.current.splice(0)) start(connection);
-  }, [connection]);
-  return React.useCallback((work) => {
-    if (current.current) return work(current.current);
-    return new Promise((resolve, reject) => {
-      waiting.current.push((found) => work(found).then(resolve, reject));
-    });
-  }, []);
-}
-
-/** The calls of a connection, with the limits of the latest rendering. */
-function useLimits(options: CallOptions | undefined): (connection: AnyConnection) => LimitedCalls<any> {
-  const latest = React.useRef(options);
-  React.useEffect(() => {
-    latest.current = options;
-  });
-  return React.useCallback(
-    (connection) => (latest.current ? connection.withOptions(latest.current) : connection),
-    [],
-  );
+  const [calls] = React.useState(() => new WaitingCalls());
+  React.useEffect(() => calls.use(connection), [connection, calls]);
+  const limits = useLatest(options);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the name stands for the definition
+  return React.useMemo(() => calls.to(kind, def, limits), [def.accessorName]);
 }
 
 /** A function that calls a reducer; its promise settles with the outcome. `options` are limits of the calls. */
@@ -49,14 +31,7 @@ export function useReducer<ReducerDef extends AnyReducer>(
   reducerDef: ReducerDef,
   options?: CallOptions,
 ): (...params: ParamsType<ReducerDef>) => Promise<void> {
-  const withConnection = useWithConnection();
-  const limited = useLimits(options);
-  const { accessorName } = reducerDef;
-  return React.useCallback(
-    (...params: unknown[]) =>
-      withConnection((connection) => limited(connection).reducers[accessorName]!(params[0])),
-    [withConnection, limited, accessorName],
-  );
+  return useCall("reducers", reducerDef, options);
 }
 
 /** A function that calls a procedure; its promise has the result. `options` are limits of the calls. */
@@ -64,12 +39,5 @@ export function useProcedure<ProcedureDef extends AnyProcedure>(
   procedureDef: ProcedureDef,
   options?: CallOptions,
 ): (...params: ProcedureParamsType<ProcedureDef>) => Promise<ProcedureReturnType<ProcedureDef>> {
-  const withConnection = useWithConnection();
-  const limited = useLimits(options);
-  const { accessorName } = procedureDef;
-  return React.useCallback(
-    (...params: unknown[]) =>
-      withConnection((connection) => limited(connection).procedures[accessorName]!(params[0])),
-    [withConnection, limited, accessorName],
-  );
+  return useCall("procedures", procedureDef, options);
 }

@@ -1,7 +1,7 @@
 // What a browser loads: the package is packed and installed as users get it, and bundled with what they bundle with.
 
 import { execFile } from "node:child_process";
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -37,7 +37,8 @@ beforeAll(async () => {
 
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-const EXTERNAL = ["react", "react/jsx-runtime", "spacetime:sys@2.0", "spacetime:sys@2.1"];
+const FRAMEWORKS = ["@angular/core", "@tanstack/react-query", "react", "solid-js", "svelte", "vue"];
+const EXTERNAL = [...FRAMEWORKS, "solid-js/store", "svelte/store", "spacetime:sys@2.0", "spacetime:sys@2.1"];
 
 /** `alias`: what is bundled in place of this package. */
 type Alias = Record<string, string>;
@@ -94,6 +95,12 @@ describe.each([
     ["BinaryReader", "lightcone", 3200],
     ["SenderError", "lightcone/server", 300],
     ["useTable", "lightcone/react", 19_000],
+    ["useTable", "lightcone/vue", 20_000],
+    ["useTable", "lightcone/solid", 20_000],
+    ["useTable", "lightcone/svelte", 20_000],
+    ["injectTable", "lightcone/angular", 20_000],
+    ["useSpacetimeDBQuery", "lightcone/tanstack", 9_000],
+    ["lightconeCollectionOptions", "lightcone/tanstack-db", 50_000],
   ])("%s of %s brings only what it needs", async (name, from, bytesMax) => {
     const source = `import { ${name} } from "${from}"; console.log(${name});`;
     const code = await bundle(await write(`${bundler}-${name}-${from.replace("/", "-")}`, source));
@@ -125,8 +132,24 @@ test("every entry loads as ES module and as CommonJS module, and both have the s
     const { stdout } = await run("node", [`--input-type=${flag}`, "-e", code], { cwd: app });
     return JSON.parse(stdout) as string[];
   };
+  await mkdir(join(app, "node_modules/@angular"));
+  await mkdir(join(app, "node_modules/@tanstack"));
+  for (const name of FRAMEWORKS) {
+    await symlink(join(packageDirectory, "node_modules", name), join(app, "node_modules", name));
+  }
   const print = "console.log(JSON.stringify(Object.keys(all).sort()))";
-  const asModule = await names("module", `import * as all from "lightcone"; ${print}`);
-  expect(await names("commonjs", `const all = require("lightcone"); ${print}`)).toEqual(asModule);
-  expect(asModule).toContain("DbConnectionImpl");
+  for (const [entry, name] of [
+    ["", "DbConnectionImpl"],
+    ["/react", "useTable"],
+    ["/vue", "useTable"],
+    ["/solid", "useTable"],
+    ["/svelte", "useTable"],
+    ["/angular", "injectTable"],
+    ["/tanstack", "spacetimeDBQuery"],
+    ["/tanstack-db", "lightconeCollectionOptions"],
+  ]) {
+    const asModule = await names("module", `import * as all from "lightcone${entry}"; ${print}`);
+    expect(await names("commonjs", `const all = require("lightcone${entry}"); ${print}`)).toEqual(asModule);
+    expect(asModule).toContain(name);
+  }
 });

@@ -14,6 +14,13 @@ test("everything that the published package exports is there", () => {
   expect(missing.filter((name) => !name.endsWith("ColumnBuilder"))).toEqual([]);
 });
 
+test.each(["angular", "react", "solid", "svelte", "tanstack", "vue"])("so it is in %s", async (entry) => {
+  const names = Object.keys(await import(/* @vite-ignore */ `spacetimedb/${entry}`));
+  const ours = await import(`../../src/${entry}/index.ts`);
+  expect(names.length).toBeGreaterThan(3);
+  expect(names.filter((name) => !(name in ours))).toEqual([]);
+});
+
 test("sizes are estimated as there, and types inside of themselves end", () => {
   const { AlgebraicType: A } = published;
   const unit = A.Product({ elements: [] });

@@ -11,9 +11,6 @@ import { exportedNames, filesBelow, readSource, type Source, type Token } from "
 
 const published = join(packageDirectory, "node_modules/spacetimedb");
 
-/** The entry points that this package has too. */
-const ENTRIES = [".", "./sdk", "./server", "./react"];
-
 type Aspect = "tokens" | "shapes" | "words";
 
 /**
@@ -35,7 +32,9 @@ let theirs: Source[];
 
 beforeAll(() => {
   const { exports } = JSON.parse(readFileSync(join(published, "package.json"), "utf8"));
-  publicNames = exportedNames(ENTRIES.map((entry) => join(published, exports[entry].types)));
+  publicNames = exportedNames(
+    Object.values<{ types: string }>(exports).map(({ types }) => join(published, types)),
+  );
   const files = [
     ...filesBelow(join(published, "src"), [".ts", ".tsx"]),
     ...filesBelow(join(published, "dist"), [".d.ts"]),

@@ -210,7 +210,7 @@ test("useTable: rows are kept for a while after their last use, and those of a f
   const Names = ({ limit }: { limit: number }): React.ReactNode => {
     const [rows, isReady] = useTable(
       tables.person.where((person) => person.id.lt(limit)),
-      { keepMs: 60_000 },
+      { keepAliveMs: 60_000 },
     );
     return h("p", null, `${isReady} ${rows.length}`);
   };

@@ -25,6 +25,9 @@ export interface ResultStore {
 /** Unused results that are kept for a while; with one more, the oldest goes at once. */
 const KEPT_RESULTS_MAX = 8;
 
+/** How long rows outlive their last component, unless it says so. */
+export const KEEP_ALIVE_MS = 2000;
+
 const NO_ROWS: readonly never[] = [];
 const NOT_CONNECTED: ResultSnapshot = [NO_ROWS, false];
 const NOT_WANTED: ResultSnapshot = [NO_ROWS, true];
@@ -33,9 +36,9 @@ function constant(snapshot: ResultSnapshot): ResultStore {
   return { subscribe: () => () => {}, snapshot: () => snapshot };
 }
 
-/** Of a hook below a provider that has no connection yet. */
+/** Of a query below a provider that has no connection yet. */
 export const notConnected: ResultStore = /* @__PURE__ */ constant(NOT_CONNECTED);
-/** Of a hook that is not enabled: as in the published package, there is nothing to wait for. */
+/** Of a query that is not enabled: as in the published package, there is nothing to wait for. */
 export const notWanted: ResultStore = /* @__PURE__ */ constant(NOT_WANTED);
 
 /** The results of a connection. */
@@ -91,7 +94,7 @@ class QueryResult implements ResultStore {
     return this.#snapshot;
   };
 
-  /** React mounts components twice in strict mode, and the next page may want the same rows. */
+  /** Frameworks mount components anew, and the next page may want the same rows. */
   #keep(keepMs: number): void {
     this.#kept.add(this);
     this.#closing = setTimeout(() => this.#stop(), keepMs);
@@ -116,7 +119,7 @@ class QueryResult implements ResultStore {
         }
         // That the connection is over is told by the provider.
         if (event instanceof ClientError && event.code === "LC0834") return;
-        console.error(`useTable: ${this.#sql}:`, event);
+        console.error(`subscription: ${this.#sql}:`, event);
       })
       .subscribe(this.#sql);
     this.#handle = handle;

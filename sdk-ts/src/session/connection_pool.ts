@@ -8,15 +8,17 @@ import { reconnectDelayMs } from "../client/reconnect";
 
 /** State of the connection of a provider. */
 export interface ConnectionState {
+  /** Whether the server has answered and the connection has not been lost since. */
   isActive: boolean;
   /** Why there is no connection, while there is none. */
   connectionError?: Error;
   connectionId: ConnectionId;
+  /** The user of the connection, once the server has answered. */
   identity?: Identity;
   /** Credentials of `identity`. */
   token?: string;
   /** The connection, once the provider is mounted. It stays the same when it is restored after a loss. */
-  getConnection(): AnyConnection | null;
+  getConnection<DbConnection extends AnyConnection = AnyConnection>(): DbConnection | null;
 }
 
 interface Entry {
@@ -128,6 +130,13 @@ export function renew(key: string, builder: AnyConnectionBuilder): void {
   entry.replacing = setTimeout(replace, waitMs);
 }
 
+/** Replaces the connection of a session for all its users: the application wants other credentials from the same source. */
+export function replace(key: string, builder: AnyConnectionBuilder): void {
+  const entry = entryOf(key);
+  entry.connection?.disconnect();
+  connect(entry, builder);
+}
+
 function connect(entry: Entry, builder: AnyConnectionBuilder): void {
   clearTimeout(entry.replacing);
   entry.replacing = undefined;
@@ -138,7 +147,7 @@ function connect(entry: Entry, builder: AnyConnectionBuilder): void {
   publish(entry, connection);
 }
 
-/** One user less. React mounts components twice in strict mode, so the last one gets a moment to come back. */
+/** One user less. Frameworks mount components anew (strict mode, hot reload), so the last one gets a moment to come back. */
 export function release(key: string): void {
   const entry = entryOf(key);
   entry.users -= 1;
@@ -156,7 +165,9 @@ function publish(entry: Entry, connection: AnyConnection): void {
   if (entry.connection !== connection) return;
   const { isActive, identity, token, connectionId, connectionError } = connection;
   if (isActive) entry.failures = 0;
-  entry.state = { isActive, identity, token, connectionId, connectionError, getConnection: () => connection };
+  // The application names the class of its bindings.
+  const getConnection = (): any => connection;
+  entry.state = { isActive, identity, token, connectionId, connectionError, getConnection };
   for (const listener of [...entry.listeners]) listener();
 }
 

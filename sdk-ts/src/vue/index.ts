@@ -1,0 +1,13 @@
+// Package `lightcone/vue`.
+
+export type { ConnectionState } from "../session/connection_pool";
+export type { TableOptions } from "../session/row_events";
+export {
+  SpacetimeDBProvider,
+  type SpacetimeDBProviderProps,
+  useProcedure,
+  useReducer,
+  useSpacetimeDB,
+  useSpacetimeDBProvider,
+} from "./provider";
+export { type UseTableCallbacks, type UseTableResult, useTable } from "./use_table";
