@@ -1,7 +1,6 @@
 //! A backfill behind the running module (02 §14.9): it begins, takes its turns between rounds, follows every transaction, and ends with
 //! the new program in place, or with everything as before. The running module is never refused anything because of it.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lightcone_engine::{BackfillRecord, MigrationWork};
