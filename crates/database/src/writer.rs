@@ -1,5 +1,6 @@
 //! The writer: the one thread that owns the tables and the module instance, and runs everything in order.
 
+mod alarm;
 mod answers;
 mod backfill;
 mod calls;
