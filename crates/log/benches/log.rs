@@ -128,7 +128,10 @@ fn recover(criterion: &mut Criterion) {
     group.bench_function("open and read 1,000,000 transactions", |bencher| {
         bencher.iter(|| {
             let (log, recovery) = LocalLog::open(&directory, LogOptions::default()).expect("a log");
-            let mut reader = log.read(LogOffset::FIRST).expect("the start is there");
+            let mut reader = log
+                .feed()
+                .read(LogOffset::FIRST)
+                .expect("the start is there");
             let mut bytes = 0;
             while let Some(frame) = reader.next().expect("no damage") {
                 bytes += frame.payload.len();

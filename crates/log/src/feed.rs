@@ -45,6 +45,9 @@ enum Ended {
     Failed(Arc<LogError>),
 }
 
+/// A segment and how far it is durable: up to this place, or else to its end.
+type Readable = (Arc<Segment>, Option<FilePosition>);
+
 /// Where a reader goes on.
 pub(crate) enum Next {
     /// In the segment that it reads, up to this place, or else to its end.
@@ -107,10 +110,7 @@ impl LogFeed {
 
     /// The segment that has the transaction `from`, or will have it; how far it is durable; how often the log was cut. None if
     /// the log keeps nothing.
-    pub(crate) fn find(
-        &self,
-        from: LogOffset,
-    ) -> Result<(Option<(Arc<Segment>, Option<FilePosition>)>, u64), LogError> {
+    pub(crate) fn find(&self, from: LogOffset) -> Result<(Option<Readable>, u64), LogError> {
         let state = self.state();
         let (oldest, next) = (state.oldest_offset(), state.end.chain.next_offset);
         if from < oldest || from > next {

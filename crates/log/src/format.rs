@@ -247,13 +247,14 @@ mod tests {
         hashed.extend(offset);
         hashed.extend([2, 0, 0, 0]);
         hashed.extend(b"123456789");
+        let hash = blake3::hash(&hashed);
         let expected = [
             b"LCF2".as_slice(),
             &crc32c(&checked.concat()).to_le_bytes(),
             &[9, 0, 0, 0, 2, 0, 0, 0, 0x64, 0, 0, 0],
             &offset,
             &[3, 0, 0, 0, 0, 0, 0, 0],
-            &blake3::hash(&hashed).as_bytes()[..16],
+            &hash.as_bytes()[..16],
         ];
         assert_eq!(bytes.as_slice(), expected.concat());
         assert_eq!(FrameHeader::decode(&bytes, 5, FRAMES_START), Some(header));

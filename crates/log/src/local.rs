@@ -425,14 +425,17 @@ fn open_last(
     Ok((file, FilePosition::new(end)))
 }
 
-/// Writes a segment with only its header, and renames it once that is durable. Returns the end of its file, too.
+/// A segment, its file, and the end of that.
+type Begun = (Arc<Segment>, Box<dyn File>, FilePosition);
+
+/// Writes a segment with only its header, and renames it once that is durable.
 fn begin_segment(
     storage: &dyn Storage,
     directory: &Path,
     header: SegmentHeader,
     spare: Option<Box<dyn File>>,
     zeros_end: FilePosition,
-) -> Result<(Arc<Segment>, Box<dyn File>, FilePosition), LogError> {
+) -> Result<Begun, LogError> {
     let path = directory.join(segment_name(header.start.next_offset));
     let (source, file) = match spare {
         Some(file) => (directory.join(SPARE_NAME), file),

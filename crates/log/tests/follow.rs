@@ -217,7 +217,10 @@ fn a_cut_is_made_as_a_whole_or_not_at_all() {
         for failing in 0..60 {
             let storage = SimStorage::new(failing);
             let mut log = open(&storage, options(), EPOCH).0;
-            fill(&mut log, 18, 60);
+            // The later segments come from behind another cut.
+            fill(&mut log, 20, 60);
+            log.truncate_from(at(14)).unwrap();
+            fill(&mut log, 4, 60);
             log.raise_epoch(Epoch::new(7)).unwrap();
             let before = read_all(&log);
             let done = storage.counts();
