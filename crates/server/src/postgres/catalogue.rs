@@ -65,8 +65,13 @@ pub(super) fn is_question(tokens: &[Token]) -> bool {
 /// Can it be a question only to tables of the module, which the ad hoc language may have, too?
 pub(super) fn may_be_ad_hoc(tokens: &[Token]) -> bool {
     let is_of_catalogue = |token: &Token| {
+        let Token::Word(word) = token else {
+            return false;
+        };
+        let start = word.value.get(..3).unwrap_or_default();
+        let is_alike = start.eq_ignore_ascii_case("pg_") || start.eq_ignore_ascii_case("inf");
         let is_known = |name: String| is_schema(&name) || relations::is_known(&name);
-        name(token).is_some_and(is_known)
+        is_alike && name(token).is_some_and(is_known)
     };
     tokens.iter().any(|token| is_word(token, "from")) && !tokens.iter().any(is_of_catalogue)
 }

@@ -23,12 +23,11 @@ impl Types {
             T::F32 => return Type::Float4,
             T::F64 => return Type::Float,
             T::String => return Type::Text,
-            T::Array(element) => match **element {
-                T::Bool | T::I16 | T::I32 | T::I64 | T::String => {
-                    return self.of(element).list();
-                }
-                _ => {}
-            },
+            T::Array(element)
+                if matches!(**element, T::Bool | T::I16 | T::I32 | T::I64 | T::String) =>
+            {
+                return self.of(element).list();
+            }
             _ => {}
         }
         let at = self.place(ty);

@@ -101,9 +101,8 @@ fn compared(a: &str, b: &str) -> Ordering {
     match (a_is_negative, b_is_negative) {
         (false, false) => order,
         (true, true) => order.reverse(),
-        (is_less, _) => is_less
-            .then_some(Ordering::Less)
-            .unwrap_or(Ordering::Greater),
+        (true, false) => Ordering::Less,
+        (false, true) => Ordering::Greater,
     }
 }
 

@@ -162,6 +162,14 @@ impl<'e> Call<'e> {
         Ok(Some(match expr {
             Expr::Function(function) => return Call::written(function).map(Some),
             Expr::Position { expr, r#in } => Call::new("position", vec![r#in, expr]),
+            Expr::Floor {
+                expr,
+                field: CeilFloorKind::DateTimeField(DateTimeField::NoDateTime),
+            } => Call::new("floor", vec![expr]),
+            Expr::Ceil {
+                expr,
+                field: CeilFloorKind::DateTimeField(DateTimeField::NoDateTime),
+            } => Call::new("ceil", vec![expr]),
             Expr::Substring {
                 expr,
                 substring_from,
