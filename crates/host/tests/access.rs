@@ -16,9 +16,7 @@ use lightcone_host::{
     AbiError, Errno, HostEnv, HostLimits, HttpMethod, HttpRequest, HttpVersion, Lent,
     OpenTransaction, RangeBounds, ReadView,
 };
-use lightcone_types::{
-    AlgebraicType as T, AlgebraicValue as V, ConnectionId, Encode as _, IndexId, TableId,
-};
+use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, ConnectionId, IndexId, TableId};
 use transactions::Committing;
 
 /// What a host call does in each of the five states.

@@ -1,13 +1,13 @@
 //! Very many clients that only listen: a socket for each, one thread that reads them all.
 
-use std::net::TcpStream;
+use std::io::Write as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
 use lightcone_loadgen::client::{Client, Endpoint};
 use lightcone_loadgen::incoming::Progress;
-use lightcone_loadgen::websocket::{Event, FrameReader};
+use lightcone_loadgen::websocket::WebSocket;
 use lightcone_types::Identity;
 use lightcone_wire::{
     payload, ClientMessage, Protocol, QuerySetUpdate, ServerMessage, TableUpdateRows,
@@ -99,31 +99,31 @@ impl Receiving {
 
 fn receive_all(clients: Vec<Client>, rows: &AtomicU32) -> Result<()> {
     let mut poll = Poll::new()?;
-    let mut sockets: Vec<(mio::net::TcpStream, FrameReader)> = Vec::new();
+    let mut sockets: Vec<(mio::net::TcpStream, WebSocket)> = Vec::new();
     for client in clients {
-        let (stream, (frames, _)): (TcpStream, _) = client.into_event_loop()?;
+        let (stream, websocket) = client.into_event_loop()?;
         let mut stream = mio::net::TcpStream::from_std(stream);
         let token = Token(sockets.len());
         poll.registry()
             .register(&mut stream, token, Interest::READABLE)?;
-        sockets.push((stream, frames));
+        sockets.push((stream, websocket));
     }
     let mut events = Events::with_capacity(1024);
-    let mut buffer = Vec::new();
+    let (mut buffer, mut pongs) = (Vec::new(), Vec::new());
     loop {
         poll.poll(&mut events, None)?;
         for event in &events {
-            let (stream, frames) = &mut sockets[event.token().0];
+            let (stream, websocket) = &mut sockets[event.token().0];
             loop {
-                let progress = frames.read(stream, &mut buffer, |event| {
-                    if let Event::Message(bytes) = event {
-                        let body = payload::decode_body(bytes, BODY_BYTES_MAX)?;
-                        for message in payload::decode_messages(Protocol::V3, &body)? {
-                            rows.fetch_add(rows_of(&message), Ordering::Relaxed);
-                        }
+                let progress = websocket.read(stream, &mut buffer, &mut pongs, |bytes| {
+                    let body = payload::decode_body(bytes, BODY_BYTES_MAX)?;
+                    for message in payload::decode_messages(Protocol::V3, &body)? {
+                        rows.fetch_add(rows_of(&message), Ordering::Relaxed);
                     }
                     Ok(())
                 })?;
+                stream.write_all(&pongs)?;
+                pongs.clear();
                 match progress {
                     Progress::More => {}
                     Progress::Drained => break,
