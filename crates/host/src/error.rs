@@ -77,7 +77,7 @@ pub enum HostTrap {
 }
 
 macro_rules! limit_kinds {
-    ($($kind:ident $name:literal $code:ident $text:literal;)+) => {
+    ($($kind:ident $name:literal $code:literal $text:literal;)+) => {
         /// The limits whose excess ends a call.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
         pub enum LimitKind {
@@ -92,28 +92,28 @@ macro_rules! limit_kinds {
 
             /// The stable error code; `docs/errors/` has a page for it.
             pub fn code(self) -> &'static str {
-                match self { $(LimitKind::$kind => stringify!($code),)+ }
+                match self { $(LimitKind::$kind => $code,)+ }
             }
         }
     };
 }
 
 limit_kinds! {
-    CallTime "call-ms-max" LC0720 "the call ran too long and was stopped";
-    LoadTime "load-ms-max" LC0721 "the module took too long to load and was stopped";
-    Memory "memory-bytes-max" LC0722 "the module asked for more memory than it may have";
-    Stack "stack-bytes-max" LC0723 "the module's call stack is exhausted";
-    Iterators "iterators-max" LC0724 "the module holds too many open row iterators";
-    IteratorBytes "iterator-bytes-max" LC0724 "the module's open row iterators hold too many bytes";
-    Sources "sources-max" LC0724 "the module holds too many unread byte sources";
-    SourceBytes "source-bytes-max" LC0724 "the module's unread byte sources hold too many bytes";
-    ConsoleTimers "console-timers-max" LC0724 "the module has too many running console timers";
-    TransactionTime "procedure-transaction-ms-max" LC0735 "a transaction of a procedure held up the others for too long and was rolled back";
-    ProcedureTime "procedure-seconds-max" LC0735 "the procedure took too long and was stopped";
-    ProcedureMemory "procedure-memory-bytes-max" LC0722 "the instances of the database's procedures have no more memory";
-    AllProceduresMemory "procedures-memory-percent, in bytes" LC0722 "the calls beside the writers of all databases have no more memory";
-    ImmediateCalls "immediate-calls-max" LC0724 "too many calls wait that were to run immediately";
-    ProcedureBytes "procedure-bytes-max" LC0724 "the transactions of a procedure changed too much";
+    CallTime "call-ms-max" "LC0720" "the call ran too long and was stopped";
+    LoadTime "load-ms-max" "LC0721" "the module took too long to load and was stopped";
+    Memory "memory-bytes-max" "LC0722" "the module asked for more memory than it may have";
+    Stack "stack-bytes-max" "LC0723" "the module's call stack is exhausted";
+    Iterators "iterators-max" "LC0724" "the module holds too many open row iterators";
+    IteratorBytes "iterator-bytes-max" "LC0724" "the module's open row iterators hold too many bytes";
+    Sources "sources-max" "LC0724" "the module holds too many unread byte sources";
+    SourceBytes "source-bytes-max" "LC0724" "the module's unread byte sources hold too many bytes";
+    ConsoleTimers "console-timers-max" "LC0724" "the module has too many running console timers";
+    TransactionTime "procedure-transaction-ms-max" "LC0735" "a transaction of a procedure held up the others for too long and was rolled back";
+    ProcedureTime "procedure-seconds-max" "LC0735" "the procedure took too long and was stopped";
+    ProcedureMemory "procedure-memory-bytes-max" "LC0722" "the instances of the database's procedures have no more memory";
+    AllProceduresMemory "procedures-memory-percent, in bytes" "LC0722" "the calls beside the writers of all databases have no more memory";
+    ImmediateCalls "immediate-calls-max" "LC0724" "too many calls wait that were to run immediately";
+    ProcedureBytes "procedure-bytes-max" "LC0724" "the transactions of a procedure changed too much";
 }
 
 impl HostTrap {
