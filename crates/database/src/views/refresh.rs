@@ -110,10 +110,21 @@ impl Views {
             let failed = joins.instances_of(*shape);
             failed.for_each(|number| queue(number, Queued::TooMuch));
         }
-        for (op, place) in deltas.ops(place..deltas.position()).iter().zip(place..) {
-            for number in joins.instances_of_key(op.table, deltas.key(op)) {
-                listed.push_found(number, place);
-                queue(number, Queued::Rows);
+        let mut place = place;
+        for of_shape in deltas
+            .ops(place..deltas.position())
+            .chunk_by(|a, b| a.table == b.table)
+        {
+            let start = place;
+            place += of_shape.len();
+            if !joins.is_of_instances(of_shape[0].table) {
+                continue;
+            }
+            for (op, place) in of_shape.iter().zip(start..) {
+                for number in joins.instances_of_key(op.table, deltas.key(op)) {
+                    listed.push_found(number, place);
+                    queue(number, Queued::Rows);
+                }
             }
         }
         listed.sort();

@@ -212,6 +212,7 @@ impl Writer {
             self.module.counters.reducer(reducer).note_refused();
             return (CallResult::Failed(CallFailure::NotRun(reason)), 0..0);
         }
+        self.end_round_before(reducer);
         let measured = self.measure(reducer);
         let started = self.begin_traced(origin);
         self.datastore().begin();

@@ -30,8 +30,10 @@ impl Writer {
             tracing::debug!(%reason, "a client connects to a read-only database");
             return Ok(());
         }
-        let datastore = self.datastore();
-        datastore.begin();
+        if let Some(reducer) = self.module.def().on_connect {
+            self.end_round_before(reducer as u32);
+        }
+        self.datastore().begin();
         // Equal rows would be one row, which the first of the two to leave would take away from the other.
         if let Some(refused) = self.connection_in_use(identity, connection_id) {
             self.datastore().rollback();
@@ -86,6 +88,7 @@ impl Writer {
         jwt_payload: &str,
     ) -> Result<(CallResult, Range<usize>), Refused> {
         let (identity, connection_id) = (origin.identity, origin.connection_id);
+        self.end_round_before(reducer);
         let started = self.begin_traced(origin);
         self.datastore().begin();
         let refused = match self.connection_in_use(identity, connection_id) {
@@ -205,6 +208,7 @@ impl Writer {
             return;
         }
         if let Some(reducer) = self.module.def().on_disconnect {
+            self.end_round_before(reducer as u32);
             self.datastore().begin();
             if !self.has_client_row(identity, connection_id) {
                 return self.datastore().rollback();

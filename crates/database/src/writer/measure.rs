@@ -46,6 +46,16 @@ impl Writer {
         }
     }
 
+    /// Sends what is done before a reducer that usually takes long. No transaction may be open.
+    #[inline]
+    pub(super) fn end_round_before(&mut self, reducer: u32) {
+        let usual_ns = self.module.counters.reducer(reducer).usual_ns();
+        let is_slow = usual_ns >= SLOW_NS && usual_ns != u64::MAX;
+        if is_slow && !self.state.batch.events.is_empty() {
+            self.end_round();
+        }
+    }
+
     /// A call of a reducer begins.
     #[inline]
     pub(super) fn measure(&mut self, reducer: u32) -> Measured {
@@ -53,10 +63,6 @@ impl Writer {
             self.end_run();
             self.state.run.reducer = reducer;
             self.state.run.usual_ns = self.module.counters.reducer(reducer).usual_ns();
-        }
-        let usual_ns = self.state.run.usual_ns;
-        if usual_ns >= SLOW_NS && usual_ns != u64::MAX && !self.state.batch.events.is_empty() {
-            self.end_round();
         }
         if self.state.last_reading.is_none() {
             self.state.last_reading = Some(self.shared.environment().instant());

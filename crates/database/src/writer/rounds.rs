@@ -175,13 +175,15 @@ impl RoundTransactions<'_> {
         }
         let has_record = sealed?;
         let mut joins = JoinWork::new(self.join_partners_max);
+        // The transaction may end the last one.
+        let has_views = !self.state.views.is_idle();
         let mut changed_rows = self.state.output.deltas.position() - start;
         if changed_rows > 0 {
             self.push_to_joins_and_views(start..start + changed_rows, &mut joins);
         }
         changed_rows += self.finish();
         if changed_rows > 0 {
-            self.push_rest(start, changed_rows, joins);
+            self.push_rest(start, changed_rows, joins, has_views);
         }
         let state = &mut *self.state;
         if has_record {
@@ -223,10 +225,16 @@ impl RoundTransactions<'_> {
     }
 
     /// Has joins over views, and windows, follow the changes of rows, and drops what only views wanted to know.
-    fn push_rest(&mut self, start: usize, changed_rows: usize, mut work: JoinWork) {
+    fn push_rest(
+        &mut self,
+        start: usize,
+        changed_rows: usize,
+        mut work: JoinWork,
+        has_views: bool,
+    ) {
         let state = &mut *self.state;
         let (views, deltas) = (&mut state.views, &mut state.output.deltas);
-        if views.joins.is_empty() && state.windows.is_empty() && views.is_idle() {
+        if views.joins.is_empty() && state.windows.is_empty() && !has_views {
             return;
         }
         // Those of views come before those of joins.
@@ -235,8 +243,8 @@ impl RoundTransactions<'_> {
         views
             .joins
             .evaluate(self.datastore, deltas, ops, true, &mut work);
-        state.has_failed_joins |= !work.failed.is_empty();
-        if !views.is_idle() {
+        state.has_failed_joins |= work.has_failed_sets;
+        if has_views {
             let (datastore, joins) = (&*self.datastore, &views.joins);
             deltas.retain_from(start, |table| {
                 datastore.is_watched(table) || joins.is_told(table)

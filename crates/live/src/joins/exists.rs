@@ -45,6 +45,8 @@ struct Sub<'k> {
     of: &'k Subquery,
     state: State,
     whose: For<'k>,
+    /// All matches are wanted: two ways to them may be compared for as long as the shorter one is. Else a little counting has to do.
+    is_for_all: bool,
 }
 
 /// An index by which rows of a relation are found, and the value to find.
@@ -204,6 +206,7 @@ impl<'s> Search<'s> {
             of: &self.shape.subqueries[number],
             state,
             whose: For::Key(key),
+            is_for_all: false,
         };
         self.look(sub, rows, &mut |_, _| {
             found = true;
@@ -231,6 +234,7 @@ impl<'s> Search<'s> {
             of: &shape.subqueries[driver.subquery],
             state,
             whose: For::Anybody,
+            is_for_all: true,
         };
         self.look(sub, rows, &mut |search, rows| {
             let mut written = std::mem::take(&mut search.found.key);
@@ -258,6 +262,7 @@ impl<'s> Search<'s> {
             of: &self.shape.around,
             state: State::After,
             whose: For::Key(key),
+            is_for_all: true,
         };
         let mut count = 0;
         self.look(sub, rows, &mut |_, _| {
@@ -303,7 +308,7 @@ impl<'s> Search<'s> {
         let Some(table) = self.tables.table(relation.table.id) else {
             return Some(true);
         };
-        let way = self.best_way(table, probe, sub.whose, rows)?;
+        let way = self.best_way(table, probe, sub, rows)?;
         let mut result = Some(true);
         let visit_row = |id| {
             let row = table.row(id);
@@ -378,7 +383,7 @@ impl<'s> Search<'s> {
         &mut self,
         table: &'w TableView,
         probe: &Probe,
-        whose: For<'w>,
+        sub: Sub<'w>,
         rows: &Rows<'w>,
     ) -> Option<Way<'w>>
     where
@@ -394,7 +399,7 @@ impl<'s> Search<'s> {
             if best.index.is_unique() {
                 break;
             }
-            let point = match (sought, whose) {
+            let point = match (sought, sub.whose) {
                 (Sought::Column(at), _) => shape.value(rows, *at),
                 (Sought::Parameter(number), For::Key(key)) => shape.parameters.value(key, *number),
                 (Sought::Parameter(_), For::Anybody) => continue,
@@ -407,7 +412,7 @@ impl<'s> Search<'s> {
                 point,
                 is_by_join: false,
             };
-            if index.is_unique() || self.has_fewer(table, other, best)? {
+            if index.is_unique() || self.has_fewer(table, [other, best], sub.is_for_all)? {
                 best = other;
             }
         }
@@ -415,7 +420,12 @@ impl<'s> Search<'s> {
     }
 
     /// Whether one of two ways finds fewer rows than the other. Counts no more than there are by the shorter one, and some.
-    fn has_fewer(&mut self, table: &TableView, one: Way<'_>, other: Way<'_>) -> Option<bool> {
+    fn has_fewer(
+        &mut self,
+        table: &TableView,
+        [one, other]: [Way<'_>; 2],
+        is_for_all: bool,
+    ) -> Option<bool> {
         let mut last = [None, None];
         loop {
             let mut counts = [0, 0];
@@ -431,7 +441,7 @@ impl<'s> Search<'s> {
                     index.walk_point(table.rows(), table.layout(), way.point, after, visit);
                 walked.expect("the columns of a join have one type, and so have those of a key");
             }
-            if counts.iter().any(|count| *count < COUNTED_TOGETHER) {
+            if !is_for_all || counts.iter().any(|count| *count < COUNTED_TOGETHER) {
                 return Some(counts[0] < counts[1]);
             }
         }

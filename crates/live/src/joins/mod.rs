@@ -93,6 +93,8 @@ pub struct JoinWork {
     pub rows_looked_at: usize,
     /// The shapes that were too much.
     pub failed: Vec<TableId>,
+    /// Query sets have one of them.
+    pub has_failed_sets: bool,
 }
 
 impl JoinWork {
@@ -103,6 +105,7 @@ impl JoinWork {
             spent_in_all: Allowance::default(),
             rows_looked_at: 0,
             failed: Vec::new(),
+            has_failed_sets: false,
         }
     }
 }
@@ -238,6 +241,12 @@ impl Joins {
         }
     }
 
+    /// Whether instances of views have the shape.
+    pub fn is_of_instances(&self, shape: TableId) -> bool {
+        let live = self.shapes.get(&shape);
+        live.is_some_and(|live| live.instances > 0)
+    }
+
     /// The instances that have a key of a shape.
     pub fn instances_of_key(&self, shape: TableId, key: &[u8]) -> impl Iterator<Item = u32> + '_ {
         let live = self.shapes.get(&shape);
@@ -289,8 +298,8 @@ impl Joins {
         let mut left = allowed.minus(work.spent);
         let mut left_in_all = allowed_in_all.minus(work.spent_in_all);
         // Whatever others take, each may take as much: half of what is allowed, once more.
-        let share = left.divided_by(2 * self.concerned.len());
-        // The most that one shape took, and which.
+        let share = allowed.divided_by(2 * self.concerned.len());
+        // The most that a shape of query sets took, and which.
         let mut most: Option<(Allowance, TableId)> = None;
         for id in &self.concerned {
             let may_go_on = |live: &&mut Live| !live.has_failed || live.instances > 0;
@@ -327,7 +336,9 @@ impl Joins {
                 continue;
             }
             left = left.minus(spent);
-            if most.is_none_or(|(most, _)| spent.steps > most.steps) {
+            // What others want takes nothing from the module's views.
+            let is_of_view = self.shapes[id].instances > 0;
+            if !is_of_view && most.is_none_or(|(most, _)| spent.steps > most.steps) {
                 most = Some((spent, *id));
             }
             self.delta.write(*id, deltas);
@@ -378,6 +389,7 @@ impl Live {
     #[cold]
     fn fail(&mut self, work: &mut JoinWork) {
         self.has_failed = self.sets > 0;
+        work.has_failed_sets |= self.has_failed;
         work.failed.push(self.shape.id);
     }
 }
