@@ -82,15 +82,24 @@ pub(crate) fn find_end(reader: &mut SegmentReader) -> Result<SegmentEnd, LogErro
             Step::Bad { found, certain } => (Some(found), certain),
         };
         let behind = reader.look_behind()?;
+        // All before the named end was synced before the file got its name.
+        let was_named = reader.position < header.named_end;
+        let certain = certain || was_named;
         let zeros_to_end = behind.written_end == reader.position;
         break match behind.proof {
-            _ if zeros_to_end => EndState::Clean,
+            _ if zeros_to_end && !was_named => EndState::Clean,
             None if !certain => EndState::Torn {
                 written_end: behind.written_end,
             },
             proof => {
                 let mut found =
                     found.unwrap_or_else(|| "there are zeros where a frame is expected".to_owned());
+                if was_named {
+                    found += &format!(
+                        "; all before byte {} was on the disk when the file got its name",
+                        header.named_end
+                    );
+                }
                 if let Some(proof) = proof {
                     found += &format!(
                         "; a frame at byte {proof} was written after this place had been synced"

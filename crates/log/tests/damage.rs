@@ -137,6 +137,43 @@ fn damage_in_a_preallocated_segment_is_found() {
     assert_eq!(storage.file(path).unwrap(), whole);
 }
 
+/// What a segment had when it got its name was on the disk, so nothing of it is a torn tail.
+#[test]
+fn the_end_of_a_copied_segment_is_no_torn_tail() {
+    let storage = SimStorage::new(1);
+    let mut log = open(&storage, options(), EPOCH).0;
+    fill(&mut log, 4, 60);
+    // It is a copy from now on.
+    log.truncate_from(at(3)).unwrap();
+    drop(log);
+    let path = &segments(&storage)[0];
+    let whole = storage.file(path).unwrap();
+    assert_eq!(whole.len(), HEADER + 3 * 112);
+    assert_eq!(open_and_read(&storage.crash(0), options()).unwrap(), 3);
+    let finds = |bytes: Vec<u8>, place: usize| {
+        let frame_start = (HEADER + (place - HEADER) / 112 * 112) as u64;
+        storage.put_file(path, bytes);
+        let result = open_and_read(&storage.crash(0), options());
+        assert!(
+            matches!(&result, Err(LogError::Damaged { byte_offset, .. }) if byte_offset.get() == frame_start),
+            "byte {place}: {result:?}"
+        );
+    };
+    for byte in HEADER..whole.len() {
+        let mut flipped = whole.clone();
+        flipped[byte] ^= 4;
+        finds(flipped, byte);
+        finds(whole[..byte].to_vec(), byte);
+        let mut zeroed = whole.clone();
+        let frame = (byte - HEADER) / 112 * 112;
+        zeroed[HEADER + frame..].fill(0);
+        finds(zeroed, byte);
+    }
+    let report = repair(&storage);
+    assert_eq!(report.next_offset, Some(at(2)));
+    assert_eq!(open_and_read(&storage.crash(1), options()).unwrap(), 2);
+}
+
 #[test]
 fn a_moved_frame_is_no_frame() {
     let storage = sample(false);
