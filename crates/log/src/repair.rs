@@ -180,7 +180,7 @@ fn cut(
                 .sync_directory(directory)
                 .map_err(LogError::io("sync", directory))?;
             // Not zeros over the old bytes: some of these might stay, and would prove the damage again.
-            replace(storage, directory, &last.segment, last.place(), None)?;
+            replace(storage, directory, &last.segment, last.place())?;
             report.removed_bytes += written_end - position;
             report.saved.push(to);
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use common::{at, fill, open, payload, read_all, read_from, segments, DIRECTORY, EPOCH};
 use lightcone_log::fuzzing::fuzz_segment;
-use lightcone_log::{repair_on, FilePosition, LocalLog, Log, LogError, LogOptions};
+use lightcone_log::{repair_on, Epoch, FilePosition, LocalLog, Log, LogError, LogOptions};
 use lightcone_storage::sim::SimStorage;
 
 const HEADER: usize = 4096;
@@ -172,6 +172,34 @@ fn the_end_of_a_copied_segment_is_no_torn_tail() {
     let report = repair(&storage);
     assert_eq!(report.next_offset, Some(at(2)));
     assert_eq!(open_and_read(&storage.crash(1), options()).unwrap(), 2);
+}
+
+/// One mark of a raised epoch may rot: the other one has it, or proves the damage.
+#[test]
+fn a_raised_epoch_outlives_a_rotten_mark() {
+    let storage = SimStorage::new(1);
+    let mut log = open(&storage, options(), EPOCH).0;
+    fill(&mut log, 1, 60);
+    log.raise_epoch(Epoch::new(5)).unwrap();
+    drop(log);
+    let path = &segments(&storage)[0];
+    let whole = storage.file(path).unwrap();
+    let marks = HEADER + 112;
+    assert_eq!(whole.len(), marks + 2 * 52);
+    for byte in marks..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[byte] ^= 4;
+        storage.put_file(path, bytes);
+        let crashed = Arc::new(storage.crash(0));
+        let opened = LocalLog::open_on(crashed, Path::new(DIRECTORY), options());
+        match opened.map(|(log, _)| log.tail().epoch) {
+            Ok(epoch) => assert_eq!((epoch, byte >= marks + 52), (Epoch::new(5), true)),
+            Err(LogError::Damaged { byte_offset, .. }) => {
+                assert_eq!(byte_offset, FilePosition::new(marks as u64));
+            }
+            Err(error) => panic!("byte {byte}: {error}"),
+        }
+    }
 }
 
 #[test]
