@@ -301,7 +301,7 @@ impl LocalLog {
         let (segment, end) = copy_segment(&*storage, &self.directory, last, place, Some(cut))?;
         let name = || name_copy(&*storage, &self.directory, &segment);
         self.feed.cut(&segment, end, name)?;
-        // It is cut. A crash from here on leaves segments that opening removes.
+        // It is cut. A crash from here on leaves segments that opening sets aside.
         (self.file, self.file_end) = open_last(&*storage, &segment)?;
         self.segment = segment;
         self.place = end;

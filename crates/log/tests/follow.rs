@@ -193,6 +193,32 @@ fn a_cut_behind_the_frame_of_a_reader_that_has_begun_nothing() {
     assert_eq!(read_on(&mut reader), [(at(0), 5, b"five".to_vec())]);
 }
 
+/// Only their number of cuts says that they are that.
+#[test]
+fn segments_that_a_cut_has_left_are_set_aside() {
+    let storage = SimStorage::new(1);
+    let mut log = open(&storage, options(), EPOCH).0;
+    fill(&mut log, 11, 60);
+    let paths = segments(&storage);
+    let left: Vec<_> = paths.iter().map(|path| storage.file(path)).collect();
+    // The copy is removed, made and named; then nothing more.
+    storage.set_faults(Faults {
+        fail_names_from: Some(storage.counts().names + 3),
+        ..Faults::default()
+    });
+    assert!(log.truncate_from(at(2)).is_err());
+    assert_eq!(segments(&storage), paths);
+    drop(log);
+    storage.set_faults(Faults::default());
+    let log = open(&storage, options(), EPOCH).0;
+    assert_eq!(read_all(&log).len(), 2);
+    assert_eq!(segments(&storage), paths[..1]);
+    for (path, bytes) in paths.iter().zip(left).skip(1) {
+        let aside = path.with_extension("segment.removed");
+        assert_eq!(storage.file(&aside), bytes);
+    }
+}
+
 #[test]
 fn a_cut_without_space_leaves_no_copy() {
     let storage = SimStorage::new(1);
