@@ -201,9 +201,9 @@ fn segments_that_a_cut_has_left_are_set_aside() {
     fill(&mut log, 11, 60);
     let paths = segments(&storage);
     let left: Vec<_> = paths.iter().map(|path| storage.file(path)).collect();
-    // The copy is removed, made and named; then nothing more.
+    // The copy is made and named; then nothing more.
     storage.set_faults(Faults {
-        fail_names_from: Some(storage.counts().names + 3),
+        fail_names_from: Some(storage.counts().names + 2),
         ..Faults::default()
     });
     assert!(log.truncate_from(at(2)).is_err());
