@@ -220,6 +220,23 @@ fn segments_that_a_cut_has_left_are_set_aside() {
 }
 
 #[test]
+fn a_number_of_cuts_without_a_next_one_is_damage() {
+    let storage = SimStorage::new(1);
+    let mut log = open(&storage, options(), EPOCH).0;
+    fill(&mut log, 2, 60);
+    drop(log);
+    let path = &segments(&storage)[0];
+    let mut bytes = storage.file(path).unwrap();
+    bytes[104..112].fill(0xff);
+    let checked = [&bytes[..12], &bytes[16..4096]].concat();
+    bytes[12..16].copy_from_slice(&crc32c::crc32c(&checked).to_le_bytes());
+    storage.put_file(path, bytes);
+    let mut log = open(&storage, options(), EPOCH).0;
+    let error = log.truncate_from(at(1)).unwrap_err().to_string();
+    assert!(error.contains("there is no number after that"), "{error}");
+}
+
+#[test]
 fn a_cut_without_space_leaves_no_copy() {
     let storage = SimStorage::new(1);
     let mut log = open(&storage, options(), EPOCH).0;
