@@ -140,9 +140,17 @@ impl LogFeed {
         if self.cuts() != cuts {
             return Ok(Next::Cut);
         }
+        let number = reader.segment.header.number;
         let oldest = state.segments.front().map_or(0, |s| s.header.number);
-        let Some(place) = reader.segment.header.number.checked_sub(oldest) else {
-            return Err(state.left_behind(reader.chain.next_offset));
+        let Some(place) = number.checked_sub(oldest) else {
+            // Its segment was trimmed, so all of that is durable, and the reader has the file.
+            return match state.segments.front() {
+                _ if !reader.is_over => Ok(Next::Here(None)),
+                Some(next) if number + 1 == oldest => {
+                    Ok(Next::Segment(next.clone(), state.limit(0)))
+                }
+                _ => Err(state.left_behind(reader.chain.next_offset)),
+            };
         };
         let place = place as usize;
         if let Some(next) = state.segments.get(place + 1) {
@@ -170,15 +178,20 @@ impl LogFeed {
         cuts: u64,
         waker: &Waker,
     ) -> Result<bool, LogError> {
+        // Cloning and dropping a waker may run any code, so neither is done under the lock.
+        let waker = waker.clone();
         let mut state = self.state();
         if state.end.chain.next_offset > offset || self.cuts() != cuts {
             return Ok(true);
         }
-        match state.ended.clone() {
+        let ended = state.ended.clone();
+        match ended {
             Some(Ended::Closed) => Err(LogError::Closed),
             Some(Ended::Failed(cause)) => Err(LogError::Poisoned { cause }),
             None => {
-                state.waiting.insert(reader, waker.clone());
+                let replaced = state.waiting.insert(reader, waker);
+                drop(state);
+                drop(replaced);
                 Ok(false)
             }
         }
@@ -196,7 +209,9 @@ impl LogFeed {
     }
 
     pub(crate) fn forget_reader(&self, reader: u64) {
-        self.state().waiting.remove(&reader);
+        let forgotten = self.state().waiting.remove(&reader);
+        // The lock is free again.
+        drop(forgotten);
     }
 
     /// All before `end` of the last segment is durable.
@@ -245,16 +260,34 @@ impl LogFeed {
         (state.segments[kept - 1].clone(), later)
     }
 
-    /// The log ends in `last` now, which has taken the place of the segment with its number.
-    pub(crate) fn cut(&self, last: Arc<Segment>, end: SegmentPlace) {
+    /// The log ends in `last` now, which takes the place of the segment with its number once `name` has given it the name of that.
+    /// Readers hear of both at once.
+    pub(crate) fn cut(
+        &self,
+        last: &Arc<Segment>,
+        end: SegmentPlace,
+        name: impl FnOnce() -> Result<(), LogError>,
+    ) -> Result<(), LogError> {
+        let mut named = Ok(());
         self.change(|state| {
+            named = name();
+            if named.is_err() {
+                return;
+            }
             let is_kept = |segment: &Arc<Segment>| segment.header.number < last.header.number;
             state.segments.retain(is_kept);
-            state.segments.push_back(last);
+            state.segments.push_back(last.clone());
             state.end = end;
             state.kept = None;
             self.0.cuts.fetch_add(1, Ordering::Release);
         });
+        named
+    }
+
+    /// Whether the log was cut after it had been cut so often; waits for a cut that is under way.
+    pub(crate) fn was_cut(&self, cuts: u64) -> bool {
+        let _state = self.state();
+        self.cuts() != cuts
     }
 
     /// Nothing comes any more: the log failed, or was closed.

@@ -16,7 +16,7 @@ use crate::format::{
     PAYLOAD_BYTES_MAX,
 };
 use crate::log::{Frame, Log, Tail};
-use crate::prove::{replace, Cut, COPY_NAME};
+use crate::prove::{copy_segment, name_copy, Cut, COPY_NAME};
 use crate::recovery::{recover, remove_cut_away, Found, Recovery};
 use crate::segment::{remove_if_there, Segment, SegmentPlace, SegmentReader};
 
@@ -264,7 +264,7 @@ impl LocalLog {
         let header = SegmentHeader {
             version: FORMAT_VERSION,
             database: self.options.database,
-            number: self.segment.header.number + 1,
+            number: number_after(&self.segment, self.segment.header.number)?,
             start: Chain {
                 epoch: epoch.max(self.place.chain.epoch),
                 ..self.place.chain
@@ -296,15 +296,16 @@ impl LocalLog {
         let cut = Cut {
             epoch: self.place.chain.epoch,
             // The last segment has the most.
-            cuts: self.segment.header.cuts + 1,
+            cuts: number_after(&self.segment, self.segment.header.cuts)?,
         };
-        let (segment, end) = replace(&*storage, &self.directory, last, place, Some(cut))?;
-        // It is cut. A crash from here on leaves segments that opening removes.
+        let (segment, end) = copy_segment(&*storage, &self.directory, last, place, Some(cut))?;
+        let name = || name_copy(&*storage, &self.directory, &segment);
+        self.feed.cut(&segment, end, name)?;
+        // It is cut. A crash from here on leaves segments that opening sets aside.
         (self.file, self.file_end) = open_last(&*storage, &segment)?;
-        self.segment = segment.clone();
+        self.segment = segment;
         self.place = end;
         self.synced_position = end.position;
-        self.feed.cut(segment, end);
         let later: Vec<PathBuf> = later.iter().map(|segment| segment.path.clone()).collect();
         remove_cut_away(&*storage, &self.directory, &later)
     }
@@ -336,6 +337,15 @@ impl LocalLog {
             .storage
             .run_in_background("log spare segment", Box::new(task));
     }
+}
+
+/// The one after a number in the header of a segment.
+fn number_after(segment: &Segment, number: u64) -> Result<u64, LogError> {
+    number.checked_add(1).ok_or_else(|| LogError::Damaged {
+        file: segment.path.clone(),
+        byte_offset: FilePosition::START,
+        found: format!("its header counts up to {number}, and there is no number after that"),
+    })
 }
 
 /// The place in a segment before the transaction with this offset.
@@ -517,6 +527,8 @@ impl Log for LocalLog {
         self.check_poison()?;
         self.check_epoch(epoch)?;
         if epoch > self.place.chain.epoch {
+            self.write_mark(epoch)?;
+            // It proves that the first one was on the disk, so that one that rots is no torn tail.
             self.write_mark(epoch)?;
         }
         Ok(self.tail())

@@ -45,7 +45,7 @@ pub(crate) fn prove(
     let is_named = header.named_end > FilePosition::START
         && read.last_frame.is_some_and(|last| last >= header.named_end);
     if !is_named || header.version != FORMAT_VERSION {
-        let (copied, end) = replace(storage, directory, segment, read.end, None)?;
+        let (copied, end) = replace(storage, directory, segment, read.end)?;
         return Ok((copied, end, end.position - FRAMES_START));
     }
     let path = &segment.path;
@@ -75,11 +75,55 @@ pub(crate) struct Cut {
     pub cuts: u64,
 }
 
-/// Replaces a segment by a copy of its frames up to `end`, durably. The old file stays as it is until then. With a cut, all behind
-/// `end` is cut away by it, from later segments too. Returns the segment and its end.
+/// Replaces a segment by a copy of its frames up to `end`, durably. The old file stays as it is until then. Returns the segment and
+/// its end.
 pub(crate) fn replace(
     storage: &dyn Storage,
     directory: &Path,
+    segment: &Arc<Segment>,
+    end: SegmentPlace,
+) -> Result<(Arc<Segment>, SegmentPlace), LogError> {
+    let (copied, end) = copy_segment(storage, directory, segment, end, None)?;
+    name_copy(storage, directory, &copied)?;
+    Ok((copied, end))
+}
+
+/// Copies the frames of a segment up to `end` into a file that has no name of a segment yet. With a cut, all behind `end` is cut
+/// away, from later segments too, when it gets that. Returns the segment and its end.
+pub(crate) fn copy_segment(
+    storage: &dyn Storage,
+    directory: &Path,
+    segment: &Arc<Segment>,
+    end: SegmentPlace,
+    cut: Option<Cut>,
+) -> Result<(Arc<Segment>, SegmentPlace), LogError> {
+    let source = directory.join(COPY_NAME);
+    let copied = write_copy(storage, &source, segment, end, cut);
+    if copied.is_err() {
+        // Its bytes may be the last ones that the disk had.
+        let _ = storage.remove(&source);
+    }
+    copied
+}
+
+/// Gives a copy the name of its segment, durably.
+pub(crate) fn name_copy(
+    storage: &dyn Storage,
+    directory: &Path,
+    copied: &Segment,
+) -> Result<(), LogError> {
+    let source = directory.join(COPY_NAME);
+    storage
+        .rename(&source, &copied.path)
+        .map_err(LogError::io("name", &copied.path))?;
+    storage
+        .sync_directory(directory)
+        .map_err(LogError::io("sync", directory))
+}
+
+fn write_copy(
+    storage: &dyn Storage,
+    source: &Path,
     segment: &Arc<Segment>,
     end: SegmentPlace,
     cut: Option<Cut>,
@@ -90,12 +134,11 @@ pub(crate) fn replace(
         ..segment.header.clone()
     };
     let start = SegmentPlace::at_start_of(&header);
-    let source = directory.join(COPY_NAME);
-    remove_if_there(storage, &source)?;
+    remove_if_there(storage, source)?;
     let file = storage
-        .open(&source, OpenMode::CreateNew)
-        .map_err(LogError::io("create", &source))?;
-    let mut copy = Copy::to(&*file, &source, header.salt, start);
+        .open(source, OpenMode::CreateNew)
+        .map_err(LogError::io("create", source))?;
+    let mut copy = Copy::to(&*file, source, header.salt, start);
     copy.frames(storage, segment, start, end)?;
     if let Some(cut) = cut.filter(|cut| cut.epoch > end.chain.epoch) {
         copy.frame(cut.epoch, 0, 0, &[])?;
@@ -103,14 +146,8 @@ pub(crate) fn replace(
     let end = copy.write(&[])?;
     header.named_end = end.position;
     write_all_at(&*file, &[&header.encode()], FilePosition::START)
-        .map_err(LogError::io("write", &source))?;
-    file.sync_data().map_err(LogError::io("sync", &source))?;
-    storage
-        .rename(&source, &segment.path)
-        .map_err(LogError::io("name", &segment.path))?;
-    storage
-        .sync_directory(directory)
-        .map_err(LogError::io("sync", directory))?;
+        .map_err(LogError::io("write", source))?;
+    file.sync_data().map_err(LogError::io("sync", source))?;
     let path = segment.path.clone();
     Ok((Arc::new(Segment { path, header }), end))
 }

@@ -52,7 +52,8 @@ impl LogFeed {
         LogReader::new(self.clone(), from)
     }
 
-    /// The hash of all transactions before `offset`. None if that lies inside of a frame.
+    /// The hash of all transactions before `offset`. None if that lies inside of a frame. It is what the headers of the frames say:
+    /// payloads are not verified, as those who read them do that.
     ///
     /// # Errors
     /// As [`read`](Self::read), and damage.
@@ -109,13 +110,18 @@ impl LogReader {
     /// # Errors
     /// The log failed or was closed, and all that is durable was read.
     pub fn wait(&mut self, timeout: Duration) -> Result<bool, LogError> {
-        let deadline = Instant::now() + timeout;
+        // None if it is later than a clock can say.
+        let deadline = Instant::now().checked_add(timeout);
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
         loop {
             match self.poll_ready(&mut Context::from_waker(&waker)) {
                 Poll::Ready(ready) => return ready.map(|()| true),
                 Poll::Pending => {}
             }
+            let Some(deadline) = deadline else {
+                thread::park();
+                continue;
+            };
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(false);
@@ -179,15 +185,17 @@ impl LogReader {
                 };
             };
             if self.feed.cuts() != self.cuts {
-                let place = segment.chain;
-                self.find_again(place)?;
+                self.find_again()?;
                 continue;
             }
             if segment.position < segment.end {
-                match segment.step(self.offset)? {
-                    Step::Frame(frame) => return Ok(Some((frame.first_offset, frame.count))),
-                    Step::Bad { found, .. } => return Err(segment.damaged(found)),
-                    Step::End => segment.is_over = true,
+                match segment.step(self.offset) {
+                    Ok(Step::Frame(frame)) => return Ok(Some((frame.first_offset, frame.count))),
+                    Ok(Step::End) => segment.is_over = true,
+                    // The file may be the one from after the cut.
+                    Ok(Step::Bad { .. }) | Err(_) if self.feed.was_cut(self.cuts) => continue,
+                    Ok(Step::Bad { found, .. }) => return Err(segment.damaged(found)),
+                    Err(error) => return Err(error),
                 }
             }
             if !self.go_on()? {
@@ -207,18 +215,27 @@ impl LogReader {
             Next::Here(limit) => segment.read_on_to(limit)?,
             Next::Segment(next, limit) => {
                 segment.check_joint(&next)?;
-                self.open(&next, limit)?;
+                match self.open(&next, limit) {
+                    // The next step goes on from there.
+                    Err(_) if self.feed.was_cut(self.cuts) => {}
+                    opened => opened?,
+                }
             }
         }
         Ok(true)
     }
 
     fn find(&mut self, from: LogOffset) -> Result<(), LogError> {
-        let (found, cuts) = self.feed.find(from)?;
-        self.cuts = cuts;
-        match found {
-            Some((segment, limit)) => self.open(&segment, limit),
-            None => Ok(()),
+        loop {
+            let (found, cuts) = self.feed.find(from)?;
+            self.cuts = cuts;
+            let Some((segment, limit)) = found else {
+                return Ok(());
+            };
+            match self.open(&segment, limit) {
+                Err(_) if self.feed.was_cut(cuts) => {}
+                opened => return opened,
+            }
         }
     }
 
@@ -242,21 +259,56 @@ impl LogReader {
     }
 
     /// After a cut of the log: goes on at the same place, if that is still there.
-    fn find_again(&mut self, place: Chain) -> Result<(), LogError> {
-        let offset = place.next_offset;
-        let mut again = match self.feed.read(offset) {
-            Err(LogError::OutOfRange { oldest, .. }) if offset < oldest => {
-                return Err(self.feed.left_behind(offset))
-            }
-            Err(LogError::OutOfRange { .. }) => return Err(LogError::CutAway { offset }),
+    fn find_again(&mut self) -> Result<(), LogError> {
+        let wanted = self.offset;
+        let cut_away = LogError::CutAway { offset: wanted };
+        let Some(segment) = &mut self.segment else {
+            return Ok(());
+        };
+        // A reader that has begun nothing counts on all before its offset. The file from before the cut is still open.
+        match segment.skip_to(wanted) {
+            // It was opened just when it was cut, before that offset.
+            Err(LogError::Damaged { .. }) => return Err(cut_away),
+            skipped => skipped?,
+        };
+        let Chain {
+            next_offset: offset,
+            hash,
+            ..
+        } = segment.chain;
+        let mut again = self.read_again(offset)?;
+        let found = match again.skip_to(offset) {
+            // The next step compares anew.
+            Err(_) if self.feed.was_cut(again.cuts) => return Ok(()),
             found => found?,
         };
-        if again.skip_to(offset)? != Some(place.hash) {
-            return Err(LogError::CutAway { offset });
+        if found != Some(hash) {
+            return Err(cut_away);
+        }
+        if offset > wanted {
+            // The wanted transaction is inside of the frame that was compared.
+            let cuts = again.cuts;
+            again = self.read_again(wanted)?;
+            if again.cuts != cuts {
+                return Ok(());
+            }
         }
         self.segment = again.segment.take();
         self.cuts = again.cuts;
         Ok(())
+    }
+
+    /// Another reader of a log that was cut.
+    fn read_again(&self, offset: LogOffset) -> Result<LogReader, LogError> {
+        match self.feed.read(offset) {
+            Err(LogError::OutOfRange { oldest, .. }) if offset < oldest => {
+                Err(self.feed.left_behind(offset))
+            }
+            Err(LogError::OutOfRange { .. }) => Err(LogError::CutAway {
+                offset: self.offset,
+            }),
+            found => found,
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::format::FORMAT_VERSION;
 use crate::log::Tail;
 use crate::prove::{prove, ReadEnd};
 use crate::segment::{
-    check_number, list_segments, read_header, remove_if_there, Segment, SegmentPlace,
+    check_number, list_segments, read_header, remove_if_there, set_aside, Segment, SegmentPlace,
     SegmentReader, Step,
 };
 
@@ -82,15 +82,24 @@ pub(crate) fn find_end(reader: &mut SegmentReader) -> Result<SegmentEnd, LogErro
             Step::Bad { found, certain } => (Some(found), certain),
         };
         let behind = reader.look_behind()?;
+        // All before the named end was synced before the file got its name.
+        let was_named = reader.position < header.named_end;
+        let certain = certain || was_named;
         let zeros_to_end = behind.written_end == reader.position;
         break match behind.proof {
-            _ if zeros_to_end => EndState::Clean,
+            _ if zeros_to_end && !was_named => EndState::Clean,
             None if !certain => EndState::Torn {
                 written_end: behind.written_end,
             },
             proof => {
                 let mut found =
                     found.unwrap_or_else(|| "there are zeros where a frame is expected".to_owned());
+                if was_named {
+                    found += &format!(
+                        "; all before byte {} was on the disk when the file got its name",
+                        header.named_end
+                    );
+                }
                 if let Some(proof) = proof {
                     found += &format!(
                         "; a frame at byte {proof} was written after this place had been synced"
@@ -139,7 +148,7 @@ pub(crate) fn recover(
     let (proven, end, rewritten_bytes) = prove(storage, directory, last, &read, written_end)?;
     *last = proven;
     // The name of the segment with the cut is durable only now.
-    remove_cut_away(storage, directory, &cut_away)?;
+    set_cut_away_aside(storage, directory, &cut_away)?;
     Ok(Some(Found {
         segments,
         end,
@@ -170,6 +179,23 @@ fn find_segments(
         }
     }
     Ok((segments, cut_away))
+}
+
+/// Renames segments that a cut has left, newest first. The number of cuts alone says that they are that, so they are not removed.
+fn set_cut_away_aside(
+    storage: &dyn Storage,
+    directory: &Path,
+    paths: &[PathBuf],
+) -> Result<(), LogError> {
+    if paths.is_empty() {
+        return Ok(());
+    }
+    for path in paths.iter().rev() {
+        set_aside(storage, directory, path)?;
+    }
+    storage
+        .sync_directory(directory)
+        .map_err(LogError::io("sync", directory))
 }
 
 /// Removes segments that were cut away, newest first.

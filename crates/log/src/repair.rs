@@ -12,7 +12,9 @@ use crate::format::{SegmentHeader, SEGMENT_HEADER_BYTES};
 use crate::local::{take_lock, LogOptions};
 use crate::prove::replace;
 use crate::recovery::{find_end, EndState};
-use crate::segment::{check_number, list_segments, read_header, SegmentReader};
+use crate::segment::{
+    check_number, file_name, free_name, list_segments, read_header, set_aside, SegmentReader,
+};
 
 const COPY_BYTES: usize = 1 << 20;
 
@@ -180,7 +182,7 @@ fn cut(
                 .sync_directory(directory)
                 .map_err(LogError::io("sync", directory))?;
             // Not zeros over the old bytes: some of these might stay, and would prove the damage again.
-            replace(storage, directory, &last.segment, last.place(), None)?;
+            replace(storage, directory, &last.segment, last.place())?;
             report.removed_bytes += written_end - position;
             report.saved.push(to);
         }
@@ -188,45 +190,6 @@ fn cut(
         report.cut = Some((last.path().to_owned(), position));
     }
     Ok(report)
-}
-
-/// Renames a segment so that it is none any more. Returns its new name and how long it is.
-fn set_aside(
-    storage: &dyn Storage,
-    directory: &Path,
-    path: &Path,
-) -> Result<(PathBuf, u64), LogError> {
-    let to = free_name(storage, directory, &format!("{}.removed", file_name(path)))?;
-    let file = storage
-        .open(path, OpenMode::Read)
-        .map_err(LogError::io("open", path))?;
-    let bytes = file
-        .length()
-        .map_err(LogError::io("read the length of", path))?;
-    storage
-        .rename(path, &to)
-        .map_err(LogError::io("rename", path))?;
-    Ok((to, bytes))
-}
-
-fn file_name(path: &Path) -> String {
-    path.file_name()
-        .map(|name| name.to_string_lossy().into_owned())
-        .unwrap_or_default()
-}
-
-/// `name`, or `name` with a number, whichever is not taken yet.
-fn free_name(storage: &dyn Storage, directory: &Path, name: &str) -> Result<PathBuf, LogError> {
-    let taken = storage
-        .list(directory)
-        .map_err(LogError::io("list", directory))?;
-    let mut free = name.to_owned();
-    let mut number = 1;
-    while taken.contains(&free) {
-        number += 1;
-        free = format!("{name}.{number}");
-    }
-    Ok(directory.join(free))
 }
 
 /// Copies the bytes between two places of a file into a new one.

@@ -48,6 +48,49 @@ pub(crate) fn remove_if_there(storage: &dyn Storage, path: &Path) -> Result<(), 
     }
 }
 
+/// Renames a segment so that it is none any more. Returns its new name and how long it is.
+pub(crate) fn set_aside(
+    storage: &dyn Storage,
+    directory: &Path,
+    path: &Path,
+) -> Result<(PathBuf, u64), LogError> {
+    let to = free_name(storage, directory, &format!("{}.removed", file_name(path)))?;
+    let file = storage
+        .open(path, OpenMode::Read)
+        .map_err(LogError::io("open", path))?;
+    let bytes = file
+        .length()
+        .map_err(LogError::io("read the length of", path))?;
+    storage
+        .rename(path, &to)
+        .map_err(LogError::io("rename", path))?;
+    Ok((to, bytes))
+}
+
+pub(crate) fn file_name(path: &Path) -> String {
+    path.file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+/// `name`, or `name` with a number, whichever is not taken yet.
+pub(crate) fn free_name(
+    storage: &dyn Storage,
+    directory: &Path,
+    name: &str,
+) -> Result<PathBuf, LogError> {
+    let taken = storage
+        .list(directory)
+        .map_err(LogError::io("list", directory))?;
+    let mut free = name.to_owned();
+    let mut number = 1;
+    while taken.contains(&free) {
+        number += 1;
+        free = format!("{name}.{number}");
+    }
+    Ok(directory.join(free))
+}
+
 /// The segment files in `directory`, sorted by their first offset.
 pub(crate) fn list_segments(
     storage: &dyn Storage,

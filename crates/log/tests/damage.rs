@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use common::{at, fill, open, payload, read_all, read_from, segments, DIRECTORY, EPOCH};
 use lightcone_log::fuzzing::fuzz_segment;
-use lightcone_log::{repair_on, FilePosition, LocalLog, Log, LogError, LogOptions};
+use lightcone_log::{repair_on, Epoch, FilePosition, LocalLog, Log, LogError, LogOptions};
 use lightcone_storage::sim::SimStorage;
 
 const HEADER: usize = 4096;
@@ -135,6 +135,71 @@ fn damage_in_a_preallocated_segment_is_found() {
         (at(20), 301)
     );
     assert_eq!(storage.file(path).unwrap(), whole);
+}
+
+/// What a segment had when it got its name was on the disk, so nothing of it is a torn tail.
+#[test]
+fn the_end_of_a_copied_segment_is_no_torn_tail() {
+    let storage = SimStorage::new(1);
+    let mut log = open(&storage, options(), EPOCH).0;
+    fill(&mut log, 4, 60);
+    // It is a copy from now on.
+    log.truncate_from(at(3)).unwrap();
+    drop(log);
+    let path = &segments(&storage)[0];
+    let whole = storage.file(path).unwrap();
+    assert_eq!(whole.len(), HEADER + 3 * 112);
+    assert_eq!(open_and_read(&storage.crash(0), options()).unwrap(), 3);
+    let finds = |bytes: Vec<u8>, place: usize| {
+        let frame_start = (HEADER + (place - HEADER) / 112 * 112) as u64;
+        storage.put_file(path, bytes);
+        let result = open_and_read(&storage.crash(0), options());
+        assert!(
+            matches!(&result, Err(LogError::Damaged { byte_offset, .. }) if byte_offset.get() == frame_start),
+            "byte {place}: {result:?}"
+        );
+    };
+    for byte in HEADER..whole.len() {
+        let mut flipped = whole.clone();
+        flipped[byte] ^= 4;
+        finds(flipped, byte);
+        finds(whole[..byte].to_vec(), byte);
+        let mut zeroed = whole.clone();
+        let frame = (byte - HEADER) / 112 * 112;
+        zeroed[HEADER + frame..].fill(0);
+        finds(zeroed, byte);
+    }
+    let report = repair(&storage);
+    assert_eq!(report.next_offset, Some(at(2)));
+    assert_eq!(open_and_read(&storage.crash(1), options()).unwrap(), 2);
+}
+
+/// One mark of a raised epoch may rot: the other one has it, or proves the damage.
+#[test]
+fn a_raised_epoch_outlives_a_rotten_mark() {
+    let storage = SimStorage::new(1);
+    let mut log = open(&storage, options(), EPOCH).0;
+    fill(&mut log, 1, 60);
+    log.raise_epoch(Epoch::new(5)).unwrap();
+    drop(log);
+    let path = &segments(&storage)[0];
+    let whole = storage.file(path).unwrap();
+    let marks = HEADER + 112;
+    assert_eq!(whole.len(), marks + 2 * 52);
+    for byte in marks..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[byte] ^= 4;
+        storage.put_file(path, bytes);
+        let crashed = Arc::new(storage.crash(0));
+        let opened = LocalLog::open_on(crashed, Path::new(DIRECTORY), options());
+        match opened.map(|(log, _)| log.tail().epoch) {
+            Ok(epoch) => assert_eq!((epoch, byte >= marks + 52), (Epoch::new(5), true)),
+            Err(LogError::Damaged { byte_offset, .. }) => {
+                assert_eq!(byte_offset, FilePosition::new(marks as u64));
+            }
+            Err(error) => panic!("byte {byte}: {error}"),
+        }
+    }
 }
 
 #[test]

@@ -164,6 +164,95 @@ fn a_reader_holds_what_it_needs_up_to_a_bound() {
     assert_eq!(segments(&storage).len(), 1);
 }
 
+/// Its segment may be gone, if it has the file and the next segment is there.
+#[test]
+fn a_reader_goes_on_behind_a_trimmed_segment() {
+    let storage = SimStorage::new(1);
+    let mut log = open(&storage, options(), EPOCH).0;
+    fill(&mut log, 1, 60);
+    // It knows of one frame.
+    let mut slow = log.feed().read(at(0)).unwrap();
+    let frames = 4 * (SEGMENTS_PINNED_MAX as u64 + 2);
+    fill(&mut log, frames - 1, 60);
+    let _holds_the_next = log.feed().read(at(4)).unwrap();
+    log.trim(LogOffset::MAX).unwrap();
+    assert_eq!(log.tail().oldest_offset, at(4));
+    assert_eq!(read_on(&mut slow).len() as u64, frames);
+}
+
+/// The wanted transaction is inside of a frame that the cut has left.
+#[test]
+fn a_cut_behind_the_frame_of_a_reader_that_has_begun_nothing() {
+    let storage = SimStorage::new(1);
+    let mut log = open(&storage, options(), EPOCH).0;
+    append(&mut log, EPOCH, 5, b"five");
+    append(&mut log, EPOCH, 1, b"one");
+    log.sync().unwrap();
+    let mut reader = log.feed().read(at(3)).unwrap();
+    log.truncate_from(at(5)).unwrap();
+    assert_eq!(read_on(&mut reader), [(at(0), 5, b"five".to_vec())]);
+}
+
+/// Only their number of cuts says that they are that.
+#[test]
+fn segments_that_a_cut_has_left_are_set_aside() {
+    let storage = SimStorage::new(1);
+    let mut log = open(&storage, options(), EPOCH).0;
+    fill(&mut log, 11, 60);
+    let paths = segments(&storage);
+    let left: Vec<_> = paths.iter().map(|path| storage.file(path)).collect();
+    // The copy is made and named; then nothing more.
+    storage.set_faults(Faults {
+        fail_names_from: Some(storage.counts().names + 2),
+        ..Faults::default()
+    });
+    assert!(log.truncate_from(at(2)).is_err());
+    assert_eq!(segments(&storage), paths);
+    drop(log);
+    storage.set_faults(Faults::default());
+    let log = open(&storage, options(), EPOCH).0;
+    assert_eq!(read_all(&log).len(), 2);
+    assert_eq!(segments(&storage), paths[..1]);
+    for (path, bytes) in paths.iter().zip(left).skip(1) {
+        let aside = path.with_extension("segment.removed");
+        assert_eq!(storage.file(&aside), bytes);
+    }
+}
+
+#[test]
+fn a_number_of_cuts_without_a_next_one_is_damage() {
+    let storage = SimStorage::new(1);
+    let mut log = open(&storage, options(), EPOCH).0;
+    fill(&mut log, 2, 60);
+    drop(log);
+    let path = &segments(&storage)[0];
+    let mut bytes = storage.file(path).unwrap();
+    bytes[104..112].fill(0xff);
+    let checked = [&bytes[..12], &bytes[16..4096]].concat();
+    bytes[12..16].copy_from_slice(&crc32c::crc32c(&checked).to_le_bytes());
+    storage.put_file(path, bytes);
+    let mut log = open(&storage, options(), EPOCH).0;
+    let error = log.truncate_from(at(1)).unwrap_err().to_string();
+    assert!(error.contains("there is no number after that"), "{error}");
+}
+
+#[test]
+fn a_cut_without_space_leaves_no_copy() {
+    let storage = SimStorage::new(1);
+    let mut log = open(&storage, options(), EPOCH).0;
+    fill(&mut log, 4, 60);
+    let bytes = storage.file(&segments(&storage)[0]).unwrap().len();
+    storage.set_faults(Faults {
+        full_at_bytes: Some(bytes as u64 + 100),
+        ..Faults::default()
+    });
+    let cut = log.truncate_from(at(3));
+    assert!(matches!(cut, Err(LogError::Poisoned { .. })), "{cut:?}");
+    assert_eq!(segments(&storage).len(), 1);
+    let is_copy = |path: &std::path::PathBuf| path.ends_with("copy.tmp");
+    assert!(!storage.files().iter().any(is_copy));
+}
+
 #[test]
 fn a_cut_reaches_readers() {
     let storage = SimStorage::new(1);
@@ -178,7 +267,9 @@ fn a_cut_reaches_readers() {
         reader
     };
     let (mut before, mut on, mut behind) = (reader_at(2), reader_at(6), reader_at(9));
-    let mut not_begun = feed.read(at(9)).unwrap();
+    // The one in the segment of the cut, the other behind it.
+    let mut not_begun = [7, 9].map(|offset| feed.read(at(offset)).unwrap());
+    let mut begins_before = feed.read(at(5)).unwrap();
     log.raise_epoch(Epoch::new(4)).unwrap();
     let inside = |log: &mut LocalLog, offset| log.truncate_from(at(offset)).map(drop);
     assert_eq!(log.truncate_from(at(6)).unwrap().next_offset, at(6));
@@ -204,8 +295,15 @@ fn a_cut_reaches_readers() {
         "{told:?}"
     );
     // Who begins there counts on what was before.
-    let told = not_begun.next().map(drop);
-    assert!(matches!(told, Err(LogError::CutAway { .. })), "{told:?}");
+    for reader in &mut not_begun {
+        let wanted = reader.offset();
+        let told = reader.next().map(drop);
+        assert!(
+            matches!(told, Err(LogError::CutAway { offset }) if offset == wanted),
+            "{wanted}: {told:?}"
+        );
+    }
+    assert_eq!(read_on(&mut begins_before).len(), 2);
     assert_eq!(read_all(&log).len(), 7);
 }
 
@@ -352,7 +450,8 @@ fn an_older_epoch_after_a_newer_one_is_damage() {
     );
     append(&mut log, Epoch::new(5), 1, b"new");
     log.sync().unwrap();
-    let end = 4096 + 52 + 52 + 3;
+    // Behind two marks.
+    let end = 4096 + 3 * 52 + 3;
     let hash_before = log.tail().hash;
     drop(log);
     // The frame that a program without fencing would write: all of it is right, but for the epoch.

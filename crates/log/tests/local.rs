@@ -231,6 +231,7 @@ fn memory_log() {
     );
     // It keeps nothing, so a reader is told that it missed something.
     assert!(reader.wait(Duration::ZERO).unwrap());
+    assert!(reader.wait(Duration::MAX).unwrap());
     let missed = reader.next();
     assert!(
         matches!(missed, Err(LogError::LeftBehind { wanted, oldest }) if (wanted, oldest) == (at(0), at(7)))
