@@ -195,6 +195,7 @@ impl<'r> Runner<'r> {
         for piece in table.pieces {
             let mut reader = Reader::new(piece.as_ref());
             while !reader.remaining().is_empty() {
+                self.work(table.read.width)?;
                 let mut row = vec![Value::Null; table.read.width];
                 for (place, ty) in &table.read.columns {
                     row[*place] = Value::of_stored(ty, &mut reader);

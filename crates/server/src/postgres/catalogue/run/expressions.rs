@@ -284,10 +284,14 @@ fn calculated(operator: Operator, left: &Value, right: &Value) -> Done<Value> {
             false => Failure::unsupported("nothing is calculated from values of this type"),
         });
     }
+    let is_division = matches!(operator, Operator::Divide | Operator::Remainder);
     if let (Value::Float(_), _) | (_, Value::Float(_)) = (left, right) {
         let (Some(a), Some(b)) = (left.float(), right.float()) else {
-            return Ok(Value::Null);
+            return Err(no_numbers());
         };
+        if is_division && b == 0.0 {
+            return Err(division_by_zero());
+        }
         return Ok(Value::Float(match operator {
             Operator::Add => a + b,
             Operator::Subtract => a - b,
@@ -297,7 +301,7 @@ fn calculated(operator: Operator, left: &Value, right: &Value) -> Done<Value> {
         }));
     }
     let (Some(a), Some(b)) = (left.int(), right.int()) else {
-        return Ok(Value::Null);
+        return Err(no_numbers());
     };
     let made = match operator {
         Operator::Add => a.checked_add(b),
@@ -307,10 +311,17 @@ fn calculated(operator: Operator, left: &Value, right: &Value) -> Done<Value> {
         Operator::BitAnd => Some(a & b),
         _ => a.checked_rem(b),
     };
-    let is_division = matches!(operator, Operator::Divide | Operator::Remainder);
     made.map(Value::Int)
         .ok_or_else(|| match is_division && b == 0 {
-            true => Failure::new(state::DIVISION_BY_ZERO, "division by zero"),
+            true => division_by_zero(),
             false => Failure::out_of_range(),
         })
+}
+
+fn no_numbers() -> Failure {
+    Failure::unsupported("nothing is calculated from these values")
+}
+
+fn division_by_zero() -> Failure {
+    Failure::new(state::DIVISION_BY_ZERO, "division by zero")
 }
