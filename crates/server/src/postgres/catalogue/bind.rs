@@ -87,6 +87,7 @@ pub(super) fn bind(
         plans: 0,
         height: 0,
         read_values: 0,
+        looked: 0,
         with: Vec::new(),
         extras: None,
     };
@@ -111,6 +112,8 @@ struct Binder<'b> {
     /// Expressions around the one that is being bound.
     height: usize,
     read_values: usize,
+    /// Columns that were looked at for names.
+    looked: usize,
     /// Named questions, the innermost last.
     with: Vec<(String, Arc<Plan>)>,
     /// What is gathered while the items of a question are bound. None: there can be none here.
@@ -393,7 +396,7 @@ impl Binder<'_> {
         for expr in group_by {
             // A place, or the name of an item.
             let item = output(expr, &columns).and_then(|at| projection.get(at));
-            let is_column = names(expr).is_some_and(|names| scope.column(names).is_ok());
+            let is_column = names(expr).is_some_and(|names| self.column(names, &scope).is_ok());
             let expr = match item {
                 Some(SelectItem::UnnamedExpr(item)) if !is_column => item,
                 Some(SelectItem::ExprWithAlias { expr: item, .. }) if !is_column => item,

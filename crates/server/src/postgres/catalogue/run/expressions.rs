@@ -297,6 +297,7 @@ fn calculated(operator: Operator, left: &Value, right: &Value) -> Done<Value> {
             Operator::Subtract => a - b,
             Operator::Multiply => a * b,
             Operator::Divide => a / b,
+            Operator::BitAnd => return Err(no_numbers()),
             _ => a % b,
         }));
     }
