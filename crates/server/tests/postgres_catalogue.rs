@@ -246,6 +246,9 @@ async fn questions_on_tables_of_the_module() {
     let found = found.expect("rows");
     let found: Vec<(String, i64)> = found.iter().map(|row| (row.get(0), row.get(1))).collect();
     assert_eq!(found, [("ANN".to_owned(), 11), ("CID".to_owned(), 13)]);
+    let text = "SELECT upper(name) FROM person WHERE id = ANY($1::int8[])";
+    let found = client.query(text, &[&"{2}"]).await.expect("rows");
+    assert_eq!(found[0].get::<_, String>(0), "BOB");
     // Announced is the type of what else there is, and the value makes it a text.
     let text = "SELECT CASE WHEN id = 1 THEN $1 ELSE 2 END FROM person";
     let changed = client.query(text, &[&"1"]).await;
@@ -272,6 +275,7 @@ async fn questions_on_tables_of_the_module() {
         ("SELECT id / 0 FROM person", "22012"),
         ("SELECT id / 0.0 FROM person", "22012"),
         ("SELECT name + 1 FROM person", "0A000"),
+        ("SELECT -name FROM person", "0A000"),
         ("SELECT nope.*, upper(name) FROM person", "42P01"),
         (
             "SELECT upper(p.name) FROM person p FULL JOIN other o USING (id)",

@@ -39,8 +39,9 @@ impl Runner<'_> {
             Bound::Negative(one) => match self.value(one, env)? {
                 Value::Float(number) => Value::Float(-number),
                 Value::Stored(_) => return Err(Failure::out_of_range()),
+                Value::Null => Value::Null,
                 value => match value.int() {
-                    None => Value::Null,
+                    None => return Err(no_numbers()),
                     Some(number) => {
                         let negative = number.checked_neg();
                         Value::Int(negative.ok_or_else(Failure::out_of_range)?)
