@@ -15,7 +15,7 @@ use crate::words::{self, is_one_of};
 pub(crate) enum Language {
     Subscription,
     AdHoc,
-    /// The ad hoc language as programs for PostgreSQL write it: tables are in a schema, aggregates have names of their own
+    /// The ad hoc language as programs for PostgreSQL write it: tables are in a schema, counts have a name of their own
     /// (08 §19).
     PostgreSql,
 }

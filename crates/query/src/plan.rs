@@ -65,7 +65,7 @@ pub fn compile_statement(
 }
 
 /// Compiles a statement of a program that takes us for PostgreSQL: in the ad hoc language, in which tables may have their schema
-/// before them and aggregates no name (08 §19).
+/// before them and counts no name (08 §19).
 ///
 /// # Errors
 /// As [`compile_statement`].

@@ -175,6 +175,14 @@ async fn questions_are_answered_as_postgresql_does_or_refused() {
         let message = error.as_db_error().expect("an answer").message();
         assert!(message.contains(" steps"), "{}: {message}", &text[..60]);
     }
+    let tables: Vec<_> = (0..100).map(|nth| format!("pg_class c{nth}")).collect();
+    let names = vec!["x"; 7_000].join(",");
+    let text = format!(
+        "SELECT coalesce({names}) FROM {}, (SELECT 1 AS x) t",
+        tables.join(", ")
+    );
+    let message = refusal(&client, &text).await;
+    assert!(message.contains("columns are looked at"), "{message}");
     let constant =
         format!("SELECT count(*) FROM pg_catalog.generate_series(1, 50) WHERE '2' = ANY({list})");
     assert_eq!(rows(&client, &constant).await, "0");
@@ -194,7 +202,10 @@ const OF_THE_MODULE: &[(&str, &str)] = &[
     ("SELECT c.relname, (SELECT count(*) FROM person) FROM pg_catalog.pg_class c WHERE c.relname IN ('person', 'other') ORDER BY 1", "other|3 / person|3"),
     ("SELECT p.name, o.name FROM person p LEFT JOIN other o ON o.id = p.id AND o.name = 'x' ORDER BY p.id", "Ann|NULL / Bob|x / Cid|NULL"),
     ("SELECT p.name, o.name FROM person p RIGHT JOIN other o ON o.id = p.id AND p.name <> 'Bob' ORDER BY o.id", "NULL|x / NULL|y"),
-    ("SELECT p.name, o.name FROM person p FULL JOIN other o USING (id) WHERE p.id = 2 OR o.name = 'y' ORDER BY o.id", "Bob|x / NULL|y"),
+    ("SELECT p.name, o.name FROM person p FULL JOIN other o ON o.id = p.id WHERE p.id = 2 OR o.name = 'y' ORDER BY o.id", "Bob|x / NULL|y"),
+    ("SELECT id, p.name FROM person p RIGHT JOIN other o USING (id) ORDER BY id", "2|Bob / 7|NULL"),
+    ("SELECT max(name) FROM person", "Cid"),
+    ("SELECT name FROM person WHERE id + 0 = ANY('{1,3}') ORDER BY 1", "Ann / Cid"),
     ("SELECT name, row_number() OVER (ORDER BY name DESC) FROM person ORDER BY 2", "Cid|1 / Bob|2 / Ann|3"),
     ("SELECT l.n FROM person p, LATERAL (SELECT p.id * 2 AS n) l WHERE p.name IN ('Ann', 'Cid') ORDER BY 1", "2 / 6"),
     ("SELECT (SELECT max(id) FROM person), EXISTS (SELECT 1 FROM person WHERE name = 'Dan'), sum(id) FROM person", "3|f|6"),
@@ -230,6 +241,21 @@ async fn questions_on_tables_of_the_module() {
     let found = client.query(text, &[&3_i64, &"Ann", &5_i64]).await;
     let found: Vec<String> = found.expect("rows").iter().map(|row| row.get(0)).collect();
     assert_eq!(found, ["CID"]);
+    let text = "SELECT upper(name), id + $2 FROM person WHERE id = ANY($1) ORDER BY 1";
+    let found = client.query(text, &[&"{1,3}", &10_i64]).await;
+    let found = found.expect("rows");
+    let found: Vec<(String, i64)> = found.iter().map(|row| (row.get(0), row.get(1))).collect();
+    assert_eq!(found, [("ANN".to_owned(), 11), ("CID".to_owned(), 13)]);
+    let text = "SELECT upper(name) FROM person WHERE id = ANY($1::int8[])";
+    let found = client.query(text, &[&"{2}"]).await.expect("rows");
+    assert_eq!(found[0].get::<_, String>(0), "BOB");
+    // Announced is the type of what else there is, and the value makes it a text.
+    let text = "SELECT CASE WHEN id = 1 THEN $1 ELSE 2 END FROM person";
+    let changed = client.query(text, &[&"1"]).await;
+    assert_eq!(code(&changed.expect_err("another type")), "0A000");
+    // A name is what is written before it is what is folded.
+    let text = "SELECT P.*, upper(name) FROM person AS \"P\" WHERE id = 1";
+    assert_eq!(rows(&client, text).await, "1|Ann|ANN");
     let mut copied = by_hand(address, &user.token).await;
     let text = b"COPY (SELECT id, upper(name) FROM person WHERE id = 2) TO STDOUT\0";
     send(&mut copied, Some(b'Q'), text).await;
@@ -247,6 +273,14 @@ async fn questions_on_tables_of_the_module() {
         ("SELECT sum(name || '') FROM person", "22P02"),
         ("SELECT name, count(*) + 1 FROM person", "42803"),
         ("SELECT id / 0 FROM person", "22012"),
+        ("SELECT id / 0.0 FROM person", "22012"),
+        ("SELECT name + 1 FROM person", "0A000"),
+        ("SELECT -name FROM person", "0A000"),
+        ("SELECT nope.*, upper(name) FROM person", "42P01"),
+        (
+            "SELECT upper(p.name) FROM person p FULL JOIN other o USING (id)",
+            "0A000",
+        ),
     ] {
         assert_eq!(
             code(&client.simple_query(text).await.expect_err(text)),

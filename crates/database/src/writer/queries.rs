@@ -567,10 +567,10 @@ impl Writer {
         let plans = plans.and_then(|plans| {
             self.require_current(plans.iter().flat_map(BoundQuery::read_tables))?;
             row_limit::check(&self.datastore, rights, &plans).map_err(SqlError::Query)?;
-            for plan in &plans {
-                let made = self.materialise(caller.identity, &views_of(plan));
-                made.map_err(SqlError::Query)?;
-            }
+            // At once: making the rows of one view may drop those of another.
+            let views: Vec<_> = plans.iter().flat_map(views_of).collect();
+            let made = self.materialise(caller.identity, &views);
+            made.map_err(SqlError::Query)?;
             Ok(plans)
         });
         let row_limit = row_limit::of(&self.datastore, rights);

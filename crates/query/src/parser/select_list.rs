@@ -129,7 +129,10 @@ impl Parser<'_> {
         }
         let alias = match (self.column_alias()?, &name) {
             (Some(alias), _) => alias,
-            (None, Ok(name)) if self.language == Language::PostgreSql => {
+            // Others give options, which are no plain values there.
+            (None, Ok(name))
+                if self.language == Language::PostgreSql && name.function == Function::Count =>
+            {
                 name.function.name().to_owned()
             }
             (None, _) => return Err(SqlError::AggregateWithoutAlias),

@@ -38,6 +38,7 @@ use self::seen::Seen;
 use self::values::Value;
 use super::commands::Asker;
 use super::failure::{state, Failure};
+use super::parameters::has_literal;
 use super::table::{check_size, SmallTable};
 use super::tokens::{is_word, name, Token};
 use crate::database::{Compiler, Reading, Rights, SqlError};
@@ -108,9 +109,11 @@ impl Read {
     /// The types of its parameters, so many.
     pub fn parameters(&self, count: usize) -> Vec<AlgebraicType> {
         let question = &self.question;
-        let ty = |nth| match question.parameters.get(&nth) {
-            Some(ty) => ty.algebraic(&question.types),
-            None => AlgebraicType::String,
+        let ty = |nth| {
+            let ty = question.parameters.get(&nth);
+            let ty = ty.map(|ty| ty.algebraic(&question.types));
+            // What has no literal is sent as text.
+            ty.filter(has_literal).unwrap_or(AlgebraicType::String)
         };
         (0..count as u16).map(ty).collect()
     }

@@ -41,6 +41,18 @@ fn text_of(value: &[u8]) -> Result<&str, Failure> {
         .map_err(|_| Failure::new("22021", "the text of a parameter is not UTF-8"))
 }
 
+/// Do values of a type have literals of our language?
+pub(super) fn has_literal(ty: &AlgebraicType) -> bool {
+    use AlgebraicType as T;
+    let special = ty.special_product();
+    match ty {
+        T::Array(_) => ty.is_bytes(),
+        T::Sum(_) => false,
+        T::Product(_) => !matches!(special, None | Some(SpecialProduct::TimeDuration)),
+        _ => true,
+    }
+}
+
 /// A text as a literal of our language. None: it is no value of the type.
 pub(super) fn write_literal(ty: &AlgebraicType, text: &str) -> Option<String> {
     use AlgebraicType as T;

@@ -12,7 +12,7 @@ use crate::database::{ResultRow, RowEncoder};
 /// What else a message of a row takes for each column.
 const COLUMN_BYTES: usize = 16;
 
-/// Leaves rows as they are, for a question that goes on with them.
+/// Leaves rows as they are, for a question that goes on with them. A byte stands before each: a row may have none of its own.
 pub(super) struct FoundRows;
 
 impl RowEncoder for FoundRows {
@@ -21,6 +21,7 @@ impl RowEncoder for FoundRows {
     fn begin(&mut self, _: &mut Vec<u8>) {}
 
     fn row(&mut self, row: &ResultRow<'_>, out: &mut Vec<u8>) {
+        out.push(0);
         row.columns()
             .for_each(|(_, value)| out.extend_from_slice(value));
     }
@@ -28,7 +29,7 @@ impl RowEncoder for FoundRows {
     fn end(&mut self, _: &mut Vec<u8>) {}
 
     fn bytes_max(&self, row: &ResultRow<'_>) -> usize {
-        row.bytes_len()
+        1 + row.bytes_len()
     }
 }
 

@@ -25,6 +25,7 @@ use self::scope::{Scope, ScopeColumn};
 use self::syntax::{folded, is_descending, name_of, names, parts, refuse_if};
 use self::unbound::Done;
 pub(super) use self::unbound::Unbound;
+use super::super::failure::{state, Failure};
 use super::super::table::COLUMNS_MAX;
 use super::functions::common;
 use super::plan::*;
@@ -86,6 +87,7 @@ pub(super) fn bind(
         plans: 0,
         height: 0,
         read_values: 0,
+        looked: 0,
         with: Vec::new(),
         extras: None,
     };
@@ -110,6 +112,8 @@ struct Binder<'b> {
     /// Expressions around the one that is being bound.
     height: usize,
     read_values: usize,
+    /// Columns that were looked at for names.
+    looked: usize,
     /// Named questions, the innermost last.
     with: Vec<(String, Arc<Plan>)>,
     /// What is gathered while the items of a question are bound. None: there can be none here.
@@ -392,7 +396,7 @@ impl Binder<'_> {
         for expr in group_by {
             // A place, or the name of an item.
             let item = output(expr, &columns).and_then(|at| projection.get(at));
-            let is_column = names(expr).is_some_and(|names| scope.column(names).is_ok());
+            let is_column = names(expr).is_some_and(|names| self.column(names, &scope).is_ok());
             let expr = match item {
                 Some(SelectItem::UnnamedExpr(item)) if !is_column => item,
                 Some(SelectItem::ExprWithAlias { expr: item, .. }) if !is_column => item,
@@ -471,7 +475,7 @@ fn starred<'s>(item: &SelectItem, scope: &'s Scope<'_>) -> Done<Vec<(usize, &'s 
         SelectItem::QualifiedWildcard(
             SelectItemQualifiedWildcardKind::ObjectName(name),
             options,
-        ) => (parts(name)?.pop(), options),
+        ) => (Some(qualifier(name, scope)?), options),
         _ => return Err("a star behind an expression".into()),
     };
     let WildcardAdditionalOptions {
@@ -501,6 +505,21 @@ fn starred<'s>(item: &SelectItem, scope: &'s Scope<'_>) -> Done<Vec<(usize, &'s 
         .iter()
         .for_each(|(_, column)| column.is_used.set(true));
     Ok(meant)
+}
+
+/// The table whose columns a star stands for: as it is written, or else as PostgreSQL folds it.
+fn qualifier(name: &ObjectName, scope: &Scope<'_>) -> Done<String> {
+    let folded = parts(name)?.pop().unwrap_or_default();
+    let written = name.0.last().and_then(|part| part.as_ident());
+    let written = written.map(|name| name.value.clone());
+    let is_there = |table: &String| {
+        scope.loose.contains(table) || scope.columns.iter().any(|column| column.table == *table)
+    };
+    if let Some(found) = written.into_iter().chain([folded.clone()]).find(is_there) {
+        return Ok(found);
+    }
+    let message = format!("missing FROM-clause entry for table \"{folded}\"");
+    Err(Failure::new(state::NO_SUCH_TABLE, message).into())
 }
 
 fn renamed(columns: &mut [(String, Type)], alias: &TableAlias) {

@@ -70,7 +70,9 @@ impl Value {
     fn kept(ty: &Arc<AlgebraicType>, value: AlgebraicValue, weight: usize) -> Value {
         match (ty.as_option(), value) {
             (Some(inner), AlgebraicValue::Sum { tag: 0, value }) => {
-                Value::kept(&Arc::new(inner.clone()), *value, weight)
+                // A type may be large, so it is copied only for a value that keeps it.
+                plain(&value)
+                    .unwrap_or_else(|| Value::kept(&Arc::new(inner.clone()), *value, weight))
             }
             (Some(_), _) => Value::Null,
             (None, value) => plain(&value).unwrap_or_else(|| {

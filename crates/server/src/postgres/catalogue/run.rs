@@ -193,14 +193,18 @@ impl<'r> Runner<'r> {
         }
         let mut rows = Vec::new();
         for piece in table.pieces {
-            let mut reader = Reader::new(piece.as_ref());
-            while !reader.remaining().is_empty() {
+            let mut rest: &[u8] = piece.as_ref();
+            // A byte stands before each row.
+            while let Some((_, behind)) = rest.split_first() {
+                self.work(table.read.width)?;
+                let mut reader = Reader::new(behind);
                 let mut row = vec![Value::Null; table.read.width];
                 for (place, ty) in &table.read.columns {
                     row[*place] = Value::of_stored(ty, &mut reader);
                     self.work(row[*place].weight())?;
                 }
                 rows.push(row);
+                rest = reader.remaining();
             }
         }
         Ok(table.rows.get_or_init(|| Arc::new(rows)).clone())

@@ -205,12 +205,18 @@ impl Session {
             }
             Progress::New => {
                 let (text, formats) = (portal.text.clone(), portal.formats.clone());
+                let prepared = portal.prepared.clone();
                 if tokens::is_empty(&text) {
                     portal.progress = Progress::New;
                     self.wire.empty(b'I');
                     return Ok(());
                 }
-                self.statement(text, formats, Tags::Drivers).await?.pending
+                let outcome = self.statement(text, formats, Tags::Drivers).await?;
+                if !types_of(&prepared.columns).eq(types_of(&outcome.columns)) {
+                    let message = "cached plan must not change result type";
+                    return Err(Failure::unsupported(message).into());
+                }
+                outcome.pending
             }
         };
         // They may have changed just before the rows were read, or after.
@@ -241,6 +247,12 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// The types of a result's columns. One without rows has none.
+fn types_of(columns: &Option<ProductType>) -> impl Iterator<Item = &AlgebraicType> {
+    let elements = columns.iter().flat_map(|columns| columns.elements.iter());
+    elements.map(|element| &element.algebraic_type)
 }
 
 fn too_late(portal: &str) -> Failure {

@@ -6,7 +6,14 @@ use super::super::rows::FoundRows;
 use super::super::table::SmallTable;
 use super::super::tokens::Token;
 use super::{Session, Stop};
-use crate::database::{DatabaseHandle, Holder};
+use crate::database::{DatabaseHandle, Holder, Reading};
+
+/// How far a question is when it was read.
+enum Step {
+    Done(Result<SmallTable, Failure>),
+    /// Rows of the module are missing.
+    Needs(Vec<Reading>),
+}
 
 impl Session {
     /// A question, read without what it needs to be run. It may have been refused already, in the ad hoc language.
@@ -36,19 +43,27 @@ impl Session {
         }
         let (guard, cancelled) = CancelOnDrop::new();
         let flag = cancelled.clone();
-        let work = move || {
+        let work = move || -> Result<_, Unread> {
             let read = tables.read(&text, false)?;
-            let is_ready = read.readings().is_empty();
-            let answer = is_ready.then(|| tables.answer(&read, &[], &flag));
-            Ok((tables, read, answer))
+            let readings = read.readings();
+            let step = match readings.is_empty() {
+                true => Step::Done(tables.answer(&read, &[], &flag)),
+                false => Step::Needs(readings),
+            };
+            Ok((tables, text, step))
         };
         let read = self.beside(&database, &holder, work).await?;
-        let (tables, read, answer) = read.map_err(|unread| of_unread(unread, refusal))?;
-        let answer = match answer {
-            Some(answer) => answer,
-            None => {
-                let rows = self.rows_of(&database, &holder, &read).await?;
-                let work = move || tables.answer(&read, &rows, &cancelled);
+        let (tables, text, step) = read.map_err(|unread| of_unread(unread, refusal))?;
+        let answer = match step {
+            Step::Done(answer) => answer,
+            Step::Needs(readings) => {
+                let rows = self.rows_of(&database, &holder, readings).await?;
+                // What was read from the text may be large, so it is read again and not kept while the session waits.
+                let work = move || {
+                    let read = tables.read(&text, false);
+                    let read = read.map_err(|unread| of_unread(unread, None))?;
+                    tables.answer(&read, &rows, &cancelled)
+                };
                 self.beside(&database, &holder, work).await?
             }
         };
@@ -68,10 +83,10 @@ impl Session {
         &mut self,
         database: &DatabaseHandle,
         holder: &Holder,
-        read: &Read,
+        readings: Vec<Reading>,
     ) -> Result<Vec<Pieces>, Stop> {
         let caller = self.login.caller.clone();
-        let rows = database.read_all(holder, caller, read.readings(), || FoundRows);
+        let rows = database.read_all(holder, caller, readings, || FoundRows);
         let rows = self.wanted(rows, true).await?;
         Ok(rows.map_err(Failure::of_statement)?)
     }

@@ -32,7 +32,7 @@ impl Draft {
         let mut used: Vec<usize> = (0..self.columns.len())
             .filter(|at| self.is_used[*at])
             .collect();
-        if used.is_empty() {
+        if used.is_empty() && !self.columns.is_empty() {
             // That there is a row matters.
             used.push(0);
         }
@@ -45,7 +45,10 @@ impl Draft {
             .read()
             .into_iter()
             .map(|at| quoted(&self.columns[at].0));
-        let columns = columns.collect::<Vec<_>>().join(", ");
+        let columns = match self.columns.is_empty() {
+            true => "*".to_owned(),
+            false => columns.collect::<Vec<_>>().join(", "),
+        };
         let mut text = format!("SELECT {columns} FROM {}", self.name);
         if is_whole {
             return text;

@@ -7,6 +7,7 @@ use sqlparser::ast::{
     Ident, InTarget, Query, Subscript, TypedString, UnaryOperator, Value as Literal, ValueWithSpan,
 };
 
+use super::super::super::failure::{state, Failure};
 use super::super::super::types::{name_of_oid, oid, oid_of};
 use super::super::functions::{common, function};
 use super::super::patterns::Pattern;
@@ -19,6 +20,9 @@ use super::Binder;
 
 /// The tree of an expression is so high at most: what reads it afterwards calls itself for each floor.
 const HEIGHT_MAX: usize = 96;
+
+/// Columns that are looked at for the names of one question.
+const LOOKED_MAX: usize = 16_000_000;
 
 /// Two expressions with their types.
 type Two = (Box<(Bound, Bound)>, Type, Type);
@@ -53,7 +57,12 @@ impl Binder<'_> {
     }
 
     /// A column as a part of an expression: of an option, what it holds.
-    fn column(&mut self, names: &[Ident], scope: &Scope<'_>) -> Done<(Bound, Type)> {
+    pub(super) fn column(&mut self, names: &[Ident], scope: &Scope<'_>) -> Done<(Bound, Type)> {
+        self.looked = self.looked.saturating_add(scope.width());
+        if self.looked > LOOKED_MAX {
+            let message = format!("for its names, more than {LOOKED_MAX} columns are looked at");
+            return Err(Failure::new(state::LIMIT_REACHED, message).into());
+        }
         let (bound, ty) = scope.column(names)?;
         Ok((bound, self.types.operand(ty)))
     }
@@ -356,7 +365,15 @@ impl Binder<'_> {
                 let (left, _) = self.expr(left, scope)?;
                 Box::new((left, self.array_of(query, scope)?.0))
             }
-            list => self.two(left, list, scope)?.0,
+            list => {
+                let (left, left_type) = self.expr(left, scope)?;
+                let (list, ty) = self.expr(list, scope)?;
+                // A list is sent as text.
+                if let Type::Parameter(nth) = ty {
+                    self.parameters.entry(nth).or_insert(Type::Text);
+                }
+                Box::new((self.compared(left, left_type, ty.element()), list))
+            }
         };
         Ok((quantifier(operator, listed(both)), Type::Bool))
     }
@@ -491,6 +508,14 @@ fn calculated(ty: Type) -> Type {
 }
 
 fn result_of(operator: Operator, left: Type, right: Type) -> Type {
+    // A parameter has the type of what it meets, and a number is written as one of 32 bits at least.
+    let (left, right) = match (left, right) {
+        (Type::Parameter(_), Type::Int2) | (Type::Int2, Type::Parameter(_)) => {
+            (Type::Int4, Type::Int4)
+        }
+        (Type::Parameter(_), other) | (other, Type::Parameter(_)) => (other, other),
+        both => both,
+    };
     match operator {
         Operator::Concatenate if left.is_list() => left,
         Operator::Concatenate if right.is_list() => right,

@@ -97,9 +97,11 @@ impl Binder<'_> {
                 on
             }
             Some(JoinConstraint::Using(names)) => {
+                // Either side of the merged column may be NULL there.
+                refuse_if(kept.left && kept.right, "FULL JOIN with USING")?;
                 let mut on = Vec::new();
                 for name in names {
-                    on.push(using(&parts(name)?.join("."), start, scope)?);
+                    on.push(using(&parts(name)?.join("."), start, kept.right, scope)?);
                 }
                 on
             }
@@ -335,8 +337,8 @@ fn condition(bound: Bound) -> Condition {
     Condition { bound, needs }
 }
 
-/// `left.name = right.name`, of which one is seen.
-fn using(name: &str, start: usize, scope: &mut Scope<'_>) -> Done<Condition> {
+/// `left.name = right.name`, of which the one is seen that every row has.
+fn using(name: &str, start: usize, keeps_right: bool, scope: &mut Scope<'_>) -> Done<Condition> {
     let missing = || {
         let text = format!("column \"{name}\" specified in USING clause does not exist");
         Unbound::from(text)
@@ -351,7 +353,8 @@ fn using(name: &str, start: usize, scope: &mut Scope<'_>) -> Done<Condition> {
         .position(is_named)
         .ok_or_else(missing)?;
     let right = start + right;
-    scope.columns[right].is_hidden = true;
+    let hidden = if keeps_right { left } else { right };
+    scope.columns[hidden].is_hidden = true;
     scope.columns[left].is_used.set(true);
     scope.columns[right].is_used.set(true);
     let column = |at| Bound::Column { up: 0, at };

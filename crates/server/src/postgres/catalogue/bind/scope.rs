@@ -47,18 +47,25 @@ impl<'s> Scope<'s> {
         }
     }
 
+    /// Columns here and around it: so many are looked at for a name, at most.
+    pub fn width(&self) -> usize {
+        let around = std::iter::successors(Some(self), |scope| scope.outer);
+        around.map(|scope| 1 + scope.columns.len()).sum()
+    }
+
     /// The column that a name means, and its type.
     pub fn column(&self, names: &[Ident]) -> Done<(Bound, Type)> {
         let (name, qualifiers) = names.split_last().expect("a name has a part");
-        let table = qualifiers.last();
+        let (name, table) = (Name::new(name), qualifiers.last().map(Name::new));
         let mut scope = Some(self);
         let mut up = 0;
         while let Some(here) = scope {
-            if let Some((at, column)) = here.own(table, name)? {
+            if let Some((at, column)) = here.own(table.as_ref(), &name)? {
                 column.is_used.set(true);
                 return Ok((Bound::Column { up, at }, column.ty));
             }
-            if table.is_some_and(|table| here.loose.iter().any(|loose| *loose == folded(table))) {
+            let is_loose = |table: &Name<'_>| here.loose.contains(&table.folded);
+            if table.as_ref().is_some_and(is_loose) {
                 return Ok((Bound::Constant(Value::Null), Type::Text));
             }
             up += 1;
@@ -77,20 +84,21 @@ impl<'s> Scope<'s> {
     }
 
     /// The column of this scope: as it is written, or else as PostgreSQL folds it.
-    fn own(&self, table: Option<&Ident>, name: &Ident) -> Done<Option<(usize, &ScopeColumn)>> {
-        for is in [is_written, is_folded] {
+    fn own(
+        &self,
+        table: Option<&Name<'_>>,
+        name: &Name<'_>,
+    ) -> Done<Option<(usize, &ScopeColumn)>> {
+        for wanted in [name.written, name.folded.as_str()] {
             let is_meant = |column: &ScopeColumn| match table {
-                Some(table) => {
-                    (is_written(table, &column.table) || is_folded(table, &column.table))
-                        && is(name, &column.name)
-                }
-                None => !column.is_hidden && is(name, &column.name),
+                Some(table) => column.name == wanted && table.is(&column.table),
+                None => !column.is_hidden && column.name == wanted,
             };
             let columns = self.columns.iter().enumerate();
             let mut found = columns.filter(|(_, column)| is_meant(column));
             let first = found.next();
             if first.is_some() && table.is_none() && found.next().is_some() {
-                let message = format!("column reference \"{}\" is ambiguous", name.value);
+                let message = format!("column reference \"{}\" is ambiguous", name.written);
                 return Err(Failure::new(state::AMBIGUOUS_COLUMN, message).into());
             }
             if first.is_some() {
@@ -101,10 +109,21 @@ impl<'s> Scope<'s> {
     }
 }
 
-fn is_written(name: &Ident, known: &str) -> bool {
-    name.value == known
+/// A name that is looked for, folded once.
+struct Name<'n> {
+    written: &'n str,
+    folded: String,
 }
 
-fn is_folded(name: &Ident, known: &str) -> bool {
-    name.quote_style.is_none() && name.value.to_lowercase() == known
+impl<'n> Name<'n> {
+    fn new(name: &'n Ident) -> Name<'n> {
+        Name {
+            written: &name.value,
+            folded: folded(name),
+        }
+    }
+
+    fn is(&self, known: &str) -> bool {
+        self.written == known || self.folded == known
+    }
 }

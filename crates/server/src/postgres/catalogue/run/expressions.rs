@@ -39,8 +39,9 @@ impl Runner<'_> {
             Bound::Negative(one) => match self.value(one, env)? {
                 Value::Float(number) => Value::Float(-number),
                 Value::Stored(_) => return Err(Failure::out_of_range()),
+                Value::Null => Value::Null,
                 value => match value.int() {
-                    None => Value::Null,
+                    None => return Err(no_numbers()),
                     Some(number) => {
                         let negative = number.checked_neg();
                         Value::Int(negative.ok_or_else(Failure::out_of_range)?)
@@ -284,20 +285,25 @@ fn calculated(operator: Operator, left: &Value, right: &Value) -> Done<Value> {
             false => Failure::unsupported("nothing is calculated from values of this type"),
         });
     }
+    let is_division = matches!(operator, Operator::Divide | Operator::Remainder);
     if let (Value::Float(_), _) | (_, Value::Float(_)) = (left, right) {
         let (Some(a), Some(b)) = (left.float(), right.float()) else {
-            return Ok(Value::Null);
+            return Err(no_numbers());
         };
+        if is_division && b == 0.0 {
+            return Err(division_by_zero());
+        }
         return Ok(Value::Float(match operator {
             Operator::Add => a + b,
             Operator::Subtract => a - b,
             Operator::Multiply => a * b,
             Operator::Divide => a / b,
+            Operator::BitAnd => return Err(no_numbers()),
             _ => a % b,
         }));
     }
     let (Some(a), Some(b)) = (left.int(), right.int()) else {
-        return Ok(Value::Null);
+        return Err(no_numbers());
     };
     let made = match operator {
         Operator::Add => a.checked_add(b),
@@ -307,10 +313,17 @@ fn calculated(operator: Operator, left: &Value, right: &Value) -> Done<Value> {
         Operator::BitAnd => Some(a & b),
         _ => a.checked_rem(b),
     };
-    let is_division = matches!(operator, Operator::Divide | Operator::Remainder);
     made.map(Value::Int)
         .ok_or_else(|| match is_division && b == 0 {
-            true => Failure::new(state::DIVISION_BY_ZERO, "division by zero"),
+            true => division_by_zero(),
             false => Failure::out_of_range(),
         })
+}
+
+fn no_numbers() -> Failure {
+    Failure::unsupported("nothing is calculated from these values")
+}
+
+fn division_by_zero() -> Failure {
+    Failure::new(state::DIVISION_BY_ZERO, "division by zero")
 }
