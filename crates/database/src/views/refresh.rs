@@ -110,7 +110,6 @@ impl Views {
             let failed = joins.instances_of(*shape);
             failed.for_each(|number| queue(number, Queued::TooMuch));
         }
-        let mut place = place;
         for of_shape in deltas
             .ops(place..deltas.position())
             .chunk_by(|a, b| a.table == b.table)
