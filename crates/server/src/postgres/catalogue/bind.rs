@@ -45,7 +45,7 @@ const NAMES_BYTES_MAX: usize = 64 << 10;
 const READ_VALUES_MAX: usize = 4_000_000;
 
 /// Columns of a question without its order, what they are made of, and what it is ordered by.
-type BoundCore = (Vec<(String, Type)>, Body, Vec<SortKey>);
+type BoundCore = (Columns, Body, Vec<SortKey>);
 
 /// Refuses columns that are too many, or whose names are too long, before there are more of them.
 fn check_names(columns: &[(String, Type)]) -> Done<()> {
@@ -284,7 +284,7 @@ impl Binder<'_> {
             }
             SetExpr::Values(values) => {
                 let scope = Scope::new(outer);
-                let mut columns: Vec<(String, Type)> = Vec::new();
+                let mut columns: Columns = Vec::new();
                 let mut bound = Vec::new();
                 for row in &values.rows {
                     let (values, types) = self.list(row.iter(), &scope)?;
@@ -372,7 +372,7 @@ impl Binder<'_> {
         }
         plan.is_filtered_before = self.read_where(&plan.filter, &scope, 0);
         self.extras = Some(Vec::new());
-        let mut columns: Vec<(String, Type)> = Vec::new();
+        let mut columns: Columns = Vec::new();
         for item in projection {
             check_names(&columns)?;
             let (expr, alias) = match item {

@@ -6,8 +6,11 @@ use super::functions::{Aggregate, Function, Series};
 use super::patterns::Pattern;
 use super::values::{Type, Value};
 
+/// Names and types of columns, in their order.
+pub(super) type Columns = Vec<(String, Type)>;
+
 pub(super) struct Plan {
-    pub columns: Vec<(String, Type)>,
+    pub columns: Columns,
     pub body: Body,
     /// It stands in no other question, so it means no columns of one.
     pub is_closed: bool,
@@ -19,7 +22,7 @@ pub(super) struct Plan {
 
 impl Plan {
     /// One whose rows come out as they are made.
-    pub fn new(columns: Vec<(String, Type)>, body: Body, is_closed: bool) -> Plan {
+    pub fn new(columns: Columns, body: Body, is_closed: bool) -> Plan {
         Plan {
             columns,
             body,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sqlparser::ast::*;
 
 use super::super::functions::series;
-use super::super::plan::{Bound, Condition, Operator, PlanSource, Step};
+use super::super::plan::{Bound, Columns, Condition, Operator, PlanSource, Step};
 use super::super::relations::relation;
 use super::super::values::Type;
 use super::scope::{RowKey, Scope, ScopeColumn};
@@ -224,7 +224,7 @@ impl Binder<'_> {
         &mut self,
         source: PlanSource,
         name: String,
-        mut columns: Vec<(String, Type)>,
+        mut columns: Columns,
         alias: Option<&TableAlias>,
         scope: &mut Scope<'_>,
     ) -> Done<PlanSource> {
@@ -255,7 +255,7 @@ impl Binder<'_> {
         parts: &[String],
         alias: Option<&TableAlias>,
         scope: &mut Scope<'_>,
-    ) -> Done<Option<(PlanSource, Vec<(String, Type)>)>> {
+    ) -> Done<Option<(PlanSource, Columns)>> {
         let name = parts.last().map_or("", String::as_str);
         let is_meant = |(known, _): &&(String, _)| parts.len() == 1 && known == name;
         if let Some((_, plan)) = self.with.iter().rev().find(is_meant) {
@@ -295,7 +295,7 @@ impl Binder<'_> {
         is_numbered: bool,
         alias: Option<&TableAlias>,
         scope: &Scope<'_>,
-    ) -> Done<(PlanSource, Vec<(String, Type)>)> {
+    ) -> Done<(PlanSource, Columns)> {
         let (arguments, types) = self.list(arguments.into_iter(), scope)?;
         let found = series(name, types.first().copied());
         let (series, columns) = found.ok_or_else(|| format!("{name}() does not give rows"))?;
@@ -325,7 +325,7 @@ impl Binder<'_> {
     }
 }
 
-fn owned(columns: &[(&str, Type)]) -> Vec<(String, Type)> {
+fn owned(columns: &[(&str, Type)]) -> Columns {
     let columns = columns.iter();
     columns
         .map(|(name, ty)| ((*name).to_owned(), *ty))

@@ -8,7 +8,6 @@ use sqlparser::ast::{Ident, ObjectName};
 use super::super::super::failure::{state, Failure};
 use super::super::columns::literal;
 use super::super::plan::*;
-use super::super::values::Type;
 use super::draft::{quoted, Draft, TableRead};
 use super::scope::Scope;
 use super::syntax::parts;
@@ -25,10 +24,7 @@ const LISTED_MAX: usize = 256;
 
 impl Binder<'_> {
     /// A table of the module: as it is written, or else as PostgreSQL folds it.
-    pub(super) fn stored(
-        &mut self,
-        name: &ObjectName,
-    ) -> Done<(PlanSource, String, Vec<(String, Type)>)> {
+    pub(super) fn stored(&mut self, name: &ObjectName) -> Done<(PlanSource, String, Columns)> {
         let folded = parts(name)?;
         let schema = folded.len().checked_sub(2).map(|at| &*folded[at]);
         let written = name.0.last().and_then(|part| part.as_ident());
