@@ -80,7 +80,7 @@ fn check_index(schema: &TableSchema, index: &IndexSchema) -> Result<(), String> 
 }
 
 fn check_sequence(schema: &TableSchema, sequence: &SequenceSchema) -> Result<(), String> {
-    if !is_integer(column_type(schema, sequence.column)?) {
+    if !column_type(schema, sequence.column)?.is_integer() {
         return Err(format!(
             "sequence `{}` is on a column that holds no integer",
             sequence.name
@@ -94,25 +94,6 @@ fn check_sequence(schema: &TableSchema, sequence: &SequenceSchema) -> Result<(),
         ));
     }
     Ok(())
-}
-
-fn is_integer(ty: &AlgebraicType) -> bool {
-    use AlgebraicType as T;
-    matches!(
-        ty,
-        T::I8
-            | T::U8
-            | T::I16
-            | T::U16
-            | T::I32
-            | T::U32
-            | T::I64
-            | T::U64
-            | T::I128
-            | T::U128
-            | T::I256
-            | T::U256
-    )
 }
 
 /// An upper bound of the bytes of a value without its lists; an error if the type holds a reference.

@@ -8,7 +8,7 @@ use lightcone_types::bsatn::decode_value;
 use lightcone_types::{AlgebraicType, AlgebraicValue, Reader, Typespace};
 
 use super::super::parameters::write_literal;
-use super::stored::{is_integer, typed, Stored, Types};
+use super::stored::{typed, Stored, Types};
 use super::values::{Type, Value};
 
 impl Types {
@@ -31,7 +31,7 @@ impl Types {
             _ => {}
         }
         let at = self.place(ty);
-        match is_integer(ty) {
+        match ty.is_integer() {
             true => Type::Whole(at),
             false => Type::Stored(at),
         }
@@ -106,7 +106,7 @@ impl Value {
                 let elements = list.iter().map(|value| value.as_stored(element));
                 V::Array(elements.collect::<Option<_>>()?)
             }
-            (Value::Int(number), ty) if is_integer(ty) => literal_value(&number.to_string(), ty)?,
+            (Value::Int(number), ty) if ty.is_integer() => literal_value(&number.to_string(), ty)?,
             _ => return None,
         })
     }
@@ -118,7 +118,7 @@ pub(super) fn literal(ty: &AlgebraicType, value: &Value) -> Option<String> {
     let is_same = match (value, ty) {
         (Value::Bool(_), T::Bool) | (Value::Text(_), T::String) => true,
         (Value::Int(_) | Value::Float(_), T::F64) => true,
-        (Value::Int(_) | Value::Text(_), ty) => is_integer(ty),
+        (Value::Int(_) | Value::Text(_), ty) => ty.is_integer(),
         (Value::Stored(stored), ty) => *stored.ty == *ty,
         _ => false,
     };

@@ -31,25 +31,6 @@ impl Types {
     }
 }
 
-pub(super) fn is_integer(ty: &AlgebraicType) -> bool {
-    use AlgebraicType as T;
-    matches!(
-        ty,
-        T::I8
-            | T::U8
-            | T::I16
-            | T::U16
-            | T::I32
-            | T::U32
-            | T::I64
-            | T::U64
-            | T::I128
-            | T::U128
-            | T::I256
-            | T::U256
-    )
-}
-
 /// A value that keeps its type: a time, an identity, bytes, a number that is too large for others.
 #[derive(Debug, PartialEq)]
 pub(super) struct Stored {
@@ -61,7 +42,7 @@ pub(super) struct Stored {
 
 impl Stored {
     pub fn is_number(&self) -> bool {
-        is_integer(&self.ty)
+        self.ty.is_integer()
     }
 
     pub fn shown(&self) -> String {
