@@ -30,6 +30,12 @@ for program in spacetime spacetimedb-standalone; do
 done
 objcopy --add-gnu-debuglink="$debug" "$target/spacetime" "$target/.spacetime.new"
 mv -f "$target/.spacetime.new" "$target/spacetime"
+# The npm package, which `spacetime init` names in new projects, until npm's registry has it.
+if command -v npm >/dev/null 2>&1; then
+    scripts/sdk.sh build
+    packed=$(cd sdk-ts && npm pack --silent --pack-destination "$prefix/lib/lightcone")
+    mv -f "$prefix/lib/lightcone/$packed" "$prefix/lib/lightcone/lightcone.tgz"
+fi
 say "spacetime and spacetimedb-standalone are in $target"
 case :$PATH: in
 *:"$target":*) ;;

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from .repository import MADE
 
-SOURCES = {".ts", ".tsx", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs"}
+SOURCES = {".ts", ".tsx", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs", ".vue", ".svelte", ".astro"}
 IMPORT = re.compile(
     r"""(?: \bfrom \s* | \bimport \s* \(? \s* | \b(?:require|resolve|mock) (?:\.resolve)? \s* \( \s* )
         ["'`] ([^"'`\n]+) ["'`]""",
@@ -17,6 +17,7 @@ PROGRAM = re.compile(r"""\.bin["'`]?\s*[,/]\s*["'`]?([\w-]+)""")
 TYPES = re.compile(r'"types"\s*:\s*\[([^\]]*)\]')
 # What the command line of a package is called, where it is not its name.
 PROGRAMS = {
+    "@angular/cli": "ng",
     "@arethetypeswrong/cli": "attw",
     "@biomejs/biome": "biome",
     "@size-limit/esbuild": "size-limit",
@@ -77,6 +78,9 @@ def unused_dependencies(directory, allowed=()):
     """What is wrong with the dependencies of a package.json, one sentence each."""
     manifest = json.loads((directory / "package.json").read_text(encoding="utf-8"))
     names, words = imported(directory), commands(directory, manifest)
+    # What templates have in common stands beside them.
+    if (directory.parent / "shared").is_dir():
+        names |= imported(directory.parent / "shared")
     for name in sorted(declared(manifest)):
         subject = name.removeprefix("@types/")
         is_used = (

@@ -21,6 +21,7 @@ pub mod credentials;
 pub mod definition;
 pub mod http;
 pub mod json_text;
+pub mod npm;
 pub mod oidc;
 pub mod output;
 pub mod page;

@@ -42,12 +42,14 @@ fn init_writes_a_project() {
     );
     let package: serde_json::Value = serde_json::from_str(&read("package.json")).expect("JSON");
     assert_eq!(
-        (&package["name"], &package["dependencies"]["spacetimedb"]),
-        (&"my-app".into(), &"2.10.*".into())
+        (&package["name"], &package["dependencies"]["lightcone"]),
+        (&"my-app".into(), &"^0.1.0".into())
     );
-    assert!(
-        read("src/token.ts").contains(&database) && read(".gitignore").contains("node_modules")
-    );
+    // The first is shared by templates of pages; the second by all of TypeScript; the third is not, and this template's own.
+    assert!(read("src/settings.ts").contains(&database));
+    assert!(read(".gitignore").contains("node_modules"));
+    assert!(read("spacetimedb/src/index.ts").contains("sendMessage"));
+    assert!(read("README.md").starts_with("# My App\n"));
     assert_eq!(read("AGENTS.md"), read("CLAUDE.md"));
     for name in [
         ".cursor/rules/spacetimedb.mdc",
@@ -94,7 +96,7 @@ fn init_of_a_module_alone_and_of_other_versions() {
     for name in ["deep/b/package.json", "deep/b/spacetimedb/package.json"] {
         let package = std::fs::read_to_string(home.path(name)).expect("written");
         assert!(
-            package.contains("\"spacetimedb\": \"npm:lightcone@0.1.0\""),
+            package.contains("\"lightcone\": \"npm:lightcone@0.1.0\""),
             "{package}"
         );
     }

@@ -42,6 +42,12 @@ class Folder(unittest.TestCase):
         self.write("inner/index.js", "require('a')")
         self.assertEqual(self.problems({"dependencies": {"a": "1"}}), ["a is named by no source and no script"])
 
+    def test_templates_name_packages_in_what_they_share(self):
+        self.write("shared/page/src/a.vue", "import { ref } from 'vue';")
+        self.write("mine/package.json", {"dependencies": {"vue": "1", "other": "1"}})
+        found = list(npm_packages.unused_dependencies(self.root / "mine"))
+        self.assertEqual(found, ["other is named by no source and no script"])
+
     def test_what_is_allowed_must_need_it(self):
         self.write("a.js", "require('used')")
         manifest = {"dependencies": {"used": "1", "unused": "1"}}

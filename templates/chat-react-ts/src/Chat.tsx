@@ -1,5 +1,5 @@
 import { type FormEvent, useEffect, useMemo, useRef, useState } from 'react';
-import { useReducer, useSpacetimeDB, useTable } from 'spacetimedb/react';
+import { useReducer, useSpacetimeDB, useTable } from 'lightcone/react';
 import { reducers, tables } from './module_bindings';
 import type { User } from './module_bindings/types';
 

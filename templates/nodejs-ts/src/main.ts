@@ -1,17 +1,21 @@
 // A small program on the command line: it keeps its identity, shows changes as they come, and takes commands.
 import './websocket';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { DbConnection } from './module_bindings';
+import { DbConnection, tables } from './module_bindings';
 import { databaseName, host } from './settings';
 
 const TOKEN_FILE = '.token.local';
-const token = existsSync(TOKEN_FILE) ? readFileSync(TOKEN_FILE, 'utf8').trim() : undefined;
 
 const connection = DbConnection.builder()
   .withUri(host)
   .withDatabaseName(databaseName)
-  .withToken(token)
+  .withToken(existsSync(TOKEN_FILE) ? readFileSync(TOKEN_FILE, 'utf8').trim() : undefined)
+  .onUnauthorized(() => {
+    console.error('The server does not know the stored identity; there will be a new one.');
+    return undefined;
+  })
+  .withReconnect()
   .onConnect((connection, identity, token) => {
     // The token is who we are: a program that has it may act for us.
     writeFileSync(TOKEN_FILE, token, { mode: 0o600 });
@@ -24,32 +28,16 @@ const connection = DbConnection.builder()
         console.log('Commands: add <name>, list, hello, quit');
         readCommands();
       })
-      .onError(ctx => stop(`The subscription failed: ${ctx.event?.message}`))
-      .subscribe('SELECT * FROM person');
+      .onError(ctx => console.error(`The subscription failed: ${ctx.event?.message}`))
+      .subscribe(tables.person);
   })
-  .onConnectError(async (_ctx, error) => {
-    const isRefused = token !== undefined && (await refuses(token));
-    if (isRefused) rmSync(TOKEN_FILE, { force: true });
-    const advice = isRefused ? '\nThe stored identity is of no use any more and was removed; start again as a new one.' : '';
-    stop(`Cannot connect to ${host}: ${error.message}${advice}`);
-  })
-  .onDisconnect((_ctx, error) => {
-    if (error) stop(`Disconnected: ${error.message}`);
+  .onReconnecting((_ctx, { error }) => console.error(`The connection is lost: ${error?.message}`))
+  .onReconnect(() => console.log('Connected again'))
+  .onConnectError((_ctx, error) => {
+    console.error(`Cannot connect to ${host}: ${error.message}`);
+    process.exitCode = 1;
   })
   .build();
-
-/** Whether the server refuses a token, rather than being away for a while. */
-async function refuses(token: string): Promise<boolean> {
-  const url = new URL('v1/identity/websocket-token', `${host.replace(/^ws/, 'http').replace(/\/$/, '')}/`);
-  const answer = await fetch(url, { method: 'POST', headers: { Authorization: `Bearer ${token}` } }).catch(() => undefined);
-  // 400: it is no token at all.
-  return answer?.status === 400 || answer?.status === 401;
-}
-
-function stop(message: string): void {
-  console.error(message);
-  process.exit(1);
-}
 
 async function readCommands(): Promise<void> {
   for await (const line of createInterface({ input: process.stdin })) {

@@ -2,9 +2,10 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
-import type { Server } from "../../e2e/src/server";
+import { BINARY, type Server } from "../../e2e/src/server";
 
 const keptProcesses = new Set<ChildProcess>();
 process.on("exit", () => {
@@ -26,6 +27,8 @@ export interface Running {
   says(text: string | RegExp, withinMs?: number): Promise<void>;
   type(line: string): void;
   stop(): void;
+  /** Asks it to end, with what it has started itself, and waits for that. */
+  end(): Promise<void>;
 }
 
 export class Project {
@@ -35,10 +38,8 @@ export class Project {
     readonly database: string,
   ) {}
 
-  /** `spacetime init` with the packages installed. */
-  static async create(server: Server, template: string): Promise<Project> {
-    const name = `t-${template}`;
-    const sdk = process.env.LIGHTCONE_NPM_SDK;
+  /** `spacetime init`. */
+  static async init(server: Server, template: string, name = `t-${template}`, sdk?: string): Promise<Project> {
     await server.home
       .ok("server", "add", "--url", server.url, "--default", "--no-fingerprint", "here")
       .catch(() => "");
@@ -48,13 +49,18 @@ export class Project {
       "--template",
       template,
       "--non-interactive",
-      ...(sdk ? ["--npm-sdk", sdk] : []),
+      "--npm-sdk",
+      sdk ?? process.env.LIGHTCONE_NPM_SDK!,
     );
     const directory = server.home.path(`work/${name}`);
-    const project = new Project(server, directory, `${name}-db`);
-    if (template.endsWith("-ts")) {
+    return new Project(server, directory, `${name}-db`);
+  }
+
+  /** The same with the packages installed, also those of the module, which are looked for above it. */
+  static async create(...args: Parameters<typeof Project.init>): Promise<Project> {
+    const project = await Project.init(...args);
+    if (existsSync(project.path("package.json"))) {
       await project.shell("npm install --no-audit --no-fund --prefer-offline");
-      await project.shell("npm install --no-audit --no-fund --prefer-offline --prefix spacetimedb");
     }
     return project;
   }
@@ -115,6 +121,14 @@ export class Project {
     return this.server.home.ok("sql", "--no-config", "--server", this.server.url, this.database, query);
   }
 
+  /** `spacetime dev`. */
+  dev(...more: string[]): Running {
+    const home = ["--root-dir", this.server.home.directory, "--config-path", this.server.home.path("cli.toml")];
+    const args = ["dev", "--yes", "--server", this.server.url, ...more];
+    const env = { ...process.env, NO_COLOR: "1", npm_config_prefer_offline: "true" };
+    return running(spawn(BINARY, [...home, ...args], { cwd: this.directory, env, detached: true }));
+  }
+
   /** Starts a command that goes on running. */
   start(command: string): Running {
     const child = spawn("sh", ["-c", command], {
@@ -126,7 +140,7 @@ export class Project {
   }
 }
 
-export function running(child: ChildProcess): Running {
+function running(child: ChildProcess): Running {
   keptProcesses.add(child);
   let printed = "";
   for (const stream of [child.stdout!, child.stderr!]) {
@@ -138,6 +152,9 @@ export function running(child: ChildProcess): Running {
     output,
     type: (line) => void child.stdin!.write(`${line}\n`),
     stop: () => stopGroup(child),
+    async end() {
+      if (child.exitCode === null && child.kill("SIGTERM")) await once(child, "exit");
+    },
     async says(text, withinMs = 60_000) {
       const end = Date.now() + withinMs;
       while (!(typeof text === "string" ? output().includes(text) : text.test(output()))) {

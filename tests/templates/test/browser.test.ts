@@ -142,7 +142,7 @@ test.each([
   const view = await context.context.newPage();
   const isThere = () =>
     template === "browser-ts"
-      ? view.getByText(/Connected to/).waitFor()
+      ? view.getByText("Connected", { exact: true }).waitFor()
       : view.getByLabel("Your name").waitFor();
   await view.goto(page.url);
   await isThere();
@@ -168,13 +168,13 @@ test("browser-ts: a page comes back by itself, with what was typed", async () =>
   const page = await pageOf("browser-ts");
   const view = await browser.context.newPage();
   await view.goto(page.url);
-  await view.getByText(/Connected to/).waitFor();
+  await view.getByText("Connected", { exact: true }).waitFor();
   await view.getByLabel("Name").fill("Half a na");
   const { port } = new URL(server.url);
   await server.kill();
   await view.getByText(/lost|Cannot connect/).waitFor();
   await server.launch("--listen-addr", `127.0.0.1:${port}`);
-  await view.getByText(/Connected to/).waitFor();
+  await view.getByText("Connected", { exact: true }).waitFor();
   await view.getByRole("button", { name: "Add" }).click();
   await view.getByRole("listitem").filter({ hasText: "Half a na" }).waitFor();
   await view.close();

@@ -1,8 +1,7 @@
-import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { BINARY, Server } from "../../e2e/src/server";
-import { Project, running } from "../src/project";
+import { Server } from "../../e2e/src/server";
+import { Project } from "../src/project";
 
 let server: Server;
 beforeAll(async () => {
@@ -12,25 +11,7 @@ afterAll(() => server.stop());
 
 test("dev: a change is built, published and generated; mistakes are told and mended", async () => {
   const project = await Project.create(server, "basic-ts");
-  const child = spawn(
-    BINARY,
-    [
-      "--root-dir",
-      server.home.directory,
-      "--config-path",
-      server.home.path("cli.toml"),
-      "dev",
-      "--yes",
-      "--server",
-      server.url,
-      "--project-path",
-      project.directory,
-      "--run",
-      "echo the client is $SPACETIMEDB_DB_NAME; sleep 1000",
-    ],
-    { cwd: project.directory, env: { ...process.env, NO_COLOR: "1" }, detached: true },
-  );
-  const dev = running(child);
+  const dev = project.dev("--run", "echo the client is $SPACETIMEDB_DB_NAME; sleep 1000");
   await dev.says("Watching for changes.");
   const local = JSON.parse(readFileSync(project.path("spacetime.local.json"), "utf8")) as {
     database: string;
@@ -64,5 +45,5 @@ test("dev: a change is built, published and generated; mistakes are told and men
   await call("shout");
   await dev.says("LOUD");
   console.log(dev.output().match(/Ready after \d+ ms/g));
-  dev.stop();
+  await dev.end();
 });

@@ -75,9 +75,12 @@ fn check_types(directory: &Path) -> Result<()> {
     ))
 }
 
-/// The project's compiler: an absolute path, because it runs in the project's directory.
+/// The project's compiler, in its directory or above it: an absolute path, because it runs in the project's directory.
 pub fn tsc(directory: &Path) -> Option<PathBuf> {
     let name = if cfg!(windows) { "tsc.cmd" } else { "tsc" };
     let directory = std::path::absolute(directory).ok()?;
-    Some(directory.join("node_modules/.bin").join(name)).filter(|path| path.is_file())
+    let mut paths = directory
+        .ancestors()
+        .map(|above| above.join("node_modules/.bin").join(name));
+    paths.find(|path| path.is_file())
 }

@@ -1,11 +1,12 @@
 //! `spacetime dev` (07 §9): builds, publishes and generates at every change, shows the logs, and runs the client.
 //!
-//! `setup` finds out what is developed, `cycle` is one round, `watch` waits for changes, `follow` shows logs, and
+//! `setup` finds out what is developed, `server` starts one if there is none, `cycle` is one round, `watch` waits for changes, `follow` shows logs, and
 //! `client` runs the client's own development command.
 
 mod client;
 mod cycle;
 mod follow;
+mod server;
 mod session;
 mod setup;
 mod watch;
@@ -28,6 +29,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     // Logs, the client and rounds print at any time.
     crate::progress::off();
     let session = setup::session(context, args).await?;
+    crate::npm::install_missing(session.package_directories())?;
     let mut changes = watch::watch(&session)?;
     cycle::run(context, &session).await?;
     // The user wants to see the outcome before the logs begin to scroll.

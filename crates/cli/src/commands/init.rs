@@ -11,9 +11,9 @@ use clap::ValueEnum;
 use super::Context;
 use crate::build::Language;
 use crate::error::{Error, Result};
-use crate::output::{self, print_json, remark, remark_text, result, result_text, FormatOption};
+use crate::output::{print_json, remark, remark_text, result, result_text, FormatOption};
 use crate::paths::entries_if_there;
-use crate::{credentials, prompt};
+use crate::{credentials, npm, prompt};
 pub use files::environment as environment_variables;
 use plan::{kebab, Plan, Source};
 use template::Template;
@@ -68,7 +68,6 @@ enum Lang {
 
 /// What a project is called if the user does not say.
 const DEFAULT_NAME: &str = "my-spacetime-app";
-const PACKAGE_MANAGERS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     if args.template.as_deref() == Some("") {
@@ -296,46 +295,28 @@ fn offer_install(plan: &Plan) -> Result<bool> {
     let answer = prompt::ask(
         "Package manager to install the dependencies with (npm, pnpm, yarn, bun, none) [none]: ",
     );
-    if !PACKAGE_MANAGERS.contains(&answer.as_str()) {
+    if !npm::MANAGERS.contains(&answer.as_str()) {
         return Ok(false);
     }
-    for directory in directories {
-        remark!("Running `{answer} install` in {}", directory.display());
-        let status = std::process::Command::new(&answer)
-            .arg("install")
-            .current_dir(&directory)
-            .stdout(output::of_children())
-            .status();
-        if !status.as_ref().is_ok_and(std::process::ExitStatus::success) {
-            remark!(
-                "warning: `{answer} install` failed; run it again in {}",
-                directory.display()
-            );
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    Ok(directories
+        .iter()
+        .all(|directory| npm::install(&answer, directory)))
 }
 
 fn print_next_steps(plan: &Plan, installed: bool) {
     remark!("\nNext:");
     remark!("  cd {}", plan.directory.display());
-    let npm = npm_directories(plan);
-    if !installed && !npm.is_empty() {
-        if plan.directory.join("package.json").is_file() {
-            remark!("  npm install");
-        }
-        if plan.directory.join("spacetimedb/package.json").is_file() {
-            remark!("  npm install --prefix spacetimedb");
-        }
+    // `spacetime dev` installs by itself.
+    if plan.server_only && !installed && !npm_directories(plan).is_empty() {
+        remark!("  npm install --prefix spacetimedb");
     }
     if let Some(needs) = needs(&plan.directory.join("spacetimedb")) {
         remark!("  # {needs}");
     }
-    if plan.server == "local" {
-        remark!("  spacetime start                 # in a terminal of its own");
-    }
     if plan.server_only {
+        if plan.server == "local" {
+            remark!("  spacetime start                 # in a terminal of its own");
+        }
         remark!("  spacetime publish");
     } else {
         remark!("  spacetime dev");
@@ -407,9 +388,9 @@ mod tests {
             source(Some("file:///x"), None),
             Ok(Source::Git(_))
         ));
-        let error = source(Some("vue"), None).expect_err("unknown").to_string();
+        let error = source(Some("elm"), None).expect_err("unknown").to_string();
         assert!(
-            error.starts_with("There is no template `vue`.") && error.contains("basic-ts"),
+            error.starts_with("There is no template `elm`.") && error.contains("basic-ts"),
             "{error}"
         );
     }

@@ -1,5 +1,6 @@
 //! `spacetime start` (07 §5.11).
 
+use std::path::Path;
 use std::process::Command;
 
 use clap::ValueEnum;
@@ -36,13 +37,7 @@ pub fn run(context: &mut Context, args: Args) -> Result<()> {
         Edition::Cloud => "spacetimedb-cloud",
     };
     let program = beside_this_program(name)?;
-    let mut command = Command::new(&program);
-    command
-        .arg("start")
-        .arg("--data-dir")
-        .arg(&context.paths.data_dir)
-        .arg("--jwt-key-dir")
-        .arg(&context.paths.config_dir);
+    let mut command = command(context, &program);
     if let Some(address) = context.config.listen_addr() {
         command.args(["--listen-addr", address]);
     }
@@ -57,8 +52,20 @@ pub fn run(context: &mut Context, args: Args) -> Result<()> {
     Err(replace(command, &program))
 }
 
+/// `start` of the server program, with the data and keys of this installation.
+pub fn command(context: &Context, program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command
+        .arg("start")
+        .arg("--data-dir")
+        .arg(&context.paths.data_dir)
+        .arg("--jwt-key-dir")
+        .arg(&context.paths.config_dir);
+    command
+}
+
 #[cfg(unix)]
-fn replace(mut command: Command, program: &std::path::Path) -> Error {
+fn replace(mut command: Command, program: &Path) -> Error {
     use std::os::unix::process::CommandExt;
     Error::caused(
         "LC0620",
@@ -68,7 +75,7 @@ fn replace(mut command: Command, program: &std::path::Path) -> Error {
 }
 
 #[cfg(not(unix))]
-fn replace(mut command: Command, program: &std::path::Path) -> Error {
+fn replace(mut command: Command, program: &Path) -> Error {
     match command.status() {
         Ok(status) => Error::Exit(
             status

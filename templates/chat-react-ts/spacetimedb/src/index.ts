@@ -1,4 +1,4 @@
-import { schema, table, t, SenderError } from 'spacetimedb/server';
+import { schema, table, t, SenderError } from 'lightcone/server';
 
 const NAME_CHARACTERS_MAX = 40;
 const TEXT_CHARACTERS_MAX = 2000;

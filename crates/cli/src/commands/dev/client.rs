@@ -75,11 +75,7 @@ impl Client {
             return;
         };
         #[cfg(unix)]
-        if let Some(pid) = child
-            .id()
-            .and_then(|id| i32::try_from(id).ok())
-            .and_then(rustix::process::Pid::from_raw)
-        {
+        if let Some(pid) = super::server::pid(&child) {
             // It may have ended meanwhile.
             let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::TERM);
         }

@@ -1,9 +1,10 @@
 //! What is developed, and how the command line says so.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ArgAction;
 
+use super::server::Server;
 use crate::commands::generate::{Job, Lang};
 use crate::commands::publish::{DeleteData, DevConsent};
 
@@ -80,6 +81,18 @@ pub(super) struct Session {
     pub(super) writes_environment: bool,
     pub(super) consent: DevConsent,
     pub(super) skip_publish: bool,
+    /// Ends with the session.
+    pub(super) _server: Option<Server>,
+}
+
+impl Session {
+    /// Where npm packages may be needed: in the client's directory and in those of modules.
+    pub(super) fn package_directories(&self) -> impl Iterator<Item = &Path> {
+        let client = self.client_command.is_some();
+        let client = client.then_some(self.directory.as_path());
+        let modules = self.targets.iter().map(|target| target.module.as_path());
+        client.into_iter().chain(modules)
+    }
 }
 
 /// One database with its module.

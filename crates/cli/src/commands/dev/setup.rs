@@ -12,6 +12,7 @@ use crate::commands::publish::DevConsent;
 use crate::commands::{init, list, Auth, Context};
 use crate::error::{Error, FileResult as _, Result};
 use crate::http::Client;
+use crate::npm;
 use crate::output::remark;
 use crate::paths::text_if_there;
 use crate::project::{edit, parse_json5, Project, Target};
@@ -88,7 +89,12 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
             targets.iter_mut().for_each(|t| t.server = server.clone());
         }
     }
+    let mut started = None;
     if !args.skip_publish {
+        let server_name = server.as_deref().or(context.config.default_server());
+        if server_name == Some("local") && crate::http::is_local(&server_url) {
+            started = super::server::start_if_absent(context, &server_url).await?;
+        }
         // A login that is missing is better asked for before the build than after it.
         let auth = Auth::new(false, args.yes || crate::http::is_local(&server_url));
         context.client(server.as_deref(), auth).await?;
@@ -113,6 +119,7 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
             delete_data: args.delete_data,
         },
         skip_publish: args.skip_publish,
+        _server: started,
     })
 }
 
@@ -350,19 +357,13 @@ fn client_command(
 
 fn detect_client(directory: &Path) -> Result<Option<String>> {
     let has = |name: &str| directory.join(name).is_file();
-    if has("package.json") {
-        let package = read_json(&directory.join("package.json"))?;
-        if package["scripts"]["dev"].is_string() {
-            let managers = [
-                ("pnpm-lock.yaml", "pnpm run dev"),
-                ("yarn.lock", "yarn dev"),
-                ("bun.lock", "bun run dev"),
-                ("bun.lockb", "bun run dev"),
-            ];
-            let known = managers.into_iter().find(|(lock, _)| has(lock));
-            let command = known.map_or("npm run dev", |(_, command)| command);
-            return Ok(Some(command.to_owned()));
-        }
+    let package = npm::manifest(directory)?.unwrap_or_default();
+    if package["scripts"]["dev"].is_string() {
+        let command = match npm::manager(directory) {
+            "yarn" => "yarn dev".to_owned(),
+            manager => format!("{manager} run dev"),
+        };
+        return Ok(Some(command));
     }
     let command = match generate::detect_language(directory) {
         _ if has("Cargo.toml") => "cargo run",

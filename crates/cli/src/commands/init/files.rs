@@ -19,7 +19,15 @@ const IGNORED: &str = "node_modules/\ndist/\ntarget/\nspacetime.local.json\n.env
 pub fn write(plan: &Plan) -> Result<()> {
     match &plan.source {
         Source::Template(template) => {
-            write_directory(template.directory, template.directory.path(), plan)?;
+            for directory in template.directories() {
+                write_directory(directory, directory.path(), plan)?;
+            }
+            if !plan.server_only {
+                write_new(
+                    &plan.directory.join("README.md"),
+                    &template.readme(&plan.name),
+                )?;
+            }
         }
         Source::Git(url) => clone(url, plan)?,
     }
@@ -79,6 +87,10 @@ fn write_directory(directory: &Dir<'_>, root: &Path, plan: &Plan) -> Result<()> 
             None => continue,
         };
         let path = plan.directory.join(relative.with_file_name(name));
+        // Another part of the template had it before.
+        if path.exists() {
+            continue;
+        }
         let contents = match file.contents_utf8() {
             Some(text) => text.replace("{{database}}", &plan.database).into_bytes(),
             None => file.contents().to_vec(),
@@ -157,6 +169,16 @@ fn compatible_range() -> String {
     )
 }
 
+/// The npm package `lightcone` as `make install` puts it beside this program, until npm's registry has it.
+fn installed_sdk() -> Option<String> {
+    let program = crate::paths::this_program().ok()?;
+    let file = program
+        .parent()?
+        .parent()?
+        .join("lib/lightcone/lightcone.tgz");
+    file.is_file().then(|| format!("file:{}", file.display()))
+}
+
 fn npm_package(path: &Path, name: Option<&str>, plan: &Plan) -> Result<()> {
     let Ok(text) = std::fs::read_to_string(path) else {
         return Ok(());
@@ -166,11 +188,17 @@ fn npm_package(path: &Path, name: Option<&str>, plan: &Plan) -> Result<()> {
     if let Some(name) = name {
         package["name"] = name.into();
     }
-    if let Some(dependency) = package
-        .get_mut("dependencies")
-        .and_then(|d| d.get_mut("spacetimedb"))
-    {
-        *dependency = plan.npm_sdk.clone().unwrap_or_else(compatible_range).into();
+    let versions = [
+        ("spacetimedb", Some(compatible_range())),
+        ("lightcone", installed_sdk()),
+    ];
+    for (sdk, version) in versions {
+        let dependencies = package.get_mut("dependencies");
+        let dependency = dependencies.and_then(|d| d.get_mut(sdk));
+        let version = plan.npm_sdk.clone().or(version);
+        if let (Some(dependency), Some(version)) = (dependency, version) {
+            *dependency = version.into();
+        }
     }
     std::fs::write(path, pretty(&package)).or_cannot("write", path)
 }

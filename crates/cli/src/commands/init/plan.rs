@@ -22,7 +22,7 @@ pub(super) struct Plan {
 
 #[derive(Debug)]
 pub(super) enum Source {
-    Template(Template),
+    Template(&'static Template),
     Git(String),
 }
 

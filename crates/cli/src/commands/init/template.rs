@@ -5,59 +5,111 @@ use serde_json::{json, Value};
 
 static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../templates");
 
-/// In the order of the list.
-const DESCRIPTIONS: [(&str, &str); 8] = [
-    ("basic-ts", "TypeScript module, client that runs in Node"),
-    ("basic-rs", "Rust module, Rust client"),
-    ("basic-cpp", "C++ module, no client"),
-    ("basic-csharp", "C# module (.NET 8), no client"),
-    (
-        "basic-csharp-net10",
-        "C# module (.NET 10, experimental), no client",
-    ),
-    (
-        "browser-ts",
-        "TypeScript module, page without a framework (Vite)",
-    ),
-    (
-        "chat-react-ts",
-        "TypeScript module, chat with presence (React, Vite)",
-    ),
-    (
-        "nodejs-ts",
-        "TypeScript module, command-line program (Node)",
-    ),
-];
+/// The directory of what several templates have in common.
+const SHARED: &str = "shared";
 
-/// One of our templates.
-#[derive(Clone, Copy, Debug)]
+/// One of our templates: the directory of its name, and parts that it shares with others.
+#[derive(Debug)]
 pub struct Template {
-    pub(super) directory: &'static Dir<'static>,
+    name: &'static str,
+    description: &'static str,
+    /// Directories in `shared/`. A file that the template has itself is not taken from them.
+    parts: &'static [&'static str],
+    /// The file to read first.
+    start: &'static str,
+    /// Where `spacetime dev` shows the client.
+    shown: &'static str,
 }
+
+const fn template(
+    name: &'static str,
+    description: &'static str,
+    parts: &'static [&'static str],
+    start: &'static str,
+    shown: &'static str,
+) -> Template {
+    Template {
+        name,
+        description,
+        parts,
+        start,
+        shown,
+    }
+}
+
+const CPP: &str = "spacetimedb/src/lib.cpp";
+const CSHARP: &str = "spacetimedb/Lib.cs";
+const MODULE: &str = "What the module says";
+const TERMINAL: &str = "The client";
+const VITE: &str = "http://localhost:5173";
+const PORT_3001: &str = "http://localhost:3001";
+const PORT_8000: &str = "http://localhost:8000";
+
+/// In the order of the list.
+#[rustfmt::skip]
+static KNOWN: [Template; 21] = [
+    template("basic-ts", "TypeScript module, client that runs in Node", &["ts", "node"], "src/main.ts", TERMINAL),
+    template("basic-rs", "Rust module, Rust client", &[], "src/main.rs", TERMINAL),
+    template("basic-cpp", "C++ module, no client", &[], CPP, MODULE),
+    template("basic-csharp", "C# module (.NET 8), no client", &[], CSHARP, MODULE),
+    template("basic-csharp-net10", "C# module (.NET 10, experimental), no client", &[], CSHARP, MODULE),
+    template("browser-ts", "TypeScript module, page without a framework (Vite)", &["ts", "page", "style", "html", "plain"], "src/people.ts", VITE),
+    template("chat-react-ts", "TypeScript module, chat with presence (React, Vite)", &["ts", "page", "vite-tsx"], "src/Chat.tsx", VITE),
+    template("react-ts", "TypeScript module, page with React (Vite)", &["ts", "page", "style", "vite-tsx", "react"], "src/People.tsx", VITE),
+    template("vue-ts", "TypeScript module, page with Vue (Vite)", &["ts", "page", "style", "vite-ts", "vue"], "src/People.vue", VITE),
+    template("svelte-ts", "TypeScript module, page with Svelte (Vite)", &["ts", "page", "style", "vite-ts"], "src/People.svelte", VITE),
+    template("solid-ts", "TypeScript module, page with Solid (Vite)", &["ts", "page", "style", "vite-tsx"], "src/People.tsx", VITE),
+    template("angular-ts", "TypeScript module, page with Angular", &["ts", "page", "style"], "src/people.ts", "http://localhost:4200"),
+    template("nextjs-ts", "TypeScript module, page with Next.js", &["ts", "page", "style", "react"], "src/People.tsx", PORT_3001),
+    template("remix-ts", "TypeScript module, page with React Router, the successor of Remix", &["ts", "page", "style", "react"], "src/People.tsx", VITE),
+    template("nuxt-ts", "TypeScript module, page with Nuxt", &["ts", "page", "style", "vue"], "src/People.vue", PORT_3001),
+    template("tanstack-ts", "TypeScript module, page with TanStack Router and Query (React, Vite)", &["ts", "page", "style", "vite-tsx"], "src/People.tsx", VITE),
+    template("astro-ts", "TypeScript module, page with Astro", &["ts", "page", "style", "plain"], "src/people.ts", "http://localhost:4321"),
+    template("bun-ts", "TypeScript module, page that Bun bundles and serves", &["ts", "page", "style", "html", "plain"], "src/people.ts", PORT_8000),
+    template("deno-ts", "TypeScript module, server of pages in Deno", &["ts", "style"], "src/main.ts", PORT_8000),
+    template("nodejs-ts", "TypeScript module, command-line program (Node)", &["ts", "node"], "src/main.ts", TERMINAL),
+    template("console-rs", "TypeScript module, command-line program (Rust)", &["ts"], "src/main.rs", TERMINAL),
+];
 
 /// What `init -t` prints.
 pub fn list() -> String {
     let mut text = String::from("Available templates:\n");
-    for (name, description) in DESCRIPTIONS {
+    for Template {
+        name, description, ..
+    } in &KNOWN
+    {
         text.push_str(&format!("  {name:<18} {description}\n"));
     }
     text
 }
 
 pub fn list_json() -> Value {
-    let templates: Vec<Value> = DESCRIPTIONS
+    let templates: Vec<Value> = KNOWN
         .iter()
-        .map(|(name, description)| json!({ "name": name, "description": description }))
+        .map(|known| json!({ "name": known.name, "description": known.description }))
         .collect();
     json!({ "templates": templates })
 }
 
 impl Template {
-    pub fn find(name: &str) -> Option<Self> {
-        DESCRIPTIONS.iter().find(|(known, _)| *known == name)?;
-        Some(Self {
-            directory: TEMPLATES.get_dir(name)?,
-        })
+    pub fn find(name: &str) -> Option<&'static Self> {
+        KNOWN.iter().find(|known| known.name == name)
+    }
+
+    /// What it is made of. The first directory that has a file of some name is where that is taken from.
+    pub fn directories(&self) -> impl Iterator<Item = &'static Dir<'static>> + '_ {
+        let parts = self.parts.iter().map(|part| format!("{SHARED}/{part}"));
+        let all = std::iter::once(self.name.to_owned()).chain(parts);
+        all.filter_map(|path| TEMPLATES.get_dir(path))
+    }
+
+    /// The text about a project that was made from it.
+    pub fn readme(&self, project: &str) -> String {
+        include_str!("readme.md")
+            .replace("{{project}}", project)
+            .replace("{{description}}", self.description)
+            .replace("{{start}}", self.start)
+            .replace("{{shown}}", self.shown)
     }
 }
 
@@ -71,20 +123,34 @@ mod tests {
             .dirs()
             .map(|d| d.path().display().to_string())
             .collect();
-        let mut listed: Vec<_> = DESCRIPTIONS
-            .iter()
-            .map(|(name, _)| (*name).to_owned())
-            .collect();
+        let mut listed: Vec<_> = KNOWN.iter().map(|known| known.name.to_owned()).collect();
+        listed.push(SHARED.to_owned());
         there.sort();
         listed.sort();
         assert_eq!(there, listed);
-        for name in listed {
-            let template = Template::find(&name).expect("found");
-            let has_module = template
-                .directory
-                .dirs()
-                .any(|d| d.path().ends_with("spacetimedb"));
-            assert!(has_module, "{name}");
+    }
+
+    #[test]
+    fn every_template_has_its_parts_a_module_and_what_to_read_first() {
+        let mut unused: Vec<_> = TEMPLATES
+            .get_dir(SHARED)
+            .expect("there")
+            .dirs()
+            .map(Dir::path)
+            .collect();
+        for known in &KNOWN {
+            let directories: Vec<_> = known.directories().collect();
+            assert_eq!(directories.len(), 1 + known.parts.len(), "{}", known.name);
+            let has = |path: &str| {
+                directories
+                    .iter()
+                    .any(|d| d.get_entry(d.path().join(path)).is_some())
+            };
+            assert!(has("spacetimedb"), "{}", known.name);
+            assert!(has(known.start), "{}", known.name);
+            assert!(!known.readme("x").contains("{{"), "{}", known.name);
+            unused.retain(|part| !directories.iter().any(|d| d.path() == *part));
         }
+        assert!(unused.is_empty(), "{unused:?}");
     }
 }

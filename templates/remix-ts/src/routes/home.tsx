@@ -1,0 +1,4 @@
+export const meta = () => [{ title: 'People' }];
+
+// On the server the page has no rows yet; the browser connects, and shows them as they change.
+export { App as default } from '../People';

@@ -1,0 +1,80 @@
+// What a newcomer does: `spacetime init`, `spacetime dev`, and a page that shows live data. Each run takes one template, the next
+// one at the next commit; LIGHTCONE_TEMPLATES=all takes all of them, and LIGHTCONE_TEMPLATES=vue-ts,bun-ts those.
+
+import { execFileSync } from "node:child_process";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Server } from "../../e2e/src/server";
+import { type Browser, openBrowser } from "../src/browser";
+import { Project } from "../src/project";
+
+const ALL = [
+  "react-ts",
+  "vue-ts",
+  "svelte-ts",
+  "solid-ts",
+  "angular-ts",
+  "nextjs-ts",
+  "remix-ts",
+  "nuxt-ts",
+  "tanstack-ts",
+  "astro-ts",
+  "bun-ts",
+  "deno-ts",
+  "browser-ts",
+];
+
+function chosen(): string[] {
+  const wanted = process.env.LIGHTCONE_TEMPLATES;
+  if (wanted) return wanted === "all" ? ALL : wanted.split(",");
+  const commits = execFileSync("git", ["rev-list", "--count", "HEAD"], { cwd: import.meta.dirname });
+  return [ALL[Number(commits) % ALL.length]!];
+}
+
+let server: Server;
+let browser: Browser;
+const screenshots = process.env.LIGHTCONE_SCREENSHOTS ?? join(import.meta.dirname, "../screenshots");
+beforeAll(async () => {
+  server = await Server.start();
+  browser = await openBrowser();
+  mkdirSync(screenshots, { recursive: true });
+});
+afterAll(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+test.each(chosen())("%s: from init to two pages that show the same people", async (template) => {
+  const started = Date.now();
+  const project = await Project.init(server, template);
+  const dev = project.dev();
+  try {
+    await dev.says(/http:\/\/localhost:\d+/, 240_000);
+    const url = /http:\/\/localhost:\d+/.exec(dev.output())![0];
+    const [ann, bob] = [await browser.context.newPage(), await browser.context.newPage()];
+    const problems: string[] = [];
+    for (const view of [ann, bob]) {
+      view.on("pageerror", (error) => problems.push(String(error)));
+      view.on("console", (message) => message.type() === "error" && problems.push(message.text()));
+      await view.goto(url, { timeout: 120_000 });
+      await view.getByText("Connected", { exact: true }).waitFor({ timeout: 60_000 });
+    }
+    await ann.getByLabel("Name").fill("Ann");
+    await ann.getByRole("button", { name: "Add" }).click();
+    for (const view of [ann, bob]) await view.getByRole("listitem").filter({ hasText: "Ann" }).waitFor();
+    console.log(`${template}: live after ${((Date.now() - started) / 1000).toFixed(0)} s`);
+    await ann.getByLabel("Name").fill("   ");
+    await ann.getByRole("button", { name: "Add" }).click();
+    await ann.getByRole("alert").filter({ hasText: "must not be empty" }).waitFor();
+    await bob.screenshot({ path: join(screenshots, `${template}.png`) });
+    await Promise.all([ann.close(), bob.close()]);
+    expect(problems.filter((problem) => !problem.includes("400"))).toEqual([]);
+    // The page builds too, and its types fit.
+    if (process.env.LIGHTCONE_TEMPLATES) await project.shell("npm run build");
+  } catch (error) {
+    throw new Error(dev.output(), { cause: error });
+  } finally {
+    await dev.end();
+  }
+});
