@@ -39,7 +39,12 @@ export class Project {
   ) {}
 
   /** `spacetime init`. */
-  static async init(server: Server, template: string, name = `t-${template}`, sdk?: string): Promise<Project> {
+  static async init(
+    server: Server,
+    template: string,
+    name = `t-${template}`,
+    sdk?: string,
+  ): Promise<Project> {
     await server.home
       .ok("server", "add", "--url", server.url, "--default", "--no-fingerprint", "here")
       .catch(() => "");
@@ -123,7 +128,12 @@ export class Project {
 
   /** `spacetime dev`. */
   dev(...more: string[]): Running {
-    const home = ["--root-dir", this.server.home.directory, "--config-path", this.server.home.path("cli.toml")];
+    const home = [
+      "--root-dir",
+      this.server.home.directory,
+      "--config-path",
+      this.server.home.path("cli.toml"),
+    ];
     const args = ["dev", "--yes", "--server", this.server.url, ...more];
     const env = { ...process.env, NO_COLOR: "1", npm_config_prefer_offline: "true" };
     return running(spawn(BINARY, [...home, ...args], { cwd: this.directory, env, detached: true }));
