@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::error::Result;
+use crate::error::{FileResult as _, Result};
 use crate::output::{self, remark};
 use crate::paths::text_if_there;
 use crate::project::parse_json5;
@@ -34,10 +34,11 @@ pub fn manifest(directory: &Path) -> Result<Option<Value>> {
 }
 
 /// Whether a package that the directory depends on is neither in it nor above, where Node looks for it.
-fn lacks_packages(directory: &Path) -> Result<bool> {
+pub fn lacks_packages(directory: &Path) -> Result<bool> {
     let Some(manifest) = manifest(directory)? else {
         return Ok(false);
     };
+    let directory = std::path::absolute(directory).or_cannot("find", directory)?;
     let is_there = |name: &str| {
         let package = Path::new("node_modules").join(name);
         directory

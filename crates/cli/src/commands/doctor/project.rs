@@ -6,6 +6,7 @@ use super::report::Report;
 use super::run::version_in;
 use crate::build::{self, Language};
 use crate::error::Result;
+use crate::npm;
 use crate::project::{Project, Target};
 
 /// Files of bindings begin with lines of comments; a large file is not read to its end for one of them.
@@ -110,9 +111,9 @@ fn check_module(report: &mut Report, module: &Path) {
                 "Correct `module-path` in spacetime.json, or start one with `spacetime init`.";
             return report.error("module", format!("{shown} holds no module"), advice);
         }
-        Some(Language::TypeScript) if !module.join("node_modules").is_dir() => {
+        Some(Language::TypeScript) if npm::lacks_packages(module).unwrap_or(true) => {
             let advice = format!("npm install --prefix {shown}");
-            return report.error("module", format!("{shown} has no node_modules"), advice);
+            return report.error("module", format!("{shown} lacks npm packages"), advice);
         }
         Some(Language::TypeScript) => installed_package(module, "spacetimedb"),
         Some(Language::Rust) => locked_crate(module, "spacetimedb"),
