@@ -189,7 +189,10 @@ fn files_of_the_project() {
     assert_eq!(ignored.find("spacetime.json"), Default::default());
 
     home.write("spacetime.json", "{ database: 'shop', 'module-path': 'm', generate: [{language: 'typescript', 'out-dir': 'b'}] }");
-    home.write("m/package.json", "{ \"dependencies\": { \"spacetimedb\": \"*\" } }");
+    home.write(
+        "m/package.json",
+        "{ \"dependencies\": { \"spacetimedb\": \"*\" } }",
+    );
     home.write(
         "b/index.ts",
         "// a\n\n// This was generated using spacetimedb cli version 2.1.0 (commit x).\n",

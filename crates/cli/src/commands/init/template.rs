@@ -39,7 +39,7 @@ const fn template(
 
 const CPP: &str = "spacetimedb/src/lib.cpp";
 const CSHARP: &str = "spacetimedb/Lib.cs";
-const MODULE: &str = "What the module says";
+const MODULE: &str = "`spacetime subscribe \"SELECT * FROM person\"`";
 const TERMINAL: &str = "The client";
 const VITE: &str = "http://localhost:5173";
 const PORT_3001: &str = "http://localhost:3001";
