@@ -64,8 +64,9 @@ export class Project {
   /** The same with the packages installed, also those of the module, which are looked for above it. */
   static async create(...args: Parameters<typeof Project.init>): Promise<Project> {
     const project = await Project.init(...args);
-    if (existsSync(project.path("package.json"))) {
-      await project.shell("npm install --no-audit --no-fund --prefer-offline");
+    const directory = ["", "spacetimedb"].find((name) => existsSync(project.path(`${name}/package.json`)));
+    if (directory !== undefined) {
+      await project.shell(`npm install --no-audit --no-fund --prefer-offline --prefix ./${directory}`);
     }
     return project;
   }
