@@ -136,7 +136,8 @@ export class Project {
       this.server.home.path("cli.toml"),
     ];
     const args = ["dev", "--yes", "--server", this.server.url, ...more];
-    const env = { ...process.env, NO_COLOR: "1", npm_config_prefer_offline: "true" };
+    // The runner's own NODE_ENV would make Bun and others read no .env.local.
+    const env = { ...process.env, NODE_ENV: undefined, NO_COLOR: "1", npm_config_prefer_offline: "true" };
     return running(spawn(BINARY, [...home, ...args], { cwd: this.directory, env, detached: true }));
   }
 

@@ -73,7 +73,7 @@ test.each(chosen())("%s: from init to two pages that show the same people", asyn
     // The page builds too, and its types fit.
     if (process.env.LIGHTCONE_TEMPLATES) await project.shell("npm run build");
   } catch (error) {
-    throw new Error(dev.output(), { cause: error });
+    throw new Error(`${error}\n${dev.output()}`);
   } finally {
     await dev.end();
   }
