@@ -136,8 +136,10 @@ export class Project {
       this.server.home.path("cli.toml"),
     ];
     const args = ["dev", "--yes", "--server", this.server.url, ...more];
-    // The runner's own NODE_ENV would make Bun and others read no .env.local.
-    const env = { ...process.env, NODE_ENV: undefined, NO_COLOR: "1", npm_config_prefer_offline: "true" };
+    // By what the runner sets, Bun would read no .env.local, and Nuxt would say nothing.
+    const runner = { NODE_ENV: undefined, TEST: undefined, VITEST: undefined };
+    const quiet = { NO_COLOR: "1", NEXT_TELEMETRY_DISABLED: "1", ASTRO_TELEMETRY_DISABLED: "1" };
+    const env = { ...process.env, ...runner, ...quiet, npm_config_prefer_offline: "true" };
     return running(spawn(BINARY, [...home, ...args], { cwd: this.directory, env, detached: true }));
   }
 

@@ -69,7 +69,8 @@ test.each(chosen())("%s: from init to two pages that show the same people", asyn
     await ann.getByRole("alert").filter({ hasText: "must not be empty" }).waitFor();
     await bob.screenshot({ path: join(screenshots, `${template}.png`) });
     await Promise.all([ann.close(), bob.close()]);
-    expect(problems.filter((problem) => !problem.includes("400"))).toEqual([]);
+    // A refused name is one to Deno's page.
+    expect(problems.filter((problem) => !problem.includes("400")).join("\n")).toBe("");
     // The page builds too, and its types fit.
     if (process.env.LIGHTCONE_TEMPLATES) await project.shell("npm run build");
   } catch (error) {

@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import '../style.css';
 
-export const metadata = { title: 'People' };
+export const metadata = { title: 'People', icons: 'data:,' };
 
 export default function Layout({ children }: { children: ReactNode }) {
   return (
