@@ -277,6 +277,44 @@ fn development_asks_where_the_module_is() {
     );
 }
 
+/// A new project has neither packages nor a server: development installs the one, starts the other, and ends it with itself.
+#[cfg(unix)]
+#[test]
+fn development_installs_packages_and_starts_a_server() {
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::fs::PermissionsExt;
+    let home = Home::new();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("known").to_string();
+    drop(listener);
+    let config = format!(
+        "default_server = \"local\"\n[[server_configs]]\nnickname = \"local\"\nhost = \"{address}\"\nprotocol = \"http\"\n"
+    );
+    home.write("root/config/cli.toml", &config);
+    home.write("spacetime.json", "{ database: 'shop', 'module-path': 'm' }");
+    home.write("m/package.json", "{ \"dependencies\": { \"a\": \"1\" } }");
+    home.write("m/src/index.ts", "this is no program");
+    home.write("bin/npm", "#!/bin/sh\necho \"$PWD $@\" > ../asked\n");
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(home.path("bin/npm"), executable).expect("executable");
+    let path = std::env::var("PATH").expect("a path");
+    let path = format!("{}:{path}", home.path("bin").display());
+
+    let failed = home.run_with(&["dev", "--yes"], "", &[("PATH", &path)]);
+    let started = format!("Started a server on {address}");
+    assert!(
+        failed.status == 1 && failed.stderr.contains(&started),
+        "{failed:#?}"
+    );
+    let asked = std::fs::read_to_string(home.path("asked")).expect("npm was run");
+    assert!(asked.ends_with("/m install\n"), "{asked}");
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while TcpStream::connect(&address).is_ok() {
+        assert!(std::time::Instant::now() < until, "the server goes on");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
 /// On a server that is not this machine's own, one of the user's databases can be chosen by its number.
 #[cfg(target_os = "linux")]
 #[test]
