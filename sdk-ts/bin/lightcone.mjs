@@ -30,12 +30,16 @@ function cached() {
 }
 
 function install(cache, place, version) {
-  console.error(`Getting ${CLI} ${version} with npm, once. To have it in a project: npm install --save-dev ${CLI}`);
+  console.error(
+    `Getting ${CLI} ${version} with npm, once. To have it in a project: npm install --save-dev ${CLI}`,
+  );
   mkdirSync(cache, { recursive: true });
   const staging = mkdtempSync(`${place}.`);
   try {
     // By its name the program's package is not optional: npm says what is wrong with it.
-    const packages = [CLI, `@lightcone/${process.platform}-${process.arch}`].map((name) => `${name}@${version}`);
+    const packages = [CLI, `@lightcone/${process.platform}-${process.arch}`].map(
+      (name) => `${name}@${version}`,
+    );
     const options = ["--prefix", staging, "--no-audit", "--no-fund", "--loglevel", "error"];
     execFileSync("npm", ["install", ...options, ...packages], { stdio: ["ignore", "ignore", "inherit"] });
     // In one step, so that there is never half of it; another process may have been faster.
