@@ -44,7 +44,7 @@ export async function serve(t, command, args, options = {}) {
   const url = await new Promise((resolve, reject) => {
     child.stdout.on("data", (text) => {
       said += text;
-      const found = /Address +(http:\S+)[^]*Ctrl-C/.exec(said);
+      const found = /Address +(http:\S+)[\s\S]*Ctrl-C/.exec(said);
       if (found) resolve(found[1]);
     });
     child.on("exit", () => reject(new Error(`the server ended: ${said}`)));
