@@ -15,7 +15,7 @@ while [ $# -gt 0 ]; do
         program=(--program "$(realpath "$2")")
         shift
         ;;
-    --fast) level=1 deb_compression=(-Zgzip -z1) ;;
+    --fast) level=1 deb_compression=(-Znone) ;;
     -*) die "unknown option $1; there are --program FILE and --fast" ;;
     *) out=$1 ;;
     esac
@@ -44,7 +44,7 @@ pack() {
 say "bill of materials, licences"
 files=$work/lightcone-$version-$platform
 mv "$work/installed/bin" "$files"
-case $("$files/spacetime" version) in
+case $("$files/spacetime" --version) in
 *"run on V8"*) features=lightcone-cli/v8,lightcone-cli/bundler ;;
 *) features=lightcone-cli/quickjs,lightcone-cli/bundler ;;
 esac

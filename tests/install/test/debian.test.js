@@ -40,8 +40,7 @@ test(
     const asItsUser = ["--reuid", "lightcone", "--regid", "lightcone", "--clear-groups", "--", ...command];
     const server = await serve(t, "setpriv", [...asItsUser, "--listen-addr", "127.0.0.1:0"], { cwd: "/" });
     const env = { ...process.env, HOME: scratch(t), XDG_CONFIG_HOME: "" };
-    const rows = await firstCall((...args) => run("/usr/bin/spacetime", args, { cwd: "/", env }), server.url);
-    assert.match(rows, /\b10\b/);
+    await firstCall((...args) => run("/usr/bin/spacetime", args, { cwd: "/", env }), server.url);
     assert.equal(await server.stop(), 0);
 
     await run("dpkg", ["--remove", "lightcone"]);
@@ -55,6 +54,6 @@ test(
 test("systemd understands the unit, and finds little that it could still be denied", async (t) => {
   if (!(await isThere("systemd-analyze", "--version"))) return t.skip("systemd is not installed");
   const unit = new URL("../../../packaging/debian/lightcone.service", import.meta.url).pathname;
-  // Exposure in tenths of its scale of 0 to 10; a unit without any of it has 96.
-  await run("systemd-analyze", ["security", "--offline=true", "--threshold=25", unit]);
+  // Exposure in tenths of its scale of 0 to 10; one without any restriction has 96.
+  await run("systemd-analyze", ["security", "--offline=true", "--threshold=20", unit]);
 });
