@@ -34,11 +34,15 @@ export function scratch(t) {
 /** Starts a server with a command, and resolves when it has said what a person needs to know. */
 export async function serve(t, command, args, options = {}) {
   const child = spawn(command, args, { stdio: ["ignore", "pipe", "inherit"], detached: true, ...options });
+  const exited = once(child, "exit").then(([status]) => status);
   const closed = once(child, "close");
-  // As Ctrl-C does: all processes of the terminal's group get it.
+  // As Ctrl-C does: all processes of the terminal's group get it, if there still are any.
   const stop = async () => {
-    if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid, "SIGINT");
-    return (await closed)[0];
+    try {
+      process.kill(-child.pid, "SIGINT");
+    } catch {}
+    await closed;
+    return exited;
   };
   t.after(stop);
   let said = "";
@@ -50,7 +54,7 @@ export async function serve(t, command, args, options = {}) {
     });
     child.on("exit", () => reject(new Error(`the server ended: ${said}`)));
   });
-  return { url, pid: child.pid, closed, said: () => said, stop };
+  return { url, pid: child.pid, exited, said: () => said, stop };
 }
 
 /** Publishes a module with the command line of the release, and calls it. */

@@ -79,7 +79,6 @@ test("npx lightcone, npm create lightcone, and a project that has its own", asyn
       env,
     });
     process.kill(server.pid, "SIGTERM");
-    const [status] = await server.closed;
-    assert.equal(status, 0, "the command passes signals on to the program");
+    assert.equal(await server.exited, 0, "the command passes signals on to the program");
   });
 });
