@@ -9,15 +9,13 @@ WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
 COPY crates crates
 COPY templates templates
-COPY scripts/v8-library.sh scripts/v8.sha256 scripts/
+COPY scripts/install.sh scripts/js-engine.sh scripts/lib.sh scripts/v8-library.sh scripts/v8.sha256 scripts/
 ARG COMMIT=unknown
 # V8 comes as a library that is downloaded here, and must have the checksum of scripts/v8.sha256.
-# Where it cannot be had: --build-arg FEATURES=lightcone-cli/quickjs,lightcone-cli/bundler
-ARG FEATURES=lightcone-cli/v8,lightcone-cli/bundler
-ENV LIGHTCONE_COMMIT=$COMMIT CARGO_TARGET_DIR=/build
-RUN case "$FEATURES" in *v8*) RUSTY_V8_ARCHIVE=$(scripts/v8-library.sh) || exit 1; export RUSTY_V8_ARCHIVE ;; esac \
-    && cargo build --profile dist --locked --package lightcone-cli --no-default-features --features "$FEATURES" \
-    && objcopy --strip-all /build/dist/spacetime
+# Where it cannot be had: --build-arg ENGINE=quickjs
+ARG ENGINE=v8
+# The program of `make install` and of releases.
+RUN LIGHTCONE_COMMIT=$COMMIT LIGHTCONE_JS_ENGINE=$ENGINE PREFIX=/installed scripts/install.sh
 
 FROM debian:bookworm-slim
 RUN apt-get update \
@@ -25,7 +23,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --create-home --uid 1000 spacetime \
     && mkdir -p /app && chown spacetime /app
-COPY --from=build /build/dist/spacetime /build/dist/spacetimedb-standalone /opt/spacetime/
+COPY --from=build /installed/bin /opt/spacetime
 RUN ln -s /opt/spacetime/spacetime /usr/local/bin/spacetime \
     && ln -s /opt/spacetime/spacetimedb-standalone /usr/local/bin/spacetimedb-standalone
 USER spacetime

@@ -1,7 +1,7 @@
 //! `spacetimedb-standalone start` (07 §11.1).
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,7 +72,6 @@ pub fn run(args: Args) -> Result<()> {
         |_| "spacetimedb-standalone".into(),
         |p| p.display().to_string(),
     );
-    // These, and that it listens: a start says no more unless there is something to say.
     result!("{program} version: {}", env!("CARGO_PKG_VERSION"));
     result!("{program} path: {program}");
     result!("database running in data directory {}", data_dir.display());
@@ -91,7 +90,7 @@ pub fn run(args: Args) -> Result<()> {
         config.v8_heap_policy.heap_bytes_max(),
     )?;
     let engines = Engines { wasm, js };
-    let mut options = ServerOptions::new(listen_addr, data_dir, engines);
+    let mut options = ServerOptions::new(listen_addr, data_dir.clone(), engines);
     options.jwt_keys = args
         .jwt_pub_key_path
         .zip(args.jwt_priv_key_path)
@@ -117,6 +116,7 @@ pub fn run(args: Args) -> Result<()> {
         .map_err(caused!("LC0620", "cannot start the asynchronous runtime"))?;
     let result: Result<()> = runtime.block_on(async {
         let handle = Server::bind(options).await.map_err(starting)?;
+        result!("\n{}\n", what_to_know(handle.local_addr(), &data_dir));
         crate::signals::stop(false).await;
         tracing::info!("stopping");
         handle.shutdown().await;
@@ -125,6 +125,17 @@ pub fn run(args: Args) -> Result<()> {
     // Databases are on the disk. Whatever still blocks a thread, like a module that cannot be stopped, is not waited for.
     runtime.shutdown_timeout(STOP_TIMEOUT);
     result
+}
+
+/// What a person who has started a server needs to know.
+fn what_to_know(mut address: SocketAddr, data_dir: &Path) -> String {
+    // One that listens everywhere is reached here too, and no browser opens 0.0.0.0.
+    if address.ip().is_unspecified() {
+        address.set_ip(Ipv4Addr::LOCALHOST.into());
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    let data = data_dir.display();
+    format!("Lightcone {version} is ready.\n  Address  http://{address}\n  Data     {data}\n  Stop     Ctrl-C")
 }
 
 /// The server's errors carry their own code and advice.
