@@ -537,6 +537,7 @@ mod tests {
             rows_read_max: 1000,
         };
         let user = WindowUser {
+            limits,
             is_modest: true,
             index_user: IndexUser::Module,
             now: std::time::Instant::now(),
@@ -545,7 +546,6 @@ mod tests {
             (&mut items.datastore, &mut IndexBuilding::default()),
             [&asked].into_iter(),
             Holder::Set,
-            limits,
             user,
         );
         assert_eq!(added, Ok(()));

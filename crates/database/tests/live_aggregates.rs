@@ -528,6 +528,44 @@ async fn windows_of_views_have_an_index() {
     assert_eq!(ids, [100, 101, 102, 103, 104]);
 }
 
+/// An index that a view wants on a large table is built beside the writer. Without it, the view has no time to find its rows.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_of_a_large_table_has_an_index_in_time() {
+    let mut program = program();
+    let text = "SELECT * FROM t ORDER BY debt, id LIMIT 5";
+    program["views"] = json!({ "v": { "table": "t", "query": text } });
+    program["indexes"] = json!({ "t": [["room"]], "u": [["a"]] });
+    let database = create(&program, |options| options.limits.view_ms_max = 0).await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let rows = random_rows(0..20_000);
+    for thousand in rows.chunks(1000) {
+        writer
+            .change(&json!({ "t": { "inserts": thousand } }))
+            .await;
+    }
+    let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
+    watcher.subscribe(1, "SELECT * FROM v").await;
+    let errors = watcher.take_errors();
+    assert!(
+        matches!(&errors[..], [(1, text)] if text.ends_with("[LC0331]")),
+        "{errors:?}"
+    );
+    for _ in 0..500 {
+        watcher.settle().await;
+        if watcher.rows(1, "v").len() == 5 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    writer
+        .change(&json!({ "t": { "deletes": rows[..10_000] } }))
+        .await;
+    watcher.settle().await;
+    let expected = writer.ask(text).await;
+    assert_eq!(watcher.rows(1, "v"), expected);
+    assert_eq!(watcher.take_errors(), []);
+}
+
 /// A window that is too much to be kept up to date is evaluated as a query, each time.
 #[tokio::test(flavor = "multi_thread")]
 async fn windows_of_views_have_no_bounds_of_clients() {

@@ -125,29 +125,6 @@ async fn clients_go_on_through_a_compatible_change() {
     stop(database).await;
 }
 
-/// A window over the catalog, which changes with the update, in a set that is compiled again.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_window_that_is_compiled_again_hears_of_the_update() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let options = table_options(&directory.path().join("db"));
-    let database = create_tables(options, &first()).await;
-    let mut watcher = Watcher::connect(&database, OWNER, 1).await;
-    let tables = "SELECT * FROM st_table ORDER BY table_id LIMIT 100";
-    let both = vec![tables, "SELECT * FROM t"];
-    watcher.client.send(&[subscribe(1, both)]).await;
-    watcher.settle().await;
-    let before = watcher.rows(1, "st_table").len();
-    publish(&database, &compatible(), false)
-        .await
-        .expect("no client has to go");
-    watcher.settle().await;
-    assert_eq!(watcher.take_errors(), []);
-    let expected = watcher.ask(tables).await;
-    assert_eq!(watcher.rows(1, "st_table"), expected);
-    assert_eq!(expected.len(), before + 1);
-    stop(database).await;
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_go_when_the_change_breaks_them() {
     let directory = tempfile::tempdir().expect("a directory");

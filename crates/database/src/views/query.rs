@@ -249,6 +249,7 @@ impl ViewQuery {
         listener: &mut Listener<'_>,
     ) {
         let user = WindowUser {
+            limits: host.shared.options.window_limits(),
             is_modest: true,
             index_user: IndexUser::Module,
             now: host.instant(),
@@ -264,9 +265,8 @@ impl ViewQuery {
                 has_indexes.map(|()| joins.add((datastore, indexes), join, holder))
             }
             Source::Window(window) => {
-                let (window, limits) =
-                    (std::iter::once(window), host.shared.options.window_limits());
-                windows.add((datastore, indexes), window, holder, limits, user)
+                let window = std::iter::once(window);
+                windows.add((datastore, indexes), window, holder, user)
             }
             _ => return,
         };

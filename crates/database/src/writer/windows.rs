@@ -39,15 +39,15 @@ impl Writer {
         let client = self.state.clients.get(&connection);
         let held = client.map_or(0, |client| client.windows);
         let user = WindowUser {
+            limits: self.shared.options.window_limits(),
             is_modest: held + windows_of(queries) <= MODEST_WINDOWS_MAX,
             index_user: IndexUser::Client(&self.module.catalog.rule_columns),
             now: self.shared.environment().instant(),
         };
-        let limits = self.shared.options.window_limits();
         let of_set = queries.iter().filter_map(|query| query.window());
-        let windows = &mut self.state.windows;
-        let (datastore, indexes) = (&mut self.datastore, &mut self.state.views.indexes);
-        windows.add((datastore, indexes), of_set, Holder::Set, limits, user)
+        let (windows, views) = (&mut self.state.windows, &mut self.state.views);
+        let tables = &mut self.datastore;
+        windows.add((tables, &mut views.indexes), of_set, Holder::Set, user)
     }
 
     pub(super) fn close_windows(&mut self, queries: &[Arc<LiveQuery>]) {

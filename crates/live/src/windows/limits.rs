@@ -17,9 +17,10 @@ pub struct WindowLimits {
 /// A window with this part of all bytes is none of the few small ones that a modest connection may always have.
 const MODEST_PART: usize = 64;
 
-/// Who has new windows.
+/// Who has new windows, and what these may take.
 #[derive(Clone, Copy)]
 pub struct WindowUser<'r> {
+    pub limits: WindowLimits,
     /// A connection that has few windows, or a view: the half that is kept back is for it.
     pub is_modest: bool,
     pub index_user: IndexUser<'r>,
@@ -28,7 +29,6 @@ pub struct WindowUser<'r> {
 
 /// What the windows of a new query set, or of an instance of a view, may take.
 pub(super) struct Room<'r> {
-    pub limits: WindowLimits,
     pub user: WindowUser<'r>,
     pub rows_left: usize,
     pub answers: Answers,
@@ -37,11 +37,10 @@ pub(super) struct Room<'r> {
 }
 
 impl<'r> Room<'r> {
-    pub fn new(limits: WindowLimits, user: WindowUser<'r>) -> Room<'r> {
+    pub fn new(user: WindowUser<'r>) -> Room<'r> {
         Room {
-            limits,
             user,
-            rows_left: limits.rows_read_max,
+            rows_left: user.limits.rows_read_max,
             answers: Answers::default(),
             is_publish: false,
         }
@@ -49,7 +48,7 @@ impl<'r> Room<'r> {
 
     /// How many bytes there may be in all with a window that has these.
     pub fn bytes_max(&self, bytes: usize) -> usize {
-        let bytes_max = self.limits.bytes_max;
+        let bytes_max = self.user.limits.bytes_max;
         match self.user.is_modest && bytes <= bytes_max / MODEST_PART {
             true => bytes_max,
             false => bytes_max / 2,

@@ -71,16 +71,15 @@ impl Windows {
         (tables, indexes): (&mut dyn CurrentTables, &mut IndexBuilding),
         windows: impl Iterator<Item = &'w Arc<BoundWindow>> + Clone,
         holder: Holder,
-        limits: WindowLimits,
         user: WindowUser<'_>,
     ) -> Result<(), String> {
-        let mut room = Room::new(limits, user);
+        let mut room = Room::new(user);
         let mut all = windows.clone().enumerate();
         let added = all.try_for_each(|(position, window)| {
             let added = self.add_one((tables, indexes), (window, holder), &mut room);
             added.map_err(|error| (position, error))
         });
-        self.rows_looked_at = limits.rows_read_max - room.rows_left;
+        self.rows_looked_at = user.limits.rows_read_max - room.rows_left;
         added.map_err(|(position, error)| {
             self.remove(tables, windows.take(position), holder);
             error
@@ -93,7 +92,7 @@ impl Windows {
         (window, holder): (&Arc<BoundWindow>, Holder),
         room: &mut Room<'_>,
     ) -> Result<(), String> {
-        let (shape, limits) = (&window.shape, room.limits);
+        let (shape, limits) = (&window.shape, room.user.limits);
         if shape.extent.end > limits.rows_max {
             return Err(format!("a subscription with ORDER BY has at most {} rows, those that OFFSET leaves out counted: use a smaller LIMIT, or raise limits.window-rows-max [LC0727]", limits.rows_max));
         }

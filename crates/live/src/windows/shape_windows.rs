@@ -167,7 +167,7 @@ impl ShapeWindows {
         room.rows_left = reading.rows_left;
         let Some((window, access)) = found else {
             let table = &self.shape.table.name;
-            return Err(format!("finding the rows of the subscription with ORDER BY would take more than the {} rows of `{table}` that limits.window-rows-read-max allows to look at: add an index to the module that begins with the columns of `=` in WHERE and goes on with the first one of ORDER BY [LC0728]", room.limits.rows_read_max));
+            return Err(format!("finding the rows of the subscription with ORDER BY would take more than the {} rows of `{table}` that limits.window-rows-read-max allows to look at: add an index to the module that begins with the columns of `=` in WHERE and goes on with the first one of ORDER BY [LC0728]", room.user.limits.rows_read_max));
         };
         let number = self.free.last().copied();
         let number = number.unwrap_or(self.windows.len() as u32);
@@ -189,7 +189,7 @@ impl ShapeWindows {
         live.bytes = live.memory_bytes();
         let bytes = live.bytes;
         if bytes_of_others.saturating_add(bytes) > room.bytes_max(bytes) {
-            return Err(format!("the rows of all windows (ORDER BY … LIMIT) that clients are subscribed to would take more than the {} bytes of limits.windows-bytes-max, of which half is for few small windows of each connection [LC0727]", room.limits.bytes_max));
+            return Err(format!("the rows of all windows (ORDER BY … LIMIT) that clients are subscribed to would take more than the {} bytes of limits.windows-bytes-max, of which half is for few small windows of each connection [LC0727]", room.user.limits.bytes_max));
         }
         let window = match self.free.pop() {
             Some(window) => {
