@@ -494,7 +494,7 @@ mod tests {
     use super::*;
     use crate::budget::MemoryBudget;
     use crate::testing::{machine, Items};
-    use lightcone_live::WindowLimits;
+    use lightcone_live::{Holder, IndexBuilding, IndexUser, WindowLimits, WindowUser};
 
     fn is_deferred(found: Option<Source>) -> bool {
         found.expect("it may be frozen").is_deferred()
@@ -530,14 +530,24 @@ mod tests {
             BoundQuery::Window(asked) => asked.clone(),
             _ => panic!("it is a window"),
         };
-        let now = std::time::Instant::now();
         let limits = WindowLimits {
             rows_max: 300,
             windows_max: 10,
             bytes_max: 10 << 20,
             rows_read_max: 1000,
         };
-        let added = windows.add(&mut items.datastore, &[window], limits, true, now);
+        let user = WindowUser {
+            limits,
+            is_modest: true,
+            index_user: IndexUser::Module,
+            now: std::time::Instant::now(),
+        };
+        let added = windows.add(
+            (&mut items.datastore, &mut IndexBuilding::default()),
+            [&asked].into_iter(),
+            Holder::Set,
+            user,
+        );
         assert_eq!(added, Ok(()));
         let all = MemoryBudget::new(machine(), 100 << 20);
         let client = ClientBudget::new(&all, 3 << 20);

@@ -9,6 +9,7 @@ use lightcone_engine::Datastore;
 use lightcone_host::{ConsoleSink, HostConfig, ImmediateCalls, InstanceAccounts, ModuleEngine};
 /// Bounds of one database.
 pub use lightcone_limits::DatabaseLimits as Limits;
+use lightcone_live::WindowLimits;
 use lightcone_outbound::{Outbound, RequestShare};
 use lightcone_storage::{DiskReserve, Storage};
 use lightcone_types::Identity;
@@ -168,7 +169,7 @@ impl Commons {
     }
 
     fn owner(&self, owner: Identity) -> Arc<Account> {
-        // Whoever panicked has left a map that is still one.
+        // A thread that panicked has left a map that is still one.
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(account) = owners.get(&owner).and_then(Weak::upgrade) {
             return account;
@@ -256,6 +257,15 @@ impl DatabaseOptions {
         datastore.set_clock(Arc::new(move || environment.now()));
     }
 
+    pub(crate) fn window_limits(&self) -> WindowLimits {
+        WindowLimits {
+            rows_max: self.limits.window_rows_max,
+            windows_max: self.limits.windows_max,
+            bytes_max: self.limits.windows_bytes_max,
+            rows_read_max: self.limits.window_rows_read_max,
+        }
+    }
+
     pub(crate) fn host_config(&self, console: Arc<dyn ConsoleSink>) -> HostConfig {
         HostConfig {
             accounts: self.commons.instances(),
@@ -281,7 +291,7 @@ impl DatabaseOptions {
 /// Bytes that one client may have asked for and not taken, and bytes of one message to him.
 fn bytes_of_clients(limits: &Limits) -> (usize, usize) {
     let client_bytes_max = limits.client_bytes_max.min(CLIENT_BYTES_CEILING);
-    // Whoever lets clients have more lets them have it in one message.
+    // An operator who lets clients have more lets them have it in one message.
     let message_bytes_max = limits.outgoing_message_bytes_max;
     (
         client_bytes_max,

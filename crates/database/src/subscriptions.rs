@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use lightcone_query::Predicate;
 use lightcone_schema::TableSchema;
 use lightcone_table::RowLayout;
 use lightcone_table::{DeltaBatch, DeltaKind, DeltaOp};
@@ -38,8 +37,6 @@ struct Query {
     live: Arc<LiveQuery>,
     /// What it is on.
     table: TableId,
-    /// What is left to check of a row that it was found for.
-    residual: Option<Predicate>,
     /// Where its table's router has it.
     places: Places,
     subscribers: SmallVec<[Subscriber; 1]>,
@@ -108,7 +105,7 @@ struct Hit {
     deletes: Vec<u32>,
     /// What the rows take in a message, about.
     bytes: usize,
-    /// Nobody gets it.
+    /// It is sent to no client.
     muted: bool,
     encoded: Vec<u8>,
 }
@@ -161,14 +158,9 @@ impl Subscriptions {
         for query in queries {
             let index = match self.by_key.get(&query.key) {
                 Some(&index) => index,
-                None => self.add_query(query.clone()),
+                None => self.add_query(connection, query.clone()),
             };
             let subscribers = &mut self.query_mut(index).subscribers;
-            // Texts of a set differ, so queries do; nothing would break if they did not.
-            let last = subscribers.last();
-            if last.is_some_and(|s| s.connection == connection && s.query_set_id == query_set_id) {
-                continue;
-            }
             let place = subscribers.len() as u32;
             subscribers.push(Subscriber {
                 connection,
@@ -196,7 +188,7 @@ impl Subscriptions {
 
     /// Takes as long as the set is large, however many others have the same queries.
     pub fn unsubscribe(&mut self, connection: ConnectionNumber, query_set_id: u32) {
-        let Some(set) = self.sets.remove(&(connection, query_set_id)) else {
+        let Some(mut set) = self.sets.remove(&(connection, query_set_id)) else {
             return;
         };
         if let Some(sets) = self.sets_of.get_mut(&connection) {
@@ -205,7 +197,7 @@ impl Subscriptions {
                 self.sets_of.remove(&connection);
             }
         }
-        for member in set {
+        while let Some(member) = set.pop() {
             let subscribers = &mut self.query_mut(member.query).subscribers;
             subscribers.swap_remove(member.place as usize);
             let moved = subscribers.get(member.place as usize).copied();
@@ -214,7 +206,12 @@ impl Subscriptions {
             }
             // The one that took the place of the removed one is told so.
             if let Some(moved) = moved {
-                let set = self.sets.get_mut(&(moved.connection, moved.query_set_id));
+                let key = (moved.connection, moved.query_set_id);
+                // Two texts of a set may be one query.
+                let set = match key == (connection, query_set_id) {
+                    true => Some(&mut set),
+                    false => self.sets.get_mut(&key),
+                };
                 let its = set.and_then(|set| set.get_mut(moved.place as usize));
                 its.expect("subscribers are members of their sets").place = member.place;
             }
@@ -232,19 +229,15 @@ impl Subscriptions {
             .expect("query sets and tables name live queries")
     }
 
-    fn add_query(&mut self, live: Arc<LiveQuery>) -> QueryIndex {
+    fn add_query(&mut self, connection: ConnectionNumber, live: Arc<LiveQuery>) -> QueryIndex {
         let table = self
             .tables
             .entry(live.group.table)
             .or_insert_with(|| TableQueries::new(&live.table));
         let index = self.free.pop().unwrap_or(self.queries.len() as QueryIndex);
-        let places = table.router.add(index, &live);
+        let places = table.router.add(connection.0, index, &live);
         self.by_key.insert(live.key.clone(), index);
         let query = Query {
-            residual: match (&live.route, places.is_routed) {
-                (Some(route), true) => route.residual.clone(),
-                _ => live.residual.clone(),
-            },
             table: live.group.table,
             live,
             places,
@@ -310,6 +303,7 @@ impl Subscriptions {
                     .as_mut()
                     .expect("tables name live queries");
                 if query
+                    .places
                     .residual
                     .as_ref()
                     .is_some_and(|p| !p.matches(&table.layout, row))
@@ -351,7 +345,7 @@ impl Subscriptions {
         self.scratch = scratch;
     }
 
-    /// Leaves out the connections for which there is too much so far, and what nobody else gets. Returns the bytes of the
+    /// Leaves out the connections for which there is too much so far, and what no other gets. Returns the bytes of the
     /// rest.
     fn mute(
         &self,

@@ -424,6 +424,34 @@ async fn a_set_and_a_view_share_a_join() {
     assert_eq!(watcher.rows(3, "m"), expected);
 }
 
+/// Changed rows count for each join that looks at them, also without partners.
+#[tokio::test(flavor = "multi_thread")]
+async fn conditions_on_changed_rows_count() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut options = table_options(directory.path());
+    options.limits.join_partners_max = 1;
+    let database = create_tables(options, &program()).await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let mut watcher = Watcher::connect(&database, OWNER, 2).await;
+    let conditions = |count: u32| -> String {
+        let each = (0..count).map(|id| format!("m.id <> {}", 1_000_000 + id));
+        each.collect::<Vec<_>>().join(" AND ")
+    };
+    for (set, count) in [(1, 5), (2, 100)] {
+        let text = "SELECT m.* FROM m JOIN x ON m.room = x.room WHERE";
+        subscribe(&mut watcher, set, &format!("{text} {}", conditions(count))).await;
+    }
+    let member = identity_of(1).to_hex().to_string();
+    let rows: Vec<Value> = (0..500).map(|id| json!([id, 77, 0.0, member])).collect();
+    change(&mut writer, &json!({ "m": { "inserts": rows } })).await;
+    watcher.settle().await;
+    let errors = watcher.take_errors();
+    assert!(
+        matches!(&errors[..], [(2, text)] if text.ends_with("[LC0714]")),
+        "{errors:?}"
+    );
+}
+
 /// What each transaction allows must not slow down all of them: the join ends that is dearest for each of its connections.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_join_that_takes_much_for_one_client_ends_in_time() {

@@ -370,7 +370,12 @@ async fn a_view_that_looks_at_rows_for_too_long_fails_alone() {
             "query": "SELECT room, COUNT(*) AS n FROM t WHERE text = 'none' GROUP BY room",
         },
     });
-    let database = create(&program, |options| options.limits.view_ms_max = 0).await;
+    let database = create(&program, |options| {
+        options.limits.view_ms_max = 0;
+        // So that the window is evaluated as a query.
+        options.limits.window_rows_read_max = 1000;
+    })
+    .await;
     let mut writer = Watcher::connect(&database, OWNER, 1).await;
     let mut rng = StdRng::seed_from_u64(1);
     for thousand in 0..20_u32 {
@@ -521,6 +526,86 @@ async fn windows_of_views_have_an_index() {
         .map(|row| u32::from_le_bytes(row[..4].try_into().expect("an id")))
         .collect();
     assert_eq!(ids, [100, 101, 102, 103, 104]);
+}
+
+/// An index that a view wants on a large table is built beside the writer. Without it, the view has no time to find its rows.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_of_a_large_table_has_an_index_in_time() {
+    let mut program = program();
+    let text = "SELECT * FROM t ORDER BY debt, id LIMIT 5";
+    program["views"] = json!({ "v": { "table": "t", "query": text } });
+    program["indexes"] = json!({ "t": [["room"]], "u": [["a"]] });
+    let database = create(&program, |options| options.limits.view_ms_max = 0).await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let rows = random_rows(0..20_000);
+    for thousand in rows.chunks(1000) {
+        writer
+            .change(&json!({ "t": { "inserts": thousand } }))
+            .await;
+    }
+    let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
+    watcher.subscribe(1, "SELECT * FROM v").await;
+    let errors = watcher.take_errors();
+    assert!(
+        matches!(&errors[..], [(1, text)] if text.ends_with("[LC0331]")),
+        "{errors:?}"
+    );
+    for _ in 0..500 {
+        watcher.settle().await;
+        if watcher.rows(1, "v").len() == 5 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    writer
+        .change(&json!({ "t": { "deletes": rows[..10_000] } }))
+        .await;
+    watcher.settle().await;
+    let expected = writer.ask(text).await;
+    assert_eq!(watcher.rows(1, "v"), expected);
+    assert_eq!(watcher.take_errors(), []);
+}
+
+/// A window that is too much to be kept up to date is evaluated as a query, each time.
+#[tokio::test(flavor = "multi_thread")]
+async fn windows_of_views_have_no_bounds_of_clients() {
+    let text = "SELECT * FROM t ORDER BY debt, id LIMIT 5";
+    let views = json!({ "v": { "table": "t", "query": text } });
+    let mut watched = Watched::new(views, |options| options.limits.window_rows_max = 3).await;
+    let rows = random_rows(0..40);
+    for few in rows.chunks(8) {
+        watched.change(json!({ "t": { "inserts": few } })).await;
+    }
+    for few in rows.chunks(3) {
+        let expected = watched.writer.ask(text).await;
+        assert_eq!(watched.watcher.rows(0, "v"), expected);
+        watched.change(json!({ "t": { "deletes": few } })).await;
+    }
+    assert!(watched.failed().is_empty());
+}
+
+/// A function that has read rows of a view runs again when these change.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_that_reads_a_view_follows_it() {
+    let views = json!({
+        "counted": { "columns": [["n", "U64"]], "countsRows": "few" },
+        "few": { "table": "t", "query": "SELECT * FROM t WHERE id < 3" },
+    });
+    let mut watched = Watched::new(views, |_| {}).await;
+    let rows = random_rows(0..5);
+    let counted = |watched: &Watched| {
+        let rows = watched.watcher.rows(0, "counted").into_keys();
+        rows.map(|row| row[0]).collect::<Vec<_>>()
+    };
+    assert_eq!(counted(&watched), [0]);
+    for few in [&rows[..1], &rows[1..5]] {
+        watched.change(json!({ "t": { "inserts": few } })).await;
+        let count = watched.watcher.rows(1, "few").len();
+        assert_eq!(usize::from(counted(&watched)[0]), count);
+    }
+    watched.change(json!({ "t": { "deletes": rows } })).await;
+    assert_eq!(counted(&watched), [0]);
+    assert!(watched.failed().is_empty());
 }
 
 /// Rows that come one by one are as many in the end.

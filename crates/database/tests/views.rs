@@ -600,10 +600,47 @@ async fn instances_are_bounded() {
     alice.watch(2, &["my_query"]).await;
     let errors = alice.take_errors();
     assert!(errors[0].1.contains("[LC0715]"), "{errors:?}");
-    // One that nobody uses makes room.
+    // One that is not used makes room.
     alice.client.send(&[unsubscribe(1)]).await;
     alice.watch(2, &["my_query"]).await;
     assert_eq!(alice.take_errors(), []);
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_all_instances_are_bounded_together() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut options = js_options(directory.path());
+    options.limits.views_bytes_max = 1000;
+    let database = create_with(options, HostKind::Wasm).await;
+    let mut alice = Watcher::connect(&database, identity(1), 1).await;
+    let row = message(1, alice.identity, 1, 5, &"x".repeat(2000));
+    assert_eq!(alice.call("put", &row).await, None);
+    alice.watch(1, &["my_messages"]).await;
+    let mut bob = Watcher::connect(&database, identity(2), 2).await;
+    bob.watch(1, &["my_messages"]).await;
+    let errors = bob.take_errors();
+    assert!(errors[0].1.contains("views-bytes-max"), "{errors:?}");
+    // What is not used makes room.
+    alice.client.send(&[unsubscribe(1)]).await;
+    alice.settle().await;
+    bob.watch(2, &["my_messages"]).await;
+    assert_eq!(bob.take_errors(), []);
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+/// However often one caller reads, the rows of others stay.
+#[tokio::test(flavor = "multi_thread")]
+async fn reads_of_one_caller_drop_no_rows_of_others() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = create(directory.path(), HostKind::Wasm).await;
+    let text = "SELECT * FROM my_best";
+    for (caller, times) in [(1, 1), (2, 1100), (1, 1)] {
+        for _ in 0..times {
+            sql(&database, identity(caller), text).await.expect("rows");
+        }
+    }
+    assert_eq!(runs(&database), 2, "once for each");
     database.shutdown(ShutdownReason::ServerStop).await;
 }
 

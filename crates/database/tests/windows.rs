@@ -2,6 +2,8 @@
 
 mod common;
 
+use common::publishing::publish;
+use common::requests::subscribe;
 use common::tables::sql;
 use common::watcher::Watcher;
 use common::windows::{create, identity_of, program, row};
@@ -437,4 +439,27 @@ async fn clients_with_windows_of_their_own_hear_of_their_rows_only() {
         assert_eq!(watcher.rows(1, "t"), expected);
         assert!(watcher.take_updates().len() < 20);
     }
+}
+
+/// A window over the catalog, which changes with the update, in a set that is compiled again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_window_that_is_compiled_again_hears_of_the_update() {
+    let database = create(&program(), |_| {}).await;
+    let mut watcher = Watcher::connect(&database, OWNER, 1).await;
+    let tables = "SELECT * FROM st_table ORDER BY table_id LIMIT 100";
+    let both = vec![tables, "SELECT * FROM t"];
+    watcher.client.send(&[subscribe(1, both)]).await;
+    watcher.settle().await;
+    let before = watcher.rows(1, "st_table").len();
+    let mut other = program();
+    other["tables"]["n"] = json!([["x", "U32"]]);
+    other["indexes"]["t"] = json!([["room"], ["score"]]);
+    publish(&database, &other, false)
+        .await
+        .expect("no client has to go");
+    watcher.settle().await;
+    assert_eq!(watcher.take_errors(), []);
+    let expected = watcher.ask(tables).await;
+    assert_eq!(watcher.rows(1, "st_table"), expected);
+    assert_eq!(expected.len(), before + 1);
 }

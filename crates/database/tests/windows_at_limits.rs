@@ -80,6 +80,34 @@ async fn what_is_no_window_or_too_many_rows_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn first_rows_are_bounded_for_each_client() {
+    let database = create(&program(), |options| {
+        options.limits.live_rows_per_second = 2;
+    })
+    .await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let rows: Vec<Value> = (0..100).map(|id| row(id, f64::from(id), "")).collect();
+    writer.change(&json!({ "t": { "inserts": rows } })).await;
+    let (first, second) = (
+        "SELECT * FROM t ORDER BY id LIMIT 50",
+        "SELECT * FROM t ORDER BY score LIMIT 50",
+    );
+    let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
+    watcher.subscribe(1, first).await;
+    assert_eq!(watcher.take_errors(), []);
+    let error = refused(&mut watcher, second).await;
+    assert!(error.ends_with("[LC0730]"), "{error}");
+    // Another connection is of the same client; others may have as much.
+    let mut again = Watcher::connect(&database, identity_of(1), 3).await;
+    let error = refused(&mut again, second).await;
+    assert!(error.ends_with("[LC0730]"), "{error}");
+    let mut other = Watcher::connect(&database, identity_of(2), 4).await;
+    other.subscribe(1, second).await;
+    assert_eq!(other.take_errors(), []);
+    assert_eq!(other.rows(1, "t").len(), 50);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_window_that_takes_too_much_ends_alone() {
     let database = create(&program(), |options| {
         options.limits.window_rows_read_max = 100;

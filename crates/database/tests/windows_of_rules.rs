@@ -45,7 +45,7 @@ fn hex(number: u32) -> String {
     identity_of(number).to_hex().to_string()
 }
 
-/// Somebody who has connected, with an identity of this number.
+/// A client that has connected, with an identity of this number.
 async fn connect(database: &DatabaseHandle, number: u32) -> Watcher {
     Watcher::connect(database, identity_of(number), 100 + u128::from(number)).await
 }
@@ -102,6 +102,34 @@ async fn who_leaves_a_large_room_keeps_the_window() {
     }
 }
 
+/// Of very many matches that a row has, some are counted, and others when these are gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_with_very_many_matches_are_in_windows() {
+    let rule =
+        "SELECT doc.* FROM doc JOIN member ON doc.room = member.room WHERE member.id <> doc.id";
+    let program = program(&[rule], json!([["room"]]));
+    let database = create(&program, |options| {
+        options.limits.window_rows_read_max = 10_000;
+    })
+    .await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    room_of(&mut writer, 500).await;
+    let mut watcher = connect(&database, 1).await;
+    watcher.subscribe(1, FIRST_DOCS).await;
+    let members: Vec<u32> = (1..=500).collect();
+    for few in members.chunks(23) {
+        is_right(&mut watcher, 1, "doc", FIRST_DOCS).await;
+        assert_eq!(watcher.rows(1, "doc").len(), 20);
+        let gone = few.iter().map(|id| json!([id, 0, hex(*id)]));
+        let gone: Vec<Value> = gone.collect();
+        writer
+            .change(&json!({ "member": { "deletes": gone } }))
+            .await;
+    }
+    is_right(&mut watcher, 1, "doc", FIRST_DOCS).await;
+    assert_eq!(watcher.rows(1, "doc").len(), 0);
+}
+
 /// What it has looked at is there for the others.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_look_up_that_is_too_much_ends_its_window_alone() {
@@ -119,7 +147,7 @@ async fn a_look_up_that_is_too_much_ends_its_window_alone() {
     watcher.subscribe(1, FIRST_DOCS).await;
     watcher.subscribe(2, others).await;
     assert_eq!(watcher.take_errors(), []);
-    // More members than may be looked at for anybody.
+    // More members than may be looked at for one window.
     let members = (2..4000_u32).map(|id| json!([id, 0, hex(id)]));
     let members: Vec<Value> = members.collect();
     let entered = json!({ "member": { "inserts": members } });
@@ -148,7 +176,7 @@ async fn feeds(rules: &[&str], rows_read_max: usize) -> (DatabaseHandle, Watcher
     })
     .await;
     let mut writer = Watcher::connect(&database, OWNER, 1).await;
-    // One of ten is somebody's own.
+    // One of ten is a member's own.
     let doc_of = |id: u32| match id % 10 {
         9 => json!([id, 0, id, hex(1 + id / 10 % 30), false, ""]),
         _ => doc(id, 0, true, ""),
@@ -235,7 +263,7 @@ async fn windows_that_hear_of_the_same_rows_are_counted() {
 
 /// Conditions of a window's sources cost what they would cost without rules.
 #[tokio::test(flavor = "multi_thread")]
-async fn conditions_count_whoever_evaluates_them() {
+async fn conditions_count_wherever_they_are_evaluated() {
     // Each `<>` is a step, and 32 of them are a row.
     let conditions = |count: u32| -> String {
         let each = (0..count).map(|id| format!("id <> {id}"));

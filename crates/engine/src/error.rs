@@ -40,13 +40,13 @@ pub enum DatastoreError {
     #[error("{0}")]
     TableFull(String),
     /// The rows of a view are the database's to write.
-    #[error("`{view}` is a view: its rows follow from the tables that it reads, and nobody else writes them [LC0330]")]
+    #[error("`{view}` is a view: its rows follow from the tables that it reads, and only the database writes them [LC0330]")]
     View { view: String },
     /// A migration function reads it.
     #[error("`{table}` is a table as it was: a migration function reads it, and writes to those that take its place [LC0237]")]
     OldTable { table: String },
     /// A backfill fills it.
-    #[error("`{table}` is a new table that a migration fills behind the running module, and nobody else reads or writes it before it is in place [LC0247]")]
+    #[error("`{table}` is a new table that a migration fills behind the running module, and nothing else reads or writes it before it is in place [LC0247]")]
     Hidden { table: String },
     /// A function for rows wants something else.
     #[error("a function for rows (`__migrate_…`) inserts into tables that the update makes, without a schedule and no event tables, and does nothing else: it reads, changes and deletes no rows. For more there is `__migrate` [LC0247]")]

@@ -163,7 +163,7 @@ impl DatastoreSnapshot {
         next_offset: LogOffset,
     ) -> Result<SnapshotStats, SnapshotError> {
         let written = self.write_while(store, next_offset, || true)?;
-        Ok(written.expect("nobody gave it up"))
+        Ok(written.expect("it was not given up"))
     }
 
     /// [`write_to`](Self::write_to), given up when `may_go_on` says no: asked before every page that is read or written. None if it

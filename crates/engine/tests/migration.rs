@@ -224,7 +224,7 @@ fn views_come_change_and_go() {
             unreachable!("windows of two");
         };
         let before = backing(&world);
-        // A row that nobody logs.
+        // A row that is not logged.
         world.datastore.begin();
         if let Some(table) = before {
             let mut rows = 1_u32.to_le_bytes().to_vec();

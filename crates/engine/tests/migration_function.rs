@@ -134,7 +134,7 @@ fn a_table_is_replaced_by_what_the_function_writes() {
         );
         assert_eq!(datastore.row_count(from).expect("it is there"), 3);
         assert_eq!(datastore.row_count(to).expect("it is there"), 0);
-        // Nobody writes to it.
+        // It is not written to.
         let row = row_of(&player(), 7);
         for refused in [
             datastore.insert(from, &row, &mut Vec::new()).map(|()| 0),
@@ -331,7 +331,7 @@ fn an_old_table_has_the_parts_that_are_declared() {
         let constraints: Vec<_> = schema.constraints.iter().map(|c| &c.name).collect();
         assert_eq!(constraints, [declared]);
         assert_eq!(schema.indexes.len(), 3);
-        // One that was there, one that is declared beside, and one that nobody has declared.
+        // One that was there, one that is declared beside, and one that is not declared.
         for (index, key) in [
             ("__old_player_0_[0]_BTree", &[2, 0, 0, 0][..]),
             ("__old_player_1_[1]_BTree", &[0, 0, 0, 0]),
@@ -427,7 +427,7 @@ fn a_counter_goes_on_if_its_column_can_hold_it() {
     world.datastore.rollback();
 }
 
-/// Of a table that is gone no row is lost unseen by others taking its place, so nobody has to read it.
+/// Of a table that is gone no row is lost unseen by others taking its place, so it need not be read.
 #[test]
 fn a_table_that_goes_need_not_be_read() {
     let old_tables = named([("a", player()), ("b", player())]);
@@ -462,7 +462,7 @@ fn an_old_table_that_is_not_there_says_so() {
     let id = datastore.absent_old_table("__old_a");
     let id = id.expect("the program declares it");
     assert!(datastore.absent_old_index("__old_a_0_[0]_BTree").is_some());
-    // Others are as little there as any table that nobody has heard of.
+    // Others are as little there as any table that never was.
     assert_eq!(datastore.absent_old_table("__old_b"), None);
     assert_eq!(datastore.absent_old_index("__old_a_0_[1]_BTree"), None);
     datastore.begin();

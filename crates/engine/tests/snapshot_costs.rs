@@ -158,7 +158,9 @@ fn pages_are_let_go_of_as_they_are_written() {
         }
         true
     });
-    let stats = written.expect("it is written").expect("nobody gave it up");
+    let stats = written
+        .expect("it is written")
+        .expect("it was not given up");
     assert_eq!(stats.objects, stats.new_objects);
     assert_eq!(copied[0], 0, "the first page is written, and let go of");
     assert!(copied[1] > 0, "the last one is not written yet");

@@ -286,9 +286,9 @@ fn only_watched_tables_have_deltas() {
     );
 }
 
-/// Transactions that replace rows of one table that nobody watches have a way of their own to their record.
+/// Transactions that replace rows of one table that is not watched have a way of their own to their record.
 #[test]
-fn a_record_is_the_same_whether_or_not_somebody_watches() {
+fn a_record_is_the_same_whether_or_not_a_table_is_watched() {
     let ((mut plain, _), (mut watched, _)) = (accounts(), accounts());
     let table = plain.table_id_from_name("account").expect("exists");
     let index = plain.schema(table).expect("exists").indexes[0].id;
@@ -545,7 +545,7 @@ fn a_record_that_is_too_large_refuses_its_transaction_alone() {
         assert_eq!(state(&datastore), before);
         assert_eq!(output.records, clock, "what others wrote stays");
     }
-    // Others go on, and do not have to write what nobody has used.
+    // Others go on, and do not have to write what was not used.
     datastore.begin();
     let third = insert(&mut datastore, "other", &[V::U32(0)]).expect("it fits");
     assert_eq!(third, 3_u32.to_le_bytes());

@@ -102,7 +102,7 @@ fn the_catalog_describes_them() {
         indexes,
         ["mine_arg_hash_idx_btree", "mine_arg_hash_id_idx_btree"]
     );
-    assert_eq!(schema.column_by_name("arg_hash"), None, "nobody sees it");
+    assert_eq!(schema.column_by_name("arg_hash"), None, "it is hidden");
     assert_eq!(
         schema.column_by_accessor_or_name("idSource"),
         Some(ColId(1))
@@ -114,7 +114,7 @@ fn the_catalog_describes_them() {
 }
 
 #[test]
-fn nobody_but_the_database_writes_them() {
+fn only_the_database_writes_them() {
     let (mut datastore, schema, _) = created(false);
     datastore.begin();
     let full = [&A[..], &row(&[V::U32(1), V::String("a".into())])].concat();

@@ -218,6 +218,12 @@ section! {
                 bounds "rows of one instance of a view, with what is kept to bring results of aggregates up to date";
                 reached "the view's last rows stand, and its subscribers are told: LC0331";
 
+            /// Most bytes of rows of all instances of views together.
+            views_bytes_max: usize = 1 << 30;
+                bounds "rows of all instances of views, with what is kept to bring them up to date: a new one is made \
+                    while they have no more; those that are there may grow as `view-bytes-max` lets them";
+                reached "unused instances go, the oldest first; if all are used, refuse a new one: LC0715";
+
             /// Longest time that one SQL statement may take to change rows.
             sql_write_time_max: Duration = Duration::from_secs(10);
                 bounds "time of one `INSERT`, `UPDATE`, `DELETE` or `SET`, which the writer does nothing else in; looked \
@@ -339,9 +345,10 @@ section! {
             live_rows_per_second: u64 = 4_000_000;
                 bounds "rows that are looked at to keep subscribed joins and windows (`ORDER BY … LIMIT`) up to date, over time: \
                     so many more in each second, and `ROWS_PER_CHANGE` for each changed row, for `SECONDS_SAVED_MAX` (`crates/live/src/work.rs`), \
-                    4 seconds, at most. Some 100 ns each: this keeps queries of clients from taking the time of reducers";
+                    4 seconds, at most. Some 100 ns each: this keeps queries of clients from taking the time of reducers. The first \
+                    rows of windows and views that a client subscribes to may take as much";
                 reached "the query sets with the join or window end that has looked at most rows lately for each connection that has it: \
-                    `SubscriptionError`, LC0730; the transaction is not affected";
+                    `SubscriptionError`, LC0730; the transaction is not affected. A client whose first rows took more: refuse, LC0730";
 
             /// Most rows of one subscription with `ORDER BY … LIMIT`, those before it (`OFFSET`) counted.
             window_rows_max: usize = 10_000;

@@ -136,7 +136,7 @@ impl<A: Area, V: Copy + Ord> Default for AreaTree<A, V> {
             nodes: Vec::new(),
             free: Vec::new(),
             root: NONE,
-            // Nobody can guess it, so nobody can make the tree deep.
+            // No client can guess it, so none can make the tree deep.
             random: RandomState::new().hash_one(0) | 1,
         }
     }

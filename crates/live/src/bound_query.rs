@@ -6,7 +6,15 @@ use lightcone_query::{Query, SelectPlan};
 use lightcone_schema::TableSchema;
 use lightcone_types::{Identity, ProductType};
 
-use crate::windows::WindowShape;
+use crate::joins::JoinShapes;
+use crate::windows::{WindowShape, WindowShapes};
+
+/// The shapes of all live queries that were compiled for one version of a module.
+#[derive(Default)]
+pub struct Shapes {
+    pub joins: JoinShapes,
+    pub windows: WindowShapes,
+}
 
 /// A query, with the identity of its caller drawn in.
 #[derive(Clone)]
@@ -25,6 +33,24 @@ pub struct BoundWindow {
     pub sender: Identity,
     pub shape: Arc<WindowShape>,
     pub key: Box<[u8]>,
+}
+
+impl BoundWindow {
+    /// The window that a query is. None: it is no window, or no index helps to keep it up to date.
+    pub fn new(query: &Query, sender: &Identity, shapes: &Shapes) -> Option<BoundWindow> {
+        let window = query.live_window(sender)?;
+        let (shape, key) = shapes.windows.shape_of(&window, &shapes.joins)?;
+        Some(BoundWindow {
+            query: query.clone(),
+            sender: *sender,
+            shape,
+            key,
+        })
+    }
+
+    pub(crate) fn caller_and_text(&self) -> (Identity, String) {
+        (self.sender, self.query.text.clone())
+    }
 }
 
 impl BoundQuery {

@@ -89,6 +89,12 @@ impl Dependents {
         }
     }
 
+    /// Those who have read a table as a whole.
+    pub fn of_whole(&self, table: TableId) -> impl Iterator<Item = Dependent> + '_ {
+        let dependents = self.tables.get(&table).into_iter();
+        dependents.flat_map(|dependents| dependents.whole.iter().copied())
+    }
+
     /// Calls `visit` with those whom a row of a table concerns that came or went, some more than once; but for those who have
     /// counted the rows.
     pub fn concerned_by(
@@ -413,7 +419,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Whoever has read something hears of a transaction if and only if what he would read now differs.
+        /// A dependent hears of a transaction if and only if what it would read now differs from what it has read.
         #[test]
         fn who_is_concerned_is_whose_result_changes(
             first in prop::collection::vec(row(), 0..8),

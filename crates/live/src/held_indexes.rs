@@ -16,26 +16,30 @@ const INDEX_ROWS_PER_SECOND: u64 = 100_000;
 /// Indexes that one table has for live queries, beside its own: each makes a change of the table dearer. One client takes no more
 /// than are left for the others.
 const HELD_INDEXES_MAX: usize = 8;
-/// How many it has if the module itself needs more, for its rules and views: whoever asks for what takes the places above
-/// takes none of these.
+/// How many it has if the module itself needs more, for its rules and views. Those that clients need are not among the last ones.
 const HELD_INDEXES_OF_MODULE_MAX: usize = 12;
+
+/// An index on a table with at most so many rows is built where it is needed: that takes the writer less than a millisecond.
+pub const BUILT_AT_ONCE_ROWS_MAX: u64 = 2048;
+/// Indexes that views want at a time.
+const WANTED_MAX: usize = 64;
 
 /// Columns that the module's own rules look rows up by, with their tables.
 pub type RuleColumns = FxHashSet<(TableId, ColId)>;
 
-/// Who asks for an index.
+/// For whom an index is.
 #[derive(Clone, Copy)]
-pub enum Asker<'r> {
+pub enum IndexUser<'r> {
     /// Through a query, into which the module's rules may be drawn.
     Client(&'r RuleColumns),
     /// For a view.
     Module,
 }
 
-impl Asker<'_> {
+impl IndexUser<'_> {
     fn indexes_max(self, table: TableId, column: ColId) -> usize {
         match self {
-            Asker::Client(rules) if !rules.contains(&(table, column)) => HELD_INDEXES_MAX,
+            IndexUser::Client(rules) if !rules.contains(&(table, column)) => HELD_INDEXES_MAX,
             _ => HELD_INDEXES_OF_MODULE_MAX,
         }
     }
@@ -83,12 +87,14 @@ impl Takers {
     }
 }
 
-/// What building indexes has taken.
+/// What building indexes on the writer has taken, and which ones are to be built beside it.
 #[derive(Default)]
 pub struct IndexBuilding {
     /// Rows that indexes were built for, less what has been forgiven since.
     rows: u64,
     forgiven_at: Option<Instant>,
+    /// Those that views want: until they are there, their queries are evaluated again each time.
+    wanted: Vec<(TableId, ColId)>,
 }
 
 impl IndexBuilding {
@@ -100,7 +106,7 @@ impl IndexBuilding {
         &mut self,
         tables: &dyn CurrentTables,
         columns: impl Iterator<Item = (&'s Arc<TableSchema>, ColId)>,
-        asker: Asker<'_>,
+        user: IndexUser<'_>,
         now: Instant,
     ) -> Result<(), String> {
         self.forgive(now);
@@ -116,12 +122,28 @@ impl IndexBuilding {
             let of_table = built.iter().filter(|(table, _)| *table == schema.id);
             let indexes = table.held_indexes() + of_table.count();
             built.push((schema.id, column));
-            rows += table.rows().row_count();
-            if rows > INDEX_ROWS_MAX || indexes >= asker.indexes_max(schema.id, column) {
+            let of_index = table.rows().row_count();
+            rows += of_index;
+            if rows > INDEX_ROWS_MAX || indexes >= user.indexes_max(schema.id, column) {
+                return Err(no_index(schema, column));
+            }
+            if matches!(user, IndexUser::Module) && of_index > BUILT_AT_ONCE_ROWS_MAX {
+                self.want((schema.id, column));
                 return Err(no_index(schema, column));
             }
         }
         Ok(())
+    }
+
+    fn want(&mut self, place: (TableId, ColId)) {
+        if !self.wanted.contains(&place) && self.wanted.len() < WANTED_MAX {
+            self.wanted.push(place);
+        }
+    }
+
+    /// An index that a view wants, and that is to be built beside the writer.
+    pub fn next_wanted(&mut self) -> Option<(TableId, ColId)> {
+        self.wanted.pop()
     }
 
     /// Holds an index on a column, and counts what building it takes, if it is not there.

@@ -13,6 +13,7 @@ mod area_tree;
 mod bound_query;
 mod dependents;
 mod held_indexes;
+mod holders;
 mod joins;
 mod key;
 mod live_query;
@@ -31,12 +32,15 @@ mod items;
 #[cfg(test)]
 extern crate self as lightcone_live;
 
-pub use bound_query::{BoundQuery, BoundWindow};
+pub use bound_query::{BoundQuery, BoundWindow, Shapes};
 pub use dependents::{Dependent, Dependents, Looked};
-pub use held_indexes::{no_index, Asker, IndexBuilding, RuleColumns, Takers};
-pub use joins::{Holder, JoinShape, JoinShapes, JoinWork, Joins};
-pub use live_query::{LiveQuery, QueryKey, Shapes};
+pub use held_indexes::{
+    no_index, IndexBuilding, IndexUser, RuleColumns, Takers, BUILT_AT_ONCE_ROWS_MAX,
+};
+pub use holders::Holder;
+pub use joins::{JoinShape, JoinShapes, JoinWork, Joins};
+pub use live_query::{LiveQuery, QueryKey};
 pub use query_load::QueryLoad;
 pub use router::{Places, QueryIndex, Router};
-pub use windows::{Entry, OwnWindow, WindowLimits, WindowShape, Windows};
-pub use work::WorkBudget;
+pub use windows::{Entry, WindowLimits, WindowShape, WindowUser, Windows};
+pub use work::{FirstRows, WorkBudget};

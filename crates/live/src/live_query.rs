@@ -7,16 +7,8 @@ use lightcone_query::{Fragment, Predicate, Query, Routing, SelectPlan, SqlError}
 use lightcone_schema::TableSchema;
 use lightcone_types::{ColId, Identity, TableId};
 
-use crate::bound_query::{BoundQuery, BoundWindow};
-use crate::joins::{JoinShape, JoinShapes};
-use crate::windows::WindowShapes;
-
-/// The shapes of all live queries that were compiled for one version of a module.
-#[derive(Default)]
-pub struct Shapes {
-    pub joins: JoinShapes,
-    pub windows: WindowShapes,
-}
+use crate::bound_query::{BoundQuery, BoundWindow, Shapes};
+use crate::joins::JoinShape;
 
 /// Stands in the place of a column for the key of a changed row of a join or window.
 pub const KEY_COLUMN: ColId = ColId(u16::MAX);
@@ -44,18 +36,15 @@ pub struct LiveQuery {
     pub route: Option<Box<Routing>>,
 }
 
-/// Queries with the same key match the same rows: the text, the rules that are drawn in, and the caller where these depend on
-/// him. All callers but the owner have the same rules.
+/// Queries with the same key match the same rows, whatever their texts: the plan, with its constants and the caller.
 #[derive(PartialEq, Eq)]
 pub struct QueryKey {
     hash: u64,
-    text: String,
+    /// Or the shape of a join or window: a new version of the module has shapes of its own.
     table: TableId,
-    /// Where row-level security rules make several queries of a text, or one that is not the owner's.
-    fragment: Option<u16>,
-    /// The shape of a join or window: a new version of the module has shapes of its own.
-    shape: Option<TableId>,
-    sender_value: Option<Vec<u8>>,
+    predicate: Option<Predicate>,
+    /// That of a shape.
+    key: Option<Box<[u8]>>,
 }
 
 /// Queries that a changed row is checked against together: those of a table, join or window that need one value in a column, found by
@@ -67,8 +56,8 @@ pub struct Group {
     pub equality: Option<(ColId, Box<[u8]>)>,
 }
 
-/// Clients choose texts and values, also long ones: they are hashed once, when they are compiled, and with a secret, so that
-/// nobody makes them meet in one place.
+/// Clients choose values, also long ones: they are hashed once, when they are compiled, and with a secret, so that they cannot be made
+/// to meet in one place.
 fn hash_of(value: &impl Hash) -> u64 {
     static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     SECRET.hash_one(value)
@@ -87,22 +76,12 @@ impl Hash for Group {
 }
 
 impl QueryKey {
-    fn new(
-        text: &str,
-        table: TableId,
-        fragment: Option<u16>,
-        shape: Option<TableId>,
-        reads_sender: bool,
-        caller: &Identity,
-    ) -> QueryKey {
-        let sender_value = reads_sender.then(|| caller.as_le_bytes().to_vec());
+    fn new(table: TableId, predicate: Option<Predicate>, key: Option<Box<[u8]>>) -> QueryKey {
         QueryKey {
-            hash: hash_of(&(text, table, fragment, shape, &sender_value)),
-            text: text.to_owned(),
+            hash: hash_of(&(table, &predicate, &key)),
             table,
-            fragment,
-            shape,
-            sender_value,
+            predicate,
+            key,
         }
     }
 }
@@ -118,7 +97,7 @@ impl Group {
 }
 
 impl LiveQuery {
-    pub fn new(plan: SelectPlan, caller: &Identity) -> LiveQuery {
+    pub fn new(plan: SelectPlan) -> LiveQuery {
         let routing = plan.routing();
         let has_one_value = |(_, values): &&(ColId, Vec<Box<[u8]>>)| values.len() == 1;
         let first = plan.equalities.iter().find(|(column, _)| {
@@ -132,14 +111,7 @@ impl LiveQuery {
         };
         let found_by = routing.equal.len() + routing.between.len();
         let is_more = found_by > usize::from(equality.is_some());
-        let key = QueryKey::new(
-            &plan.text,
-            plan.table.id,
-            plan.fragment,
-            None,
-            plan.reads_sender,
-            caller,
-        );
+        let key = QueryKey::new(plan.table.id, plan.predicate.clone(), None);
         LiveQuery {
             key: Arc::new(key),
             group: Arc::new(Group::of(plan.table.id, equality)),
@@ -174,29 +146,15 @@ impl LiveQuery {
         caller: &Identity,
         shapes: &Shapes,
     ) -> Result<LiveQuery, String> {
-        let window = query.live_window(caller);
-        let shape = window.and_then(|window| shapes.windows.shape_of(&window, &shapes.joins));
-        let Some((shape, key)) = shape else {
+        let Some(rows) = BoundWindow::new(query, caller, shapes) else {
             return Err(SqlError::Window("the first column of ORDER BY has an index without an order, which is of the kind `hash`: make it `btree`").to_string());
         };
-        let table = shape.table.clone();
-        let query_key = QueryKey::new(
-            &query.text,
-            table.id,
-            query.fragments.first().and_then(|first| first.number),
-            Some(shape.id),
-            query.reads_sender(),
-            caller,
-        );
-        let rows = BoundWindow {
-            query: query.clone(),
-            sender: *caller,
-            shape: shape.clone(),
-            key: key.clone(),
-        };
+        let table = rows.shape.table.clone();
+        let query_key = QueryKey::new(rows.shape.id, None, Some(rows.key.clone()));
+        let key = Some((KEY_COLUMN, rows.key.clone()));
         Ok(LiveQuery {
             key: Arc::new(query_key),
-            group: Arc::new(Group::of(shape.id, Some((KEY_COLUMN, key)))),
+            group: Arc::new(Group::of(rows.shape.id, key)),
             residual: None,
             route: None,
             table,
@@ -212,21 +170,11 @@ impl LiveQuery {
         shapes: &Shapes,
     ) -> Option<LiveQuery> {
         if let Some(plan) = query.select_plan(fragment, caller) {
-            return Some(LiveQuery::new(plan, caller));
+            return Some(LiveQuery::new(plan));
         }
         let (shape, key) = shapes.joins.shape_of(&query.live_join(fragment, caller)?);
         let table = shape.returned_table().clone();
-        let number = fragment.number;
-        let reads_sender = fragment.reads_sender();
-        let of_shape = Some(shape.id);
-        let query_key = QueryKey::new(
-            &query.text,
-            table.id,
-            number,
-            of_shape,
-            reads_sender,
-            caller,
-        );
+        let query_key = QueryKey::new(shape.id, None, Some(key.clone()));
         Some(LiveQuery {
             key: Arc::new(query_key),
             group: Arc::new(Group::of(shape.id, Some((KEY_COLUMN, key)))),
@@ -335,8 +283,7 @@ impl LiveQuery {
             + self
                 .window()
                 .map_or(0, |window| window.shape.memory_bytes())
-            + self.key.text.len()
-            + value
+            + 2 * value
             + residual
             + self.route.as_ref().map_or(0, |route| route.memory_bytes())
     }
@@ -350,15 +297,9 @@ mod tests {
     use crate::items::Items;
 
     #[test]
-    fn texts_and_values_are_hashed_with_a_secret() {
-        let query = LiveQuery::new(Items::new(0, 0).plan("id = 1"), &Identity::ZERO);
-        let key = (
-            &query.key.text,
-            query.key.table,
-            query.key.fragment,
-            query.key.shape,
-            &query.key.sender_value,
-        );
+    fn values_are_hashed_with_a_secret() {
+        let query = LiveQuery::new(Items::new(0, 0).plan("id = 1"));
+        let key = (query.key.table, &query.key.predicate, &query.key.key);
         let group = (query.group.table, &query.group.equality);
         let without = BuildHasherDefault::<DefaultHasher>::default();
         assert_ne!(query.key.hash, without.hash_one(key));

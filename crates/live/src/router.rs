@@ -3,19 +3,21 @@
 //! Queries that need values in the same columns, and ranges of the same columns, have one *pattern*, which costs a changed row one look
 //! into a map by the values, and one into a tree of boxes by the ranges, however many queries there are.
 
-use lightcone_query::ColumnOrder;
+use lightcone_query::{ColumnOrder, Predicate, Routing};
 use lightcone_table::RowLayout;
 use lightcone_types::ColId;
 use smallvec::{smallvec, SmallVec};
 
 use crate::area_tree::{AreaTree, Extent};
+use crate::bound_query::BoundQuery;
 use crate::key::Key;
 use crate::live_query::{LiveQuery, KEY_COLUMN};
 
 /// Position of a query in the registry; reused after the last subscriber leaves.
 pub type QueryIndex = u32;
 
-/// Patterns of one table. Queries of another one are found by the first of their columns alone.
+/// Patterns of one table, of which one client brings no more than are left for others. Without one of its own, a query is found by
+/// the pattern that has most of its columns.
 const PATTERNS_MAX: usize = 32;
 
 /// So many columns with ranges tell queries apart; more are checked row by row.
@@ -37,6 +39,8 @@ struct Columns {
 /// The queries that are found by the same columns.
 struct Pattern {
     columns: Columns,
+    /// Who brought it.
+    client: u64,
     lists: ByValues<SmallVec<[Entry; 1]>>,
     /// Those with ranges.
     boxes: ByValues<AreaTree<Extent<DIMENSIONS>, QueryIndex>>,
@@ -57,8 +61,8 @@ pub struct Places {
     /// By key, for those in lists.
     positions: SmallVec<[u32; 1]>,
     extent: Extent<DIMENSIONS>,
-    /// Whether what is left to check is that of the query's route.
-    pub is_routed: bool,
+    /// What is left to check of a row that the query is found for.
+    pub residual: Option<Predicate>,
 }
 
 /// A query that stands elsewhere in a list now.
@@ -79,14 +83,15 @@ impl Router {
         self.patterns.is_empty()
     }
 
-    /// Adds a query. Gives where it is, which `remove` wants to know.
-    pub fn add(&mut self, query: QueryIndex, live: &LiveQuery) -> Places {
-        let mut places = self.places_of(live);
+    /// Adds a query of a client. Gives where it is, which `remove` wants to know.
+    pub fn add(&mut self, client: u64, query: QueryIndex, live: &LiveQuery) -> Places {
+        let mut places = self.places_of(client, live);
         let pattern = match self.position(&places.columns) {
             Some(position) => &mut self.patterns[position],
             None => {
                 self.patterns.push(Pattern {
                     columns: places.columns.clone(),
+                    client,
                     lists: ByValues::default(),
                     boxes: ByValues::default(),
                 });
@@ -180,11 +185,19 @@ impl Router {
         patterns.position(|pattern| pattern.columns == *columns)
     }
 
-    fn places_of(&self, live: &LiveQuery) -> Places {
-        if let Some(routed) = routed(live) {
-            let is_known = self.position(&routed.columns).is_some();
-            if is_known || self.patterns.len() < PATTERNS_MAX {
-                return routed;
+    fn places_of(&self, client: u64, live: &LiveQuery) -> Places {
+        if let (Some(route), BoundQuery::Table(plan)) = (&live.route, &live.query) {
+            let columns = Columns::of(route);
+            if self.position(&columns).is_some() || self.has_room_for(client) {
+                return Places::new(columns, route, route.residual.clone());
+            }
+            let known = self.patterns.iter().map(|pattern| &pattern.columns);
+            let best = known
+                .filter(|known| columns.have(known))
+                .max_by_key(|c| c.count());
+            let of_group = usize::from(live.group.equality.is_some());
+            if let Some(best) = best.filter(|best| best.count() > of_group) {
+                return Places::new(best.clone(), route, plan.predicate.clone());
             }
         }
         let (equal, key) = match &live.group.equality {
@@ -199,47 +212,69 @@ impl Router {
             keys: smallvec![Key::from(key)],
             positions: SmallVec::new(),
             extent: Extent::ALL,
-            is_routed: false,
+            residual: live.residual.clone(),
         }
+    }
+
+    fn has_room_for(&self, client: u64) -> bool {
+        let own = self.patterns.iter().filter(|p| p.client == client).count() + 1;
+        own + self.patterns.len() < PATTERNS_MAX
+    }
+}
+
+impl Columns {
+    fn of(route: &Routing) -> Columns {
+        let between = route.between.iter().take(DIMENSIONS);
+        Columns {
+            equal: route.equal.iter().map(|(column, _)| *column).collect(),
+            between: between.map(|range| (range.column, range.order)).collect(),
+        }
+    }
+
+    fn have(&self, others: &Columns) -> bool {
+        let mut equal = others.equal.iter();
+        let mut between = others.between.iter();
+        equal.all(|other| self.equal.contains(other))
+            && between.all(|other| self.between.contains(other))
+    }
+
+    fn count(&self) -> usize {
+        self.equal.len() + self.between.len()
     }
 }
 
 impl Places {
+    /// Where a query with a route is found by some of its columns.
+    fn new(columns: Columns, route: &Routing, residual: Option<Predicate>) -> Places {
+        let mut keys: SmallVec<[Key; 1]> = smallvec![Key::new()];
+        for (_, values) in (route.equal.iter()).filter(|(column, _)| columns.equal.contains(column))
+        {
+            let longer = |key: &Key| {
+                let of_key = values.iter().map(|value| [&key[..], value].concat());
+                of_key.map(Key::from).collect::<Vec<_>>()
+            };
+            keys = keys.iter().flat_map(longer).collect();
+        }
+        let mut extent = Extent::ALL;
+        let is_known = |column| columns.between.iter().any(|(known, _)| *known == column);
+        let ranges = route.between.iter().filter(|range| is_known(range.column));
+        for (dimension, range) in ranges.enumerate() {
+            extent.low[dimension] = range.low;
+            extent.high[dimension] = range.high;
+        }
+        Places {
+            columns,
+            keys,
+            positions: SmallVec::new(),
+            extent,
+            residual,
+        }
+    }
+
     /// Notes where the query stands now.
     pub fn note(&mut self, moved: &Moved) {
         self.positions[moved.number as usize] = moved.position;
     }
-}
-
-/// Where a query with a route is found.
-fn routed(live: &LiveQuery) -> Option<Places> {
-    let route = live.route.as_ref()?;
-    let mut equal = SmallVec::new();
-    let mut keys = vec![Vec::new()];
-    for (column, values) in &route.equal {
-        equal.push(*column);
-        let longer = |key: &Vec<u8>| {
-            let of_key = values.iter().map(|value| [&key[..], value].concat());
-            of_key.collect::<Vec<_>>()
-        };
-        keys = keys.iter().flat_map(longer).collect();
-    }
-    let (mut between, mut extent) = (SmallVec::new(), Extent::ALL);
-    for (dimension, range) in route.between.iter().take(DIMENSIONS).enumerate() {
-        between.push((range.column, range.order));
-        extent.low[dimension] = range.low;
-        extent.high[dimension] = range.high;
-    }
-    let mut of_keys = SmallVec::new();
-    keys.iter()
-        .for_each(|key| of_keys.push(Key::from(&key[..])));
-    Some(Places {
-        columns: Columns { equal, between },
-        keys: of_keys,
-        positions: SmallVec::new(),
-        extent,
-        is_routed: true,
-    })
 }
 
 #[cfg(test)]
@@ -247,7 +282,7 @@ mod tests {
     use std::collections::HashSet;
     use std::hash::BuildHasher;
 
-    use lightcone_types::{AlgebraicType as T, Encode, Identity};
+    use lightcone_types::{AlgebraicType as T, Encode};
     use proptest::prelude::*;
 
     use super::*;
@@ -275,9 +310,10 @@ mod tests {
     }
 
     impl Registry {
-        fn add(&mut self, items: &Items, condition: &str) {
-            let live = LiveQuery::new(items.plan(condition), &Identity::ZERO);
-            let places = self.router.add(self.queries.len() as QueryIndex, &live);
+        fn add(&mut self, client: u64, items: &Items, condition: &str) {
+            let live = LiveQuery::new(items.plan(condition));
+            let index = self.queries.len() as QueryIndex;
+            let places = self.router.add(client, index, &live);
             self.queries.push(Some((live, places)));
         }
 
@@ -302,11 +338,8 @@ mod tests {
             let mut found = self.candidates(row);
             found.retain(|query| {
                 let query = self.queries[*query as usize].as_ref();
-                let (live, places) = query.expect("candidates are there");
-                let residual = match (&live.route, places.is_routed) {
-                    (Some(route), true) => route.residual.as_ref(),
-                    _ => live.residual.as_ref(),
-                };
+                let (_, places) = query.expect("candidates are there");
+                let residual = places.residual.as_ref();
                 residual.is_none_or(|residual| residual.matches(&layout(), row))
             });
             found.sort_unstable();
@@ -343,8 +376,8 @@ mod tests {
         ) {
             let items = Items::new(0, 0);
             let mut registry = Registry::default();
-            for condition in &conditions {
-                registry.add(&items, &condition.join(" AND "));
+            for (number, condition) in (0..).zip(&conditions) {
+                registry.add(number % 3, &items, &condition.join(" AND "));
             }
             for query in removed {
                 registry.remove(query.index(conditions.len()));
@@ -397,7 +430,7 @@ mod tests {
         for (name, shape) in shapes {
             for count in [100, 1000] {
                 let mut registry = Registry::default();
-                (0..count).for_each(|n| registry.add(&items, &shape(n)));
+                (0..count).for_each(|n| registry.add(0, &items, &shape(n)));
                 for n in (0..count).step_by(count as usize / 50) {
                     let (id, one) = match name {
                         "a range" => (n * 10 + 5, String::new()),
@@ -418,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_of_very_many_patterns_are_found_by_their_first_column() {
+    fn a_client_with_very_many_patterns_leaves_some_to_others() {
         let items = Items::new(0, 0);
         let mut registry = Registry::default();
         let columns = ["id", "key", "one", "two"];
@@ -439,13 +472,18 @@ mod tests {
             });
             let terms: Vec<String> = terms.collect();
             if !terms.is_empty() {
-                registry.add(&items, &terms.join(" AND "));
+                registry.add(7, &items, &terms.join(" AND "));
                 count += 1;
             }
         }
-        assert!(registry.router.patterns.len() <= PATTERNS_MAX + columns.len() + 1);
+        assert!(registry.router.patterns.len() <= PATTERNS_MAX);
         assert_eq!(registry.matching(&row(1, 1, "a", "a")).len(), count);
-        (0..count).for_each(|query| registry.remove(query));
+        let range = |n: usize| format!("id >= {} AND id < {}", n * 10, n * 10 + 10);
+        (0..100).for_each(|n| registry.add(8, &items, &range(n)));
+        let mut found = registry.candidates(&row(105, 1, "", ""));
+        found.retain(|query| *query as usize >= count);
+        assert_eq!(found, [(count + 10) as QueryIndex]);
+        (0..count + 100).for_each(|query| registry.remove(query));
         assert!(registry.router.is_empty());
     }
 

@@ -10,7 +10,7 @@ const FIRST_SHAPE_ID: u32 = 1 << 31;
 /// Ids of shapes that are gone, and the first that was never used.
 static FREE_IDS: Mutex<(Vec<u32>, u32)> = Mutex::new((Vec::new(), FIRST_SHAPE_ID));
 
-/// The id of one shape. When that is gone, writer and fan-out have forgotten it: both hold it as long as somebody uses it.
+/// The id of one shape. When that is gone, writer and fan-out have forgotten it: both hold it as long as it is used.
 pub struct ShapeId(u32);
 
 impl ShapeId {

@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use lightcone_types::Identity;
+use rustc_hash::FxHashMap;
+
 /// Rows that each changed row pays for itself: work in proportion to what modules change ends no query.
 const ROWS_PER_CHANGE: usize = 64;
 /// So many seconds' worth of rows is saved up.
@@ -65,6 +68,42 @@ impl WorkBudget {
     }
 }
 
+/// What finding the first rows of subscriptions has taken of the writer's time, by client: rows that were looked at, less what has been
+/// forgiven with time.
+#[derive(Default)]
+pub struct FirstRows {
+    clients: FxHashMap<Identity, (u64, Instant)>,
+    /// Clients that are forgiven all are forgotten when there are so many.
+    sweep_at: usize,
+}
+
+impl FirstRows {
+    /// Whether a client may have more found.
+    pub fn may_begin(&self, client: &Identity, rows_per_second: u64, now: Instant) -> bool {
+        let rows_max = rows_per_second.saturating_mul(SECONDS_SAVED_MAX);
+        let known = self.clients.get(client);
+        known.is_none_or(|known| left_of(*known, rows_per_second, now) <= rows_max)
+    }
+
+    pub fn spend(&mut self, client: Identity, rows: u64, rows_per_second: u64, now: Instant) {
+        let known = self.clients.get(&client);
+        let before = known.map_or(0, |known| left_of(*known, rows_per_second, now));
+        if self.clients.len() >= self.sweep_at {
+            let is_known = |_: &Identity, known: &mut (u64, Instant)| {
+                left_of(*known, rows_per_second, now) > 0
+            };
+            self.clients.retain(is_known);
+            self.sweep_at = 2 * self.clients.len() + 64;
+        }
+        self.clients.insert(client, (before + rows, now));
+    }
+}
+
+fn left_of((rows, since): (u64, Instant), rows_per_second: u64, now: Instant) -> u64 {
+    let seconds = now.saturating_duration_since(since).as_secs_f64();
+    rows.saturating_sub((seconds * rows_per_second as f64) as u64)
+}
+
 /// Rows that were looked at lately: all of the last second, half of those of the second before, and so on.
 #[derive(Default)]
 pub(crate) struct RowsLately(u64);
@@ -104,6 +143,23 @@ mod tests {
         let idle = later + Duration::from_secs(3_600);
         assert!(budget.spend(4_000_000, 1, RATE, idle));
         assert!(!budget.spend(1_000, 1, RATE, idle), "no more is saved up");
+    }
+
+    #[test]
+    fn a_client_has_rows_found_until_he_has_taken_too_many() {
+        let (start, mut first) = (Instant::now(), FirstRows::default());
+        let client = |number: u8| Identity::from_le_bytes([number; 32]);
+        first.spend(client(1), 4_000_000, RATE, start);
+        assert!(first.may_begin(&client(1), RATE, start));
+        first.spend(client(1), 1_000_000, RATE, start);
+        assert!(!first.may_begin(&client(1), RATE, start));
+        assert!(first.may_begin(&client(2), RATE, start), "others may");
+        let later = start + Duration::from_secs(1);
+        assert!(first.may_begin(&client(1), RATE, later));
+        (3..200).for_each(|number| first.spend(client(number), 1, RATE, later));
+        let idle = later + Duration::from_secs(10);
+        (200..250).for_each(|number| first.spend(client(number), 1, RATE, idle));
+        assert!(first.clients.len() < 200, "they are forgotten");
     }
 
     #[test]

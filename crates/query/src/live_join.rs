@@ -26,7 +26,7 @@ pub struct JoinRelation {
 }
 
 /// Columns of two relations that must be equal.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct JoinEdge {
     pub ends: [ColumnAt; 2],
     /// That they are.
@@ -34,7 +34,7 @@ pub struct JoinEdge {
 }
 
 /// A condition on rows of several relations together, or on none.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Residual {
     /// What it reads.
     pub columns: Vec<ColumnAt>,
@@ -42,7 +42,7 @@ pub struct Residual {
 }
 
 /// A condition on subqueries, and maybe on rows beside them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Guard {
     /// A subquery without a match is to it one whose first relation has no row.
     pub predicate: Predicate,
@@ -53,7 +53,7 @@ pub struct Guard {
 }
 
 /// What a condition says of its subqueries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GuardSays {
     /// That its only one has a match, and nothing else.
     Match,
@@ -63,7 +63,7 @@ pub enum GuardSays {
 }
 
 /// A subquery: of what is around it only matters whether it has a match.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LiveSubquery {
     pub relations: Vec<u16>,
     /// The subquery that it stands in, if it stands in one.

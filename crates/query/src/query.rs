@@ -105,11 +105,6 @@ impl Fragment {
 }
 
 impl Query {
-    /// The result depends on the caller's identity, beside his rights.
-    pub fn reads_sender(&self) -> bool {
-        self.fragments.iter().any(Fragment::reads_sender)
-    }
-
     /// So many matches are enough, if not all of them are needed.
     pub(crate) fn matches_wanted(&self) -> Option<u64> {
         let is_counted = matches!(self.output, Output::Count(_) | Output::Groups(_));

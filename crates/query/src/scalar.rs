@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use lightcone_types::{AlgebraicType, SpecialProduct, I256, U256};
 
 /// How the BSATN of a comparable type is read for comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Scalar {
     /// Bool too.
     U8,

@@ -85,7 +85,7 @@ impl Failures {
         of_view.is_none_or(|of_view| of_view.resume_at.is_none_or(|at| at <= now))
     }
 
-    /// Whether the view may be evaluated for somebody for whom it was not.
+    /// Whether the view may be evaluated for a caller for whom it was not.
     pub fn may_begin(&mut self, view: TableId, now: Instant) -> bool {
         self.0.get_mut(&view).is_none_or(|of_view| {
             of_view.forgive(now);
@@ -93,7 +93,7 @@ impl Failures {
         })
     }
 
-    /// An evaluation failed. Those for nobody who is subscribed do not keep the others waiting.
+    /// An evaluation failed. Those without a subscriber do not keep the others waiting.
     pub fn failed(&mut self, view: TableId, took: Duration, is_subscribed: bool, now: Instant) {
         let of_view = self.0.entry(view).or_default();
         of_view.of_refresh += took;
@@ -152,7 +152,7 @@ impl Failures {
         of_view?.overdue.pop_front()
     }
 
-    /// Nobody waits any more.
+    /// No instance waits any more.
     pub fn resume_all(&mut self) {
         for of_view in self.0.values_mut() {
             of_view.resume_at = None;

@@ -17,7 +17,7 @@ const JOIN_MEMORY_BYTES_MAX: usize = 64 << 20;
 /// Rows between two looks at the clock.
 const PIECE_ROWS: usize = 1 << 14;
 /// Steps of a join between two looks at the clock.
-const PIECE_STEPS: usize = 1 << 17;
+const PIECE_STEPS: usize = 1 << 14;
 
 /// Where the rows of an instance are, and which of them they are.
 pub(super) type Rows<'a> = (TableId, &'a ViewInstance);
@@ -38,13 +38,13 @@ pub(super) fn matches(plan: &SelectPlan, table: &TableView, row: &[u8]) -> bool 
 }
 
 /// Until when the query of a view may run.
-pub(super) struct Deadline<'h> {
+struct Deadline<'h> {
     host: ViewHost<'h>,
     until: Instant,
 }
 
 impl<'h> Deadline<'h> {
-    pub fn new(host: ViewHost<'h>) -> Deadline<'h> {
+    fn new(host: ViewHost<'h>) -> Deadline<'h> {
         let ms_max = host.shared.options.limits.view_ms_max;
         Deadline {
             host,
@@ -52,11 +52,11 @@ impl<'h> Deadline<'h> {
         }
     }
 
-    pub fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.host.instant() > self.until
     }
 
-    pub fn error(&self) -> ViewError {
+    fn error(&self) -> ViewError {
         let ms_max = self.host.shared.options.limits.view_ms_max;
         ViewError {
             reason: format!("its query ran longer than limits.view-ms-max, which is {ms_max}"),

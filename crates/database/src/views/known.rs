@@ -1,7 +1,6 @@
 //! What is kept of a query's result to bring the rows of an instance up to date from what its query finds more often, or less.
 
 use lightcone_engine::Datastore;
-use lightcone_live::OwnWindow;
 use lightcone_query::LiveGroups;
 
 use super::changes::Change;
@@ -18,8 +17,6 @@ pub(super) enum Known {
     Rows(KnownRows),
     /// Aggregates of what is found.
     Groups(Box<LiveGroups>),
-    /// The first ones in an order.
-    Window(OwnWindow),
 }
 
 /// Rows, of which the instance has each once.
@@ -34,7 +31,7 @@ pub(super) struct KnownRows {
 }
 
 impl Known {
-    /// Takes changes in. What comes is counted first: so a value, or a place in a window, that stays is never looked for.
+    /// Takes changes in. What comes is counted first: so a value that stays is never looked for.
     pub fn apply(&mut self, changes: &[Change<'_>]) {
         let come = changes.iter().filter(|(_, more)| *more > 0);
         let gone = changes.iter().filter(|(_, more)| *more < 0);
@@ -43,10 +40,6 @@ impl Known {
             Known::Groups(groups) => {
                 come.for_each(|(row, _)| groups.add(row));
                 gone.for_each(|(row, _)| groups.remove(row));
-            }
-            Known::Window(window) => {
-                come.for_each(|(row, _)| window.add(row));
-                gone.for_each(|(row, _)| window.remove(row));
             }
         }
     }
@@ -64,8 +57,8 @@ impl Known {
     ) -> Result<(), ViewError> {
         match self {
             Known::Rows(rows) => rows.count(&found),
-            _ => {
-                let changed = self.take_changes();
+            Known::Groups(groups) => {
+                let changed = Changed::of(groups);
                 debug_assert!(changed.gone.is_empty(), "there was nothing that could go");
                 changed.come.iter().for_each(|row| found.push(row));
             }
@@ -86,45 +79,33 @@ impl Known {
         changes: Vec<Change<'_>>,
     ) -> Result<(), ViewError> {
         self.check_bytes(host)?;
-        if let Known::Rows(rows) = self {
-            return rows.write(datastore, (table, instance), changes);
-        }
-        let changed = self.take_changes();
+        let changed = match self {
+            Known::Rows(rows) => return rows.write(datastore, (table, instance), changes),
+            Known::Groups(groups) => Changed::of(groups),
+        };
         let (gone, come) = (changed.gone.iter(), changed.come.iter());
         let (gone, come) = (gone.map(|row| &**row), come.map(|row| &**row));
         Ok(datastore.change_view_rows(table, instance, gone, come, |_| {})?)
     }
 
+    pub fn bytes(&self) -> usize {
+        match self {
+            Known::Rows(rows) => rows.bytes,
+            Known::Groups(groups) => groups.memory_bytes(),
+        }
+    }
+
     /// The rows of the result are part of what is known of it, so this bounds both.
     fn check_bytes(&self, host: ViewHost<'_>) -> Result<(), ViewError> {
         let (bytes, with_what) = match self {
-            Known::Rows(rows) => (rows.bytes, ""),
-            Known::Groups(groups) => (groups.memory_bytes(), KEPT_TOO),
-            Known::Window(window) => (window.memory_bytes(), KEPT_TOO),
+            Known::Rows(_) => (self.bytes(), ""),
+            Known::Groups(_) => (self.bytes(), KEPT_TOO),
         };
         let bytes_max = host.shared.options.limits.view_bytes_max;
         match bytes > bytes_max {
             false => Ok(()),
             true => Err(format!("its rows{with_what} have more bytes than limits.view-bytes-max, which is {bytes_max}").into()),
         }
-    }
-
-    fn take_changes(&mut self) -> Changed {
-        let mut changed = Changed::default();
-        match self {
-            Known::Rows(_) => {}
-            Known::Groups(groups) => {
-                for change in groups.take_changes() {
-                    changed.gone.extend(change.gone);
-                    changed.come.extend(change.come);
-                }
-            }
-            Known::Window(window) => window.take_changes(|came, row| match came {
-                true => changed.come.push(row.into()),
-                false => changed.gone.push(row.into()),
-            }),
-        }
-        changed
     }
 }
 
@@ -133,6 +114,17 @@ impl Known {
 struct Changed {
     gone: Vec<Box<[u8]>>,
     come: Vec<Box<[u8]>>,
+}
+
+impl Changed {
+    fn of(groups: &mut LiveGroups) -> Changed {
+        let mut changed = Changed::default();
+        for change in groups.take_changes() {
+            changed.gone.extend(change.gone);
+            changed.come.extend(change.come);
+        }
+        changed
+    }
 }
 
 /// Rows that were found, as the BSATN array that an instance is replaced with.

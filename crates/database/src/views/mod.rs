@@ -10,7 +10,7 @@
 //! ([`failures`]).
 //!
 //! **Unused instances** are not evaluated: a change to what they have read makes their rows go. Those that nothing changes are
-//! kept for a while, so that whoever comes back finds them.
+//! kept for a while, so that the next one who looks finds them.
 mod changes;
 mod failures;
 mod find;
@@ -23,18 +23,18 @@ mod retries;
 mod runner;
 mod uses;
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use lightcone_engine::ViewInstance;
-use lightcone_live::{Dependents, IndexBuilding, Joins, Looked};
+use lightcone_live::{Dependents, IndexBuilding, Joins, Looked, Windows};
 use lightcone_table::ReadSet;
 use lightcone_types::{Identity, TableId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::changes::Listed;
 use self::failures::Failures;
-use self::query::ViewQuery;
+use self::query::{Listener, ViewQuery};
 use self::runner::Runner;
 use crate::peer::ConnectionNumber;
 
@@ -66,6 +66,8 @@ struct Instance {
     queued: Queued,
     /// Its turn among the unused ones; 0 while it is used.
     unused_turn: u64,
+    /// Of its rows, with what is kept to bring them up to date.
+    bytes: usize,
 }
 
 /// Queries of one set that read an instance.
@@ -90,10 +92,9 @@ enum Queued {
     Call,
 }
 
-/// An instance that nobody uses since then.
+/// An instance that is not used since then.
 struct Unused {
     number: u32,
-    turn: u64,
     since: Instant,
 }
 
@@ -106,13 +107,20 @@ pub(crate) struct Views {
     dependents: Dependents,
     /// Also those of query sets: a shape that both use is evaluated once.
     pub joins: Joins,
+    /// Those of views alone.
+    pub windows: Windows,
+    /// For query sets, too.
+    pub indexes: IndexBuilding,
     runner: Runner,
-    /// Indexes for windows.
-    building: IndexBuilding,
-    unused: VecDeque<Unused>,
+    /// By turn: the oldest first.
+    unused: BTreeMap<u64, Unused>,
     unused_turns: u64,
+    /// Of all instances.
+    bytes: usize,
     failures: Failures,
     looked: Looked,
+    /// Views with rows that functions have read, and that the open transaction has changed since.
+    changed_views: FxHashSet<TableId>,
     concerned: Vec<u32>,
     listed: Listed,
 }
@@ -121,7 +129,23 @@ impl Views {
     /// Whether any transaction can concern a view.
     #[inline]
     pub fn is_idle(&self) -> bool {
-        self.dependents.is_empty() && !self.joins.has_instances()
+        let hears_of_nothing = !self.joins.has_instances() && self.windows.is_empty();
+        hears_of_nothing && self.dependents.is_empty()
+    }
+
+    /// Whether functions that read rows of views are to run again.
+    #[inline]
+    pub fn have_changed_for_others(&self) -> bool {
+        !self.changed_views.is_empty()
+    }
+
+    fn listener(&mut self, instance: u32) -> Listener<'_> {
+        Listener {
+            instance,
+            joins: &mut self.joins,
+            windows: &mut self.windows,
+            indexes: &mut self.indexes,
+        }
     }
 
     fn instance(&self, number: u32) -> &Instance {

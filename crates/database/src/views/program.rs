@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use lightcone_engine::Datastore;
-use lightcone_table::CurrentTables;
 
 use super::host::{ViewHost, ViewMessage};
-use super::query::ViewQuery;
 use super::runner::Runner;
 use super::Views;
 
@@ -14,7 +12,7 @@ use super::Views;
 const UNUSED_CHECK_MAX: Duration = Duration::from_secs(1);
 
 impl Views {
-    /// A new program takes over, in the open transaction: evaluates all instances that somebody is subscribed to, and those that
+    /// A new program takes over, in the open transaction: evaluates all instances that have subscribers, and those that
     /// were read lately.
     ///
     /// # Errors
@@ -36,7 +34,7 @@ impl Views {
             self.evaluate_in_program(host, datastore, number, messages)?;
         }
         let lately = self.unused_lately(host.instant());
-        // Those that are not looked at any more are evaluated anew when somebody reads them.
+        // Those that are not looked at any more are evaluated anew when they are read.
         for number in others {
             if self.instances[number as usize].is_some() {
                 self.retire(datastore, number);
@@ -67,13 +65,13 @@ impl Views {
         match failure {
             Some(reason) if !was_failing => {
                 let name = host.name(self.instance(number).key.table);
-                Err(format!("the new program's view `{name}` fails for somebody who is subscribed to it or has read it lately: {reason} [LC0331]"))
+                Err(format!("the new program's view `{name}` fails for a caller who is subscribed to it or has read it lately: {reason} [LC0331]"))
             }
             _ => Ok(()),
         }
     }
 
-    /// Evaluates anew what somebody uses, in the open transaction: the tables are not what they were.
+    /// Evaluates anew what is used, in the open transaction: the tables are not what they were.
     pub fn rebuild(
         &mut self,
         host: ViewHost<'_>,
@@ -82,6 +80,7 @@ impl Views {
     ) {
         self.runner = Runner::default();
         self.failures.resume_all();
+        self.windows.clear(datastore);
         for number in 0..self.instances.len() as u32 {
             match &self.instances[number as usize] {
                 None => {}
@@ -95,13 +94,8 @@ impl Views {
         }
     }
 
-    /// Holds all indexes for joins and for windows of views again, in tables that took the place of others.
+    /// Holds all indexes for joins again, in tables that took the place of others.
     pub fn hold_all_indexes(&self, datastore: &mut Datastore) {
         self.joins.hold_all_indexes(datastore);
-        let instances = self.instances.iter().flatten();
-        let queries = instances.filter_map(|instance| instance.query.as_ref());
-        for (table, column) in queries.filter_map(ViewQuery::held_index) {
-            datastore.hold_index(table, column);
-        }
     }
 }

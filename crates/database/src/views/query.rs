@@ -2,20 +2,21 @@
 //! another call of the module.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use lightcone_engine::Datastore;
-use lightcone_live::{Asker, IndexBuilding, JoinShape, OwnWindow, Shapes};
+use lightcone_live::{
+    BoundWindow, Holder, IndexBuilding, IndexUser, JoinShape, Joins, Shapes, WindowUser, Windows,
+};
 use lightcone_query::{
     admit_subscription, compile_aggregate, compile_subscription, Caller, Fragment, GroupedJoin,
     LiveGroups, Query, SelectPlan,
 };
 use lightcone_table::ReadSet;
-use lightcone_types::{AlgebraicType, ColId, Identity, TableId};
+use lightcone_types::{AlgebraicType, Identity, TableId};
 
 use super::changes::Change;
 use super::failures::ViewError;
-use super::find::{find_matches, find_rows, matches, Deadline, Rows};
+use super::find::{find_matches, find_rows, matches, Rows};
 use super::host::{ViewHost, NO_ROWS};
 use super::known::{Found, Known, KnownRows};
 use super::runner::Returned;
@@ -29,8 +30,8 @@ pub(super) struct ViewQuery {
     /// None before the first evaluation, and after one that failed.
     known: Option<Known>,
     reads: ReadSet,
-    /// The table and column on which an index is held for it.
-    held: Option<(TableId, ColId)>,
+    /// It would be kept up to date if there was an index for it, or room.
+    wants_index: bool,
 }
 
 /// What gives the rows that the result is made of.
@@ -39,12 +40,19 @@ enum Source {
     Table(Arc<SelectPlan>),
     /// Matches of a join.
     Join(Box<Join>),
+    /// The first ones in an order.
+    Window(Arc<BoundWindow>),
     /// Anything else: the query runs again when a table changes.
     Whole,
 }
 
-/// A shape, and the key of a query.
-pub(super) type JoinKey<'q> = (&'q Arc<JoinShape>, &'q [u8]);
+/// The instance that a query is of, and what tells it of changes.
+pub(super) struct Listener<'v> {
+    pub instance: u32,
+    pub joins: &'v mut Joins,
+    pub windows: &'v mut Windows,
+    pub indexes: &'v mut IndexBuilding,
+}
 
 /// A join that is kept up to date.
 struct Join {
@@ -61,9 +69,9 @@ struct Join {
 pub(super) fn store(
     host: ViewHost<'_>,
     datastore: &mut Datastore,
+    listener: &mut Listener<'_>,
     (table, instance): Rows<'_>,
-    sender: Option<Identity>,
-    returned: Returned,
+    (sender, returned): (Option<Identity>, Returned),
 ) -> (Option<ViewQuery>, Result<(), ViewError>) {
     let mut replace = |rows: &[u8]| Ok(datastore.replace_view_rows(table, instance, rows)?);
     let text = match returned {
@@ -79,9 +87,9 @@ pub(super) fn store(
         }
     };
     let mut query = ViewQuery::new(host, datastore, query, sender);
-    let result = query.evaluate(host, datastore, (table, instance));
+    let result = query.evaluate(host, datastore, listener, (table, instance));
     if result.is_err() {
-        query.give_up_join();
+        query.give_up(datastore, listener);
     }
     (Some(query), result)
 }
@@ -172,8 +180,13 @@ impl Source {
         };
         let is_kept = || query.is_window() || LiveGroups::new(query, sender).is_some();
         let plan = plan.or_else(|| query.rows_plan(sender).filter(|_| is_kept()));
-        if let Some(plan) = plan {
-            return Source::Table(Arc::new(plan));
+        match plan {
+            Some(plan) if !query.is_window() => return Source::Table(Arc::new(plan)),
+            Some(plan) if !plan.table.is_event => {
+                let window = BoundWindow::new(query, sender, shapes);
+                return window.map_or(Source::Whole, |window| Source::Window(Arc::new(window)));
+            }
+            _ => {}
         }
         let (join, matches, is_grouped) = match GroupedJoin::new(query, sender) {
             Some(grouped) => (Some(grouped.join), Arc::new(grouped.matches), true),
@@ -204,7 +217,7 @@ impl ViewQuery {
         let source = Source::new(&query, &sender, &host.module.catalog.shapes);
         let reads = match &source {
             Source::Table(plan) => reads_of_plan(datastore, plan),
-            Source::Join(_) => ReadSet::default(),
+            Source::Join(_) | Source::Window(_) => ReadSet::default(),
             Source::Whole => reads_of(&query),
         };
         ViewQuery {
@@ -213,34 +226,8 @@ impl ViewQuery {
             source,
             known: None,
             reads,
-            held: None,
+            wants_index: false,
         }
-    }
-
-    /// Holds an index that finds the rows of its window, if that may be built now. Without it, all are looked at each time.
-    pub fn hold_index(
-        &mut self,
-        datastore: &mut Datastore,
-        building: &mut IndexBuilding,
-        now: Instant,
-    ) {
-        let Some(Known::Window(window)) = &self.known else {
-            return;
-        };
-        let Some((table, column)) = window.held_column() else {
-            return;
-        };
-        let columns = [(&table, column)].into_iter();
-        let of_module = Asker::Module;
-        if building.check(datastore, columns, of_module, now).is_ok() {
-            building.hold(datastore, table.id, column);
-            self.held = Some((table.id, column));
-        }
-    }
-
-    /// The table and column on which an index is held for it.
-    pub fn held_index(&self) -> Option<(TableId, ColId)> {
-        self.held
     }
 
     /// What has to be evaluated again when it changes, or what [`change`](Self::change) is told of.
@@ -248,59 +235,106 @@ impl ViewQuery {
         &self.reads
     }
 
-    /// The join of whose changes [`change`](Self::change) is told, with its key. One with an event table never has rows.
-    pub fn join(&self) -> Option<JoinKey<'_>> {
-        match &self.source {
-            Source::Join(join) if !join.shape.reads_events() => Some((&join.shape, &join.key)),
-            _ => None,
+    /// The tables whose changes concern it; some more than once.
+    pub fn read_tables(&self) -> impl Iterator<Item = TableId> + '_ {
+        self.query.read_tables().map(|table| table.id)
+    }
+
+    /// Has the instance hear of the changes of its join or window. Without what that takes, the query is evaluated again whenever one of
+    /// its tables changes. A join with an event table never has rows.
+    fn listen(
+        &mut self,
+        host: ViewHost<'_>,
+        datastore: &mut Datastore,
+        listener: &mut Listener<'_>,
+    ) {
+        let user = WindowUser {
+            limits: host.shared.options.window_limits(),
+            is_modest: true,
+            index_user: IndexUser::Module,
+            now: host.instant(),
+        };
+        let holder = Holder::Instance(listener.instance);
+        let (joins, windows) = (&mut *listener.joins, &mut *listener.windows);
+        let indexes = &mut *listener.indexes;
+        let heard = match &self.source {
+            Source::Join(join) if !join.shape.reads_events() => {
+                let columns = join.shape.looked_up_by();
+                let has_indexes = indexes.check(datastore, columns, user.index_user, user.now);
+                let join = (&join.shape, &*join.key);
+                has_indexes.map(|()| joins.add((datastore, indexes), join, holder))
+            }
+            Source::Window(window) => {
+                let window = std::iter::once(window);
+                windows.add((datastore, indexes), window, holder, user)
+            }
+            _ => return,
+        };
+        if heard.is_err() {
+            self.wants_index = true;
+            self.give_up(datastore, listener);
         }
     }
 
-    /// The tables whose changes concern it; some more than once.
-    pub fn read_tables(&self) -> impl Iterator<Item = TableId> + '_ {
-        let joined = self.join().into_iter();
-        let joined = joined.flat_map(|(shape, _)| shape.tables());
-        joined.chain(self.reads.tables().map(|(table, _)| table))
-    }
-
-    /// The join is evaluated again whenever one of its tables changes.
-    pub fn give_up_join(&mut self) {
-        if let Source::Join(_) = self.source {
+    /// The query is evaluated again whenever one of its tables changes.
+    fn give_up(&mut self, datastore: &mut Datastore, listener: &mut Listener<'_>) {
+        if let Source::Join(_) | Source::Window(_) = self.source {
+            self.end_listening(datastore, listener);
             self.source = Source::Whole;
             self.reads = reads_of(&self.query);
         }
     }
 
-    fn nothing_known(&self, host: ViewHost<'_>) -> Result<Known, ViewError> {
+    /// The instance hears of the changes of its join or window no more.
+    pub fn end_listening(&self, datastore: &mut Datastore, listener: &mut Listener<'_>) {
+        let holder = Holder::Instance(listener.instance);
+        let (joins, windows) = (&mut *listener.joins, &mut *listener.windows);
+        match &self.source {
+            Source::Join(join) => joins.remove(datastore, (&join.shape, &join.key), holder),
+            Source::Window(window) => windows.remove(datastore, std::iter::once(window), holder),
+            Source::Table(_) | Source::Whole => {}
+        }
+    }
+
+    /// Its join or window, and its key of that.
+    fn heard(&self) -> Option<(TableId, &[u8])> {
+        match &self.source {
+            Source::Join(join) => Some((join.shape.id, &join.key)),
+            Source::Window(window) => Some((window.shape.id, &window.key)),
+            Source::Table(_) | Source::Whole => None,
+        }
+    }
+
+    /// Bytes of its rows, with what is kept to bring them up to date.
+    pub fn bytes(&self) -> usize {
+        self.known.as_ref().map_or(0, Known::bytes)
+    }
+
+    pub fn wants_index_on(&self, table: TableId) -> bool {
+        self.wants_index && self.read_tables().any(|read| read == table)
+    }
+
+    /// Whether the instance hears of the changes of a join or window.
+    pub fn hears(&self) -> bool {
+        self.heard().is_some()
+    }
+
+    /// Whether it hears of changes, and the other query of the same ones.
+    pub fn hears_as(&self, other: &ViewQuery) -> bool {
+        self.heard()
+            .is_some_and(|heard| other.heard() == Some(heard))
+    }
+
+    fn nothing_known(&self) -> Known {
         let groups = match &self.source {
             Source::Table(_) => LiveGroups::new(&self.query, &self.sender),
             Source::Join(join) if join.is_grouped => LiveGroups::of_join(&self.query, &self.sender),
             _ => None,
         };
-        Ok(match (groups, &self.source) {
-            (Some(groups), _) => Known::Groups(Box::new(groups)),
-            (None, Source::Table(_)) if self.query.is_window() => {
-                Known::Window(self.empty_window(host)?)
-            }
-            (None, source) => Known::Rows(KnownRows::new(matches!(source, Source::Join(_)))),
-        })
-    }
-
-    fn empty_window(&self, host: ViewHost<'_>) -> Result<OwnWindow, ViewError> {
-        let shapes = &host.module.catalog.shapes;
-        let window = self.query.live_window(&self.sender);
-        let shape = window.and_then(|window| shapes.windows.shape_of(&window, &shapes.joins));
-        let Some((shape, key)) = shape else {
-            return Err("the first column of its ORDER BY has an index without an order, which is of the kind `hash`: make it `btree`".into());
-        };
-        let rows_max = host.shared.options.limits.window_rows_max;
-        if shape.extent.end > rows_max {
-            return Err(format!(
-                "its LIMIT and OFFSET are more rows than limits.window-rows-max, which is {rows_max}"
-            )
-            .into());
+        match groups {
+            Some(groups) => Known::Groups(Box::new(groups)),
+            None => Known::Rows(KnownRows::new(matches!(self.source, Source::Join(_)))),
         }
-        Ok(OwnWindow::new(shape, key))
     }
 
     /// Finds all rows, in the open transaction.
@@ -308,13 +342,15 @@ impl ViewQuery {
         &mut self,
         host: ViewHost<'_>,
         datastore: &mut Datastore,
+        listener: &mut Listener<'_>,
         rows: Rows<'_>,
     ) -> Result<(), ViewError> {
         self.known = None;
-        let mut known = self.nothing_known(host)?;
+        self.listen(host, datastore, listener);
+        let mut known = self.nothing_known();
         let bytes_max = host.shared.options.limits.view_bytes_max;
         let mut found = Found::new();
-        let take = |row: &[u8]| match &mut known {
+        let mut take = |row: &[u8]| match &mut known {
             Known::Groups(groups) => {
                 groups.add(row);
                 groups.memory_bytes() <= bytes_max
@@ -325,15 +361,15 @@ impl ViewQuery {
             }
         };
         match &self.source {
-            Source::Table(_) if self.query.is_window() => {}
+            Source::Window(window) => {
+                let mut entries = listener.windows.entries(window).iter();
+                entries.all(|entry| take(entry.row()));
+            }
             Source::Table(plan) => find_rows(host, datastore, plan, take)?,
             Source::Join(join) => {
                 find_matches(host, datastore, (&join.matches, self.sender), take)?;
             }
             Source::Whole => find_matches(host, datastore, (&self.query, self.sender), take)?,
-        }
-        if let Known::Window(window) = &mut known {
-            fill(host, window, datastore)?;
         }
         known.replace(host, datastore, rows, found)?;
         self.known = Some(known);
@@ -346,27 +382,27 @@ impl ViewQuery {
         &mut self,
         host: ViewHost<'_>,
         datastore: &mut Datastore,
+        listener: &mut Listener<'_>,
         rows: Rows<'_>,
         mut changes: Vec<Change<'_>>,
     ) -> Result<(), ViewError> {
         // It is put back when all has gone well.
         let known = self.known.take();
         let mut known = match (known, &self.source) {
-            (Some(known), Source::Table(_) | Source::Join(_)) => known,
-            _ => return self.evaluate(host, datastore, rows),
+            (Some(known), Source::Table(_) | Source::Join(_) | Source::Window(_)) => known,
+            _ => return self.evaluate(host, datastore, listener, rows),
         };
         if let Source::Table(plan) = &self.source {
             let Some(table) = datastore.table(plan.table.id) else {
-                return self.evaluate(host, datastore, rows);
+                return self.evaluate(host, datastore, listener, rows);
             };
             changes.retain(|(row, _)| matches(plan, table, row));
         }
         known.apply(&changes);
         match &mut known {
             Known::Groups(groups) if groups.is_stale() => {
-                return self.evaluate(host, datastore, rows);
+                return self.evaluate(host, datastore, listener, rows);
             }
-            Known::Window(window) => fill(host, window, datastore)?,
             _ => {}
         }
         known.write(host, datastore, rows, changes)?;
@@ -380,18 +416,4 @@ fn reads_of(query: &Query) -> ReadSet {
     let mut reads = ReadSet::default();
     query.read_tables().for_each(|table| reads.table(table.id));
     reads
-}
-
-/// Looks for the rows that a window is short of, for as long as a view may take.
-fn fill(
-    host: ViewHost<'_>,
-    window: &mut OwnWindow,
-    datastore: &Datastore,
-) -> Result<(), ViewError> {
-    let deadline = Deadline::new(host);
-    let rows_read_max = host.shared.options.limits.window_rows_read_max;
-    match window.fill(datastore, rows_read_max, &mut || deadline.is_over()) {
-        true => Ok(()),
-        false => Err(deadline.error()),
-    }
 }

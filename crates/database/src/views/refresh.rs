@@ -4,15 +4,19 @@ use std::time::Instant;
 
 use lightcone_engine::Datastore;
 use lightcone_host::ConsoleLevel;
-use lightcone_live::{Asker, Dependent, Holder};
-use lightcone_table::{CurrentTables, DeltaBatch, DeltaKind, ReadSet};
+use lightcone_live::Dependent;
+use lightcone_table::{DeltaBatch, DeltaKind, ReadSet};
 use lightcone_types::TableId;
 
 use super::changes::Changed;
 use super::failures::ViewError;
 use super::host::{ViewHost, ViewMessage};
-use super::query::{self, JoinKey, ViewQuery};
-use super::{Queued, Views};
+use super::query::{self, Listener, ViewQuery};
+use super::runner::Returned;
+use super::{Instance, Queued, Views};
+
+/// A function that reads rows of views runs again when these change: so often in a transaction. Then it waits.
+const ROUNDS_MAX: usize = 8;
 
 impl Views {
     /// In a sealed transaction: brings what its changes concern up to date.
@@ -23,9 +27,33 @@ impl Views {
         changed: Changed<'_>,
         messages: &mut Vec<ViewMessage>,
     ) {
-        let started = host.instant();
         self.failures.begin_refresh();
         self.find_concerned(datastore, &changed);
+        for _ in 0..ROUNDS_MAX {
+            self.bring_up_concerned(host, datastore, changed.deltas, messages);
+            self.find_readers_of_views();
+            if self.concerned.is_empty() {
+                break;
+            }
+        }
+        for number in std::mem::take(&mut self.concerned) {
+            let instance = self.instance_mut(number);
+            instance.queued = Queued::No;
+            if !instance.is_failing {
+                self.wait(host, number, messages);
+            }
+        }
+        self.listed.clear();
+    }
+
+    fn bring_up_concerned(
+        &mut self,
+        host: ViewHost<'_>,
+        datastore: &mut Datastore,
+        deltas: &DeltaBatch,
+        messages: &mut Vec<ViewMessage>,
+    ) {
+        let started = host.instant();
         let concerned = std::mem::take(&mut self.concerned);
         let mut told_of = None;
         for &number in &concerned {
@@ -46,34 +74,38 @@ impl Views {
             } else if queued == Queued::TooMuch {
                 self.wait(host, number, messages);
             } else {
-                self.change_query(host, datastore, (number, queued), changed.deltas, messages);
+                self.change_query(host, datastore, (number, queued), deltas, messages);
             }
         }
         self.concerned = concerned;
         self.concerned.clear();
-        self.listed.clear();
     }
 
-    fn find_concerned(&mut self, datastore: &Datastore, changed: &Changed<'_>) {
+    /// Functions have read rows of views that have changed: these run again.
+    fn find_readers_of_views(&mut self) {
+        let changed = std::mem::take(&mut self.changed_views);
+        let readers = changed
+            .iter()
+            .flat_map(|view| self.dependents.of_whole(*view));
+        for reader in readers {
+            let queue = (&mut self.instances[..], &mut self.concerned);
+            enqueue(queue, reader.instance(), Queued::Call);
+        }
+    }
+
+    fn find_concerned(&mut self, datastore: &mut Datastore, changed: &Changed<'_>) {
         let Views {
             dependents,
             joins,
+            windows,
             looked,
             instances,
             concerned,
             listed,
             ..
         } = self;
-        let mut queue = |number: u32, how: Queued| {
-            let instance = instances[number as usize].as_mut();
-            let instance = instance.expect("dependents, and those with a join, are live instances");
-            if instance.queued == Queued::No {
-                concerned.push(number);
-            }
-            if instance.queued < how {
-                instance.queued = how;
-            }
-        };
+        let mut queue =
+            |number: u32, how| enqueue((&mut instances[..], &mut *concerned), number, how);
         let deltas = changed.deltas;
         let mut place = changed.tables.start;
         let of_tables = deltas.ops(changed.tables.clone());
@@ -110,17 +142,19 @@ impl Views {
             let failed = joins.instances_of(*shape);
             failed.for_each(|number| queue(number, Queued::TooMuch));
         }
+        for number in windows.drop_failed(datastore) {
+            queue(number, Queued::Query);
+        }
         for of_shape in deltas
             .ops(place..deltas.position())
             .chunk_by(|a, b| a.table == b.table)
         {
             let start = place;
             place += of_shape.len();
-            if !joins.is_of_instances(of_shape[0].table) {
-                continue;
-            }
             for (op, place) in of_shape.iter().zip(start..) {
-                for number in joins.instances_of_key(op.table, deltas.key(op)) {
+                let (shape, key) = (op.table, deltas.key(op));
+                let of_join = joins.instances_of_key(shape, key);
+                for number in of_join.chain(windows.instances_of_key(shape, key)) {
                     listed.push_found(number, place);
                     queue(number, Queued::Rows);
                 }
@@ -141,22 +175,37 @@ impl Views {
         let instance = self.instance(number);
         let (key, sender) = (instance.key, instance.sender);
         let mut reads = ReadSet::default();
+        let changes = datastore.change_count();
         let returned = self
             .runner
             .call(host, datastore, key.table, sender, &mut reads);
+        let mut bytes = 0;
         let (query, result) = match returned {
             Ok(returned) => {
+                if let Returned::Rows(rows) = &returned {
+                    bytes = rows.len();
+                }
                 let rows = (key.table, &key.instance);
-                query::store(host, datastore, rows, sender, returned)
+                let mut listener = self.listener(number);
+                query::store(host, datastore, &mut listener, rows, (sender, returned))
             }
             Err(error) => (None, Err(error)),
         };
         let is_live = std::mem::replace(&mut self.instance_mut(number).is_live, true);
+        self.note_changes(datastore, key.table, changes);
+        // Of views, it is only known which ones have changed.
+        let read = reads.tables().map(|(table, _)| table);
+        let views = read.filter(|table| host.module.views.contains_key(table));
+        let views: Vec<TableId> = views.collect();
+        views.into_iter().for_each(|view| reads.table(view));
         // An evaluation that was stopped has not read all that matters.
         let was_stopped = result.as_ref().is_err_and(|error| error.may_pass);
         if !(is_live && was_stopped) {
-            let query = self.prepare(host, datastore, number, query);
             self.set_reads(datastore, number, reads, query);
+        }
+        if result.is_ok() {
+            let query = self.instance(number).query.as_ref();
+            self.set_bytes(number, query.map_or(bytes, ViewQuery::bytes));
         }
         let failure = result.as_ref().err().map(|error| error.reason.clone());
         self.evaluated(host, number, started, result, messages);
@@ -173,18 +222,51 @@ impl Views {
         messages: &mut Vec<ViewMessage>,
     ) {
         let started = host.instant();
-        let instance = self.instances[number as usize].as_mut();
-        let instance = instance.expect("it is concerned");
-        let Some(query) = &mut instance.query else {
+        let instance = self.instance_mut(number);
+        let key = instance.key;
+        let Some(mut query) = instance.query.take() else {
             return;
         };
-        let key = instance.key;
         let rows = (key.table, &key.instance);
+        let listed = self.listed.of(number, deltas);
+        let changes = datastore.change_count();
+        let (heard, listener) = (query.hears(), &mut self.listener(number));
         let result = match queued {
-            Queued::Rows => query.change(host, datastore, rows, self.listed.of(number, deltas)),
-            _ => query.evaluate(host, datastore, rows),
+            Queued::Rows => query.change(host, datastore, listener, rows, listed),
+            _ => query.evaluate(host, datastore, listener, rows),
         };
+        self.note_changes(datastore, key.table, changes);
+        if heard && !query.hears() {
+            let of_query = Dependent::new(number, true);
+            self.dependents.add(of_query, query.reads());
+            self.watch(datastore, query.read_tables().collect());
+        }
+        if result.is_ok() {
+            self.set_bytes(number, query.bytes());
+        }
+        self.instance_mut(number).query = Some(query);
         self.evaluated(host, number, started, result, messages);
+    }
+
+    /// An index on a table is there that is wanted: queries without it are evaluated again, and are kept up to date from then on.
+    pub fn index_is_there(&mut self, table: TableId) {
+        for (number, instance) in (0..).zip(&mut self.instances) {
+            let Some(instance) = instance.as_mut() else {
+                continue;
+            };
+            let query = instance.query.as_ref();
+            if query.is_some_and(|query| query.wants_index_on(table)) {
+                instance.is_overdue = true;
+                self.failures.push(instance.key.table, number);
+            }
+        }
+    }
+
+    /// Notes whether rows of a view have changed since there were so many changes.
+    pub(super) fn note_changes(&mut self, datastore: &Datastore, view: TableId, before: usize) {
+        if datastore.change_count() != before && self.dependents.has_table(view) {
+            self.changed_views.insert(view);
+        }
     }
 
     /// Notes how an evaluation ended. Who subscribes to the instance is told when it begins to fail.
@@ -234,31 +316,6 @@ impl Views {
         log.host(ConsoleLevel::Error, Some(&name), &text, time);
     }
 
-    /// Has the instance hear of the changes of its query's join. Without the indexes for that, it is evaluated again each time. An
-    /// index for a window is held, too.
-    fn prepare(
-        &mut self,
-        host: ViewHost<'_>,
-        datastore: &mut Datastore,
-        number: u32,
-        mut query: Option<ViewQuery>,
-    ) -> Option<ViewQuery> {
-        let new = query.as_mut()?;
-        let now = host.instant();
-        if let Some((shape, key)) = new.join() {
-            let shapes = std::iter::once(&**shape);
-            match self.joins.may_add(datastore, shapes, Asker::Module, now) {
-                Ok(()) => {
-                    let holder = Holder::Instance(number);
-                    self.joins.add(datastore, (shape, key), holder);
-                }
-                Err(_) => new.give_up_join(),
-            }
-        }
-        new.hold_index(datastore, &mut self.building, now);
-        query
-    }
-
     pub(super) fn set_reads(
         &mut self,
         datastore: &mut Datastore,
@@ -270,6 +327,8 @@ impl Views {
             instances,
             dependents,
             joins,
+            windows,
+            indexes,
             ..
         } = self;
         let instance = instances[number as usize].as_mut();
@@ -289,15 +348,16 @@ impl Views {
             instance.reads = reads;
         }
         if let Some(old) = &instance.query {
-            if let Some((table, column)) = old.held_index() {
-                datastore.release_index(table, column);
-            }
             tables.extend(old.read_tables());
             dependents.remove(of_query, old.reads());
-            let new = query.as_ref().and_then(ViewQuery::join);
-            let is_other = |old: &JoinKey<'_>| new.is_none_or(|new| !is_same(*old, new));
-            if let Some(join) = old.join().filter(is_other) {
-                joins.remove(datastore, join, Holder::Instance(number));
+            if query.as_ref().is_none_or(|new| !new.hears_as(old)) {
+                let listener = &mut Listener {
+                    instance: number,
+                    joins,
+                    windows,
+                    indexes,
+                };
+                old.end_listening(datastore, listener);
             }
         }
         if let Some(new) = &query {
@@ -312,13 +372,27 @@ impl Views {
     pub fn watch(&self, datastore: &mut Datastore, tables: Vec<TableId>) {
         for table in tables {
             let is_joined = self.joins.has_table_of_instances(table);
-            datastore.set_read(table, is_joined || self.dependents.has_table(table));
+            let is_read = is_joined || self.windows.reads(table);
+            datastore.set_read(table, is_read || self.dependents.has_table(table));
         }
     }
 }
 
-fn is_same(one: JoinKey<'_>, other: JoinKey<'_>) -> bool {
-    one.0.id == other.0.id && one.1 == other.1
+/// An instance is to be brought up to date, at least like this.
+fn enqueue(
+    (instances, concerned): (&mut [Option<Instance>], &mut Vec<u32>),
+    number: u32,
+    how: Queued,
+) {
+    let instance = instances[number as usize].as_mut();
+    let instance =
+        instance.expect("dependents, and those with a join or window, are live instances");
+    if instance.queued == Queued::No {
+        concerned.push(number);
+    }
+    if instance.queued < how {
+        instance.queued = how;
+    }
 }
 
 /// Why the change of a view's join was not found.

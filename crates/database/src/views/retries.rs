@@ -67,7 +67,7 @@ impl Views {
         failures.next_retry(now, |view, number| {
             let instance = instances[number as usize].as_ref();
             instance.is_some_and(|instance| {
-                // Whoever reads one that nobody is subscribed to has it tried.
+                // One without subscribers is tried when it is read.
                 instance.is_overdue
                     && instance.key.table == view
                     && !instance.subscribers.is_empty()

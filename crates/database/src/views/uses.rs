@@ -13,13 +13,13 @@ use super::retries::{error_message, failed_text};
 use super::{Instance, InstanceKey, Queued, Subscriber, Unused, Views};
 use crate::peer::ConnectionNumber;
 
-/// Instances that nobody uses and that are kept for who comes back; the oldest go first.
+/// Instances that are kept although they are not used; the oldest go first.
 const UNUSED_INSTANCES_MAX: usize = 1024;
-/// Those that nobody has used for so long go too.
+/// Those that were not used for so long go too.
 const UNUSED_TIME_MAX: Duration = Duration::from_secs(600);
 
 impl Views {
-    /// Makes sure that the rows of these views are there for who looks at them, in the open transaction.
+    /// Makes sure that the rows of these views are there for a caller, in the open transaction.
     ///
     /// # Errors
     /// There are too many instances.
@@ -38,7 +38,7 @@ impl Views {
             match self.find_or_make(host, datastore, caller, *read) {
                 Ok(number) => {
                     // Making the next one must not drop it.
-                    self.instance_mut(number).unused_turn = 0;
+                    self.set_used(number);
                     numbers.push(number);
                 }
                 Err(error) => {
@@ -58,7 +58,7 @@ impl Views {
         made
     }
 
-    /// Evaluates an instance that somebody is about to read, unless its rows are good, or it is to wait.
+    /// Evaluates an instance that is about to be read, unless its rows are good, or it is to wait.
     fn bring_up(
         &mut self,
         host: ViewHost<'_>,
@@ -95,8 +95,8 @@ impl Views {
             let Some(&number) = self.by_key.get(&key_of(*read, caller)) else {
                 continue;
             };
+            self.set_used(number);
             let instance = self.instance_mut(number);
-            instance.unused_turn = 0;
             let subscriber = instance
                 .subscribers
                 .entry((connection, query_set_id))
@@ -106,7 +106,7 @@ impl Views {
                 });
             subscriber.queries += 1;
             if instance.is_overdue && instance.subscribers.len() == 1 {
-                // Nobody waited for it before.
+                // It was not waited for before.
                 self.failures.push(read.table, number);
             }
             let instance = self.instance(number);
@@ -163,6 +163,12 @@ impl Views {
                 return Err(format!("all {instances_max} instances of views that there may be are in use; raise limits.view-instances-max [LC0715]"));
             }
         }
+        let bytes_max = host.shared.options.limits.views_bytes_max;
+        while self.bytes > bytes_max {
+            if !self.drop_oldest_unused(datastore) {
+                return Err(format!("the rows of all views have {} bytes, and limits.views-bytes-max is {bytes_max} [LC0715]", self.bytes));
+            }
+        }
         let instance = Instance {
             key,
             sender: (!read.view.is_anonymous).then_some(caller),
@@ -174,6 +180,7 @@ impl Views {
             is_overdue: false,
             queued: Queued::No,
             unused_turn: 0,
+            bytes: 0,
         };
         let number = match self.free.pop() {
             Some(number) => {
@@ -190,63 +197,49 @@ impl Views {
     }
 
     fn set_unused(&mut self, host: ViewHost<'_>, number: u32) {
+        self.set_used(number);
         self.unused_turns += 1;
-        let turn = self.unused_turns;
+        let (turn, since) = (self.unused_turns, host.instant());
         self.instance_mut(number).unused_turn = turn;
-        self.unused.push_back(Unused {
-            number,
-            turn,
-            since: host.instant(),
-        });
+        self.unused.insert(turn, Unused { number, since });
     }
 
-    /// Instances that were read lately and nobody is subscribed to, the last ones first, and whether each fails.
+    pub(super) fn set_bytes(&mut self, number: u32, bytes: usize) {
+        let before = std::mem::replace(&mut self.instance_mut(number).bytes, bytes);
+        self.bytes = self.bytes - before + bytes;
+    }
+
+    fn set_used(&mut self, number: u32) {
+        let turn = std::mem::take(&mut self.instance_mut(number).unused_turn);
+        self.unused.remove(&turn);
+    }
+
+    /// Instances that were read lately and have no subscriber, the last ones first, and whether each fails.
     pub(super) fn unused_lately(&self, now: Instant) -> Vec<(u32, bool)> {
-        let lately = self
-            .unused
-            .iter()
-            .rev()
-            .take_while(|unused| now.saturating_duration_since(unused.since) < UNUSED_TIME_MAX);
-        let known = lately.filter_map(|unused| {
-            let instance = self.instances[unused.number as usize].as_ref()?;
-            let is_it = instance.unused_turn == unused.turn;
-            is_it.then_some((unused.number, instance.is_failing))
-        });
+        let last = self.unused.values().rev();
+        let lately =
+            last.take_while(|unused| now.saturating_duration_since(unused.since) < UNUSED_TIME_MAX);
+        let known = lately.map(|unused| (unused.number, self.instance(unused.number).is_failing));
         known.collect()
     }
 
     /// Drops unused instances that are too many or too old, in the open transaction.
     fn drop_unused(&mut self, host: ViewHost<'_>, datastore: &mut Datastore) {
         let now = host.instant();
-        while let Some(oldest) = self.unused.front() {
+        while let Some((_, oldest)) = self.unused.first_key_value() {
             let is_old = now.saturating_duration_since(oldest.since) >= UNUSED_TIME_MAX;
             if !is_old && self.unused.len() <= UNUSED_INSTANCES_MAX {
                 break;
             }
-            self.drop_front_of_unused(datastore);
+            self.drop_oldest_unused(datastore);
         }
     }
 
     /// False: there is none.
     fn drop_oldest_unused(&mut self, datastore: &mut Datastore) -> bool {
-        while !self.unused.is_empty() {
-            if self.drop_front_of_unused(datastore) {
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Whether it was still unused, and is gone now.
-    fn drop_front_of_unused(&mut self, datastore: &mut Datastore) -> bool {
-        let Some(Unused { number, turn, .. }) = self.unused.pop_front() else {
+        let Some((_, Unused { number, .. })) = self.unused.pop_first() else {
             return false;
         };
-        let instance = self.instances[number as usize].as_ref();
-        // It may have been used again since, or its number be another's: turns are never given twice.
-        if instance.is_none_or(|instance| instance.unused_turn != turn) {
-            return false;
-        }
         self.retire(datastore, number);
         if let Some(instance) = self.instances[number as usize].take() {
             self.by_key.remove(&instance.key);
@@ -255,13 +248,16 @@ impl Views {
         true
     }
 
-    /// Nobody uses the instance: its rows go, and it hears of no change.
+    /// The instance is not used: its rows go, and it hears of no change.
     pub(super) fn retire(&mut self, datastore: &mut Datastore, number: u32) {
         self.set_reads(datastore, number, ReadSet::default(), None);
         // Also if it is not live: rows that went with a program whose transaction was taken back are there again. Those that do
-        // not fit into the transaction any more stay; nobody sees them, and the next evaluation replaces them.
+        // not fit into the transaction any more stay; no query sees them, and the next evaluation replaces them.
         let InstanceKey { table, instance } = self.instance(number).key;
+        let changes = datastore.change_count();
         let _ = datastore.replace_view_rows(table, &instance, NO_ROWS);
+        self.note_changes(datastore, table, changes);
+        self.set_bytes(number, 0);
         let instance = self.instance_mut(number);
         instance.is_live = false;
         (instance.is_failing, instance.is_overdue) = (false, false);

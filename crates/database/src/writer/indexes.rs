@@ -18,10 +18,8 @@ use crate::outgoing::ReadTicket;
 use crate::peer::ConnectionNumber;
 use crate::reads::Once;
 use crate::request::CompiledSet;
-use lightcone_live::no_index;
+use lightcone_live::{no_index, BUILT_AT_ONCE_ROWS_MAX};
 
-/// An index on a table with at most so many rows is built where it is needed: that takes the writer less than a millisecond.
-const BUILT_ON_WRITER_ROWS_MAX: u64 = 2048;
 /// Indexes that are built at a time; of one client, one.
 const BUILDS_MAX: usize = 4;
 /// What a table notes of changes during a round. With more, the building is given up.
@@ -80,7 +78,7 @@ impl Writer {
             }
             let table = self.datastore.table(schema.id);
             let rows = table.map_or(0, |table| table.rows().row_count());
-            if rows <= BUILT_ON_WRITER_ROWS_MAX {
+            if rows <= BUILT_AT_ONCE_ROWS_MAX {
                 continue;
             }
             if ticket.way_back.is_none() || ticket.waits >= WAITS_MAX {
@@ -90,7 +88,7 @@ impl Writer {
             let own = builds.clone().any(|build| build.client == client);
             let is_known = builds.any(|build| build.is_of(place));
             if !is_known && !own && indexes.builds.len() < BUILDS_MAX {
-                self.begin_index(place, client, &budget);
+                self.begin_index(place, client, Some(&budget));
             }
             wanted = wanted.or(Some(place));
         }
@@ -101,7 +99,7 @@ impl Writer {
         &mut self,
         (table, column): (TableId, ColId),
         client: Identity,
-        budget: &ClientBudget,
+        budget: Option<&ClientBudget>,
     ) {
         let Some(frozen) = self.state.frozen.freeze(&mut self.datastore, table) else {
             return;
@@ -119,7 +117,10 @@ impl Writer {
             waiting: Vec::new(),
         });
         let round = BuildRound::first(self.shared.clone(), frozen, column, number);
-        self.shared.read(budget, Box::new(round));
+        match budget {
+            Some(budget) => self.shared.read(budget, Box::new(round)),
+            None => self.shared.read_for_nobody(Box::new(round)),
+        }
     }
 
     /// A round of a building has ended: the index is taken, or has to catch up with what has changed meanwhile.
@@ -139,6 +140,7 @@ impl Writer {
                 let now = self.shared.environment().instant();
                 self.state.indexes.ready.push((place.0, place.1, now));
                 self.drop_elsewhere(unused);
+                self.state.views.index_is_there(place.0);
                 self.state.indexes.end(built.number);
             }
             (Some(index), Some(changes)) if may_go_on => {
@@ -167,8 +169,21 @@ impl Writer {
         self.shared.read_for_nobody(Box::new(job));
     }
 
-    /// Lets go of what was held for those who have waited, and have come by now.
+    /// Begins what views want, and lets go of what was held for those who have waited, and have come by now.
     pub(super) fn tend_indexes(&mut self) {
+        while self.state.indexes.builds.len() < BUILDS_MAX {
+            let Some(place) = self.state.views.indexes.next_wanted() else {
+                break;
+            };
+            let table = self.datastore.table(place.0);
+            let mut builds = self.state.indexes.builds.iter();
+            if table.is_some_and(|table| table.index_on(place.1).is_some()) {
+                self.state.views.index_is_there(place.0);
+            } else if !builds.any(|build| build.is_of(place)) {
+                let owner = self.shared.options.owner;
+                self.begin_index(place, owner, None);
+            }
+        }
         if self.state.indexes.ready.is_empty() {
             return;
         }

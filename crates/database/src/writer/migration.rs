@@ -85,7 +85,7 @@ impl Writer {
             .loaded
             .instantiate(env)
             .map_err(|error| UpdateError::Module(error.to_string()))?;
-        // A migration may take its time: nobody else's answer waits for it.
+        // A migration may take its time: no other answer waits for it.
         self.end_round();
         let log = self.shared.log.clone();
         log.info(&format!("Updated program to {}", program.hash.to_hex()));
@@ -208,15 +208,20 @@ impl Writer {
             }
         };
         let affected = self.sets_with(|query| query.read_tables().into_iter().any(is_altered));
+        self.state.windows.begin_publish();
         let swapped = self.swap_sets(affected, &module.catalog);
         let ops = match self.commit_program(module) {
             Ok(ops) => ops,
             Err(error) => {
+                self.state.windows.abandon_publish();
                 self.swap_back(swapped);
                 self.rebuild_views();
                 return Err(error);
             }
         };
+        let deltas = &mut self.state.output.deltas;
+        self.state.windows.end_publish(deltas);
+        let ops = ops.start..deltas.position();
         self.tell_of_swapped(swapped, ops);
         Ok(())
     }
@@ -421,7 +426,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The disconnect reducer of the new module, for everybody who was connected.
+    /// The disconnect reducer of the new module, for all clients that were connected.
     fn run_all_disconnects(&mut self) {
         let clients: Vec<(Identity, ConnectionId)> = crate::open::clients_of(&self.datastore);
         for (identity, connection_id) in clients {

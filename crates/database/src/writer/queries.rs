@@ -22,13 +22,17 @@ use crate::peer::ConnectionNumber;
 use crate::request::CompiledSet;
 use crate::rights::Rights;
 use crate::row_limit;
-use lightcone_live::{Asker, BoundQuery, Holder, LiveQuery};
+use crate::views::ViewRead;
+use lightcone_live::{BoundQuery, Holder, IndexUser, LiveQuery};
 
 /// A connection with so few queries, and this part of the steps it may have, is let in however many steps others have: a few
-/// connections must not keep everybody else from a table.
+/// connections must not keep all others from a table.
 const MODEST_QUERIES_MAX: usize = 16;
 const MODEST_PART: usize = 64;
 const MODEST_JOINS_MAX: usize = 4;
+
+/// So much of a view's time counts as one row that is looked at.
+const ROW_NANOS: u64 = 50;
 
 /// Why something is not answered with rows.
 enum Refused {
@@ -76,8 +80,7 @@ impl Writer {
         };
         let identity = self.state.clients[&connection].peer.identity;
         let views = views_of_set(&set.queries);
-        let opened = self.materialise(identity, &views);
-        if let Err(error) = opened.and_then(|()| self.open_windows(connection, &set.queries)) {
+        if let Err(error) = self.open(connection, identity, &views, &set.queries) {
             self.state.query_load.remove(&set.queries);
             return self.error(connection, reply, error, ticket);
         }
@@ -110,6 +113,35 @@ impl Writer {
         }
     }
 
+    /// Makes sure that the rows of a set's views and windows are known. What that takes is the client's.
+    fn open(
+        &mut self,
+        connection: ConnectionNumber,
+        client: Identity,
+        views: &[ViewRead],
+        queries: &[Arc<LiveQuery>],
+    ) -> Result<(), String> {
+        let has_windows = queries.iter().any(|query| query.window().is_some());
+        if views.is_empty() && !has_windows {
+            return Ok(());
+        }
+        let rate = self.shared.options.limits.live_rows_per_second;
+        let started = self.shared.environment().instant();
+        if !self.state.first_rows.may_begin(&client, rate, started) {
+            return Err(format!("finding the first rows of views and windows (ORDER BY … LIMIT) for this client took more of the database's time than limits.live-rows-per-second allows ({rate} rows looked at): try again in a few seconds [LC0730]"));
+        }
+        let mut opened = self.materialise(client, views);
+        let now = self.shared.environment().instant();
+        let took = now.saturating_duration_since(started).as_nanos() as u64;
+        let mut rows = took / ROW_NANOS;
+        if opened.is_ok() && has_windows {
+            opened = self.open_windows(connection, queries);
+            rows += self.state.windows.rows_looked_at() as u64;
+        }
+        self.state.first_rows.spend(client, rows, rate, now);
+        opened
+    }
+
     /// Whether a set's other queries may need a permit that it does not have: new windows would be filled in vain, and again.
     fn waits_with_windows(&self, set: &CompiledSet, ticket: &ReadTicket) -> bool {
         let mut queries = set.queries.iter();
@@ -122,7 +154,7 @@ impl Writer {
             && queries.any(|query| query.window().is_none())
     }
 
-    /// Checks the row limit for those queries of a set that nobody has yet (08 §16).
+    /// Checks the row limit for those queries of a set that are not held yet (08 §16).
     fn within_row_limit(
         &self,
         connection: ConnectionNumber,
@@ -170,12 +202,12 @@ impl Writer {
         }
         let now = self.shared.environment().instant();
         let joins = set.queries.iter().flat_map(|query| query.joins());
-        let shapes = joins.map(|(shape, _)| &**shape);
-        let asker = Asker::Client(&self.module.catalog.rule_columns);
+        let columns = joins.flat_map(|(shape, _)| shape.looked_up_by());
+        let user = IndexUser::Client(&self.module.catalog.rule_columns);
         self.state
             .views
-            .joins
-            .may_add(&self.datastore, shapes, asker, now)?;
+            .indexes
+            .check(&self.datastore, columns, user, now)?;
         // Joins look rows up, which costs more than the steps of their conditions.
         let is_modest = client.queries + set.queries.len() <= MODEST_QUERIES_MAX
             && set
@@ -483,10 +515,13 @@ impl Writer {
                 }
             }
             for join in query.joins() {
-                let (joins, datastore) = (&mut self.state.views.joins, &mut self.datastore);
+                let (views, datastore) = (&mut self.state.views, &mut self.datastore);
                 match change > 0 {
-                    true => joins.add(datastore, join, Holder::Set),
-                    false => joins.remove(datastore, join, Holder::Set),
+                    true => {
+                        let joins = &mut views.joins;
+                        joins.add((datastore, &mut views.indexes), join, Holder::Set);
+                    }
+                    false => views.joins.remove(datastore, join, Holder::Set),
                 }
             }
         }

@@ -7,7 +7,6 @@ use lightcone_engine::{Datastore, DatastoreError};
 use lightcone_host::ModuleInstance;
 use lightcone_log::{LogOffset, ProposeError, PAYLOAD_BYTES_MAX};
 
-use super::windows::window_limits;
 use super::{Writer, WriterState, ROUND_DELTA_BYTES_MAX, ROUND_EVENTS_MAX, ROUND_RECORD_BYTES_MAX};
 use crate::commit::{seal, Committed};
 use crate::environment::Environment;
@@ -46,7 +45,7 @@ impl Writer {
             state.output.deltas.clear();
             batch.required_offset = self.next_offset;
             state.sent_batches += 1;
-            // Fan-out ends after the writer, unless it failed: then nobody would be answered any more.
+            // Fan-out ends after the writer, unless it failed: then no client would be answered any more.
             if self.fanout.send(FanoutItem::Batch(batch)).is_err() {
                 self.shared.fail();
                 self.state.failed = true;
@@ -141,7 +140,7 @@ impl Writer {
                 traced: self.traced.as_ref(),
             },
             join_partners_max: self.shared.options.limits.join_partners_max,
-            window_limits: window_limits(&self.shared.options.limits),
+            window_limits: self.shared.options.window_limits(),
         };
         (transactions, self.instance.as_mut())
     }
@@ -178,7 +177,7 @@ impl RoundTransactions<'_> {
         // The transaction may end the last one.
         let has_views = !self.state.views.is_idle();
         let mut changed_rows = self.state.output.deltas.position() - start;
-        if changed_rows > 0 {
+        if changed_rows > 0 || self.state.views.have_changed_for_others() {
             self.push_to_joins_and_views(start..start + changed_rows, &mut joins);
         }
         changed_rows += self.finish();
@@ -213,6 +212,8 @@ impl RoundTransactions<'_> {
             .joins
             .evaluate(self.datastore, deltas, ops, false, work);
         if !views.is_idle() {
+            let (windows, limits) = (&mut views.windows, self.window_limits);
+            windows.evaluate(self.datastore, deltas, tables.clone(), limits);
             let mut messages = Vec::new();
             let changed = Changed {
                 deltas,

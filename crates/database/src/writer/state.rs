@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use lightcone_engine::{CommitOutput, Datastore};
-use lightcone_live::{QueryLoad, Takers, Windows, WorkBudget};
+use lightcone_live::{FirstRows, QueryLoad, Takers, Windows, WorkBudget};
 use lightcone_types::{ColId, ConnectionId, Identity, TableId};
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
@@ -67,6 +67,7 @@ pub(crate) struct WriterState {
     pub(super) has_failed_windows: bool,
     /// What joins and windows may take over time.
     pub(super) live_work: WorkBudget,
+    pub(super) first_rows: FirstRows,
     /// They have taken more.
     pub(super) has_too_much_live_work: bool,
     /// Query sets so far.

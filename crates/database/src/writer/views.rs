@@ -168,7 +168,7 @@ impl Writer {
     /// Commits the transaction in which a program takes over, with the rows that its views have. Returns the changes.
     ///
     /// # Errors
-    /// A view that somebody is subscribed to fails in the new program, or the record is too large. The old one is in its place
+    /// A view that has subscribers fails in the new program, or the record is too large. The old one is in its place
     /// again, and views are to be [rebuilt](Self::rebuild_views).
     pub(super) fn commit_program(
         &mut self,

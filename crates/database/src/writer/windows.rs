@@ -2,28 +2,16 @@
 
 use std::sync::Arc;
 
-use lightcone_limits::DatabaseLimits;
-
 use lightcone_types::TableId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Writer;
 use crate::peer::ConnectionNumber;
-use lightcone_live::LiveQuery;
-use lightcone_live::{WindowLimits, WorkBudget};
+use lightcone_live::{Holder, IndexUser, LiveQuery, WindowUser, WorkBudget};
 
 /// A connection with so many windows may open them although others have half of all there may be, unless they are large
 /// (`windows::MODEST_PART`).
 const MODEST_WINDOWS_MAX: usize = 4;
-
-pub(super) fn window_limits(limits: &DatabaseLimits) -> WindowLimits {
-    WindowLimits {
-        rows_max: limits.window_rows_max,
-        windows_max: limits.windows_max,
-        bytes_max: limits.windows_bytes_max,
-        rows_read_max: limits.window_rows_read_max,
-    }
-}
 
 /// The shapes that are kept up to date for a query.
 fn shapes_of(query: &LiveQuery) -> impl Iterator<Item = TableId> + '_ {
@@ -50,24 +38,31 @@ impl Writer {
         self.end_failed_windows();
         let client = self.state.clients.get(&connection);
         let held = client.map_or(0, |client| client.windows);
-        let is_modest = held + windows_of(queries) <= MODEST_WINDOWS_MAX;
-        let limits = window_limits(&self.shared.options.limits);
-        let now = self.shared.environment().instant();
-        let windows = &mut self.state.windows;
-        windows.add(&mut self.datastore, queries, limits, is_modest, now)
+        let user = WindowUser {
+            limits: self.shared.options.window_limits(),
+            is_modest: held + windows_of(queries) <= MODEST_WINDOWS_MAX,
+            index_user: IndexUser::Client(&self.module.catalog.rule_columns),
+            now: self.shared.environment().instant(),
+        };
+        let of_set = queries.iter().filter_map(|query| query.window());
+        let (windows, views) = (&mut self.state.windows, &mut self.state.views);
+        let tables = &mut self.datastore;
+        windows.add((tables, &mut views.indexes), of_set, Holder::Set, user)
     }
 
     pub(super) fn close_windows(&mut self, queries: &[Arc<LiveQuery>]) {
-        self.state.windows.remove(&mut self.datastore, queries);
+        let of_set = queries.iter().filter_map(|query| query.window());
+        let windows = &mut self.state.windows;
+        windows.remove(&mut self.datastore, of_set, Holder::Set);
     }
 
     pub(super) fn rebuild_windows(&mut self) {
-        let limits = window_limits(&self.shared.options.limits);
+        let limits = self.shared.options.window_limits();
         let windows = &mut self.state.windows;
         self.state.has_failed_windows |= windows.rebuild(&mut self.datastore, limits);
     }
 
-    /// Before somebody else sees the rows of windows that have failed in this round, also by their joins.
+    /// Before another client sees the rows of windows that have failed in this round, also by their joins.
     pub(super) fn end_failed_windows(&mut self) {
         if self.state.has_failed_joins {
             self.drop_failed_joins();

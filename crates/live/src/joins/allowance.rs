@@ -1,5 +1,10 @@
 //! How much work the joins of a transaction may be.
 
+/// Steps of a condition that count as much as looking a row up.
+pub const STEPS_PER_ROW: usize = 32;
+/// The matches of a row are counted up to so many.
+pub const MATCHES_COUNTED_MAX: u64 = 64;
+
 /// What finding the changes of joins in one transaction may still take, or has taken.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Allowance {

@@ -6,6 +6,7 @@ use lightcone_query::ColumnAt;
 use lightcone_table::{DeltaBatch, DeltaKind, DeltaOp, Tables};
 use lightcone_types::TableId;
 
+use super::allowance::{Allowance, STEPS_PER_ROW};
 use super::parts::{place_of, Relation};
 use super::shape::JoinShape;
 
@@ -56,8 +57,10 @@ impl<'r> Ops<'r> {
 }
 
 impl Changes {
-    /// Takes the rows that can be part of a match, without those whose going and coming is the same to the join.
-    pub fn collect(&mut self, shape: &JoinShape, ops: Ops<'_>) {
+    /// Takes the rows that can be part of a match, without those whose going and coming is the same to the join. None: to look at all
+    /// of them is too much.
+    pub fn collect(&mut self, shape: &JoinShape, ops: Ops<'_>, left: &mut Allowance) -> Option<()> {
+        let mut steps = 0;
         self.rows.clear();
         self.rows.shrink_to(ROWS_KEPT_MAX);
         self.starts.clear();
@@ -66,11 +69,17 @@ impl Changes {
             let start = self.rows.len();
             self.starts.push(start);
             for op in ops.of_table(relation.table.id) {
+                let row = ops.deltas.row(&ops.ops[op]);
+                steps += 1 + relation.steps(row);
+                if steps >= STEPS_PER_ROW {
+                    left.steps = left.steps.checked_sub(steps / STEPS_PER_ROW)?;
+                    steps %= STEPS_PER_ROW;
+                }
                 let weight = match ops.ops[op].kind {
                     DeltaKind::Insert => 1,
                     DeltaKind::Delete => -1,
                 };
-                if relation.admits(ops.deltas.row(&ops.ops[op])) {
+                if relation.admits(row) {
                     let op = op as u32;
                     self.rows.push(Changed { op, weight });
                 }
@@ -78,6 +87,7 @@ impl Changes {
             self.cancel(start, relation, ops);
         }
         self.starts.push(self.rows.len());
+        Some(())
     }
 
     /// Leaves out rows of a relation that are replaced by others which are the same to the join.

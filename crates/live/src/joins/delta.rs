@@ -15,13 +15,13 @@ use std::ops::Range;
 
 use lightcone_table::{DeltaBatch, DeltaKind, RowAt, Tables};
 use lightcone_types::TableId;
-use rustc_hash::FxHashSet;
 
 use super::allowance::Allowance;
 use super::changes::{Changed, Changes, Ops, Partners};
 use super::parts::{place_of, Rows};
 use super::path::{Hop, Known, Path};
 use super::shape::JoinShape;
+use crate::holders::Holders;
 use crate::key::Key;
 
 /// Memory above this is not kept for the next transaction.
@@ -35,13 +35,6 @@ const ASKED_BYTES: usize = 64;
 
 /// The keys that queries in use have. Clients choose them: they are hashed with a secret.
 pub(super) type Keys = hashbrown::HashMap<Key, Holders>;
-
-/// Who has a key: how many query sets, and which instances of views.
-#[derive(Default)]
-pub(super) struct Holders {
-    pub sets: usize,
-    pub instances: FxHashSet<u32>,
-}
 
 /// Rows that came or went, with their keys. Its memory is reused.
 #[derive(Default)]
@@ -73,7 +66,7 @@ struct Found {
 }
 
 impl Delta {
-    /// Finds the change of a join. `keys` are those that somebody has subscribed to. None: it is too much.
+    /// Finds the change of a join. `keys` are those that have holders. None: it is too much.
     pub fn find(
         &mut self,
         shape: &JoinShape,
@@ -84,7 +77,7 @@ impl Delta {
     ) -> Option<()> {
         let Delta { changes, found } = self;
         found.clear();
-        changes.collect(shape, ops);
+        changes.collect(shape, ops, left)?;
         if changes.are_none() {
             return Some(());
         }
@@ -194,7 +187,7 @@ impl<'s> Search<'s> {
         rows[relation] = self.ops.row(changed);
     }
 
-    /// Whether what can be said now is not against a match that somebody wants.
+    /// Whether what can be said now is not against a match for a key that has holders.
     fn is_possible(&mut self, known: &Known, rows: &Rows<'s>) -> Option<bool> {
         if let Some(columns) = &known.key {
             self.shape.write_key(rows, columns, &mut self.found.key);
@@ -215,7 +208,7 @@ impl<'s> Search<'s> {
         Some(self.shape.admits(residuals, rows))
     }
 
-    /// The key, if somebody has subscribed to it.
+    /// The key, if it has holders.
     pub fn wanted(&self, key: &[u8]) -> Option<&'s [u8]> {
         let (key, _) = self.keys.get_key_value(key)?;
         Some(key.borrow())

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use lightcone_query::Guard;
 use lightcone_table::{Index, TableView};
 
+use super::allowance::MATCHES_COUNTED_MAX;
 use super::changes::COMPARED_MAX;
 use super::delta::Search;
 use super::parts::{place_of, Rows};
@@ -24,6 +25,8 @@ const ASK_STEPS: usize = 1;
 const KEYS_PER_STEP: usize = 8;
 /// Of several indexes, the one is taken that has fewer rows. So many of each are counted at a time, for as much as looking at one.
 const COUNTED_TOGETHER: usize = 32;
+/// Where matches are counted, up to a bound, so many rows of each are.
+const COMPARED_TO_COUNT_MAX: usize = 2048;
 
 /// Around the transaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,11 +35,11 @@ pub(super) enum State {
     After,
 }
 
-/// Who is asked for: all values of one key, or everybody that a subquery's rows are for.
+/// Who is asked for: all values of one key, or all callers that a subquery's rows are for.
 #[derive(Clone, Copy)]
 enum For<'k> {
     Key(&'k [u8]),
-    Anybody,
+    Any,
 }
 
 /// A subquery whose matches are looked for.
@@ -45,8 +48,8 @@ struct Sub<'k> {
     of: &'k Subquery,
     state: State,
     whose: For<'k>,
-    /// All matches are wanted: two ways to them may be compared for as long as the shorter one is. Else a little counting has to do.
-    is_for_all: bool,
+    /// Two ways to the matches are compared by so many rows of each: where one match will do, a little counting has to.
+    compared_max: usize,
 }
 
 /// An index by which rows of a relation are found, and the value to find.
@@ -206,7 +209,7 @@ impl<'s> Search<'s> {
             of: &self.shape.subqueries[number],
             state,
             whose: For::Key(key),
-            is_for_all: false,
+            compared_max: COUNTED_TOGETHER,
         };
         self.look(sub, rows, &mut |_, _| {
             found = true;
@@ -233,8 +236,8 @@ impl<'s> Search<'s> {
         let sub = Sub {
             of: &shape.subqueries[driver.subquery],
             state,
-            whose: For::Anybody,
-            is_for_all: true,
+            whose: For::Any,
+            compared_max: usize::MAX,
         };
         self.look(sub, rows, &mut |search, rows| {
             let mut written = std::mem::take(&mut search.found.key);
@@ -256,18 +259,18 @@ impl<'s> Search<'s> {
         Some(keys)
     }
 
-    /// How many matches a row has that comes out, for a key, in the tables as they are.
+    /// How many matches a row has that comes out, for a key, in the tables as they are: up to [`MATCHES_COUNTED_MAX`].
     pub(super) fn count_around(&mut self, key: &[u8], rows: &mut Rows<'s>) -> Option<u64> {
         let sub = Sub {
             of: &self.shape.around,
             state: State::After,
             whose: For::Key(key),
-            is_for_all: true,
+            compared_max: COMPARED_TO_COUNT_MAX,
         };
         let mut count = 0;
         self.look(sub, rows, &mut |_, _| {
             count += 1;
-            Some(true)
+            Some(count < MATCHES_COUNTED_MAX)
         })?;
         Some(count)
     }
@@ -402,7 +405,7 @@ impl<'s> Search<'s> {
             let point = match (sought, sub.whose) {
                 (Sought::Column(at), _) => shape.value(rows, *at),
                 (Sought::Parameter(number), For::Key(key)) => shape.parameters.value(key, *number),
-                (Sought::Parameter(_), For::Anybody) => continue,
+                (Sought::Parameter(_), For::Any) => continue,
             };
             let Some(index) = table.index_on(*column) else {
                 continue;
@@ -412,7 +415,7 @@ impl<'s> Search<'s> {
                 point,
                 is_by_join: false,
             };
-            if index.is_unique() || self.has_fewer(table, [other, best], sub.is_for_all)? {
+            if index.is_unique() || self.has_fewer(table, [other, best], sub.compared_max)? {
                 best = other;
             }
         }
@@ -424,9 +427,9 @@ impl<'s> Search<'s> {
         &mut self,
         table: &TableView,
         [one, other]: [Way<'_>; 2],
-        is_for_all: bool,
+        compared_max: usize,
     ) -> Option<bool> {
-        let mut last = [None, None];
+        let (mut last, mut compared) = ([None, None], 0);
         loop {
             let mut counts = [0, 0];
             for (place, way) in [one, other].into_iter().enumerate() {
@@ -441,7 +444,8 @@ impl<'s> Search<'s> {
                     index.walk_point(table.rows(), table.layout(), way.point, after, visit);
                 walked.expect("the columns of a join have one type, and so have those of a key");
             }
-            if !is_for_all || counts.iter().any(|count| *count < COUNTED_TOGETHER) {
+            compared += COUNTED_TOGETHER;
+            if compared >= compared_max || counts.iter().any(|count| *count < COUNTED_TOGETHER) {
                 return Some(counts[0] < counts[1]);
             }
         }

@@ -6,14 +6,12 @@ use lightcone_query::Predicate;
 use lightcone_table::Tables;
 use lightcone_types::ColId;
 
-use super::allowance::Allowance;
+use super::allowance::{Allowance, STEPS_PER_ROW};
 use super::changes::Ops;
 use super::delta::{FoundRows, Search};
 use super::parts::{place_of, Relation, Rows};
 use super::shape::JoinShape;
 
-/// Steps of a condition that count as much as looking a row up.
-pub const STEPS_PER_ROW: usize = 32;
 /// So many answers are kept at a time, of questions that are so long.
 const ANSWERS_MAX: usize = 1 << 16;
 const QUESTION_BYTES_MAX: usize = 256;
@@ -36,7 +34,7 @@ impl Reading<'_> {
     /// Takes rows that are looked at. None: there are more than may be.
     pub fn spend(&mut self, rows: usize) -> Option<()> {
         let left = self.rows_left.checked_sub(rows);
-        // What is left after that of the one too many is for nobody.
+        // What is left after that of the one too many is not used.
         self.rows_left = left.unwrap_or(0);
         left.map(drop)
     }
@@ -75,8 +73,8 @@ impl JoinShape {
         columns
     }
 
-    /// How many matches a row of the relation that comes out has whose parameters are these. `decisive` are its
-    /// [columns](Self::decisive_columns). None: there would be more to look at than may be.
+    /// How many matches a row of the relation that comes out has whose parameters are these, up to [`MATCHES_COUNTED_MAX`]. `decisive`
+    /// are its [columns](Self::decisive_columns). None: there would be more to look at than may be.
     pub fn count_matches(
         &self,
         reading: &mut Reading<'_>,

@@ -18,7 +18,6 @@ mod subquery;
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
 
 use lightcone_table::{CurrentTables, DeltaBatch, DeltaOp};
 use lightcone_types::TableId;
@@ -26,12 +25,14 @@ use rustc_hash::FxHashMap;
 
 use self::allowance::Allowance;
 use self::changes::Ops;
-use self::delta::{Delta, Holders, Keys};
+use self::delta::{Delta, Keys};
 
-pub use self::matches::{Answers, Reading, STEPS_PER_ROW};
+pub use self::allowance::{MATCHES_COUNTED_MAX, STEPS_PER_ROW};
+pub use self::matches::{Answers, Reading};
 pub use self::shape::JoinShape;
 pub use self::shapes::JoinShapes;
-use crate::held_indexes::{Asker, IndexBuilding};
+use crate::held_indexes::IndexBuilding;
+use crate::holders::{Holder, Holders};
 use crate::work::RowsLately;
 
 /// Rows that the joins of one transaction look at, however many rows it has changed: less than a second of the writer's time.
@@ -45,15 +46,6 @@ const DELTA_BYTES_MAX: usize = 2 << 30;
 const ALLOWANCES_MAX: usize = 4;
 /// The same of bytes.
 const BYTES_MAX_IN_ALL: usize = 512 << 20;
-
-/// One who hears of what changes.
-#[derive(Clone, Copy)]
-pub enum Holder {
-    /// A query set, one of several.
-    Set,
-    /// An instance of a view, by its number.
-    Instance(u32),
-}
 
 /// A shape in use.
 struct Live {
@@ -80,7 +72,6 @@ pub struct Joins {
     instances: usize,
     delta: Delta,
     concerned: Vec<TableId>,
-    building: IndexBuilding,
 }
 
 /// What the joins of one transaction may take, and have taken.
@@ -134,32 +125,16 @@ impl Joins {
         live.is_some_and(|live| live.sets > 0 && !live.has_failed)
     }
 
-    /// Whether the indexes that these shapes need are there, or may be built now.
-    ///
-    /// # Errors
-    /// What the client is told otherwise.
-    pub fn may_add<'j>(
-        &mut self,
-        tables: &dyn CurrentTables,
-        shapes: impl Iterator<Item = &'j JoinShape>,
-        asker: Asker<'_>,
-        now: Instant,
-    ) -> Result<(), String> {
-        let columns = shapes.flat_map(JoinShape::looked_up_by);
-        self.building.check(tables, columns, asker, now)
-    }
-
-    /// From now on, a holder hears of the changes of a shape for a key. Builds the indexes that are missing.
+    /// From now on, a holder hears of the changes of a shape for a key. Builds the indexes that are missing, which was [checked](IndexBuilding::check).
     pub fn add(
         &mut self,
-        tables: &mut dyn CurrentTables,
+        (tables, indexes): (&mut dyn CurrentTables, &mut IndexBuilding),
         (shape, key): (&Arc<JoinShape>, &[u8]),
         holder: Holder,
     ) {
-        let building = &mut self.building;
         let live = self.shapes.entry(shape.id).or_insert_with(|| {
             for (schema, column) in shape.looked_up_by() {
-                building.hold(tables, schema.id, column);
+                indexes.hold(tables, schema.id, column);
             }
             for table in shape.tables() {
                 let of_table = self.by_table.entry(table).or_default();
@@ -181,16 +156,13 @@ impl Joins {
             live.keys.insert(key.into(), Holders::default());
         }
         let holders = live.keys.get_mut(key).expect("it is there");
-        match holder {
-            Holder::Set => {
-                holders.sets += 1;
-                live.sets += 1;
-            }
-            Holder::Instance(instance) if holders.instances.insert(instance) => {
+        match (holders.add(holder), holder) {
+            (true, Holder::Instance(_)) => {
                 live.instances += 1;
                 self.instances += 1;
             }
-            Holder::Instance(_) => {}
+            (true, Holder::Set) => live.sets += 1,
+            (false, _) => {}
         }
     }
 
@@ -207,19 +179,18 @@ impl Joins {
         let Some(holders) = live.keys.get_mut(key) else {
             return;
         };
-        match holder {
-            Holder::Set => {
-                holders.sets -= 1;
-                live.sets -= 1;
-                live.has_failed &= live.sets > 0;
-            }
-            Holder::Instance(instance) if holders.instances.remove(&instance) => {
+        match (holders.remove(holder), holder) {
+            (true, Holder::Instance(_)) => {
                 live.instances -= 1;
                 self.instances -= 1;
             }
-            Holder::Instance(_) => {}
+            (true, Holder::Set) => {
+                live.sets -= 1;
+                live.has_failed &= live.sets > 0;
+            }
+            (false, _) => {}
         }
-        if holders.sets > 0 || !holders.instances.is_empty() {
+        if !holders.are_none() {
             return;
         }
         live.keys.remove(key);

@@ -10,8 +10,7 @@ use lightcone_schema::TableSchema;
 use lightcone_table::RowLayout;
 use lightcone_types::{AlgebraicType, ColId};
 
-/// Steps of predicates that take as long as looking at a row.
-const STEPS_PER_ROW: usize = 32;
+use super::allowance::STEPS_PER_ROW;
 
 /// A join, but for the values of its parameters.
 pub struct Parts {
@@ -81,8 +80,14 @@ impl Relation {
     /// What looking at a row takes, counted in rows without a condition.
     #[inline]
     pub(super) fn cost_in_rows(&self, row: &[u8]) -> usize {
+        1 + self.steps(row) / STEPS_PER_ROW
+    }
+
+    /// Steps of its condition on a row.
+    #[inline]
+    pub(super) fn steps(&self, row: &[u8]) -> usize {
         let predicate = self.predicate.as_ref();
-        1 + predicate.map_or(0, |predicate| predicate.steps(row.len()) / STEPS_PER_ROW)
+        predicate.map_or(0, |predicate| predicate.steps(row.len()))
     }
 
     pub fn value<'r>(&self, row: &'r [u8], column: ColId) -> &'r [u8] {

@@ -27,7 +27,7 @@ pub struct JoinShape {
     pub(super) around: Subquery,
     /// What tells whose a changed row is where it does not say so itself.
     pub(super) driver: Option<Driver>,
-    /// Some changed rows do not say whose they are: they are looked at for each key that somebody has.
+    /// Some changed rows do not say whose they are: they are looked at for each key that is held.
     pub tries_all_keys: bool,
     /// By the relation whose rows have changed: for one of a subquery, the way to the rows around it that it may concern.
     pub(super) paths: Vec<Path>,

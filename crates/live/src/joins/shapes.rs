@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use lightcone_query::{ColumnAt, LiveJoin};
+use lightcone_query::{
+    ColumnAt, Guard, JoinEdge, JoinRelation, LiveJoin, LiveSubquery, Predicate, Residual,
+};
+use lightcone_types::TableId;
 
 use super::parts::first_equal;
 use super::shape::JoinShape;
@@ -11,7 +14,21 @@ use crate::shape_id::ShapeId;
 
 /// The shapes of all live joins of one version of a module.
 #[derive(Default)]
-pub struct JoinShapes(Registry<JoinShape>);
+pub struct JoinShapes(Registry<Plan, JoinShape>);
+
+/// What makes a shape: a join without the values of its parameters.
+#[derive(PartialEq, Eq, Hash)]
+struct Plan {
+    relations: Vec<(TableId, Option<usize>, Option<Predicate>)>,
+    parameters: Vec<ColumnAt>,
+    first_equal: Vec<usize>,
+    edges: Vec<JoinEdge>,
+    links: Vec<[ColumnAt; 2]>,
+    output: (usize, Option<Vec<ColumnAt>>),
+    residuals: Vec<Residual>,
+    guards: Vec<Guard>,
+    subqueries: Vec<LiveSubquery>,
+}
 
 impl JoinShapes {
     /// The shape of a join, and the key that its parameters have.
@@ -30,24 +47,23 @@ impl JoinShapes {
             .collect::<Vec<_>>()
             .concat();
         let parameters: Vec<ColumnAt> = values.into_iter().map(|(at, _)| at).collect();
-        let relations = join.relations.iter();
-        let tables: Vec<_> = relations.map(|r| (r.table.id, r.subquery)).collect();
-        let own: Vec<_> = join.relations.iter().map(|r| &r.predicate).collect();
-        let within = (&join.links, &join.guards, &join.subqueries);
-        let predicates = format!("{own:?} {:?} {:?} {within:?}", join.edges, join.residuals);
-        let output = (join.returned, &join.columns);
-        let content = (
-            tables,
-            output,
-            parameters.clone(),
-            first_equal.clone(),
-            predicates,
-        );
+        let relation = |of: &JoinRelation| (of.table.id, of.subquery, of.predicate.clone());
+        let plan = Plan {
+            relations: join.relations.iter().map(relation).collect(),
+            parameters: parameters.clone(),
+            first_equal: first_equal.clone(),
+            edges: join.edges.clone(),
+            links: join.links.clone(),
+            output: (join.returned, join.columns.clone()),
+            residuals: join.residuals.clone(),
+            guards: join.guards.clone(),
+            subqueries: join.subqueries.clone(),
+        };
         let make = || {
             let id = ShapeId::take();
             Some(JoinShape::new(id, join, parameters, first_equal))
         };
-        let shape = self.0.find_or_make(&content, make);
+        let shape = self.0.find_or_make(plan, make);
         (shape.expect("a shape is always made"), key.into())
     }
 }

@@ -52,6 +52,11 @@ impl Allowance {
         self.spent += rows;
     }
 
+    /// Changed rows are looked at for a shape, as many as there are.
+    pub fn look_at(&mut self, changes: usize) {
+        self.spent += changes;
+    }
+
     /// A window is up to date, and has taken so much for it so far.
     pub fn note(&mut self, spent: Spent) {
         if self.most.is_none_or(|most| spent.rows > most.rows) {

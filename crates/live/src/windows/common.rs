@@ -5,7 +5,7 @@
 
 use super::fill::{Found, Wanted};
 use super::shape::{Access, SOURCES_PER_ROW};
-use super::window::Entry;
+use super::window::{Entry, Weight};
 use crate::joins::Reading;
 
 /// Rows that are found at a time, at least.
@@ -42,11 +42,11 @@ impl Row {
         wanted: &Wanted<'_>,
         shared: &[bool],
         reading: &mut Reading<'_>,
-    ) -> Option<u64> {
+    ) -> Option<Weight> {
         let shape = wanted.shape;
         reading.spend(shape.sources.len() / SOURCES_PER_ROW)?;
         self.weights.resize(shape.sources.len(), None);
-        let (mut all, row) = (0, self.entry.row());
+        let (mut all, row) = (Weight::default(), self.entry.row());
         let sources = shape.sources.iter().zip(shape.source_keys(wanted.key));
         for (number, (source, key)) in sources.enumerate() {
             let known = self.weights[number].filter(|_| shared[number]);
@@ -57,7 +57,7 @@ impl Row {
             if shared[number] {
                 self.weights[number] = Some(weight);
             }
-            all += weight;
+            all.add(weight);
         }
         Some(all)
     }
@@ -96,7 +96,7 @@ impl Common {
                 reading.spend(1)?;
             }
             let weight = row.weight(wanted, &shared, reading)?;
-            if weight > 0 {
+            if weight.times > 0 {
                 entries.push(row.entry.clone().with_weight(weight));
             }
         }
@@ -131,14 +131,13 @@ impl Common {
         }
         let last = self.rows.last().map(|row| &row.entry);
         let next = Wanted {
-            query: None,
             after: last.or(self.start.as_ref()),
             rows: wanted.rows.max(ROWS_AT_ONCE_MIN),
             is_any_source: true,
             ..*wanted
         };
         let access = &wanted.shape.accesses[way];
-        let found = next.find(reading, access, &mut || false)?;
+        let found = next.find(reading, access)?;
         self.is_complete = found.is_complete;
         let bytes = found.entries.iter().map(Entry::memory_bytes);
         self.bytes += bytes.sum::<usize>();
@@ -169,7 +168,7 @@ impl Wanted<'_> {
             let access = &self.shape.accesses[number];
             let common = common.take().filter(|_| !matches!(access, Access::Query));
             let together = common.and_then(|common| common.find(self, number, reading));
-            let found = together.or_else(|| self.find(reading, access, &mut || false));
+            let found = together.or_else(|| self.find(reading, access));
             reading.rows_left += kept_back;
             Some((found?, number))
         });

@@ -7,17 +7,13 @@ use lightcone_table::{Index, RangeBounds, TableView};
 use lightcone_types::{ColId, Identity};
 
 use super::shape::{Access, WindowShape};
-use super::window::Entry;
+use super::window::{Entry, Weight};
 use crate::joins::{Reading, STEPS_PER_ROW};
 
 /// Rows are put in order when there are so many more than twice those that are wanted.
 const SPARE_ROWS: usize = 64;
 /// Copying so many bytes counts as much as looking a row up.
 const BYTES_PER_ROW: usize = 1 << 12;
-/// Rows between two looks at the clock.
-const ROWS_BETWEEN_LOOKS: usize = 1 << 12;
-/// Steps of a query between two looks at the clock.
-const PIECE_STEPS: usize = 1 << 17;
 /// What a query keeps to find the rows: hash tables of joins, and the first rows so far.
 const QUERY_MEMORY_BYTES_MAX: usize = 64 << 20;
 /// A bound of an index's column that is none, and the tag of one that belongs to the range (03 §8.3).
@@ -29,8 +25,8 @@ const INCLUDED: u8 = 0;
 pub(super) struct Wanted<'w> {
     pub shape: &'w WindowShape,
     pub key: &'w [u8],
-    /// What gives them, and for whom, where the shape has sources.
-    pub query: Option<(&'w Query, Identity)>,
+    /// What gives them, and for whom.
+    pub query: (&'w Query, Identity),
     /// They come behind this one.
     pub after: Option<&'w Entry>,
     pub rows: usize,
@@ -45,27 +41,20 @@ pub(super) struct Found {
 }
 
 impl Wanted<'_> {
-    /// Finds them, asking `is_late` now and then. None: there would be more to look at than may be.
-    pub fn find(
-        &self,
-        reading: &mut Reading<'_>,
-        access: &Access,
-        is_late: &mut dyn FnMut() -> bool,
-    ) -> Option<Found> {
+    /// Finds them. None: there would be more to look at than may be.
+    pub fn find(&self, reading: &mut Reading<'_>, access: &Access) -> Option<Found> {
         let Some(table) = reading.tables.table(self.shape.table.id) else {
             return Some(Found {
                 entries: Vec::new(),
                 is_complete: true,
             });
         };
-        if let (Access::Query, Some(query)) = (access, self.query) {
-            return self.run(reading, query, is_late);
+        if let Access::Query = access {
+            return self.run(reading);
         }
         let mut search = Search {
             wanted: self,
             reading,
-            is_late,
-            looked_at: 0,
             is_too_much: false,
             is_over: false,
             was_cut: false,
@@ -93,10 +82,6 @@ impl Wanted<'_> {
         };
         let walked = match access {
             Access::Query => return None,
-            Access::Scan => {
-                rows.walk(None, |_, row| search.look_at(row, false));
-                Ok(())
-            }
             Access::Point { index, columns } => {
                 let index = index_at(*index, self.shape.held_column())?;
                 let point = values(columns);
@@ -126,37 +111,27 @@ impl Wanted<'_> {
     }
 
     /// Finds them as the query does when it is asked once, among its first rows.
-    fn run(
-        &self,
-        reading: &mut Reading<'_>,
-        (query, sender): (&Query, Identity),
-        is_late: &mut dyn FnMut() -> bool,
-    ) -> Option<Found> {
+    fn run(&self, reading: &mut Reading<'_>) -> Option<Found> {
         let rows_max = self.shape.extent.kept_rows();
+        let (query, sender) = self.query;
         let query = Arc::new(query.first_rows(rows_max as u64));
         let mut run = Run::new(query, sender, QUERY_MEMORY_BYTES_MAX);
         let (mut entries, mut rows) = (Vec::new(), 0);
         let mut entry = Vec::new();
-        loop {
-            let steps_max = reading.rows_left.saturating_mul(STEPS_PER_ROW);
-            let steps_max = steps_max.min(PIECE_STEPS);
-            let mut steps = steps_max;
-            let progress = run.run(reading.tables, &mut steps, |row| {
-                rows += 1;
-                let key_len = self.shape.write_entry(row, &mut entry);
-                let is_behind = |after: &Entry| entry[..] > *after.bytes();
-                if self.after.is_none_or(is_behind) {
-                    entries.push(Entry::new(&entry, key_len));
-                }
-                true
-            });
-            let looked_at = (steps_max - steps).div_ceil(STEPS_PER_ROW).max(1);
-            reading.spend(looked_at)?;
-            match progress.ok()? {
-                Progress::Paused if reading.rows_left == 0 || is_late() => return None,
-                Progress::Paused => {}
-                Progress::Done | Progress::Stopped => break,
+        let steps_max = reading.rows_left.saturating_mul(STEPS_PER_ROW);
+        let mut steps = steps_max;
+        let progress = run.run(reading.tables, &mut steps, |row| {
+            rows += 1;
+            let key_len = self.shape.write_entry(row, &mut entry);
+            let is_behind = |after: &Entry| entry[..] > *after.bytes();
+            if self.after.is_none_or(is_behind) {
+                entries.push(Entry::new(&entry, key_len));
             }
+            true
+        });
+        reading.spend((steps_max - steps).div_ceil(STEPS_PER_ROW).max(1))?;
+        if progress.ok()? == Progress::Paused {
+            return None;
         }
         // It gives each once.
         let weigh = |entry: Entry| {
@@ -182,8 +157,6 @@ impl Wanted<'_> {
 struct Search<'w, 'r> {
     wanted: &'w Wanted<'w>,
     reading: &'w mut Reading<'r>,
-    is_late: &'w mut dyn FnMut() -> bool,
-    looked_at: usize,
     is_too_much: bool,
     /// All that is wanted was found.
     is_over: bool,
@@ -209,11 +182,6 @@ impl Search<'_, '_> {
             self.is_too_much = true;
             return false;
         }
-        self.looked_at += 1;
-        if self.looked_at.is_multiple_of(ROWS_BETWEEN_LOOKS) && (self.is_late)() {
-            self.is_too_much = true;
-            return false;
-        }
         if in_order && self.entries.len() >= self.wanted.rows && self.is_of_next_group(row) {
             self.is_over = true;
             return false;
@@ -231,10 +199,10 @@ impl Search<'_, '_> {
         if after.is_some_and(|after| self.entry[..] <= *after.bytes()) {
             return true;
         }
-        let mut weight = 1;
+        let mut weight = Weight::ONCE;
         if !shape.sources.is_empty() && !self.wanted.is_any_source {
             weight = match shape.weight(self.reading, key, row) {
-                Some(0) => return true,
+                Some(weight) if weight.times == 0 => return true,
                 Some(weight) => weight,
                 None => {
                     self.is_too_much = true;

@@ -1,7 +1,7 @@
 //! Live windows: the first rows of an order, `ORDER BY … LIMIT n`, kept up to date from the changes of their table (08 §13.7).
 //!
 //! The writer keeps the rows of each window, and some behind them, in order. Right after a commit it finds the windows that a
-//! changed row belongs to by the values of their parameters, and the row's place in them ([`of_shape`]); what comes into a
+//! changed row belongs to by the values of their parameters, and the row's place in them ([`shape_windows`]); what comes into a
 //! window and what goes are changes like those of a table, with the values as a key by which fan-out finds the subscribers. When
 //! so many rows have gone that those behind are used up, more are looked for by an index ([`fill`]).
 //!
@@ -13,16 +13,14 @@ mod allowance;
 mod common;
 mod fill;
 mod limits;
-mod of_shape;
-mod own;
 mod refill;
 mod shape;
+mod shape_windows;
 mod source;
 mod window;
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
 
 use lightcone_table::{CurrentTables, DeltaBatch};
 use lightcone_types::TableId;
@@ -30,33 +28,32 @@ use rustc_hash::FxHashMap;
 
 use self::allowance::{Allowance, Spent};
 use self::limits::Room;
-use self::of_shape::{Concerned, OfShape, Scratch};
+use self::shape_windows::{Before, Concerned, Scratch, ShapeWindows};
 
-pub use self::limits::WindowLimits;
-pub use self::own::OwnWindow;
+pub use self::limits::{WindowLimits, WindowUser};
 pub use self::shape::{WindowShape, WindowShapes};
 pub use self::window::Entry;
 use crate::bound_query::BoundWindow;
-use crate::held_indexes::{Asker, IndexBuilding, RuleColumns};
-use crate::joins::Answers;
-use crate::live_query::LiveQuery;
+use crate::held_indexes::IndexBuilding;
+use crate::holders::Holder;
 
 /// Within a transaction, windows may have more bytes than there may be by such a part, until all of them are up to date.
 const EXCESS_PART: usize = 4;
 
-/// The live windows of a database.
+/// The live windows of the query sets of a database, or those of its views.
 #[derive(Default)]
 pub struct Windows {
-    shapes: FxHashMap<TableId, OfShape>,
+    shapes: FxHashMap<TableId, ShapeWindows>,
     /// Shapes, and which of their sources, by the table or join that they read.
     by_table: FxHashMap<TableId, Vec<(TableId, usize)>>,
     count: usize,
     bytes: usize,
-    building: IndexBuilding,
     concerned: Vec<Concerned>,
-    /// Rows that were looked at for the last transaction that was evaluated.
+    /// Rows that were looked at for the last transaction that was evaluated, or for new windows.
     rows_looked_at: usize,
     scratch: Scratch,
+    /// While a module is published: the rows that clients have of windows that are gone.
+    before: Option<Before>,
 }
 
 impl Windows {
@@ -64,63 +61,56 @@ impl Windows {
         self.shapes.is_empty()
     }
 
-    /// Counts the windows of a set of queries. The first one of its kind has its rows looked for, by an index that is held for it if
-    /// the table has none that helps.
+    /// Counts a holder of windows, who may have them already if he is an instance of a view. For the first one of a window, its rows are
+    /// looked for, by an index that is held for it if the table has none that helps.
     ///
     /// # Errors
     /// What the client is told: one of them is too much. None is counted then.
-    pub fn add(
+    pub fn add<'w>(
         &mut self,
-        tables: &mut dyn CurrentTables,
-        queries: &[Arc<LiveQuery>],
-        limits: WindowLimits,
-        is_modest: bool,
-        now: Instant,
+        (tables, indexes): (&mut dyn CurrentTables, &mut IndexBuilding),
+        windows: impl Iterator<Item = &'w Arc<BoundWindow>> + Clone,
+        holder: Holder,
+        user: WindowUser<'_>,
     ) -> Result<(), String> {
-        let mut room = Room {
-            rows_left: limits.rows_read_max,
-            answers: Answers::default(),
-            is_modest,
-        };
-        for (position, query) in queries.iter().enumerate() {
-            let Some(window) = query.window() else {
-                continue;
-            };
-            let added = self.add_one(tables, window, limits, &mut room, now);
-            if let Err(error) = added {
-                self.remove(tables, &queries[..position]);
-                return Err(error);
-            }
-        }
-        Ok(())
+        let mut room = Room::new(user);
+        let mut all = windows.clone().enumerate();
+        let added = all.try_for_each(|(position, window)| {
+            let added = self.add_one((tables, indexes), (window, holder), &mut room);
+            added.map_err(|error| (position, error))
+        });
+        self.rows_looked_at = user.limits.rows_read_max - room.rows_left;
+        added.map_err(|(position, error)| {
+            self.remove(tables, windows.take(position), holder);
+            error
+        })
     }
 
     fn add_one(
         &mut self,
-        tables: &mut dyn CurrentTables,
-        window: &Arc<BoundWindow>,
-        limits: WindowLimits,
-        room: &mut Room,
-        now: Instant,
+        (tables, indexes): (&mut dyn CurrentTables, &mut IndexBuilding),
+        (window, holder): (&Arc<BoundWindow>, Holder),
+        room: &mut Room<'_>,
     ) -> Result<(), String> {
-        let shape = &window.shape;
+        let (shape, limits) = (&window.shape, room.user.limits);
         if shape.extent.end > limits.rows_max {
             return Err(format!("a subscription with ORDER BY has at most {} rows, those that OFFSET leaves out counted: use a smaller LIMIT, or raise limits.window-rows-max [LC0727]", limits.rows_max));
         }
-        if let Some(of_shape) = self.shapes.get_mut(&shape.id) {
-            if of_shape.add_subscriber(&window.key) {
+        if let Some(windows) = self.shapes.get_mut(&shape.id) {
+            if windows.add_holder(&window.key, holder) {
                 return Ok(());
             }
         }
         if self.count >= limits.windows_max {
             return Err(format!("clients are subscribed to {} different windows (ORDER BY … LIMIT), as many as limits.windows-max allows [LC0727]", self.count));
         }
-        if !room.is_modest && self.count >= limits.windows_max.div_ceil(2) {
+        if !room.user.is_modest && self.count >= limits.windows_max.div_ceil(2) {
             return Err(format!("clients are subscribed to {} different windows (ORDER BY … LIMIT), half of the {} that limits.windows-max allows: the others are for connections with few of them [LC0727]", self.count, limits.windows_max));
         }
-        self.hold(tables, shape, now)?;
-        let of_shape = self.shapes.get_mut(&shape.id).expect("it is held");
-        let added = of_shape.add_window(tables, window, limits, (room, self.bytes));
+        self.hold((tables, indexes), shape, room.user)?;
+        let windows = self.shapes.get_mut(&shape.id).expect("it is held");
+        room.is_publish = self.before.is_some();
+        let added = windows.add_window(tables, (window, holder), (room, self.bytes));
         match &added {
             Ok(bytes) => {
                 self.bytes += bytes;
@@ -132,12 +122,21 @@ impl Windows {
     }
 
     /// Undoes one [`add`](Self::add).
-    pub fn remove(&mut self, tables: &mut dyn CurrentTables, queries: &[Arc<LiveQuery>]) {
-        for window in queries.iter().filter_map(|query| query.window()) {
-            let Some(of_shape) = self.shapes.get_mut(&window.shape.id) else {
+    pub fn remove<'w>(
+        &mut self,
+        tables: &mut dyn CurrentTables,
+        windows: impl Iterator<Item = &'w Arc<BoundWindow>>,
+        holder: Holder,
+    ) {
+        for window in windows {
+            let Some(windows) = self.shapes.get_mut(&window.shape.id) else {
                 continue;
             };
-            if let Some(bytes) = of_shape.remove_subscriber(&window.key) {
+            if let Some(before) = &mut self.before {
+                let rows = before.entry(window.caller_and_text());
+                rows.or_insert_with(|| windows.entries(&window.key).to_vec());
+            }
+            if let Some(bytes) = windows.remove_holder(&window.key, holder) {
                 self.bytes -= bytes;
                 self.count -= 1;
                 self.let_go_if_unused(tables, &window.shape);
@@ -145,24 +144,59 @@ impl Windows {
         }
     }
 
+    /// Takes the windows that have failed from the instances of views that have them, and gives these.
+    pub fn drop_failed(&mut self, tables: &mut dyn CurrentTables) -> Vec<u32> {
+        let windows = self.shapes.values().flat_map(ShapeWindows::failed);
+        let failed: Vec<(Arc<BoundWindow>, u32)> = windows.collect();
+        for (window, instance) in &failed {
+            let holder = Holder::Instance(*instance);
+            self.remove(tables, std::iter::once(window), holder);
+        }
+        failed.into_iter().map(|(_, instance)| instance).collect()
+    }
+
+    /// A module is published: windows that come from now on are filled in the open transaction, so that its changes are in them.
+    pub fn begin_publish(&mut self) {
+        self.before = Some(Before::default());
+    }
+
+    /// The transaction was taken back, and the new windows go.
+    pub fn abandon_publish(&mut self) {
+        self.before = None;
+    }
+
+    /// The transaction is committed. Appends how the rows of the new windows differ from those that clients have.
+    pub fn end_publish(&mut self, deltas: &mut DeltaBatch) {
+        let before = self.before.take().unwrap_or_default();
+        for windows in self.shapes.values_mut() {
+            windows.tell_new(&before, deltas, &mut self.scratch);
+        }
+    }
+
+    /// Forgets all windows.
+    pub fn clear(&mut self, tables: &mut dyn CurrentTables) {
+        let columns = self.shapes.values().flat_map(|of| of.shape.held_columns());
+        columns.for_each(|(table, column)| tables.release_index(table.id, column));
+        *self = Windows::default();
+    }
+
     /// Makes a place for the windows of a shape, and the indexes that they need.
     fn hold(
         &mut self,
-        tables: &mut dyn CurrentTables,
+        (tables, indexes): (&mut dyn CurrentTables, &mut IndexBuilding),
         shape: &Arc<WindowShape>,
-        now: Instant,
+        user: WindowUser<'_>,
     ) -> Result<(), String> {
         if self.shapes.contains_key(&shape.id) {
             return Ok(());
         }
-        let none = RuleColumns::default();
         let columns = shape.held_columns();
-        self.building
-            .check(tables, columns, Asker::Client(&none), now)?;
+        indexes.check(tables, columns, user.index_user, user.now)?;
         for (table, column) in shape.held_columns() {
-            self.building.hold(tables, table.id, column);
+            indexes.hold(tables, table.id, column);
         }
-        self.shapes.insert(shape.id, OfShape::new(shape.clone()));
+        self.shapes
+            .insert(shape.id, ShapeWindows::new(shape.clone()));
         for (source, table) in shape.read_by_sources().enumerate() {
             let of_table = self.by_table.entry(table).or_default();
             of_table.push((shape.id, source));
@@ -190,48 +224,62 @@ impl Windows {
 
     /// The rows of a window.
     pub fn entries(&self, window: &BoundWindow) -> &[Entry] {
-        let of_shape = self.shapes.get(&window.shape.id);
-        of_shape.map_or(&[], |of_shape| of_shape.entries(&window.key))
+        let windows = self.shapes.get(&window.shape.id);
+        windows.map_or(&[], |windows| windows.entries(&window.key))
     }
 
     /// Whether the rows of a window are known.
     pub fn has(&self, window: &BoundWindow) -> bool {
-        let of_shape = self.shapes.get(&window.shape.id);
-        of_shape.is_some_and(|of_shape| of_shape.has(&window.key))
+        let windows = self.shapes.get(&window.shape.id);
+        windows.is_some_and(|windows| windows.has(&window.key))
+    }
+
+    /// Whether windows of the table, or join, are kept up to date.
+    pub fn reads(&self, table: TableId) -> bool {
+        self.by_table.contains_key(&table)
+    }
+
+    /// The instances of views that have a window.
+    pub fn instances_of_key(&self, shape: TableId, key: &[u8]) -> impl Iterator<Item = u32> + '_ {
+        let windows = self.shapes.get(&shape);
+        let holders = windows.and_then(|windows| windows.holders(key));
+        holders
+            .into_iter()
+            .flat_map(|holders| holders.instances.iter().copied())
     }
 
     /// Whether a window is kept up to date no more.
     pub fn has_failed(&self, window: &BoundWindow) -> bool {
-        let of_shape = self.shapes.get(&window.shape.id);
-        of_shape.is_some_and(|of_shape| of_shape.has_failed(&window.key))
+        let windows = self.shapes.get(&window.shape.id);
+        windows.is_some_and(|windows| windows.has_failed(&window.key))
     }
 
-    /// Makes all windows anew, over tables that took the place of others. Nobody is told what has changed. Each may look at as many
+    /// Makes all windows anew, over tables that took the place of others. No client is told what has changed. Each may look at as many
     /// rows as when it was made, and all together at no more than in a transaction with as many changes as they keep rows. Gives
     /// whether some have failed.
     pub fn rebuild(&mut self, tables: &mut dyn CurrentTables, limits: WindowLimits) -> bool {
-        let of_shapes = self.shapes.values();
-        let kept_rows = of_shapes.map(OfShape::kept_rows);
+        let all = self.shapes.values();
+        let kept_rows = all.map(ShapeWindows::kept_rows);
         let mut allowance = Allowance::of(kept_rows.sum(), limits);
         self.bytes = 0;
         let mut some_failed = false;
-        for of_shape in self.shapes.values_mut() {
-            for (table, column) in of_shape.shape.held_columns() {
+        for windows in self.shapes.values_mut() {
+            for (table, column) in windows.shape.held_columns() {
                 tables.hold_index(table.id, column);
             }
-            self.bytes += of_shape.rebuild(tables, &mut allowance.rows_in_all, limits);
-            some_failed |= of_shape.some_failed();
+            self.bytes += windows.rebuild(tables, &mut allowance.rows_in_all, limits);
+            some_failed |= windows.some_failed();
         }
         some_failed
     }
 
-    /// Joins have failed, so that nobody knows any more what they give: windows that have one of them as a source say nothing from now
-    /// on, until their query sets end with it. Rows that they have kept behind those that come out may be nobody's by now.
+    /// Joins have failed, so that it is not known any more what they give: windows that have one of them as a source say nothing from now
+    /// on, until their query sets end with it. Rows that they have kept behind those that come out may be in none by now.
     pub fn give_up_with(&mut self, failed_joins: &[TableId]) {
         for join in failed_joins {
             for (shape, _) in self.by_table.get(join).into_iter().flatten() {
-                if let Some(of_shape) = self.shapes.get_mut(shape) {
-                    of_shape.give_up();
+                if let Some(windows) = self.shapes.get_mut(shape) {
+                    windows.give_up();
                 }
             }
         }
@@ -257,15 +305,16 @@ impl Windows {
         let mut some_failed = false;
         let all_concerned = std::mem::take(&mut self.concerned);
         for concerned in all_concerned.chunk_by(|a, b| a.shape == b.shape) {
-            let Some(of_shape) = self.shapes.get_mut(&concerned[0].shape) else {
+            let Some(windows) = self.shapes.get_mut(&concerned[0].shape) else {
                 continue;
             };
             let scratch = &mut self.scratch;
-            of_shape.apply(deltas, concerned, scratch);
-            of_shape.fill_touched(tables, scratch, &mut allowance, &mut greedy);
-            of_shape.lately.add(allowance.spent - self.rows_looked_at);
+            allowance.look_at(concerned.iter().map(Concerned::rows).sum());
+            windows.apply(deltas, concerned, scratch);
+            windows.fill_touched(tables, scratch, &mut allowance, &mut greedy);
+            windows.lately.add(allowance.spent - self.rows_looked_at);
             self.rows_looked_at = allowance.spent;
-            let change = of_shape.count_bytes(scratch);
+            let change = windows.count_bytes(scratch);
             self.bytes = self.bytes.saturating_add_signed(change);
             // Before each of very many windows says what it has.
             let excess = self.bytes.saturating_sub(limits.bytes_max);
@@ -273,8 +322,8 @@ impl Windows {
                 self.fail_largest(limits.bytes_max);
                 some_failed = true;
             }
-            if let Some(of_shape) = self.shapes.get_mut(&concerned[0].shape) {
-                of_shape.finish(deltas, &mut self.scratch);
+            if let Some(windows) = self.shapes.get_mut(&concerned[0].shape) {
+                windows.finish(deltas, &mut self.scratch);
             }
         }
         self.concerned = all_concerned;
@@ -289,7 +338,7 @@ impl Windows {
         some_failed
     }
 
-    /// Rows that were looked at for the last transaction that was [evaluated](Self::evaluate).
+    /// Rows that were looked at when windows were last [added](Self::add), or [evaluated](Self::evaluate).
     pub fn rows_looked_at(&self) -> usize {
         self.rows_looked_at
     }
@@ -297,13 +346,13 @@ impl Windows {
     /// See [`WorkBudget::halvings`](crate::WorkBudget::halvings).
     pub fn halve_rows_lately(&mut self, times: u32) {
         let shapes = self.shapes.values_mut();
-        shapes.for_each(|of_shape| of_shape.lately.halve(times));
+        shapes.for_each(|windows| windows.lately.halve(times));
     }
 
     /// Shapes, and how many rows were looked at for each lately.
     pub fn rows_lately(&self) -> impl Iterator<Item = (TableId, u64)> + '_ {
         let shapes = self.shapes.iter();
-        shapes.map(|(id, of_shape)| (*id, of_shape.lately.rows()))
+        shapes.map(|(id, windows)| (*id, windows.lately.rows()))
     }
 
     /// Those of one shape come one behind the other.
@@ -326,18 +375,18 @@ impl Windows {
     }
 
     fn fail(&mut self, shape: TableId, window: u32) {
-        if let Some(of_shape) = self.shapes.get_mut(&shape) {
-            self.bytes -= of_shape.fail(window);
+        if let Some(windows) = self.shapes.get_mut(&shape) {
+            self.bytes -= windows.fail(window);
         }
     }
 
     /// Until the others have no more bytes than these.
     #[cold]
     fn fail_largest(&mut self, bytes_max: usize) {
-        let of_shapes = self.shapes.iter();
-        let mut windows: Vec<(usize, TableId, u32)> = of_shapes
-            .flat_map(|(id, of_shape)| {
-                let windows = of_shape.sizes();
+        let all = self.shapes.iter();
+        let mut windows: Vec<(usize, TableId, u32)> = all
+            .flat_map(|(id, windows)| {
+                let windows = windows.sizes();
                 windows.map(|(bytes, window)| (bytes, *id, window))
             })
             .collect();

@@ -8,8 +8,8 @@ use rustc_hash::FxBuildHasher;
 use super::allowance::{Allowance, Spent};
 use super::common::Common;
 use super::fill::{Found, Wanted};
-use super::of_shape::{give_up, Live, OfShape, Scratch, Short};
 use super::shape::WindowShape;
+use super::shape_windows::{give_up, Live, Scratch, ShapeWindows, Short};
 use super::window::Entry;
 use crate::joins::{Answers, Reading};
 
@@ -17,7 +17,7 @@ use crate::joins::{Answers, Reading};
 /// than its share allows.
 const ROWS_READ_PER_FOUND: usize = 8;
 
-impl OfShape {
+impl ShapeWindows {
     /// Looks for the rows that the touched windows are short of. Those that take too much are `greedy`.
     pub fn fill_touched(
         &mut self,
@@ -27,6 +27,18 @@ impl OfShape {
         greedy: &mut Vec<Spent>,
     ) {
         let shape = self.shape.clone();
+        for &number in &scratch.touched {
+            let live = self.live(number);
+            live.window.trim(live.extent);
+            let answers = &mut scratch.answers;
+            if live
+                .count_anew(&shape, tables, answers, allowance)
+                .is_none()
+            {
+                let spent = live.spent(&shape, number);
+                give_up(&mut self.windows, spent, allowance, greedy);
+            }
+        }
         self.find_short(scratch);
         let short = std::mem::take(&mut scratch.short);
         allowance.grant(short.len());
@@ -47,11 +59,7 @@ impl OfShape {
             };
             let found = refill.find(&shape, live);
             live.rows_read += refill.rows_read;
-            let spent = Spent {
-                rows: live.rows_read,
-                shape: shape.id,
-                window: number,
-            };
+            let spent = live.spent(&shape, number);
             let Some((found, access)) = found else {
                 give_up(&mut self.windows, spent, allowance, greedy);
                 continue;
@@ -74,7 +82,6 @@ impl OfShape {
         for &window in &scratch.touched {
             let live = self.windows[window as usize].as_mut();
             let live = live.expect("it was just touched");
-            live.window.trim(live.extent);
             if live.has_failed || live.window.missing_rows(live.extent).0 == 0 {
                 continue;
             }
@@ -88,6 +95,42 @@ impl OfShape {
         }
         if !self.shape.sources.is_empty() {
             scratch.short.sort_unstable();
+        }
+    }
+}
+
+impl Live {
+    /// Counts anew how often sources give the rows of which too little is known. None: that is too much.
+    fn count_anew(
+        &mut self,
+        shape: &WindowShape,
+        tables: &dyn Tables,
+        answers: &mut Answers,
+        allowance: &mut Allowance,
+    ) -> Option<()> {
+        for entry in self.window.take_uncounted() {
+            let granted = allowance.left();
+            let mut reading = Reading {
+                tables,
+                answers,
+                rows_left: granted,
+            };
+            let weight = shape.weight(&mut reading, &self.asked.key, entry.row());
+            let rows = granted - reading.rows_left;
+            allowance.spend(rows);
+            self.rows_read += rows;
+            let changes = &mut self.changes;
+            self.window
+                .set_weight(&entry, weight?, self.extent, changes);
+        }
+        Some(())
+    }
+
+    fn spent(&self, shape: &WindowShape, window: u32) -> Spent {
+        Spent {
+            rows: self.rows_read,
+            shape: shape.id,
+            window,
         }
     }
 }
@@ -111,7 +154,7 @@ impl Refill<'_> {
         let wanted = Wanted {
             shape,
             key: &live.asked.key,
-            query: Some((&live.asked.query, live.asked.sender)),
+            query: (&live.asked.query, live.asked.sender),
             after: live.window.last(),
             rows: missing,
             is_any_source: false,

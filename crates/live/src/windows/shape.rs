@@ -7,8 +7,8 @@ use lightcone_schema::{IndexAlgorithm, TableSchema};
 use lightcone_table::RowLayout;
 use lightcone_types::{AlgebraicType, ColId, TableId};
 
-use super::source::{Source, SourceKeys};
-use super::window::Extent;
+use super::source::{Source, SourceKeys, SourcePlan};
+use super::window::{Extent, Weight};
 use crate::joins::{JoinShape, JoinShapes, Reading, STEPS_PER_ROW};
 use crate::registry::Registry;
 use crate::shape_id::ShapeId;
@@ -56,8 +56,6 @@ pub enum Access {
         index: Option<usize>,
         columns: Vec<usize>,
     },
-    /// All rows are looked at.
-    Scan,
     /// The query is evaluated, which begins with its sources.
     Query,
 }
@@ -124,12 +122,18 @@ impl WindowShape {
     }
 
     /// How often its sources give a row of the table to the window with this key. None: there would be more to look at than may be.
-    pub(super) fn weight(&self, reading: &mut Reading<'_>, key: &[u8], row: &[u8]) -> Option<u64> {
+    pub(super) fn weight(
+        &self,
+        reading: &mut Reading<'_>,
+        key: &[u8],
+        row: &[u8],
+    ) -> Option<Weight> {
         reading.spend(self.sources.len() / SOURCES_PER_ROW)?;
-        let mut sources = self.sources.iter().zip(self.source_keys(key));
-        sources.try_fold(0, |weight, (source, key)| {
-            Some(weight + source.weight(&self.layout, reading, (row, key))?)
-        })
+        let mut weight = Weight::default();
+        for (source, key) in self.sources.iter().zip(self.source_keys(key)) {
+            weight.add(source.weight(&self.layout, reading, (row, key))?);
+        }
+        Some(weight)
     }
 
     /// The values of the window's own parameters in its key.
@@ -267,7 +271,7 @@ fn accesses(table: &TableSchema, parameters: &[ColId], first: ColId) -> Option<V
     }
     let prefix_len = |access: &Access| match access {
         Access::Ordered { prefix, .. } => prefix.len(),
-        Access::Point { .. } | Access::Scan | Access::Query => 0,
+        Access::Point { .. } | Access::Query => 0,
     };
     ordered.sort_by_key(|access| std::cmp::Reverse(prefix_len(access)));
     let has_prefix = |access: &Access| prefix_len(access) > 0;
@@ -296,7 +300,18 @@ fn accesses(table: &TableSchema, parameters: &[ColId], first: ColId) -> Option<V
 
 /// The shapes of all live windows of one version of a module.
 #[derive(Default)]
-pub struct WindowShapes(Registry<WindowShape>);
+pub struct WindowShapes(Registry<Plan, WindowShape>);
+
+/// What makes a shape: a window without the values of its parameters.
+#[derive(PartialEq, Eq, Hash)]
+struct Plan {
+    table: TableId,
+    parameters: Vec<ColId>,
+    predicate: Option<Predicate>,
+    order: RowOrder,
+    rows: (u64, u64),
+    sources: Vec<SourcePlan>,
+}
 
 impl WindowShapes {
     /// The shape of a window, and the key that its parameters have, with those of its sources. None if no index helps to keep it up
@@ -321,18 +336,15 @@ impl WindowShapes {
             SourceKeys::push(&of_source, &mut key);
             sources.push(source);
         }
-        let identities: Vec<_> = sources.iter().map(Source::identity).collect();
-        let predicate = format!("{:?}", window.predicate);
-        let rows = (window.offset, window.limit);
-        let content = (
-            window.table.id,
+        let plan = Plan {
+            table: window.table.id,
             parameters,
-            predicate,
-            &window.order,
-            rows,
-            identities,
-        );
+            predicate: window.predicate.clone(),
+            order: window.order.clone(),
+            rows: (window.offset, window.limit),
+            sources: sources.iter().map(Source::plan).collect(),
+        };
         let make = || WindowShape::new(window, sources);
-        Some((self.0.find_or_make(&content, make)?, key.into()))
+        Some((self.0.find_or_make(plan, make)?, key.into()))
     }
 }

@@ -22,6 +22,12 @@ pub(super) enum Source {
     },
 }
 
+#[derive(PartialEq, Eq, Hash)]
+pub(super) enum SourcePlan {
+    Join(TableId),
+    Rows(Vec<ColId>, Option<Predicate>),
+}
+
 impl Source {
     /// The source, and the key that its parameters have.
     pub fn new(source: &WindowSource, joins: &JoinShapes) -> (Source, Box<[u8]>) {
@@ -54,13 +60,13 @@ impl Source {
     }
 
     /// What tells it from others. The join's id is its own as long as this source is there.
-    pub fn identity(&self) -> (Option<TableId>, Option<(Vec<ColId>, String)>) {
+    pub fn plan(&self) -> SourcePlan {
         match self {
-            Source::Join { shape, .. } => (Some(shape.id), None),
+            Source::Join { shape, .. } => SourcePlan::Join(shape.id),
             Source::Rows {
                 parameters,
                 predicate,
-            } => (None, Some((parameters.clone(), format!("{predicate:?}")))),
+            } => SourcePlan::Rows(parameters.clone(), predicate.clone()),
         }
     }
 
@@ -83,7 +89,7 @@ impl Source {
         true
     }
 
-    /// How often it gives a row of the table for a key. None: there would be more to look at than may be.
+    /// How often it gives a row of the table for a key, as far as that is counted. None: there would be more to look at than may be.
     pub fn weight(
         &self,
         layout: &RowLayout,

@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use crate::joins::MATCHES_COUNTED_MAX;
+
 /// What a row in a window takes beside its bytes.
 const ENTRY_BYTES: usize = 64;
 /// Changes are counted together when there are so many more than the window has rows.
@@ -50,13 +52,34 @@ impl Extent {
     }
 }
 
+/// How often the sources of a window give a row, which is in the window once. Of very many times that it is given by one source,
+/// only some are counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Weight {
+    pub times: u64,
+    /// It may be more.
+    is_least: bool,
+}
+
+impl Weight {
+    pub const ONCE: Weight = Weight {
+        times: 1,
+        is_least: false,
+    };
+
+    /// A source gives it so often, or more often than is counted.
+    pub fn add(&mut self, times: u64) {
+        self.times += times;
+        self.is_least |= times >= MATCHES_COUNTED_MAX;
+    }
+}
+
 /// A row behind its sort key: the bytes of both sort as the rows do.
 #[derive(Clone, Debug)]
 pub struct Entry {
     bytes: Arc<[u8]>,
     key_len: usize,
-    /// How often the window's sources give it; it is in the window once.
-    weight: u64,
+    weight: Weight,
 }
 
 impl PartialEq for Entry {
@@ -85,11 +108,11 @@ impl Entry {
         Entry {
             bytes: bytes.into(),
             key_len,
-            weight: 1,
+            weight: Weight::ONCE,
         }
     }
 
-    pub fn with_weight(self, weight: u64) -> Entry {
+    pub fn with_weight(self, weight: Weight) -> Entry {
         Entry { weight, ..self }
     }
 
@@ -111,7 +134,7 @@ impl Entry {
 pub struct Changes(Vec<(Entry, isize)>);
 
 impl Changes {
-    fn push(&mut self, entry: &Entry, weight: isize, extent: Extent) {
+    pub fn push(&mut self, entry: &Entry, weight: isize, extent: Extent) {
         self.0.push((entry.clone(), weight));
         let rows = extent.end.saturating_sub(extent.start);
         // At most all rows have come and all have gone, so this is not done for every change.
@@ -147,6 +170,8 @@ pub struct Window {
     /// There are no rows behind the last one.
     is_complete: bool,
     bytes: usize,
+    /// Rows that are given less often by all that was counted, and maybe not at all.
+    uncounted: Vec<Entry>,
 }
 
 impl Window {
@@ -184,18 +209,18 @@ impl Window {
         self.entries.binary_search_by(compare)
     }
 
-    /// A source gives a row once more, of which this is a sort key with the row behind it. `make` gives the entry that is kept if it
-    /// is a new one, and whose bytes other windows may share.
+    /// A source gives a row once more, of which this is a sort key with the row behind it; `more` is 0 where a row is given only once.
+    /// `make` gives the entry that is kept if it is a new one, and whose bytes other windows may share.
     pub fn insert(
         &mut self,
-        entry: &[u8],
+        (entry, more): (&[u8], u64),
         make: impl FnOnce() -> Entry,
         extent: Extent,
         changes: &mut Changes,
     ) {
         let place = match self.place(entry) {
             Ok(place) => {
-                self.entries[place].weight += 1;
+                self.entries[place].weight.times += more;
                 return;
             }
             Err(place) => place,
@@ -227,11 +252,41 @@ impl Window {
         let Ok(place) = self.place(entry) else {
             return;
         };
-        let weight = &mut self.entries[place].weight;
-        *weight = weight.saturating_sub(1);
-        if *weight > 0 {
-            return;
+        let known = &mut self.entries[place];
+        let before = known.weight.times;
+        known.weight.times = before.saturating_sub(1);
+        match known.weight {
+            Weight { times: 1.., .. } => {}
+            Weight { is_least: true, .. } if before > 0 => self.uncounted.push(known.clone()),
+            Weight { is_least: true, .. } => {}
+            _ => self.remove_at(place, extent, changes),
         }
+    }
+
+    /// Rows whose weights are to be [set](Self::set_weight).
+    pub fn take_uncounted(&mut self) -> Vec<Entry> {
+        std::mem::take(&mut self.uncounted)
+    }
+
+    /// A row has been counted anew.
+    pub fn set_weight(
+        &mut self,
+        entry: &Entry,
+        weight: Weight,
+        extent: Extent,
+        changes: &mut Changes,
+    ) {
+        // It may have been dropped as one that need not be kept.
+        let Ok(place) = self.place(entry.bytes()) else {
+            return;
+        };
+        self.entries[place].weight = weight;
+        if weight.times == 0 {
+            self.remove_at(place, extent, changes);
+        }
+    }
+
+    fn remove_at(&mut self, place: usize, extent: Extent, changes: &mut Changes) {
         let is_shown = place < extent.end && extent.start < extent.end;
         if is_shown {
             if let Some(entry) = self.entries.get(place.max(extent.start)) {
@@ -300,7 +355,7 @@ mod tests {
             for row in inserts.difference(&self.all) {
                 let entry = bytes(*row);
                 if !window.is_beyond(&entry) {
-                    window.insert(&entry, || Entry::new(&entry, 0), extent, &mut changes);
+                    window.insert((&entry, 1), || Entry::new(&entry, 0), extent, &mut changes);
                 }
             }
             for row in deletes.intersection(&self.all) {
@@ -384,7 +439,7 @@ mod tests {
         window.extend(Vec::new(), true, extent, &mut changes);
         for row in (0..10_000_u16).rev() {
             let entry = Entry::new(&bytes(row), 0);
-            window.insert(&bytes(row), || entry, extent, &mut changes);
+            window.insert((&bytes(row), 1), || entry, extent, &mut changes);
             assert!(changes.0.len() <= 4 * 10 + CHANGES_SPARE);
         }
         assert_eq!(changes.net().len(), 10);

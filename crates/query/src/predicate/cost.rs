@@ -11,7 +11,7 @@ pub(super) const BYTES_PER_STEP: usize = 8;
 
 /// What evaluating a predicate takes at most, in steps: comparisons of a number, a few nanoseconds each. Every step is gone
 /// through once at most.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Cost {
     /// On any row.
     pub steps: usize,

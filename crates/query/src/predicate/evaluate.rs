@@ -33,7 +33,7 @@ impl Tuple for OneRow<'_> {
 }
 
 /// A condition on rows of one table, ready to be evaluated. Copies share their memory.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Predicate {
     pub(super) steps: Arc<[Step]>,
     pub(super) entry: Target,
@@ -134,8 +134,8 @@ fn compare(tuple: &impl Tuple, place: Place, operand: &Operand) -> Option<Orderi
         Operand::I64(constant) => i64_at(bytes)?.cmp(constant),
         Operand::I128(constant) => i128_at(bytes)?.cmp(constant),
         Operand::I256(constant) => i256_at(bytes)?.cmp(constant),
-        Operand::F32(constant) => compare_floats(f32_at(bytes)?.into(), (*constant).into()),
-        Operand::F64(constant) => compare_floats(f64_at(bytes)?, *constant),
+        Operand::F32(bits) => compare_floats(f32_at(bytes)?.into(), f32::from_bits(*bits).into()),
+        Operand::F64(bits) => compare_floats(f64_at(bytes)?, f64::from_bits(*bits)),
         Operand::Bytes(constant) => content(bytes)?.cmp(constant),
         Operand::Nothing { is_option } => match *is_option && bytes.first() == Some(&1) {
             true => Ordering::Equal,

@@ -16,7 +16,7 @@ pub(super) const ACCEPT: Target = u32::MAX;
 pub(super) const REJECT: Target = u32::MAX - 1;
 
 /// The two targets of a test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Jumps {
     pub on_true: Target,
     pub on_false: Target,
@@ -33,7 +33,7 @@ impl Jumps {
 }
 
 /// Where a column's bytes are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Place {
     /// At the same offset in every row of a relation.
     Fixed { relation: u16, offset: u32 },
@@ -59,7 +59,7 @@ impl Place {
 
 /// The orderings under which a comparison holds, as bits: less, equal, greater. And whether it stands under an odd number of
 /// `NOT`s.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Holds(u8);
 
 const NEGATED: u8 = 0b1000;
@@ -95,7 +95,7 @@ impl Holds {
 }
 
 /// What a column is compared with.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Operand {
     U8(u8),
     U16(u16),
@@ -109,8 +109,9 @@ pub(super) enum Operand {
     I64(i64),
     I128(Box<i128>),
     I256(Box<I256>),
-    F32(f32),
-    F64(f64),
+    /// Its bits, so that equal operands are the same.
+    F32(u32),
+    F64(u64),
     Bytes(Box<[u8]>),
     Column(Place, Scalar),
     /// Equal is what is like the pattern.
@@ -136,8 +137,8 @@ impl Operand {
             Scalar::I64 => Operand::I64(i64_at(bsatn)?),
             Scalar::I128 => Operand::I128(Box::new(i128_at(bsatn)?)),
             Scalar::I256 => Operand::I256(Box::new(i256_at(bsatn)?)),
-            Scalar::F32 => Operand::F32(f32_at(bsatn)?),
-            Scalar::F64 => Operand::F64(f64_at(bsatn)?),
+            Scalar::F32 => Operand::F32(f32_at(bsatn)?.to_bits()),
+            Scalar::F64 => Operand::F64(f64_at(bsatn)?.to_bits()),
             Scalar::Bytes => Operand::Bytes(content(bsatn)?.into()),
         })
     }
@@ -154,7 +155,7 @@ impl Operand {
     }
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Step {
     Test {
         place: Place,

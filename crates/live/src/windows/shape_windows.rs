@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use lightcone_table::{CurrentTables, DeltaBatch, DeltaKind, DeltaOp, RowAt};
-use lightcone_types::TableId;
+use lightcone_types::{Identity, TableId};
 use smallvec::SmallVec;
 
 use super::allowance::{Allowance, Spent};
@@ -14,6 +14,7 @@ use super::shape::WindowShape;
 use super::source::Source;
 use super::window::{Changes, Entry, Extent, Window};
 use crate::bound_query::BoundWindow;
+use crate::holders::{Holder, Holders};
 use crate::joins::{Answers, Reading};
 use crate::key::Key;
 use crate::work::RowsLately;
@@ -23,17 +24,22 @@ const WINDOW_BYTES: usize = 256;
 /// Memory above this is not kept for the next transaction.
 const BYTES_KEPT_MAX: usize = 1 << 20;
 
-/// A window with subscribers.
+/// Rows of windows, by caller and text.
+pub(super) type Before = HashMap<(Identity, String), Vec<Entry>>;
+
+/// A window that has holders.
 pub(super) struct Live {
-    /// As who subscribed first has asked for it.
+    /// As its first holder has asked for it.
     pub asked: Arc<BoundWindow>,
     pub extent: Extent,
     pub window: Window,
     /// Which of the shape's ways finds its rows.
     pub access: usize,
-    subscribers: usize,
+    holders: Holders,
     /// It was too much, and is not kept up to date any more.
     pub has_failed: bool,
+    /// It has the changes of the present transaction, but clients were not told.
+    is_new: bool,
     /// What the present transaction has changed.
     pub changes: Changes,
     is_touched: bool,
@@ -48,14 +54,14 @@ impl Live {
         WINDOW_BYTES + 3 * self.asked.key.len() + self.window.memory_bytes()
     }
 
-    /// It was too much, and nobody hears of what it has changed so far: that is no state of it.
+    /// It was too much, and what it has changed so far is not told: that is no state of it.
     fn give_up(&mut self) {
         self.has_failed = true;
         self.changes.clear();
     }
 }
 
-pub(super) struct OfShape {
+pub(super) struct ShapeWindows {
     pub shape: Arc<WindowShape>,
     /// By key. Clients choose keys: they are hashed with a secret.
     by_key: hashbrown::HashMap<Box<[u8]>, u32>,
@@ -77,6 +83,12 @@ pub(super) struct Concerned {
     pub ops: (usize, usize),
 }
 
+impl Concerned {
+    pub fn rows(&self) -> usize {
+        self.ops.1 - self.ops.0
+    }
+}
+
 /// A window that is short of rows. Those that miss much the same rows come one behind the other.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Short {
@@ -96,10 +108,10 @@ pub(super) struct Scratch {
     entry: Vec<u8>,
 }
 
-impl OfShape {
-    pub fn new(shape: Arc<WindowShape>) -> OfShape {
+impl ShapeWindows {
+    pub fn new(shape: Arc<WindowShape>) -> ShapeWindows {
         let of_source = |_: &Source| hashbrown::HashMap::default();
-        OfShape {
+        ShapeWindows {
             by_source: shape.sources.iter().map(of_source).collect(),
             shape,
             by_key: hashbrown::HashMap::default(),
@@ -123,25 +135,28 @@ impl OfShape {
         live.expect("numbers are of windows that are there")
     }
 
+    pub fn holders(&self, key: &[u8]) -> Option<&Holders> {
+        self.find(key).map(|live| &live.holders)
+    }
+
     /// False: there is no such window yet.
-    pub fn add_subscriber(&mut self, key: &[u8]) -> bool {
+    pub fn add_holder(&mut self, key: &[u8], holder: Holder) -> bool {
         let Some(&window) = self.by_key.get(key) else {
             return false;
         };
-        self.live(window).subscribers += 1;
+        self.live(window).holders.add(holder);
         true
     }
 
-    /// Makes a window for its first subscriber. Gives its bytes.
+    /// Makes a window for its first holder. Gives its bytes.
     ///
     /// # Errors
     /// What the client is told: finding its rows would take too much, or there are too many bytes.
     pub fn add_window(
         &mut self,
         tables: &dyn CurrentTables,
-        asked: &Arc<BoundWindow>,
-        limits: WindowLimits,
-        (room, bytes_of_others): (&mut Room, usize),
+        (asked, holder): (&Arc<BoundWindow>, Holder),
+        (room, bytes_of_others): (&mut Room<'_>, usize),
     ) -> Result<usize, String> {
         let mut reading = Reading {
             tables,
@@ -152,17 +167,20 @@ impl OfShape {
         room.rows_left = reading.rows_left;
         let Some((window, access)) = found else {
             let table = &self.shape.table.name;
-            return Err(format!("finding the rows of the subscription with ORDER BY would take more than the {} rows of `{table}` that limits.window-rows-read-max allows to look at: add an index to the module that begins with the columns of `=` in WHERE and goes on with the first one of ORDER BY [LC0728]", limits.rows_read_max));
+            return Err(format!("finding the rows of the subscription with ORDER BY would take more than the {} rows of `{table}` that limits.window-rows-read-max allows to look at: add an index to the module that begins with the columns of `=` in WHERE and goes on with the first one of ORDER BY [LC0728]", room.user.limits.rows_read_max));
         };
         let number = self.free.last().copied();
         let number = number.unwrap_or(self.windows.len() as u32);
+        let mut holders = Holders::default();
+        holders.add(holder);
         let mut live = Live {
             asked: asked.clone(),
             extent: self.shape.extent.of_window(number),
             window,
             access,
-            subscribers: 1,
+            holders,
             has_failed: false,
+            is_new: room.is_publish,
             changes: Changes::default(),
             is_touched: false,
             rows_read: 0,
@@ -170,8 +188,8 @@ impl OfShape {
         };
         live.bytes = live.memory_bytes();
         let bytes = live.bytes;
-        if bytes_of_others.saturating_add(bytes) > room.bytes_max(limits, bytes) {
-            return Err(format!("the rows of all windows (ORDER BY … LIMIT) that clients are subscribed to would take more than the {} bytes of limits.windows-bytes-max, of which half is for few small windows of each connection [LC0727]", limits.bytes_max));
+        if bytes_of_others.saturating_add(bytes) > room.bytes_max(bytes) {
+            return Err(format!("the rows of all windows (ORDER BY … LIMIT) that clients are subscribed to would take more than the {} bytes of limits.windows-bytes-max, of which half is for few small windows of each connection [LC0727]", room.user.limits.bytes_max));
         }
         let window = match self.free.pop() {
             Some(window) => {
@@ -191,12 +209,12 @@ impl OfShape {
         Ok(bytes)
     }
 
-    /// The bytes of the window, if this was its last subscriber.
-    pub fn remove_subscriber(&mut self, key: &[u8]) -> Option<usize> {
+    /// The bytes of the window, if this was its last holder.
+    pub fn remove_holder(&mut self, key: &[u8], holder: Holder) -> Option<usize> {
         let window = *self.by_key.get(key)?;
         let live = self.live(window);
-        live.subscribers -= 1;
-        if live.subscribers > 0 {
+        live.holders.remove(holder);
+        if !live.holders.are_none() {
             return None;
         }
         let bytes = live.bytes;
@@ -225,7 +243,7 @@ impl OfShape {
         let wanted = Wanted {
             shape,
             key: &asked.key,
-            query: Some((&asked.query, asked.sender)),
+            query: (&asked.query, asked.sender),
             after: None,
             rows: shape.extent.kept_rows(),
             is_any_source: false,
@@ -254,7 +272,7 @@ impl OfShape {
         self.find(key).is_some_and(|live| live.has_failed)
     }
 
-    /// Nobody hears of its windows any more.
+    /// What its windows change is told no more.
     #[cold]
     pub fn give_up(&mut self) {
         let windows = self.windows.iter_mut().flatten();
@@ -282,6 +300,15 @@ impl OfShape {
 
     pub fn some_failed(&self) -> bool {
         self.windows.iter().flatten().any(|live| live.has_failed)
+    }
+
+    /// The windows that have failed, with each of the instances of views that have them.
+    pub fn failed(&self) -> impl Iterator<Item = (Arc<BoundWindow>, u32)> + '_ {
+        let failed = self.windows.iter().flatten().filter(|live| live.has_failed);
+        failed.flat_map(|live| {
+            let instances = live.holders.instances.iter();
+            instances.map(|instance| (live.asked.clone(), *instance))
+        })
     }
 
     /// How many rows its windows keep at most.
@@ -363,7 +390,7 @@ impl OfShape {
         for &number in numbers {
             let live = self.windows[number as usize].as_mut();
             let live = live.expect("keys are of windows that are there");
-            if live.has_failed || live.window.is_beyond(&scratch.entry) {
+            if live.has_failed || live.is_new || live.window.is_beyond(&scratch.entry) {
                 continue;
             }
             let (extent, changes) = (live.extent, &mut live.changes);
@@ -371,7 +398,8 @@ impl OfShape {
                 DeltaKind::Insert => {
                     let make = || Entry::new(&scratch.entry, key_len);
                     let make = || entry.get_or_insert_with(make).clone();
-                    live.window.insert(&scratch.entry, make, extent, changes);
+                    let entry = (&scratch.entry[..], 1);
+                    live.window.insert(entry, make, extent, changes);
                 }
                 DeltaKind::Delete => live.window.remove(&scratch.entry, extent, changes),
             }
@@ -393,7 +421,7 @@ impl OfShape {
         };
         let live = self.windows[number as usize].as_mut();
         let live = live.expect("keys are of windows that are there");
-        if live.has_failed {
+        if live.has_failed || live.is_new {
             return;
         }
         let (extent, window) = (live.extent, &mut live.window);
@@ -410,13 +438,36 @@ impl OfShape {
         match kind {
             DeltaKind::Insert => {
                 let make = || Entry::new(&scratch.entry, key_len);
-                window.insert(&scratch.entry, make, extent, &mut live.changes);
+                window.insert((&scratch.entry, 0), make, extent, &mut live.changes);
             }
             DeltaKind::Delete => window.remove(&scratch.entry, extent, &mut live.changes),
         }
         if !std::mem::replace(&mut live.is_touched, true) {
             scratch.touched.push(number);
         }
+    }
+
+    /// Appends how the rows of new windows differ from those that clients have.
+    pub fn tell_new(&mut self, before: &Before, deltas: &mut DeltaBatch, scratch: &mut Scratch) {
+        scratch.touched.clear();
+        for (number, live) in (0..).zip(&mut self.windows) {
+            let Some(live) = live.as_mut().filter(|live| live.is_new) else {
+                continue;
+            };
+            live.is_new = false;
+            let Some(rows) = before.get(&live.asked.caller_and_text()) else {
+                continue;
+            };
+            let (extent, changes) = (live.extent, &mut live.changes);
+            for entry in rows {
+                changes.push(entry, -1, extent);
+            }
+            for entry in live.window.shown(extent) {
+                changes.push(entry, 1, extent);
+            }
+            scratch.touched.push(number);
+        }
+        self.finish(deltas, scratch);
     }
 
     /// By how much the bytes of the touched windows have changed.
