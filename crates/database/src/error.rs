@@ -40,6 +40,8 @@ pub enum Error {
     Empty(std::path::PathBuf),
     #[error("this server has no JavaScript engine; publish a WebAssembly module [LC0306]")]
     NoJavaScript,
+    #[error("the system has no thread for the database: {0} [LC0333]")]
+    NoThread(std::io::Error),
     #[error("{0}")]
     Other(String),
 }

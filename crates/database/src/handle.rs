@@ -50,13 +50,52 @@ impl ShutdownReason {
     }
 }
 
-/// A running database.
+/// A running database. It stops when the last handle goes.
 #[derive(Clone)]
 pub struct DatabaseHandle {
     pub(crate) shared: Arc<Shared>,
+    _open: Arc<Open>,
+}
+
+/// All handles of a database have one together.
+struct Open(Arc<Shared>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        // Nobody waits for the end. Most have stopped by now.
+        if !self.0.inbox.is_closed() {
+            drop(stop(&self.0, ShutdownReason::Suspended));
+        }
+    }
+}
+
+/// Asks the writer to end. What is returned hears of it when it has.
+fn stop(shared: &Shared, reason: ShutdownReason) -> oneshot::Receiver<()> {
+    tracing::info!(database = %shared.options.identity, ?reason, "the database stops");
+    // Nobody waits for it that long; the old program is what starts again.
+    shared.status.migration.stop();
+    shared.status.rehearsals.stop();
+    let (done, wait) = oneshot::channel();
+    let stop = Stop {
+        code: 1001,
+        reason: reason.text().to_owned(),
+        is_opened_again: reason == ShutdownReason::ServerStop,
+        done,
+    };
+    // Without a writer, what is returned is closed.
+    let _ = shared.inbox.command(Command::Stop(stop));
+    wait
 }
 
 impl DatabaseHandle {
+    pub(crate) fn new(shared: Arc<Shared>) -> DatabaseHandle {
+        let open = Arc::new(Open(shared.clone()));
+        DatabaseHandle {
+            shared,
+            _open: open,
+        }
+    }
+
     /// Accepts a client after its connect reducer did (05 §11).
     ///
     /// # Errors
@@ -259,20 +298,8 @@ impl DatabaseHandle {
 
     /// Stops the database: everything committed is made durable, clients get Close 1001 `module exited`.
     pub async fn shutdown(self, reason: ShutdownReason) {
-        tracing::info!(database = %self.shared.options.identity, ?reason, "the database stops");
-        // Nobody waits for it that long; the old program is what starts again.
-        self.shared.status.migration.stop();
-        self.shared.status.rehearsals.stop();
-        let (done, wait) = oneshot::channel();
-        let stop = Stop {
-            code: 1001,
-            reason: reason.text().to_owned(),
-            is_opened_again: reason == ShutdownReason::ServerStop,
-            done,
-        };
-        if self.shared.inbox.command(Command::Stop(stop)).is_ok() {
-            let _ = wait.await;
-        }
+        // Sent or closed, it has ended.
+        let _ = stop(&self.shared, reason).await;
     }
 
     /// From now on somebody has no more than these rights: his connections that have more are ended, before anything that they

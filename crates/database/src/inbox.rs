@@ -23,7 +23,7 @@ use crate::module::Program;
 use crate::options::Limits;
 use crate::outgoing::OutgoingQueue;
 use crate::peer::{ConnectionNumber, Peer};
-use crate::procedures::{Ended, LeaseRequest};
+use crate::procedures::{Body, Ended, LeaseRequest};
 use crate::request::Decoded;
 use crate::rights::Rights;
 use crate::trace::TraceContext;
@@ -127,14 +127,14 @@ pub(crate) enum Notice {
     SnapshotDone { log_bytes: u64 },
     /// A round of building an index beside the writer has ended.
     IndexBuilt(Box<Built>),
-    /// A call beside the writer asks for the tables.
+    /// A call asks for the tables that is run by whoever polls it.
+    Body(Box<Body>),
+    /// A call asks for the tables that blocks its own thread.
     Lease(Box<LeaseRequest>),
     /// It has ended.
     ProcedureEnded(Box<Ended>),
     /// A module has asked for calls that are to run right away.
     ImmediateCalls,
-    /// What a call on the writer waited for is there.
-    WaitOver,
     /// Another thread of the database ended because of a bug.
     Failed,
 }

@@ -31,6 +31,7 @@ mod evaluate;
 mod events;
 mod fanout;
 mod frozen;
+mod guest;
 mod handle;
 mod held;
 mod http;

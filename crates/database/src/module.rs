@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::loads::{Purpose, Task};
 use crate::metrics::ModuleCounters;
 use crate::options::{DatabaseOptions, HostKind, WRITER_STACK_EXTRA_BYTES};
-use crate::procedures::Placement;
+use crate::procedures::Pace;
 
 /// How much longer than its limits module code may take before its thread is given up, on a machine that is busy.
 const GRACE: Duration = Duration::from_secs(5);
@@ -151,10 +151,10 @@ pub(crate) struct Module {
     pub procedure_names: Vec<Arc<str>>,
     /// The same of HTTP handlers.
     pub http_handler_names: Vec<Arc<str>>,
-    /// Where procedures run, by id.
-    pub procedure_placements: Vec<Placement>,
+    /// How procedures run, by id.
+    procedure_paces: Vec<Arc<Pace>>,
     /// The same of HTTP handlers.
-    pub handler_placements: Vec<Placement>,
+    handler_paces: Vec<Arc<Pace>>,
     /// By the table that holds the view's rows.
     pub views: FxHashMap<TableId, ViewFunction>,
     pub catalog: CatalogView,
@@ -209,13 +209,9 @@ impl Module {
         let procedure_names = procedures.map(|each| each.name.as_str().into()).collect();
         let handlers = program.def.http_handlers.iter();
         let http_handler_names = handlers.map(|each| each.name.as_str().into()).collect();
-        let placements = |count| {
-            std::iter::repeat_with(Placement::default)
-                .take(count)
-                .collect()
-        };
-        let procedure_placements = placements(program.def.procedures.len());
-        let handler_placements = placements(program.def.http_handlers.len());
+        let paces = |count| (0..count).map(|_| Arc::default()).collect();
+        let procedure_paces = paces(program.def.procedures.len());
+        let handler_paces = paces(program.def.http_handlers.len());
         let views = program.def.views.iter().enumerate();
         let views = views.filter_map(|(position, view)| {
             let function = ViewFunction {
@@ -233,8 +229,8 @@ impl Module {
             reducer_names,
             procedure_names,
             http_handler_names,
-            procedure_placements,
-            handler_placements,
+            procedure_paces,
+            handler_paces,
             views,
             catalog,
             counters,
@@ -242,11 +238,11 @@ impl Module {
         }
     }
 
-    /// Where a function runs.
-    pub fn placement(&self, function: Function) -> &Placement {
+    /// How a function runs.
+    pub fn pace(&self, function: Function) -> &Arc<Pace> {
         match function {
-            Function::Procedure(id) => &self.procedure_placements[id as usize],
-            Function::Handler(id) => &self.handler_placements[id as usize],
+            Function::Procedure(id) => &self.procedure_paces[id as usize],
+            Function::Handler(id) => &self.handler_paces[id as usize],
         }
     }
 

@@ -69,7 +69,7 @@ impl DatabaseHandle {
         durable.sync()?;
         mark_planned(&options, &datastore)?;
         log.info("Database initialized");
-        Ok(threads::start(Opened {
+        threads::start(Opened {
             options,
             log,
             immediate,
@@ -80,7 +80,7 @@ impl DatabaseHandle {
             durable,
             replayed: Replayed::default(),
             resumed: None,
-        }))
+        })
     }
 
     /// Opens a database that was created earlier: recovery, then the disconnects that a crash left out (05 §11).
@@ -130,7 +130,7 @@ impl DatabaseHandle {
         datastore.know_old_tables(&program.def);
         let resumed = resumed(&options, &log, &datastore);
         create_missing_views(&options, &mut datastore, &program, &mut durable)?;
-        Ok(threads::start(Opened {
+        threads::start(Opened {
             options,
             log,
             immediate,
@@ -141,7 +141,7 @@ impl DatabaseHandle {
             durable: Box::new(durable),
             replayed,
             resumed,
-        }))
+        })
     }
 }
 

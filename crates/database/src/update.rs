@@ -17,6 +17,7 @@ use crate::loads::Purpose;
 use crate::migration::Planned;
 use crate::migration_progress::MigrationStatus;
 use crate::module::{Program, ProgramBytes};
+use crate::no_schedules;
 use crate::options::HostKind;
 use crate::rules;
 
@@ -339,8 +340,27 @@ impl DatabaseHandle {
                 plan.check_rules(migration, handle.shared.options.owner)?;
                 Ok(migration.clone())
             });
-            checked.map(|migration| (prepared, migration, plan.from))
+            let migration = checked?;
+            handle.note_to_be_opened(&plan, &migration)?;
+            Ok((prepared, migration, plan.from))
         });
         planned.await.ok_or(UpdateError::Cancelled)?
+    }
+
+    /// A database that plans calls, or whose rows are being migrated, is opened when the server starts. That is known before the
+    /// writer has anything of it, as it takes the disk.
+    fn note_to_be_opened(
+        &self,
+        plan: &UpdatePlan,
+        migration: &MigrationPlan,
+    ) -> Result<(), UpdateError> {
+        let mut tables = plan.new.tables.iter();
+        if !migration.is_backfill() && tables.all(|table| table.schedule.is_none()) {
+            return Ok(());
+        }
+        let options = &self.shared.options;
+        no_schedules::set(&*options.storage, &options.directory, false).map_err(|error| {
+            UpdateError::Database(format!("cannot note that calls may be planned: {error}"))
+        })
     }
 }

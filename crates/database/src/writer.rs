@@ -10,7 +10,6 @@ mod maintenance;
 mod meaning;
 mod measure;
 mod migration;
-mod others;
 mod procedures;
 mod queries;
 mod recovery;
@@ -26,13 +25,10 @@ mod timers;
 mod views;
 mod windows;
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::Arc;
 
 use lightcone_engine::Datastore;
-use lightcone_host::ModuleInstance;
 use lightcone_log::{LogOffset, LogWriter};
 use lightcone_types::Timestamp;
 use tokio::sync::{mpsc, oneshot};
@@ -41,6 +37,7 @@ pub(crate) use self::state::WriterState;
 use self::state::{Client, QuerySet};
 use crate::error::{ConnectError, NotDurable};
 use crate::events::{Batch, Event, FanoutItem};
+use crate::guest::Guest;
 use crate::held::Held;
 use crate::inbox::{Command, InboxItem, Notice};
 use crate::inbox_capacity::InboxPermit;
@@ -61,7 +58,7 @@ pub(crate) struct Writer {
     pub shared: Arc<Shared>,
     pub inbox: mpsc::UnboundedReceiver<InboxItem>,
     pub datastore: Datastore,
-    pub instance: Box<dyn ModuleInstance>,
+    pub guest: Guest,
     pub module: Arc<Module>,
     pub committer: Arc<LogWriter>,
     pub fanout: SyncSender<FanoutItem>,
@@ -84,28 +81,17 @@ impl Writer {
         self.run_schedules();
         self.tend_backfill();
         self.set_alarm();
-        self.serve(&AtomicBool::new(false));
-        self.stop();
-    }
-
-    /// Takes what comes, round by round, until the database ends or the wait of a call on the writer is over.
-    fn serve(&mut self, is_over: &AtomicBool) {
         let mut items = Vec::with_capacity(ITEMS_PER_ROUND_MAX);
-        while self.state.stop.is_none() && !self.state.failed && !is_over.load(Ordering::Acquire) {
-            // What an outer round has taken comes first.
-            if self.state.pending.is_empty() {
-                if self
-                    .inbox
-                    .blocking_recv_many(&mut items, ITEMS_PER_ROUND_MAX)
-                    == 0
-                {
-                    break;
-                }
-                self.state.pending = VecDeque::from(items);
+        while self.state.stop.is_none() && !self.state.failed {
+            let received = self
+                .inbox
+                .blocking_recv_many(&mut items, ITEMS_PER_ROUND_MAX);
+            if received == 0 {
+                break;
             }
             self.begin_round();
             self.notice_failed_log();
-            while let Some(item) = self.state.pending.pop_front() {
+            for item in items.drain(..) {
                 // Who waits for what is dropped hears that the database is gone.
                 if self.state.failed {
                     continue;
@@ -115,8 +101,6 @@ impl Writer {
                     self.end_round();
                 }
             }
-            // Its memory is used again.
-            items = Vec::from(std::mem::take(&mut self.state.pending));
             self.end_round();
             let bytes_max = self.shared.options.limits.frozen_bytes_max;
             self.state.frozen.enforce(&self.datastore, bytes_max);
@@ -129,6 +113,7 @@ impl Writer {
             self.set_alarm();
             self.note_round();
         }
+        self.stop();
     }
 
     fn item(&mut self, item: InboxItem) {
@@ -251,11 +236,10 @@ impl Writer {
                 self.state.log_bytes_at_snapshot = log_bytes;
             }
             Notice::IndexBuilt(built) => self.index_built(*built),
+            Notice::Body(body) => self.run_body(*body),
             Notice::Lease(request) => self.lend_tables(*request),
             Notice::ProcedureEnded(ended) => self.procedure_ended(*ended),
             Notice::ImmediateCalls => self.run_immediate_calls(),
-            // It is seen to at the end of each round.
-            Notice::WaitOver => {}
             Notice::Failed => self.state.failed = true,
         }
     }

@@ -356,8 +356,7 @@ async fn hostile_typescript() {
     hostile_procedures_hurt_nobody(HostKind::Js).await;
 }
 
-/// A function that was brief moves to the writer; when it waits there after all, the writer serves everybody else.
-/// While others compute, a call may have no thread when its turn for the tables has come: it does not keep them.
+/// While others compute, a call may have no thread when its turn for the tables has come: the writer does not wait for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_wait_for_no_thread() {
     let (directory, of_others) = (tempfile::tempdir(), tempfile::tempdir());
@@ -402,6 +401,7 @@ async fn tables_wait_for_no_thread() {
     others.shutdown(ShutdownReason::ServerStop).await;
 }
 
+/// A call begins on the writer if it can, and leaves it when it waits.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wait_on_the_writer_holds_up_nobody() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -419,7 +419,7 @@ async fn a_wait_on_the_writer_holds_up_nobody() {
         assert!(started.elapsed() < Duration::from_millis(700), "it is seen");
     }
     reducers_go_on(&database, 1).await;
-    // A second one sleeps beside the writer.
+    // So does a second one.
     let sleeper = database.clone();
     let second = tokio::spawn(async move { http(&sleeper, "nap", "[2, 1000]".into()).await });
     assert_eq!(second.await.expect("no panic").expect("a nap"), "2");
@@ -481,11 +481,10 @@ async fn a_stop_ends_all_of_them() {
     }
 }
 
-/// Three procedures that sleep for six seconds beside the writer.
+/// Three procedures that sleep for six seconds.
 async fn three_naps(
     database: &DatabaseHandle,
 ) -> Vec<tokio::task::JoinHandle<Result<String, CallError>>> {
-    // A function that was seen to wait runs beside the writer from then on.
     http(database, "nap", "[1, 1]".into()).await.expect("a nap");
     let nap = |_| {
         let sleeper = database.clone();
@@ -514,10 +513,10 @@ async fn there_are_only_so_many() {
         }
         other => panic!("{other:?}"),
     }
-    // What never waits runs on the writer then.
-    http(&database, "add_twice", "[2, 1]".into())
-        .await
-        .expect("added");
+    // Whatever it is: nobody knows before that it never waits.
+    let refused = http(&database, "add_twice", "[2, 1]".into()).await;
+    let text = format!("{refused:?}");
+    assert!(text.contains("[LC0736]"), "{text}");
     for nap in naps {
         nap.await.expect("no panic").expect("it wakes up");
     }
@@ -560,8 +559,7 @@ async fn what_waits_takes_no_place_of_the_inbox() {
     database.shutdown(ShutdownReason::ServerStop).await;
 }
 
-/// A procedure that waits on the writer for the first time: what its caller asked for behind it stays before what it asks for
-/// later.
+/// A procedure that begins on the writer and waits: what its caller asked for behind it stays before what it asks for later.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wait_on_the_writer_changes_no_order() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -633,7 +631,7 @@ async fn arguments_of_what_waits_are_bounded() {
     database.shutdown(ShutdownReason::ServerStop).await;
 }
 
-/// The time of a procedure also ends one that waits on the writer.
+/// The time of a procedure also ends one that began on the writer.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wait_on_the_writer_ends_in_time() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -684,7 +682,7 @@ async fn threads_are_left_for_others() {
     database.shutdown(ShutdownReason::ServerStop).await;
 }
 
-/// One that computes in a transaction leaves its thread to others at each tick, also to those of other databases.
+/// One that computes in a transaction holds up its own database only.
 #[tokio::test(flavor = "multi_thread")]
 async fn transactions_that_compute_keep_no_thread() {
     let _alone = MANY_THREADS.lock().await;
@@ -701,7 +699,6 @@ async fn transactions_that_compute_keep_no_thread() {
         directories.push(directory);
     }
     let other = databases.pop().expect("one more than processors");
-    // It is seen to wait, and runs beside the writer.
     http(&other, "nap", "[1, 1]".into()).await.expect("a nap");
     let holders = databases.iter().map(|database| {
         let holding = database.clone();

@@ -97,7 +97,8 @@ struct World {
 }
 
 impl World {
-    async fn new() -> World {
+    /// With calls that are suspended while they wait, or block their threads.
+    async fn new(suspends: bool) -> World {
         let directory = tempfile::tempdir().expect("a directory");
         let disk = Arc::new(Held::default());
         let mut options = table_options(&directory.path().join("db"));
@@ -112,6 +113,7 @@ impl World {
             "tables": { "t": [["id", "U32"]] },
             "uniqueKeys": { "t": "id" },
             "procedures": true,
+            "suspends": suspends,
         });
         let (url, asked) = counting_server().await;
         World {
@@ -162,15 +164,6 @@ impl World {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
-
-    /// From here on the procedure runs on the writer, until it waits there.
-    async fn make_brief(&self) {
-        let nothing = json!({ "first": {}, "us": 0, "then": {} });
-        for _ in 0..40 {
-            let called = self.call("later", nothing.clone()).await;
-            called.expect("no panic").expect("it does nothing");
-        }
-    }
 }
 
 async fn waits_for_what_it_has_committed(world: World) {
@@ -187,20 +180,28 @@ async fn waits_for_what_it_has_committed(world: World) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_waits_until_what_the_call_has_committed_is_durable() {
-    waits_for_what_it_has_committed(World::new().await).await;
+    waits_for_what_it_has_committed(World::new(false).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_from_the_writer_does_too() {
-    let world = World::new().await;
-    world.make_brief().await;
+async fn a_request_of_a_call_that_began_on_the_writer_does_too() {
+    let world = World::new(true).await;
+    // It leaves an instance for the next one.
+    let nothing = json!({ "first": {}, "us": 0, "then": {} });
+    let called = world.call("later", nothing).await;
+    called.expect("no panic").expect("it does nothing");
     waits_for_what_it_has_committed(world).await;
 }
 
 /// What others have written and the call has read may be lost as well.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_waits_until_what_the_call_has_read_is_durable() {
-    let world = World::new().await;
+    for suspends in [false, true] {
+        waits_for_what_it_has_read(World::new(suspends).await).await;
+    }
+}
+
+async fn waits_for_what_it_has_read(world: World) {
     world.disk.set(Syncs::Wait);
     let other = world.call("change", json!({ "t": { "inserts": [[1]] } }));
     world.until_seen(1).await;
@@ -216,32 +217,32 @@ async fn a_request_waits_until_what_the_call_has_read_is_durable() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_is_never_sent_if_the_log_fails() {
-    for is_brief in [false, true] {
-        let world = World::new().await;
-        if is_brief {
-            world.make_brief().await;
-        }
-        world.disk.set(Syncs::Wait);
-        let fetch = world.fetch(Some(1), None);
-        world.until_seen(1).await;
-        world.disk.set(Syncs::Fail);
-        let failed = fetch
-            .await
-            .expect("no panic")
-            .expect_err("nothing is durable");
-        let text = format!("{failed:?}");
-        assert!(text.contains("LC0537"), "{text}");
-        assert!(world.database.read_only().is_some());
-        tokio::time::sleep(A_WHILE).await;
-        assert_eq!(world.asked(), 0);
-        stop(world.database.clone()).await;
+    for suspends in [false, true] {
+        is_never_sent_if_the_log_fails(World::new(suspends).await).await;
     }
+}
+
+async fn is_never_sent_if_the_log_fails(world: World) {
+    world.disk.set(Syncs::Wait);
+    let fetch = world.fetch(Some(1), None);
+    world.until_seen(1).await;
+    world.disk.set(Syncs::Fail);
+    let failed = fetch
+        .await
+        .expect("no panic")
+        .expect_err("nothing is durable");
+    let text = format!("{failed:?}");
+    assert!(text.contains("LC0537"), "{text}");
+    assert!(world.database.read_only().is_some());
+    tokio::time::sleep(A_WHILE).await;
+    assert_eq!(world.asked(), 0);
+    stop(world.database.clone()).await;
 }
 
 /// The wait for the disk is part of the time that a request has.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_whose_time_is_over_before_it_may_leave_is_an_error_that_says_so() {
-    let world = World::new().await;
+    let world = World::new(true).await;
     world.disk.set(Syncs::Wait);
     let fetch = world.fetch(Some(1), Some(200_000));
     world.until_seen(1).await;

@@ -6,12 +6,72 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::{caller, create, options, OWNER};
+use common::{caller, create, open, options, OWNER};
 use lightcone_database::{
-    Alarm, CallArgs, CallError, Commons, DatabaseHandle, Environment, JsonRows, Machine, Task, Work,
+    Alarm, CallArgs, CallError, Commons, DatabaseHandle, Environment, JsonRows, Machine,
+    ShutdownReason, Task, Work,
 };
 use lightcone_types::Timestamp;
 use serde_json::{json, Value};
+
+/// The machine, which has no more threads of this name.
+#[derive(Debug)]
+struct Without(&'static str, Arc<Machine>);
+
+impl Environment for Without {
+    fn now(&self) -> Timestamp {
+        self.1.now()
+    }
+
+    fn instant(&self) -> Instant {
+        self.1.instant()
+    }
+
+    fn random(&self) -> u128 {
+        self.1.random()
+    }
+
+    fn spawn_thread(&self, name: &str, stack_bytes: usize, work: Work) -> io::Result<()> {
+        match name == self.0 {
+            true => Err(io::ErrorKind::WouldBlock.into()),
+            false => self.1.spawn_thread(name, stack_bytes, work),
+        }
+    }
+
+    fn spawn_blocking(&self, work: Work) {
+        self.1.spawn_blocking(work);
+    }
+
+    fn spawn_task(&self, task: Task) {
+        self.1.spawn_task(task);
+    }
+
+    fn alarm(&self, delay: Duration, work: Work) -> Alarm {
+        self.1.alarm(delay, work)
+    }
+}
+
+/// It leaves nothing behind that the next one would meet.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_without_threads_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = create(options(directory.path()), "schedules").await;
+    database.shutdown(ShutdownReason::ServerStop).await;
+    for name in ["fan-out", "log", "writer"] {
+        let mut options = options(directory.path());
+        let environment = Without(name, Machine::current());
+        options.commons = Commons::new(Arc::new(environment), 1 << 30, 2);
+        let opened = tokio::task::spawn_blocking(move || DatabaseHandle::open(options)).await;
+        let refused = opened
+            .expect("no panic")
+            .err()
+            .map(|error| error.to_string());
+        let refused = refused.expect("there is no thread");
+        assert!(refused.contains("[LC0333]"), "{refused}");
+    }
+    let database = open(options(directory.path())).await;
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
 
 /// The year 2000 in microseconds, and the end of it.
 const BEGIN_US: i64 = 946_684_800_000_000;

@@ -171,3 +171,26 @@ async fn a_statement_that_may_not_write_runs_nothing() {
     assert!(matches!(refused.map(|_| ()), Err(SqlError::Writes)));
     assert!(events(&database).await.is_empty());
 }
+
+/// Also if nobody shuts it down: it gives its lock back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_stops_when_its_last_handle_goes() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(options(directory.path()), "coverage").await;
+    let other = database.clone();
+    drop(database);
+    call(&other, "no_such_function", "[]").await.unwrap_err();
+    drop(other);
+    let begun = std::time::Instant::now();
+    let database = loop {
+        let options = options(directory.path());
+        let opened = tokio::task::spawn_blocking(move || DatabaseHandle::open(options)).await;
+        match opened.expect("no panic") {
+            Ok(database) => break database,
+            Err(error) => assert!(begun.elapsed().as_secs() < 30, "{error}"),
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    };
+    assert_eq!(events(&database).await, ["connected", "disconnected"]);
+    database.shutdown(ShutdownReason::ServerStop).await;
+}

@@ -338,7 +338,7 @@ async fn answers_keep_their_order_and_wait_for_the_disk() {
         } => (request_id, value),
         other => panic!("{other:?}"),
     };
-    // Procedures that are known to be brief run on the writer, in the order of the requests.
+    // Brief procedures for which there is an instance run on the writer, in the order of the requests.
     for _ in 0..10 {
         call(&mut reader, "add_twice", &args(3, Some(1))).await;
         call(&mut reader, "peek", &args(3, None)).await;

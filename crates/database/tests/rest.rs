@@ -168,7 +168,6 @@ async fn threads_that_nobody_needs_end_while_others_are_used() {
     let created = tokio::task::spawn_blocking(create).await.expect("no panic");
     let database = created.unwrap_or_else(|error| panic!("{error}"));
     let args = format!("[1, \"http://127.0.0.1:{port}/\"]");
-    // It is seen to wait, and runs beside the writer from then on.
     call(&database, "fetch", &args).await;
     let crowd = (0..6).map(|_| {
         let (database, args) = (database.clone(), args.clone());

@@ -4,7 +4,7 @@
 mod common;
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::publishing::stop;
 use common::tables::{create_tables, sql, table_options};
@@ -151,4 +151,36 @@ async fn a_refused_commit_concerns_no_view() {
     assert_eq!(watcher.rows(1, "changed").len(), 1);
     assert_eq!(calls(), [before[0] + 1, before[1]]);
     stop(database).await;
+}
+
+/// A call that is suspended hears at once that its transaction is refused; one that blocks its thread when it wants the next one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_procedure_ends_with_a_refused_commit() {
+    const LONG: Duration = Duration::from_secs(100);
+    let (mut program, changes) = too_large_for_the_log();
+    program["procedures"] = json!(true);
+    for suspends in [false, true] {
+        program["suspends"] = json!(suspends);
+        let directory = tempfile::tempdir().expect("a directory");
+        let database = create_tables(options(directory.path(), None), &program).await;
+        stop(database).await;
+        let database = open(options(directory.path(), Some(BYTES_MAX))).await;
+        let other = json!({ "others": { "inserts": [[1]] } });
+        let sleep_us = if suspends { LONG.as_micros() } else { 0 };
+        let what = json!({ "first": changes, "us": sleep_us as u64, "then": other });
+        let begun = Instant::now();
+        for _ in 0..2 {
+            let args = CallArgs::Json(json!([what.to_string()]).to_string());
+            let called = database.call(caller(OWNER), "later", args).await;
+            let text = format!("{:?}", called.expect_err("it is refused"));
+            assert!(text.contains("[LC0702]"), "{text}");
+        }
+        assert!(begun.elapsed() < LONG, "it does not sleep");
+        for table in ["others", "t"] {
+            let text = format!("SELECT COUNT(*) AS n FROM {table}");
+            let seen = sql(&database, OWNER, &text).await.expect("rows");
+            assert_eq!(seen.0, json!([[0]]), "nothing is half done");
+        }
+        stop(database).await;
+    }
 }

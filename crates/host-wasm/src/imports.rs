@@ -235,9 +235,6 @@ fn define_console(linker: &mut Linker<State>) -> wasmtime::Result<()> {
 /// For procedures. What reducers get for them says spec 03 §6.1.
 fn define_procedures(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     functions! { linker;
-        "10.3" procedure_commit_mut_tx() |_, env| {
-            env.procedure_commit_mut_tx().map(|()| 0)
-        }
         "10.3" procedure_abort_mut_tx() |_, env| {
             env.procedure_abort_mut_tx().map(|()| 0)
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use lightcone_host::clock::ticks;
 use lightcone_host::{
-    trap_of, HostEnv, HostError, Interrupt, ProcedureCall, ProcedureOutcome, ProcedureResult,
-    Reservation, SuspendableInstance, Suspended, Transactions,
+    trap_of, HostEnv, HostError, Interrupt, InterruptReason, ProcedureCall, ProcedureOutcome,
+    ProcedureResult, Reservation, SuspendableInstance, Suspended, Transactions,
 };
 use wasmtime::{InstancePre, Store, Trap, UpdateDeadline};
 
@@ -80,6 +80,7 @@ impl SuspendableWasm {
             let message = "the instance trapped before and was not replaced".to_owned();
             return ProcedureOutcome::Failed { message };
         }
+        self.store.set_epoch_deadline(1);
         let state = self.store.data_mut();
         state.ticks_left = self.call_ticks;
         state.limiter.forget_refusal();
@@ -122,11 +123,8 @@ impl SuspendableInstance for SuspendableWasm {
     }
 }
 
-/// A guest with an open transaction keeps its thread for so many ticks before other calls run.
-const TRANSACTION_TICKS_MAX: u64 = 5;
-
-/// At each tick of a computing guest: whether it may go on, after other calls ran. A brief transaction ends first, as its writer
-/// waits for it. A long one holds up only its own writer, and all databases share the threads.
+/// At each tick of a computing guest: whether it may go on, after its thread has served others. With an open transaction it goes on
+/// at once, as all others wait for its end.
 fn tick(state: &mut State) -> wasmtime::Result<UpdateDeadline> {
     if let Some(trap) = state.env.interrupted() {
         return Err(wasmtime::Error::new(trap));
@@ -135,10 +133,13 @@ fn tick(state: &mut State) -> wasmtime::Result<UpdateDeadline> {
     if state.ticks_left == 0 {
         return Err(Trap::Interrupt.into());
     }
-    if state.env.has_transaction() && state.kept_ticks < TRANSACTION_TICKS_MAX {
-        state.kept_ticks += 1;
-        return Ok(UpdateDeadline::Continue(1));
+    if !state.env.has_transaction() {
+        return Ok(UpdateDeadline::Yield(1));
     }
-    state.kept_ticks = 0;
-    Ok(UpdateDeadline::Yield(1))
+    state.transaction_ticks_left = state.transaction_ticks_left.saturating_sub(1);
+    if state.transaction_ticks_left == 0 {
+        let trap = InterruptReason::TransactionTime.trap(state.env.limits());
+        return Err(wasmtime::Error::new(trap));
+    }
+    Ok(UpdateDeadline::Continue(1))
 }

@@ -15,6 +15,7 @@ use crate::trap::end_call;
 
 const MODULE: &str = "spacetime_10.3";
 const START: &str = "procedure_start_mut_tx";
+const COMMIT: &str = "procedure_commit_mut_tx";
 const SLEEP: &str = "procedure_sleep_until";
 const REQUEST: &str = "procedure_http_request";
 
@@ -44,6 +45,9 @@ pub(crate) fn define(linker: &mut Linker<State>, waits: Waits) -> wasmtime::Resu
             linker.func_wrap(MODULE, START, |caller: Caller<'_, State>, out: u32| {
                 at_once(start(caller, out, Waits::Blocking))
             })?;
+            linker.func_wrap(MODULE, COMMIT, |caller: Caller<'_, State>| {
+                at_once(commit(caller, Waits::Blocking))
+            })?;
             linker.func_wrap(MODULE, SLEEP, |caller: Caller<'_, State>, wake_us: i64| {
                 at_once(sleep(caller, wake_us, Waits::Blocking))
             })?;
@@ -63,6 +67,9 @@ pub(crate) fn define(linker: &mut Linker<State>, waits: Waits) -> wasmtime::Resu
                     Box::new(start(caller, out, Waits::Suspending))
                 },
             )?;
+            linker.func_wrap_async(MODULE, COMMIT, |caller: Caller<'_, State>, (): ()| {
+                Box::new(commit(caller, Waits::Suspending))
+            })?;
             linker.func_wrap_async(MODULE, SLEEP, |caller: Caller<'_, State>, (us,): (i64,)| {
                 Box::new(sleep(caller, us, Waits::Suspending))
             })?;
@@ -87,15 +94,22 @@ async fn start(mut caller: Caller<'_, State>, out: u32, waits: Waits) -> wasmtim
     if asked != 0 {
         return Ok(asked);
     }
-    if waits == Waits::Blocking {
-        block(&mut caller, waiting);
-    } else {
-        suspend(waiting).await;
-        while let Some(again) = caller.data_mut().env.ask_transaction_again() {
-            suspend(Some(again)).await;
-        }
-    }
+    waits.turn(&mut caller, waiting).await;
+    caller.data_mut().begin_transaction();
     host_call(&mut caller, |memory, env| started(memory, env, out))
+}
+
+async fn commit(mut caller: Caller<'_, State>, waits: Waits) -> wasmtime::Result<u32> {
+    let mut waiting = None;
+    let asked = host_call(&mut caller, |_, env| {
+        waiting = env.ask_commit()?;
+        Ok(0)
+    })?;
+    if asked != 0 {
+        return Ok(asked);
+    }
+    waits.turn(&mut caller, waiting).await;
+    host_call(&mut caller, |_, env| env.commit_transaction().map(|()| 0))
 }
 
 async fn sleep(mut caller: Caller<'_, State>, wake_us: i64, waits: Waits) -> wasmtime::Result<i64> {
@@ -122,12 +136,19 @@ async fn request(
 }
 
 impl Waits {
-    /// After a wait a call has its whole time again.
-    async fn wait(self, caller: &mut Caller<'_, State>, waiting: Option<Waiting>) {
-        if self == Waits::Blocking {
-            return block(caller, waiting);
+    /// Waits for the tables, or for the end of a transaction.
+    async fn turn(self, caller: &mut Caller<'_, State>, waiting: Option<Waiting>) {
+        match (self, waiting) {
+            (Waits::Blocking, waiting) => block(caller, waiting),
+            // Dropped or sent: the wait is over.
+            (Waits::Suspending, Some(waiting)) => drop(waiting.await),
+            (Waits::Suspending, None) => {}
         }
-        suspend(waiting).await;
+    }
+
+    /// Waits for something outside. Afterwards a call has its whole time again.
+    async fn wait(self, caller: &mut Caller<'_, State>, waiting: Option<Waiting>) {
+        self.turn(caller, waiting).await;
         let state = caller.data_mut();
         state.ticks_left = ticks(state.env.limits().call_ms_max);
     }
@@ -142,13 +163,6 @@ fn block(caller: &mut Caller<'_, State>, waiting: Option<Waiting>) {
     let call_ticks = ticks(env.limits().call_ms_max);
     env.block(waiting);
     caller.as_context_mut().set_epoch_deadline(call_ticks);
-}
-
-async fn suspend(waiting: Option<Waiting>) {
-    if let Some(waiting) = waiting {
-        // Dropped or sent: the wait is over.
-        let _ = waiting.await;
-    }
 }
 
 fn started(memory: &mut [u8], env: &mut HostEnv, out: u32) -> Result<u32, AbiError> {

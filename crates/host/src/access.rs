@@ -5,7 +5,7 @@
 //! | lookups, row count, scans, `get_jwt` | [`Access::read`] | errno 2 | yes | yes | errno 2 | yes |
 //! | insert, update, deletes, clear | [`Access::write`] | errno 2 | yes | errno 19 | errno 2 | yes |
 //! | `procedure_start_mut_tx` | [`Access::ask_transaction`] | trap | errno 17 | errno 17 | yes | errno 17 |
-//! | `procedure_commit_mut_tx`, `…_abort_mut_tx` | [`Access::commit`], [`Access::rollback`] | errno 18 | errno 18 | errno 18 | errno 18 | yes |
+//! | `procedure_commit_mut_tx`, `…_abort_mut_tx` | [`Access::ask_commit`], [`Access::rollback`] | errno 18 | errno 18 | errno 18 | errno 18 | yes |
 //! | `procedure_http_request` | [`Access::may_request`] | trap | errno 17 | errno 17 | yes | errno 17 |
 //! | `procedure_sleep_until` | [`Access::may_sleep`] | trap | trap | trap | yes | trap |
 //!
@@ -211,9 +211,15 @@ impl Access {
         self.owned = None;
     }
 
-    /// Commits what [`Access::begin`] opened. A module cannot end a reducer's transaction.
+    /// Gives back what [`Access::begin`] opened, to be committed: what to wait for. A module cannot end a reducer's transaction.
+    pub(crate) fn ask_commit(&mut self) -> Result<Option<Waiting>, AbiError> {
+        Ok(self.close()?.ask(Ask::Commit))
+    }
+
+    /// After the wait: commits it.
     pub(crate) fn commit(&mut self) -> Result<(), AbiError> {
-        Ok(self.close()?.commit()?)
+        let transactions = self.waits().ok_or(Errno::TRANSACTION_NOT_ANONYMOUS)?;
+        Ok(transactions.commit()?)
     }
 
     /// Rolls back what [`Access::begin`] opened.

@@ -61,12 +61,6 @@ pub trait Transactions: Send {
         None
     }
 
-    /// Blocks the thread.
-    fn block(&mut self, waiting: Waiting) {
-        // Dropped or sent: the wait is over.
-        let _ = waiting.blocking_recv();
-    }
-
     /// After a wait: why the call has to end, if it has.
     fn ended(&self) -> Option<HostTrap> {
         None
@@ -77,16 +71,11 @@ pub trait Transactions: Send {
         Err(HTTP_DISABLED_TEXT.to_owned())
     }
 
-    /// After the wait for a transaction of a suspended call: what to wait for again, if it came too late.
-    fn ask_again(&mut self) -> Option<Waiting> {
-        None
-    }
-
     /// Opens the requested transaction. On an error the call has to end.
     fn begin(&mut self) -> Result<OpenTransaction<'_>, HostTrap>;
 
-    /// Commits the open transaction. On an error it is rolled back, and the call has to end. A call beside the writer may learn of
-    /// it later.
+    /// After [`Ask::Commit`]: commits the transaction. On an error it is rolled back, and the call has to end. A call that blocks
+    /// its thread may learn of it later.
     fn commit(&mut self) -> Result<(), HostTrap>;
 
     fn rollback(&mut self);

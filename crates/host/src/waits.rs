@@ -17,6 +17,8 @@ use crate::{HostTrap, HttpRequest, HttpResponse, LimitKind};
 pub enum Ask {
     /// The tables, to write in.
     Transaction,
+    /// The end of the open transaction, which is given back to be committed.
+    Commit,
     Until(Timestamp),
     /// The answer to a request, with its body.
     Http(Box<(HttpRequest, Counted<Vec<u8>>)>),

@@ -80,7 +80,7 @@ section! {
             // Calls of others wait meanwhile. The time of the commit is not counted.
             /// Longest time that one transaction of a procedure may hold up the writer, in milliseconds.
             procedure_transaction_ms_max: u64 = 10_000;
-                bounds "time of one transaction of a procedure that runs beside the writer";
+                bounds "time of one transaction of a procedure";
                 reached "roll it back, end the call: LC0735";
 
             /// Longest time from the start of a procedure to its end, with all that it waits for, in seconds.
@@ -133,21 +133,21 @@ section! {
                     so that the record fits a frame of the log";
         }
         in Calls {
-            /// Most procedures and HTTP handlers of a database that run beside the writer, wait, or wait for their turn.
+            /// Most procedures and HTTP handlers of a database that run, wait, or wait for their turn.
             procedures_max: usize = 2_048;
-                bounds "procedures and HTTP handlers of one database that are under way beside the writer; one caller has no \
-                    more of them than are left for all others";
-                reached "one that was never seen to wait runs on the writer; any other is refused: LC0736";
+                bounds "procedures and HTTP handlers of one database that are under way; one caller has no more of them than \
+                    are left for all others";
+                reached "refuse the call: LC0736";
 
             /// Most bytes of their arguments and request bodies.
             procedure_arguments_bytes_max: usize = 256 << 20;
-                bounds "arguments and request bodies of the procedures and HTTP handlers of one database that are under way \
-                    beside the writer; one caller has no more of them than are left for all others";
+                bounds "arguments and request bodies of the procedures and HTTP handlers of one database that are under way; \
+                    one caller has no more of them than are left for all others";
                 reached "as `limits.procedures-max`: LC0736";
 
             /// Most memory that all procedures and HTTP handlers of a database hold together, in bytes.
             procedure_memory_bytes_max: usize = 4 << 30;
-                bounds "all that the procedures and HTTP handlers of one database hold beside the writer: linear memory and function \
+                bounds "all that the procedures and HTTP handlers of one database hold: linear memory and function \
                     tables, or heap and array buffers; stacks, byte sources and sinks, console timers, row buffers; requests \
                     under way and answers that are not read; results that are not delivered. A heap of V8 begins with 32 MiB of \
                     it and takes more as its limit is raised, its young generation aside";

@@ -15,8 +15,10 @@ use tokio::sync::mpsc;
 use crate::backfill::Resumed;
 use crate::catalog::CatalogView;
 use crate::courier::Ready;
+use crate::error::Error;
 use crate::events::{Batch, FanoutItem};
 use crate::fanout::{Fanout, QUEUE_BATCHES_MAX};
+use crate::guest::Guest;
 use crate::handle::DatabaseHandle;
 use crate::held::Held;
 use crate::inbox::Inbox;
@@ -55,7 +57,9 @@ pub(super) struct Opened {
     pub resumed: Option<Result<Resumed, String>>,
 }
 
-pub(super) fn start(opened: Opened) -> DatabaseHandle {
+/// # Errors
+/// The system has no threads for it. Those that were started end, and the log is given back.
+pub(super) fn start(opened: Opened) -> Result<DatabaseHandle, Error> {
     let Opened {
         options,
         log,
@@ -94,13 +98,13 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
     let (fanout, fanout_inbox) = sync_channel(QUEUE_BATCHES_MAX);
     let (used_sender, used_batches) = sync_channel(SPARE_BATCHES);
     let held = Arc::new(Held::new(next_offset));
-    start_fanout(&shared, fanout_inbox, used_sender, held.clone());
-    let committer = start_log(&shared, durable, held.clone(), fanout.clone());
+    start_fanout(&shared, fanout_inbox, used_sender, held.clone())?;
+    let committer = start_log(&shared, durable, held.clone(), fanout.clone())?;
     let writer = Writer {
         shared: shared.clone(),
         inbox,
         datastore,
-        instance,
+        guest: Guest::new(instance),
         module,
         committer,
         fanout,
@@ -112,8 +116,8 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
         state: WriterState::default(),
         traced: None,
     };
-    start_writer(writer, resumed);
-    DatabaseHandle { shared }
+    start_writer(writer, resumed)?;
+    Ok(DatabaseHandle::new(shared))
 }
 
 fn start_fanout(
@@ -121,7 +125,7 @@ fn start_fanout(
     inbox: Receiver<FanoutItem>,
     used_batches: SyncSender<Box<Batch>>,
     held: Arc<Held>,
-) {
+) -> Result<(), Error> {
     let stats = shared.status.fanout.clone();
     let mut fanout = Fanout::new(inbox, used_batches, held, stats);
     let writer = Arc::downgrade(shared);
@@ -138,7 +142,7 @@ fn start_fanout(
         if let Some(shared) = writer.upgrade() {
             shared.fail();
         }
-    });
+    })
 }
 
 fn start_log(
@@ -146,7 +150,7 @@ fn start_log(
     durable: Box<dyn Log>,
     held: Arc<Held>,
     fanout: SyncSender<FanoutItem>,
-) -> Arc<LogWriter> {
+) -> Result<Arc<LogWriter>, Error> {
     let options = LogWriterOptions {
         queue_bytes_max: shared.options.limits.log_queue_bytes_max,
         ..LogWriterOptions::default()
@@ -175,12 +179,14 @@ fn start_log(
         }
         ready.deliver_or_hand_over(DELIVERED_BY_LOG_MAX);
     };
-    let start = |work| spawn(shared, THREAD_NAME, LOG_STACK_BYTES, work);
+    let mut started = Ok(());
+    let start = |work| started = spawn(shared, THREAD_NAME, LOG_STACK_BYTES, work);
     let committer = LogWriter::start(durable, options, Box::new(on_event), start);
+    started?;
     let committer = Arc::new(committer);
     let reader = committer.clone();
     shared.status.set_log(Arc::new(move || reader.stats()));
-    committer
+    Ok(committer)
 }
 
 /// Calls that wait hear what is durable. A log that fails makes the database read-only, or ends it if it is a bug.
@@ -206,15 +212,14 @@ fn notice(shared: &Shared, event: &CommitEvent) {
     }
 }
 
-fn start_writer(mut writer: Writer, resumed: Option<Result<Resumed, String>>) {
+fn start_writer(mut writer: Writer, resumed: Option<Result<Resumed, String>>) -> Result<(), Error> {
     let (shared, fanout) = (writer.shared.clone(), writer.fanout.clone());
     let committer = Arc::downgrade(&writer.committer);
     let failed = shared.clone();
-    // A view may run inside of the commit of a procedure, in an instance of its own.
-    let stack_bytes = 2 * shared.options.limits.host.stack_bytes_max + WRITER_STACK_EXTRA_BYTES;
+    let stack_bytes = shared.options.limits.host.stack_bytes_max + WRITER_STACK_EXTRA_BYTES;
     spawn(&shared, "writer", stack_bytes, move || {
         let run = move || {
-            writer.instance.prepare();
+            writer.guest.instance.prepare();
             // From here on every transaction counts.
             writer.resume_backfill(resumed);
             for (identity, connection_id) in clients_of(&writer.datastore) {
@@ -240,7 +245,7 @@ fn start_writer(mut writer: Writer, resumed: Option<Result<Resumed, String>>) {
             wait_for_log(&failed, &committer);
         }
         failed.status.set_ended();
-    });
+    })
 }
 
 /// Waits until nobody has the log of a writer that is gone: a snapshot that was being written keeps it, until it has given up.
@@ -261,11 +266,16 @@ fn panic_text(panic: &Box<dyn Any + Send>) -> &str {
         .unwrap_or("no text")
 }
 
-fn spawn(shared: &Shared, name: &str, stack_bytes: usize, work: impl FnOnce() + Send + 'static) {
+fn spawn(
+    shared: &Shared,
+    name: &str,
+    stack_bytes: usize,
+    work: impl FnOnce() + Send + 'static,
+) -> Result<(), Error> {
     let spawned = shared
         .environment()
         .spawn_thread(name, stack_bytes, Box::new(work));
-    spawned.expect("the operating system has threads for a database");
+    spawned.map_err(Error::NoThread)
 }
 
 /// Who has a row as a client: after a start, those whose disconnect a crash prevented. Credentials without client are removed with

@@ -8,7 +8,7 @@ use lightcone_host::{ProcedureCall, ProcedureOutcome, ProcedureResult, ReducerCa
 use lightcone_types::{ConnectionId, Identity, Timestamp};
 use tokio::sync::oneshot;
 
-use super::{Control, Placement};
+use super::Control;
 use crate::calls::{CallError, CallOutcome, HandlerAnswer};
 use crate::inbox_capacity::InboxPermit;
 use crate::module::{Function, Module};
@@ -70,43 +70,6 @@ impl Asker {
     }
 }
 
-/// The same, borrowed and without anybody who waits.
-#[derive(Clone, Copy)]
-pub(crate) struct Call<'a> {
-    pub module: &'a Module,
-    pub function: Function,
-    pub origin: &'a Origin,
-    pub args: &'a [u8],
-    pub body: &'a [u8],
-}
-
-impl<'a> Call<'a> {
-    pub fn placement(&self) -> &'a Placement {
-        self.module.placement(self.function)
-    }
-
-    pub fn call(&self) -> ProcedureCall<'a> {
-        let (id, name, body) = match self.function {
-            Function::Procedure(id) => (id, &self.module.procedure_names[id as usize], None),
-            Function::Handler(id) => {
-                let name = &self.module.http_handler_names[id as usize];
-                (id, name, Some(self.body))
-            }
-        };
-        ProcedureCall {
-            call: ReducerCall {
-                id,
-                name,
-                sender: self.origin.identity,
-                connection_id: self.origin.connection_id,
-                timestamp: self.origin.timestamp,
-                args: self.args,
-            },
-            body,
-        }
-    }
-}
-
 /// A call that has ended.
 pub(crate) struct Ended {
     pub module: Arc<Module>,
@@ -123,13 +86,24 @@ impl Job {
         self.args.len() + self.body.len()
     }
 
-    pub fn call(&self) -> Call<'_> {
-        Call {
-            module: &self.module,
-            function: self.function,
-            origin: &self.origin,
-            args: &self.args,
-            body: &self.body,
+    pub fn call(&self) -> ProcedureCall<'_> {
+        let (id, name, body) = match self.function {
+            Function::Procedure(id) => (id, &self.module.procedure_names[id as usize], None),
+            Function::Handler(id) => {
+                let name = &self.module.http_handler_names[id as usize];
+                (id, name, Some(&*self.body))
+            }
+        };
+        ProcedureCall {
+            call: ReducerCall {
+                id,
+                name,
+                sender: self.origin.identity,
+                connection_id: self.origin.connection_id,
+                timestamp: self.origin.timestamp,
+                args: &self.args,
+            },
+            body,
         }
     }
 

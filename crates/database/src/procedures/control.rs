@@ -1,12 +1,14 @@
 //! Ending a call from outside.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use lightcone_host::{Interrupt, InterruptReason};
 use lightcone_log::LogOffset;
-use tokio::sync::{watch, Notify};
+use tokio::sync::Notify;
 
 use crate::environment::Alarm;
+use crate::options::DatabaseOptions;
 
 /// What ends one call, wherever it is: computing, waiting, or not yet begun.
 #[derive(Default)]
@@ -14,19 +16,20 @@ pub(crate) struct Control {
     reason: Interrupt,
     /// Of the instance that runs it.
     instance: Mutex<Option<Arc<Interrupt>>>,
-    /// Wakes whatever waits for the call.
+    /// Wakes whatever waits for its end, or for its transactions.
     wake: Notify,
-    alarm: Mutex<Option<Alarm>>,
-    settled: watch::Sender<Settled>,
+    settled: Mutex<Settled>,
 }
 
 /// What has become of the transactions of a call, as the writer tells it.
-#[derive(Clone, Default)]
-pub(crate) struct Settled {
+#[derive(Default)]
+struct Settled {
     /// How many that are to be committed were given back to the writer and are done.
     commits: u64,
     /// What the call was begun with, has read and has written rests on all transactions before this one.
-    pub rests_on: LogOffset,
+    rests_on: LogOffset,
+    /// Bytes of their changes.
+    committed_bytes: usize,
     /// One of them could not be committed.
     refused: Option<Arc<str>>,
 }
@@ -34,21 +37,21 @@ pub(crate) struct Settled {
 impl Control {
     /// The call has seen all transactions before this one.
     pub fn saw(&self, next_offset: LogOffset) {
-        let later = |settled: &mut Settled| {
-            settled.rests_on = settled.rests_on.max(next_offset);
-        };
-        self.settled.send_modify(later);
+        let mut settled = self.settled_now();
+        settled.rests_on = settled.rests_on.max(next_offset);
     }
 
-    /// A transaction of the call is committed, and comes before this one, or why it is not.
-    pub fn committed(&self, outcome: Result<LogOffset, String>) {
-        self.settled.send_modify(|settled| {
-            settled.commits += 1;
-            match outcome {
-                Ok(next_offset) => settled.rests_on = settled.rests_on.max(next_offset),
-                Err(reason) => settled.refused = Some(reason.into()),
-            }
-        });
+    /// A transaction of the call with so many bytes of changes is committed, and comes before this one, or why it is not.
+    pub fn committed(&self, outcome: Result<LogOffset, String>, bytes: usize) {
+        let mut settled = self.settled_now();
+        settled.commits += 1;
+        settled.committed_bytes += bytes;
+        match outcome {
+            Ok(next_offset) => settled.rests_on = settled.rests_on.max(next_offset),
+            Err(reason) => settled.refused = Some(reason.into()),
+        }
+        drop(settled);
+        self.wake.notify_waiters();
     }
 
     /// Waits until so many transactions of the call are done.
@@ -56,18 +59,24 @@ impl Control {
     /// # Errors
     /// One was refused; the call is to end.
     pub async fn settled(&self, commits: u64) -> Result<LogOffset, Arc<str>> {
-        let mut settled = self.settled.subscribe();
-        let done = settled.wait_for(|settled| settled.commits >= commits).await;
-        let done = done.expect("the sender is borrowed");
-        match &done.refused {
-            None => Ok(done.rests_on),
-            Some(reason) => Err(reason.clone()),
-        }
+        let done = || {
+            let settled = self.settled_now();
+            (settled.commits >= commits).then(|| match &settled.refused {
+                None => Ok(settled.rests_on),
+                Some(reason) => Err(reason.clone()),
+            })
+        };
+        self.until(done).await
     }
 
     /// Why a transaction that the call has given back is not committed, if the writer has refused one.
     pub fn refused(&self) -> Option<Arc<str>> {
-        self.settled.borrow().refused.clone()
+        self.settled_now().refused.clone()
+    }
+
+    /// How much its transactions have changed so far.
+    pub fn committed_bytes(&self) -> usize {
+        self.settled_now().committed_bytes
     }
 
     /// Ends the call; the first reason stays.
@@ -79,6 +88,19 @@ impl Control {
         self.wake.notify_waiters();
     }
 
+    /// Ends the call when it has had the time of a procedure, unless the alarm goes before.
+    pub fn end_in_time(self: &Arc<Control>, options: &DatabaseOptions) -> Alarm {
+        let late = Arc::downgrade(self);
+        let end = move || {
+            if let Some(control) = late.upgrade() {
+                control.end(InterruptReason::ProcedureTime);
+            }
+        };
+        let time_max = Duration::from_secs(options.limits.host.procedure_seconds_max);
+        let environment = &options.commons.environment;
+        environment.alarm(time_max, Box::new(end))
+    }
+
     /// Why the call is to end, if it is.
     pub fn reason(&self) -> Option<InterruptReason> {
         self.reason.reason()
@@ -86,12 +108,20 @@ impl Control {
 
     /// Ready when the call is to end.
     pub async fn ended(&self) {
-        let notified = self.wake.notified();
-        tokio::pin!(notified);
-        // From here on it hears of it.
-        notified.as_mut().enable();
-        if self.reason().is_none() {
-            notified.await;
+        self.until(|| self.reason().map(drop)).await;
+    }
+
+    /// Looks again whenever something has changed.
+    async fn until<T>(&self, ready: impl Fn() -> Option<T>) -> T {
+        loop {
+            let notified = self.wake.notified();
+            tokio::pin!(notified);
+            // From here on it hears of it.
+            notified.as_mut().enable();
+            match ready() {
+                Some(found) => return found,
+                None => notified.await,
+            }
         }
     }
 
@@ -110,11 +140,11 @@ impl Control {
         *self.instance() = None;
     }
 
-    pub fn set_alarm(&self, alarm: Alarm) {
-        *self.alarm.lock().unwrap_or_else(PoisonError::into_inner) = Some(alarm);
+    fn settled_now(&self) -> MutexGuard<'_, Settled> {
+        self.settled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn instance(&self) -> std::sync::MutexGuard<'_, Option<Arc<Interrupt>>> {
+    fn instance(&self) -> MutexGuard<'_, Option<Arc<Interrupt>>> {
         self.instance.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,7 @@
-//! The tables on loan: for one transaction of a call beside the writer.
+//! The tables on loan: for one transaction of a call.
 
-use std::sync::atomic::AtomicUsize;
-use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex};
+use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lightcone_engine::Datastore;
 use tokio::sync::oneshot;
@@ -23,13 +22,6 @@ pub(crate) struct Returned {
 }
 
 impl Lease {
-    pub fn new(datastore: Datastore, back: SyncSender<Returned>) -> Lease {
-        Lease {
-            datastore: Some(datastore),
-            back,
-        }
-    }
-
     /// Whether there is a transaction that the writer commits.
     pub fn give_back(&mut self, commit: bool) -> bool {
         let Some(mut datastore) = self.datastore.take() else {
@@ -52,38 +44,43 @@ impl Drop for Lease {
     }
 }
 
-/// Where the writer puts what was asked for.
-pub(crate) type LeaseSlot = Arc<Mutex<Granted>>;
-
-/// What a call finds in its slot.
-#[derive(Default)]
-pub(crate) enum Granted {
-    /// The database has stopped.
-    #[default]
-    Nothing,
-    Tables(Box<Lease>),
-    Refused(String),
-    /// They were there, and nobody came for them in time.
-    Withdrawn,
+/// What the writer has for loans: one transaction at a time is lent.
+pub(crate) struct Loans {
+    back: SyncSender<Returned>,
+    pub returned: Receiver<Returned>,
+    /// In the place of the tables while they are lent.
+    spare: Option<Datastore>,
 }
 
-/// How a call hears that something is in its slot.
-pub(crate) enum Ready {
-    /// It is suspended, and goes on when it has a thread.
-    Suspended(oneshot::Sender<()>),
-    /// It waits on its thread.
-    Blocked(SyncSender<()>),
-}
-
-impl Ready {
-    /// False: the call is gone.
-    pub fn tell(self) -> bool {
-        match self {
-            Ready::Suspended(ready) => ready.send(()).is_ok(),
-            Ready::Blocked(ready) => ready.send(()).is_ok(),
+impl Default for Loans {
+    fn default() -> Loans {
+        let (back, returned) = sync_channel(1);
+        Loans {
+            back,
+            returned,
+            spare: None,
         }
     }
 }
+
+impl Loans {
+    /// Takes the tables, and leaves the spare ones.
+    pub fn lend(&mut self, tables: &mut Datastore) -> Lease {
+        let spare = self.spare.take().unwrap_or_default();
+        Lease {
+            datastore: Some(std::mem::replace(tables, spare)),
+            back: self.back.clone(),
+        }
+    }
+
+    /// Puts tables that are back into their place.
+    pub fn end(&mut self, tables: &mut Datastore, back: Datastore) {
+        self.spare = Some(std::mem::replace(tables, back));
+    }
+}
+
+/// Where the writer puts the tables that were asked for, or why there are none. Empty: the database has stopped.
+pub(super) type LeaseSlot = Arc<Mutex<Option<Result<Lease, String>>>>;
 
 /// Why a call of a replaced program gets no tables any more.
 pub(crate) const TABLES_CHANGED_TEXT: &str = "the module was updated while the call was under way, and tables were changed, which its code does not know: what it committed before stays, and it was ended [LC0233]";
@@ -92,10 +89,18 @@ pub(crate) const TABLES_CHANGED_TEXT: &str = "the module was updated while the c
 pub(crate) struct LeaseRequest {
     /// Of the module whose code will read and write in them.
     pub tables_version: u64,
-    pub slot: LeaseSlot,
-    /// Told when they are in the slot.
-    pub ready: Ready,
     pub control: Arc<Control>,
-    /// How much its transactions have changed so far, which the writer adds to.
-    pub committed_bytes: Arc<AtomicUsize>,
+    pub(super) slot: LeaseSlot,
+    /// Told when something is in the slot.
+    pub(super) ready: oneshot::Sender<()>,
+}
+
+impl LeaseRequest {
+    /// From here on the call alone has what it is granted: when it goes, the tables come back.
+    pub fn answer(self, granted: Result<Lease, String>) {
+        *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(granted);
+        drop(self.slot);
+        // The call may be gone.
+        let _ = self.ready.send(());
+    }
 }

@@ -1,18 +1,20 @@
 //! Procedures and HTTP handlers beside the writer: where they run, what they wait for, what ends them.
 //!
-//! A call that computes or waits has an instance of its own and holds up nobody. For each of its transactions it asks the writer
-//! for the tables: it gets them as they are, by value, and the writer waits until it has them back, for no longer than a limit.
-//! What commits is the writer, so that log and subscribers see transactions of procedures as they see all others.
+//! A call has an instance of its own. For each of its transactions it asks the writer for the tables, and gets them as they are, by
+//! value. Calls in WebAssembly are fibers ([`Fiber`]): the writer runs each transaction itself, from where it begins to where it
+//! ends, and nobody waits for anybody. A call in JavaScript stays on its thread, so the writer waits there for the tables, for no
+//! longer than a limit. What commits is the writer, so that log and subscribers see transactions of procedures as they see all others.
 //!
-//! A function that was brief again and again, and never waited, runs on the writer itself, which costs no change of threads
-//! ([`Placement`]).
+//! A call in WebAssembly also begins on the writer if nothing has to be made for it, and stays there until it waits or has computed
+//! for a tick or two: a brief one costs no change of threads ([`Pace`]).
 
 mod call;
 mod control;
+mod fiber;
 mod immediate;
 mod lease;
 mod leased_transactions;
-mod placement;
+mod pace;
 mod tasks;
 mod thread_queue;
 mod threads;
@@ -20,22 +22,23 @@ mod under_way;
 mod waits;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use lightcone_host::InterruptReason;
 use lightcone_log::LogOffset;
 
 use crate::shared::Shared;
+use waits::Waits;
 
-pub(crate) use call::{Asker, Call, Ended, Job, Origin};
+pub(crate) use call::{Asker, Ended, Job, Origin};
 pub(crate) use control::Control;
+pub(crate) use fiber::{Asked, Body, Fiber};
 pub(crate) use immediate::ImmediateQueue;
-pub(crate) use lease::{Granted, Lease, LeaseRequest, LeaseSlot, Returned, TABLES_CHANGED_TEXT};
-pub(crate) use placement::Placement;
+pub(crate) use lease::{LeaseRequest, Loans, Returned, TABLES_CHANGED_TEXT};
+pub(crate) use pace::Pace;
+pub(crate) use tasks::go_on_beside;
 pub(crate) use under_way::{Full, Procedures};
-pub(crate) use waits::Waits;
 
-/// Starts a call beside the writer. What it is called with may rest on all transactions before `next_offset`.
+/// Starts a call. What it is called with may rest on all transactions before `next_offset`. What is returned is for the writer to
+/// run; otherwise the call is beside it already.
 ///
 /// # Errors
 /// There are too many.
@@ -43,32 +46,14 @@ pub(crate) fn start(
     shared: &Arc<Shared>,
     job: Job,
     next_offset: LogOffset,
-) -> Result<(), (Full, Box<Job>)> {
+) -> Result<Option<Fiber>, (Full, Box<Job>)> {
     let control = Arc::new(Control::default());
     control.saw(next_offset);
     let suspends = job.module.program.loaded.suspends();
     let under_way = shared.procedures.begin(job, control, &shared.inbox)?;
-    end_in_time(shared, &under_way.control);
-    match suspends {
-        true => {
-            let task = tasks::run(shared.clone(), under_way);
-            shared.environment().spawn_task(Box::pin(task));
-        }
-        false => threads::push(shared, under_way),
+    if suspends {
+        return Ok(tasks::start(shared, under_way));
     }
-    Ok(())
-}
-
-/// A call ends when it has had the time of a procedure.
-pub(crate) fn end_in_time(shared: &Shared, control: &Arc<Control>) {
-    let seconds_max = shared.options.limits.host.procedure_seconds_max;
-    let late = Arc::downgrade(control);
-    control.set_alarm(shared.environment().alarm(
-        Duration::from_secs(seconds_max),
-        Box::new(move || {
-            if let Some(control) = late.upgrade() {
-                control.end(InterruptReason::ProcedureTime);
-            }
-        }),
-    ));
+    threads::push(shared, under_way);
+    Ok(None)
 }

@@ -1,15 +1,108 @@
-//! Calls in WebAssembly: tasks that are suspended while they wait, so thousands need no more threads than there are processors.
+//! Calls in WebAssembly, from their turn to their end: where they begin, and how they go on beside the writer.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 
 use lightcone_host::{HostEnv, InterruptReason, ProcedureOutcome, SuspendableInstance};
+use tokio::sync::OwnedSemaphorePermit;
 
+use super::fiber::{Asked, Asks, Body, Fiber};
 use super::leased_transactions::LeasedTransactions;
 use super::under_way::UnderWay;
+use super::Ended;
+use crate::inbox::Notice;
 use crate::shared::Shared;
 
-/// Runs a call from its turn to its end.
-pub(super) async fn run(shared: Arc<Shared>, under_way: UnderWay) {
+/// What a call needs to compute.
+type Place = (OwnedSemaphorePermit, Box<dyn SuspendableInstance>);
+
+/// A call that may begin at once, on whatever thread polls it. Otherwise it has gone to wait for its place.
+pub(super) fn start(shared: &Arc<Shared>, under_way: UnderWay) -> Option<Fiber> {
+    let place = place_at_once(shared, &under_way);
+    let begins_here = place.is_some();
+    let job = under_way.job();
+    let pace = job.module.pace(job.function).clone();
+    let (asks, control) = (Asks::default(), under_way.control.clone());
+    let fiber = Fiber {
+        running: Box::pin(run(shared.clone(), under_way, place, asks.clone())),
+        asks,
+        control,
+        pace,
+        alarm: None,
+    };
+    if begins_here {
+        return Some(fiber);
+    }
+    go_on_beside(fiber, shared);
+    None
+}
+
+/// Has it run on a thread for procedures until it ends, or asks for the tables.
+pub(crate) fn go_on_beside(mut fiber: Fiber, shared: &Arc<Shared>) {
+    let control = &fiber.control;
+    fiber
+        .alarm
+        .get_or_insert_with(|| control.end_in_time(&shared.options));
+    let to = shared.clone();
+    let task = async move {
+        let suspended = poll_fn(|context| match fiber.running.as_mut().poll(context) {
+            Poll::Ready(ended) => Poll::Ready(Ok(ended)),
+            Poll::Pending => match fiber.asks.take() {
+                Some(Asked::Tables(request)) => Poll::Ready(Err(request)),
+                _ => Poll::Pending,
+            },
+        })
+        .await;
+        let notice = match suspended {
+            Ok(ended) => Notice::ProcedureEnded(Box::new(ended)),
+            Err(request) => Notice::Body(Box::new(Body {
+                fiber,
+                request: *request,
+            })),
+        };
+        // A database that has stopped answers nobody: those who wait hear that it is gone.
+        let _ = to.inbox.notice(notice);
+    };
+    shared.environment().spawn_task(Box::pin(task));
+}
+
+/// What a brief call needs, if it need not wait for any of it.
+fn place_at_once(shared: &Shared, under_way: &UnderWay) -> Option<Place> {
+    let (job, procedures) = (under_way.job(), &shared.procedures);
+    if !job.module.pace(job.function).begins_on_writer() {
+        return None;
+    }
+    let running = procedures.running.clone().try_acquire_owned().ok()?;
+    let instance = procedures.take_idle(job.module.version)?;
+    Some((running, instance))
+}
+
+async fn run(shared: Arc<Shared>, under_way: UnderWay, place: Option<Place>, asks: Asks) -> Ended {
+    let place = match place {
+        Some(place) => Ok(place),
+        None => wait_for_place(&shared, &under_way).await,
+    };
+    let (running, mut instance) = match place {
+        Ok(place) => place,
+        Err(message) => return under_way.end(ProcedureOutcome::Failed { message }),
+    };
+    under_way.control.attach(instance.interrupt());
+    let (job, control) = (under_way.job(), &under_way.control);
+    let transactions = LeasedTransactions::new(&shared, job, control, Some((asks, running)));
+    let call = job.call();
+    let outcome = instance.call(Box::new(transactions), &call).await;
+    under_way.control.detach();
+    // An instance is used again after a success only (spec 03 §3.4).
+    let version = job.module.version;
+    let is_current = shared.module().version == version;
+    if is_current && matches!(outcome, ProcedureOutcome::Returned(_)) {
+        shared.procedures.put_idle(version, instance);
+    }
+    under_way.end(outcome)
+}
+
+async fn wait_for_place(shared: &Shared, under_way: &UnderWay) -> Result<Place, String> {
     let procedures = &shared.procedures;
     let running = tokio::select! {
         running = procedures.running.clone().acquire_owned() => running.ok(),
@@ -18,42 +111,17 @@ pub(super) async fn run(shared: Arc<Shared>, under_way: UnderWay) {
     let Some(running) = running else {
         let reason = under_way.control.reason();
         let reason = reason.unwrap_or(InterruptReason::Stopping);
-        let message = reason.trap(&shared.options.limits.host).to_string();
-        return under_way.end(ProcedureOutcome::Failed { message });
+        return Err(reason.trap(&shared.options.limits.host).to_string());
     };
-    let version = under_way.job().module.version;
-    let instance = match procedures.take_idle(version) {
-        Some(instance) => Ok(instance),
-        None => make(&shared, &under_way).await,
-    };
-    let mut instance = match instance {
-        Ok(instance) => instance,
-        Err(message) => return under_way.end(ProcedureOutcome::Failed { message }),
-    };
-    under_way.control.attach(instance.interrupt());
-    let (job, control) = (under_way.job(), &under_way.control);
-    let transactions = LeasedTransactions::new(&shared, job, control, Some(running));
-    let call = job.call().call();
-    let outcome = instance.call(Box::new(transactions), &call).await;
-    under_way.control.detach();
-    // An instance is used again after a success only (spec 03 §3.4).
-    let is_current = shared.module().version == version;
-    if is_current && matches!(outcome, ProcedureOutcome::Returned(_)) {
-        procedures.put_idle(version, instance);
+    let module = &under_way.job().module;
+    if let Some(instance) = procedures.take_idle(module.version) {
+        return Ok((running, instance));
     }
-    under_way.end(outcome);
-}
-
-async fn make(
-    shared: &Shared,
-    under_way: &UnderWay,
-) -> Result<Box<dyn SuspendableInstance>, String> {
-    let loaded = &under_way.job().module.program.loaded;
     let env = HostEnv::new(shared.procedure_config());
-    match loaded.instantiate_suspendable(env) {
-        None => Err("its engine runs no procedures beside the writer".to_owned()),
-        Some(made) => made
-            .await
-            .map_err(|error| format!("the module cannot be instantiated: {error}")),
-    }
+    let made = module.program.loaded.instantiate_suspendable(env);
+    let made = made.ok_or("its engine runs no procedures beside the writer")?;
+    let instance = made
+        .await
+        .map_err(|error| format!("the module cannot be instantiated: {error}"))?;
+    Ok((running, instance))
 }

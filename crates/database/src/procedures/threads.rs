@@ -7,14 +7,15 @@ use lightcone_host::{HostEnv, ModuleInstance, ProcedureOutcome, ProcedureResult}
 
 use super::leased_transactions::LeasedTransactions;
 use super::thread_queue::{Bell, ThreadQueue};
-use super::under_way::UnderWay;
+use super::under_way::{TimedCall, UnderWay};
 use crate::options::WRITER_STACK_EXTRA_BYTES;
 use crate::shared::Shared;
 
 /// Queues a call, and starts a thread for it if there may be one more.
 pub(super) fn push(shared: &Arc<Shared>, under_way: UnderWay) {
     let queue = shared.procedures.threads.clone();
-    if !queue.push(under_way.caller, under_way) {
+    let alarm = under_way.control.end_in_time(&shared.options);
+    if !queue.push(under_way.caller, (under_way, alarm)) {
         return;
     }
     let stack_bytes = shared.options.limits.host.stack_bytes_max + WRITER_STACK_EXTRA_BYTES;
@@ -30,10 +31,10 @@ pub(super) fn push(shared: &Arc<Shared>, under_way: UnderWay) {
 }
 
 /// A thread with its instance, which is made for the first call.
-fn work(shared: &Arc<Shared>, queue: &ThreadQueue<UnderWay>) {
+fn work(shared: &Arc<Shared>, queue: &ThreadQueue<TimedCall>) {
     let mut instance: Option<(u64, Box<dyn ModuleInstance>)> = None;
     let bell = Bell::default();
-    while let Some((under_way, _running)) = queue.next(&bell) {
+    while let Some(((under_way, _alarm), _running)) = queue.next(&bell) {
         let version = under_way.job().module.version;
         if instance.as_ref().is_none_or(|(of, _)| *of != version) {
             // The old one goes first.
@@ -41,7 +42,7 @@ fn work(shared: &Arc<Shared>, queue: &ThreadQueue<UnderWay>) {
             match make(shared, &under_way) {
                 Ok(made) => instance = Some((version, made)),
                 Err(message) => {
-                    under_way.end(ProcedureOutcome::Failed { message });
+                    under_way.end_and_tell(ProcedureOutcome::Failed { message });
                     continue;
                 }
             }
@@ -51,7 +52,7 @@ fn work(shared: &Arc<Shared>, queue: &ThreadQueue<UnderWay>) {
         if used.is_poisoned() || !matches!(outcome, ProcedureOutcome::Returned(_)) {
             instance = None;
         }
-        under_way.end(outcome);
+        under_way.end_and_tell(outcome);
     }
 }
 
@@ -69,7 +70,7 @@ fn run(
     }
     let (job, control) = (under_way.job(), &under_way.control);
     let mut transactions = LeasedTransactions::new(shared, job, control, None);
-    let outcome = instance.call_either(&mut transactions, &job.call().call());
+    let outcome = instance.call_either(&mut transactions, &job.call());
     under_way.control.detach();
     outcome
 }

@@ -12,9 +12,13 @@ use rustc_hash::FxHashMap;
 use tokio::sync::Semaphore;
 
 use super::thread_queue::ThreadQueue;
-use super::{Control, Job};
+use super::{Control, Ended, Job};
+use crate::environment::Alarm;
 use crate::inbox::{Inbox, Notice};
 use crate::options::DatabaseOptions;
+
+/// With what ends it when it has had the time of a procedure.
+pub(super) type TimedCall = (UnderWay, Alarm);
 
 /// Why a call finds no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +43,7 @@ pub(crate) struct Procedures {
     pub accounts: InstanceAccounts,
     /// Instances without a call, with the version of their module.
     idle: Mutex<Vec<(u64, Box<dyn SuspendableInstance>)>>,
-    pub(super) threads: Arc<ThreadQueue<UnderWay>>,
+    pub(super) threads: Arc<ThreadQueue<TimedCall>>,
     calls: Arc<Mutex<Calls>>,
 }
 
@@ -237,16 +241,16 @@ pub(super) struct UnderWay {
 
 impl UnderWay {
     /// The call has ended: the writer sees to what is left.
-    pub fn end(mut self, outcome: ProcedureOutcome<ProcedureResult>) {
-        self.tell(outcome);
+    pub fn end(mut self, outcome: ProcedureOutcome<ProcedureResult>) -> Ended {
+        let job = self.job.take().expect("it is there until the end");
+        job.ended(self.control.clone(), outcome)
     }
 
-    fn tell(&mut self, outcome: ProcedureOutcome<ProcedureResult>) {
-        if let Some(job) = self.job.take() {
-            // A database that has stopped answers nobody: whoever waits hears that it is gone.
-            let ended = Box::new(job.ended(self.control.clone(), outcome));
-            let _ = self.inbox.notice(Notice::ProcedureEnded(ended));
-        }
+    /// Also tells the writer, where nobody else does.
+    pub fn end_and_tell(self, outcome: ProcedureOutcome<ProcedureResult>) {
+        let inbox = self.inbox.clone();
+        // A database that has stopped answers nobody: whoever waits hears that it is gone.
+        let _ = inbox.notice(Notice::ProcedureEnded(Box::new(self.end(outcome))));
     }
 
     pub fn job(&self) -> &Job {
@@ -256,10 +260,12 @@ impl UnderWay {
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.tell(ProcedureOutcome::Failed {
-            message: "the server failed to run it".to_owned(),
-        });
         lock(&self.calls).end(self.number, self.caller);
+        if let Some(job) = self.job.take() {
+            let message = "the server failed to run it".to_owned();
+            let ended = job.ended(self.control.clone(), ProcedureOutcome::Failed { message });
+            let _ = self.inbox.notice(Notice::ProcedureEnded(Box::new(ended)));
+        }
     }
 }
 

@@ -27,7 +27,7 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(180);
 const HEADER_BYTES: usize = 64;
 
 /// The waits of one call.
-pub(crate) struct Waits {
+pub(super) struct Waits {
     shared: Arc<Shared>,
     control: Arc<Control>,
     place: Arc<Place>,

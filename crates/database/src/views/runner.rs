@@ -1,12 +1,13 @@
 //! Calling the functions of views.
 
 use lightcone_engine::Datastore;
-use lightcone_host::{HostEnv, ModuleInstance, ReadView, ViewCall, ViewOutcome};
+use lightcone_host::{HostConfig, HostEnv, ModuleInstance, ReadView, ViewCall, ViewOutcome};
 use lightcone_table::ReadSet;
 use lightcone_types::{Identity, TableId};
 
 use super::failures::ViewError;
 use super::host::ViewHost;
+use crate::guest::Guest;
 
 /// What a view returned.
 pub(super) enum Returned {
@@ -16,10 +17,9 @@ pub(super) enum Returned {
     Query(String),
 }
 
-/// An instance of the module that runs views only: a view may run inside of a procedure's commit, whose own instance is busy
-/// then, and one that traps costs reducers nothing. Made for the first call.
+/// An instance of the module that runs views only: one that traps costs reducers nothing. Made for the first call.
 #[derive(Default)]
-pub(super) struct Runner(Option<Box<dyn ModuleInstance>>);
+pub(super) struct Runner(Option<Guest>);
 
 impl Runner {
     /// Calls a view, in the open transaction.
@@ -37,19 +37,19 @@ impl Runner {
         let Some(function) = host.module.views.get(&table) else {
             return Err("the module has no such view any more".into());
         };
-        let instance = match &mut self.0 {
-            Some(instance) => instance,
-            none => none.insert(make(host)?),
+        let guest = match &mut self.0 {
+            Some(guest) => guest,
+            none => none.insert(Guest::new(make(host)?)),
         };
         let call = ViewCall {
             id: function.id,
             name: &function.name,
             sender,
         };
-        let outcome = instance.call_view(ReadView::of(datastore), &call, reads);
-        if instance.is_poisoned() {
-            // What making another one takes is the failing view's, not the next one's.
-            self.0 = make(host).ok();
+        let view = ReadView::of(datastore);
+        let outcome = guest.instance.call_view(view, &call, reads);
+        if guest.instance.is_poisoned() {
+            guest.replace(host.shared, host.module, config(host));
         }
         let limits = &host.shared.options.limits;
         match outcome {
@@ -75,9 +75,13 @@ impl Runner {
 }
 
 fn make(host: ViewHost<'_>) -> Result<Box<dyn ModuleInstance>, String> {
+    let loaded = &host.module.program.loaded;
+    let instance = loaded.instantiate(HostEnv::new(config(host)));
+    instance.map_err(|error| format!("the module cannot be instantiated: {error}"))
+}
+
+fn config(host: ViewHost<'_>) -> HostConfig {
     let mut config = host.shared.host_config();
     config.limits.call_ms_max = host.shared.options.limits.view_ms_max;
-    let loaded = &host.module.program.loaded;
-    let instance = loaded.instantiate(HostEnv::new(config));
-    instance.map_err(|error| format!("the module cannot be instantiated: {error}"))
+    config
 }

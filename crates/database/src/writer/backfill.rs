@@ -77,11 +77,6 @@ impl Writer {
             datastore.rollback();
             return Err(UpdateError::Refused(error.to_string()));
         }
-        // It goes on after a restart, before anybody asks for the database.
-        if let Err(error) = self.note_to_be_opened() {
-            self.datastore.rollback();
-            return Err(error);
-        }
         self.commit_and_tell()
             .map_err(|error| UpdateError::Refused(error.to_string()))
     }

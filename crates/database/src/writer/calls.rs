@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use lightcone_host::{ConsoleLevel, HostEnv, OpenTransaction, ReducerCall, ReducerOutcome};
+use lightcone_host::{ConsoleLevel, OpenTransaction, ReducerCall, ReducerOutcome};
 use lightcone_types::{ConnectionId, Timestamp};
 use lightcone_wire::server;
 use tokio::sync::oneshot;
@@ -12,7 +12,7 @@ use super::schedule::{CALLS_PER_ROUND_MAX, ROUND_MAX};
 use super::{Origin, Writer};
 use crate::calls::{CallError, CallOutcome};
 use crate::events::{CallFailure, CallResult, Event};
-use crate::inbox::{Command, HttpCall, InboxItem};
+use crate::inbox::HttpCall;
 use crate::inbox_capacity::{InboxPermit, Place};
 use crate::metrics::{Failure, QueryKind};
 use crate::peer::ConnectionNumber;
@@ -60,37 +60,12 @@ impl Writer {
                 }
                 _ => None,
             };
-            let may_wait =
-                matches!(request, Request::Procedure { .. }) && !self.state.serves_others;
-            if may_wait && decoded.taken < decoded.requests.len() {
-                return self.procedure_before(connection, &origin, request, decoded, place);
-            }
             self.request(connection, &origin, &decoded.payload, request, received);
             if self.round_is_full() {
                 self.end_round();
             }
         }
         self.shared.inbox.capacity.give_back(&place);
-    }
-
-    /// A procedure may make the writer serve others meanwhile: what its caller asked for behind it comes first, before what the
-    /// caller has sent since.
-    fn procedure_before(
-        &mut self,
-        connection: ConnectionNumber,
-        origin: &Origin,
-        procedure: Request,
-        rest: Decoded,
-        place: Place,
-    ) {
-        let (payload, received) = (rest.payload.clone(), rest.received);
-        let rest = Command::Requests {
-            connection,
-            decoded: rest,
-            place,
-        };
-        self.state.pending.push_front(InboxItem::Command(rest));
-        self.request(connection, origin, &payload, procedure, received);
     }
 
     fn request(
@@ -125,9 +100,11 @@ impl Writer {
                 args,
             } => {
                 self.note_wait(received);
-                self.stop_run();
-                let args = args_of(args);
-                self.client_procedure(connection, request_id, procedure, origin, args);
+                let asker = Asker::Client {
+                    connection,
+                    request_id,
+                };
+                self.start_procedure(procedure, *origin, args_of(args), asker);
             }
             Request::Other(other) => self.other_request(connection, origin.timestamp, *other),
         }
@@ -236,11 +213,11 @@ impl Writer {
             args,
         };
         let datastore = &mut self.datastore;
-        let outcome = self
-            .instance
-            .call_reducer(OpenTransaction::of(datastore), &call);
-        if self.instance.is_poisoned() {
-            self.replace_instance();
+        let instance = &mut self.guest.instance;
+        let outcome = instance.call_reducer(OpenTransaction::of(datastore), &call);
+        if instance.is_poisoned() {
+            let config = self.shared.host_config();
+            self.guest.replace(&self.shared, &self.module, config);
         }
         outcome
     }
@@ -256,20 +233,6 @@ impl Writer {
             Err(error) => {
                 let message = error.to_string();
                 (ReducerOutcome::Fatal { message }, 0..0)
-            }
-        }
-    }
-
-    pub(super) fn replace_instance(&mut self) {
-        let env = HostEnv::new(self.shared.host_config());
-        match self.module.program.loaded.instantiate(env) {
-            Ok(instance) => {
-                self.instance = instance;
-                self.instance.prepare();
-            }
-            // The poisoned instance refuses calls; the next trap of a call tries again.
-            Err(error) => {
-                tracing::error!(database = %self.shared.options.identity, %error, "the module cannot be instantiated again")
             }
         }
     }

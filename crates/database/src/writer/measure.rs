@@ -37,7 +37,7 @@ impl Writer {
         (self.state.round_started, self.state.last_reading) = (Some(now), Some(now));
     }
 
-    /// Nobody waits any more: the writer asks for more, or serves others from another thread.
+    /// Nobody waits any more: the writer asks for more.
     pub(super) fn note_round(&mut self) {
         if let Some(started) = self.state.round_started.take() {
             let now = self.shared.environment().instant();
@@ -112,7 +112,7 @@ impl Writer {
     }
 
     /// What was done in this time has not been sent.
-    fn note_unsent(&mut self, started: Instant, now: Instant) {
+    pub(super) fn note_unsent(&mut self, started: Instant, now: Instant) {
         let since = *self.state.unsent_since.get_or_insert(started);
         self.state.is_late |= now.saturating_duration_since(since) >= ROUND_TIME_MAX;
     }

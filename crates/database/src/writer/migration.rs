@@ -18,12 +18,12 @@ use crate::catalog::CatalogView;
 use crate::compile::SetCompiler;
 use crate::error::UpdateError;
 use crate::events::Event;
+use crate::guest::Guest;
 use crate::metrics::{ModuleCounters, SeriesMax};
 use crate::migration::{cancelled, log_text, take_steps, Planned};
 use crate::migration_function::Surroundings;
 use crate::migration_progress::MigrationOutcome;
 use crate::module::{Module, Program};
-use crate::no_schedules;
 use crate::peer::ConnectionNumber;
 use crate::request::CompiledSet;
 use lightcone_live::LiveQuery;
@@ -98,8 +98,8 @@ impl Writer {
             return Err(error);
         }
         self.shared.set_module(self.module.clone());
-        self.instance = instance;
-        self.instance.prepare();
+        self.guest = Guest::new(instance);
+        self.guest.instance.prepare();
         if breaks_clients {
             self.run_all_disconnects();
         }
@@ -112,7 +112,6 @@ impl Writer {
         let before = self.schemas();
         self.datastore.begin();
         let taken = self.take_steps(&program, planned);
-        let taken = taken.and_then(|()| self.note_planned_calls());
         let taken = taken.and_then(|()| match self.shared.status.migration.commit() {
             true => Ok(()),
             false => Err(cancelled()),
@@ -175,22 +174,6 @@ impl Writer {
     fn schemas(&self) -> Schemas {
         let schemas = self.datastore.schemas();
         schemas.map(|schema| (schema.id, schema.clone())).collect()
-    }
-
-    /// A database with schedule tables is opened when the server starts: that must be known before the first row is there.
-    fn note_planned_calls(&self) -> Result<(), UpdateError> {
-        match self.datastore.has_schedule_tables() {
-            true => self.note_to_be_opened(),
-            false => Ok(()),
-        }
-    }
-
-    /// The server opens the database when it starts.
-    pub(super) fn note_to_be_opened(&self) -> Result<(), UpdateError> {
-        let options = &self.shared.options;
-        no_schedules::set(&*options.storage, &options.directory, false).map_err(|error| {
-            UpdateError::Database(format!("cannot note that calls may be planned: {error}"))
-        })
     }
 
     // ---- Clients go on --------------------------------------------------------------------------------------------------

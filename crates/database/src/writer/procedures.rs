@@ -1,36 +1,39 @@
 //! Calls of procedures (03 §10) and of HTTP handlers (03 §11.6), as far as they are the writer's: where they run, the tables that
 //! are lent to those beside it, and what is left to do when they have ended.
 
-use std::sync::atomic::Ordering;
-use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError};
-use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use lightcone_accounts::Counted;
 use lightcone_host::{
-    trap_of, Ask, HandlerResponse, HostTrap, HttpAnswer, HttpResponse, InterruptReason,
-    ModuleInstance, OpenTransaction, ProcedureOutcome, ProcedureResult, ReducerCall,
-    ReducerOutcome, Transactions, ViewCall, ViewOutcome, Waiting, HTTP_DISABLED_TEXT,
+    trap_of, HandlerResponse, HttpResponse, InterruptReason, ProcedureOutcome, ProcedureResult,
 };
 use lightcone_types::bsatn::{Decode as _, Reader};
-use lightcone_types::{ConnectionId, Identity, TimeDuration, Timestamp};
+use lightcone_types::{ConnectionId, Identity, TimeDuration};
 use lightcone_wire::server;
 
 use super::Writer;
 use crate::calls::{CallError, CallOutcome, HandlerAnswer, HandlerRequest};
 use crate::events::Event;
+use crate::inbox::Notice;
 use crate::inbox_capacity::InboxPermit;
 use crate::metrics::{Failure, FunctionCounters};
 use crate::module::{Function, Module};
 use crate::peer::ConnectionNumber;
 use crate::procedures::{
-    self, Asker, Call, Control, Ended, Full, Granted, Job, Lease, LeaseRequest, LeaseSlot, Origin,
-    Returned, Waits, TABLES_CHANGED_TEXT,
+    self, Asked, Asker, Body, Control, Ended, Fiber, Full, Job, LeaseRequest, Origin, Returned,
+    TABLES_CHANGED_TEXT,
 };
 use tokio::sync::oneshot;
 
-/// A call takes tables that were lent to it in this time, or they are lent to it again later.
-const LEASE_TAKEN_MAX: Duration = Duration::from_millis(10);
+/// A call that begins on the writer leaves it at the second tick while it computes. (A thread that had no processor for a while sees
+/// one tick.) Its transactions have so long, and the last one is run to its end.
+const TICKS_MAX: u32 = 2;
+const TURN_MAX: Duration = Duration::from_millis(100);
+/// Why the tables are there after a loan.
+const GIVEN_BACK: &str = "a lease gives the tables back whatever happens";
 
 /// Why a procedure returned nothing.
 enum ProcedureFailure {
@@ -61,23 +64,7 @@ impl ProcedureFailure {
 }
 
 impl Writer {
-    /// A client's call. Its transactions go to all subscribers, the caller among them, before the answer.
-    pub(super) fn client_procedure(
-        &mut self,
-        connection: ConnectionNumber,
-        request_id: u32,
-        procedure: u32,
-        origin: &Origin,
-        args: &[u8],
-    ) {
-        let asker = Asker::Client {
-            connection,
-            request_id,
-        };
-        self.start_procedure(procedure, *origin, args, asker);
-    }
-
-    /// A procedure for whoever asks.
+    /// A procedure for whoever asks. Its transactions go to all subscribers, its caller among them, before the answer.
     pub(super) fn start_procedure(
         &mut self,
         procedure: u32,
@@ -85,41 +72,14 @@ impl Writer {
         args: &[u8],
         asker: Asker,
     ) {
-        let (module, function) = (self.module.clone(), Function::Procedure(procedure));
-        if self.takes(&module, function) {
-            let call = Call {
-                module: &module,
-                function,
-                origin: &origin,
-                args,
-                body: &[],
-            };
-            let outcome = self.run_here(&call);
-            return self.finish(&module, function, &origin, asker, Ok(outcome));
-        }
         self.start(Job {
-            module,
-            function,
+            module: self.module.clone(),
+            function: Function::Procedure(procedure),
             origin,
             args: args.to_vec(),
             body: bytes::Bytes::new(),
             asker,
         });
-    }
-
-    /// Whether a call can begin now: on the writer, or beside it.
-    pub(super) fn can_begin(&self, procedure: u32, caller: Identity, bytes: usize) -> bool {
-        let function = Function::Procedure(procedure);
-        let never_waits = !self.module.placement(function).waits();
-        let runs_here = never_waits && !self.state.serves_others;
-        runs_here || self.shared.procedures.has_place(caller, bytes)
-    }
-
-    /// Whether a call is sure to be brief, so that it runs between two others. Only one call may make the writer wait for it.
-    fn takes(&self, module: &Module, function: Function) -> bool {
-        !self.state.serves_others
-            && module.placement(function).is_brief()
-            && !self.shared.status.is_read_only()
     }
 
     /// The HTTP handler of a request, if the module has one for it. The sender is the module itself: zero.
@@ -138,8 +98,7 @@ impl Writer {
             let result: Result<HandlerAnswer, _> = Err(CallError::NoSuchFunction);
             return self.reply_when_durable(true, result, reply, Some(permit));
         };
-        let (module, function) = (self.module.clone(), Function::Handler(handler as u32));
-        let job = Job {
+        self.start(Job {
             origin: Origin {
                 identity: Identity::ZERO,
                 connection_id: ConnectionId(0),
@@ -152,24 +111,21 @@ impl Writer {
                 permit: Some(permit),
                 reply,
             },
-            function,
-            module,
-        };
-        match self.takes(&job.module, function) {
-            true => self.run_job_here(job),
-            false => self.start(job),
-        }
+            module: self.module.clone(),
+            function: Function::Handler(handler as u32),
+        });
     }
 
-    /// Runs a call beside the writer.
+    /// Begins a call, on the writer or beside it.
     fn start(&mut self, job: Job) {
         if let Some(reason) = self.shared.status.read_only() {
             return self.refuse(job, reason);
         }
         match procedures::start(&self.shared, job, self.next_offset) {
-            Ok(()) => {}
-            Err((_, job)) if !self.state.serves_others && !job.call().placement().waits() => {
-                self.run_job_here(*job);
+            Ok(None) => {}
+            Ok(Some(fiber)) => {
+                self.stop_run();
+                self.run_fiber(fiber, false, TURN_MAX);
             }
             Err((full, job)) => {
                 let limits = &self.shared.options.limits;
@@ -199,82 +155,94 @@ impl Writer {
         );
     }
 
-    fn run_job_here(&mut self, job: Job) {
-        let outcome = self.run_here(&job.call());
-        self.finish(
-            &job.module,
-            job.function,
-            &job.origin,
-            job.asker,
-            Ok(outcome),
-        );
+    /// Runs a transaction of a call that is beside the writer.
+    pub(super) fn run_body(&mut self, Body { fiber, request }: Body) {
+        // Who waits for an answer need not wait for the call as well.
+        self.end_round();
+        let is_lent = self.lend(request);
+        self.run_fiber(fiber, is_lent, Duration::ZERO);
+        // Others see at once what it has committed.
+        self.end_round();
     }
 
-    /// Runs a call between two others, in the writer's own instance.
-    fn run_here(&mut self, call: &Call<'_>) -> ProcedureOutcome<ProcedureResult> {
-        let version = self.module.version;
-        let mut instance = std::mem::replace(&mut self.instance, Box::new(Absent));
-        let started = self.now_instant();
-        let mut transactions = HereTransactions {
-            call,
-            committed_bytes: 0,
-            waits: None,
-            writer: self,
+    /// Runs a call until it ends or waits for something outside, and for no longer than its turn. A transaction that has begun is
+    /// run to its end.
+    fn run_fiber(&mut self, mut fiber: Fiber, mut is_lent: bool, turn: Duration) {
+        let (started, pace) = (self.now_instant(), fiber.pace());
+        let is_over = |writer: &Writer| writer.now_instant() - started >= turn;
+        let mut ticks = 0;
+        let ended = loop {
+            let polled = fiber.poll();
+            if std::mem::take(&mut is_lent) {
+                let back = self.state.loans.returned.try_recv();
+                self.take_back(back.expect(GIVEN_BACK), fiber.control());
+            }
+            if let Poll::Ready(ended) = polled {
+                break Some(ended);
+            }
+            match fiber.asked() {
+                Some(Asked::Tables(request)) if is_over(self) => {
+                    let request = *request;
+                    // Who came meanwhile is first. The writer itself reads it.
+                    let body = Box::new(Body { fiber, request });
+                    let _ = self.shared.inbox.notice(Notice::Body(body));
+                    break None;
+                }
+                Some(Asked::Tables(request)) => is_lent = self.lend(*request),
+                Some(Asked::Commit(committed)) if !is_over(self) => drop(committed),
+                None if ticks + 1 < TICKS_MAX && !turn.is_zero() => ticks += 1,
+                asked => {
+                    ticks += u32::from(asked.is_none());
+                    drop(asked);
+                    procedures::go_on_beside(fiber, &self.shared);
+                    break None;
+                }
+            }
         };
-        let outcome = instance.call_either(&mut transactions, &call.call());
-        if transactions.waits.is_none() {
-            let held_up = self.now_instant() - started;
-            call.placement().note_run_on_writer(held_up);
+        let now = self.now_instant();
+        if !turn.is_zero() && (ticks >= TICKS_MAX || now - started >= turn) {
+            pace.note_long();
         }
-        let is_spent = instance.is_poisoned();
-        self.instance = instance;
-        if is_spent || self.module.version != version {
-            self.replace_instance();
+        self.note_unsent(started, now);
+        if let Some(ended) = ended {
+            self.procedure_ended(ended);
         }
-        outcome
     }
 
-    fn now_instant(&self) -> std::time::Instant {
+    fn now_instant(&self) -> Instant {
         self.shared.environment().instant()
     }
 
-    /// Lends the tables to a call beside the writer for one transaction, and waits until they are back.
+    /// Lends the tables to a call that blocks its thread, for one transaction, and waits until they are back.
     pub(super) fn lend_tables(&mut self, request: LeaseRequest) {
-        // Who waits for an answer need not wait for the call as well.
         self.end_round();
-        let LeaseRequest {
-            tables_version,
-            slot,
-            ready,
-            control,
-            committed_bytes,
-        } = request;
-        let put = |granted| *slot.lock().unwrap_or_else(PoisonError::into_inner) = granted;
-        if let Err(reason) = self.may_have_tables(tables_version) {
-            put(Granted::Refused(reason));
-            // The call may be gone.
-            ready.tell();
-            return;
-        }
-        control.saw(self.next_offset);
-        let spare = self.state.spare.take().unwrap_or_default();
-        let datastore = std::mem::replace(&mut self.datastore, spare);
-        let (back, returned) = sync_channel(1);
-        put(Granted::Tables(Box::new(Lease::new(datastore, back))));
-        if !ready.tell() {
-            // Nobody takes them.
-            put(Granted::Nothing);
-        }
-        let back = self.wait_for_tables(slot, &returned, &control);
-        self.state.spare = Some(std::mem::replace(&mut self.datastore, back.datastore));
-        if back.commit {
-            let before = self.transactions().0.bytes();
-            let committed = self.commit_transaction();
-            let added = self.transactions().0.bytes().saturating_sub(before);
-            committed_bytes.fetch_add(added, Ordering::Relaxed);
-            control.committed(committed.map(|()| self.next_offset));
-            // Others see it at once.
+        let control = request.control.clone();
+        if self.lend(request) {
+            let back = self.wait_for_tables(&control);
+            self.take_back(back, &control);
             self.end_round();
+        }
+    }
+
+    /// Gives the tables to a call for one transaction, or tells it why it gets none.
+    fn lend(&mut self, request: LeaseRequest) -> bool {
+        if let Err(reason) = self.may_have_tables(request.tables_version) {
+            request.answer(Err(reason));
+            return false;
+        }
+        request.control.saw(self.next_offset);
+        request.answer(Ok(self.state.loans.lend(&mut self.datastore)));
+        true
+    }
+
+    /// The tables are back; what was done in them is committed, if it is to be.
+    fn take_back(&mut self, back: Returned, control: &Control) {
+        self.state.loans.end(&mut self.datastore, back.datastore);
+        if back.commit {
+            let before = self.transactions().bytes();
+            let committed = self.commit_transaction();
+            let added = self.transactions().bytes().saturating_sub(before);
+            control.committed(committed.map(|()| self.next_offset), added);
         }
     }
 
@@ -289,32 +257,17 @@ impl Writer {
         }
     }
 
-    /// Waits for tables that were lent.
-    fn wait_for_tables(
-        &self,
-        slot: LeaseSlot,
-        returned: &Receiver<Returned>,
-        control: &Control,
-    ) -> Returned {
-        let mut back = returned.recv_timeout(LEASE_TAKEN_MAX);
-        if back.is_err() {
-            // While others compute, the call has no thread, and all would wait for them.
-            let mut granted = slot.lock().unwrap_or_else(PoisonError::into_inner);
-            if matches!(*granted, Granted::Tables(_)) {
-                *granted = Granted::Withdrawn;
-            }
-            drop(granted);
-            // From here on the call alone keeps them: when it goes, they come back.
-            drop(slot);
-            let ms_max = self.shared.options.limits.host.procedure_transaction_ms_max;
-            back = returned.recv_timeout(Duration::from_millis(ms_max));
-        }
+    /// Waits for tables that were lent to a call on another thread.
+    fn wait_for_tables(&self, control: &Control) -> Returned {
+        let returned = &self.state.loans.returned;
+        let ms_max = self.shared.options.limits.host.procedure_transaction_ms_max;
+        let mut back = returned.recv_timeout(Duration::from_millis(ms_max));
         if matches!(back, Err(RecvTimeoutError::Timeout)) {
             control.end(InterruptReason::TransactionTime);
             // Its code is stopped at the next tick, and all that the host does for it is bounded.
             back = returned.recv().map_err(|_| RecvTimeoutError::Disconnected);
         }
-        back.expect("a lease gives the tables back whatever happens")
+        back.expect(GIVEN_BACK)
     }
 
     /// Commits the open transaction and tells subscribers.
@@ -331,7 +284,7 @@ impl Writer {
         Ok(())
     }
 
-    /// A call beside the writer has ended.
+    /// A call has ended.
     pub(super) fn procedure_ended(&mut self, ended: Ended) {
         let Ended {
             module,
@@ -546,130 +499,4 @@ fn handler_reply(result: ProcedureResult) -> Result<HandlerAnswer, ProcedureFail
     let head = HttpResponse::decode(&mut Reader::new(&head));
     let head = head.map_err(|error| ProcedureFailure::Failed(error.to_string()))?;
     Ok(HandlerAnswer { head, body })
-}
-
-/// The transactions of a call on the writer: each joins the round as one of a reducer does, and subscribers hear of it.
-struct HereTransactions<'w, 'c> {
-    writer: &'w mut Writer,
-    call: &'c Call<'c>,
-    committed_bytes: usize,
-    /// Made when the call first waits, which nobody expected.
-    waits: Option<Waits>,
-}
-
-impl Transactions for HereTransactions<'_, '_> {
-    fn ask(&mut self, ask: Ask) -> Option<Waiting> {
-        if matches!(ask, Ask::Transaction) {
-            return None;
-        }
-        self.call.placement().note_wait();
-        let shared = &self.writer.shared;
-        let waits = self.waits.get_or_insert_with(|| {
-            let control = Arc::new(Control::default());
-            procedures::end_in_time(shared, &control);
-            Waits::new(shared, &control, None)
-        });
-        match ask {
-            Ask::Transaction => None,
-            Ask::Until(time) => Some(waits.until(time)),
-            Ask::Http(request) => {
-                waits.control().saw(self.writer.next_offset);
-                waits.http(*request, 0)
-            }
-        }
-    }
-
-    fn block(&mut self, waiting: Waiting) {
-        if let Some(waits) = &self.waits {
-            self.writer.serve_others(waiting, waits.control());
-        }
-    }
-
-    fn ended(&self) -> Option<HostTrap> {
-        self.waits.as_ref()?.ended()
-    }
-
-    fn http_answer(&mut self) -> HttpAnswer {
-        let answer = self.waits.as_ref().and_then(Waits::http_answer);
-        answer.unwrap_or_else(|| Err(HTTP_DISABLED_TEXT.to_owned()))
-    }
-
-    fn begin(&mut self) -> Result<OpenTransaction<'_>, HostTrap> {
-        // The writer served others while the call waited, perhaps an update.
-        if self.waits.is_some() {
-            let may = self.writer.may_have_tables(self.call.module.tables_version);
-            may.map_err(|reason| HostTrap::Datastore(reason.into()))?;
-        }
-        self.writer.datastore.begin();
-        Ok(OpenTransaction::of(&mut self.writer.datastore))
-    }
-
-    fn commit(&mut self) -> Result<(), HostTrap> {
-        let before = self.writer.transactions().0.bytes();
-        let committed = self.writer.commit_transaction();
-        let after = self.writer.transactions().0.bytes();
-        self.committed_bytes += after.saturating_sub(before);
-        committed.map_err(|reason| HostTrap::Datastore(reason.into()))
-    }
-
-    fn rollback(&mut self) {
-        self.writer.datastore.rollback();
-    }
-
-    fn now(&self) -> Timestamp {
-        self.writer.now()
-    }
-
-    fn committed_bytes(&self) -> usize {
-        self.committed_bytes
-    }
-}
-
-/// In the place of an instance that is in use.
-pub(super) struct Absent;
-
-const ABSENT_TEXT: &str = "the instance is in use";
-
-impl ModuleInstance for Absent {
-    fn call_reducer(&mut self, _: OpenTransaction<'_>, _: &ReducerCall<'_>) -> ReducerOutcome {
-        ReducerOutcome::Fatal {
-            message: ABSENT_TEXT.to_owned(),
-        }
-    }
-
-    fn call_procedure(
-        &mut self,
-        _: &mut dyn Transactions,
-        _: &ReducerCall<'_>,
-    ) -> ProcedureOutcome {
-        ProcedureOutcome::Failed {
-            message: ABSENT_TEXT.to_owned(),
-        }
-    }
-
-    fn call_http_handler(
-        &mut self,
-        _: &mut dyn Transactions,
-        _: &ReducerCall<'_>,
-        _: &[u8],
-    ) -> ProcedureOutcome<HandlerResponse> {
-        ProcedureOutcome::Failed {
-            message: ABSENT_TEXT.to_owned(),
-        }
-    }
-
-    fn call_view(
-        &mut self,
-        _: lightcone_host::ReadView<'_>,
-        _: &ViewCall<'_>,
-        _: &mut lightcone_host::ReadSet,
-    ) -> ViewOutcome {
-        ViewOutcome::Failed {
-            message: ABSENT_TEXT.to_owned(),
-        }
-    }
-
-    fn is_poisoned(&self) -> bool {
-        true
-    }
 }

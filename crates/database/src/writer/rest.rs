@@ -13,7 +13,7 @@ impl Writer {
     #[inline]
     pub(super) fn plan_rest(&mut self) {
         let is_planned = self.state.timers.due(Timer::Rest).is_some();
-        if self.state.has_worked && !is_planned && self.instance.rests() {
+        if self.state.has_worked && !is_planned && self.guest.instance.rests() {
             self.begin_rest_time();
         }
     }
@@ -34,7 +34,7 @@ impl Writer {
         }
         timers.set(Timer::Rest, None);
         if !self.state.has_worked {
-            self.instance.rest();
+            self.guest.instance.rest();
         }
     }
 }

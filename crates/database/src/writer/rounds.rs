@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use lightcone_engine::{Datastore, DatastoreError};
-use lightcone_host::ModuleInstance;
 use lightcone_log::{LogOffset, ProposeError, PAYLOAD_BYTES_MAX};
 
 use super::{Writer, WriterState, ROUND_DELTA_BYTES_MAX, ROUND_EVENTS_MAX, ROUND_RECORD_BYTES_MAX};
@@ -115,7 +114,7 @@ impl Writer {
     /// # Errors
     /// Its record is too large for the log; it is taken back, and so is what a backfill had made of it.
     pub(super) fn commit(&mut self) -> Result<Committed, DatastoreError> {
-        self.transactions().0.commit()
+        self.transactions().commit()
     }
 
     /// [`commit`](Self::commit), with its event.
@@ -127,9 +126,9 @@ impl Writer {
         Ok(())
     }
 
-    /// The tables with the round that their transactions join, and the instance that may work on them.
-    pub(super) fn transactions(&mut self) -> (RoundTransactions<'_>, &mut dyn ModuleInstance) {
-        let transactions = RoundTransactions {
+    /// The tables with the round that their transactions join.
+    pub(super) fn transactions(&mut self) -> RoundTransactions<'_> {
+        RoundTransactions {
             datastore: &mut self.datastore,
             state: &mut self.state,
             next_offset: &mut self.next_offset,
@@ -141,8 +140,7 @@ impl Writer {
             },
             join_partners_max: self.shared.options.limits.join_partners_max,
             window_limits: self.shared.options.window_limits(),
-        };
-        (transactions, self.instance.as_mut())
+        }
     }
 }
 

@@ -142,7 +142,7 @@ impl Writer {
             Some(Function::Procedure(id)) => {
                 let once = matches!(at, ScheduleAt::Time(_));
                 let database = self.shared.options.identity;
-                if once && !self.can_begin(id, database, row.len()) {
+                if once && !self.shared.procedures.has_place(database, row.len()) {
                     let again = self.now().0.saturating_add(NO_PLACE_US);
                     let queue = &mut self.state.schedules.queue;
                     return queue.set(key, ScheduleAt::Time(Timestamp(again)), intended);

@@ -1,6 +1,5 @@
 //! What the writer knows beside the tables.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -17,9 +16,10 @@ use crate::courier::Ready;
 use crate::events::Batch;
 use crate::frozen::FrozenTables;
 use crate::held::Waiting;
-use crate::inbox::{InboxItem, Stop};
+use crate::inbox::Stop;
 use crate::outgoing::OutgoingQueue;
 use crate::peer::{ConnectionNumber, Peer};
+use crate::procedures::Loans;
 use crate::request::CompiledSet;
 use crate::views::Views;
 
@@ -101,12 +101,7 @@ pub(crate) struct WriterState {
     /// A thread of the database ended because of a bug: this one is to end too.
     pub(super) failed: bool,
     pub(super) stop: Option<Stop>,
-    /// Taken from the inbox and not done yet.
-    pub(super) pending: VecDeque<InboxItem>,
-    /// In the place of the tables while they are lent.
-    pub(super) spare: Option<Datastore>,
-    /// A call on the writer waits, and the writer serves others meanwhile.
-    pub(super) serves_others: bool,
+    pub(super) loans: Loans,
 }
 
 /// Indexes for clients.

@@ -106,7 +106,7 @@ impl Writer {
         if reads.is_empty() {
             return Ok(());
         }
-        let (mut round, _) = self.transactions();
+        let mut round = self.transactions();
         round.change_views(|views, host, datastore, messages| {
             views.materialise(host, datastore, caller, reads, messages)
         })
@@ -123,11 +123,11 @@ impl Writer {
         if reads.is_empty() {
             return;
         }
-        let (round, _) = self.transactions();
+        let round = self.transactions();
         let host = round.views_host;
         let views = &mut round.state.views;
         let messages = views.subscribe(host, caller, reads, set, request_id);
-        self.transactions().0.tell(messages);
+        self.transactions().tell(messages);
     }
 
     /// A query set is gone.
@@ -140,7 +140,7 @@ impl Writer {
         if reads.is_empty() {
             return;
         }
-        let (round, _) = self.transactions();
+        let round = self.transactions();
         let host = round.views_host;
         round.state.views.unsubscribe(host, caller, reads, set);
     }
@@ -154,7 +154,7 @@ impl Writer {
             false => self.state.views.next_retry(now),
         };
         if next.is_some_and(|next| next <= now) {
-            let (mut round, _) = self.transactions();
+            let mut round = self.transactions();
             round.change_views(|views, host, datastore, messages| {
                 views.retry(host, datastore, now + RETRY_ROUND_MAX, messages);
             });
@@ -175,7 +175,7 @@ impl Writer {
         module: Arc<Module>,
     ) -> Result<Range<usize>, UpdateError> {
         let old = std::mem::replace(&mut self.module, module);
-        let (round, _) = self.transactions();
+        let round = self.transactions();
         let mut messages = Vec::new();
         let mut views = std::mem::take(&mut round.state.views);
         let replaced = views.replace_program(round.views_host, round.datastore, &mut messages);
@@ -187,18 +187,18 @@ impl Writer {
                 "Views evaluation did not complete successfully during database update: {reason}"
             )));
         }
-        let committed = self.transactions().0.commit();
+        let committed = self.transactions().commit();
         let committed = committed.map_err(|error| {
             self.module = old;
             UpdateError::Refused(error.to_string())
         })?;
-        self.transactions().0.tell(messages);
+        self.transactions().tell(messages);
         Ok(committed.changes)
     }
 
     /// Evaluates the views that are in use anew. Who is subscribed hears of what that changes.
     pub(super) fn rebuild_views(&mut self) {
-        let (mut round, _) = self.transactions();
+        let mut round = self.transactions();
         round.change_views(|views, host, datastore, messages| {
             views.rebuild(host, datastore, messages);
         });

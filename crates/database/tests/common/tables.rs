@@ -10,7 +10,8 @@
 //!
 //! With `procedures`, `tick` is a procedure: it sleeps for a while and does nothing, but is counted in [`TICKS`]. And there is the
 //! procedure `later`, which takes a text: JSON of `first` and `then`, both as `change` takes them, and `us`, how long it sleeps
-//! between these two transactions. There it gets the address `fetch`, if there is one, in the time `fetch_us`.
+//! between these two transactions. There it gets the address `fetch`, if there is one, in the time `fetch_us`. With `suspends`, calls
+//! of procedures are suspended while they wait, as those in WebAssembly are.
 //!
 //! With `migrate`, there is a migration function: it copies rows as `copy` says (from which table, into which, which columns), makes
 //! the `changes`, asks for the number of rows of those that `counts` lists, has the function `immediate` called outside of the
@@ -26,17 +27,21 @@
 //! Its reducer `change` takes a text: JSON of tables with the rows to be deleted, to be inserted, and to replace those with their
 //! keys in the first index, all in one transaction. A number at `sleeps_ms` is how long it takes.
 
+use std::future::Future;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use lightcone_database::{DatabaseHandle, DatabaseOptions, Engines, HostKind, JsonRows, SqlError};
 use lightcone_engine::DatastoreError;
 use lightcone_host::{
-    lend, Ask, Counted, HandlerResponse, HoldsEnv, HostEnv, HostError, HttpMethod, HttpRequest,
-    HttpVersion, InstanceOptions, Interrupt, Lent, LoadedModule, ModuleEngine, ModuleInstance,
-    OpenTransaction, ProcedureOutcome, ReadSet, ReadView, ReducerCall, ReducerOutcome,
-    Transactions, ViewCall, ViewOutcome,
+    lend, Ask, Counted, HandlerResponse, HoldsEnv, HostEnv, HostError, HostTrap, HttpMethod,
+    HttpRequest, HttpVersion, InstanceOptions, Interrupt, Lent, LoadedModule, ModuleEngine,
+    ModuleInstance, OpenTransaction, ProcedureCall, ProcedureOutcome, ProcedureResult, ReadSet,
+    ReadView, ReducerCall, ReducerOutcome, SuspendableInstance, Suspended, Transactions, ViewCall,
+    ViewOutcome, Waiting,
 };
 use lightcone_schema::raw::{
     CaseConversionPolicy, ExplicitNameEntry, ExplicitNames, NameMapping, RawColumnDefaultValueV10,
@@ -116,6 +121,21 @@ impl LoadedModule for Tables {
         std::thread::sleep(std::time::Duration::from_millis(ms));
         Ok(Box::new(Changing(program, Arc::default(), env, 0)))
     }
+
+    fn suspends(&self) -> bool {
+        self.program["suspends"] == true
+    }
+
+    fn instantiate_suspendable(
+        &self,
+        env: HostEnv,
+    ) -> Option<Suspended<'_, Result<Box<dyn SuspendableInstance>, HostError>>> {
+        let made = Changing(self.program.clone(), Arc::default(), env, 0);
+        Some(Box::pin(async move {
+            let made: Box<dyn SuspendableInstance> = Box::new(made);
+            Ok(made)
+        }))
+    }
 }
 
 impl ModuleInstance for Changing {
@@ -159,41 +179,7 @@ impl ModuleInstance for Changing {
         transactions: &mut dyn Transactions,
         call: &ReducerCall<'_>,
     ) -> ProcedureOutcome {
-        if &**call.name == "tick" {
-            TICKS.begun.fetch_add(1, Ordering::SeqCst);
-            let running = TICKS.running.fetch_add(1, Ordering::SeqCst) + 1;
-            TICKS.running_max.fetch_max(running, Ordering::SeqCst);
-            sleep(transactions, 500_000);
-            TICKS.running.fetch_sub(1, Ordering::SeqCst);
-            return ProcedureOutcome::Returned(Counted::constant(Vec::new()));
-        }
-        let what = text_of(call);
-        for (place, changes) in ["first", "then"].into_iter().enumerate() {
-            if place == 1 {
-                sleep(transactions, what["us"].as_i64().expect("a number"));
-                if let Err(message) = fetch(transactions, &what) {
-                    return ProcedureOutcome::Failed { message };
-                }
-            }
-            if let Some(waiting) = transactions.ask(Ask::Transaction) {
-                transactions.block(waiting);
-            }
-            match transactions.begin() {
-                Ok(transaction) => {
-                    let changed = self.change(transaction, &what[changes]);
-                    changed.expect("the keys are free");
-                }
-                Err(trap) => {
-                    let message = trap.to_string();
-                    return ProcedureOutcome::Failed { message };
-                }
-            }
-            if let Err(trap) = transactions.commit() {
-                let message = trap.to_string();
-                return ProcedureOutcome::Failed { message };
-            }
-        }
-        ProcedureOutcome::Returned(Counted::constant(Vec::new()))
+        at_once(self.procedure(transactions, call, true))
     }
 
     fn call_http_handler(
@@ -240,7 +226,90 @@ impl ModuleInstance for Changing {
     }
 }
 
+impl SuspendableInstance for Changing {
+    fn call<'a>(
+        &'a mut self,
+        mut transactions: Box<dyn Transactions>,
+        call: &'a ProcedureCall<'a>,
+    ) -> Suspended<'a, ProcedureOutcome<ProcedureResult>> {
+        Box::pin(async move {
+            let outcome = self.procedure(&mut *transactions, &call.call, false).await;
+            outcome.map(ProcedureResult::Value)
+        })
+    }
+
+    fn interrupt(&self) -> Arc<Interrupt> {
+        self.1.clone()
+    }
+}
+
+/// The result of a procedure that blocks its thread.
+fn at_once<R>(future: impl Future<Output = R>) -> R {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(result) => result,
+        Poll::Pending => panic!("it blocks its thread"),
+    }
+}
+
+async fn wait(waiting: Option<Waiting>, blocks: bool) {
+    match waiting {
+        Some(waiting) if blocks => drop(waiting.blocking_recv()),
+        Some(waiting) => drop(waiting.await),
+        None => {}
+    }
+}
+
 impl Changing {
+    async fn procedure(
+        &mut self,
+        transactions: &mut dyn Transactions,
+        call: &ReducerCall<'_>,
+        blocks: bool,
+    ) -> ProcedureOutcome {
+        if &**call.name == "tick" {
+            TICKS.begun.fetch_add(1, Ordering::SeqCst);
+            let running = TICKS.running.fetch_add(1, Ordering::SeqCst) + 1;
+            TICKS.running_max.fetch_max(running, Ordering::SeqCst);
+            wait(ask_sleep(transactions, 500_000), blocks).await;
+            TICKS.running.fetch_sub(1, Ordering::SeqCst);
+            return ProcedureOutcome::Returned(Counted::constant(Vec::new()));
+        }
+        match self.later(transactions, &text_of(call), blocks).await {
+            Ok(()) => ProcedureOutcome::Returned(Counted::constant(Vec::new())),
+            Err(trap) => ProcedureOutcome::Failed {
+                message: trap.to_string(),
+            },
+        }
+    }
+
+    async fn later(
+        &mut self,
+        transactions: &mut dyn Transactions,
+        what: &Value,
+        blocks: bool,
+    ) -> Result<(), HostTrap> {
+        for (place, changes) in ["first", "then"].into_iter().enumerate() {
+            if place == 1 {
+                let us = what["us"].as_i64().expect("a number");
+                wait(ask_sleep(transactions, us), blocks).await;
+                if let Some(waiting) = ask_fetch(transactions, what) {
+                    wait(Some(waiting), blocks).await;
+                    if let Some(trap) = transactions.ended() {
+                        return Err(trap);
+                    }
+                    let answer = transactions.http_answer();
+                    answer.map_err(|text| HostTrap::Internal(text.into()))?;
+                }
+            }
+            wait(transactions.ask(Ask::Transaction), blocks).await;
+            let changed = self.change(transactions.begin()?, &what[changes]);
+            changed.expect("the keys are free");
+            wait(transactions.ask(Ask::Commit), blocks).await;
+            transactions.commit()?;
+        }
+        Ok(())
+    }
+
     fn migrate(&mut self, transaction: OpenTransaction<'_>) -> ReducerOutcome {
         let what = &self.0["migrate"];
         let fatal = |error: &dyn std::fmt::Display| ReducerOutcome::Fatal {
@@ -397,38 +466,22 @@ fn text_of(call: &ReducerCall<'_>) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-fn sleep(transactions: &mut dyn Transactions, us: i64) {
-    if us == 0 {
-        return;
-    }
+fn ask_sleep(transactions: &mut dyn Transactions, us: i64) -> Option<Waiting> {
     let until = Timestamp(transactions.now().0 + us);
-    if let Some(waiting) = transactions.ask(Ask::Until(until)) {
-        transactions.block(waiting);
-    }
+    (us != 0).then(|| transactions.ask(Ask::Until(until)))?
 }
 
 /// Gets what `what` says.
-fn fetch(transactions: &mut dyn Transactions, what: &Value) -> Result<(), String> {
-    let Some(uri) = what["fetch"].as_str() else {
-        return Ok(());
-    };
+fn ask_fetch(transactions: &mut dyn Transactions, what: &Value) -> Option<Waiting> {
     let request = HttpRequest {
         method: HttpMethod::Get,
         headers: Vec::new(),
         timeout: what["fetch_us"].as_i64().map(TimeDuration),
-        uri: uri.to_owned(),
+        uri: what["fetch"].as_str()?.to_owned(),
         version: HttpVersion::Http11,
     };
-    if let Some(waiting) = transactions.ask(Ask::Http(Box::new((
-        request,
-        Counted::constant(Vec::new()),
-    )))) {
-        transactions.block(waiting);
-    }
-    if let Some(trap) = transactions.ended() {
-        return Err(trap.to_string());
-    }
-    transactions.http_answer().map(drop)
+    let body = Counted::constant(Vec::new());
+    transactions.ask(Ask::Http(Box::new((request, body))))
 }
 
 /// A row of JSON values as BSATN.

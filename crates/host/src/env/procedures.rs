@@ -21,11 +21,6 @@ impl HostEnv {
         self.access.ask_transaction(bytes_max)
     }
 
-    /// For a suspended call, between the parts: what to wait for again.
-    pub fn ask_transaction_again(&mut self) -> Option<Waiting> {
-        self.access.waits()?.ask_again()
-    }
-
     /// Its second part, after the wait: opens a transaction and returns its time in microseconds since the epoch.
     pub fn open_transaction(&mut self) -> Result<i64, AbiError> {
         Ok(self.access.begin()?.0)
@@ -33,8 +28,9 @@ impl HostEnv {
 
     /// Blocks the thread.
     pub fn block(&mut self, waiting: Option<Waiting>) {
-        if let (Some(waiting), Some(transactions)) = (waiting, self.access.waits()) {
-            transactions.block(waiting);
+        if let Some(waiting) = waiting {
+            // Dropped or sent: the wait is over.
+            let _ = waiting.blocking_recv();
         }
     }
 
@@ -71,13 +67,25 @@ impl HostEnv {
         }
     }
 
-    /// `procedure_commit_mut_tx`
-    pub fn procedure_commit_mut_tx(&mut self) -> Result<(), AbiError> {
-        self.access.commit()?;
+    /// The first part of `procedure_commit_mut_tx`: what to wait for.
+    pub fn ask_commit(&mut self) -> Result<Option<Waiting>, AbiError> {
+        let waiting = self.access.ask_commit()?;
         // Unread rows belong to a state that is over.
         self.iterators.clear();
         self.forget_scratch();
-        Ok(())
+        Ok(waiting)
+    }
+
+    /// Its second part, after the wait.
+    pub fn commit_transaction(&mut self) -> Result<(), AbiError> {
+        self.access.commit()
+    }
+
+    /// Both parts, for a call that blocks its thread.
+    pub fn procedure_commit_mut_tx(&mut self) -> Result<(), AbiError> {
+        let waiting = self.ask_commit()?;
+        self.block(waiting);
+        self.commit_transaction()
     }
 
     /// `procedure_abort_mut_tx`

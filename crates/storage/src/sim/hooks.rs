@@ -15,6 +15,11 @@ pub trait Hooks: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Before [`Storage::sync_directory`].
+    fn before_sync_directory(&self, _directory: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Before [`Storage::open`].
     fn before_open(&self, _path: &Path, _mode: OpenMode) -> io::Result<()> {
         Ok(())
@@ -84,6 +89,7 @@ impl Storage for HookedStorage {
     }
 
     fn sync_directory(&self, directory: &Path) -> io::Result<()> {
+        self.hooks.before_sync_directory(directory)?;
         self.storage.sync_directory(directory)
     }
 

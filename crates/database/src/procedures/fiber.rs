@@ -1,0 +1,74 @@
+//! Calls in WebAssembly: fibers, which run on the thread that polls them. The writer runs their transactions, and brief calls as a
+//! whole; threads that all databases share do the rest. One that waits has no thread, so thousands need no more than there are
+//! processors.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use tokio::sync::oneshot;
+
+use super::{Control, Ended, LeaseRequest, Pace};
+use crate::environment::Alarm;
+
+/// A call from its turn to its end.
+pub(crate) struct Fiber {
+    pub(super) running: Pin<Box<dyn Future<Output = Ended> + Send>>,
+    pub(super) asks: Asks,
+    pub(super) control: Arc<Control>,
+    pub(super) pace: Arc<Pace>,
+    /// Ends it when it has had the time of a procedure. Set when it first leaves the writer.
+    pub(super) alarm: Option<Alarm>,
+}
+
+/// What a fiber wants that was suspended. Without it, it gives others their turn.
+pub(crate) enum Asked {
+    Tables(Box<LeaseRequest>),
+    /// Its transaction is given back. To be told when it is committed.
+    Commit(oneshot::Sender<()>),
+    /// It waits for something outside.
+    Else,
+}
+
+/// Where a fiber says what it wants.
+#[derive(Clone, Default)]
+pub(super) struct Asks(Arc<Mutex<Option<Asked>>>);
+
+impl Asks {
+    pub fn set(&self, asked: Asked) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(asked);
+    }
+
+    pub fn take(&self) -> Option<Asked> {
+        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.take()
+    }
+}
+
+/// A fiber that asks for the tables.
+pub(crate) struct Body {
+    pub fiber: Fiber,
+    pub request: LeaseRequest,
+}
+
+impl Fiber {
+    /// Runs it on this thread until it is suspended.
+    pub fn poll(&mut self) -> Poll<Ended> {
+        let context = &mut Context::from_waker(Waker::noop());
+        self.running.as_mut().poll(context)
+    }
+
+    /// What it was suspended for.
+    pub fn asked(&self) -> Option<Asked> {
+        self.asks.take()
+    }
+
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
+    pub fn pace(&self) -> Arc<Pace> {
+        self.pace.clone()
+    }
+}
