@@ -13,8 +13,8 @@
 //! | product | elements in order |
 //! | sum | tag, then payload |
 
-use lightcone_types::bsatn::{DecodeError, Reader};
-use lightcone_types::AlgebraicType;
+use lightcone_types::bsatn::{Decode, DecodeError, Reader};
+use lightcone_types::{with_integer, AlgebraicType};
 
 /// How deep a key type may nest; types come from validated definitions, so this is only a backstop.
 const DEPTH_MAX: usize = 64;
@@ -45,18 +45,13 @@ fn encode(
     }
     match ty {
         T::Bool => out.push(u8::from(reader.read_bool()?)),
-        T::U8 => unsigned(reader, out, 1)?,
-        T::U16 => unsigned(reader, out, 2)?,
-        T::U32 => unsigned(reader, out, 4)?,
-        T::U64 => unsigned(reader, out, 8)?,
-        T::U128 => unsigned(reader, out, 16)?,
-        T::U256 => unsigned(reader, out, 32)?,
-        T::I8 => signed(reader, out, 1)?,
-        T::I16 => signed(reader, out, 2)?,
-        T::I32 => signed(reader, out, 4)?,
-        T::I64 => signed(reader, out, 8)?,
-        T::I128 => signed(reader, out, 16)?,
-        T::I256 => signed(reader, out, 32)?,
+        T::Integer(integer) => with_integer!(*integer, N => {
+            let mut key = N::decode(reader)?.to_be_bytes();
+            if integer.is_signed() {
+                key[0] ^= 0x80;
+            }
+            out.extend_from_slice(&key);
+        }),
         T::F32 => {
             let value = f32::from_bits(reader.read_u32()?);
             out.extend_from_slice(&ordered_bits_32(value).to_be_bytes());
@@ -122,18 +117,6 @@ fn ordered_bits_64(value: f64) -> u64 {
         0 => bits | SIGN,
         _ => !bits,
     }
-}
-
-fn unsigned(reader: &mut Reader<'_>, out: &mut Vec<u8>, size: usize) -> Result<(), DecodeError> {
-    out.extend(reader.read_slice(size)?.iter().rev());
-    Ok(())
-}
-
-fn signed(reader: &mut Reader<'_>, out: &mut Vec<u8>, size: usize) -> Result<(), DecodeError> {
-    let first = out.len();
-    unsigned(reader, out, size)?;
-    out[first] ^= 0x80;
-    Ok(())
 }
 
 fn escaped(bytes: &[u8], out: &mut Vec<u8>) {

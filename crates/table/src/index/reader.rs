@@ -32,26 +32,18 @@ pub(super) struct IntegerColumn {
 
 impl IntegerColumn {
     fn of(ty: &AlgebraicType, start: usize) -> Option<IntegerColumn> {
-        use AlgebraicType as T;
-        let (bytes, signed) = match ty {
-            T::U8 => (1, false),
-            T::U16 => (2, false),
-            T::U32 => (4, false),
-            T::U64 => (8, false),
-            T::I8 => (1, true),
-            T::I16 => (2, true),
-            T::I32 => (4, true),
-            T::I64 => (8, true),
-            T::Product(product) if product.elements.len() == 1 => {
-                return IntegerColumn::of(&product.elements[0].algebraic_type, start)
+        match ty {
+            AlgebraicType::Integer(integer) if integer.bytes() <= size_of::<u64>() => {
+                let bytes = integer.bytes();
+                let sign = 1 << (bytes * 8 - 1);
+                let bias = if integer.is_signed() { sign } else { 0 };
+                Some(IntegerColumn { start, bytes, bias })
             }
-            _ => return None,
-        };
-        Some(IntegerColumn {
-            start,
-            bytes,
-            bias: if signed { 1 << (bytes * 8 - 1) } else { 0 },
-        })
+            AlgebraicType::Product(product) if product.elements.len() == 1 => {
+                IntegerColumn::of(&product.elements[0].algebraic_type, start)
+            }
+            _ => None,
+        }
     }
 
     #[inline]
