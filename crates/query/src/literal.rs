@@ -1,7 +1,7 @@
 //! Literal texts as values of column types (08 §4.1).
 
 use lightcone_types::bsatn::decode_value;
-use lightcone_types::{AlgebraicType, AlgebraicValue, Encode, Reader, Typespace};
+use lightcone_types::{hex_decode, AlgebraicType, AlgebraicValue, Encode, Reader, Typespace};
 
 /// The value that `text` denotes as a `ty`; `None` if it denotes none.
 pub fn literal_value(text: &str, ty: &AlgebraicType) -> Option<AlgebraicValue> {
@@ -21,7 +21,7 @@ pub(crate) fn encode(text: &str, ty: &AlgebraicType) -> Option<Vec<u8>> {
         T::F32 => (float(text)? as f32).to_vec(),
         T::F64 => float(text)?.to_vec(),
         T::String => with_length(text.as_bytes())?,
-        _ if ty.is_bytes() => with_length(&hex_bytes(text)?)?,
+        _ if ty.is_bytes() => with_length(&hex_decode(text.strip_prefix("0x").unwrap_or(text))?)?,
         _ => ty.special_product()?.parse(text)?,
     })
 }
@@ -114,18 +114,6 @@ fn float(text: &str) -> Option<f64> {
     decimal(text)?;
     let value = text.parse::<f64>().ok()?;
     Some(if value == 0.0 { 0.0 } else { value })
-}
-
-fn hex_bytes(text: &str) -> Option<Vec<u8>> {
-    let digits = text.strip_prefix("0x").unwrap_or(text).as_bytes();
-    if !digits.len().is_multiple_of(2) {
-        return None;
-    }
-    let nibble = |d: u8| char::from(d).to_digit(16).map(|n| n as u8);
-    digits
-        .chunks_exact(2)
-        .map(|pair| Some(nibble(pair[0])? << 4 | nibble(pair[1])?))
-        .collect()
 }
 
 #[cfg(test)]

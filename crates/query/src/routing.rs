@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use lightcone_table::key::ordered_bits_64;
 use lightcone_table::RowLayout;
 use lightcone_types::{with_integer, ColId};
 
@@ -188,8 +189,8 @@ impl Scalar {
                 let number = with_integer!(integer, N => greatest(size_of::<N>())?);
                 number ^ if integer.is_signed() { SIGN } else { 0 }
             }
-            Scalar::F32 => float_number(crate::scalar::f32_at(bytes)?.into()).into(),
-            Scalar::F64 => float_number(crate::scalar::f64_at(bytes)?).into(),
+            Scalar::F32 => ordered_bits_64(crate::scalar::f32_at(bytes)?.into()).into(),
+            Scalar::F64 => ordered_bits_64(crate::scalar::f64_at(bytes)?).into(),
             Scalar::Bytes => {
                 let content = crate::scalar::content(bytes)?;
                 let mut first = [0; 16];
@@ -198,20 +199,6 @@ impl Scalar {
                 u128::from_be_bytes(first)
             }
         })
-    }
-}
-
-/// The bits of a float, folded so that their order is that of the values: both zeros are one, all NaNs the greatest.
-fn float_number(value: f64) -> u64 {
-    const SIGN: u64 = 1 << 63;
-    let bits = match value.is_nan() {
-        true => f64::NAN.to_bits() & !SIGN,
-        // Adding 0 makes +0 of -0.
-        false => (value + 0.0).to_bits(),
-    };
-    match bits & SIGN {
-        0 => bits | SIGN,
-        _ => !bits,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use lightcone_types::{AlgebraicType, IntegerType, SpecialProduct};
+use lightcone_types::{cmp_floats, AlgebraicType, IntegerType, SpecialProduct};
 
 /// How the BSATN of a comparable type is read for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +44,8 @@ impl Scalar {
     pub fn compare(self, left: &[u8], right: &[u8]) -> Option<Ordering> {
         Some(match self {
             Scalar::Integer(integer) => return integer.compare(left, right),
-            Scalar::F32 => compare_floats(f32_at(left)?.into(), f32_at(right)?.into()),
-            Scalar::F64 => compare_floats(f64_at(left)?, f64_at(right)?),
+            Scalar::F32 => cmp_floats(f32_at(left)?.into(), f32_at(right)?.into()),
+            Scalar::F64 => cmp_floats(f64_at(left)?, f64_at(right)?),
             Scalar::Bytes => content(left)?.cmp(content(right)?),
         })
     }
@@ -78,11 +78,4 @@ read_at! {
 pub(crate) fn content(bytes: &[u8]) -> Option<&[u8]> {
     let length = u32_at(bytes)? as usize;
     bytes.get(4..)?.get(..length)
-}
-
-/// All NaNs equal and above everything, both zeros equal.
-#[inline]
-pub(crate) fn compare_floats(left: f64, right: f64) -> Ordering {
-    left.partial_cmp(&right)
-        .unwrap_or_else(|| left.is_nan().cmp(&right.is_nan()))
 }

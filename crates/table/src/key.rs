@@ -92,11 +92,11 @@ fn encode(
 }
 
 /// IEEE bits, folded so that their order is that of the values.
-fn ordered_bits_32(value: f32) -> u32 {
-    const SIGN: u32 = 1 << 31;
+pub fn ordered_bits_64(value: f64) -> u64 {
+    const SIGN: u64 = 1 << 63;
     let bits = match value.is_nan() {
         // Whatever its sign: all NaNs get the same, greatest key.
-        true => f32::NAN.to_bits() & !SIGN,
+        true => f64::NAN.to_bits() & !SIGN,
         // Adding 0 makes +0 of -0.
         false => (value + 0.0).to_bits(),
     };
@@ -106,11 +106,11 @@ fn ordered_bits_32(value: f32) -> u32 {
     }
 }
 
-/// As [`ordered_bits_32`].
-fn ordered_bits_64(value: f64) -> u64 {
-    const SIGN: u64 = 1 << 63;
+/// As [`ordered_bits_64`].
+fn ordered_bits_32(value: f32) -> u32 {
+    const SIGN: u32 = 1 << 31;
     let bits = match value.is_nan() {
-        true => f64::NAN.to_bits() & !SIGN,
+        true => f32::NAN.to_bits() & !SIGN,
         false => (value + 0.0).to_bits(),
     };
     match bits & SIGN {
@@ -127,27 +127,6 @@ fn escaped(bytes: &[u8], out: &mut Vec<u8>) {
         }
     }
     out.extend_from_slice(&[0, 0]);
-}
-
-/// The exact size of every key of this type in bytes, if it is constant.
-pub fn fixed_key_size(ty: &AlgebraicType) -> Option<usize> {
-    use AlgebraicType as T;
-    match ty {
-        T::String | T::Array(_) | T::Ref(_) => None,
-        T::Product(product) => product
-            .elements
-            .iter()
-            .map(|e| fixed_key_size(&e.algebraic_type))
-            .sum(),
-        T::Sum(sum) => {
-            let first = fixed_key_size(&sum.variants.first()?.algebraic_type)?;
-            sum.variants
-                .iter()
-                .all(|v| fixed_key_size(&v.algebraic_type) == Some(first))
-                .then_some(1 + first)
-        }
-        scalar => lightcone_types::bsatn::fixed_size(scalar),
-    }
 }
 
 /// The smallest byte string greater than every string that starts with `prefix`; none if there is no such string.

@@ -4,7 +4,7 @@ use ethnum::{i256, u256, I256, U256};
 
 use crate::connection_id::ConnectionId;
 use crate::identity::Identity;
-use crate::integer::{for_each_integer, IntegerType};
+use crate::integer::{fitting, for_each_integer, IntegerType};
 use crate::time::{TimeDuration, Timestamp};
 use crate::uuid::Uuid;
 use std::cmp::Ordering;
@@ -133,7 +133,7 @@ impl AlgebraicValue {
 
     /// An integer that 128 bits can hold.
     pub fn to_i128(&self) -> Option<i128> {
-        with_integer_value!(self, integer => (*integer).try_into().ok(), else None)
+        with_integer_value!(self, integer => fitting(*integer), else None)
     }
 
     /// The tag of its type; bytes, which are arrays too, have one of their own.
@@ -162,8 +162,9 @@ fn cmp_slices(a: &[AlgebraicValue], b: &[AlgebraicValue]) -> Ordering {
     a.len().cmp(&b.len())
 }
 
-/// `partial_cmp` already treats both zeros as equal; only NaN needs a place.
-fn cmp_floats(a: f64, b: f64) -> Ordering {
+/// The order of floats (01 §1.6.1): all NaNs equal and above everything, both zeros equal.
+#[inline]
+pub fn cmp_floats(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b)
         .unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }

@@ -125,14 +125,14 @@ impl IntegerType {
     /// The value at the start of a byte string. `None` if that is too short, or the value beyond 128 bits.
     #[inline]
     pub fn to_i128(self, bytes: &[u8]) -> Option<i128> {
-        with_integer!(self, N => N::from_le_bytes(*bytes.first_chunk()?).try_into().ok())
+        with_integer!(self, N => fitting(N::from_le_bytes(*bytes.first_chunk()?)))
     }
 
     /// The least and the greatest value, as far as 128 bits go.
     pub fn range_i128(self) -> (i128, i128) {
         with_integer!(self, N => (
-            N::MIN.try_into().unwrap_or(i128::MIN),
-            N::MAX.try_into().unwrap_or(i128::MAX),
+            fitting(N::MIN).unwrap_or(i128::MIN),
+            fitting(N::MAX).unwrap_or(i128::MAX),
         ))
     }
 
@@ -140,4 +140,10 @@ impl IntegerType {
     pub fn parse(self, digits: &str) -> Option<Vec<u8>> {
         with_integer!(self, N => Some(digits.parse::<N>().ok()?.to_le_bytes().to_vec()))
     }
+}
+
+/// An integer, if 128 bits can hold it.
+#[inline]
+pub(crate) fn fitting(integer: impl TryInto<i128>) -> Option<i128> {
+    integer.try_into().ok()
 }

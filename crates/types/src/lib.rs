@@ -30,7 +30,7 @@ mod uuid;
 pub use algebraic_type::{
     AlgebraicType, ProductType, ProductTypeElement, SumType, SumTypeVariant, TypeRef,
 };
-pub use algebraic_value::AlgebraicValue;
+pub use algebraic_value::{cmp_floats, AlgebraicValue};
 pub use bsatn::{Decode, DecodeError, Encode, Reader};
 pub use connection_id::ConnectionId;
 pub use cut::{cut, cut_name, SHOWN_NAME_BYTES_MAX};

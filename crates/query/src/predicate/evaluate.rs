@@ -4,13 +4,13 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use lightcone_table::RowLayout;
+use lightcone_types::cmp_floats;
 
 use super::cost::{Cost, BYTES_PER_STEP};
 use super::like::is_like;
 use super::step::{Operand, Place, Step, Target, ACCEPT, REJECT};
 use crate::scalar::{
-    compare_floats, content, f32_at, f64_at, i16_at, i32_at, i64_at, i8_at, u16_at, u32_at, u64_at,
-    u8_at,
+    content, f32_at, f64_at, i16_at, i32_at, i64_at, i8_at, u16_at, u32_at, u64_at, u8_at,
 };
 
 /// One row of each relation of a query, where they lie.
@@ -131,8 +131,8 @@ fn compare(tuple: &impl Tuple, place: Place, operand: &Operand) -> Option<Orderi
         Operand::I32(constant) => i32_at(bytes)?.cmp(constant),
         Operand::I64(constant) => i64_at(bytes)?.cmp(constant),
         Operand::WideInteger(integer, constant) => return integer.compare(bytes, constant),
-        Operand::F32(constant) => compare_floats(f32_at(bytes)?.into(), (*constant).into()),
-        Operand::F64(constant) => compare_floats(f64_at(bytes)?, *constant),
+        Operand::F32(constant) => cmp_floats(f32_at(bytes)?.into(), (*constant).into()),
+        Operand::F64(constant) => cmp_floats(f64_at(bytes)?, *constant),
         Operand::Bytes(constant) => content(bytes)?.cmp(constant),
         Operand::Nothing { is_option } => match *is_option && bytes.first() == Some(&1) {
             true => Ordering::Equal,

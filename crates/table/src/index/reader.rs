@@ -3,18 +3,18 @@
 use std::cell::Cell;
 
 use lightcone_schema::IndexAlgorithm;
-use lightcone_types::bsatn::DecodeError;
+use lightcone_types::bsatn::{fixed_size, DecodeError};
 use lightcone_types::AlgebraicType;
 
 use crate::error::Error;
-use crate::key::{encode_column_value, fixed_key_size, successor, KeyRange};
+use crate::key::{encode_column_value, successor, KeyRange};
 use crate::layout::RowLayout;
 
 /// Reads keys out of rows and out of the BSATN of a point.
 pub(super) struct KeyReader {
     pub columns: Vec<usize>,
     types: Vec<AlgebraicType>,
-    /// Size of every key in bytes, if constant.
+    /// Size of every key in bytes, if constant: then that of the values, too.
     pub fixed_bytes: Option<usize>,
     /// The key is one integer at a constant place of the row.
     pub integer: Option<IntegerColumn>,
@@ -213,7 +213,7 @@ impl KeyReader {
             _ => None,
         };
         KeyReader {
-            fixed_bytes: types.iter().map(fixed_key_size).sum(),
+            fixed_bytes: types.iter().map(fixed_size).sum(),
             integer,
             bitwise: matches!(algorithm, IndexAlgorithm::Hash(_)) && compares_bits(&types),
             columns,
