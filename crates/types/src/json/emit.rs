@@ -278,7 +278,7 @@ fn write_hex(bytes: &[u8], out: &mut String) {
 #[inline]
 fn write_integer<N>(value: N, out: &mut String)
 where
-    N: Copy + Default + PartialOrd + Display + Encode + TryInto<i64>,
+    N: Copy + Default + PartialOrd + Display + Encode + TryInto<i64> + TryInto<u128>,
 {
     if size_of::<N>() > size_of::<u128>() {
         out.push('"');
@@ -286,10 +286,14 @@ where
         out.push('"');
         return;
     }
-    match value.try_into() {
-        // Much faster than the formatting of the standard library.
-        Ok(small) => out.push_str(itoa::Buffer::new().format::<i64>(small)),
-        Err(_) => write_display(format_args!("{value}"), out),
+    // Much faster than the formatting of the standard library.
+    let mut digits = itoa::Buffer::new();
+    if let Ok(small) = TryInto::<i64>::try_into(value) {
+        out.push_str(digits.format(small));
+    } else if let Ok(large) = TryInto::<u128>::try_into(value) {
+        out.push_str(digits.format(large));
+    } else {
+        write_display(format_args!("{value}"), out);
     }
 }
 
