@@ -281,12 +281,8 @@ pub(crate) enum Definition<'a> {
 pub(crate) enum Shape<'a> {
     Unit,
     Never,
-    Identity,
-    ConnectionId,
-    Timestamp,
-    TimeDuration,
+    Special(SpecialProduct),
     ScheduleAt,
-    Uuid,
     Option(&'a AlgebraicType),
     Result(&'a AlgebraicType, &'a AlgebraicType),
     Bytes,
@@ -352,13 +348,7 @@ impl Types {
                 }
             },
             AlgebraicType::Product(p) if p.is_empty() => Shape::Unit,
-            AlgebraicType::Product(p) => match p.special().ok_or_else(unnamed)? {
-                SpecialProduct::Identity => Shape::Identity,
-                SpecialProduct::ConnectionId => Shape::ConnectionId,
-                SpecialProduct::Timestamp => Shape::Timestamp,
-                SpecialProduct::TimeDuration => Shape::TimeDuration,
-                SpecialProduct::Uuid => Shape::Uuid,
-            },
+            AlgebraicType::Product(p) => Shape::Special(p.special().ok_or_else(unnamed)?),
             AlgebraicType::Sum(s) if s.variants.is_empty() => Shape::Never,
             AlgebraicType::Sum(s) if s.is_schedule_at() => Shape::ScheduleAt,
             AlgebraicType::Sum(s) => {

@@ -3,23 +3,12 @@
 use std::ops::RangeInclusive;
 
 use lightcone_schema::SequenceSchema;
-use lightcone_types::AlgebraicType;
+use lightcone_types::{AlgebraicType, IntegerType};
 
 /// The integers of a column, as far as a sequence knows such values.
 pub(crate) fn column_range(ty: &AlgebraicType) -> (i128, i128) {
-    use AlgebraicType as T;
-    match ty {
-        T::I8 => (i8::MIN.into(), i8::MAX.into()),
-        T::U8 => (0, u8::MAX.into()),
-        T::I16 => (i16::MIN.into(), i16::MAX.into()),
-        T::U16 => (0, u16::MAX.into()),
-        T::I32 => (i32::MIN.into(), i32::MAX.into()),
-        T::U32 => (0, u32::MAX.into()),
-        T::I64 => (i64::MIN.into(), i64::MAX.into()),
-        T::U64 => (0, u64::MAX.into()),
-        T::U128 | T::U256 => (0, i128::MAX),
-        _ => (i128::MIN, i128::MAX),
-    }
+    let range = ty.integer().map(IntegerType::range_i128);
+    range.unwrap_or((i128::MIN, i128::MAX))
 }
 
 /// So many values are reserved at a time; after a restart at most this many are skipped.

@@ -68,23 +68,12 @@ fn constraint_data() -> T {
     T::sum([("Unused", T::U128), ("Unique", u16_list())])
 }
 
+#[rustfmt::skip]
 fn variable_value() -> T {
-    T::sum([
-        ("Bool", T::Bool),
-        ("I8", T::I8),
-        ("U8", T::U8),
-        ("I16", T::I16),
-        ("U16", T::U16),
-        ("I32", T::I32),
-        ("U32", T::U32),
-        ("I64", T::I64),
-        ("U64", T::U64),
-        ("I128", T::I128),
-        ("U128", T::U128),
-        ("F32", T::F32),
-        ("F64", T::F64),
-        ("String", T::String),
-    ])
+    let types = [
+        T::Bool, T::I8, T::U8, T::I16, T::U16, T::I32, T::U32, T::I64, T::U64, T::I128, T::U128, T::F32, T::F64, T::String,
+    ];
+    T::sum(types.map(|ty| (ty.constructor_name(), ty)))
 }
 
 #[rustfmt::skip]
@@ -108,10 +97,10 @@ fn specs() -> Vec<Spec> {
         spec("st_constraint", &[("constraint_id", T::U32), ("constraint_name", T::String), ("table_id", T::U32),
             ("constraint_data", constraint_data())],
             Some(0), &[&[0]], &[&[0]], Some(3)),
-        spec("st_module", &[("database_identity", T::U256), ("owner_identity", T::U256), ("program_kind", T::U8),
-            ("program_hash", T::U256), ("program_bytes", T::bytes()), ("module_version", T::String)],
+        spec("st_module", &[("database_identity", T::HASH), ("owner_identity", T::HASH), ("program_kind", T::U8),
+            ("program_hash", T::HASH), ("program_bytes", T::bytes()), ("module_version", T::String)],
             None, &[], &[], None),
-        spec("st_client", &[("identity", T::U256), ("connection_id", T::U128)],
+        spec("st_client", &[("identity", T::HASH), ("connection_id", T::U128)],
             None, &[&[0, 1]], &[&[0, 1]], None),
         spec("st_var", &[("name", T::String), ("value", variable_value())],
             Some(0), &[&[0]], &[&[0]], None),
@@ -130,7 +119,7 @@ fn specs() -> Vec<Spec> {
             None, &[&[0, 1]], &[&[0, 1]], None),
         spec("st_view_column", &[("view_id", T::U32), ("col_pos", T::U16), ("col_name", T::String), ("col_type", T::bytes())],
             None, &[&[0, 1]], &[&[0, 1]], None),
-        spec("st_view_sub", &[("view_id", T::U32), ("arg_id", T::U64), ("identity", T::U256), ("num_subscribers", T::U64),
+        spec("st_view_sub", &[("view_id", T::U32), ("arg_id", T::U64), ("identity", T::HASH), ("num_subscribers", T::U64),
             ("has_subscribers", T::Bool), ("last_called", T::I64)],
             None, &[], &[&[2], &[4], &[0, 1, 2]], None),
         spec("st_view_arg", &[("id", T::U64), ("bytes", T::bytes())],

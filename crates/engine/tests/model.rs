@@ -71,7 +71,7 @@ fn def() -> ModuleDef {
 }
 
 fn value(ty: &T) -> BoxedStrategy<V> {
-    match ty {
+    match *ty {
         T::U8 => (0..5_u8).prop_map(V::U8).boxed(),
         T::U16 => (0..3_u16).prop_map(V::U16).boxed(),
         T::U32 => (0..6_u32).prop_map(V::U32).boxed(),

@@ -342,12 +342,9 @@ impl Random {
                 let value = self.below(2) as u8;
                 return out.push(value);
             }
-            T::I8 | T::U8 => 1,
-            T::I16 | T::U16 => 2,
-            T::I32 | T::U32 | T::F32 => 4,
-            T::I64 | T::U64 | T::F64 => 8,
-            T::I128 | T::U128 => 16,
-            T::I256 | T::U256 => 32,
+            T::Integer(integer) => integer.bytes(),
+            T::F32 => 4,
+            T::F64 => 8,
         };
         out.extend((0..bytes).map(|_| self.below(256) as u8));
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lightcone_schema::{TableSchema, ViewSchema};
-use lightcone_types::{view_args_hash, ColId};
+use lightcone_types::{view_args_hash, ColId, IntegerType};
 
 use crate::ast::{Projection, Select};
 use crate::catalog::{may_read, Caller, Catalog};
@@ -66,7 +66,11 @@ impl Names<'_> {
             }
             let column = ColId(0);
             let hidden = ColumnAt { relation, column };
-            condition.add_value(hidden, Scalar::U256, instance_of(view));
+            condition.add_value(
+                hidden,
+                Scalar::Integer(IntegerType::HASH),
+                instance_of(view),
+            );
         }
         Ok(Block { condition, joins })
     }

@@ -245,7 +245,7 @@ impl<'a> Checker<'a, '_> {
         Ok(match is_option {
             true => Node::ColumnConstant {
                 column,
-                scalar: Scalar::U8,
+                scalar: Scalar::BOOL,
                 comparison: Comparison::Equal,
                 constant: Constant::Value([1].into()),
             },
@@ -267,7 +267,7 @@ impl<'a> Checker<'a, '_> {
             }
             Side::Column(column) => self.push(Node::ColumnConstant {
                 column,
-                scalar: Scalar::U8,
+                scalar: Scalar::BOOL,
                 comparison: Comparison::Equal,
                 constant: Constant::Value([1].into()),
             }),
@@ -303,7 +303,7 @@ impl<'a> Checker<'a, '_> {
             }
             Typed::Sender => {
                 // An identity is a number of 256 bits, and a bare one in system tables.
-                if *expected != AlgebraicType::U256 {
+                if *expected != AlgebraicType::HASH {
                     expect_equal(&self.identity_type, expected)?;
                 }
                 Ok(Side::Constant(Constant::Sender(SenderAs::Identity)))

@@ -12,9 +12,7 @@ use crate::scalar::Scalar;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Aggregate {
     Count,
-    SumSigned(Scalar),
-    SumUnsigned(Scalar),
-    SumFloat(Scalar),
+    Sum(Scalar),
     Min(Scalar),
     Max(Scalar),
     Average(Scalar),

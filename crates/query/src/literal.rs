@@ -1,10 +1,7 @@
 //! Literal texts as values of column types (08 §4.1).
 
 use lightcone_types::bsatn::decode_value;
-use lightcone_types::{
-    AlgebraicType, AlgebraicValue, ConnectionId, Identity, Reader, SpecialProduct, Timestamp,
-    Typespace, Uuid, I256, U256,
-};
+use lightcone_types::{hex_decode, AlgebraicType, AlgebraicValue, Encode, Reader, Typespace};
 
 /// The value that `text` denotes as a `ty`; `None` if it denotes none.
 pub fn literal_value(text: &str, ty: &AlgebraicType) -> Option<AlgebraicValue> {
@@ -16,40 +13,16 @@ pub fn literal_value(text: &str, ty: &AlgebraicType) -> Option<AlgebraicValue> {
 pub(crate) fn encode(text: &str, ty: &AlgebraicType) -> Option<Vec<u8>> {
     use AlgebraicType as T;
     Some(match ty {
-        T::I8 => i8::try_from(signed(text)?).ok()?.to_le_bytes().to_vec(),
-        T::I16 => i16::try_from(signed(text)?).ok()?.to_le_bytes().to_vec(),
-        T::I32 => i32::try_from(signed(text)?).ok()?.to_le_bytes().to_vec(),
-        T::I64 => i64::try_from(signed(text)?).ok()?.to_le_bytes().to_vec(),
-        T::I128 => i128::try_from(signed(text)?).ok()?.to_le_bytes().to_vec(),
-        T::I256 => signed(text)?.to_le_bytes().to_vec(),
-        T::U8 => u8::try_from(unsigned(text)?).ok()?.to_le_bytes().to_vec(),
-        T::U16 => u16::try_from(unsigned(text)?).ok()?.to_le_bytes().to_vec(),
-        T::U32 => u32::try_from(unsigned(text)?).ok()?.to_le_bytes().to_vec(),
-        T::U64 => u64::try_from(unsigned(text)?).ok()?.to_le_bytes().to_vec(),
-        T::U128 => u128::try_from(unsigned(text)?).ok()?.to_le_bytes().to_vec(),
-        T::U256 => unsigned(text)?.to_le_bytes().to_vec(),
+        T::Integer(integer) => {
+            let digits = integer_digits(text, integer.bytes())?;
+            integer.parse(&digits)?
+        }
         // By way of F64, as the reference rounds twice.
-        T::F32 => (float(text)? as f32).to_le_bytes().to_vec(),
-        T::F64 => float(text)?.to_le_bytes().to_vec(),
+        T::F32 => (float(text)? as f32).to_vec(),
+        T::F64 => float(text)?.to_vec(),
         T::String => with_length(text.as_bytes())?,
-        _ if ty.is_bytes() => with_length(&hex_bytes(text)?)?,
-        _ => special_literal(ty.special_product()?, text)?,
-    })
-}
-
-fn special_literal(special: SpecialProduct, text: &str) -> Option<Vec<u8>> {
-    Some(match special {
-        SpecialProduct::Identity => Identity::parse_text(text).ok()?.to_le_bytes().to_vec(),
-        SpecialProduct::ConnectionId => {
-            let id = ConnectionId::parse_text(text).ok()?;
-            id.to_le_bytes().to_vec()
-        }
-        SpecialProduct::Uuid => Uuid::parse_text(text).ok()?.0.to_le_bytes().to_vec(),
-        SpecialProduct::Timestamp => {
-            let time = Timestamp::parse_rfc3339(text).ok()?;
-            time.0.to_le_bytes().to_vec()
-        }
-        SpecialProduct::TimeDuration => return None,
+        _ if ty.is_bytes() => with_length(&hex_decode(text.strip_prefix("0x").unwrap_or(text))?)?,
+        _ => ty.special_product()?.parse(text)?,
     })
 }
 
@@ -62,7 +35,7 @@ pub(crate) fn with_length(bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// The number after `LIMIT`: an integer in U64, however it is written.
 pub(crate) fn limit(text: &str) -> Option<u64> {
-    u64::try_from(unsigned(text)?).ok()
+    integer_digits(text, size_of::<u64>())?.parse().ok()
 }
 
 /// A decimal number taken apart: the value is `digits * 10^exponent`.
@@ -109,60 +82,31 @@ fn saturating_exponent(text: &str) -> Option<i64> {
     Some(if negative { -magnitude } else { magnitude })
 }
 
-/// A negative sign and the magnitude of an exact integer below 2^256.
-fn integer(text: &str) -> Option<(bool, U256)> {
+/// The digits of an integer without leading zeros, behind a `-` if it is negative. `None` if the text is none, or has more digits
+/// than any integer of so many bytes.
+fn integer_digits(text: &str, bytes: usize) -> Option<String> {
     let Decimal {
         negative,
         integer,
         fraction,
         exponent,
     } = decimal(text)?;
-    let digits = || integer.bytes().chain(fraction.bytes());
-    let total = integer.len() + fraction.len();
-    let Some(last) = digits().rev().position(|d| d != b'0') else {
-        return Some((false, U256::ZERO));
-    };
-    let leading = digits().position(|d| d != b'0').unwrap_or(0);
-    // Behind the last digit that is not zero.
-    let end = total - last;
+    let digits = [integer, fraction].concat();
+    let digits = digits.trim_start_matches('0');
+    let significant = digits.trim_end_matches('0');
+    if significant.is_empty() {
+        return Some("0".to_owned());
+    }
     let zeros = exponent
-        .saturating_add(i64::try_from(last).ok()?)
+        .saturating_add(i64::try_from(digits.len() - significant.len()).ok()?)
         .saturating_sub(i64::try_from(fraction.len()).ok()?);
     let zeros = usize::try_from(zeros).ok()?;
-    // 2^256 has 78 digits.
-    if (end - leading).saturating_add(zeros) > 78 {
+    // A byte is three digits at most.
+    if significant.len().saturating_add(zeros) > 3 * bytes {
         return None;
     }
-    let ten = U256::from(10u8);
-    let mut value = U256::ZERO;
-    for digit in digits()
-        .take(end)
-        .skip(leading)
-        .chain(std::iter::repeat_n(b'0', zeros))
-    {
-        value = value
-            .checked_mul(ten)?
-            .checked_add(U256::from(digit - b'0'))?;
-    }
-    Some((negative, value))
-}
-
-fn unsigned(text: &str) -> Option<U256> {
-    let (negative, magnitude) = integer(text)?;
-    (!negative || magnitude == U256::ZERO).then_some(magnitude)
-}
-
-fn signed(text: &str) -> Option<I256> {
-    let (negative, magnitude) = integer(text)?;
-    if negative {
-        // The magnitude of the least number is one more than that of the greatest.
-        let below = magnitude.checked_sub(U256::from(1u8));
-        below.map_or(Some(I256::ZERO), |m| {
-            I256::try_from(m).ok().map(|m| -m - I256::from(1i8))
-        })
-    } else {
-        I256::try_from(magnitude).ok()
-    }
+    let sign = if negative { "-" } else { "" };
+    Some(format!("{sign}{significant}{}", "0".repeat(zeros)))
 }
 
 /// The nearest double; too large is infinite, and there is no negative zero.
@@ -170,18 +114,6 @@ fn float(text: &str) -> Option<f64> {
     decimal(text)?;
     let value = text.parse::<f64>().ok()?;
     Some(if value == 0.0 { 0.0 } else { value })
-}
-
-fn hex_bytes(text: &str) -> Option<Vec<u8>> {
-    let digits = text.strip_prefix("0x").unwrap_or(text).as_bytes();
-    if !digits.len().is_multiple_of(2) {
-        return None;
-    }
-    let nibble = |d: u8| char::from(d).to_digit(16).map(|n| n as u8);
-    digits
-        .chunks_exact(2)
-        .map(|pair| Some(nibble(pair[0])? << 4 | nibble(pair[1])?))
-        .collect()
 }
 
 #[cfg(test)]

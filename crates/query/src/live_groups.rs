@@ -165,9 +165,7 @@ impl LiveSum {
         let (total, count) = (Total::empty, 0);
         match aggregate {
             Aggregate::Count => LiveSum::Count(0),
-            Aggregate::SumSigned(scalar)
-            | Aggregate::SumUnsigned(scalar)
-            | Aggregate::SumFloat(scalar) => LiveSum::Total {
+            Aggregate::Sum(scalar) => LiveSum::Total {
                 scalar,
                 total: total(scalar),
                 count,

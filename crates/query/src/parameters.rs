@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use lightcone_types::AlgebraicType;
+use lightcone_types::{AlgebraicType, IntegerType};
 
 use crate::catalog::{Caller, Catalog};
 use crate::error::{SqlError, QUERY_BYTES_MAX};
@@ -170,20 +170,9 @@ fn unknown_literal(parameter: usize) -> String {
 /// The types that have literals, but String, each with one.
 fn known_types() -> impl Iterator<Item = (AlgebraicType, &'static str)> {
     use AlgebraicType as T;
-    [
+    let integers = IntegerType::ALL.iter().map(|ty| (T::Integer(*ty), "0"));
+    let others = [
         (T::Bool, "TRUE"),
-        (T::I8, "0"),
-        (T::U8, "0"),
-        (T::I16, "0"),
-        (T::U16, "0"),
-        (T::I32, "0"),
-        (T::U32, "0"),
-        (T::I64, "0"),
-        (T::U64, "0"),
-        (T::I128, "0"),
-        (T::U128, "0"),
-        (T::I256, "0"),
-        (T::U256, "0"),
         (T::F32, "0"),
         (T::F64, "0"),
         (T::bytes(), "X''"),
@@ -194,8 +183,8 @@ fn known_types() -> impl Iterator<Item = (AlgebraicType, &'static str)> {
         (T::connection_id(), "0x00000000000000000000000000000000"),
         (T::uuid(), "0x00000000000000000000000000000000"),
         (T::timestamp(), "'1970-01-01T00:00:00Z'"),
-    ]
-    .into_iter()
+    ];
+    integers.chain(others)
 }
 
 #[cfg(test)]

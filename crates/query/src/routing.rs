@@ -3,8 +3,9 @@
 
 use std::collections::HashSet;
 
+use lightcone_table::key::ordered_bits_64;
 use lightcone_table::RowLayout;
-use lightcone_types::ColId;
+use lightcone_types::{with_integer, ColId};
 
 use crate::condition::{Condition, Constant, Node, NodeId};
 use crate::lexer::Comparison;
@@ -184,20 +185,12 @@ impl Scalar {
             Some(u128::from_le_bytes(part))
         };
         Some(match self {
-            Scalar::U8 => greatest(1)?,
-            Scalar::U16 => greatest(2)?,
-            Scalar::U32 => greatest(4)?,
-            Scalar::U64 => greatest(8)?,
-            Scalar::U128 => greatest(16)?,
-            Scalar::U256 => greatest(32)?,
-            Scalar::I8 => greatest(1)? ^ SIGN,
-            Scalar::I16 => greatest(2)? ^ SIGN,
-            Scalar::I32 => greatest(4)? ^ SIGN,
-            Scalar::I64 => greatest(8)? ^ SIGN,
-            Scalar::I128 => greatest(16)? ^ SIGN,
-            Scalar::I256 => greatest(32)? ^ SIGN,
-            Scalar::F32 => float_number(crate::scalar::f32_at(bytes)?.into()).into(),
-            Scalar::F64 => float_number(crate::scalar::f64_at(bytes)?).into(),
+            Scalar::Integer(integer) => {
+                let number = with_integer!(integer, N => greatest(size_of::<N>())?);
+                number ^ if integer.is_signed() { SIGN } else { 0 }
+            }
+            Scalar::F32 => ordered_bits_64(crate::scalar::f32_at(bytes)?.into()).into(),
+            Scalar::F64 => ordered_bits_64(crate::scalar::f64_at(bytes)?).into(),
             Scalar::Bytes => {
                 let content = crate::scalar::content(bytes)?;
                 let mut first = [0; 16];
@@ -209,24 +202,11 @@ impl Scalar {
     }
 }
 
-/// The bits of a float, folded so that their order is that of the values: both zeros are one, all NaNs the greatest.
-fn float_number(value: f64) -> u64 {
-    const SIGN: u64 = 1 << 63;
-    let bits = match value.is_nan() {
-        true => f64::NAN.to_bits() & !SIGN,
-        // Adding 0 makes +0 of -0.
-        false => (value + 0.0).to_bits(),
-    };
-    match bits & SIGN {
-        0 => bits | SIGN,
-        _ => !bits,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::cmp::Ordering;
 
+    use lightcone_types::IntegerType;
     use proptest::prelude::*;
 
     use super::*;
@@ -236,8 +216,8 @@ mod tests {
         fn numbers_are_in_the_order_of_the_values(one in prop::collection::vec(any::<u8>(), 32), other in prop::collection::vec(any::<u8>(), 32), share in 0_usize..33) {
             let mut other = other;
             other[..share].copy_from_slice(&one[..share]);
-            for scalar in [Scalar::U8, Scalar::U16, Scalar::U32, Scalar::U64, Scalar::U128, Scalar::U256, Scalar::I8, Scalar::I16,
-                Scalar::I32, Scalar::I64, Scalar::I128, Scalar::I256, Scalar::F32, Scalar::F64] {
+            let integers = IntegerType::ALL.iter().map(|integer| Scalar::Integer(*integer));
+            for scalar in integers.chain([Scalar::F32, Scalar::F64]) {
                 let numbers = scalar.number(&one).cmp(&scalar.number(&other));
                 let values = scalar.compare(&one, &other).expect("long enough");
                 prop_assert!(numbers == values || numbers == Ordering::Equal, "{scalar:?}");

@@ -262,13 +262,14 @@ fn aggregate_of(function: Function, ty: &T) -> Option<(Aggregate, T)> {
         _ => {}
     }
     let sum = match ty {
-        T::I8 | T::I16 | T::I32 | T::I64 => (Aggregate::SumSigned(scalar), T::I128),
-        T::U8 | T::U16 | T::U32 | T::U64 => (Aggregate::SumUnsigned(scalar), T::U128),
-        T::F32 | T::F64 => (Aggregate::SumFloat(scalar), T::F64),
+        T::F32 | T::F64 => T::F64,
+        T::Integer(integer) if integer.bytes() > size_of::<u64>() => return None,
+        T::Integer(integer) if integer.is_signed() => T::I128,
+        T::Integer(_) => T::U128,
         _ => return None,
     };
     match function {
         Function::Avg => Some((Aggregate::Average(scalar), T::F64)),
-        _ => Some(sum),
+        _ => Some((Aggregate::Sum(scalar), sum)),
     }
 }

@@ -25,16 +25,13 @@ pub(crate) fn push_sort_key(ty: &AlgebraicType, value: &[u8], descending: bool, 
 /// The key of an integer of 64 bits at most, which most are: the same as that of any index.
 #[inline]
 fn key_word(ty: &AlgebraicType, value: &[u8]) -> Option<u64> {
-    use AlgebraicType as T;
-    let is_signed = match ty {
-        T::U8 | T::U16 | T::U32 | T::U64 => false,
-        T::I8 | T::I16 | T::I32 | T::I64 => true,
-        _ => return None,
-    };
+    let integer = ty
+        .integer()
+        .filter(|integer| integer.bytes() <= size_of::<u64>())?;
     let mut bytes = [0; size_of::<u64>()];
     bytes.get_mut(..value.len())?.copy_from_slice(value);
     let sign = 1 << (8 * value.len() - 1);
-    Some(u64::from_le_bytes(bytes) ^ if is_signed { sign } else { 0 })
+    Some(u64::from_le_bytes(bytes) ^ if integer.is_signed() { sign } else { 0 })
 }
 
 /// The first column of the last row that is wanted, an integer: most rows are behind it, and are compared as numbers.

@@ -32,18 +32,18 @@ fn caller(step: &Value) -> Caller {
 
 fn value(json: &Value, ty: &T) -> V {
     let number = || json.as_u64().expect("a number");
-    match ty {
+    match *ty {
         T::U8 => V::U8(number() as u8),
         T::U32 => V::U32(number() as u32),
         T::I32 => V::I32(json.as_i64().expect("a number") as i32),
         T::Bool => V::Bool(json.as_bool().expect("a truth value")),
         T::String => V::String(json.as_str().expect("a text").into()),
-        ty if *ty == T::identity() => {
+        _ if *ty == T::identity() => {
             let identity = identity(json.as_str().expect("a name"));
             V::Product(vec![V::U256(identity.to_u256())])
         }
         T::U64 => V::U64(number()),
-        other => panic!("no values of {}", other.type_name()),
+        _ => panic!("no values of {}", ty.type_name()),
     }
 }
 

@@ -61,7 +61,7 @@ fn value(ty: &AlgebraicType, literal: bool) -> BoxedStrategy<V> {
     use AlgebraicType as T;
     let small = -2i8..3;
     let tiny = 0u8..4;
-    match ty {
+    match *ty {
         T::Bool => any::<bool>().prop_map(V::Bool).boxed(),
         T::U8 => tiny.prop_map(V::U8).boxed(),
         T::I8 => small.prop_map(V::I8).boxed(),
@@ -99,7 +99,7 @@ fn value(ty: &AlgebraicType, literal: bool) -> BoxedStrategy<V> {
         T::String => prop::sample::select(vec!["", "a", "ab", "b", "é", "it's"])
             .prop_map(|s| V::String(s.into()))
             .boxed(),
-        other => panic!("no values of {}", other.type_name()),
+        _ => panic!("no values of {}", ty.type_name()),
     }
 }
 
@@ -410,7 +410,7 @@ fn hostile_texts_are_survived() {
 
 fn zero(ty: &AlgebraicType) -> V {
     use AlgebraicType as T;
-    match ty {
+    match *ty {
         T::Bool => V::Bool(false),
         T::U8 => V::U8(0),
         T::I8 => V::I8(0),
@@ -427,6 +427,6 @@ fn zero(ty: &AlgebraicType) -> V {
         T::F32 => V::F32(0.0),
         T::F64 => V::F64(0.0),
         T::String => V::String("".into()),
-        other => panic!("no zero of {}", other.type_name()),
+        _ => panic!("no zero of {}", ty.type_name()),
     }
 }

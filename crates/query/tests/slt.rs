@@ -226,7 +226,7 @@ fn value(text: &str, ty: &T) -> V {
             text => V::some(value(text, some)),
         };
     }
-    match ty {
+    match *ty {
         T::U32 => V::U32(text.parse().expect("a number")),
         T::U64 => V::U64(text.parse().expect("a number")),
         T::I64 => V::I64(text.parse().expect("a number")),
@@ -234,11 +234,11 @@ fn value(text: &str, ty: &T) -> V {
         T::Bool => V::Bool(text == "1"),
         T::String if text == "(empty)" => V::String("".into()),
         T::String => V::String(text.into()),
-        ty if *ty == T::identity() => {
+        _ if *ty == T::identity() => {
             let caller = if text == "guest" { guest() } else { owner() };
             V::Product(vec![V::U256(caller.identity.to_u256())])
         }
-        other => panic!("no values of {}", other.type_name()),
+        _ => panic!("no values of {}", ty.type_name()),
     }
 }
 

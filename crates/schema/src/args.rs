@@ -142,14 +142,10 @@ fn counted(bytes: &[u8], element_bytes: usize) -> Option<(&[u8], &[u8])> {
 
 /// Size of a primitive of which every bit pattern is valid.
 fn plain_size(ty: &AlgebraicType) -> Option<usize> {
-    use AlgebraicType::*;
-    Some(match ty {
-        I8 | U8 => 1,
-        I16 | U16 => 2,
-        I32 | U32 | F32 => 4,
-        I64 | U64 | F64 => 8,
-        I128 | U128 => 16,
-        I256 | U256 => 32,
-        Ref(_) | Sum(_) | Product(_) | Array(_) | String | Bool => return None,
-    })
+    match ty {
+        AlgebraicType::Integer(integer) => Some(integer.bytes()),
+        AlgebraicType::F32 => Some(4),
+        AlgebraicType::F64 => Some(8),
+        _ => None,
+    }
 }

@@ -75,7 +75,7 @@ impl ViewDef {
         let arg_hash = ColumnSchema {
             name: "arg_hash".to_owned(),
             accessor: None,
-            ty: AlgebraicType::U256,
+            ty: AlgebraicType::HASH,
         };
         let columns = self.columns.iter().map(|column| ColumnSchema {
             name: column.name.clone(),

@@ -113,7 +113,7 @@ pub struct ViewSchema {
     pub is_anonymous: bool,
 }
 
-/// Bytes of the hidden first column of a backing table, a U256: behind them is the row as the view declares it.
+/// Bytes of the hidden first column of a backing table, a hash: behind them is the row as the view declares it.
 pub const VIEW_HASH_BYTES: usize = 32;
 
 impl TableSchema {

@@ -41,8 +41,8 @@ impl Random {
         depth: usize,
         out: &mut Vec<u8>,
     ) {
-        match typespace.follow(ty).unwrap() {
-            AlgebraicType::Sum(sum) => {
+        match *typespace.follow(ty).unwrap() {
+            AlgebraicType::Sum(ref sum) => {
                 let last = sum.variants.len() - 1;
                 // The last variant of every sum here leads to an end.
                 let tag = if depth > 14 {
@@ -53,12 +53,12 @@ impl Random {
                 out.push(tag as u8);
                 self.value(typespace, &sum.variants[tag].algebraic_type, depth + 1, out);
             }
-            AlgebraicType::Product(product) => {
+            AlgebraicType::Product(ref product) => {
                 for element in &product.elements {
                     self.value(typespace, &element.algebraic_type, depth + 1, out);
                 }
             }
-            AlgebraicType::Array(element) => {
+            AlgebraicType::Array(ref element) => {
                 let count = if depth > 14 { 0 } else { self.below(4) };
                 out.extend((count as u32).to_le_bytes());
                 for _ in 0..count {
@@ -86,7 +86,7 @@ impl Random {
                 let choices = [0, 1, -1, i128::MAX, i128::MIN, 1 << 100];
                 out.extend(choices[self.below(choices.len())].to_le_bytes());
             }
-            other => panic!("unexpected type in a definition: {other}"),
+            ref other => panic!("unexpected type in a definition: {other}"),
         }
     }
 }

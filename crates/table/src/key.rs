@@ -13,8 +13,8 @@
 //! | product | elements in order |
 //! | sum | tag, then payload |
 
-use lightcone_types::bsatn::{DecodeError, Reader};
-use lightcone_types::AlgebraicType;
+use lightcone_types::bsatn::{Decode, DecodeError, Reader};
+use lightcone_types::{with_integer, AlgebraicType};
 
 /// How deep a key type may nest; types come from validated definitions, so this is only a backstop.
 const DEPTH_MAX: usize = 64;
@@ -45,18 +45,13 @@ fn encode(
     }
     match ty {
         T::Bool => out.push(u8::from(reader.read_bool()?)),
-        T::U8 => unsigned(reader, out, 1)?,
-        T::U16 => unsigned(reader, out, 2)?,
-        T::U32 => unsigned(reader, out, 4)?,
-        T::U64 => unsigned(reader, out, 8)?,
-        T::U128 => unsigned(reader, out, 16)?,
-        T::U256 => unsigned(reader, out, 32)?,
-        T::I8 => signed(reader, out, 1)?,
-        T::I16 => signed(reader, out, 2)?,
-        T::I32 => signed(reader, out, 4)?,
-        T::I64 => signed(reader, out, 8)?,
-        T::I128 => signed(reader, out, 16)?,
-        T::I256 => signed(reader, out, 32)?,
+        T::Integer(integer) => with_integer!(*integer, N => {
+            let mut key = N::decode(reader)?.to_be_bytes();
+            if integer.is_signed() {
+                key[0] ^= 0x80;
+            }
+            out.extend_from_slice(&key);
+        }),
         T::F32 => {
             let value = f32::from_bits(reader.read_u32()?);
             out.extend_from_slice(&ordered_bits_32(value).to_be_bytes());
@@ -97,11 +92,11 @@ fn encode(
 }
 
 /// IEEE bits, folded so that their order is that of the values.
-fn ordered_bits_32(value: f32) -> u32 {
-    const SIGN: u32 = 1 << 31;
+pub fn ordered_bits_64(value: f64) -> u64 {
+    const SIGN: u64 = 1 << 63;
     let bits = match value.is_nan() {
         // Whatever its sign: all NaNs get the same, greatest key.
-        true => f32::NAN.to_bits() & !SIGN,
+        true => f64::NAN.to_bits() & !SIGN,
         // Adding 0 makes +0 of -0.
         false => (value + 0.0).to_bits(),
     };
@@ -111,29 +106,17 @@ fn ordered_bits_32(value: f32) -> u32 {
     }
 }
 
-/// As [`ordered_bits_32`].
-fn ordered_bits_64(value: f64) -> u64 {
-    const SIGN: u64 = 1 << 63;
+/// As [`ordered_bits_64`].
+fn ordered_bits_32(value: f32) -> u32 {
+    const SIGN: u32 = 1 << 31;
     let bits = match value.is_nan() {
-        true => f64::NAN.to_bits() & !SIGN,
+        true => f32::NAN.to_bits() & !SIGN,
         false => (value + 0.0).to_bits(),
     };
     match bits & SIGN {
         0 => bits | SIGN,
         _ => !bits,
     }
-}
-
-fn unsigned(reader: &mut Reader<'_>, out: &mut Vec<u8>, size: usize) -> Result<(), DecodeError> {
-    out.extend(reader.read_slice(size)?.iter().rev());
-    Ok(())
-}
-
-fn signed(reader: &mut Reader<'_>, out: &mut Vec<u8>, size: usize) -> Result<(), DecodeError> {
-    let first = out.len();
-    unsigned(reader, out, size)?;
-    out[first] ^= 0x80;
-    Ok(())
 }
 
 fn escaped(bytes: &[u8], out: &mut Vec<u8>) {
@@ -144,27 +127,6 @@ fn escaped(bytes: &[u8], out: &mut Vec<u8>) {
         }
     }
     out.extend_from_slice(&[0, 0]);
-}
-
-/// The exact size of every key of this type in bytes, if it is constant.
-pub fn fixed_key_size(ty: &AlgebraicType) -> Option<usize> {
-    use AlgebraicType as T;
-    match ty {
-        T::String | T::Array(_) | T::Ref(_) => None,
-        T::Product(product) => product
-            .elements
-            .iter()
-            .map(|e| fixed_key_size(&e.algebraic_type))
-            .sum(),
-        T::Sum(sum) => {
-            let first = fixed_key_size(&sum.variants.first()?.algebraic_type)?;
-            sum.variants
-                .iter()
-                .all(|v| fixed_key_size(&v.algebraic_type) == Some(first))
-                .then_some(1 + first)
-        }
-        scalar => lightcone_types::bsatn::fixed_size(scalar),
-    }
 }
 
 /// The smallest byte string greater than every string that starts with `prefix`; none if there is no such string.

@@ -30,12 +30,9 @@ impl Shape {
         use AlgebraicType as T;
         match ty {
             T::Bool => Shape::Bool,
-            T::I8 | T::U8 => Shape::Plain(1),
-            T::I16 | T::U16 => Shape::Plain(2),
-            T::I32 | T::U32 | T::F32 => Shape::Plain(4),
-            T::I64 | T::U64 | T::F64 => Shape::Plain(8),
-            T::I128 | T::U128 => Shape::Plain(16),
-            T::I256 | T::U256 => Shape::Plain(32),
+            T::Integer(integer) => Shape::Plain(integer.bytes()),
+            T::F32 => Shape::Plain(4),
+            T::F64 => Shape::Plain(8),
             T::String => Shape::String,
             T::Array(element) => {
                 let element = Shape::of(element);

@@ -3,7 +3,8 @@
 mod common;
 
 use common::*;
-use lightcone_table::key::{encode_column_value, fixed_key_size, successor};
+use lightcone_table::key::{encode_column_value, successor};
+use lightcone_types::bsatn::fixed_size;
 use proptest::prelude::*;
 
 proptest! {
@@ -26,7 +27,7 @@ proptest! {
         let (key_a, key_b) = (key(&a), key(&b));
         prop_assert_eq!(key_a.cmp(&key_b), a.value_cmp(&b), "{:?} {:?}", key_a, key_b);
         prop_assert!(key_a == key_b || !key_b.starts_with(&key_a), "keys delimit themselves");
-        if let Some(size) = fixed_key_size(&ty) {
+        if let Some(size) = fixed_size(&ty) {
             prop_assert_eq!(key_a.len(), size);
         }
     }

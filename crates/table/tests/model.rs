@@ -39,7 +39,7 @@ fn index(columns: &[T]) -> BoxedStrategy<(IndexAlgorithm, bool)> {
     let direct: Vec<u16> = (0..columns.len() as u16)
         .filter(|&c| {
             let ty = &columns[usize::from(c)];
-            matches!(ty, T::U8 | T::U16 | T::U32 | T::U64) || *ty == simple_enum()
+            matches!(*ty, T::U8 | T::U16 | T::U32 | T::U64) || *ty == simple_enum()
         })
         .collect();
     let all: Vec<u16> = (0..columns.len() as u16).collect();

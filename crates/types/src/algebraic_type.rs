@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::integer::{for_each_integer, IntegerType};
+
 /// An index into the surrounding [`Typespace`](crate::Typespace).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TypeRef(pub u32);
@@ -23,18 +25,8 @@ pub enum AlgebraicType {
     Array(Box<AlgebraicType>),
     String,
     Bool,
-    I8,
-    U8,
-    I16,
-    U16,
-    I32,
-    U32,
-    I64,
-    U64,
-    I128,
-    U128,
-    I256,
-    U256,
+    /// One of 12 constructors, which have names too: `AlgebraicType::U64`.
+    Integer(IntegerType),
     F32,
     F64,
 }
@@ -204,20 +196,20 @@ impl AlgebraicType {
         matches!(self, Self::Sum(s) if s.is_simple_enum())
     }
 
+    /// Which integer type this is, if it is one.
+    pub fn integer(&self) -> Option<IntegerType> {
+        match self {
+            Self::Integer(integer) => Some(*integer),
+            _ => None,
+        }
+    }
+
     pub fn is_integer(&self) -> bool {
-        use AlgebraicType::*;
-        matches!(
-            self,
-            I8 | U8 | I16 | U16 | I32 | U32 | I64 | U64 | I128 | U128 | I256 | U256
-        )
+        self.integer().is_some()
     }
 
     pub fn is_float(&self) -> bool {
         matches!(self, Self::F32 | Self::F64)
-    }
-
-    pub fn is_scalar(&self) -> bool {
-        matches!(self, Self::Bool) || self.is_integer() || self.is_float()
     }
 
     /// The elements of a product or the variants of a sum, with their names; nothing of any other type.
@@ -247,34 +239,32 @@ impl AlgebraicType {
 
     /// The BSATN tag of the constructor, which is also its place in the type-of-types.
     pub fn tag(&self) -> u8 {
-        use AlgebraicType::*;
         match self {
-            Ref(_) => 0,
-            Sum(_) => 1,
-            Product(_) => 2,
-            Array(_) => 3,
-            String => 4,
-            Bool => 5,
-            I8 => 6,
-            U8 => 7,
-            I16 => 8,
-            U16 => 9,
-            I32 => 10,
-            U32 => 11,
-            I64 => 12,
-            U64 => 13,
-            I128 => 14,
-            U128 => 15,
-            I256 => 16,
-            U256 => 17,
-            F32 => 18,
-            F64 => 19,
+            Self::Ref(_) => 0,
+            Self::Sum(_) => 1,
+            Self::Product(_) => 2,
+            Self::Array(_) => 3,
+            Self::String => 4,
+            Self::Bool => 5,
+            Self::Integer(integer) => *integer as u8,
+            Self::F32 => 18,
+            Self::F64 => 19,
         }
     }
 
     /// The JSON name of the constructor (01 §1.1.1).
     pub fn constructor_name(&self) -> &'static str {
-        CONSTRUCTOR_NAMES[self.tag() as usize]
+        match self {
+            Self::Ref(_) => "Ref",
+            Self::Sum(_) => "Sum",
+            Self::Product(_) => "Product",
+            Self::Array(_) => "Array",
+            Self::String => "String",
+            Self::Bool => "Bool",
+            Self::Integer(integer) => integer.name(),
+            Self::F32 => "F32",
+            Self::F64 => "F64",
+        }
     }
 
     /// The type as messages spell it: `U64`, `Array<T>`, `(name: T, …)`, `(name: T | name: T)`,
@@ -285,19 +275,25 @@ impl AlgebraicType {
 
     /// The type without parts that has the given tag.
     pub(crate) fn leaf_from_tag(tag: u8) -> Option<Self> {
-        use AlgebraicType::*;
-        static LEAVES: [AlgebraicType; 16] = [
-            String, Bool, I8, U8, I16, U16, I32, U32, I64, U64, I128, U128, I256, U256, F32, F64,
-        ];
-        LEAVES.get(usize::from(tag).checked_sub(4)?).cloned()
+        match tag {
+            4 => Some(Self::String),
+            5 => Some(Self::Bool),
+            18 => Some(Self::F32),
+            19 => Some(Self::F64),
+            _ => IntegerType::from_tag(tag).map(Self::Integer),
+        }
     }
 }
 
-/// JSON names of the constructors in tag order.
-pub(crate) const CONSTRUCTOR_NAMES: [&str; 20] = [
-    "Ref", "Sum", "Product", "Array", "String", "Bool", "I8", "U8", "I16", "U16", "I32", "U32",
-    "I64", "U64", "I128", "U128", "I256", "U256", "F32", "F64",
-];
+macro_rules! integer_constructors {
+    ($($name:ident = $tag:literal, $rust:ident, $sign:ident;)*) => {
+        impl AlgebraicType {
+            $(pub const $name: AlgebraicType = AlgebraicType::Integer(IntegerType::$name);)*
+        }
+    };
+}
+
+for_each_integer!(integer_constructors);
 
 impl From<ProductType> for AlgebraicType {
     fn from(value: ProductType) -> Self {

@@ -1,12 +1,14 @@
 //! Values of algebraic types (01 §1.1.4), their equality and order (01 §1.6).
 
-use ethnum::{I256, U256};
+use ethnum::{i256, u256, I256, U256};
 
 use crate::connection_id::ConnectionId;
 use crate::identity::Identity;
+use crate::integer::{fitting, for_each_integer, IntegerType};
 use crate::time::{TimeDuration, Timestamp};
 use crate::uuid::Uuid;
 use std::cmp::Ordering;
+use std::fmt;
 
 /// A value detached from its type.
 ///
@@ -40,6 +42,21 @@ pub enum AlgebraicValue {
     F32(f32),
     F64(f64),
 }
+
+/// Evaluates an expression in which a name stands for the integer of a value; another one for a value that is none.
+macro_rules! with_integer_value {
+    ($value:expr, $integer:ident => $body:expr, else $other:expr) => {
+        $crate::integer::for_each_integer! { with_integer_value @each $value, $integer => $body, else $other; }
+    };
+    (@each $value:expr, $integer:ident => $body:expr, else $other:expr;
+     $($name:ident = $tag:literal, $rust:ident, $sign:ident;)*) => {
+        match $value {
+            $($crate::algebraic_value::AlgebraicValue::$name($integer) => $body,)*
+            _ => $other,
+        }
+    };
+}
+pub(crate) use with_integer_value;
 
 impl AlgebraicValue {
     pub fn unit() -> Self {
@@ -93,21 +110,10 @@ impl AlgebraicValue {
             (Bytes(a), Bytes(b)) => a.cmp(b),
             (String(a), String(b)) => a.as_bytes().cmp(b.as_bytes()),
             (Bool(a), Bool(b)) => a.cmp(b),
-            (I8(a), I8(b)) => a.cmp(b),
-            (U8(a), U8(b)) => a.cmp(b),
-            (I16(a), I16(b)) => a.cmp(b),
-            (U16(a), U16(b)) => a.cmp(b),
-            (I32(a), I32(b)) => a.cmp(b),
-            (U32(a), U32(b)) => a.cmp(b),
-            (I64(a), I64(b)) => a.cmp(b),
-            (U64(a), U64(b)) => a.cmp(b),
-            (I128(a), I128(b)) => a.cmp(b),
-            (U128(a), U128(b)) => a.cmp(b),
-            (I256(a), I256(b)) => a.cmp(b),
-            (U256(a), U256(b)) => a.cmp(b),
             (F32(a), F32(b)) => cmp_floats(f64::from(*a), f64::from(*b)),
             (F64(a), F64(b)) => cmp_floats(*a, *b),
-            _ => self.constructor_rank().cmp(&other.constructor_rank()),
+            _ => cmp_integers(self, other)
+                .unwrap_or_else(|| self.constructor_rank().cmp(&other.constructor_rank())),
         }
     }
 
@@ -116,29 +122,32 @@ impl AlgebraicValue {
         self.value_cmp(other) == Ordering::Equal
     }
 
-    fn constructor_rank(&self) -> u8 {
-        use AlgebraicValue::*;
+    /// An integer or a float, whose text is its digits.
+    pub fn as_number(&self) -> Option<&dyn fmt::Display> {
         match self {
-            Sum { .. } => 1,
-            Product(_) => 2,
-            Array(_) => 3,
-            Bytes(_) => 4,
-            String(_) => 5,
-            Bool(_) => 6,
-            I8(_) => 7,
-            U8(_) => 8,
-            I16(_) => 9,
-            U16(_) => 10,
-            I32(_) => 11,
-            U32(_) => 12,
-            I64(_) => 13,
-            U64(_) => 14,
-            I128(_) => 15,
-            U128(_) => 16,
-            I256(_) => 17,
-            U256(_) => 18,
-            F32(_) => 19,
-            F64(_) => 20,
+            Self::F32(float) => Some(float),
+            Self::F64(float) => Some(float),
+            _ => with_integer_value!(self, integer => Some(integer), else None),
+        }
+    }
+
+    /// An integer that 128 bits can hold.
+    pub fn to_i128(&self) -> Option<i128> {
+        with_integer_value!(self, integer => fitting(*integer), else None)
+    }
+
+    /// The tag of its type; bytes, which are arrays too, have one of their own.
+    fn constructor_rank(&self) -> u8 {
+        match self {
+            Self::Sum { .. } => 1,
+            Self::Product(_) => 2,
+            Self::Array(_) => 3,
+            Self::String(_) => 4,
+            Self::Bool(_) => 5,
+            Self::F32(_) => 18,
+            Self::F64(_) => 19,
+            Self::Bytes(_) => u8::MAX,
+            integer => integer.integer_type().map_or(0, |ty| ty as u8),
         }
     }
 }
@@ -153,8 +162,9 @@ fn cmp_slices(a: &[AlgebraicValue], b: &[AlgebraicValue]) -> Ordering {
     a.len().cmp(&b.len())
 }
 
-/// `partial_cmp` already treats both zeros as equal; only NaN needs a place.
-fn cmp_floats(a: f64, b: f64) -> Ordering {
+/// The order of floats (01 §1.6.1): all NaNs equal and above everything, both zeros equal.
+#[inline]
+pub fn cmp_floats(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b)
         .unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
@@ -187,20 +197,9 @@ impl std::hash::Hash for AlgebraicValue {
             Bytes(v) => v.hash(state),
             String(v) => v.hash(state),
             Bool(v) => v.hash(state),
-            I8(v) => v.hash(state),
-            U8(v) => v.hash(state),
-            I16(v) => v.hash(state),
-            U16(v) => v.hash(state),
-            I32(v) => v.hash(state),
-            U32(v) => v.hash(state),
-            I64(v) => v.hash(state),
-            U64(v) => v.hash(state),
-            I128(v) => v.hash(state),
-            U128(v) => v.hash(state),
-            I256(v) => v.to_le_bytes().hash(state),
-            U256(v) => v.to_le_bytes().hash(state),
             F32(v) => v.to_bits().hash(state),
             F64(v) => v.to_bits().hash(state),
+            integer => with_integer_value!(integer, v => v.hash(state), else {}),
         }
     }
 }
@@ -215,11 +214,33 @@ macro_rules! impl_from {
     )*};
 }
 
-impl_from! {
-    bool => Bool, i8 => I8, u8 => U8, i16 => I16, u16 => U16, i32 => I32, u32 => U32, i64 => I64,
-    u64 => U64, i128 => I128, u128 => U128, I256 => I256, U256 => U256, f32 => F32, f64 => F64,
-    Box<str> => String,
+impl_from!(bool => Bool, f32 => F32, f64 => F64, Box<str> => String);
+
+macro_rules! integer_values {
+    ($($name:ident = $tag:literal, $rust:ident, $sign:ident;)*) => {
+        impl_from!($($rust => $name),*);
+
+        impl AlgebraicValue {
+            /// The type of an integer; none of another value.
+            pub fn integer_type(&self) -> Option<IntegerType> {
+                match self {
+                    $(AlgebraicValue::$name(_) => Some(IntegerType::$name),)*
+                    _ => None,
+                }
+            }
+        }
+
+        /// Of two integers of one type.
+        fn cmp_integers(left: &AlgebraicValue, right: &AlgebraicValue) -> Option<Ordering> {
+            match (left, right) {
+                $((AlgebraicValue::$name(left), AlgebraicValue::$name(right)) => Some(left.cmp(right)),)*
+                _ => None,
+            }
+        }
+    };
 }
+
+for_each_integer!(integer_values);
 
 impl From<&str> for AlgebraicValue {
     fn from(value: &str) -> Self {

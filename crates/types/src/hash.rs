@@ -1,12 +1,10 @@
 //! Content hashes (01 §1.8.5) and the view argument hash (01 §1.8.6).
 
-use ethnum::U256;
-
 use crate::hex::{self, hex_text};
 use sha3::{Digest, Keccak256};
 
-/// 32 digest bytes. Hex text and BSATN keep the order of the digest; JSON is the `U256` form, where
-/// the first digest byte is the least significant.
+/// 32 digest bytes. Hex text and BSATN keep the order of the digest; JSON is that of a number of 256
+/// bits, of which the first digest byte is the least significant.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Hash(pub [u8; 32]);
 
@@ -18,26 +16,21 @@ impl Hash {
         Self(Keccak256::digest(bytes).into())
     }
 
-    pub fn to_u256(self) -> U256 {
-        U256::from_le_bytes(self.0)
-    }
-
-    pub fn from_u256(number: U256) -> Self {
-        Self(number.to_le_bytes())
-    }
-
     fn into_bytes(self) -> [u8; 32] {
         self.0
     }
 
     /// The JSON form: `0x`, then the digest bytes in reverse order without leading zeros.
     pub fn to_json_u256(self) -> String {
-        format!("{:#x}", self.to_u256())
+        let mut text = String::new();
+        hex::write_number(self.0.to_vec(), false, &mut text);
+        text
     }
 
-    /// Parses the JSON form; `None` if the text is not a `U256` string (01 §1.7.5).
+    /// Parses the JSON form; `None` if the text is not such a number (01 §1.7.5).
     pub fn from_json_u256(text: &str) -> Option<Self> {
-        hex::parse_u256(text).map(Self::from_u256)
+        let bytes = hex::parse_number(text, 32, false)?;
+        bytes.try_into().ok().map(Self)
     }
 }
 

@@ -1,7 +1,5 @@
 //! Hex text of fixed-size byte strings.
 
-use ethnum::{I256, U256};
-
 /// Text that is not the expected number of hex digits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HexError {
@@ -186,38 +184,46 @@ pub(crate) fn deserialize<'de, const N: usize, D: serde::Deserializer<'de>>(
     deserializer.deserialize_any(Visitor::<N>)
 }
 
-/// JSON form of a `U256` (01 §1.7.5): optional `+`, `0x`, one or more digits, in range.
-pub(crate) fn parse_u256(text: &str) -> Option<U256> {
-    let digits = text.strip_prefix('+').unwrap_or(text).strip_prefix("0x")?;
-    parse_magnitude(digits)
-}
-
-/// JSON form of an `I256` (01 §1.7.5): like `U256` with an optional `-` or `+`.
-pub(crate) fn parse_i256(text: &str) -> Option<I256> {
-    let (negative, rest) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
+/// Reads an integer as JSON has the wide ones (01 §1.7.5): `0x` and one or more digits, with `+` or, if the type has a sign, `-`
+/// before them. Gives its BSATN; `None` if there is none in so many bytes.
+pub(crate) fn parse_number(text: &str, bytes: usize, is_signed: bool) -> Option<Vec<u8>> {
+    let (is_negative, rest) = match text.strip_prefix('-') {
+        Some(rest) if is_signed => (true, rest),
+        _ => (false, text.strip_prefix('+').unwrap_or(text)),
     };
-    let magnitude = parse_magnitude(rest.strip_prefix("0x")?)?;
-    let limit = U256::ONE << 255u32;
-    if negative {
-        (magnitude <= limit).then(|| magnitude.as_i256().wrapping_neg())
-    } else {
-        (magnitude < limit).then(|| magnitude.as_i256())
+    let digits = rest
+        .strip_prefix("0x")
+        .filter(|digits| !digits.is_empty())?;
+    let mut number = vec![0; bytes];
+    for (position, byte) in digits.trim_start_matches('0').bytes().rev().enumerate() {
+        *number.get_mut(position / 2)? |= digit(byte)? << (4 * (position % 2));
     }
+    if is_negative {
+        negate(&mut number);
+    }
+    let has_sign = is_signed && number.last().is_some_and(|byte| byte & 0x80 != 0);
+    let is_zero = number.iter().all(|byte| *byte == 0);
+    (has_sign == is_negative || is_zero).then_some(number)
 }
 
-fn parse_magnitude(digits: &str) -> Option<U256> {
-    if digits.is_empty() {
-        return None;
+/// Appends an integer in BSATN as JSON has the wide ones (01 §1.7.2): without leading zeros.
+pub(crate) fn write_number(mut number: Vec<u8>, is_negative: bool, out: &mut String) {
+    if is_negative {
+        negate(&mut number);
+        out.push('-');
     }
-    let significant = digits.trim_start_matches('0').as_bytes();
-    if significant.len() > 64 {
-        return None;
+    let last = number.iter().rposition(|byte| *byte != 0).unwrap_or(0);
+    number.truncate(last + 1);
+    number.reverse();
+    let digits = encode(&number);
+    out.push_str("0x");
+    out.push_str(digits.strip_prefix('0').unwrap_or(&digits));
+}
+
+/// The negative of a number in two's complement, least byte first.
+fn negate(number: &mut [u8]) {
+    let mut carry = true;
+    for byte in number {
+        (*byte, carry) = (!*byte).overflowing_add(u8::from(carry));
     }
-    let mut be = [0u8; 32];
-    for (position, byte) in significant.iter().rev().enumerate() {
-        be[31 - position / 2] |= digit(*byte)? << (4 * (position % 2));
-    }
-    Some(U256::from_be_bytes(be))
 }

@@ -18,6 +18,7 @@ mod hash;
 mod hex;
 mod identity;
 mod ids;
+pub mod integer;
 pub mod json;
 mod special;
 pub mod text;
@@ -29,17 +30,17 @@ mod uuid;
 pub use algebraic_type::{
     AlgebraicType, ProductType, ProductTypeElement, SumType, SumTypeVariant, TypeRef,
 };
-pub use algebraic_value::AlgebraicValue;
+pub use algebraic_value::{cmp_floats, AlgebraicValue};
 pub use bsatn::{Decode, DecodeError, Encode, Reader};
 pub use connection_id::ConnectionId;
 pub use cut::{cut, cut_name, SHOWN_NAME_BYTES_MAX};
 pub use error_code::error_code;
-pub use ethnum::{I256, U256};
 pub use hash::{view_args_hash, Hash};
 pub use hex::{decode as hex_decode, encode as hex_encode, HexError};
 pub use identity::Identity;
 pub use ids::{ArgId, ColId, ConstraintId, IndexId, ScheduleId, SequenceId, TableId, ViewId};
-pub use special::SpecialProduct;
+pub use integer::{IntegerType, I256, U256};
+pub use special::{SpecialProduct, SpecialValue};
 pub use time::{TimeDuration, Timestamp};
 pub use time_text::TimestampError;
 pub use typespace::{TypeError, Typespace};

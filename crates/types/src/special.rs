@@ -3,47 +3,96 @@
 //! Recognition is by exact structure. It never follows refs and compares names byte for byte.
 
 use crate::algebraic_type::{AlgebraicType, ProductType, SumType};
+use crate::algebraic_value::AlgebraicValue;
+use crate::bsatn::Encode;
+use crate::connection_id::ConnectionId;
+use crate::identity::Identity;
+use crate::integer::IntegerType;
+use crate::time::{TimeDuration, Timestamp};
+use crate::uuid::Uuid;
+use std::fmt;
 
-/// A product that means more than its element: it has exactly one, of this type and with a name that says what it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SpecialProduct {
-    Identity,
-    ConnectionId,
-    Timestamp,
-    TimeDuration,
-    Uuid,
+macro_rules! special_products {
+    ($($name:ident = $field:literal, $content:ident, $from_content:expr;)*) => {
+        /// A product that means more than its element: it has exactly one, of this type and with a name that says what it is.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum SpecialProduct {
+            $($name,)*
+        }
+
+        /// A value of a special product.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum SpecialValue {
+            $($name($name),)*
+        }
+
+        impl SpecialProduct {
+            const ALL: &[SpecialProduct] = &[$(SpecialProduct::$name,)*];
+
+            /// The name of the type.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(SpecialProduct::$name => stringify!($name),)*
+                }
+            }
+
+            /// The name of the element.
+            pub fn field(self) -> &'static str {
+                match self {
+                    $(SpecialProduct::$name => $field,)*
+                }
+            }
+
+            /// The type of the element.
+            pub fn content(self) -> AlgebraicType {
+                match self {
+                    $(SpecialProduct::$name => AlgebraicType::$content,)*
+                }
+            }
+
+            fn value(self, content: &AlgebraicValue) -> Option<SpecialValue> {
+                match (self, content) {
+                    $((SpecialProduct::$name, AlgebraicValue::$content(content)) => {
+                        Some(SpecialValue::$name($from_content(*content)))
+                    })*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+special_products! {
+    Identity = "__identity__", U256, Identity::from_u256;
+    ConnectionId = "__connection_id__", U128, ConnectionId;
+    Timestamp = "__timestamp_micros_since_unix_epoch__", I64, Timestamp;
+    TimeDuration = "__time_duration_micros__", I64, TimeDuration;
+    Uuid = "__uuid__", U128, Uuid;
 }
 
 impl SpecialProduct {
-    /// The name of the element.
-    pub fn field(self) -> &'static str {
-        match self {
-            SpecialProduct::Identity => "__identity__",
-            SpecialProduct::ConnectionId => "__connection_id__",
-            SpecialProduct::Timestamp => "__timestamp_micros_since_unix_epoch__",
-            SpecialProduct::TimeDuration => "__time_duration_micros__",
-            SpecialProduct::Uuid => "__uuid__",
-        }
+    /// The BSATN of the value that a literal of SQL denotes (08 §4.1); durations have none.
+    pub fn parse(self, text: &str) -> Option<Vec<u8>> {
+        Some(match self {
+            SpecialProduct::Identity => Identity::parse_text(text).ok()?.to_vec(),
+            SpecialProduct::ConnectionId => ConnectionId::parse_text(text).ok()?.to_vec(),
+            SpecialProduct::Uuid => Uuid::parse_text(text).ok()?.to_vec(),
+            SpecialProduct::Timestamp => Timestamp::parse_rfc3339(text).ok()?.to_vec(),
+            SpecialProduct::TimeDuration => return None,
+        })
     }
+}
 
-    /// The type of the element.
-    fn content(self) -> AlgebraicType {
+/// As people read it in cells of tables (08 §18).
+impl fmt::Display for SpecialValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SpecialProduct::Identity => AlgebraicType::U256,
-            SpecialProduct::ConnectionId | SpecialProduct::Uuid => AlgebraicType::U128,
-            SpecialProduct::Timestamp | SpecialProduct::TimeDuration => AlgebraicType::I64,
+            SpecialValue::Identity(id) => write!(f, "0x{id}"),
+            SpecialValue::ConnectionId(id) => write!(f, "0x{id}"),
+            SpecialValue::Uuid(uuid) => write!(f, "\"{uuid}\""),
+            SpecialValue::Timestamp(time) => time.fmt(f),
+            SpecialValue::TimeDuration(duration) => duration.fmt(f),
         }
-    }
-
-    fn with_field(name: &str) -> Option<SpecialProduct> {
-        const ALL: [SpecialProduct; 5] = [
-            SpecialProduct::Identity,
-            SpecialProduct::ConnectionId,
-            SpecialProduct::Timestamp,
-            SpecialProduct::TimeDuration,
-            SpecialProduct::Uuid,
-        ];
-        ALL.into_iter().find(|special| special.field() == name)
     }
 }
 
@@ -59,8 +108,14 @@ impl ProductType {
         let [element] = &self.elements[..] else {
             return None;
         };
-        let special = SpecialProduct::with_field(element.name()?)?;
-        (element.algebraic_type == special.content()).then_some(special)
+        let (name, ty) = (element.name()?, &element.algebraic_type);
+        let is_it = |special: &SpecialProduct| special.field() == name && special.content() == *ty;
+        SpecialProduct::ALL.iter().copied().find(is_it)
+    }
+
+    /// The value with these elements, if this is a special product.
+    pub fn special_value(&self, elements: &[AlgebraicValue]) -> Option<SpecialValue> {
+        self.special()?.value(elements.first()?)
     }
 }
 
@@ -111,7 +166,15 @@ impl SumType {
     }
 }
 
+impl IntegerType {
+    /// As which a hash, or an identity, is stored.
+    pub const HASH: Self = Self::U256;
+}
+
 impl AlgebraicType {
+    /// A hash, or an identity, as a bare number: so the system tables have them.
+    pub const HASH: Self = Self::Integer(IntegerType::HASH);
+
     /// `Identity` as a type.
     pub fn identity() -> Self {
         SpecialProduct::Identity.into()

@@ -4,13 +4,8 @@ use std::fmt::Write;
 
 use crate::algebraic_type::{AlgebraicType, ProductType};
 use crate::algebraic_value::AlgebraicValue;
-use crate::connection_id::ConnectionId;
 use crate::hex;
-use crate::identity::Identity;
-use crate::special::SpecialProduct;
-use crate::time::{TimeDuration, Timestamp};
 use crate::typespace::Typespace;
-use crate::uuid::Uuid;
 
 /// The text of a cell: strings in double quotes, bytes and identities as `0x…`, RFC 3339 times,
 /// products `(a = 1, b = "x")`, sums `(variant = value)`, unit `()`.
@@ -97,9 +92,8 @@ fn write_product(
     elements: &[AlgebraicValue],
     out: &mut String,
 ) {
-    if let Some(text) = special_text(product, elements) {
-        out.push_str(&text);
-        return;
+    if let Some(value) = product.special_value(elements) {
+        return write_display(&value, out);
     }
     out.push('(');
     for (index, element) in elements.iter().enumerate() {
@@ -118,42 +112,18 @@ fn write_product(
     out.push(')');
 }
 
-fn special_text(product: &ProductType, elements: &[AlgebraicValue]) -> Option<String> {
-    use AlgebraicValue::{I64, U128, U256};
-    Some(match (product.special()?, elements) {
-        (SpecialProduct::Identity, [U256(n)]) => format!("0x{}", Identity::from_u256(*n)),
-        (SpecialProduct::ConnectionId, [U128(n)]) => format!("0x{}", ConnectionId(*n)),
-        (SpecialProduct::Uuid, [U128(n)]) => format!("\"{}\"", Uuid(*n)),
-        (SpecialProduct::Timestamp, [I64(n)]) => Timestamp(*n).to_string(),
-        (SpecialProduct::TimeDuration, [I64(n)]) => TimeDuration(*n).to_string(),
-        _ => return None,
-    })
-}
-
 fn write_leaf(value: &AlgebraicValue, out: &mut String) {
-    use AlgebraicValue::*;
     match value {
-        Sum { .. } | Product(_) | Array(_) => {}
-        Bytes(bytes) => {
+        AlgebraicValue::Bytes(bytes) => {
             out.push_str("0x");
             hex::encode_into(bytes, out);
         }
-        String(text) => write_quoted(text, out),
-        Bool(v) => write_display(v, out),
-        I8(v) => write_display(v, out),
-        U8(v) => write_display(v, out),
-        I16(v) => write_display(v, out),
-        U16(v) => write_display(v, out),
-        I32(v) => write_display(v, out),
-        U32(v) => write_display(v, out),
-        I64(v) => write_display(v, out),
-        U64(v) => write_display(v, out),
-        I128(v) => write_display(v, out),
-        U128(v) => write_display(v, out),
-        I256(v) => write_display(v, out),
-        U256(v) => write_display(v, out),
-        F32(v) => write_display(v, out),
-        F64(v) => write_display(v, out),
+        AlgebraicValue::String(text) => write_quoted(text, out),
+        AlgebraicValue::Bool(v) => write_display(v, out),
+        number => number
+            .as_number()
+            .into_iter()
+            .for_each(|v| write_display(v, out)),
     }
 }
 

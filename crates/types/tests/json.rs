@@ -12,7 +12,7 @@ use lightcone_types::json::{
 };
 use lightcone_types::{
     AlgebraicType as T, AlgebraicValue as V, ProductType, ProductTypeElement, SumType,
-    SumTypeVariant, Typespace,
+    SumTypeVariant, Typespace, I256, U256,
 };
 use lightcone_vectors::{each, sections_are, Entry};
 use typed::Typed as _;
@@ -95,6 +95,36 @@ fn strings() {
         untyped(&"\"\\/\u{8}\n\u{1}\u{7f}é".into()),
         r#""\"\\/\b\n\u0001é""#.replace('é', "\u{7f}é")
     );
+}
+
+#[test]
+fn wide_integers_at_the_ends_of_their_range() {
+    let least = format!("\"-0x8{}\"", "0".repeat(63));
+    accepts(T::I256, &[&least], I256::MIN);
+    let greatest = format!("\"0x7{}\"", "f".repeat(63));
+    accepts(T::I256, &[&greatest], I256::MAX);
+    accepts(T::I256, &["\"-0x0\"", "\"+0x000\""], I256::ZERO);
+    accepts(T::I256, &["\"-0xA\""], I256::from(-10));
+    let beyond = [
+        format!("\"0x8{}\"", "0".repeat(63)),
+        format!("\"-0x8{}1\"", "0".repeat(62)),
+    ];
+    rejects(
+        T::I256,
+        &[&beyond[0], &beyond[1], "\"-0x\"", "\"--0x1\"", "\"0x+1\""],
+    );
+    let greatest = format!("\"+0x00{}\"", "f".repeat(64));
+    accepts(T::U256, &[&greatest], U256::MAX);
+    let beyond = format!("\"0x1{}\"", "0".repeat(64));
+    rejects(T::U256, &[&beyond, "\"-0x0\"", "\"-0x1\""]);
+    for (value, text) in [
+        (V::from(I256::MIN), &*least),
+        (V::from(I256::from(-10)), "\"-0xa\""),
+        (V::from(U256::ZERO), "\"0x0\""),
+        (V::from(U256::from(0x100_u16)), "\"0x100\""),
+    ] {
+        assert_eq!(untyped(&value), text);
+    }
 }
 
 #[test]

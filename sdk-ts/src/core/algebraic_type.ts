@@ -3,6 +3,7 @@ import type { BinaryReader } from "./binary_reader";
 import { BinaryWriter } from "./binary_writer";
 import { Misfit } from "./checks";
 import { deserializerOf, serializerOf } from "./codec";
+import { type PrimitiveTag, primitiveTags } from "./primitives";
 import { productShape } from "./shapes";
 import type { AlgebraicTypeType, ProductTypeType, SumTypeType, TypespaceType } from "./type_tree";
 import type { AnyDeserializer, AnySerializer } from "./untyped";
@@ -25,29 +26,14 @@ export type Deserializer<T> = (reader: BinaryReader) => T;
 /** A key of a `Map` that stands for a value. */
 export type ComparablePrimitive = number | string | boolean | bigint;
 
-function withTag<Tag extends string>(tag: Tag): { readonly tag: Tag } {
-  return { tag };
+type Primitives = { readonly [Tag in PrimitiveTag]: { readonly tag: Tag } };
+
+function primitives(): Primitives {
+  return Object.fromEntries(primitiveTags().map((tag) => [tag, { tag }])) as Primitives;
 }
 
 /** Types whose values are primitives that are equal for equal values. */
-const PRIMITIVES = {
-  Bool: withTag("Bool"),
-  String: withTag("String"),
-  U8: withTag("U8"),
-  I8: withTag("I8"),
-  U16: withTag("U16"),
-  I16: withTag("I16"),
-  U32: withTag("U32"),
-  I32: withTag("I32"),
-  U64: withTag("U64"),
-  I64: withTag("I64"),
-  U128: withTag("U128"),
-  I128: withTag("I128"),
-  U256: withTag("U256"),
-  I256: withTag("I256"),
-  F32: withTag("F32"),
-  F64: withTag("F64"),
-};
+const PRIMITIVES = /* @__PURE__ */ primitives();
 
 /** Makes types, and functions that read and write their values. */
 export type AlgebraicType = AlgebraicTypeType;

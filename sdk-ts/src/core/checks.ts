@@ -1,4 +1,5 @@
-import { isUnit, productShape, sumShape } from "./shapes";
+import { numberType } from "./primitives";
+import { isUnit, productShape, SPECIAL_NAMES, sumShape } from "./shapes";
 import type { AlgebraicTypeType } from "./type_tree";
 import type { AnyRow } from "./untyped";
 
@@ -30,25 +31,16 @@ function ofType(type: "string" | "boolean" | "number", expected: string): Check 
   return { fits: (value) => typeof value === type, expected };
 }
 
+const BYTE = /* @__PURE__ */ integer(false, 8);
+
 /** For the types whose values are not made of other values. */
-export const CHECKS: Readonly<Record<string, Check>> = {
-  I8: /* @__PURE__ */ integer(true, 8),
-  U8: /* @__PURE__ */ integer(false, 8),
-  I16: /* @__PURE__ */ integer(true, 16),
-  U16: /* @__PURE__ */ integer(false, 16),
-  I32: /* @__PURE__ */ integer(true, 32),
-  U32: /* @__PURE__ */ integer(false, 32),
-  I64: /* @__PURE__ */ bigInteger(true, 64),
-  U64: /* @__PURE__ */ bigInteger(false, 64),
-  I128: /* @__PURE__ */ bigInteger(true, 128),
-  U128: /* @__PURE__ */ bigInteger(false, 128),
-  I256: /* @__PURE__ */ bigInteger(true, 256),
-  U256: /* @__PURE__ */ bigInteger(false, 256),
-  F32: /* @__PURE__ */ ofType("number", "a number"),
-  F64: /* @__PURE__ */ ofType("number", "a number"),
-  Bool: /* @__PURE__ */ ofType("boolean", "true or false"),
-  String: /* @__PURE__ */ ofType("string", "a string"),
-};
+function checkOfPrimitive(tag: string): Check {
+  const bits = 8 * (numberType(tag)?.bytes ?? 0);
+  if (tag === "String") return ofType("string", "a string");
+  if (tag === "Bool") return ofType("boolean", "true or false");
+  if (tag.startsWith("F")) return ofType("number", "a number");
+  return (bits > 32 ? bigInteger : integer)(tag.startsWith("I"), bits);
+}
 
 /** Thrown by an encoder that checks: a value is not what its type wants. On its way out it learns where the value is. */
 export class Misfit {
@@ -77,7 +69,7 @@ function isBytes(value: unknown): boolean {
   // An array of another window is no instance of ours.
   if (ArrayBuffer.isView(value))
     return (value as Uint8Array).BYTES_PER_ELEMENT === 1 && !(value instanceof DataView);
-  return Array.isArray(value) && value.every(CHECKS.U8!.fits);
+  return Array.isArray(value) && value.every(BYTE.fits);
 }
 
 /** Anything with elements: an array, or a typed array. */
@@ -101,8 +93,8 @@ export function checkOf(type: AlgebraicTypeType): Check | undefined {
       if (shape.kind !== "special")
         return isUnit(type) ? undefined : { fits: isObject, expected: "an object" };
       const { field } = shape;
-      const { fits } = CHECKS[shape.type.tag]!;
-      return { fits: (value) => isObject(value) && fits(value[field]), expected: SPECIAL_NAMES[field]! };
+      const { fits } = checkOfPrimitive(shape.type.tag);
+      return { fits: (value) => isObject(value) && fits(value[field]), expected: SPECIAL_NAMES.get(field)! };
     }
     case "Sum": {
       const { kind } = sumShape(type.value);
@@ -114,17 +106,9 @@ export function checkOf(type: AlgebraicTypeType): Check | undefined {
       };
     }
     default:
-      return CHECKS[type.tag];
+      return type.tag === "Ref" ? undefined : checkOfPrimitive(type.tag);
   }
 }
-
-const SPECIAL_NAMES: Record<string, string> = {
-  __identity__: "an Identity",
-  __connection_id__: "a ConnectionId",
-  __timestamp_micros_since_unix_epoch__: "a Timestamp",
-  __time_duration_micros__: "a TimeDuration",
-  __uuid__: "a Uuid",
-};
 
 /** A value is shown up to this length. */
 const SHOWN_CHARACTERS_MAX = 60;

@@ -1,5 +1,6 @@
 import { checkEmptyElements, type DeserializerOf } from "./closures";
 import { badTag } from "./errors";
+import { NUMBERS, type NumberType } from "./primitives";
 import { productShape, resolve, sumShape } from "./shapes";
 import { SPECIAL_CLASSES } from "./special";
 import type { AlgebraicTypeType, TypespaceType } from "./type_tree";
@@ -7,20 +8,6 @@ import type { AnyDeserializer } from "./untyped";
 
 // Makes one straight function for a type. Runs of fixed-size fields are read and written through the DataView at constant
 // distances from one offset, without a call for each field.
-
-/** DataView accessor and size of the numbers that have one. */
-export const ACCESSORS: Record<string, [accessor: string, size: number]> = {
-  I8: ["Int8", 1],
-  U8: ["Uint8", 1],
-  I16: ["Int16", 2],
-  U16: ["Uint16", 2],
-  I32: ["Int32", 4],
-  U32: ["Uint32", 4],
-  I64: ["BigInt64", 8],
-  U64: ["BigUint64", 8],
-  F32: ["Float32", 4],
-  F64: ["Float64", 8],
-};
 
 /** Identifiers that generated code may use as they are; anything else becomes a string literal. */
 export const key = (name: string | undefined) => JSON.stringify(String(name));
@@ -106,14 +93,10 @@ class ReadGenerator extends Generator {
         return this.#call("r.readString()");
       case "Bool":
         return this.#constant(`d.getUint8(${this.at()})!==0`, 1);
-      case "U128":
-      case "I128":
-      case "U256":
-      case "I256":
-        return this.#call(`r.read${type.tag}()`);
       default: {
-        const [accessor, size] = ACCESSORS[type.tag]!;
-        return this.#constant(`d.get${accessor}(${this.at()}${size > 1 ? ",true" : ""})`, size);
+        const { accessor, bytes } = NUMBERS[type.tag] as NumberType;
+        if (accessor === undefined) return this.#call(`r.read${type.tag}()`);
+        return this.#constant(`d.get${accessor}(${this.at()}${bytes > 1 ? ",true" : ""})`, bytes);
       }
     }
   }

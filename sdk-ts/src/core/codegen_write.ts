@@ -1,6 +1,7 @@
 import { serializerOf } from "./codec";
-import { ACCESSORS, Generator, key } from "./codegen";
+import { Generator, key } from "./codegen";
 import { badValue } from "./errors";
+import { NUMBERS, type NumberType } from "./primitives";
 import { isUnit, productShape, resolve, sumShape } from "./shapes";
 import type { AlgebraicTypeType, TypespaceType } from "./type_tree";
 import type { AnySerializer } from "./untyped";
@@ -82,16 +83,14 @@ class WriteGenerator extends Generator {
         this.body += `d.setUint8(${at},${value}?1:0);`;
         return;
       }
-      case "U128":
-      case "I128":
-      case "U256":
-      case "I256":
-        this.call(`w.write${type.tag}(${value})`);
-        return;
       default: {
-        const [accessor, size] = ACCESSORS[type.tag]!;
-        const at = this.reserve(size);
-        this.body += `d.set${accessor}(${at},${value}${size > 1 ? ",true" : ""});`;
+        const { accessor, bytes } = NUMBERS[type.tag] as NumberType;
+        if (accessor === undefined) {
+          this.call(`w.write${type.tag}(${value})`);
+          return;
+        }
+        const at = this.reserve(bytes);
+        this.body += `d.set${accessor}(${at},${value}${bytes > 1 ? ",true" : ""});`;
       }
     }
   }

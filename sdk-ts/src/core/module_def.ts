@@ -1,4 +1,5 @@
 import { BinaryWriter } from "./binary_writer";
+import { primitiveTags } from "./primitives";
 import type { AlgebraicTypeType, ProductTypeType, TypespaceType } from "./type_tree";
 
 // The definition of a module, version 10 (spec 02 §4), as objects, and its bytes.
@@ -139,28 +140,7 @@ export function emptyModuleDef(): RawModuleDefV10 {
 }
 
 /** The tags of the type constructors (spec 01 §1.1.1). */
-const TYPE_TAGS = [
-  "Ref",
-  "Sum",
-  "Product",
-  "Array",
-  "String",
-  "Bool",
-  "I8",
-  "U8",
-  "I16",
-  "U16",
-  "I32",
-  "U32",
-  "I64",
-  "U64",
-  "I128",
-  "U128",
-  "I256",
-  "U256",
-  "F32",
-  "F64",
-] as const;
+const TYPE_TAGS = /* @__PURE__ */ ["Ref", "Sum", "Product", "Array"].concat(/* @__PURE__ */ primitiveTags());
 
 const HTTP_METHODS = [
   "Get",

@@ -8,17 +8,18 @@ export type Shape =
   | { kind: "result"; ok: AlgebraicTypeType; err: AlgebraicTypeType }
   | { kind: "sum" };
 
-const SPECIAL_FIELDS: ReadonlySet<string> = /* @__PURE__ */ new Set([
-  "__identity__",
-  "__connection_id__",
-  "__timestamp_micros_since_unix_epoch__",
-  "__time_duration_micros__",
-  "__uuid__",
+/** The products with a class of their own, by the name of their field: as messages call a value. */
+export const SPECIAL_NAMES: ReadonlyMap<string, string> = /* @__PURE__ */ new Map([
+  ["__identity__", "an Identity"],
+  ["__connection_id__", "a ConnectionId"],
+  ["__timestamp_micros_since_unix_epoch__", "a Timestamp"],
+  ["__time_duration_micros__", "a TimeDuration"],
+  ["__uuid__", "a Uuid"],
 ]);
 
 export function productShape(product: ProductTypeType): Shape {
   const field = product.elements[0];
-  if (product.elements.length === 1 && field?.name !== undefined && SPECIAL_FIELDS.has(field.name)) {
+  if (product.elements.length === 1 && field?.name !== undefined && SPECIAL_NAMES.has(field.name)) {
     return { kind: "special", field: field.name, type: field.algebraicType };
   }
   return { kind: "object" };

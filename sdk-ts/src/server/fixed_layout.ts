@@ -1,3 +1,4 @@
+import { numberType } from "../core/primitives";
 import { productShape, resolve } from "../core/shapes";
 import { SPECIAL_CLASSES } from "../core/special";
 import type { AlgebraicTypeType, TypespaceType } from "../core/type_tree";
@@ -5,20 +6,6 @@ import type { AnyFunction } from "../core/untyped";
 
 // Rows and keys that always take the same number of bytes are read and written at constant places of one buffer, by code
 // that is made once for each table.
-
-/** DataView accessor, size, and the name of the typed array that serves where the place is a multiple of the size. */
-const ACCESSORS: Record<string, [accessor: string, size: number, array: string]> = {
-  I8: ["Int8", 1, "i1"],
-  U8: ["Uint8", 1, "u1"],
-  I16: ["Int16", 2, "i2"],
-  U16: ["Uint16", 2, "u2"],
-  I32: ["Int32", 4, "i4"],
-  U32: ["Uint32", 4, "u4"],
-  I64: ["BigInt64", 8, "i8"],
-  U64: ["BigUint64", 8, "u8"],
-  F32: ["Float32", 4, "f4"],
-  F64: ["Float64", 8, "f8"],
-};
 
 const IS_LITTLE_ENDIAN = /* @__PURE__ */ new Uint8Array(/* @__PURE__ */ new Uint16Array([1]).buffer)[0] === 1;
 
@@ -40,10 +27,19 @@ export function bufferNames(buffer: ArrayBuffer): Record<string, unknown> {
   };
 }
 
+/** The name of the typed array that serves where the place is a multiple of the size: of numbers that `DataView` knows. */
+function arrayOf(tag: string, bytes: number): string {
+  return `${tag[0]!.toLowerCase()}${bytes}`;
+}
+
 /** The access to a number: an element of an array, which is the fastest, or undefined. */
-function element(type: string, at: number): string | undefined {
-  const [, size, array] = ACCESSORS[type]!;
-  return IS_LITTLE_ENDIAN && at % size === 0 ? `${array}[${at / size}]` : undefined;
+function element(tag: string, bytes: number, at: number): string | undefined {
+  return IS_LITTLE_ENDIAN && at % bytes === 0 ? `${arrayOf(tag, bytes)}[${at / bytes}]` : undefined;
+}
+
+/** The places of the 64-bit parts of a bigint, the lowest first. */
+function parts(bytes: number): number[] {
+  return Array.from({ length: bytes / 8 }, (_, part) => 8 * part);
 }
 
 /** The size of all values of a type, or undefined if it depends on the value. */
@@ -51,12 +47,6 @@ export function fixedSize(type: AlgebraicTypeType, typespace: TypespaceType): nu
   switch (type.tag) {
     case "Bool":
       return 1;
-    case "U128":
-    case "I128":
-      return 16;
-    case "U256":
-    case "I256":
-      return 32;
     case "Ref": {
       const target = resolve(type.value, typespace);
       // Of the types that may contain themselves, only products can have a fixed size, and those would be infinite.
@@ -72,7 +62,7 @@ export function fixedSize(type: AlgebraicTypeType, typespace: TypespaceType): nu
       return total;
     }
     default:
-      return ACCESSORS[type.tag]?.[1];
+      return numberType(type.tag)?.bytes;
   }
 }
 
@@ -89,14 +79,6 @@ export class FixedLayout {
     switch (type.tag) {
       case "Bool":
         return `V.setUint8(${at},${value}?1:0);`;
-      case "U128":
-      case "I128":
-        return `V.setBigUint64(${at},${value}&M,true);V.setBigUint64(${at + 8},${value}>>64n,true);`;
-      case "U256":
-      case "I256":
-        return [0, 64, 128, 192]
-          .map((shift) => `V.setBigUint64(${at + shift / 8},(${value}>>${shift}n)&M,true);`)
-          .join("");
       case "Ref":
         return this.write(resolve(type.value, this.typespace), value, at);
       case "Product": {
@@ -111,10 +93,18 @@ export class FixedLayout {
           .join("");
       }
       default: {
-        const place = element(type.tag, at);
+        const { accessor, bytes } = numberType(type.tag)!;
+        if (accessor === undefined) {
+          const part = (place: number) => {
+            const shifted = place === 0 ? value : `(${value}>>${8 * place}n)`;
+            const low = place + 8 === bytes ? shifted : `${shifted}&M`;
+            return `V.setBigUint64(${at + place},${low},true);`;
+          };
+          return parts(bytes).map(part).join("");
+        }
+        const place = element(type.tag, bytes, at);
         if (place !== undefined) return `${place}=${value};`;
-        const [accessor, size] = ACCESSORS[type.tag]!;
-        return `V.set${accessor}(${at},${value}${size > 1 ? ",true" : ""});`;
+        return `V.set${accessor}(${at},${value}${bytes > 1 ? ",true" : ""});`;
       }
     }
   }
@@ -124,15 +114,6 @@ export class FixedLayout {
     switch (type.tag) {
       case "Bool":
         return `V.getUint8(${at})!==0`;
-      case "U128":
-        return `(V.getBigUint64(${at + 8},true)<<64n|V.getBigUint64(${at},true))`;
-      case "I128":
-        return `(V.getBigInt64(${at + 8},true)<<64n|V.getBigUint64(${at},true))`;
-      case "U256":
-      case "I256": {
-        const top = type.tag === "U256" ? "Uint" : "Int";
-        return `(V.getBig${top}64(${at + 24},true)<<192n|V.getBigUint64(${at + 16},true)<<128n|V.getBigUint64(${at + 8},true)<<64n|V.getBigUint64(${at},true))`;
-      }
       case "Ref":
         return this.read(resolve(type.value, this.typespace), at);
       case "Product": {
@@ -148,10 +129,17 @@ export class FixedLayout {
         return `{${fields.join(",")}}`;
       }
       default: {
-        const place = element(type.tag, at);
-        if (place !== undefined) return place;
-        const [accessor, size] = ACCESSORS[type.tag]!;
-        return `V.get${accessor}(${at}${size > 1 ? ",true" : ""})`;
+        const { accessor, bytes } = numberType(type.tag)!;
+        if (accessor === undefined) {
+          // Only the highest part has the sign.
+          const part = (place: number) => {
+            const sign = place + 8 === bytes && type.tag.startsWith("I") ? "Int" : "Uint";
+            const read = `V.getBig${sign}64(${at + place},true)`;
+            return place === 0 ? read : `${read}<<${8 * place}n`;
+          };
+          return `(${parts(bytes).map(part).join("|")})`;
+        }
+        return element(type.tag, bytes, at) ?? `V.get${accessor}(${at}${bytes > 1 ? ",true" : ""})`;
       }
     }
   }

@@ -20,12 +20,8 @@ pub(super) fn csharp_type(types: &Types, ty: &AlgebraicType, place: &str) -> Res
                 language: "C#",
             })
         }
-        Shape::Identity => "global::SpacetimeDB.Identity".into(),
-        Shape::ConnectionId => "global::SpacetimeDB.ConnectionId".into(),
-        Shape::Timestamp => "global::SpacetimeDB.Timestamp".into(),
-        Shape::TimeDuration => "global::SpacetimeDB.TimeDuration".into(),
+        Shape::Special(special) => format!("global::SpacetimeDB.{}", special.name()),
         Shape::ScheduleAt => "global::SpacetimeDB.ScheduleAt".into(),
-        Shape::Uuid => "global::SpacetimeDB.Uuid".into(),
         Shape::Option(some) => match types.shape(some, place)? {
             // `T??` is no type.
             Shape::Option(nested) => format!("{}?", nested_option_name(&inner(nested)?)),
@@ -41,7 +37,7 @@ pub(super) fn csharp_type(types: &Types, ty: &AlgebraicType, place: &str) -> Res
         Shape::Bytes => "List<byte>".into(),
         Shape::Array(element) => format!("List<{}>", inner(element)?),
         Shape::Named(name) => name.to_owned(),
-        Shape::Primitive(primitive) => primitive_type(primitive).into(),
+        Shape::Primitive(primitive) => primitive_type(primitive),
     })
 }
 
@@ -91,8 +87,8 @@ pub(super) fn nested_option_file(name: &str, some: &str) -> Text {
     text
 }
 
-fn primitive_type(ty: &AlgebraicType) -> &'static str {
-    match ty {
+fn primitive_type(ty: &AlgebraicType) -> String {
+    let name = match *ty {
         AlgebraicType::Bool => "bool",
         AlgebraicType::I8 => "sbyte",
         AlgebraicType::U8 => "byte",
@@ -102,15 +98,13 @@ fn primitive_type(ty: &AlgebraicType) -> &'static str {
         AlgebraicType::U32 => "uint",
         AlgebraicType::I64 => "long",
         AlgebraicType::U64 => "ulong",
-        AlgebraicType::I128 => "global::SpacetimeDB.I128",
-        AlgebraicType::U128 => "global::SpacetimeDB.U128",
-        AlgebraicType::I256 => "global::SpacetimeDB.I256",
-        AlgebraicType::U256 => "global::SpacetimeDB.U256",
+        AlgebraicType::Integer(wide) => return format!("global::SpacetimeDB.{}", wide.name()),
         AlgebraicType::F32 => "float",
         AlgebraicType::F64 => "double",
         // The special shapes were told apart above.
         _ => "string",
-    }
+    };
+    name.into()
 }
 
 /// The initial value of a field that would be null otherwise.

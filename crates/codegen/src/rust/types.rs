@@ -14,19 +14,16 @@ pub(super) fn rust_type(types: &Types, ty: &AlgebraicType, place: &str) -> Resul
     Ok(match types.shape(ty, place)? {
         Shape::Unit => "()".into(),
         Shape::Never => "std::convert::Infallible".into(),
-        Shape::Identity => "__sdk::Identity".into(),
-        Shape::ConnectionId => "__sdk::ConnectionId".into(),
-        Shape::Timestamp => "__sdk::Timestamp".into(),
-        Shape::TimeDuration => "__sdk::TimeDuration".into(),
+        Shape::Special(special) => format!("__sdk::{}", special.name()),
         Shape::ScheduleAt => "__sdk::ScheduleAt".into(),
-        Shape::Uuid => "__sdk::Uuid".into(),
         Shape::Option(some) => format!("Option<{}>", inner(some)?),
         Shape::Result(ok, err) => format!("Result<{}, {}>", inner(ok)?, inner(err)?),
         Shape::Bytes => "Vec<u8>".into(),
         Shape::Array(element) => format!("Vec<{}>", inner(element)?),
         Shape::Named(name) => name.to_owned(),
-        Shape::Primitive(AlgebraicType::I256) => "__sats::i256".into(),
-        Shape::Primitive(AlgebraicType::U256) => "__sats::u256".into(),
+        Shape::Primitive(AlgebraicType::Integer(integer)) if integer.bytes() > 16 => {
+            format!("__sats::{}", integer.rust_name())
+        }
         Shape::Primitive(AlgebraicType::String) => "String".into(),
         Shape::Primitive(primitive) => primitive.constructor_name().to_lowercase(),
     })

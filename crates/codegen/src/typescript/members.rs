@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use lightcone_schema::case::to_camel;
 use lightcone_types::AlgebraicType;
 
 use super::style::property;
@@ -13,12 +14,8 @@ pub(super) fn builder(types: &Types, ty: &AlgebraicType, place: &str) -> Result<
     Ok(match types.shape(ty, place)? {
         Shape::Unit => "__t.unit()".into(),
         Shape::Never => "__t.never()".into(),
-        Shape::Identity => "__t.identity()".into(),
-        Shape::ConnectionId => "__t.connectionId()".into(),
-        Shape::Timestamp => "__t.timestamp()".into(),
-        Shape::TimeDuration => "__t.timeDuration()".into(),
+        Shape::Special(special) => format!("__t.{}()", to_camel(special.name())),
         Shape::ScheduleAt => "__t.scheduleAt()".into(),
-        Shape::Uuid => "__t.uuid()".into(),
         Shape::Option(some) => format!("__t.option({})", builder(types, some, place)?),
         Shape::Result(ok, err) => {
             let (ok, err) = (builder(types, ok, place)?, builder(types, err, place)?);

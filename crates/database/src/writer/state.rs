@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use lightcone_engine::{CommitOutput, Datastore};
+use lightcone_engine::CommitOutput;
 use lightcone_live::{FirstRows, QueryLoad, Takers, Windows, WorkBudget};
 use lightcone_types::{ColId, ConnectionId, Identity, TableId};
 use rustc_hash::FxHashMap;

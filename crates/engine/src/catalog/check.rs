@@ -1,7 +1,7 @@
 //! What the rest of the engine relies on in a catalog that was read from a disk.
 
 use lightcone_schema::{IndexAlgorithm, IndexSchema, SequenceSchema, TableSchema};
-use lightcone_types::{AlgebraicType, ColId};
+use lightcone_types::{AlgebraicType, ColId, IntegerType};
 
 /// Ids are given out one by one, so a larger one is nonsense; tables are found by their ids in vectors.
 const ID_MAX: u32 = 1 << 24;
@@ -24,7 +24,7 @@ pub(super) fn check_schema(schema: &TableSchema) -> Result<(), String> {
             .first()
             .map(|index| index.algorithm.columns());
         let has_hash =
-            schema.columns.first().map(|column| &column.ty) == Some(&AlgebraicType::U256);
+            schema.columns.first().map(|column| &column.ty) == Some(&AlgebraicType::HASH);
         if !has_hash || by_hash != Some(&[ColId(0)]) {
             return Err("it is of a view, and does not begin with a hash and its index".to_owned());
         }
@@ -65,11 +65,7 @@ fn check_index(schema: &TableSchema, index: &IndexSchema) -> Result<(), String> 
     }
     if let IndexAlgorithm::Direct(column) = index.algorithm {
         let ty = column_type(schema, column)?;
-        let unsigned = matches!(
-            ty,
-            AlgebraicType::U8 | AlgebraicType::U16 | AlgebraicType::U32 | AlgebraicType::U64
-        );
-        if !unsigned && !ty.is_simple_enum() {
+        if !ty.integer().is_some_and(IntegerType::fits_u64) && !ty.is_simple_enum() {
             return Err(format!(
                 "index `{}` is direct on a column that holds no small number",
                 index.name

@@ -55,19 +55,17 @@ impl Datastore {
             return Err(MigrationError::Plan("a sequence without column".to_owned()));
         };
         let (min, max) = range_of(sequence, &column.ty);
+        let integer = |bytes: &[u8]| column.ty.integer()?.to_i128(bytes);
         let is_in_range = |value: &i128| (min..=max).contains(value);
         let found = match schema.columns.get(position) {
             // A new column: all rows get its default.
             None if table.rows().row_count() == 0 => None,
-            None => column
-                .default
-                .as_ref()
-                .and_then(|bytes| integer(&column.ty, bytes)),
+            None => column.default.as_ref().and_then(|bytes| integer(bytes)),
             Some(_) => work.ticking(|tick| {
                 let mut found = None;
                 let mut go_on = true;
                 table.rows().walk(None, |_, row| {
-                    let value = integer(&column.ty, table.layout().column(row, position));
+                    let value = integer(table.layout().column(row, position));
                     found = value.filter(is_in_range);
                     go_on = tick(1);
                     found.is_none() && go_on
@@ -168,40 +166,4 @@ fn range_of(sequence: &SequenceDef, ty: &AlgebraicType) -> (i128, i128) {
     let (lowest, highest) = column_range(ty);
     let (_, min, max) = sequence.effective();
     (min.clamp(lowest, highest), max.clamp(lowest, highest))
-}
-
-/// A stored integer; none if it is beyond what a sequence can issue.
-pub(super) fn integer(ty: &AlgebraicType, bytes: &[u8]) -> Option<i128> {
-    use AlgebraicType as T;
-    let is_signed = matches!(ty, T::I8 | T::I16 | T::I32 | T::I64 | T::I128 | T::I256);
-    let is_negative = is_signed && bytes.last().is_some_and(|byte| byte & 0x80 != 0);
-    let fill = if is_negative { 0xff } else { 0 };
-    let mut wide = [fill; 16];
-    let (low, high) = bytes.split_at(bytes.len().min(16));
-    wide[..low.len()].copy_from_slice(low);
-    let value = i128::from_le_bytes(wide);
-    let fits = high.iter().all(|byte| *byte == fill) && (value < 0) == is_negative;
-    fits.then_some(value)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn integers_of_all_widths_are_read() {
-        use AlgebraicType as T;
-        assert_eq!(integer(&T::U8, &[200]), Some(200));
-        assert_eq!(integer(&T::I8, &[200]), Some(-56));
-        assert_eq!(integer(&T::I64, &(-3_i64).to_le_bytes()), Some(-3));
-        assert_eq!(integer(&T::U128, &u128::MAX.to_le_bytes()), None);
-        assert_eq!(integer(&T::I128, &i128::MIN.to_le_bytes()), Some(i128::MIN));
-        let mut wide = [0; 32];
-        wide[0] = 7;
-        assert_eq!(integer(&T::U256, &wide), Some(7));
-        wide[16] = 1;
-        assert_eq!(integer(&T::U256, &wide), None);
-        assert_eq!(integer(&T::I256, &[0xff; 32]), Some(-1));
-        assert_eq!(integer(&T::U256, &[0xff; 32]), None);
-    }
 }

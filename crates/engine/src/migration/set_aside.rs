@@ -11,7 +11,6 @@ use lightcone_schema::{
 };
 use lightcone_types::TableId;
 
-use super::check::integer;
 use super::work::{Done, MigrationError, MigrationWork};
 use crate::datastore::Datastore;
 use crate::sequence::Sequence;
@@ -269,12 +268,12 @@ impl Datastore {
         const ASKED_ROWS: u64 = 1024;
         let table = &self.state(id)?.table;
         let column = usize::from(sequence.column.0);
-        let ty = table.layout().column_type(column);
+        let integer = table.layout().column_type(column).integer();
         let (mut highest, mut rows) = (None, 0_u64);
         let may_go_on = work.ticking(|tick| {
             let mut may_go_on = true;
             table.rows().walk(None, |_, row| {
-                let value = integer(ty, table.layout().column(row, column));
+                let value = integer.and_then(|ty| ty.to_i128(table.layout().column(row, column)));
                 let counts = |value: &i128| range.contains(value) && value < range.end();
                 highest = highest.max(value.filter(counts));
                 rows += 1;

@@ -295,9 +295,7 @@ fn empty_sums(grouping: &Grouping) -> Vec<Sum> {
         GroupItem::Key(_) => None,
         GroupItem::Aggregate { aggregate, .. } => Some(match aggregate {
             Aggregate::Count => Sum::Count(0),
-            Aggregate::SumSigned(_) | Aggregate::SumUnsigned(_) | Aggregate::SumFloat(_) => {
-                Sum::Total(None)
-            }
+            Aggregate::Sum(_) => Sum::Total(None),
             Aggregate::Min(_) | Aggregate::Max(_) => Sum::Best(None),
             Aggregate::Average(scalar) => Sum::Average {
                 total: Total::empty(*scalar),
@@ -317,12 +315,7 @@ fn add(
 ) -> Result<(), ExecuteError> {
     match (aggregate, sum) {
         (Aggregate::Count, Sum::Count(count)) => *count += 1,
-        (
-            Aggregate::SumSigned(scalar)
-            | Aggregate::SumUnsigned(scalar)
-            | Aggregate::SumFloat(scalar),
-            Sum::Total(total),
-        ) => {
+        (Aggregate::Sum(scalar), Sum::Total(total)) => {
             let total = total.get_or_insert_with(|| Total::empty(scalar));
             total.add(scalar, value);
         }
@@ -366,7 +359,7 @@ fn keep_best(
 fn sum_bytes(item: &GroupItem) -> usize {
     let heap = match item {
         GroupItem::Aggregate {
-            aggregate: Aggregate::SumFloat(scalar) | Aggregate::Average(scalar),
+            aggregate: Aggregate::Sum(scalar) | Aggregate::Average(scalar),
             ..
         } => Total::heap_bytes(*scalar),
         _ => 0,

@@ -4,13 +4,13 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use lightcone_table::RowLayout;
+use lightcone_types::cmp_floats;
 
 use super::cost::{Cost, BYTES_PER_STEP};
 use super::like::is_like;
 use super::step::{Operand, Place, Step, Target, ACCEPT, REJECT};
 use crate::scalar::{
-    compare_floats, content, f32_at, f64_at, i128_at, i16_at, i256_at, i32_at, i64_at, i8_at,
-    u128_at, u16_at, u256_at, u32_at, u64_at,
+    content, f32_at, f64_at, i16_at, i32_at, i64_at, i8_at, u16_at, u32_at, u64_at, u8_at,
 };
 
 /// One row of each relation of a query, where they lie.
@@ -122,20 +122,17 @@ fn bytes_at(tuple: &impl Tuple, place: Place) -> Option<&[u8]> {
 fn compare(tuple: &impl Tuple, place: Place, operand: &Operand) -> Option<Ordering> {
     let bytes = bytes_at(tuple, place)?;
     Some(match operand {
-        Operand::U8(constant) => bytes.first()?.cmp(constant),
+        Operand::U8(constant) => u8_at(bytes)?.cmp(constant),
         Operand::U16(constant) => u16_at(bytes)?.cmp(constant),
         Operand::U32(constant) => u32_at(bytes)?.cmp(constant),
         Operand::U64(constant) => u64_at(bytes)?.cmp(constant),
-        Operand::U128(constant) => u128_at(bytes)?.cmp(constant),
-        Operand::U256(constant) => u256_at(bytes)?.cmp(constant),
         Operand::I8(constant) => i8_at(bytes)?.cmp(constant),
         Operand::I16(constant) => i16_at(bytes)?.cmp(constant),
         Operand::I32(constant) => i32_at(bytes)?.cmp(constant),
         Operand::I64(constant) => i64_at(bytes)?.cmp(constant),
-        Operand::I128(constant) => i128_at(bytes)?.cmp(constant),
-        Operand::I256(constant) => i256_at(bytes)?.cmp(constant),
-        Operand::F32(bits) => compare_floats(f32_at(bytes)?.into(), f32::from_bits(*bits).into()),
-        Operand::F64(bits) => compare_floats(f64_at(bytes)?, f64::from_bits(*bits)),
+        Operand::WideInteger(integer, constant) => return integer.compare(bytes, constant),
+        Operand::F32(bits) => cmp_floats(f32_at(bytes)?.into(), f32::from_bits(*bits).into()),
+        Operand::F64(bits) => cmp_floats(f64_at(bytes)?, f64::from_bits(*bits)),
         Operand::Bytes(constant) => content(bytes)?.cmp(constant),
         Operand::Nothing { is_option } => match *is_option && bytes.first() == Some(&1) {
             true => Ordering::Equal,

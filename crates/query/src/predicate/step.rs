@@ -2,12 +2,11 @@
 
 use std::cmp::Ordering;
 
-use lightcone_types::{I256, U256};
+use lightcone_types::IntegerType;
 
 use crate::lexer::Comparison;
 use crate::scalar::{
-    content, f32_at, f64_at, i128_at, i16_at, i256_at, i32_at, i64_at, i8_at, u128_at, u16_at,
-    u256_at, u32_at, u64_at, Scalar,
+    content, f32_at, f64_at, i16_at, i32_at, i64_at, i8_at, u16_at, u32_at, u64_at, u8_at, Scalar,
 };
 
 /// Where to go on: an index of a step, or one of the two ends.
@@ -97,18 +96,17 @@ impl Holds {
 /// What a column is compared with.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Operand {
+    // Numbers that fit are variants by themselves: each test of a row takes one branch by the type.
     U8(u8),
     U16(u16),
     U32(u32),
     U64(u64),
-    U128(Box<u128>),
-    U256(Box<U256>),
     I8(i8),
     I16(i16),
     I32(i32),
     I64(i64),
-    I128(Box<i128>),
-    I256(Box<I256>),
+    /// One of more than 64 bits, in BSATN.
+    WideInteger(IntegerType, Box<[u8]>),
     /// Its bits, so that equal operands are the same.
     F32(u32),
     F64(u64),
@@ -125,18 +123,17 @@ pub(super) enum Operand {
 impl Operand {
     pub fn constant(scalar: Scalar, bsatn: &[u8]) -> Option<Operand> {
         Some(match scalar {
-            Scalar::U8 => Operand::U8(*bsatn.first()?),
-            Scalar::U16 => Operand::U16(u16_at(bsatn)?),
-            Scalar::U32 => Operand::U32(u32_at(bsatn)?),
-            Scalar::U64 => Operand::U64(u64_at(bsatn)?),
-            Scalar::U128 => Operand::U128(Box::new(u128_at(bsatn)?)),
-            Scalar::U256 => Operand::U256(Box::new(u256_at(bsatn)?)),
-            Scalar::I8 => Operand::I8(i8_at(bsatn)?),
-            Scalar::I16 => Operand::I16(i16_at(bsatn)?),
-            Scalar::I32 => Operand::I32(i32_at(bsatn)?),
-            Scalar::I64 => Operand::I64(i64_at(bsatn)?),
-            Scalar::I128 => Operand::I128(Box::new(i128_at(bsatn)?)),
-            Scalar::I256 => Operand::I256(Box::new(i256_at(bsatn)?)),
+            Scalar::Integer(integer) => match integer {
+                IntegerType::U8 => Operand::U8(u8_at(bsatn)?),
+                IntegerType::U16 => Operand::U16(u16_at(bsatn)?),
+                IntegerType::U32 => Operand::U32(u32_at(bsatn)?),
+                IntegerType::U64 => Operand::U64(u64_at(bsatn)?),
+                IntegerType::I8 => Operand::I8(i8_at(bsatn)?),
+                IntegerType::I16 => Operand::I16(i16_at(bsatn)?),
+                IntegerType::I32 => Operand::I32(i32_at(bsatn)?),
+                IntegerType::I64 => Operand::I64(i64_at(bsatn)?),
+                wide => Operand::WideInteger(wide, bsatn.get(..wide.bytes())?.into()),
+            },
             Scalar::F32 => Operand::F32(f32_at(bsatn)?.to_bits()),
             Scalar::F64 => Operand::F64(f64_at(bsatn)?.to_bits()),
             Scalar::Bytes => Operand::Bytes(content(bsatn)?.into()),
@@ -146,9 +143,7 @@ impl Operand {
     /// Bytes outside of the operand itself.
     pub fn heap_bytes(&self) -> usize {
         match self {
-            Operand::U128(_) | Operand::I128(_) => size_of::<u128>(),
-            Operand::U256(_) | Operand::I256(_) => size_of::<U256>(),
-            Operand::Bytes(constant) => constant.len(),
+            Operand::WideInteger(_, constant) | Operand::Bytes(constant) => constant.len(),
             Operand::Like(pattern) => pattern.len(),
             _ => 0,
         }

@@ -78,12 +78,10 @@ impl Layout {
     pub fn of(ty: &AlgebraicType) -> Layout {
         use AlgebraicType as T;
         match ty {
-            T::Bool | T::I8 | T::U8 => Layout::scalar(1),
-            T::I16 | T::U16 => Layout::scalar(2),
-            T::I32 | T::U32 | T::F32 => Layout::scalar(4),
-            T::I64 | T::U64 | T::F64 => Layout::scalar(8),
-            T::I128 | T::U128 => Layout::scalar(16),
-            T::I256 | T::U256 => Layout::scalar(32),
+            T::Bool => Layout::scalar(1),
+            T::Integer(integer) => Layout::scalar(integer.bytes() as u64),
+            T::F32 => Layout::scalar(4),
+            T::F64 => Layout::scalar(8),
             // A ref cannot be stored; it counts as a place too.
             T::String | T::Array(_) | T::Ref(_) => Layout::PLACE,
             T::Product(_) => Layout::of_product(ty.parts().map(|(_, part)| Layout::of(part))),

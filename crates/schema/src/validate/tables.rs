@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 
 use lightcone_types::bsatn::{self, Reader};
-use lightcone_types::{AlgebraicType, ColId, ProductType, TypeError, TypeRef, Typespace};
+use lightcone_types::{
+    AlgebraicType, ColId, IntegerType, ProductType, TypeError, TypeRef, Typespace,
+};
 
 use super::names::{check_given_name, check_names};
 use super::state::Level;
@@ -359,8 +361,7 @@ impl TableValidator<'_, '_> {
             ty => Some(ty),
         };
         let good = ty.is_some_and(|ty| {
-            use AlgebraicType::*;
-            matches!(ty, U8 | U16 | U32 | U64) || ty.is_simple_enum() || ty.is_never()
+            ty.integer().is_some_and(IntegerType::fits_u64) || ty.is_simple_enum() || ty.is_never()
         });
         if !good {
             self.level.cx.push(ValidationError::DirectIndexOnBadType {

@@ -1,6 +1,6 @@
 //! Which type of PostgreSQL a type is shown as (08 §19), and the object ids of those types.
 
-use lightcone_types::{AlgebraicType, SpecialProduct};
+use lightcone_types::{AlgebraicType, IntegerType, SpecialProduct};
 
 /// Object ids of types, as PostgreSQL has given them out.
 pub(super) mod oid {
@@ -40,10 +40,7 @@ pub(super) fn oid_of(ty: &AlgebraicType) -> u32 {
     match ty {
         T::String => oid::VARCHAR,
         T::Bool => oid::BOOL,
-        T::U8 | T::I8 | T::I16 => oid::INT2,
-        T::U16 | T::I32 => oid::INT4,
-        T::U32 | T::I64 => oid::INT8,
-        T::U64 | T::I128 | T::U128 | T::I256 | T::U256 => oid::NUMERIC,
+        T::Integer(integer) => integer_oid(*integer),
         T::F32 => oid::FLOAT4,
         T::F64 => oid::FLOAT8,
         _ if ty.is_bytes() => oid::BYTEA,
@@ -56,6 +53,16 @@ pub(super) fn oid_of(ty: &AlgebraicType) -> u32 {
             Some(SpecialProduct::Uuid) => oid::UUID,
             None => oid::JSON,
         },
+    }
+}
+
+/// The narrowest type that holds all values. Those of PostgreSQL have a sign.
+pub(super) fn integer_oid(integer: IntegerType) -> u32 {
+    match integer.bytes() + usize::from(!integer.is_signed()) {
+        ..=2 => oid::INT2,
+        3..=4 => oid::INT4,
+        5..=8 => oid::INT8,
+        _ => oid::NUMERIC,
     }
 }
 
@@ -74,10 +81,10 @@ fn array_oid(element: u32) -> u32 {
 /// The type that a parameter is announced with. Numbers of 64 bits without a sign are taken as those with one, as drivers have
 /// no type of their own for them.
 pub(super) fn parameter_oid(ty: &AlgebraicType) -> u32 {
-    match ty {
+    match *ty {
         AlgebraicType::U64 => oid::INT8,
         AlgebraicType::String => oid::TEXT,
-        ty => oid_of(ty),
+        _ => oid_of(ty),
     }
 }
 

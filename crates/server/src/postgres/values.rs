@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use lightcone_types::bsatn::decode_value;
 use lightcone_types::{
-    hex_encode, AlgebraicType, AlgebraicValue, ConnectionId, Identity, ProductType, Reader,
-    SpecialProduct, TimeDuration, Timestamp, Typespace, Uuid,
+    hex_encode, AlgebraicType, AlgebraicValue, ProductType, Reader, SpecialValue, TimeDuration,
+    Timestamp, Typespace,
 };
 
-use super::types::{is_simple_enum, oid, oid_of};
+use super::types::{integer_oid, is_simple_enum, oid, oid_of};
 
 /// Microseconds from 1970 to 2000, where PostgreSQL's timestamps begin.
 pub(super) const EPOCH_2000_US: i64 = 946_684_800_000_000;
@@ -76,23 +76,8 @@ fn write_text(ty: &AlgebraicType, value: &AlgebraicValue, out: &mut String) {
 }
 
 fn write_number(value: &AlgebraicValue, out: &mut String) {
-    use AlgebraicValue as V;
-    match value {
-        V::I8(v) => put(out, v),
-        V::U8(v) => put(out, v),
-        V::I16(v) => put(out, v),
-        V::U16(v) => put(out, v),
-        V::I32(v) => put(out, v),
-        V::U32(v) => put(out, v),
-        V::I64(v) => put(out, v),
-        V::U64(v) => put(out, v),
-        V::I128(v) => put(out, v),
-        V::U128(v) => put(out, v),
-        V::I256(v) => put(out, v),
-        V::U256(v) => put(out, v),
-        V::F32(v) => put(out, v),
-        V::F64(v) => put(out, v),
-        V::Bool(_) | V::String(_) | V::Bytes(_) | V::Array(_) | V::Product(_) | V::Sum { .. } => {}
+    if let Some(number) = value.as_number() {
+        put(out, number);
     }
 }
 
@@ -103,14 +88,12 @@ enum Special {
 }
 
 fn special(ty: &AlgebraicType, elements: &[AlgebraicValue]) -> Option<Special> {
-    use AlgebraicValue::{I64, U128, U256};
-    Some(match (ty.special_product()?, elements) {
-        (SpecialProduct::Identity, [U256(n)]) => Special::Hex(Identity::from_u256(*n).to_hex()),
-        (SpecialProduct::ConnectionId, [U128(n)]) => Special::Hex(ConnectionId(*n).to_hex()),
-        (SpecialProduct::Uuid, [U128(n)]) => Special::Text(Uuid(*n).to_string()),
-        (SpecialProduct::Timestamp, [I64(n)]) => Special::Text(Timestamp(*n).to_rfc3339()),
-        (SpecialProduct::TimeDuration, [I64(n)]) => Special::Text(TimeDuration(*n).to_iso8601()),
-        _ => return None,
+    Some(match ty.as_product()?.special_value(elements)? {
+        SpecialValue::Identity(id) => Special::Hex(id.to_hex()),
+        SpecialValue::ConnectionId(id) => Special::Hex(id.to_hex()),
+        SpecialValue::Uuid(uuid) => Special::Text(uuid.to_string()),
+        SpecialValue::Timestamp(time) => Special::Text(time.to_rfc3339()),
+        SpecialValue::TimeDuration(duration) => Special::Text(duration.to_iso8601()),
     })
 }
 
@@ -273,20 +256,8 @@ fn write_binary(ty: &AlgebraicType, value: &AlgebraicValue, out: &mut Vec<u8>) {
     use AlgebraicValue as V;
     match value {
         V::Bool(v) => out.push(u8::from(*v)),
-        V::U8(v) => out.extend(i16::from(*v).to_be_bytes()),
-        V::I8(v) => out.extend(i16::from(*v).to_be_bytes()),
-        V::I16(v) => out.extend(v.to_be_bytes()),
-        V::U16(v) => out.extend(i32::from(*v).to_be_bytes()),
-        V::I32(v) => out.extend(v.to_be_bytes()),
-        V::U32(v) => out.extend(i64::from(*v).to_be_bytes()),
-        V::I64(v) => out.extend(v.to_be_bytes()),
         V::F32(v) => out.extend(v.to_be_bytes()),
         V::F64(v) => out.extend(v.to_be_bytes()),
-        V::U64(_) | V::I128(_) | V::U128(_) | V::I256(_) | V::U256(_) => {
-            let mut digits = String::new();
-            write_number(value, &mut digits);
-            write_numeric(&digits, out);
-        }
         V::String(text) => out.extend_from_slice(text.as_bytes()),
         V::Bytes(bytes) => out.extend_from_slice(bytes),
         V::Array(elements) => match (oid_of(ty), ty) {
@@ -295,24 +266,45 @@ fn write_binary(ty: &AlgebraicType, value: &AlgebraicValue, out: &mut Vec<u8>) {
             }
             _ => write(ty, value, Format::Text, out),
         },
-        V::Product(elements) => match (ty.special_product(), &**elements) {
-            (Some(SpecialProduct::Identity), [V::U256(n)]) => {
-                out.extend(Identity::from_u256(*n).to_be_bytes());
-            }
-            (Some(SpecialProduct::ConnectionId | SpecialProduct::Uuid), [V::U128(n)]) => {
-                out.extend(n.to_be_bytes());
-            }
-            (Some(SpecialProduct::Timestamp), [V::I64(us)]) => {
-                out.extend(us.saturating_sub(EPOCH_2000_US).to_be_bytes());
-            }
-            (Some(SpecialProduct::TimeDuration), [V::I64(us)]) => {
-                out.extend(us.to_be_bytes());
-                // No days and no months.
-                out.extend([0; 8]);
-            }
-            _ => write(ty, value, Format::Text, out),
-        },
+        V::Product(elements) => write_binary_product(ty, value, elements, out),
         V::Sum { .. } => write(ty, value, Format::Text, out),
+        integer => write_binary_integer(integer, out),
+    }
+}
+
+fn write_binary_integer(value: &AlgebraicValue, out: &mut Vec<u8>) {
+    match (value.integer_type().map(integer_oid), value.to_i128()) {
+        (Some(oid::INT2), Some(integer)) => out.extend((integer as i16).to_be_bytes()),
+        (Some(oid::INT4), Some(integer)) => out.extend((integer as i32).to_be_bytes()),
+        (Some(oid::INT8), Some(integer)) => out.extend((integer as i64).to_be_bytes()),
+        _ => {
+            let mut digits = String::new();
+            write_number(value, &mut digits);
+            write_numeric(&digits, out);
+        }
+    }
+}
+
+fn write_binary_product(
+    ty: &AlgebraicType,
+    value: &AlgebraicValue,
+    elements: &[AlgebraicValue],
+    out: &mut Vec<u8>,
+) {
+    let product = ty.as_product();
+    match product.and_then(|product| product.special_value(elements)) {
+        Some(SpecialValue::Identity(id)) => out.extend(id.to_be_bytes()),
+        Some(SpecialValue::ConnectionId(id)) => out.extend(id.to_be_bytes()),
+        Some(SpecialValue::Uuid(uuid)) => out.extend(uuid.0.to_be_bytes()),
+        Some(SpecialValue::Timestamp(Timestamp(us))) => {
+            out.extend(us.saturating_sub(EPOCH_2000_US).to_be_bytes());
+        }
+        Some(SpecialValue::TimeDuration(TimeDuration(us))) => {
+            out.extend(us.to_be_bytes());
+            // No days and no months.
+            out.extend([0; 8]);
+        }
+        None => write(ty, value, Format::Text, out),
     }
 }
 
@@ -381,25 +373,17 @@ fn write_numeric(decimal: &str, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lightcone_types::{Identity, IntegerType, Uuid};
     use lightcone_vectors::file;
 
     fn type_of(name: &str) -> AlgebraicType {
         use AlgebraicType as T;
+        if let Some(integer) = IntegerType::ALL.iter().find(|ty| ty.name() == name) {
+            return T::Integer(*integer);
+        }
         match name {
             "String" => T::String,
             "Bool" => T::Bool,
-            "U8" => T::U8,
-            "I8" => T::I8,
-            "I16" => T::I16,
-            "U16" => T::U16,
-            "I32" => T::I32,
-            "U32" => T::U32,
-            "I64" => T::I64,
-            "U64" => T::U64,
-            "I128" => T::I128,
-            "U128" => T::U128,
-            "I256" => T::I256,
-            "U256" => T::U256,
             "F32" => T::F32,
             "F64" => T::F64,
             "Bytes" => T::bytes(),
@@ -433,10 +417,7 @@ mod tests {
             ("F64", "-infinity") => V::F64(f64::NEG_INFINITY),
             ("F64", text) => V::F64(text.parse().expect("a number")),
             ("Bytes", "ab cd") => V::Bytes(vec![0xab, 0xcd]),
-            ("Identity", text) => {
-                let id = Identity::parse_text(text).expect("an identity");
-                V::Product(vec![V::U256(id.to_u256())])
-            }
+            ("Identity", text) => Identity::parse_text(text).expect("an identity").into(),
             ("ConnectionId", "0xabc") => V::Product(vec![V::U128(0xabc)]),
             ("Timestamp", text) => us(text.trim_end_matches(" µs")),
             ("TimeDuration", "0") => us("0"),
@@ -520,7 +501,9 @@ mod tests {
         assert_eq!(text(&nested, &value), "{{1,2}}");
         let product = T::product([("id", T::identity()), ("s", T::option(T::String))]);
         let value = V::Product(vec![
-            V::Product(vec![V::U256(0xab_u8.into())]),
+            Identity::parse_text(&format!("{:064x}", 0xab))
+                .expect("an identity")
+                .into(),
             V::some(V::String("a\"b\\c\n".into())),
         ]);
         assert_eq!(

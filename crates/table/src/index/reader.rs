@@ -3,18 +3,18 @@
 use std::cell::Cell;
 
 use lightcone_schema::IndexAlgorithm;
-use lightcone_types::bsatn::DecodeError;
+use lightcone_types::bsatn::{fixed_size, DecodeError};
 use lightcone_types::AlgebraicType;
 
 use crate::error::Error;
-use crate::key::{encode_column_value, fixed_key_size, successor, KeyRange};
+use crate::key::{encode_column_value, successor, KeyRange};
 use crate::layout::RowLayout;
 
 /// Reads keys out of rows and out of the BSATN of a point.
 pub(super) struct KeyReader {
     pub columns: Vec<usize>,
     types: Vec<AlgebraicType>,
-    /// Size of every key in bytes, if constant.
+    /// Size of every key in bytes, if constant: then that of the values, too.
     pub fixed_bytes: Option<usize>,
     /// The key is one integer at a constant place of the row.
     pub integer: Option<IntegerColumn>,
@@ -32,26 +32,18 @@ pub(super) struct IntegerColumn {
 
 impl IntegerColumn {
     fn of(ty: &AlgebraicType, start: usize) -> Option<IntegerColumn> {
-        use AlgebraicType as T;
-        let (bytes, signed) = match ty {
-            T::U8 => (1, false),
-            T::U16 => (2, false),
-            T::U32 => (4, false),
-            T::U64 => (8, false),
-            T::I8 => (1, true),
-            T::I16 => (2, true),
-            T::I32 => (4, true),
-            T::I64 => (8, true),
-            T::Product(product) if product.elements.len() == 1 => {
-                return IntegerColumn::of(&product.elements[0].algebraic_type, start)
+        match ty {
+            AlgebraicType::Integer(integer) if integer.bytes() <= size_of::<u64>() => {
+                let bytes = integer.bytes();
+                let sign = 1 << (bytes * 8 - 1);
+                let bias = if integer.is_signed() { sign } else { 0 };
+                Some(IntegerColumn { start, bytes, bias })
             }
-            _ => return None,
-        };
-        Some(IntegerColumn {
-            start,
-            bytes,
-            bias: if signed { 1 << (bytes * 8 - 1) } else { 0 },
-        })
+            AlgebraicType::Product(product) if product.elements.len() == 1 => {
+                IntegerColumn::of(&product.elements[0].algebraic_type, start)
+            }
+            _ => None,
+        }
     }
 
     #[inline]
@@ -221,7 +213,7 @@ impl KeyReader {
             _ => None,
         };
         KeyReader {
-            fixed_bytes: types.iter().map(fixed_key_size).sum(),
+            fixed_bytes: types.iter().map(fixed_size).sum(),
             integer,
             bitwise: matches!(algorithm, IndexAlgorithm::Hash(_)) && compares_bits(&types),
             columns,

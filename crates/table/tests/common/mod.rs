@@ -187,7 +187,7 @@ fn byte_string() -> impl Strategy<Value = Vec<u8>> {
 
 /// Values of a type; small pools, so that equal ones are frequent.
 pub fn value(ty: &T) -> BoxedStrategy<V> {
-    match ty {
+    match *ty {
         T::Bool => any::<bool>().prop_map(V::Bool).boxed(),
         T::U8 => number().prop_map(|n| V::U8(n as u8)).boxed(),
         T::U16 => number().prop_map(|n| V::U16(n as u16)).boxed(),
@@ -206,18 +206,18 @@ pub fn value(ty: &T) -> BoxedStrategy<V> {
         T::F32 => float32().prop_map(V::F32).boxed(),
         T::F64 => float().prop_map(V::F64).boxed(),
         T::String => text().prop_map(|s| V::String(s.into())).boxed(),
-        T::Array(element) if **element == T::U8 => byte_string().prop_map(V::Bytes).boxed(),
-        T::Array(element) => prop::collection::vec(value(element), 0..3)
+        T::Array(ref element) if **element == T::U8 => byte_string().prop_map(V::Bytes).boxed(),
+        T::Array(ref element) => prop::collection::vec(value(element), 0..3)
             .prop_map(V::Array)
             .boxed(),
-        T::Product(product) => product
+        T::Product(ref product) => product
             .elements
             .iter()
             .map(|element| value(&element.algebraic_type))
             .collect::<Vec<_>>()
             .prop_map(V::Product)
             .boxed(),
-        T::Sum(sum) => {
+        T::Sum(ref sum) => {
             let payloads: Vec<_> = sum
                 .variants
                 .iter()

@@ -1,8 +1,9 @@
 //! The decoding side for native Rust values.
 
-use ethnum::{I256, U256};
+use ethnum::{i256, u256};
 
 use super::reader::{DecodeError, Reader};
+use crate::integer::for_each_integer;
 
 /// Elements reserved up front for an array; more are reserved as elements really decode.
 pub(super) const PREALLOCATED_ELEMENTS_MAX: usize = 4096;
@@ -33,22 +34,27 @@ pub trait Decode: Sized {
     }
 }
 
-macro_rules! decode_primitive {
-    ($($ty:ty: $method:ident),*) => {$(
-        impl Decode for $ty {
+macro_rules! decode_number {
+    // Is written below, as arrays of bytes are copied in one go.
+    (u8) => {};
+    ($number:ident) => {
+        impl Decode for $number {
             #[inline]
             fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-                r.$method()
+                let bytes = r.read_array(stringify!($number))?;
+                Ok(Self::from_le_bytes(bytes))
             }
         }
-    )*};
+    };
 }
 
-decode_primitive!(
-    bool: read_bool, i8: read_i8, i16: read_i16, u16: read_u16, i32: read_i32, u32: read_u32,
-    i64: read_i64, u64: read_u64, i128: read_i128, u128: read_u128, I256: read_i256,
-    U256: read_u256, f32: read_f32, f64: read_f64
-);
+macro_rules! decode_integers {
+    ($($name:ident = $tag:literal, $rust:ident, $sign:ident;)*) => {
+        $(decode_number!($rust);)*
+    };
+}
+
+for_each_integer!(decode_integers);
 
 impl Decode for u8 {
     #[inline]
@@ -61,6 +67,19 @@ impl Decode for u8 {
         r.read_slice(count).map(<[u8]>::to_vec)
     }
 }
+
+macro_rules! decode_primitive {
+    ($($ty:ty: $method:ident),*) => {$(
+        impl Decode for $ty {
+            #[inline]
+            fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+                r.$method()
+            }
+        }
+    )*};
+}
+
+decode_primitive!(bool: read_bool, f32: read_f32, f64: read_f64);
 
 impl Decode for () {
     #[inline]

@@ -1,6 +1,8 @@
 //! The encoding side: append to a buffer.
 
-use ethnum::{I256, U256};
+use ethnum::{i256, u256};
+
+use crate::integer::for_each_integer;
 
 /// A value that has a BSATN encoding.
 pub trait Encode {
@@ -40,18 +42,28 @@ pub(super) fn encode_len(len: usize, out: &mut Vec<u8>) {
     u32::try_from(len).expect("len too long").encode(out);
 }
 
-macro_rules! encode_int {
-    ($($int:ty),*) => {$(
-        impl Encode for $int {
+macro_rules! encode_number {
+    // Is written below, as arrays of bytes are copied in one go.
+    (u8) => {};
+    ($number:ident) => {
+        impl Encode for $number {
             #[inline]
             fn encode(&self, out: &mut Vec<u8>) {
                 out.extend_from_slice(&self.to_le_bytes());
             }
         }
-    )*};
+    };
 }
 
-encode_int!(i8, i16, u16, i32, u32, i64, u64, i128, u128, I256, U256, f32, f64);
+macro_rules! encode_integers {
+    ($($name:ident = $tag:literal, $rust:ident, $sign:ident;)*) => {
+        $(encode_number!($rust);)*
+    };
+}
+
+for_each_integer!(encode_integers);
+encode_number!(f32);
+encode_number!(f64);
 
 impl Encode for u8 {
     #[inline]

@@ -12,7 +12,7 @@ mod value;
 pub use decode::Decode;
 pub use encode::Encode;
 pub use reader::{DecodeError, Reader, EMPTY_VALUES_MAX, MAX_DEPTH};
-pub(crate) use value::read_variant;
+pub(crate) use value::{decode_integer, read_variant};
 pub use value::{
     decode_product, decode_value, encode_value, fixed_size, fixed_size_product, min_size, validate,
     validate_product,

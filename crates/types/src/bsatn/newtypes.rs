@@ -33,7 +33,7 @@ encode_as_number! {
     TypeRef, TableId, ViewId, SequenceId, IndexId, ConstraintId, ScheduleId, ColId, ArgId, Timestamp, TimeDuration, Uuid, ConnectionId
 }
 
-/// 32 bytes, which are those of a `U256`.
+/// 32 bytes, which are those of a number.
 macro_rules! encode_as_bytes {
     ($($name:ident),*) => {$(
         impl Encode for $name {

@@ -1,7 +1,5 @@
 //! Reading BSATN from a byte slice.
 
-use ethnum::{I256, U256};
-
 /// Levels of products, sums and arrays a value or a type may be nested; recursive parameter types
 /// let the caller choose the depth, so there has to be a limit (01 §1.5.3).
 pub const MAX_DEPTH: usize = 256;
@@ -161,17 +159,13 @@ impl<'a> Reader<'a> {
 
     read_int! {
         read_u8: u8, "u8";
-        read_i8: i8, "i8";
         read_u16: u16, "u16";
-        read_i16: i16, "i16";
         read_u32: u32, "u32";
         read_i32: i32, "i32";
         read_u64: u64, "u64";
         read_i64: i64, "i64";
         read_u128: u128, "u128";
         read_i128: i128, "i128";
-        read_u256: U256, "u256";
-        read_i256: I256, "i256";
     }
 
     /// An `F32`; every bit pattern is kept.

@@ -4,7 +4,8 @@ use super::decode::{Decode, PREALLOCATED_ELEMENTS_MAX};
 use super::encode::{encode_len, Encode};
 use super::reader::{DecodeError, Reader};
 use crate::algebraic_type::{AlgebraicType, ProductType, SumType, SumTypeVariant};
-use crate::algebraic_value::AlgebraicValue;
+use crate::algebraic_value::{with_integer_value, AlgebraicValue};
+use crate::integer::{with_integer, IntegerType};
 use crate::typespace::Typespace;
 
 /// Appends the encoding of a value. A value carries all its encoding needs, so no type is taken.
@@ -23,20 +24,9 @@ pub fn encode_value(value: &AlgebraicValue, out: &mut Vec<u8>) {
         Bytes(v) => v.encode(out),
         String(v) => v.encode(out),
         Bool(v) => v.encode(out),
-        I8(v) => v.encode(out),
-        U8(v) => v.encode(out),
-        I16(v) => v.encode(out),
-        U16(v) => v.encode(out),
-        I32(v) => v.encode(out),
-        U32(v) => v.encode(out),
-        I64(v) => v.encode(out),
-        U64(v) => v.encode(out),
-        I128(v) => v.encode(out),
-        U128(v) => v.encode(out),
-        I256(v) => v.encode(out),
-        U256(v) => v.encode(out),
         F32(v) => v.encode(out),
         F64(v) => v.encode(out),
+        integer => with_integer_value!(integer, v => v.encode(out), else {}),
     }
 }
 
@@ -78,7 +68,7 @@ pub fn decode_value(
         }
         T::Product(product) => V::Product(decode_product(typespace, product, r)?),
         T::Array(element) => match follow(typespace, element)? {
-            T::U8 => V::Bytes(r.read_bytes()?.to_vec()),
+            T::Integer(IntegerType::U8) => V::Bytes(r.read_bytes()?.to_vec()),
             element => {
                 let count = r.read_u32()? as usize;
                 let mut elements = Vec::with_capacity(
@@ -97,21 +87,19 @@ pub fn decode_value(
         },
         T::String => V::String(Decode::decode(r)?),
         T::Bool => V::Bool(r.read_bool()?),
-        T::I8 => V::I8(r.read_i8()?),
-        T::U8 => V::U8(r.read_u8()?),
-        T::I16 => V::I16(r.read_i16()?),
-        T::U16 => V::U16(r.read_u16()?),
-        T::I32 => V::I32(r.read_i32()?),
-        T::U32 => V::U32(r.read_u32()?),
-        T::I64 => V::I64(r.read_i64()?),
-        T::U64 => V::U64(r.read_u64()?),
-        T::I128 => V::I128(r.read_i128()?),
-        T::U128 => V::U128(r.read_u128()?),
-        T::I256 => V::I256(r.read_i256()?),
-        T::U256 => V::U256(r.read_u256()?),
+        T::Integer(integer) => decode_integer(*integer, r)?,
         T::F32 => V::F32(r.read_f32()?),
         T::F64 => V::F64(r.read_f64()?),
     })
+}
+
+/// Reads a value of an integer type.
+#[inline]
+pub(crate) fn decode_integer(
+    integer: IntegerType,
+    r: &mut Reader<'_>,
+) -> Result<AlgebraicValue, DecodeError> {
+    with_integer!(integer, N => N::decode(r).map(AlgebraicValue::from))
 }
 
 /// Reads the elements of a product: a row or an argument list.
@@ -149,7 +137,7 @@ pub fn validate(
         }
         T::Product(product) => validate_product(typespace, product, r),
         T::Array(element) => match follow(typespace, element)? {
-            T::U8 => r.read_bytes().map(drop),
+            T::Integer(IntegerType::U8) => r.read_bytes().map(drop),
             element => {
                 let count = r.read_u32()?;
                 r.nested(|r| {
@@ -162,18 +150,9 @@ pub fn validate(
         },
         T::String => r.read_str().map(drop),
         T::Bool => r.read_bool().map(drop),
-        T::I8 => r.read_i8().map(drop),
-        T::U8 => r.read_u8().map(drop),
-        T::I16 => r.read_i16().map(drop),
-        T::U16 => r.read_u16().map(drop),
-        T::I32 => r.read_i32().map(drop),
-        T::U32 | T::F32 => r.read_u32().map(drop),
-        T::I64 => r.read_i64().map(drop),
-        T::U64 | T::F64 => r.read_u64().map(drop),
-        T::I128 => r.read_i128().map(drop),
-        T::U128 => r.read_u128().map(drop),
-        T::I256 => r.read_i256().map(drop),
-        T::U256 => r.read_u256().map(drop),
+        T::Integer(integer) => r.read_named(integer.rust_name(), integer.bytes()).map(drop),
+        T::F32 => r.read_f32().map(drop),
+        T::F64 => r.read_f64().map(drop),
     }
 }
 
@@ -222,7 +201,10 @@ pub fn fixed_size(ty: &AlgebraicType) -> Option<usize> {
             sizes.all(|size| size == Some(first)).then_some(1 + first)
         }
         Product(product) => fixed_size_product(product),
-        leaf => Some(leaf_size(leaf)),
+        Bool => Some(1),
+        Integer(integer) => Some(integer.bytes()),
+        F32 => Some(4),
+        F64 => Some(8),
     }
 }
 
@@ -254,19 +236,6 @@ pub fn min_size(ty: &AlgebraicType) -> usize {
             .iter()
             .map(|e| min_size(&e.algebraic_type))
             .sum(),
-        leaf => leaf_size(leaf),
-    }
-}
-
-fn leaf_size(ty: &AlgebraicType) -> usize {
-    use AlgebraicType::*;
-    match ty {
-        Bool | I8 | U8 => 1,
-        I16 | U16 => 2,
-        I32 | U32 | F32 => 4,
-        I64 | U64 | F64 => 8,
-        I128 | U128 => 16,
-        I256 | U256 => 32,
-        Ref(_) | Sum(_) | Product(_) | Array(_) | String => 0,
+        leaf => fixed_size(leaf).unwrap_or(0),
     }
 }

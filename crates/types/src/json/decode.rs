@@ -4,8 +4,9 @@ use super::error::JsonError;
 use super::parse::{is_integer, parse, shortened, Node, NodeKind};
 use crate::algebraic_type::{AlgebraicType, ProductType, SumType};
 use crate::algebraic_value::AlgebraicValue;
-use crate::bsatn::encode_value;
+use crate::bsatn::{decode_integer, encode_value, Reader};
 use crate::hex;
+use crate::integer::{with_integer, IntegerType};
 use crate::typespace::Typespace;
 
 /// The word for a product in error texts (01 §1.7.8).
@@ -65,7 +66,7 @@ pub fn value_from_node(
         )?),
         // An empty array, too, must be of a type that exists, as in BSATN.
         T::Array(element) => match follow(element)? {
-            T::U8 => V::Bytes(bytes_from_node(node)?),
+            T::Integer(IntegerType::U8) => V::Bytes(bytes_from_node(node)?),
             _ => V::Array(array_from_node(typespace, element, node)?),
         },
         T::String => match &node.kind {
@@ -76,18 +77,7 @@ pub fn value_from_node(
             NodeKind::Bool(b) => V::Bool(b),
             _ => return Err(invalid_type(node, "a boolean")),
         },
-        T::I8 => V::I8(integer(node, "i8")?),
-        T::U8 => V::U8(integer(node, "u8")?),
-        T::I16 => V::I16(integer(node, "i16")?),
-        T::U16 => V::U16(integer(node, "u16")?),
-        T::I32 => V::I32(integer(node, "i32")?),
-        T::U32 => V::U32(integer(node, "u32")?),
-        T::I64 => V::I64(integer(node, "i64")?),
-        T::U64 => V::U64(integer(node, "u64")?),
-        T::I128 => V::I128(wide_integer(node, "i128")?),
-        T::U128 => V::U128(wide_integer(node, "u128")?),
-        T::I256 => V::I256(hex_number(node, "i256", hex::parse_i256)?),
-        T::U256 => V::U256(hex_number(node, "u256", hex::parse_u256)?),
+        T::Integer(ty) => integer_from_node(*ty, node)?,
         // Converted from binary64; a magnitude beyond binary32 becomes an infinity.
         T::F32 => V::F32(float(node, "f32")? as f32),
         T::F64 => V::F64(float(node, "f64")?),
@@ -106,6 +96,19 @@ fn invalid_value(node: &Node<'_>, expected: &str) -> JsonError {
         node,
         format!("invalid value: {}, expected {expected}", node.describe()),
     )
+}
+
+fn integer_from_node(ty: IntegerType, node: &Node<'_>) -> Result<AlgebraicValue, JsonError> {
+    let name = ty.rust_name();
+    if ty.bytes() > size_of::<u128>() {
+        let bytes = hex_number(node, ty)?;
+        let value = decode_integer(ty, &mut Reader::new(&bytes));
+        return value.map_err(|error| JsonError::at(node, error.to_string()));
+    }
+    with_integer!(ty, N => match size_of::<N>() > size_of::<u64>() {
+        true => wide_integer::<N>(node, name).map(AlgebraicValue::from),
+        false => integer::<N>(node, name).map(AlgebraicValue::from),
+    })
 }
 
 /// Integers up to 64 bits. `-0` is a float in JSON readers of this width.
@@ -132,12 +135,13 @@ fn wide_integer<N: std::str::FromStr>(node: &Node<'_>, name: &str) -> Result<N, 
     }
 }
 
-fn hex_number<N>(node: &Node<'_>, name: &str, read: fn(&str) -> Option<N>) -> Result<N, JsonError> {
+/// The BSATN of an integer of more than 128 bits.
+fn hex_number(node: &Node<'_>, ty: IntegerType) -> Result<Vec<u8>, JsonError> {
+    let expected = format!("{} as a `0x` hex string", ty.rust_name());
     match &node.kind {
-        NodeKind::String(text) => {
-            read(text).ok_or_else(|| invalid_value(node, &format!("{name} as a `0x` hex string")))
-        }
-        _ => Err(invalid_type(node, &format!("{name} as a `0x` hex string"))),
+        NodeKind::String(text) => hex::parse_number(text, ty.bytes(), ty.is_signed())
+            .ok_or_else(|| invalid_value(node, &expected)),
+        _ => Err(invalid_type(node, &expected)),
     }
 }
 

@@ -1,14 +1,14 @@
 //! Values to JSON: the named and the untyped form (01 §1.7.2, §1.7.3). Output is compact.
 
-use ethnum::{I256, U256};
-
 use super::parse::{Node, NodeKind};
 use crate::algebraic_type::{AlgebraicType, ProductType, SumType};
-use crate::algebraic_value::AlgebraicValue;
-use crate::bsatn::{decode_value, read_variant, DecodeError, Reader};
+use crate::algebraic_value::{with_integer_value, AlgebraicValue};
+use crate::bsatn::{decode_value, read_variant, Decode, DecodeError, Encode, Reader};
 use crate::hex;
+use crate::integer::{with_integer, IntegerType};
 use crate::typespace::Typespace;
-use std::fmt::Write;
+
+use std::fmt::{Display, Write};
 
 /// Appends the untyped form: products are arrays, sums are `[tag, payload]`.
 pub fn value_to_json_untyped(value: &AlgebraicValue, out: &mut String) {
@@ -115,7 +115,7 @@ impl Transcoder<'_> {
             AlgebraicType::Sum(sum) => self.sum(sum, r),
             AlgebraicType::Product(product) => self.product(product, r),
             array @ AlgebraicType::Array(element) => match follow(element)? {
-                AlgebraicType::U8 => self.leaf(array, r),
+                AlgebraicType::Integer(IntegerType::U8) => self.leaf(array, r),
                 element => self.array(element, r),
             },
             leaf => self.leaf(leaf, r),
@@ -129,10 +129,9 @@ impl Transcoder<'_> {
             AlgebraicType::Array(_) => write_hex(r.read_bytes()?, self.out),
             AlgebraicType::String => write_string(r.read_str()?, self.out),
             // The frequent ones, without a value in between.
-            AlgebraicType::I32 => write_integer(r.read_i32()?, self.out),
-            AlgebraicType::U32 => write_integer(r.read_u32()?, self.out),
-            AlgebraicType::I64 => write_integer(r.read_i64()?, self.out),
-            AlgebraicType::U64 => write_integer(r.read_u64()?, self.out),
+            AlgebraicType::Integer(integer) => {
+                with_integer!(*integer, N => write_integer(N::decode(r)?, self.out));
+            }
             leaf => write_leaf(&decode_value(self.typespace, leaf, r)?, self.out),
         }
         Ok(())
@@ -229,21 +228,10 @@ fn write_leaf(value: &AlgebraicValue, out: &mut String) {
         Bytes(bytes) => write_hex(bytes, out),
         String(text) => write_string(text, out),
         Bool(v) => out.push_str(if *v { "true" } else { "false" }),
-        I8(v) => write_integer(*v, out),
-        U8(v) => write_integer(*v, out),
-        I16(v) => write_integer(*v, out),
-        U16(v) => write_integer(*v, out),
-        I32(v) => write_integer(*v, out),
-        U32(v) => write_integer(*v, out),
-        I64(v) => write_integer(*v, out),
-        U64(v) => write_integer(*v, out),
-        I128(v) => write_integer(*v, out),
-        U128(v) => write_integer(*v, out),
-        I256(v) => write_i256(*v, out),
-        U256(v) => write_display(format_args!("\"{v:#x}\""), out),
         F32(v) if !v.is_finite() => out.push_str("null"),
         F32(v) => write_display(format_args!("{v:?}"), out),
         F64(v) => write_f64(*v, out),
+        integer => with_integer_value!(integer, v => write_integer(*v, out), else {}),
     }
 }
 
@@ -280,22 +268,33 @@ pub fn write_f64(value: f64, out: &mut String) {
     }
 }
 
-fn write_i256(value: I256, out: &mut String) {
-    let magnitude: U256 = value.unsigned_abs();
-    let sign = if value < I256::ZERO { "-" } else { "" };
-    write_display(format_args!("\"{sign}{magnitude:#x}\""), out);
-}
-
 fn write_hex(bytes: &[u8], out: &mut String) {
     out.push('"');
     hex::encode_into(bytes, out);
     out.push('"');
 }
 
-/// Much faster than the formatting of the standard library.
+/// Digits, or a string of hex if the type has more than 128 bits.
 #[inline]
-fn write_integer(value: impl itoa::Integer, out: &mut String) {
-    out.push_str(itoa::Buffer::new().format(value));
+fn write_integer<N>(value: N, out: &mut String)
+where
+    N: Copy + Default + PartialOrd + Display + Encode + TryInto<i64> + TryInto<u128>,
+{
+    if size_of::<N>() > size_of::<u128>() {
+        out.push('"');
+        hex::write_number(value.to_vec(), value < N::default(), out);
+        out.push('"');
+        return;
+    }
+    // Much faster than the formatting of the standard library.
+    let mut digits = itoa::Buffer::new();
+    if let Ok(small) = TryInto::<i64>::try_into(value) {
+        out.push_str(digits.format(small));
+    } else if let Ok(large) = TryInto::<u128>::try_into(value) {
+        out.push_str(digits.format(large));
+    } else {
+        write_display(format_args!("{value}"), out);
+    }
 }
 
 fn write_display(arguments: std::fmt::Arguments<'_>, out: &mut String) {

@@ -7,7 +7,7 @@ use super::decode::value_from_node;
 use super::emit::write_string;
 use super::error::JsonError;
 use super::parse::{parse, Node};
-use crate::algebraic_type::{AlgebraicType, ProductType, SumType, TypeRef, CONSTRUCTOR_NAMES};
+use crate::algebraic_type::{AlgebraicType, ProductType, SumType, TypeRef};
 use crate::bsatn::{Decode, Encode};
 use crate::typespace::Typespace;
 use std::sync::LazyLock;
@@ -26,16 +26,14 @@ pub const META_TYPESPACE: TypeRef = TypeRef(5);
 /// to a copy and refer to these by index.
 pub static META_TYPES: LazyLock<Typespace> = LazyLock::new(|| {
     use AlgebraicType as T;
-    let constructors = CONSTRUCTOR_NAMES.iter().enumerate().map(|(tag, name)| {
-        let payload = match tag {
-            0 => T::U32,
-            1 => T::Ref(META_SUM_TYPE),
-            2 => T::Ref(META_PRODUCT_TYPE),
-            3 => T::Ref(META_ALGEBRAIC_TYPE),
-            _ => T::unit(),
-        };
-        (*name, payload)
-    });
+    let composed = [
+        ("Ref", T::U32),
+        ("Sum", T::Ref(META_SUM_TYPE)),
+        ("Product", T::Ref(META_PRODUCT_TYPE)),
+        ("Array", T::Ref(META_ALGEBRAIC_TYPE)),
+    ];
+    let leaves = (composed.len() as u8..).map_while(T::leaf_from_tag);
+    let leaves = leaves.map(|leaf| (leaf.constructor_name(), T::unit()));
     let part = || {
         T::product([
             ("name", T::option(T::String)),
@@ -43,7 +41,7 @@ pub static META_TYPES: LazyLock<Typespace> = LazyLock::new(|| {
         ])
     };
     Typespace::new(vec![
-        T::sum(constructors),
+        T::sum(composed.into_iter().chain(leaves)),
         T::product([("variants", T::array(T::Ref(META_SUM_TYPE_VARIANT)))]),
         part(),
         T::product([("elements", T::array(T::Ref(META_PRODUCT_TYPE_ELEMENT)))]),

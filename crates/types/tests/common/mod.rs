@@ -140,9 +140,9 @@ fn with_names(types: Vec<AlgebraicType>) -> Vec<(String, AlgebraicType)> {
 pub fn any_value(ty: &AlgebraicType) -> BoxedStrategy<AlgebraicValue> {
     use AlgebraicType as T;
     use AlgebraicValue as V;
-    match ty {
+    match *ty {
         T::Ref(_) => unreachable!("types here are free of refs"),
-        T::Sum(sum) => {
+        T::Sum(ref sum) => {
             let variants: Vec<_> = sum
                 .variants
                 .iter()
@@ -155,7 +155,7 @@ pub fn any_value(ty: &AlgebraicType) -> BoxedStrategy<AlgebraicValue> {
                 .collect();
             proptest::strategy::Union::new(variants).boxed()
         }
-        T::Product(product) => {
+        T::Product(ref product) => {
             let elements: Vec<_> = product
                 .elements
                 .iter()
@@ -163,8 +163,8 @@ pub fn any_value(ty: &AlgebraicType) -> BoxedStrategy<AlgebraicValue> {
                 .collect();
             elements.prop_map(V::Product).boxed()
         }
-        T::Array(element) if **element == T::U8 => any::<Vec<u8>>().prop_map(V::Bytes).boxed(),
-        T::Array(element) => proptest::collection::vec(any_value(element), 0..4)
+        T::Array(ref element) if **element == T::U8 => any::<Vec<u8>>().prop_map(V::Bytes).boxed(),
+        T::Array(ref element) => proptest::collection::vec(any_value(element), 0..4)
             .prop_map(V::Array)
             .boxed(),
         T::String => any::<String>().prop_map(V::from).boxed(),

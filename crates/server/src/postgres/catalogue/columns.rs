@@ -15,7 +15,7 @@ impl Types {
     /// What a column is announced as.
     pub fn of(&mut self, ty: &AlgebraicType) -> Type {
         use AlgebraicType as T;
-        match ty {
+        match *ty {
             T::Bool => return Type::Bool,
             T::I16 => return Type::Int2,
             T::I32 => return Type::Int4,
@@ -23,7 +23,7 @@ impl Types {
             T::F32 => return Type::Float4,
             T::F64 => return Type::Float,
             T::String => return Type::Text,
-            T::Array(element)
+            T::Array(ref element)
                 if matches!(**element, T::Bool | T::I16 | T::I32 | T::I64 | T::String) =>
             {
                 return self.of(element).list();
