@@ -60,6 +60,17 @@ impl LogFeed {
     pub fn hash_at(&self, offset: LogOffset) -> Result<Option<LogHash>, LogError> {
         self.read(offset)?.skip_to(offset)
     }
+
+    /// What [`FrameRef::hash`] is of the frame with the transaction before `offset`: with it, a reader that goes on there finds out
+    /// whether what it has read is still the same. None in a log that keeps nothing.
+    ///
+    /// # Errors
+    /// As [`hash_at`](Self::hash_at).
+    pub fn hash_behind(&self, offset: LogOffset) -> Result<Option<LogHash>, LogError> {
+        let mut reader = self.read(offset)?;
+        reader.skip_to(offset)?;
+        Ok(reader.segment.as_ref().map(|segment| segment.chain.hash))
+    }
 }
 
 impl LogReader {
@@ -78,6 +89,11 @@ impl LogReader {
     /// The offset of the next transaction that is to come.
     pub fn offset(&self) -> LogOffset {
         self.offset
+    }
+
+    /// What it has read ahead, in bytes.
+    pub fn heap_bytes(&self) -> usize {
+        self.segment.as_ref().map_or(0, SegmentReader::heap_bytes)
     }
 
     /// The next frame. `None` if all that is durable was read: more may come.

@@ -179,7 +179,10 @@ fn start_log(
     let committer = LogWriter::start(durable, options, Box::new(on_event), start);
     let committer = Arc::new(committer);
     let reader = committer.clone();
-    shared.status.set_log(Arc::new(move || reader.stats()));
+    let feed = committer.feed().clone();
+    shared
+        .status
+        .set_log(feed, Arc::new(move || reader.stats()));
     committer
 }
 
