@@ -232,7 +232,6 @@ impl Changes {
             let position = self.frame.position;
             match self.step(Some(&mut out)) {
                 Ok(goes_on) => is_all = !goes_on,
-                Err(error) if out.is_empty() => return Err(error),
                 Err(error) => {
                     self.failed = Some(error);
                     break;
@@ -242,7 +241,13 @@ impl Changes {
         }
         out.shrink_to_fit();
         self.catalog_bytes = self.catalog.heap_bytes();
-        self.memory.count(self.bytes())?;
+        if let Err(exceeded) = self.memory.count(self.bytes()) {
+            self.failed.get_or_insert(exceeded.into());
+        }
+        match self.failed.take() {
+            Some(error) if out.is_empty() => return Err(error),
+            failed => self.failed = failed,
+        }
         Ok((
             HeldBytes::new(out.into_bytes(), self.holder.budget())?,
             is_all,
@@ -258,12 +263,12 @@ impl Changes {
     }
 
     fn bytes(&self) -> usize {
-        self.catalog_bytes + self.reader.heap_bytes() + self.frame.payload.capacity()
+        self.catalog_bytes + self.frame.payload.capacity()
     }
 
     /// Goes on by one record, and appends its event, if there is somebody who wants it. False: all that is durable was read.
     fn step(&mut self, out: Option<&mut String>) -> Result<bool, ChangesError> {
-        if self.frame.position == self.frame.payload.len() && !self.read_frame()? {
+        if self.frame.position == self.frame.payload.len() && !self.read_frame(out.is_some())? {
             return Ok(false);
         }
         let bytes = self.bytes();
@@ -312,15 +317,18 @@ impl Changes {
         told.map(|()| true)
     }
 
-    fn read_frame(&mut self) -> Result<bool, ChangesError> {
+    /// What is only passed over counts as nothing: else a frame that is too large for the client could not be.
+    fn read_frame(&mut self, is_counted: bool) -> Result<bool, ChangesError> {
         self.frame.payload = Vec::new();
         self.frame.position = 0;
         let Some(frame) = self.reader.next()? else {
             return Ok(false);
         };
-        // The reader has it, and this is to have it too.
-        self.memory
-            .count(self.catalog_bytes + 2 * frame.payload.len())?;
+        if is_counted {
+            // The reader has it, and this is to have it too.
+            let bytes = self.catalog_bytes + 2 * frame.payload.len();
+            self.memory.count(bytes)?;
+        }
         self.frame = Frame {
             payload: frame.payload.to_vec(),
             position: 0,

@@ -16,6 +16,7 @@ use crate::recovery::load_newest;
 use crate::system as st;
 
 /// The tables of a database at a place of its log, without their rows.
+#[derive(Default)]
 pub struct Catalog(Datastore);
 
 /// A part of what a record says, in its order.

@@ -91,11 +91,6 @@ impl LogReader {
         self.offset
     }
 
-    /// What it has read ahead, in bytes.
-    pub fn heap_bytes(&self) -> usize {
-        self.segment.as_ref().map_or(0, SegmentReader::heap_bytes)
-    }
-
     /// The next frame. `None` if all that is durable was read: more may come.
     ///
     /// # Errors

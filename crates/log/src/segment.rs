@@ -343,10 +343,6 @@ impl SegmentReader {
         &self.buffer[self.payload.clone()]
     }
 
-    pub fn heap_bytes(&self) -> usize {
-        self.buffer.capacity()
-    }
-
     /// Where `bytes` bytes from `position` are in the buffer; fewer at the end.
     fn view(&mut self, position: FilePosition, bytes: usize) -> Result<Range<usize>, LogError> {
         let bytes = bytes.min(position.bytes_to(self.end) as usize);

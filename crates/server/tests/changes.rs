@@ -102,6 +102,14 @@ impl Fixture {
         .await;
     }
 
+    /// SQL takes no such name.
+    async fn add_large(&self, id: u32, name: &str) -> (u16, String) {
+        let call = self.server.request("POST", "/v1/database/a/call/add");
+        let call = call.bearer_auth(&self.user.token);
+        let call = call.header("content-type", "application/json");
+        answer(call.body(format!("[{id},\"{name}\"]"))).await
+    }
+
     async fn open(&self, query: &str) -> Stream {
         Stream::open(&self.server, &self.user, query, None).await
     }
@@ -444,10 +452,7 @@ async fn who_is_too_slow_is_told_so() {
     // More than sockets and pinned segments take.
     let name = "x".repeat(500_000);
     for id in 0..120 {
-        let call = fixture.server.request("POST", "/v1/database/a/call/add");
-        let call = call.bearer_auth(&fixture.user.token);
-        let call = call.header("content-type", "application/json");
-        let called = answer(call.body(format!("[{id},\"{name}\"]"))).await;
+        let called = fixture.add_large(id, &name).await;
         assert_eq!(called.0, 200, "{}", called.1);
     }
     let events = slow.rest().await;
@@ -476,6 +481,32 @@ async fn who_is_too_slow_is_told_so() {
     );
     let (_, rest) = fixture.all("").await;
     assert!(rest.is_empty(), "{rest:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_client_may_not_hold_ends_the_stream() {
+    let settings = "[limits]\nclient-bytes-max = 3000000\n";
+    let fixture = Fixture::start("module", settings).await;
+    fixture.add("person", 1, "small").await;
+    let called = fixture.add_large(2, &"x".repeat(1_800_000)).await;
+    assert_eq!(called.0, 200, "{}", called.1);
+    fixture.add("person", 3, "small").await;
+    let events = fixture.open("?from=1&tables=person").await.rest().await;
+    let kinds: Vec<_> = events.iter().map(|event| event.kind.as_str()).collect();
+    assert_eq!(kinds, ["begin", "", "end"]);
+    assert_eq!(events[2].data["code"], json!("LC0706"));
+    // It can be passed over.
+    let told = events[1].data["offset"].as_u64().expect("a number");
+    let calls_take = 3;
+    for offset in told + 1..told + calls_take + 2 {
+        let query = format!("?from={offset}&tables=person&follow=false");
+        let events = fixture.open(&query).await.rest().await;
+        if events.len() == 2 && events[1].kind.is_empty() {
+            assert_eq!(changes(&events[1])[0]["insert"][0]["id"], 3);
+            return;
+        }
+    }
+    panic!("it cannot be passed over");
 }
 
 #[tokio::test(flavor = "multi_thread")]

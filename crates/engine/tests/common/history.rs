@@ -103,10 +103,7 @@ impl History {
 
     /// The rows of the user's tables by name, by what is told of the records and nothing else.
     pub fn followed(&self) -> BTreeMap<String, Vec<Vec<u8>>> {
-        let storage = Arc::new(SimStorage::new(1));
-        let snapshots = SnapshotStore::open_on(storage, Path::new("none"));
-        let (mut catalog, _) =
-            Catalog::until(&mut snapshots.expect("a directory"), LogOffset::MAX).expect("none");
+        let mut catalog = Catalog::default();
         let mut tables: BTreeMap<TableId, (Arc<TableSchema>, Vec<Row>)> = BTreeMap::new();
         for (offset, records) in self.records.iter().enumerate() {
             let offset = LogOffset::new(offset as u64);
