@@ -85,6 +85,8 @@ enum Command {
     Collaborators(commands::collaborators::Args),
     /// Show and manage installed versions
     Version(commands::version::Args),
+    /// Follow the changes of a database
+    Changes(commands::changes::Args),
     /// Watch what databases do: calls, times, rows, queues
     Top(commands::top::Args),
     /// Check toolchains, server, files and this machine, and say what to do
@@ -118,6 +120,7 @@ impl Command {
             Self::Unlock(args) => commands::lock::run(context, args, false).await,
             Self::Collaborators(args) => commands::collaborators::run(context, args).await,
             Self::Version(args) => commands::version::run(context, args),
+            Self::Changes(args) => commands::changes::run(context, args).await,
             Self::Top(args) => commands::top::run(context, args).await,
             Self::Mcp(args) => commands::mcp::run(context, args).await,
             Self::Doctor(_) | Self::Completions(_) => {
@@ -243,7 +246,7 @@ mod tests {
             .collect();
         assert_eq!(
             names.join(" "),
-            "publish delete logs call describe dev sql mcp migrate rename generate list login logout init build server subscribe start lock unlock collaborators version top doctor completions"
+            "publish delete logs call describe dev sql mcp migrate rename generate list login logout init build server subscribe start lock unlock collaborators version changes top doctor completions"
         );
     }
 }

@@ -336,6 +336,53 @@ fn sql_prints_tables_and_json() {
 }
 
 #[test]
+fn changes_are_lines_of_json() {
+    let home = Home::new();
+    let server = mock(|r| {
+        let path = format!("/v1/database/{DATABASE}/changes");
+        let end = match r.path.contains("follow=true") {
+            true => {
+                "event: end\ndata: {\"code\":\"LC0516\",\"reason\":\"it was deleted [LC0516]\"}\n\n"
+            }
+            false => "",
+        };
+        r.path.starts_with(&path).then(|| Response {
+            location: None,
+            status: 200,
+            content_type: "text/event-stream",
+            body: format!("id: 1\nevent: begin\ndata: {{\"a\":1}}\n\n: told\nid: 2\n\nid: 3\ndata: {{\"b\":2}}\n\n{end}"),
+        })
+    });
+    home.log_in("ann", &server.url);
+    let mut args = vec![
+        "changes",
+        "-s",
+        &server.url,
+        "shop",
+        "--from",
+        "7-ab",
+        "--tables",
+        "a,b",
+    ];
+    let outcome = home.run(&args);
+    assert_eq!(
+        (outcome.status, &*outcome.stdout),
+        (1, "{\"a\":1}\n{\"b\":2}\n")
+    );
+    assert!(
+        outcome.stderr.contains("it was deleted [LC0516] [LC0868]"),
+        "{outcome:#?}"
+    );
+    args.push("--no-follow");
+    assert_eq!(home.run(&args).ok().stdout, "{\"a\":1}\n{\"b\":2}\n");
+    let asked = server.lines().pop().expect("a request");
+    assert!(
+        asked.ends_with("/changes?follow=false&from=7-ab&tables=a%2Cb"),
+        "{asked}"
+    );
+}
+
+#[test]
 fn logs_are_filtered_and_laid_out() {
     let home = Home::new();
     let server = mock(|r| {

@@ -319,7 +319,11 @@ impl HeldMemory {
     /// # Errors
     /// The client, or all clients together, would have too many; it counts as many as before then.
     pub fn set(&mut self, bytes: usize) -> Result<(), SqlError> {
-        Ok(self.0.hold(bytes).map_err(Exceeded::from)?)
+        Ok(self.count(bytes)?)
+    }
+
+    pub(crate) fn count(&mut self, bytes: usize) -> Result<(), Exceeded> {
+        Ok(self.0.hold(bytes)?)
     }
 }
 

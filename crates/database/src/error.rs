@@ -119,6 +119,35 @@ impl From<Exceeded> for SqlError {
     }
 }
 
+/// Why changes are not told, or no more of them.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangesError {
+    #[error(transparent)]
+    Log(#[from] LogError),
+    #[error(transparent)]
+    Recovery(#[from] RecoveryError),
+    #[error("{max} streams of the changes of this database are open, which is limits.change-streams-max [LC0514]")]
+    TooMany { max: usize },
+    #[error("there is no table `{0}` [LC0515]")]
+    NoSuchTable(String),
+    #[error("{0}")]
+    NoMemory(String),
+    #[error("the database stops")]
+    Gone,
+}
+
+impl From<SnapshotError> for ChangesError {
+    fn from(error: SnapshotError) -> ChangesError {
+        RecoveryError::from(error).into()
+    }
+}
+
+impl From<Exceeded> for ChangesError {
+    fn from(exceeded: Exceeded) -> ChangesError {
+        ChangesError::NoMemory(exceeded.to_string())
+    }
+}
+
 /// Why there are no rows.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ReadError {

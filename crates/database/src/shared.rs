@@ -41,6 +41,8 @@ pub(crate) struct Shared {
     pub reads: Arc<Semaphore>,
     /// Queries that are tried on the writer while others have all of these.
     pub first_tries: Arc<Semaphore>,
+    /// Streams of changes that may be open.
+    pub changes: Arc<Semaphore>,
     /// Tells databases apart.
     number: u64,
     module: RwLock<Arc<Module>>,
@@ -70,6 +72,7 @@ impl Shared {
             snapshots: SnapshotGate::default(),
             reads: Arc::new(Semaphore::new(options.limits.reads_per_database_max.max(1))),
             first_tries: Arc::new(Semaphore::new(FIRST_TRIES_MAX)),
+            changes: Arc::new(Semaphore::new(options.limits.change_streams_max)),
             number: options.commons.next_database(),
             module: RwLock::new(module),
             next_connection: AtomicU64::new(1),
@@ -181,5 +184,6 @@ impl Shared {
         self.inbox.capacity.close();
         self.reads.close();
         self.first_tries.close();
+        self.changes.close();
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use lightcone_log::{LogError, LogOffset, LogWriterStats};
+use lightcone_log::{LogError, LogFeed, LogOffset, LogWriterStats};
 use tokio::sync::{watch, Semaphore};
 
 use crate::migration_progress::{MigrationProgress, Rehearsals};
@@ -91,6 +91,7 @@ pub(crate) struct Status {
     pub transactions: AtomicU64,
     pub fanout: Arc<FanoutStats>,
     log: Mutex<LogCounted>,
+    feed: OnceLock<LogFeed>,
     /// What of the log is durable, for those who wait for it outside of fan-out.
     pub durable: watch::Sender<Durable>,
     read_only: OnceLock<ReadOnly>,
@@ -153,6 +154,7 @@ impl Status {
             transactions: AtomicU64::new(0),
             fanout: Arc::default(),
             log: Mutex::new(LogCounted::Ended(LogWriterStats::default())),
+            feed: OnceLock::new(),
             durable: watch::Sender::default(),
             read_only: OnceLock::new(),
             is_stopping: AtomicBool::new(false),
@@ -217,8 +219,14 @@ impl Status {
         log.expect("no code panics while it holds the statistics")
     }
 
-    pub fn set_log(&self, stats: LogStats) {
+    pub fn set_log(&self, feed: LogFeed, stats: LogStats) {
+        let _ = self.feed.set(feed);
         *self.log() = LogCounted::Running(stats);
+    }
+
+    /// The log for readers, also when it has ended.
+    pub fn feed(&self) -> Option<&LogFeed> {
+        self.feed.get()
     }
 
     /// Lets go of the log, which is about to end.

@@ -25,14 +25,12 @@ impl Datastore {
         }
     }
 
-    /// Groups come in order of table ids there, so the catalog is complete before the rows of its tables.
     fn apply_first_version(
         &mut self,
         groups: &[Group<'_>],
         wrong: impl Fn(String) -> RecoveryError,
     ) -> Result<(), RecoveryError> {
-        let first_user = groups.partition_point(|group| group.table.0 <= SYSTEM_TABLE_ID_MAX);
-        let (catalog, user) = groups.split_at(first_user);
+        let (catalog, user) = split_first_version(groups);
         self.apply_groups(catalog).map_err(&wrong)?;
         if catalog.iter().any(|group| group.table == ST_TABLE_ID) {
             self.sync_with_catalog()?;
@@ -41,10 +39,7 @@ impl Datastore {
     }
 
     fn apply_groups(&mut self, groups: &[Group<'_>]) -> Result<(), String> {
-        let is_of_rows = |group: &Group<'_>| group.kind < GroupKind::Schema;
-        let belongs =
-            |a: &Group<'_>, b: &Group<'_>| a.table == b.table && is_of_rows(a) && is_of_rows(b);
-        for table_groups in groups.chunk_by(belongs) {
+        for table_groups in of_tables(groups) {
             let group = &table_groups[0];
             match group.kind {
                 GroupKind::Schema => self.apply_schema_group(group)?,
@@ -57,14 +52,14 @@ impl Datastore {
 
     /// The groups of rows of one table: first everything that goes, then everything that comes, so that no unique key is held twice
     /// in between.
-    fn apply_rows(&mut self, groups: &[Group<'_>]) -> Result<(), String> {
+    pub(crate) fn apply_rows(&mut self, groups: &[Group<'_>]) -> Result<(), String> {
         for group in groups {
             self.remove_rows(group)?;
         }
         groups.iter().try_for_each(|group| self.add_rows(group))
     }
 
-    fn apply_schema_group(&mut self, group: &Group<'_>) -> Result<(), String> {
+    pub(crate) fn apply_schema_group(&mut self, group: &Group<'_>) -> Result<(), String> {
         require_end(group.rows)?;
         // What it was is not needed again.
         let changed = self.apply_catalog(group.table, &mut |_| true);
@@ -72,10 +67,7 @@ impl Datastore {
     }
 
     fn apply_copy_group(&mut self, group: &Group<'_>) -> Result<(), String> {
-        let Some((from, suffix)) = group.rows.split_first_chunk() else {
-            return Err("a copy without the table that it is of".to_owned());
-        };
-        let from = TableId(u32::from_le_bytes(*from));
+        let (from, suffix) = copy_of(group)?;
         let copied = self.apply_copy((from, group.table), suffix, &mut |_| true);
         copied.map_err(text)
     }
@@ -143,6 +135,27 @@ impl Datastore {
         self.sync_with_catalog()?;
         self.restore_sequences();
         Ok(())
+    }
+}
+
+/// Groups of rows of one table behind each other belong together.
+pub(crate) fn of_tables<'r, 'g>(groups: &'r [Group<'g>]) -> impl Iterator<Item = &'r [Group<'g>]> {
+    let is_of_rows = |group: &Group<'_>| group.kind < GroupKind::Schema;
+    groups.chunk_by(move |a, b| a.table == b.table && is_of_rows(a) && is_of_rows(b))
+}
+
+/// Groups come in order of table ids there, so the catalog is complete before the rows of its tables.
+pub(crate) fn split_first_version<'r, 'g>(
+    groups: &'r [Group<'g>],
+) -> (&'r [Group<'g>], &'r [Group<'g>]) {
+    groups.split_at(groups.partition_point(|group| group.table.0 <= SYSTEM_TABLE_ID_MAX))
+}
+
+/// Which table a copy is of, and what is put behind each of its rows.
+pub(crate) fn copy_of<'g>(group: &Group<'g>) -> Result<(TableId, &'g [u8]), String> {
+    match group.rows.split_first_chunk() {
+        Some((from, suffix)) => Ok((TableId(u32::from_le_bytes(*from)), suffix)),
+        None => Err("a copy without the table that it is of".to_owned()),
     }
 }
 

@@ -3,6 +3,8 @@
 use lightcone_log::LogOffset;
 
 use crate::datastore::Datastore;
+use crate::error::RecoveryError;
+use crate::follow::{Catalog, Change};
 use crate::record::{Record, Records};
 use crate::recovery::Replayer;
 use crate::system::system_tables;
@@ -11,7 +13,16 @@ use crate::system::system_tables;
 pub fn fuzz_log_payload(data: &[u8]) {
     let mut transactions = 0;
     let schemas = system_tables();
+    let mut catalog = Catalog::default();
     for record in Records::new(data) {
+        if let Ok(record) = &record {
+            let _ = catalog.follow(LogOffset::FIRST, record, |_, change| {
+                if let Change::Rows(schema, group) = change {
+                    group.entries(schema).last();
+                }
+                Ok::<_, RecoveryError>(())
+            });
+        }
         match record {
             Ok(Record::Transaction(groups) | Record::Transaction1(groups)) => {
                 transactions += 1;

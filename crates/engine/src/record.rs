@@ -220,6 +220,11 @@ impl<'a> Records<'a> {
         }
     }
 
+    /// What comes behind the records so far.
+    pub fn rest(&self) -> &'a [u8] {
+        &self.payload[self.position..]
+    }
+
     fn error(&self, detail: &'static str) -> RecordError {
         RecordError {
             position: self.position,

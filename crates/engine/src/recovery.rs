@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lightcone_log::{Log, LogError, LogOffset};
-use lightcone_snapshot::{Problem, SnapshotStore};
+use lightcone_snapshot::{Problem, Snapshot, SnapshotStore};
 
 use crate::datastore::Datastore;
 use crate::error::RecoveryError;
@@ -48,7 +48,7 @@ impl Datastore {
         end: LogOffset,
     ) -> Result<(Datastore, RecoveryReport), RecoveryError> {
         let mut report = RecoveryReport::default();
-        let datastore = match load_newest(snapshots, end)? {
+        let datastore = match load_newest(snapshots, end, Datastore::load_snapshot)? {
             Some((datastore, offset)) => {
                 report.snapshot_offset = Some(offset);
                 report.next_offset = offset;
@@ -134,14 +134,15 @@ fn replay(
     Ok((replayer.finish()?, report))
 }
 
-/// The newest snapshot of at most the transactions before `end` that is intact down to its last page; others are set aside.
-fn load_newest(
+/// What `load` reads of the newest snapshot of at most the transactions before `end` in which that is intact; others are set aside.
+pub(crate) fn load_newest(
     snapshots: &mut SnapshotStore,
     end: LogOffset,
+    load: impl Fn(&mut Datastore, &Snapshot) -> Result<(), RecoveryError>,
 ) -> Result<Option<(Datastore, LogOffset)>, RecoveryError> {
     while let Some(snapshot) = snapshots.latest_until(end)? {
         let mut datastore = Datastore::new();
-        match datastore.load_snapshot(&snapshot) {
+        match load(&mut datastore, &snapshot) {
             Ok(()) => return Ok(Some((datastore, snapshot.offset))),
             Err(RecoveryError::Snapshot(error)) if error.is_unreadable() => {
                 snapshots.set_aside(snapshot, error)

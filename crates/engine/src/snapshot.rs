@@ -42,6 +42,9 @@ impl TableHash {
     }
 }
 
+/// A table and the hashes of its pages.
+pub(crate) type TablePages = (TableId, Vec<ObjectHash>);
+
 /// A page on its way to the disk.
 enum Page {
     /// It is there already.
@@ -84,23 +87,34 @@ impl Datastore {
     }
 
     pub(crate) fn load_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), RecoveryError> {
+        let user = self.load_catalog(snapshot, |_| true)?;
+        self.load_tables(snapshot, &user)
+    }
+
+    /// Loads these system tables, and makes the others as they say, without rows. Returns what pages those have.
+    pub(crate) fn load_catalog(
+        &mut self,
+        snapshot: &Snapshot,
+        is_wanted: impl Fn(TableId) -> bool,
+    ) -> Result<Vec<TablePages>, RecoveryError> {
         let wrong = |detail: String| RecoveryError::Manifest {
             offset: snapshot.offset,
             detail,
         };
         let tables = decode_manifest(&snapshot.manifest).map_err(wrong)?;
-        let (catalog, user): (Vec<_>, Vec<_>) = tables
+        let (mut catalog, user): (Vec<_>, Vec<_>) = tables
             .into_iter()
             .partition(|(id, _)| id.0 <= SYSTEM_TABLE_ID_MAX);
+        catalog.retain(|(id, _)| is_wanted(*id));
         self.load_tables(snapshot, &catalog)?;
         self.sync_with_catalog()?;
-        self.load_tables(snapshot, &user)
+        Ok(user)
     }
 
     fn load_tables(
         &mut self,
         snapshot: &Snapshot,
-        tables: &[(TableId, Vec<ObjectHash>)],
+        tables: &[TablePages],
     ) -> Result<(), RecoveryError> {
         let wrong = |detail: String| RecoveryError::Manifest {
             offset: snapshot.offset,
@@ -221,7 +235,7 @@ impl DatastoreSnapshot {
 }
 
 /// Tables and the hashes of their pages.
-pub(crate) fn decode_manifest(bytes: &[u8]) -> Result<Vec<(TableId, Vec<ObjectHash>)>, String> {
+pub(crate) fn decode_manifest(bytes: &[u8]) -> Result<Vec<TablePages>, String> {
     let text = |error: lightcone_types::DecodeError| error.to_string();
     let reader = &mut Reader::new(bytes);
     let version = reader.read_u32().map_err(text)?;

@@ -327,6 +327,7 @@ proptest! {
         }
         let replayed = world.replayed();
         assert_same(&replayed, &world.datastore);
+        prop_assert_eq!(world.followed(), user_rows(&world));
         for (datastore, first) in snapshots {
             assert_same(&world.replayed_behind(datastore, first), &world.datastore);
         }

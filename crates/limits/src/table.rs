@@ -323,6 +323,13 @@ section! {
                 reached "wait: connections take turns, with one query at a time. Queries that the writer answers itself do \
                     not wait, `FIRST_TRIES_MAX` (`crates/database/src/handle.rs`), 16 at a time";
 
+            /// Most streams of the changes of one database that are open.
+            change_streams_max: usize = 16;
+                bounds "streams of `/v1/database/:n/changes` of one database that are open. Each keeps what its client has not \
+                    taken in the client's account, and the log up to `SEGMENTS_PINNED_MAX` (`crates/log/src/feed.rs`), 16 \
+                    segments of all readers";
+                reached "refuse: LC0514, HTTP 503";
+
             /// Most bytes that a database keeps for readers of frozen tables, beside what is in use; beyond it, the oldest
             /// readers get an error.
             frozen_bytes_max: usize = 1 << 30;

@@ -60,6 +60,17 @@ impl LogFeed {
     pub fn hash_at(&self, offset: LogOffset) -> Result<Option<LogHash>, LogError> {
         self.read(offset)?.skip_to(offset)
     }
+
+    /// What [`FrameRef::hash`] is of the frame with the transaction before `offset`: with it, a reader that goes on there finds out
+    /// whether what it has read is still the same. None in a log that keeps nothing.
+    ///
+    /// # Errors
+    /// As [`hash_at`](Self::hash_at).
+    pub fn hash_behind(&self, offset: LogOffset) -> Result<Option<LogHash>, LogError> {
+        let mut reader = self.read(offset)?;
+        reader.skip_to(offset)?;
+        Ok(reader.segment.as_ref().map(|segment| segment.chain.hash))
+    }
 }
 
 impl LogReader {

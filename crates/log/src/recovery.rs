@@ -6,12 +6,12 @@ use std::sync::Arc;
 use lightcone_storage::{FilePosition, LogOffset, Storage};
 
 use crate::error::LogError;
-use crate::format::FORMAT_VERSION;
+use crate::format::{parse_segment_name, FORMAT_VERSION};
 use crate::log::Tail;
 use crate::prove::{prove, ReadEnd};
 use crate::segment::{
     check_number, list_segments, read_header, remove_if_there, set_aside, Segment, SegmentPlace,
-    SegmentReader, Step,
+    SegmentReader, Step, CUT,
 };
 
 /// The result of opening a log.
@@ -147,6 +147,8 @@ pub(crate) fn recover(
     drop(reader);
     let (proven, end, rewritten_bytes) = prove(storage, directory, last, &read, written_end)?;
     *last = proven;
+    // The log is whole without those that an earlier opening has set aside.
+    remove_cut_away(storage, directory, &list_cut_away(storage, directory)?)?;
     // The name of the segment with the cut is durable only now.
     set_cut_away_aside(storage, directory, &cut_away)?;
     Ok(Some(Found {
@@ -181,7 +183,23 @@ fn find_segments(
     Ok((segments, cut_away))
 }
 
-/// Renames segments that a cut has left, newest first. The number of cuts alone says that they are that, so they are not removed.
+/// What [`set_cut_away_aside`] has renamed.
+fn list_cut_away(storage: &dyn Storage, directory: &Path) -> Result<Vec<PathBuf>, LogError> {
+    let names = storage
+        .list(directory)
+        .map_err(LogError::io("list", directory))?;
+    let is_cut_away = |name: &&String| {
+        let first = name
+            .split_once(CUT)
+            .map(|(name, _)| parse_segment_name(name));
+        first.flatten().is_some()
+    };
+    let names = names.iter().filter(is_cut_away);
+    Ok(names.map(|name| directory.join(name)).collect())
+}
+
+/// Renames segments that a cut has left, newest first. The number of cuts alone says that they are that, so they are not removed
+/// before the log was opened without them.
 fn set_cut_away_aside(
     storage: &dyn Storage,
     directory: &Path,
@@ -191,14 +209,14 @@ fn set_cut_away_aside(
         return Ok(());
     }
     for path in paths.iter().rev() {
-        set_aside(storage, directory, path)?;
+        set_aside(storage, directory, path, CUT)?;
     }
     storage
         .sync_directory(directory)
         .map_err(LogError::io("sync", directory))
 }
 
-/// Removes segments that were cut away, newest first.
+/// Removes segments that were cut away, the last one first.
 pub(crate) fn remove_cut_away(
     storage: &dyn Storage,
     directory: &Path,

@@ -14,6 +14,7 @@ use crate::prove::replace;
 use crate::recovery::{find_end, EndState};
 use crate::segment::{
     check_number, file_name, free_name, list_segments, read_header, set_aside, SegmentReader,
+    REMOVED,
 };
 
 const COPY_BYTES: usize = 1 << 20;
@@ -162,7 +163,7 @@ fn cut(
     };
     // Newest first, and the damaged segment at the end: a crash in between leaves something to repair again.
     for (_, path) in files[damage.files_kept..].iter().rev() {
-        let (to, bytes) = set_aside(storage, directory, path)?;
+        let (to, bytes) = set_aside(storage, directory, path, REMOVED)?;
         report.removed_bytes += bytes;
         report.saved.push(to);
     }
@@ -175,7 +176,7 @@ fn cut(
             let to = free_name(
                 storage,
                 directory,
-                &format!("{}.removed-{position}", file_name(last.path())),
+                &format!("{}{REMOVED}-{position}", file_name(last.path())),
             )?;
             copy(storage, last.path(), position, written_end, &to)?;
             storage

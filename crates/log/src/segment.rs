@@ -48,13 +48,19 @@ pub(crate) fn remove_if_there(storage: &dyn Storage, path: &Path) -> Result<(), 
     }
 }
 
+/// Behind the name of what a repair took out. It stays.
+pub(crate) const REMOVED: &str = ".removed";
+/// Behind the name of a segment that an interrupted cut has left. The next opening but one removes it.
+pub(crate) const CUT: &str = ".cut";
+
 /// Renames a segment so that it is none any more. Returns its new name and how long it is.
 pub(crate) fn set_aside(
     storage: &dyn Storage,
     directory: &Path,
     path: &Path,
+    suffix: &str,
 ) -> Result<(PathBuf, u64), LogError> {
-    let to = free_name(storage, directory, &format!("{}.removed", file_name(path)))?;
+    let to = free_name(storage, directory, &(file_name(path) + suffix))?;
     let file = storage
         .open(path, OpenMode::Read)
         .map_err(LogError::io("open", path))?;

@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -193,7 +193,7 @@ fn a_cut_behind_the_frame_of_a_reader_that_has_begun_nothing() {
     assert_eq!(read_on(&mut reader), [(at(0), 5, b"five".to_vec())]);
 }
 
-/// Only their number of cuts says that they are that.
+/// Only their number of cuts says that they are that, so they go one opening later.
 #[test]
 fn segments_that_a_cut_has_left_are_set_aside() {
     let storage = SimStorage::new(1);
@@ -213,10 +213,20 @@ fn segments_that_a_cut_has_left_are_set_aside() {
     let log = open(&storage, options(), EPOCH).0;
     assert_eq!(read_all(&log).len(), 2);
     assert_eq!(segments(&storage), paths[..1]);
+    let aside = |path: &PathBuf| path.with_extension("segment.cut");
     for (path, bytes) in paths.iter().zip(left).skip(1) {
-        let aside = path.with_extension("segment.removed");
-        assert_eq!(storage.file(&aside), bytes);
+        assert_eq!(storage.file(&aside(path)), bytes);
     }
+    drop(log);
+    // What a repair took out stays.
+    let repaired = paths[1].with_extension("segment.removed");
+    storage.put_file(&repaired, b"repaired".to_vec());
+    let log = open(&storage, options(), EPOCH).0;
+    assert_eq!(read_all(&log).len(), 2);
+    for path in &paths[1..] {
+        assert_eq!(storage.file(&aside(path)), None);
+    }
+    assert_eq!(storage.file(&repaired), Some(b"repaired".to_vec()));
 }
 
 #[test]

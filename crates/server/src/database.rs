@@ -6,16 +6,16 @@ use std::sync::Arc;
 use lightcone_accounts::Account;
 pub use lightcone_database::Engines;
 pub(crate) use lightcone_database::{
-    BackfillEnd, Begun, Body, CallArgs, CallError, CallOutcome, Caller, Commons, Compiler,
-    ConnectError, ConnectRequest, Courier, CutSignal, DatabaseHandle, DatabaseMetrics,
-    DatabaseOptions, DatabaseStats, Error as DatabaseError, FunctionKind, FunctionMetrics,
-    HandlerReply, HeldBytes, HeldMemory, HistogramSnapshot, Holder, HostKind, HttpHeader,
-    HttpMethod, HttpRequest, HttpVersion, JsonRows, LastMigration, Limits, Loads, Machine,
-    MemoryMax, MessageBatch, MigrationOutcome, ModuleMetrics, Outgoing, OutgoingReceiver, Outlet,
-    ParameterText, Policy, PreparedUpdate, ProgramBytes, QueryKind, Reading, RequestSender,
-    ResultRow, Rights, RowEncoder, RunningMigration, ShutdownReason, Small, Span, SpanName,
-    SqlError, SqlOutcome, SqlStats, StepReport, SubmitError, TableMetrics, TraceContext, Tracer,
-    UpdateError, UpdatePlan, BOUNDS_NS, LIVE_RECORDS_MAX, QUERY_BYTES_MAX,
+    BackfillEnd, Begun, Body, CallArgs, CallError, CallOutcome, Caller, Changes, ChangesError,
+    Commons, Compiler, ConnectError, ConnectRequest, Courier, CutSignal, DatabaseHandle,
+    DatabaseMetrics, DatabaseOptions, DatabaseStats, Error as DatabaseError, FunctionKind,
+    FunctionMetrics, HandlerReply, HeldBytes, HeldMemory, HistogramSnapshot, Holder, HostKind,
+    HttpHeader, HttpMethod, HttpRequest, HttpVersion, JsonRows, LastMigration, Limits, Loads,
+    Machine, MemoryMax, MessageBatch, MigrationOutcome, ModuleMetrics, Outgoing, OutgoingReceiver,
+    Outlet, ParameterText, Place, Policy, PreparedUpdate, ProgramBytes, QueryKind, Reading,
+    RequestSender, ResultRow, Rights, RowEncoder, RunningMigration, ShutdownReason, Small, Span,
+    SpanName, SqlError, SqlOutcome, SqlStats, StepReport, SubmitError, TableMetrics, TraceContext,
+    Tracer, UpdateError, UpdatePlan, BOUNDS_NS, LIVE_RECORDS_MAX, QUERY_BYTES_MAX,
 };
 use lightcone_limits::HostLimits;
 

@@ -71,6 +71,8 @@ actions! {
     CallPrivate: Publisher, "call private functions";
     /// Changing rows with SQL.
     Write: Publisher, "change rows with SQL";
+    /// All changes of all tables, also those of the past.
+    FollowChanges: Owner, "follow changes";
     /// Without its data, from the beginning.
     Reset: Owner, "reset database";
     /// A deleted database does not come back: so only the one that it belongs to may delete it.
@@ -176,7 +178,7 @@ mod tests {
         assert_eq!(first(Standing::Publisher), [Update, CallPrivate, Write]);
         assert_eq!(
             first(Standing::Owner),
-            [Reset, Lock, Rename, ChangeCollaborators]
+            [FollowChanges, Reset, Lock, Rename, ChangeCollaborators]
         );
         assert_eq!(first(Standing::Founder), [Delete, LeaveNameless]);
     }

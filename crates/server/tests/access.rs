@@ -7,7 +7,7 @@ use common::{answer, config, header, json, TestServer, User};
 const PAGE: &str = "https://evil.example";
 
 /// What changes or tells about databases and the server.
-const MANAGEMENT: [(&str, &str); 28] = [
+const MANAGEMENT: [(&str, &str); 29] = [
     ("POST", "/v1/database"),
     ("PUT", "/v1/database/d"),
     ("DELETE", "/v1/database/d"),
@@ -20,6 +20,7 @@ const MANAGEMENT: [(&str, &str); 28] = [
     ("POST", "/v1/database/d/names"),
     ("PUT", "/v1/database/d/names"),
     ("GET", "/v1/database/d/logs"),
+    ("GET", "/v1/database/d/changes?follow=false"),
     ("HEAD", "/v1/database/d/logs"),
     ("GET", "/v1/database/d/collaborators"),
     ("PUT", "/v1/database/d/collaborators/IDENTITY"),

@@ -51,9 +51,8 @@ impl SnapshotStore {
         storage: Arc<dyn Storage>,
         directory: &Path,
     ) -> Result<SnapshotStore, SnapshotError> {
-        storage
-            .create_directory(directory)
-            .map_err(SnapshotError::io("create", directory))?;
+        let store = SnapshotStore::beside(storage, directory)?;
+        let storage = &store.shared.storage;
         for name in storage
             .list(directory)
             .map_err(SnapshotError::io("list", directory))?
@@ -65,6 +64,17 @@ impl SnapshotStore {
                     .map_err(SnapshotError::io("remove", &path))?;
             }
         }
+        Ok(store)
+    }
+
+    /// Opens it to read what there is, while another store may be writing.
+    pub fn beside(
+        storage: Arc<dyn Storage>,
+        directory: &Path,
+    ) -> Result<SnapshotStore, SnapshotError> {
+        storage
+            .create_directory(directory)
+            .map_err(SnapshotError::io("create", directory))?;
         let shared = Shared {
             storage,
             directory: directory.to_owned(),

@@ -59,8 +59,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     each_line(&client, &path, |line| print_line(line, filter, args.format)).await
 }
 
-/// Reads a log until it ends, or until `take` wants no more of its lines, of which it gets none that is empty.
-async fn each_line(
+/// Reads an answer until it ends, or until `take` wants no more of its lines, of which it gets none that is empty.
+pub(super) async fn each_line(
     client: &Client,
     path: &str,
     mut take: impl FnMut(&str) -> Result<bool>,
@@ -76,11 +76,13 @@ async fn each_line(
     };
     let mut pending = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|e| client.unreachable(e))? {
-        pending.extend_from_slice(&chunk);
-        while let Some(end) = pending.iter().position(|b| *b == b'\n') {
-            let line: Vec<u8> = pending.drain(..=end).collect();
-            if !take(&line)? {
-                return Ok(());
+        for part in chunk.split_inclusive(|byte| *byte == b'\n') {
+            pending.extend_from_slice(part);
+            if part.ends_with(b"\n") {
+                if !take(&pending)? {
+                    return Ok(());
+                }
+                pending.clear();
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The commands, a file each.
 
 pub mod call;
+pub mod changes;
 pub mod collaborators;
 pub mod completions;
 pub mod delete;

@@ -185,7 +185,10 @@ fn start_log(
     started?;
     let committer = Arc::new(committer);
     let reader = committer.clone();
-    shared.status.set_log(Arc::new(move || reader.stats()));
+    let feed = committer.feed().clone();
+    shared
+        .status
+        .set_log(feed, Arc::new(move || reader.stats()));
     Ok(committer)
 }
 

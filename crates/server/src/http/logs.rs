@@ -16,6 +16,7 @@ use super::delivery;
 use super::path::Permitted;
 use super::query::Query;
 use crate::auth::{has_ended, Caller};
+use crate::control::DatabaseRecord;
 use crate::database::LIVE_RECORDS_MAX;
 use crate::databases::OpenError;
 use crate::permissions::{self, Action};
@@ -24,8 +25,8 @@ use crate::state::ServerState;
 
 /// Most lines that are sent before the live ones.
 const FOLLOW_LINES_MAX: u32 = 2500;
-/// A log that is followed ends so soon after its reader has lost the right to see it, also when nothing is logged.
-const FOLLOW_CHECK_INTERVAL: Duration = Duration::from_secs(2);
+/// What is followed ends so soon after its reader has lost the right to see it, also when nothing comes.
+pub(super) const FOLLOW_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 pub(super) async fn logs(
     State(state): State<Arc<ServerState>>,
@@ -63,12 +64,7 @@ pub(super) async fn logs(
             lines => tail(Some(lines)).await?.bytes,
         };
         drop(handle);
-        // A caller that may not see it any more gets no more of it, nor does a token that has ended.
-        let may_see = move || {
-            let allowed =
-                permissions::check(&state.control, &record, &caller.identity, Action::ViewLogs);
-            allowed.is_ok() && !has_ended(caller.claims.expires_at)
-        };
+        let may_see = may_see(&state, &record, caller, Action::ViewLogs);
         let body = Body::from_stream(follow_stream(first, live, may_see));
         reply::with_type(NDJSON, body)
     } else {
@@ -79,7 +75,21 @@ pub(super) async fn logs(
 
 const NDJSON: HeaderValue = HeaderValue::from_static("application/x-ndjson");
 
-fn uncached(mut response: Response) -> Response {
+/// A caller that may not see it any more gets no more of what he follows, nor does a token that has ended.
+pub(super) fn may_see(
+    state: &Arc<ServerState>,
+    record: &DatabaseRecord,
+    caller: Caller,
+    action: Action,
+) -> impl Fn() -> bool + Send + 'static {
+    let (state, record) = (state.clone(), record.clone());
+    move || {
+        let allowed = permissions::check(&state.control, &record, &caller.identity, action);
+        allowed.is_ok() && !has_ended(caller.claims.expires_at)
+    }
+}
+
+pub(super) fn uncached(mut response: Response) -> Response {
     response
         .headers_mut()
         .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));

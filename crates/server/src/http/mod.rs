@@ -3,6 +3,7 @@
 mod access;
 mod body;
 mod call;
+mod changes;
 mod collaborators;
 mod confirmation;
 mod cors;

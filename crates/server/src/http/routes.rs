@@ -9,7 +9,7 @@ use axum::Router;
 use super::access::{self, Class};
 use super::route::{BodyMax, Route, Token};
 use super::{
-    body, call, collaborators, cors, credentials, database, handlers, identity, logs, mcp,
+    body, call, changes, collaborators, cors, credentials, database, handlers, identity, logs, mcp,
     migration, names, owner, pre_publish, publish, reset, sql, status, traced,
 };
 use crate::permissions::Action;
@@ -58,6 +58,7 @@ pub const ROUTES: &[Route] = routes! {
     Client     POST   "/v1/database/{database}/call/{function}"          Minted   Use                 Text    => call::call;
     Client     GET    "/v1/database/{database}/schema"                   Minted   Use                 Nothing => database::schema;
     Management GET    "/v1/database/{database}/logs"                     Minted   ViewLogs            Nothing => logs::logs;
+    Management GET    "/v1/database/{database}/changes"                  Minted   FollowChanges       Nothing => changes::changes;
     Management GET    "/v1/database/{database}/metrics"                  Minted   ViewMetrics         Nothing => database::metrics;
     Client     POST   "/v1/database/{database}/sql"                      Minted   Use                 Text    => sql::sql;
     Client     GET    "/v1/database/{database}/subscribe"                Minted   Use                 Nothing => ws::subscribe;
@@ -156,6 +157,6 @@ mod tests {
                 "GET /v1/health",
             ]
         );
-        assert_eq!(ROUTES.len(), of_clients.len() + 29, "routes of management");
+        assert_eq!(ROUTES.len(), of_clients.len() + 30, "routes of management");
     }
 }

@@ -104,7 +104,8 @@ impl World {
             .replace("{function}", "add")
             .replace("{identity}", &stranger)
             .replace("{*path}", "ab/c")
-            .replace("/schema", "/schema?version=9");
+            .replace("/schema", "/schema?version=9")
+            .replace("/changes", "/changes?follow=false");
         let method = if method == "*" { "GET" } else { method };
         let request = self.server.request(method, &path);
         let is = |suffix: &str| route.ends_with(suffix);
