@@ -15,8 +15,6 @@ from checks.words import riddles_in
 KNOWN = set(
     """
     crates/database
-    crates/query
-    crates/server
     """.split()
 )
 

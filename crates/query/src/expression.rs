@@ -90,7 +90,7 @@ impl Parser<'_> {
             let start = self.at;
             if self.kind() == Kind::OpenParen {
                 self.advance();
-                if self.is_one_of(&["SELECT", "WITH"]) {
+                if self.is_one_of("SELECT WITH") {
                     return Err(SqlError::UnsupportedExpression(self.render_item(start)));
                 }
                 stacks.operators.push(Operator::OpenParen);
@@ -227,7 +227,7 @@ impl Parser<'_> {
         if !self.take(Kind::OpenParen) {
             return self.expected("(");
         }
-        if self.is_one_of(&["SELECT", "WITH"]) {
+        if self.is_one_of("SELECT WITH") {
             return Err(refused);
         }
         let mut any = None;

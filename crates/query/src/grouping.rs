@@ -32,6 +32,16 @@ pub(crate) enum GroupItem {
     },
 }
 
+impl GroupItem {
+    pub fn is_count(&self) -> bool {
+        let aggregate = match self {
+            GroupItem::Key(_) => None,
+            GroupItem::Aggregate { aggregate, .. } => Some(*aggregate),
+        };
+        aggregate == Some(Aggregate::Count)
+    }
+}
+
 /// Rows in groups, each of which becomes one.
 #[derive(Clone, Debug)]
 pub struct Grouping {

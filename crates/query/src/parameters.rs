@@ -62,8 +62,8 @@ impl ParameterText {
                     });
                 }
             }
-            is_count = token.kind == Kind::Word
-                && crate::words::is_one_of(slice, &["LIMIT", "OFFSET", "FETCH"]);
+            is_count =
+                token.kind == Kind::Word && crate::words::is_one_of(slice, "LIMIT OFFSET FETCH");
         }
         let count = places.iter().map(|place| place.parameter + 1).max();
         Ok(ParameterText {

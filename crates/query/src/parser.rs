@@ -115,7 +115,7 @@ impl Parser<'_> {
             .is_some_and(|w| w.eq_ignore_ascii_case(word))
     }
 
-    pub(crate) fn is_one_of(&self, words: &[&str]) -> bool {
+    pub(crate) fn is_one_of(&self, words: &str) -> bool {
         self.plain_word().is_some_and(|w| is_one_of(w, words))
     }
 
@@ -196,7 +196,7 @@ impl Parser<'_> {
             self.advance();
             return Ok(Statement::Explain(Box::new(self.select()?)));
         }
-        let known = is_one_of(word, &["INSERT", "UPDATE", "DELETE", "SET", "SHOW"]);
+        let known = is_one_of(word, "INSERT UPDATE DELETE SET SHOW");
         if !known && !is_one_of(word, words::FOREIGN_STATEMENTS) {
             return self.expected("an SQL statement");
         }
@@ -248,26 +248,17 @@ impl Parser<'_> {
             self.grouping(&mut shape)?;
         }
         let projection = self.grouped(projection, &shape, projection_at)?;
-        if self.is_one_of(&[
-            "GROUP",
-            "HAVING",
-            "WINDOW",
-            "QUALIFY",
-            "CLUSTER",
-            "DISTRIBUTE",
-            "SORT",
-            "LATERAL",
-        ]) {
+        if self.is_one_of("GROUP HAVING WINDOW QUALIFY CLUSTER DISTRIBUTE SORT LATERAL") {
             return Err(self.unsupported_select(start));
         }
-        if self.is_one_of(&["UNION", "EXCEPT", "INTERSECT"]) {
+        if self.is_one_of("UNION EXCEPT INTERSECT") {
             return Err(self.unsupported_set_operation(start));
         }
         let limit = match !is_ad_hoc && self.is_word("ORDER") {
             true => self.window(&mut shape, start)?,
             false => self.order_and_limit(&mut shape, start)?,
         };
-        if self.is_one_of(&["ORDER", "OFFSET", "FETCH", "FOR"]) {
+        if self.is_one_of("ORDER OFFSET FETCH FOR") {
             return Err(self.unsupported_from(start));
         }
         Ok(Select {

@@ -65,7 +65,7 @@ pub fn compile_statement(
 }
 
 /// Compiles a statement of a program that takes us for PostgreSQL: in the ad hoc language, in which tables may have their schema
-/// before them and counts no name (08 §19).
+/// before them, counts no name, and counts a sign (08 §19).
 ///
 /// # Errors
 /// As [`compile_statement`].
@@ -84,7 +84,11 @@ fn compile(
     caller: &Caller,
 ) -> Result<Statement, SqlError> {
     let query = |select: &ast::Select| {
-        check_select(select, catalog, caller)?.with_rules(text, catalog, caller)
+        let query = check_select(select, catalog, caller)?.with_rules(text, catalog, caller)?;
+        Ok::<_, SqlError>(Query {
+            counts_have_a_sign: language == Language::PostgreSql,
+            ..query
+        })
     };
     match parse(text, language)? {
         ast::Statement::Select(select) => query(&select).map(Statement::Select),

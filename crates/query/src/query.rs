@@ -80,6 +80,8 @@ pub struct Query {
     pub limit: Option<u64>,
     /// Not the rows are wanted but how they are found: rows of one text.
     pub(crate) explain: bool,
+    /// Counts are numbers of 64 bits with a sign, as those of PostgreSQL.
+    pub(crate) counts_have_a_sign: bool,
 }
 
 impl Fragment {
@@ -161,11 +163,27 @@ impl Query {
                     |(at, name): &(ColumnAt, String)| (name.clone(), self.column_type(*at));
                 ProductType::new(listed.iter().map(element))
             }
-            Output::Count(name) => ProductType::new([(name.as_str(), AlgebraicType::U64)]),
+            Output::Count(name) => ProductType::new([(name.as_str(), self.count_type())]),
             Output::Groups(grouping) => {
-                let columns = grouping.row.columns.iter().take(grouping.shown);
-                ProductType::new(columns.map(|c| (c.name.as_str(), c.ty.clone())))
+                let columns = grouping.row.columns.iter().zip(&grouping.items);
+                let columns = columns.take(grouping.shown).map(|(column, item)| {
+                    let is_count = item.is_count();
+                    let ty = if is_count {
+                        self.count_type()
+                    } else {
+                        column.ty.clone()
+                    };
+                    (column.name.as_str(), ty)
+                });
+                ProductType::new(columns)
             }
+        }
+    }
+
+    fn count_type(&self) -> AlgebraicType {
+        match self.counts_have_a_sign {
+            true => AlgebraicType::I64,
+            false => AlgebraicType::U64,
         }
     }
 
@@ -197,6 +215,7 @@ impl Query {
             order: self.order.clone(),
             offset: self.offset,
             explain: self.explain,
+            counts_have_a_sign: self.counts_have_a_sign,
             limit: self.limit,
         }
     }

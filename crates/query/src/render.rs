@@ -68,7 +68,7 @@ impl Parser<'_> {
     }
 
     /// The tokens from `start` up to one of `words`, or to the end of the statement.
-    pub(crate) fn render_until(&self, start: usize, words: &[&str]) -> String {
+    pub(crate) fn render_until(&self, start: usize, words: &str) -> String {
         let rest = &self.tokens[start..self.statement_end()];
         let is_end =
             |t: &crate::lexer::Token| t.kind == Kind::Word && is_one_of(self.slice(*t), words);
@@ -78,26 +78,7 @@ impl Parser<'_> {
 
     /// The tokens from `start` up to the end of the list item or clause they stand in.
     pub(crate) fn render_item(&self, start: usize) -> String {
-        const ENDS: &[&str] = &[
-            "AND",
-            "OR",
-            "FROM",
-            "WHERE",
-            "JOIN",
-            "INNER",
-            "CROSS",
-            "LEFT",
-            "RIGHT",
-            "FULL",
-            "GROUP",
-            "HAVING",
-            "ORDER",
-            "LIMIT",
-            "OFFSET",
-            "UNION",
-            "EXCEPT",
-            "INTERSECT",
-        ];
+        const ENDS: &str = "AND OR FROM WHERE JOIN INNER CROSS LEFT RIGHT FULL GROUP HAVING ORDER LIMIT OFFSET UNION EXCEPT INTERSECT";
         let mut depth = 0usize;
         let mut between = false;
         let mut end = start;
@@ -168,7 +149,7 @@ impl Parser<'_> {
                 || matches!(token.kind, Kind::OpenParen | Kind::Period | Kind::Colon)
                 || slice == "::";
         }
-        if is_one_of(out.trim(), &["BEGIN"]) {
+        if is_one_of(out.trim(), "BEGIN") {
             return "BEGIN TRANSACTION".to_owned();
         }
         shown(&out)

@@ -39,6 +39,7 @@ impl CheckedSelect {
             offset: self.offset,
             limit: self.limit,
             explain: false,
+            counts_have_a_sign: false,
         })
     }
 }

@@ -150,8 +150,8 @@ impl Query {
         let projection = match &self.output {
             Output::Row(_) => Projection::Row,
             Output::Columns(listed) => Projection::Columns(columns(listed)),
-            Output::Count(name) => Projection::Count(name.clone()),
-            Output::Groups(_) => return None,
+            Output::Count(name) if !self.counts_have_a_sign => Projection::Count(name.clone()),
+            Output::Count(_) | Output::Groups(_) => return None,
         };
         Some(SelectPlan::new(self, fragment, table, projection, sender))
     }

@@ -165,7 +165,8 @@ async fn prepared_statements() {
     let count = client
         .query_one("SELECT COUNT(*) AS n FROM person", &[])
         .await;
-    assert!(count.is_ok(), "{count:?}");
+    let count = count.expect("a row");
+    assert!(count.try_get::<_, i64>("n").is_ok(), "{count:?}");
     for _ in 0..300 {
         let limited = client
             .query("SELECT id FROM person LIMIT $1", &[&2_i64])
@@ -336,7 +337,7 @@ async fn strangers_are_held_to_bounds() {
     send(&mut nameless, None, b"\0\x03\0\0user\0u\0\0").await;
     let answer = String::from_utf8_lossy(&ended(&mut nameless).await).into_owned();
     assert!(answer.contains("Database name is required"), "{answer}");
-    // A message that begins and does not end, one that is too long, one that nobody knows.
+    // A message that begins and does not end, one that is too long, one that is not known.
     for message in [
         &b"Q\0\0\0\x10SELECT"[..],
         b"Q\x7f\xff\xff\xff",

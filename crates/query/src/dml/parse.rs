@@ -152,7 +152,7 @@ impl Parser<'_> {
             Kind::End | Kind::Semicolon => {}
             Kind::Word if self.is_word("WHERE") || self.is_one_of(FOREIGN_CLAUSES) => {}
             Kind::Word | Kind::QuotedWord => {
-                let text = self.render_until(place, &["WHERE", "USING", "RETURNING"]);
+                let text = self.render_until(place, "WHERE USING RETURNING");
                 return Err(SqlError::UnsupportedDelete(text));
             }
             _ => {}
@@ -244,16 +244,7 @@ impl Parser<'_> {
     }
 
     fn show(&mut self, start: usize) -> Result<Statement, SqlError> {
-        const FOREIGN: &[&str] = &[
-            "TABLES",
-            "COLUMNS",
-            "FIELDS",
-            "CREATE",
-            "FUNCTIONS",
-            "COLLATION",
-            "EXTENDED",
-            "FULL",
-        ];
+        const FOREIGN: &str = "TABLES COLUMNS FIELDS CREATE FUNCTIONS COLLATION EXTENDED FULL";
         if self.is_one_of(FOREIGN) {
             return Err(self.unsupported_from(start));
         }
@@ -266,4 +257,4 @@ impl Parser<'_> {
 }
 
 /// These begin clauses that no statement that writes has.
-const FOREIGN_CLAUSES: &[&str] = &["ON", "RETURNING", "FROM", "USING", "ORDER", "LIMIT"];
+const FOREIGN_CLAUSES: &str = "ON RETURNING FROM USING ORDER LIMIT";

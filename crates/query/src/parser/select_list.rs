@@ -170,7 +170,7 @@ impl Parser<'_> {
         let start = self.at;
         let starts_expression = self.is_one_of(words::VALUE_FUNCTIONS)
             || self.is_one_of(words::SPECIAL_EXPRESSIONS)
-            || self.is_one_of(&["TRUE", "FALSE", "NULL", "NOT"]);
+            || self.is_one_of("TRUE FALSE NULL NOT");
         match self.kind() {
             Kind::End
             | Kind::Semicolon
@@ -187,7 +187,7 @@ impl Parser<'_> {
         if !self.at_item_end() && !matches!(self.kind(), Kind::Word | Kind::QuotedWord) {
             return Err(self.unsupported_projection(start));
         }
-        if self.is_one_of(words::FOREIGN_INFIX) || self.is_one_of(&["AND", "OR"]) {
+        if self.is_one_of(words::FOREIGN_INFIX) || self.is_one_of("AND OR") {
             return Err(self.unsupported_projection(start));
         }
         let alias = self.column_alias()?;

@@ -43,7 +43,7 @@ impl Parser<'_> {
     pub(super) fn no_columns(&mut self) -> Option<Projection> {
         let is_literal = match self.kind() {
             Kind::Number | Kind::Text | Kind::HexNumber | Kind::HexText => true,
-            Kind::Word => self.is_one_of(&["TRUE", "FALSE", "NULL"]),
+            Kind::Word => self.is_one_of("TRUE FALSE NULL"),
             _ => false,
         };
         if !self.is_in_subquery() || !is_literal || !self.is_word_after(1, "FROM") {
@@ -55,8 +55,8 @@ impl Parser<'_> {
 
     /// Refuses the clauses that a subquery does not have.
     pub(super) fn check_end_of_subquery(&self) -> Result<(), SqlError> {
-        let clauses = ["GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "FETCH"];
-        match self.is_in_subquery() && self.is_one_of(&clauses) {
+        let clauses = "GROUP HAVING ORDER LIMIT OFFSET FETCH";
+        match self.is_in_subquery() && self.is_one_of(clauses) {
             true => Err(SqlError::Subquery(
                 "subqueries have no GROUP BY, HAVING, ORDER BY, LIMIT, OFFSET or FETCH",
             )),

@@ -46,7 +46,7 @@ impl Parser<'_> {
                 return Err(SqlError::ImplicitJoin);
             }
             let outer = self.language.is_ad_hoc() && self.is_left_join();
-            if self.is_one_of(&["LEFT", "RIGHT", "FULL", "NATURAL", "OUTER"]) {
+            if self.is_one_of("LEFT RIGHT FULL NATURAL OUTER") {
                 return Err(SqlError::NonInnerJoin);
             }
             let cross = self.is_word("CROSS");
