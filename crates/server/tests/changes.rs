@@ -125,7 +125,8 @@ impl Fixture {
     }
 
     async fn refused(&self, query: &str) -> (u16, String) {
-        let path = format!("/v1/database/a/changes{query}");
+        let separator = if query.is_empty() { "?" } else { "&" };
+        let path = format!("/v1/database/a/changes{query}{separator}follow=false");
         by(&self.server, &self.user, "GET", &path).await
     }
 
@@ -336,6 +337,15 @@ async fn streams_go_on_after_a_restart_and_after_a_crash() {
     assert_eq!(rest, told[4..10]);
     // What comes there now is another history from here on.
     killed.add("person", 77, "other").await;
+    // Also when it has become longer.
+    let (status, body) = killed.refused(&format!("?from={}", told[12].id)).await;
+    assert!(
+        status == 410 && body.contains("[LC0512]"),
+        "{status} {body}"
+    );
+    for id in 100..120 {
+        killed.add("person", id, "other").await;
+    }
     let (status, body) = killed.refused(&format!("?from={}", told[12].id)).await;
     assert!(
         status == 410 && body.contains("[LC0512]"),
@@ -344,7 +354,20 @@ async fn streams_go_on_after_a_restart_and_after_a_crash() {
     let (_, all) = killed
         .all(&format!("?from={}&tables=person", begin.id))
         .await;
-    assert_eq!(all.len(), 11);
+    assert_eq!(all.len(), 31);
+    // Many at a time, so that frames have several transactions.
+    let many = (200..260).map(|id| killed.add("person", id, "many"));
+    futures_util::future::join_all(many).await;
+    let (_, all) = killed
+        .all(&format!("?from={}&tables=person", begin.id))
+        .await;
+    assert_eq!(all.len(), 91);
+    for (place, event) in all.iter().enumerate().skip(31) {
+        let (_, rest) = killed
+            .all(&format!("?from={}&tables=person", event.id))
+            .await;
+        assert_eq!(rest, all[place + 1..]);
+    }
 
     // Cleared data is another history too.
     let path = "/v1/database/a?clear=true";
