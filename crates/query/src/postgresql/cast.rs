@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lightcone_types::bsatn::decode_value;
-use lightcone_types::{AlgebraicType, AlgebraicValue, Reader, Typespace};
+use lightcone_types::{AlgebraicType, AlgebraicValue, IntegerType, Reader, Typespace};
 
 use super::cells::Cell;
 use super::column_type::Type;
@@ -61,7 +61,7 @@ impl Value {
             (Value::Text(text), T::String) => V::String((&**text).into()),
             (Value::Float(number), T::F32) => V::F32(*number as f32),
             (Value::Float(number), T::F64) => V::F64(*number),
-            (Value::Int(number), T::I64) => V::I64(*number),
+            (Value::Int(number), T::Integer(IntegerType::I64)) => V::I64(*number),
             (Value::List(list), T::Array(element)) => {
                 let elements = list.iter().map(|value| value.as_stored(element));
                 V::Array(elements.collect::<Option<_>>()?)
