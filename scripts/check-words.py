@@ -17,6 +17,7 @@ KNOWN = set(
     crates/database
     crates/engine
     crates/live
+    crates/postgres
     crates/query
     crates/server
     """.split()

@@ -7,7 +7,7 @@ use lightcone_types::Identity;
 pub enum Rights {
     /// Public tables, as the rules show them to him; public functions.
     #[default]
-    Everybodys,
+    Public,
     /// All rows of all tables.
     Reads,
     /// Private functions, and changing rows with SQL.

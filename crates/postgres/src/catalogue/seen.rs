@@ -1,0 +1,247 @@
+//! What one caller sees of a database, as numbered relations: tables, views, indexes, constraints.
+
+use std::sync::Arc;
+
+use lightcone_schema::{
+    ColumnDef, IndexDef, ModuleDef, SequenceDef, TableAccess, UniqueConstraintDef,
+};
+use lightcone_types::ColId;
+
+use super::super::commands::Asker;
+use super::values::Names;
+use lightcone_database::Rights;
+
+/// Object ids of the kinds of things begin here; they follow in the order of the definition.
+const FIRST_TABLE_OID: i64 = 16_384;
+const FIRST_VIEW_OID: i64 = 1 << 20;
+const FIRST_INDEX_OID: i64 = 2 << 20;
+const FIRST_CONSTRAINT_OID: i64 = 3 << 20;
+/// The schema of all of them.
+pub(super) const PUBLIC_OID: i64 = 2200;
+pub(super) const PG_CATALOG_OID: i64 = 11;
+pub(super) const INFORMATION_SCHEMA_OID: i64 = 13_000;
+
+/// Tables of PostgreSQL's catalogue whose number questions name.
+const CATALOGUE_OIDS: [(&str, i64); 16] = [
+    ("pg_am", 2601),
+    ("pg_attrdef", 2604),
+    ("pg_attribute", 1249),
+    ("pg_class", 1259),
+    ("pg_constraint", 2606),
+    ("pg_database", 1262),
+    ("pg_description", 2609),
+    ("pg_extension", 3079),
+    ("pg_index", 2610),
+    ("pg_language", 2612),
+    ("pg_namespace", 2615),
+    ("pg_proc", 1255),
+    ("pg_rewrite", 2618),
+    ("pg_tablespace", 1213),
+    ("pg_trigger", 2620),
+    ("pg_type", 1247),
+];
+
+pub(super) struct Seen<'m> {
+    pub asker: Asker,
+    pub rights: Rights,
+    pub relations: Vec<SeenRelation<'m>>,
+    pub indexes: Vec<SeenIndex<'m>>,
+    pub constraints: Vec<SeenConstraint<'m>>,
+}
+
+/// A table or a view.
+pub(super) struct SeenRelation<'m> {
+    pub oid: i64,
+    pub name: &'m str,
+    pub is_view: bool,
+    pub columns: &'m [ColumnDef],
+    pub sequences: &'m [SequenceDef],
+    pub has_indexes: bool,
+}
+
+pub(super) struct SeenIndex<'m> {
+    pub oid: i64,
+    /// Where its table is among the relations.
+    pub of: usize,
+    pub index: &'m IndexDef,
+    pub is_unique: bool,
+    pub is_primary: bool,
+}
+
+pub(super) struct SeenConstraint<'m> {
+    pub oid: i64,
+    pub of: usize,
+    pub constraint: &'m UniqueConstraintDef,
+    pub is_primary: bool,
+    /// Where its index is among the indexes.
+    pub index: Option<usize>,
+}
+
+impl<'m> Seen<'m> {
+    pub fn new(module: &'m Arc<ModuleDef>, rights: Rights, asker: Asker) -> Seen<'m> {
+        let mut seen = Seen {
+            asker,
+            rights,
+            relations: Vec::new(),
+            indexes: Vec::new(),
+            constraints: Vec::new(),
+        };
+        let (mut index_oids, mut constraint_oids) = (FIRST_INDEX_OID.., FIRST_CONSTRAINT_OID..);
+        for (oid, table) in (FIRST_TABLE_OID..).zip(&module.tables) {
+            let of = seen.relations.len();
+            let is_seen = rights.sees_all_rows() || table.access == TableAccess::Public;
+            let is_primary =
+                |columns: &[ColId]| table.primary_key.is_some_and(|key| *columns == [key]);
+            let first_index = seen.indexes.len();
+            // Numbers are the same for everybody.
+            for (oid, index) in index_oids
+                .by_ref()
+                .take(table.indexes.len())
+                .zip(&table.indexes)
+            {
+                let columns = index.algorithm.columns();
+                let mut constraints = table.constraints.iter();
+                if is_seen {
+                    seen.indexes.push(SeenIndex {
+                        oid,
+                        of,
+                        index,
+                        is_unique: constraints.any(|c| *c.columns == *columns),
+                        is_primary: is_primary(columns),
+                    });
+                }
+            }
+            let oids = constraint_oids.by_ref().take(table.constraints.len());
+            for (oid, constraint) in oids.zip(&table.constraints) {
+                if is_seen {
+                    let indexes = &seen.indexes[first_index..];
+                    let mut indexes = indexes.iter().map(|seen| seen.index.algorithm.columns());
+                    let index = indexes.position(|columns| *columns == *constraint.columns);
+                    seen.constraints.push(SeenConstraint {
+                        oid,
+                        of,
+                        constraint,
+                        is_primary: is_primary(&constraint.columns),
+                        index: index.map(|index| first_index + index),
+                    });
+                }
+            }
+            if is_seen {
+                seen.relations.push(SeenRelation {
+                    oid,
+                    name: &table.name,
+                    is_view: false,
+                    columns: &table.columns,
+                    sequences: &table.sequences,
+                    has_indexes: !table.indexes.is_empty(),
+                });
+            }
+        }
+        for (oid, view) in (FIRST_VIEW_OID..).zip(&module.views) {
+            let takes_arguments = !view.params.elements.is_empty();
+            if (rights.sees_all_rows() || view.is_public) && !takes_arguments {
+                seen.relations.push(SeenRelation {
+                    oid,
+                    name: &view.name,
+                    is_view: true,
+                    columns: &view.columns,
+                    sequences: &[],
+                    has_indexes: false,
+                });
+            }
+        }
+        seen
+    }
+
+    pub fn index(&self, oid: i64) -> Option<&SeenIndex<'m>> {
+        self.indexes.iter().find(|index| index.oid == oid)
+    }
+
+    /// `CREATE INDEX …` of an index, or one of its columns.
+    pub fn index_definition(&self, oid: i64, column: i64) -> Option<String> {
+        let seen = self.index(oid)?;
+        let of = &self.relations[seen.of];
+        let columns = seen.index.algorithm.columns();
+        if column > 0 {
+            let id = columns.get(usize::try_from(column - 1).ok()?)?;
+            return Some(of.columns[usize::from(id.0)].name.clone());
+        }
+        Some(format!(
+            "CREATE {}INDEX {} ON public.{} USING btree ({})",
+            if seen.is_unique { "UNIQUE " } else { "" },
+            quoted(&seen.index.name),
+            quoted(of.name),
+            of.column_names(columns)
+        ))
+    }
+
+    /// `PRIMARY KEY (id)` of a constraint.
+    pub fn constraint_definition(&self, oid: i64) -> Option<String> {
+        let seen = self.constraints.iter().find(|seen| seen.oid == oid)?;
+        let kind = if seen.is_primary {
+            "PRIMARY KEY"
+        } else {
+            "UNIQUE"
+        };
+        let columns = self.relations[seen.of].column_names(&seen.constraint.columns);
+        Some(format!("{kind} ({columns})"))
+    }
+}
+
+impl SeenRelation<'_> {
+    fn column_names(&self, columns: &[ColId]) -> String {
+        let names = columns
+            .iter()
+            .map(|id| quoted(&self.columns[usize::from(id.0)].name));
+        names.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A name as it stands in a statement.
+pub(super) fn quoted(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit();
+    match name.chars().all(is_plain)
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && !name.is_empty()
+    {
+        true => name.to_owned(),
+        false => format!("\"{}\"", name.replace('"', "\"\"")),
+    }
+}
+
+impl Names for Seen<'_> {
+    fn relation(&self, oid: i64) -> Option<String> {
+        let of_ours = self.relations.iter().find(|relation| relation.oid == oid);
+        let of_ours = of_ours.map(|relation| quoted(relation.name));
+        let index = || self.index(oid).map(|seen| quoted(&seen.index.name));
+        let of_catalogue = || {
+            let found = CATALOGUE_OIDS.iter().find(|(_, known)| *known == oid);
+            found.map(|(name, _)| (*name).to_owned())
+        };
+        of_ours.or_else(index).or_else(of_catalogue)
+    }
+
+    fn oid(&self, name: &str) -> Option<i64> {
+        let name = name.strip_prefix("pg_catalog.").unwrap_or(name);
+        let name = name.strip_prefix("public.").unwrap_or(name);
+        let name = name.strip_prefix("\"public\".").unwrap_or(name);
+        let plain = name.trim_matches('"').replace("\"\"", "\"");
+        let ours = self
+            .relations
+            .iter()
+            .find(|relation| relation.name == plain);
+        let index = || {
+            self.indexes
+                .iter()
+                .find(|seen| seen.index.name == plain)
+                .map(|seen| seen.oid)
+        };
+        let of_catalogue = || {
+            let found = CATALOGUE_OIDS.iter().find(|(known, _)| *known == plain);
+            found.map(|(_, oid)| *oid)
+        };
+        ours.map(|relation| relation.oid)
+            .or_else(index)
+            .or_else(of_catalogue)
+    }
+}

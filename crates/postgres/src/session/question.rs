@@ -1,0 +1,114 @@
+//! Questions in PostgreSQL's language (08 §19).
+
+use lightcone_database::{DatabaseHandle, Holder, Reading};
+
+use super::super::catalogue::{CancelOnDrop, Catalogue, Pieces, Read, Unread};
+use super::super::failure::{state, Failure};
+use super::super::rows::FoundRows;
+use super::super::table::SmallTable;
+use super::super::tokens::Token;
+use super::{Session, Stop};
+
+/// How far a question is when it was read.
+enum Step {
+    Done(Result<SmallTable, Failure>),
+    /// Rows of the module are missing.
+    Needs(Vec<Reading>),
+}
+
+impl Session {
+    /// A question, read without what it needs to be run. It may have been refused already, in the ad hoc language.
+    pub(super) async fn described_question(
+        &mut self,
+        text: String,
+        refusal: Option<Failure>,
+    ) -> Result<Read, Stop> {
+        let (database, holder) = self.database().await?;
+        let tables = self.catalogue(&database);
+        let work = move || tables.read(&text, true);
+        let read = self.beside(&database, &holder, work).await?;
+        Ok(read.map_err(|unread| of_unread(unread, refusal))?)
+    }
+
+    /// Answers a question.
+    pub(super) async fn question(
+        &mut self,
+        text: String,
+        tokens: &[Token],
+        refusal: Option<Failure>,
+    ) -> Result<SmallTable, Stop> {
+        let (database, holder) = self.database().await?;
+        let tables = self.catalogue(&database);
+        if let Some(answer) = tables.brief_answer(&text, tokens) {
+            return Ok(answer);
+        }
+        let (guard, cancelled) = CancelOnDrop::new();
+        let flag = cancelled.clone();
+        let work = move || -> Result<_, Unread> {
+            let read = tables.read(&text, false)?;
+            let readings = read.readings();
+            let step = match readings.is_empty() {
+                true => Step::Done(tables.answer(&read, &[], &flag)),
+                false => Step::Needs(readings),
+            };
+            Ok((tables, text, step))
+        };
+        let read = self.beside(&database, &holder, work).await?;
+        let (tables, text, step) = read.map_err(|unread| of_unread(unread, refusal))?;
+        let answer = match step {
+            Step::Done(answer) => answer,
+            Step::Needs(readings) => {
+                let rows = self.rows_of(&database, &holder, readings).await?;
+                // What was read from the text may be large, so it is read again and not kept while the session waits.
+                let work = move || {
+                    let read = tables.read(&text, false);
+                    let read = read.map_err(|unread| of_unread(unread, None))?;
+                    tables.answer(&read, &rows, &cancelled)
+                };
+                self.beside(&database, &holder, work).await?
+            }
+        };
+        drop(guard);
+        Ok(answer?)
+    }
+
+    fn catalogue(&self, database: &DatabaseHandle) -> Catalogue {
+        let caller = &self.login.caller;
+        let compiler = Some(database.compiler(caller));
+        let asker = self.login.asker.clone();
+        Catalogue::new(database.module_def(), caller.rights, asker, compiler)
+    }
+
+    /// The rows of the module's tables that a question needs, all in one state.
+    async fn rows_of(
+        &mut self,
+        database: &DatabaseHandle,
+        holder: &Holder,
+        readings: Vec<Reading>,
+    ) -> Result<Vec<Pieces>, Stop> {
+        let caller = self.login.caller.clone();
+        let rows = database.read_all(holder, caller, readings, || FoundRows);
+        let rows = self.wanted(rows, true).await?;
+        Ok(rows.map_err(Failure::of_statement)?)
+    }
+
+    /// Does what may take a moment beside this thread, where others would wait for it.
+    async fn beside<T: Send + 'static>(
+        &mut self,
+        database: &DatabaseHandle,
+        holder: &Holder,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Stop> {
+        let done = self.wanted(database.run_beside(holder, work), true).await?;
+        let gone = |_| Failure::new(state::SHUTDOWN, "the database has ended");
+        Ok(done.map_err(gone)?)
+    }
+}
+
+/// What is no question of either language is refused in the words of the first that it was read in.
+fn of_unread(unread: Unread, refusal: Option<Failure>) -> Failure {
+    match unread {
+        Unread::Text(failure) => refusal.unwrap_or(failure),
+        Unread::Failed(failure) => failure,
+    }
+}

@@ -1,0 +1,300 @@
+//! Running a statement: what is answered here, and what the database answers.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use lightcone_database::{DatabaseHandle, Holder, SqlError, SqlOutcome, QUERY_BYTES_MAX};
+use lightcone_node::collaborators;
+use lightcone_node::databases::OpenError;
+use lightcone_types::ProductType;
+
+use super::super::catalogue::{is_question, may_be_ad_hoc};
+use super::super::commands::{self, Answer, Block};
+use super::super::copy::{Copy, CopyRows};
+use super::super::failure::{state, Failure};
+use super::super::login::no_such_database;
+use super::super::messages::WireError;
+use super::super::prepared::{Pending, Piece};
+use super::super::rows::{DataRows, Shape};
+use super::super::table::{self, SmallTable};
+use super::super::tags::{counts, tag_of, verb_of, Tags};
+use super::super::tokens::{is_empty, tokens, Token};
+use super::super::values::Format;
+use super::results::Outcome;
+use super::{Session, Stop, Transaction};
+
+/// At most so many characters of a text that is too long come back with its refusal.
+const SHOWN_CHARS_MAX: usize = 120;
+
+impl Session {
+    /// A message with a statement that is run at once.
+    pub(super) async fn simple_query(&mut self, text: String) -> Result<(), Stop> {
+        check_length(&text)?;
+        self.check_token()?;
+        if is_empty(&text) {
+            self.wire.empty(b'I');
+            return Ok(self.ready().await?);
+        }
+        let mut outcome = self.statement(text, Vec::new(), Tags::Counts).await?;
+        if let Some(columns) = &outcome.columns {
+            self.wire.row_description(columns, &[]);
+        }
+        self.send(&mut outcome.pending, 0).await?;
+        Ok(self.ready().await?)
+    }
+
+    /// The open database, and whom its rows are held for. What the client may do there is looked up anew.
+    pub(super) async fn database(&mut self) -> Result<(DatabaseHandle, Holder), Failure> {
+        let record = self.node.record(&self.login.database);
+        let record = record.map_err(|_| no_such_database(&self.login.asker.database))?;
+        let identity = self.login.caller.identity;
+        self.login.caller.rights = self.node.rights(&record, &identity);
+        let running = self.node.databases.get(&record).await;
+        let handle = match running {
+            Ok(running) => running.handle,
+            Err(OpenError::Gone) => return Err(no_such_database(&self.login.asker.database)),
+            Err(OpenError::Failed(reason)) => return Err(Failure::new(state::INTERNAL, reason)),
+        };
+        Ok((handle, self.holder.clone()))
+    }
+
+    /// The answer to a statement about the session.
+    pub(super) fn answered_here(
+        &self,
+        text: &str,
+        tokens: &[Token],
+    ) -> Result<Option<Answer>, Failure> {
+        if collaborators::is_asked(text) {
+            return Ok(Some(Answer::Rows(self.collaborators()?)));
+        }
+        commands::answer(tokens, &self.login.asker).transpose()
+    }
+
+    fn collaborators(&self) -> Result<SmallTable, Failure> {
+        let record = self.node.record(&self.login.database);
+        let record = record.map_err(|_| no_such_database(&self.login.asker.database))?;
+        let identity = self.login.caller.identity;
+        let rows = collaborators::rows(&self.node, &record, &identity).ok_or_else(|| {
+            let message = collaborators::refusal(&record, &identity);
+            Failure::new(state::INSUFFICIENT_PRIVILEGE, message)
+        })?;
+        let columns = collaborators::COLUMNS.map(|(name, ty)| (name.to_owned(), ty));
+        let cell = |value: &String| table::Cell::Value(table::text(value));
+        let rows = rows.iter().map(|row| row.iter().map(cell).collect());
+        Ok(SmallTable {
+            columns: columns.to_vec(),
+            rows: rows.collect(),
+        })
+    }
+
+    /// Runs a statement.
+    pub(super) async fn statement(
+        &mut self,
+        text: String,
+        formats: Vec<Format>,
+        tags: Tags,
+    ) -> Result<Outcome, Stop> {
+        self.check_token()?;
+        self.cancel.begin();
+        let copy = Copy::read(&text)?;
+        let (text, lines) = match copy {
+            Some(copy) => (copy.query, Some(copy.lines)),
+            None => (text, None),
+        };
+        check_length(&text)?;
+        let tokens = tokens(&text).unwrap_or_default();
+        let answer = self.answered_here(&text, &tokens)?;
+        if self.transaction == Transaction::Failed
+            && !matches!(answer, Some(Answer::Block(Block::Commit | Block::Rollback)))
+        {
+            let message =
+                "current transaction is aborted, commands ignored until end of transaction block";
+            return Err(Failure::new(state::FAILED_TRANSACTION, message).into());
+        }
+        match (answer, lines) {
+            (Some(Answer::Rows(table)), Some(lines)) => Ok(self.lines_of_table(&table, lines)?),
+            (Some(_), Some(_)) => Err(Failure::unsupported("COPY takes a query").into()),
+            (Some(answer), None) => Ok(self.answer(answer, &formats)?),
+            (None, lines) => self.ask(text, &tokens, formats, tags, lines).await,
+        }
+    }
+
+    /// Asks the database, in the ad hoc language if that has the statement, or else in PostgreSQL's.
+    async fn ask(
+        &mut self,
+        text: String,
+        tokens: &[Token],
+        formats: Vec<Format>,
+        tags: Tags,
+        lines: Option<CopyRows>,
+    ) -> Result<Outcome, Stop> {
+        let is_question = is_question(tokens);
+        let mut refusal = None;
+        if !is_question || may_be_ad_hoc(tokens) {
+            let asked = match &lines {
+                None => {
+                    self.ask_database(text.clone(), formats.clone(), tags)
+                        .await?
+                }
+                Some(lines) => self.copy(text.clone(), lines.clone()).await?,
+            };
+            match asked {
+                Ok(outcome) => return Ok(outcome),
+                Err(failure) if !is_question => return Err(failure.into()),
+                Err(failure) => refusal = Some(failure),
+            }
+        }
+        let table = self.question(text, tokens, refusal).await?;
+        Ok(match lines {
+            None => self.of_table(&table, &formats)?,
+            Some(lines) => self.lines_of_table(&table, lines)?,
+        })
+    }
+
+    fn answer(&mut self, answer: Answer, formats: &[Format]) -> Result<Outcome, Failure> {
+        Ok(match answer {
+            Answer::Done(tag) => Outcome::done(tag),
+            Answer::Block(block) => Outcome::done(self.block(block)),
+            Answer::ApplicationName(name) => {
+                self.wire.parameter("application_name", &name);
+                self.login.asker.application_name = name;
+                Outcome::done("SET")
+            }
+            Answer::Deallocate(Some(name)) => {
+                self.store.close_statement(&name);
+                Outcome::done("DEALLOCATE")
+            }
+            Answer::Deallocate(None) => {
+                self.store.close_all();
+                Outcome::done("DISCARD ALL")
+            }
+            Answer::Rows(table) => self.of_table(&table, formats)?,
+        })
+    }
+
+    fn block(&mut self, block: Block) -> &'static str {
+        let was = self.transaction;
+        self.transaction = match block {
+            Block::Begin => Transaction::Open,
+            Block::Commit | Block::Rollback => Transaction::None,
+        };
+        match block {
+            Block::Begin => "BEGIN",
+            Block::Commit if was != Transaction::Failed => "COMMIT",
+            Block::Commit | Block::Rollback => "ROLLBACK",
+        }
+    }
+
+    async fn ask_database(
+        &mut self,
+        text: String,
+        formats: Vec<Format>,
+        tags: Tags,
+    ) -> Result<Result<Outcome, Failure>, Stop> {
+        let verb = verb_of(&text);
+        let count = Arc::new(AtomicU64::new(0));
+        let encoder = DataRows::new(Shape::Fields(formats), count.clone());
+        let outcome = match self.run_in_database(text, verb, encoder).await? {
+            Ok(outcome) => outcome,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let returns_rows = !outcome.columns.elements.is_empty();
+        let tag = match (returns_rows, tags) {
+            (true, _) => format!("SELECT {}", count.load(Ordering::Relaxed)),
+            (false, Tags::Counts) => counts(outcome.stats, outcome.duration_us),
+            (false, Tags::Drivers) => tag_of(verb, outcome.stats),
+        };
+        let pieces = pieces_of(outcome.rows);
+        Ok(Ok(Outcome {
+            columns: returns_rows.then_some(outcome.columns),
+            pending: Pending::new(pieces, tag),
+        }))
+    }
+
+    /// Runs a query whose rows become lines.
+    async fn copy(
+        &mut self,
+        text: String,
+        lines: CopyRows,
+    ) -> Result<Result<Outcome, Failure>, Stop> {
+        let count = Arc::new(AtomicU64::new(0));
+        let head = lines.clone();
+        let encoder = DataRows::new(Shape::Lines(lines), count.clone());
+        let outcome = match self.run_in_database(text, "SELECT", encoder).await? {
+            Ok(outcome) => outcome,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let columns: ProductType = outcome.columns;
+        let mut pieces = pieces_of(outcome.rows);
+        pieces.push_front(Box::new(head.header(&columns)));
+        let tag = format!("COPY {}", count.load(Ordering::Relaxed));
+        Ok(Ok(Outcome {
+            columns: None,
+            pending: Pending::new(pieces, tag).copied(columns.elements.len()),
+        }))
+    }
+
+    /// Runs a statement of the ad hoc language. A refusal: it is none, and nothing was run.
+    async fn run_in_database(
+        &mut self,
+        text: String,
+        verb: &str,
+        encoder: DataRows,
+    ) -> Result<Result<SqlOutcome, Failure>, Stop> {
+        let is_read = verb == "SELECT" || verb == "SHOW";
+        if self.transaction == Transaction::Open && !is_read {
+            let message = "a transaction block can only read: each statement that writes is a transaction of its own; send it without BEGIN, or in autocommit mode";
+            return Err(Failure::new(state::READ_ONLY_TRANSACTION, message).into());
+        }
+        let (database, holder) = self.database().await?;
+        let run = database.sql_for(&holder, self.login.caller.clone(), text, true, encoder);
+        match self.wanted(run, is_read).await? {
+            Ok(outcome) => Ok(Ok(outcome)),
+            Err(error @ SqlError::NotCompiled(_)) => Ok(Err(Failure::of_statement(error))),
+            Err(error) => Err(Failure::of_statement(error).into()),
+        }
+    }
+
+    /// Waits for work as long as the client wants its result.
+    pub(super) async fn wanted<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+        may_be_cancelled: bool,
+    ) -> Result<T, Stop> {
+        let work = tokio::time::timeout(self.node.config.limits.request_timeout, work);
+        let done = tokio::select! {
+            done = work => done,
+            // A client that goes away ends its query.
+            () = self.wire.gone() => return Err(WireError::Stalled.into()),
+            // What changes rows is with the writer, and happens.
+            () = self.cancel.asked(), if may_be_cancelled => {
+                return Err(Failure::cancelled().into());
+            }
+        };
+        Ok(done.map_err(|_| {
+            let text = "the query did not end within limits.request-timeout [LC0112]";
+            Failure::new(state::QUERY_CANCELED, text)
+        })?)
+    }
+}
+
+fn pieces_of(rows: Vec<lightcone_database::HeldBytes>) -> std::collections::VecDeque<Piece> {
+    rows.into_iter()
+        .map(|piece| Box::new(piece) as Piece)
+        .collect()
+}
+
+/// Before anything here reads a text: our language refuses longer ones, in the same words.
+pub(super) fn check_length(text: &str) -> Result<(), Failure> {
+    match text.len() > QUERY_BYTES_MAX {
+        true => Err(too_long(text)),
+        false => Ok(()),
+    }
+}
+
+pub(super) fn too_long(text: &str) -> Failure {
+    let prefix = text.chars().take(SHOWN_CHARS_MAX).collect();
+    let error = lightcone_query::SqlError::TooLong { prefix };
+    Failure::of_statement(lightcone_database::SqlError::Query(error.to_string()))
+}

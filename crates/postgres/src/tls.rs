@@ -1,0 +1,325 @@
+//! Encryption: the certificate, which may be replaced while the server runs, and sockets with or without it.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant, SystemTime};
+
+use lightcone_node::{check_private_key, config};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::server::TlsStream;
+use tokio_rustls::TlsAcceptor;
+
+use crate::error::Error;
+
+/// At most so often the files are looked at for a new certificate.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// A file with certificates, or with a key.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// How the protocol is called in a handshake.
+const PROTOCOL_NAME: &[u8] = b"postgresql";
+/// The first byte of a handshake. A message of a start begins with a zero.
+const HANDSHAKE: u8 = 0x16;
+
+/// A certificate with its key.
+pub(super) struct Tls {
+    files: Arc<Files>,
+    current: Mutex<Current>,
+}
+
+struct Files {
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+struct Current {
+    acceptor: TlsAcceptor,
+    /// Of the files that it was made from, or that could not be used.
+    changed: [Option<SystemTime>; 2],
+    looked: Instant,
+}
+
+impl Tls {
+    /// Reads the files that the configuration names. None: it names none.
+    pub fn load(config: &config::Postgres) -> Result<Option<Tls>, Error> {
+        let (Some(certificate), Some(key)) = (&config.certificate, &config.key) else {
+            return Ok(None);
+        };
+        let files = Files {
+            certificate: certificate.clone(),
+            key: key.clone(),
+        };
+        let changed = files.changed();
+        let acceptor = files.acceptor()?;
+        let current = Mutex::new(Current {
+            acceptor,
+            changed,
+            looked: Instant::now(),
+        });
+        Ok(Some(Tls {
+            files: Arc::new(files),
+            current,
+        }))
+    }
+
+    fn current(&self) -> MutexGuard<'_, Current> {
+        self.current
+            .lock()
+            .expect("no code panics while it holds the certificate")
+    }
+
+    /// What accepts the next connection: with a new certificate, if the files have changed and can be used.
+    pub async fn acceptor(&self) -> TlsAcceptor {
+        let changed = {
+            let mut current = self.current();
+            if current.looked.elapsed() < LOOK_EVERY {
+                return current.acceptor.clone();
+            }
+            current.looked = Instant::now();
+            current.changed
+        };
+        let files = self.files.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let now = files.changed();
+            (now != changed).then(|| (now, files.acceptor()))
+        });
+        let read = read.await.unwrap_or_default();
+        let mut current = self.current();
+        if let Some((changed, made)) = read {
+            current.changed = changed;
+            match made {
+                Ok(acceptor) => {
+                    tracing::info!("a new certificate for PostgreSQL's protocol");
+                    current.acceptor = acceptor;
+                }
+                Err(error) => tracing::error!(%error, "the old certificate stays in use"),
+            }
+        }
+        current.acceptor.clone()
+    }
+}
+
+impl Files {
+    fn changed(&self) -> [Option<SystemTime>; 2] {
+        let of = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
+        [of(&self.certificate), of(&self.key)]
+    }
+
+    fn acceptor(&self) -> Result<TlsAcceptor, Error> {
+        let wrong = |path: &Path, reason: String| Error::Certificate {
+            path: path.to_owned(),
+            reason,
+        };
+        // Also one that was renewed is to be read by nobody else.
+        check_private_key(&self.key)?;
+        let text = read(&self.certificate)?;
+        let chain = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
+        let chain = chain.map_err(|error| wrong(&self.certificate, error.to_string()))?;
+        if chain.is_empty() {
+            return Err(wrong(
+                &self.certificate,
+                "there is no certificate in it, in PEM".to_owned(),
+            ));
+        }
+        let key = PrivateKeyDer::from_pem_slice(&read(&self.key)?)
+            .map_err(|error| wrong(&self.key, error.to_string()))?;
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .and_then(|config| config.with_no_client_auth().with_single_cert(chain, key));
+        let mut config = config.map_err(|error| wrong(&self.certificate, error.to_string()))?;
+        config.alpn_protocols = vec![PROTOCOL_NAME.to_vec()];
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    let io = |error| Error::Certificate {
+        path: path.to_owned(),
+        reason: format!("{error}"),
+    };
+    let file = std::fs::File::open(path).map_err(io)?;
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX)
+        .read_to_end(&mut bytes)
+        .map_err(io)?;
+    Ok(bytes)
+}
+
+/// A socket, encrypted or not.
+pub(super) enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Stream {
+    /// Waits for the first byte, and leaves it there.
+    pub async fn begins_with_tls(&self) -> std::io::Result<bool> {
+        let mut byte = [0];
+        match self {
+            Stream::Plain(stream) => {
+                stream.peek(&mut byte).await?;
+                Ok(byte[0] == HANDSHAKE)
+            }
+            Stream::Tls(_) => Ok(false),
+        }
+    }
+
+    pub async fn encrypted(self, acceptor: &TlsAcceptor) -> std::io::Result<Stream> {
+        match self {
+            Stream::Plain(stream) => {
+                let stream = acceptor.accept(stream).await?;
+                Ok(Stream::Tls(Box::new(stream)))
+            }
+            encrypted => Ok(encrypted),
+        }
+    }
+
+    /// Completes when the other side sends nothing more, whether or not what it has sent was read.
+    pub async fn closed(&self, look_every: Duration) {
+        let socket = match self {
+            Stream::Plain(socket) => socket,
+            Stream::Tls(stream) => stream.get_ref().0,
+        };
+        loop {
+            // An error is the end, too.
+            let ready = socket.ready(Interest::READABLE).await;
+            if ready.map_or(true, |ready| ready.is_read_closed()) {
+                return;
+            }
+            tokio::time::sleep(look_every).await;
+        }
+    }
+
+    pub fn is_named_in_handshake(&self) -> bool {
+        match self {
+            Stream::Plain(_) => false,
+            Stream::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(PROTOCOL_NAME),
+        }
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            Stream::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            Stream::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_flush(context),
+            Stream::Tls(stream) => Pin::new(stream).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    /// Makes a certificate with its key. False: there is no openssl.
+    fn make(directory: &Path, name: &str) -> bool {
+        let made = std::process::Command::new("openssl")
+            .args("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -keyout key.pem -out cert.pem -subj".split(' '))
+            .arg(format!("/CN={name}"))
+            .current_dir(directory)
+            .output();
+        match made {
+            Ok(made) => {
+                assert!(made.status.success());
+                true
+            }
+            Err(_) => {
+                eprintln!("SKIPPED: there is no openssl; install the package openssl");
+                false
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_new_certificate_is_taken_and_a_bad_one_is_not() {
+        let directory = tempfile::tempdir().expect("a directory");
+        if !make(directory.path(), "one") {
+            return;
+        }
+        let path = |name: &str| Some(directory.path().join(name));
+        let config = config::Postgres {
+            certificate: path("cert.pem"),
+            key: path("key.pem"),
+            ..config::Postgres::default()
+        };
+        let tls = Tls::load(&config).expect("good files").expect("named");
+        let is_same = |a: &TlsAcceptor, b: &TlsAcceptor| Arc::ptr_eq(a.config(), b.config());
+        let look = || tls.current().looked = Instant::now() - 2 * LOOK_EVERY;
+        let first = tls.acceptor().await;
+        look();
+        assert!(is_same(&tls.acceptor().await, &first));
+        let later = |name: &str| {
+            let file = std::fs::File::options()
+                .append(true)
+                .open(directory.path().join(name));
+            let time = SystemTime::now() + Duration::from_secs(5);
+            file.and_then(|file| file.set_modified(time)).expect("set");
+        };
+        let set_mode = |name: &str, mode| {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(directory.path().join(name), mode).expect("set");
+        };
+        make(directory.path(), "two");
+        later("cert.pem");
+        // Not yet: they were looked at just now.
+        assert!(is_same(&tls.acceptor().await, &first));
+        look();
+        let second = tls.acceptor().await;
+        assert!(!is_same(&second, &first));
+        make(directory.path(), "three");
+        set_mode("key.pem", 0o644);
+        later("key.pem");
+        look();
+        let third = tls.acceptor().await;
+        assert!(!is_same(&third, &second));
+        let key = directory.path().join("key.pem").metadata().expect("a file");
+        assert_eq!(
+            key.permissions().mode() & 0o777,
+            0o600,
+            "others could read it"
+        );
+        std::fs::write(directory.path().join("cert.pem"), "nothing").expect("written");
+        look();
+        assert!(is_same(&tls.acceptor().await, &third));
+    }
+}
